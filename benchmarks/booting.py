@@ -21,7 +21,7 @@ from benchmarks.timing import timing
 from commonbrain.client import Brain
 from commonbrain.coordination.briefing import Briefing, prefix
 from commonbrain.coordination.briefing_packing import CAPS
-from commonbrain.ingestion.service import Course
+from commonbrain.ingestion.service import WriteOptions
 from commonbrain.model.kinds import TaskDetail, TaskPriority
 from commonbrain.model.memory import Draft
 from commonbrain.text.tokens import estimate, upper_bound
@@ -89,13 +89,15 @@ def _bpe() -> Count | None:
 
 
 def _fill(brain: Brain) -> None:
-    filling = Brain.of(replace(brain.house, embedder=Lending(brain.house.embedder)), brain.caller)
+    filling = Brain.of(
+        replace(brain.services, embedder=Lending(brain.services.embedder)), brain.caller
+    )
     started = time.perf_counter()
     texts = _texts()
-    chance = random.Random(4)
-    made = [*_rules(texts), *_tasks(texts, chance)]
+    random_source = random.Random(4)
+    made = [*_rules(texts), *_tasks(texts, random_source)]
     for at in range(0, len(made), _BATCH):
-        filling.remember.write(made[at : at + _BATCH], Course(compares_meaning=False))
+        filling.remember.write(made[at : at + _BATCH], WriteOptions(checks_similarity=False))
     for number in range(SESSIONS):
         filling.acting_as(agent=f"agent-{number}", session=f"other-{number}").boot(
             PROJECT, next(texts)
@@ -113,9 +115,9 @@ def _rules(texts: Iterator[str]) -> Iterator[Draft]:
         yield Draft(body=f"Never {next(texts)}.", kind="rule", severity=severity, project=PROJECT)
 
 
-def _tasks(texts: Iterator[str], chance: random.Random) -> Iterator[Draft]:
+def _tasks(texts: Iterator[str], random_source: random.Random) -> Iterator[Draft]:
     for _ in range(TASKS):
-        detail: Detail = TaskDetail(priority=chance.choice(list(TaskPriority)))
+        detail: Detail = TaskDetail(priority=random_source.choice(list(TaskPriority)))
         yield Draft(body=f"Do {next(texts)}.", kind="task", detail=detail, project=PROJECT)
 
 

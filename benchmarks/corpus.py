@@ -15,12 +15,12 @@ _LETTERS_MIN = 3
 
 def drafts(count: int, *, seed: int = 1) -> Iterator[Draft]:
     """Give `count` facts of 12 to 60 words drawn by Zipf's law; the same for the same seed."""
-    chance = random.Random(seed)
+    random_source = random.Random(seed)
     words = _vocabulary()
-    chance.shuffle(words)
+    random_source.shuffle(words)
     odds = list(accumulate(1 / rank for rank in range(1, len(words) + 1)))
     for number in range(count):
-        drawn = chance.choices(words, cum_weights=odds, k=chance.randint(*_WORDS))
+        drawn = random_source.choices(words, cum_weights=odds, k=random_source.randint(*_WORDS))
         body = f"{' '.join(drawn).capitalize()}, said note {number}."
         yield Draft(body=body, kind="fact", project=f"project-{number % 20}")
 
@@ -37,7 +37,7 @@ def _vocabulary() -> list[str]:
 
 def questions(count: int, *, of: int) -> list[str]:
     """Give questions of five words each from notes spread over the first `of` of the drafts."""
-    chance = random.Random(2)
-    chosen = set(chance.sample(range(of), count))
+    random_source = random.Random(2)
+    chosen = set(random_source.sample(range(of), count))
     bodies = (draft.body for number, draft in enumerate(drafts(of)) if number in chosen)
-    return [" ".join(chance.sample(body.split(), 5)) + "?" for body in bodies]
+    return [" ".join(random_source.sample(body.split(), 5)) + "?" for body in bodies]

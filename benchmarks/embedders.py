@@ -26,7 +26,7 @@ from commonbrain.embeddings.interface import Matrix
 from commonbrain.model.query import Filter
 from commonbrain.retrieval.query_plan import search_terms
 from commonbrain.runtime.bootstrap import load_settings
-from commonbrain.storage.interface import Look
+from commonbrain.storage.interface import QueryScope
 
 embedders = typer.Typer()
 _BROUGHT: Final = 100
@@ -90,8 +90,8 @@ def _loaded(
 
 def _words(stand: Stand, text: str) -> Scores:
     brain = stand.brain
-    look = Look(caller=brain.caller, filter=Filter(), now=brain.house.clock.now())
-    with brain.house.store.snapshot(brain.caller.tenant) as tx:
+    look = QueryScope(caller=brain.caller, filter=Filter(), now=brain.services.clock.now())
+    with brain.services.store.snapshot(brain.caller.tenant) as tx:
         found = tx.index.lexical(search_terms(text), look, limit=_BROUGHT)
     return {hit.id: hit.score for hit in found}
 

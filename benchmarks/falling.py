@@ -12,7 +12,7 @@ from commonbrain.client import Brain
 from commonbrain.model import ids
 from commonbrain.model.kinds import Kind
 from commonbrain.model.links import LinkType
-from commonbrain.storage.knowledge import Way
+from commonbrain.storage.knowledge import Direction
 from commonbrain.testing.builders import a_memory
 from tests.contracts.store_steps import a_link
 
@@ -31,7 +31,7 @@ def cascade(sizes: list[int] = typer.Argument(default=[100, 1000, 10_000])) -> N
             tempfile.TemporaryDirectory() as folder,
             commonbrain.open(Path(folder) / "b.db") as brain,
         ):
-            with brain.house.store.begin(brain.caller.tenant) as tx:
+            with brain.services.store.begin(brain.caller.tenant) as tx:
                 for id_ in range(1, size + 2):
                     tx.memories.add(a_memory(id_, f"memory {id_}", kind=Kind.EVENT))
                 for id_ in range(2, size + 2):
@@ -44,15 +44,15 @@ def cascade(sizes: list[int] = typer.Argument(default=[100, 1000, 10_000])) -> N
                 done = brain.revise.supersede(premise, f"Revision {run} of it", reason="measured")
                 walls.append((time.perf_counter() - wall) * 1000)
                 works.append((time.process_time() - work) * 1000)
-                if done.unseated is None:
+                if done.affected is None:
                     raise RuntimeError(done.status)
                 for times, change in ((backs, _restore), (gone, _forget), (backs, _restore)):
                     work = time.process_time()
                     change(brain, premise)
                     times.append((time.process_time() - work) * 1000)
-            with brain.house.store.snapshot(brain.caller.tenant) as tx:
+            with brain.services.store.snapshot(brain.caller.tenant) as tx:
                 wall = time.perf_counter()
-                tx.graph.walk([1], Way.AGAINST, types=[LinkType.DERIVED_FROM], limit=size)
+                tx.graph.walk([1], Direction.AGAINST, types=[LinkType.DERIVED_FROM], limit=size)
                 walked = (time.perf_counter() - wall) * 1000
             print(
                 f"{size:>6,} resting: supersede p50 {statistics.median(walls):8.1f} ms "

@@ -21,7 +21,7 @@ from commonbrain.model.kinds import AtomDetail, CausalField, Kind
 from commonbrain.model.memory import Memory
 from commonbrain.model.query import Filter
 from commonbrain.retrieval.query_plan import search_terms
-from commonbrain.storage.interface import Look
+from commonbrain.storage.interface import QueryScope
 from commonbrain.testing.builders import a_memory
 
 fielding = typer.Typer()
@@ -53,11 +53,11 @@ def fields(atoms: int = typer.Argument(default=10_000)) -> None:
 
 def _measure(brain: Brain, asked: Sequence[str], held: Matrix) -> None:
     """Tell how long each way of asking takes, and how many of the true nearest are found."""
-    now = brain.house.clock.now()
-    vectors = [brain.house.embedder.query(one) for one in asked]
+    now = brain.services.clock.now()
+    vectors = [brain.services.embedder.query(one) for one in asked]
     for name, field in (("a field", _FIELD), ("a whole", None)):
-        look = Look(caller=brain.caller, filter=Filter(field=field), now=now)
-        with brain.house.store.snapshot(brain.caller.tenant) as tx:
+        look = QueryScope(caller=brain.caller, filter=Filter(field=field), now=now)
+        with brain.services.store.snapshot(brain.caller.tenant) as tx:
             tx.index.nearest(vectors[0], look, limit=60)
             words = timing(
                 partial(tx.index.lexical, search_terms(one), look, limit=40) for one in asked
@@ -83,11 +83,11 @@ def _atom(number: int, body: str) -> Memory:
 
 
 def _fill(brain: Brain, made: Sequence[Memory], *, held: list[Matrix]) -> None:
-    embedder: Embedder = Lending(brain.house.embedder)
+    embedder: Embedder = Lending(brain.services.embedder)
     for start in range(0, len(made), _BATCH):
         batch = made[start : start + _BATCH]
         vectors = vectors_for(batch, embedder)
-        with brain.house.store.begin(brain.caller.tenant) as tx:
+        with brain.services.store.begin(brain.caller.tenant) as tx:
             for one in batch:
                 tx.memories.add(one)
                 tx.index.put(one, vectors[one.id])

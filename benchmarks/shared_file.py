@@ -15,7 +15,7 @@ import typer
 
 from benchmarks.workers import opened, recall_for, remember_for, remember_until_killed
 from commonbrain.client import Brain
-from commonbrain.model.errors import NotFound
+from commonbrain.model.errors import NotFoundError
 from tests.faults.workers import READY, Worker, worker
 
 shared_file = typer.Typer()
@@ -24,7 +24,7 @@ shared_file = typer.Typer()
 @shared_file.command()
 def faults(kills: int = 200, *, alive_ms: int = 1500, seed: int = 1) -> None:
     """Kill -9 of writers at random moments: what was acknowledged, what is lost, what is sound."""
-    chance = random.Random(seed)
+    random_source = random.Random(seed)
     acknowledged: list[str] = []
     unacquainted = 0
     started = time.perf_counter()
@@ -37,7 +37,7 @@ def faults(kills: int = 200, *, alive_ms: int = 1500, seed: int = 1) -> None:
                 with worker(remember_until_killed, path, number=number, times=10**9) as victim:
                     let_go([victim])
                     # Waits for its end, which does not come: so it is killed anywhere in its work.
-                    victim.process.join(chance.uniform(0, alive_ms) / 1000)
+                    victim.process.join(random_source.uniform(0, alive_ms) / 1000)
                     victim.process.kill()
                     said = victim.hear_out()
                     acknowledged += said
@@ -132,5 +132,5 @@ def _judge(brain: Brain, acknowledged: Sequence[str]) -> None:
 def _is_there(brain: Brain, id_: str) -> bool:
     try:
         return brain.get(id_).state == "active"
-    except NotFound:
+    except NotFoundError:
         return False

@@ -14,10 +14,10 @@ from benchmarks.timing import Timing, timing
 from commonbrain.client import Brain
 from commonbrain.model.query import Filter, Trace
 from commonbrain.retrieval.query_plan import search_terms
-from commonbrain.retrieval.write_behind import Journal
+from commonbrain.retrieval.write_behind import WriteBehindQueue
 from commonbrain.runtime.bootstrap import load_settings, make_embedder
-from commonbrain.services import House
-from commonbrain.storage.interface import Look
+from commonbrain.services import Services
+from commonbrain.storage.interface import QueryScope
 
 RUNS: Final = 200
 _PROJECT: Final = "project-3"
@@ -28,11 +28,11 @@ class _Heard:
     traces: list[Trace] = field(default_factory=list[Trace])
 
 
-class _Overheard(Journal):
+class _Overheard(WriteBehindQueue):
     """A journal whose traces can be looked at as well."""
 
-    def __init__(self, house: House, heard: _Heard) -> None:
-        super().__init__(house.store, house.screen, clock=house.clock)
+    def __init__(self, services: Services, heard: _Heard) -> None:
+        super().__init__(services.store, services.screen, clock=services.clock)
         self._heard = heard
 
     def record(self, trace: Trace) -> None:
@@ -53,12 +53,12 @@ class Watched:
         """Look over the shoulder of a brain."""
         heard = _Heard()
         # Every question is embedded, however often it is asked.
-        house = replace(
-            brain.house,
-            journal=_Overheard(brain.house, heard),
+        services = replace(
+            brain.services,
+            journal=_Overheard(brain.services, heard),
             embedder=make_embedder(load_settings()),
         )
-        return cls(Brain.of(house, brain.caller), heard)
+        return cls(Brain.of(services, brain.caller), heard)
 
     def stages(self) -> Mapping[str, float]:
         """Give the median of each stage of the recalls since the last look, in ms."""
@@ -84,7 +84,7 @@ def measure(watched: Watched, size: int) -> dict[str, Timing]:
     )
     fresh = islice(drafts(size + RUNS, seed=size), size, None)
     times["remember, durable"] = timing(partial(brain.remember, draft) for draft in fresh)
-    brain.house.journal.flush()
+    brain.services.journal.flush()
     return times
 
 
@@ -99,8 +99,8 @@ def tell_growth(growth: Mapping[int, Mapping[str, Timing]]) -> None:
 
 def _parts(brain: Brain, asked: list[str]) -> dict[str, Timing]:
     """Time what recall asks of the embedder and the index, each alone."""
-    embedder, store = brain.house.embedder, brain.house.store
-    look = Look(caller=brain.caller, filter=Filter(), now=brain.house.clock.now())
+    embedder, store = brain.services.embedder, brain.services.store
+    look = QueryScope(caller=brain.caller, filter=Filter(), now=brain.services.clock.now())
     vectors = [embedder.query(question) for question in asked]
     with store.snapshot(brain.caller.tenant) as tx:
         words = [search_terms(question) for question in asked]

@@ -11,7 +11,7 @@ from pathlib import Path
 import typer
 
 import commonbrain
-from commonbrain.causality.result import Traced
+from commonbrain.causality.result import TraceResult
 from commonbrain.client import Brain
 from commonbrain.model import ids
 from commonbrain.model.kinds import AtomDetail, Kind
@@ -33,16 +33,16 @@ _NEAR = 2000
 def trace(atoms: int = typer.Argument(default=100_000)) -> None:
     """Trace from random atoms; a link in a thousand leads back, and so closes a circle."""
     with tempfile.TemporaryDirectory() as folder, commonbrain.open(Path(folder) / "b.db") as brain:
-        chance = random.Random(7)
-        _fill(brain, atoms, chance=chance)
-        deeds: dict[str, Callable[[str], Traced]] = {
+        random_source = random.Random(7)
+        _fill(brain, atoms, random_source=random_source)
+        deeds: dict[str, Callable[[str], TraceResult]] = {
             "causes": brain.trace.causes,
             "effects": brain.trace.effects,
             "dependents": brain.trace.dependents,
             "before": brain.trace.before,
         }
-        asked = [ids.show(ids.MEMORY, chance.randint(1, atoms)) for _ in range(_RUNS)]
-        rare = [ids.show(ids.MEMORY, chance.randint(1, 20)) for _ in range(_RUNS)]
+        asked = [ids.show(ids.MEMORY, random_source.randint(1, atoms)) for _ in range(_RUNS)]
+        rare = [ids.show(ids.MEMORY, random_source.randint(1, 20)) for _ in range(_RUNS)]
         for name, deed in deeds.items():
             _measure(name, deed, asked)
         _measure("causes, ends near", brain.trace.causes, rare)
@@ -52,7 +52,7 @@ def trace(atoms: int = typer.Argument(default=100_000)) -> None:
         _measure("deepen", brain.trace.deepen, words)
 
 
-def _measure(name: str, deed: Callable[[str], Traced], asked: list[str]) -> None:
+def _measure(name: str, deed: Callable[[str], TraceResult], asked: list[str]) -> None:
     walls, works, steps = list[float](), list[float](), list[int]()
     for one in asked:
         wall, work = time.perf_counter(), time.process_time()
@@ -66,12 +66,14 @@ def _measure(name: str, deed: Callable[[str], Traced], asked: list[str]) -> None
     )
 
 
-def _fill(brain: Brain, atoms: int, *, chance: random.Random) -> None:
-    with brain.house.store.begin(brain.caller.tenant) as tx:
+def _fill(brain: Brain, atoms: int, *, random_source: random.Random) -> None:
+    with brain.services.store.begin(brain.caller.tenant) as tx:
         for id_ in range(1, atoms + 1):
-            part, deed = chance.choice(_PARTS), chance.choice(_DEEDS)
-            zone = chance.randint(1, 400)
-            after = f"the {chance.choice(_PARTS)} {chance.choice(_DEEDS)} in zone {zone}"
+            part, deed = random_source.choice(_PARTS), random_source.choice(_DEEDS)
+            zone = random_source.randint(1, 400)
+            after = (
+                f"the {random_source.choice(_PARTS)} {random_source.choice(_DEEDS)} in zone {zone}"
+            )
             action = f"{deed} in zone {zone}"
             detail = AtomDetail(subject=f"the {part}", action=action, outcome=after)
             text = f"the {part} {action}, and {after} (case {id_})"
@@ -82,7 +84,9 @@ def _fill(brain: Brain, atoms: int, *, chance: random.Random) -> None:
             tx.index.put(memory, None)
         for id_ in range(2, atoms + 1):
             for _ in range(3):
-                cause = chance.randint(max(1, id_ - _NEAR), id_ - 1)
-                ends = (id_, cause) if chance.random() < _BACK else (cause, id_)
-                strength = chance.random()
-                tx.links.replace(a_link(*ends, type=chance.choice(_TYPES), strength=strength))
+                cause = random_source.randint(max(1, id_ - _NEAR), id_ - 1)
+                ends = (id_, cause) if random_source.random() < _BACK else (cause, id_)
+                strength = random_source.random()
+                tx.links.replace(
+                    a_link(*ends, type=random_source.choice(_TYPES), strength=strength)
+                )

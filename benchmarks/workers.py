@@ -7,14 +7,14 @@ from pathlib import Path
 
 from commonbrain import CommonbrainError
 from commonbrain.client import Brain
-from commonbrain.clock import SystemChance, SystemClock
+from commonbrain.clock import SystemClock, SystemRandom
 from commonbrain.testing.builders import a_brain
 from tests.faults.workers import READY, Line
 
 
 def opened(path: Path, agent: str) -> Brain:
     """Open a store whose embedder costs nothing, so that the file is what all wait for."""
-    return a_brain(path, agent=agent, clock=SystemClock(), chance=SystemChance())
+    return a_brain(path, agent=agent, clock=SystemClock(), random_source=SystemRandom())
 
 
 def remember_until_killed(path: Path, number: int, times: int, line: Line) -> None:
@@ -73,5 +73,5 @@ def _repeat(
                 errors.append(error.code)
             times_ms.append((time.perf_counter() - started) * 1000)
             turn += 1
-    told = {"ids": ids, "ms": times_ms, "errors": errors, "dropped": brain.house.journal.dropped}
+    told = {"ids": ids, "ms": times_ms, "errors": errors, "dropped": brain.services.journal.dropped}
     line.send(json.dumps(told))

@@ -14,7 +14,7 @@ from psycopg import sql
 from sqlalchemy import make_url
 
 from commonbrain.clock import Clock
-from commonbrain.embeddings.interface import Space
+from commonbrain.embeddings.interface import EmbeddingSpace
 from commonbrain.model.limits import LOCK_WAIT_S
 from commonbrain.runtime.dev_servers import postgres_server
 from commonbrain.storage.postgres.opening import open_postgres, upgrade_postgres
@@ -45,7 +45,7 @@ class Database:
     owner: str
     program: str
 
-    def opened(self, *, space: Space = SPACE, clock: Clock | None = None) -> SqlStore:
+    def opened(self, *, space: EmbeddingSpace = SPACE, clock: Clock | None = None) -> SqlStore:
         """Open it as another process would."""
         return open_postgres(
             self.program, space=space, clock=clock or FakeClock(), lock_wait_s=LOCK_WAIT_S
@@ -57,7 +57,7 @@ class Lent:
     """A database that one test after the other uses: emptying it costs less than making it."""
 
     name: str
-    space: Space
+    space: EmbeddingSpace
     database: Database
     uses: int = 1
 
@@ -120,7 +120,9 @@ class Server:
             self.run(f"CREATE ROLE {{role}} LOGIN PASSWORD '{self.mark}'", role=role)
 
     @contextmanager
-    def database(self, *, space: Space = SPACE, is_empty: bool = False) -> Generator[Database]:
+    def database(
+        self, *, space: EmbeddingSpace = SPACE, is_empty: bool = False
+    ) -> Generator[Database]:
         """Give a database of its own, upgraded for a space unless it is to be empty."""
         name = f"test_{self.mark}_{next(self.numbers)}"
         self._create(name, template="template0" if is_empty else self._template(space))
@@ -129,7 +131,7 @@ class Server:
         finally:
             self.run("DROP DATABASE {name} WITH (FORCE)", name=name)
 
-    def lend(self, space: Space) -> Lent:
+    def lend(self, space: EmbeddingSpace) -> Lent:
         """Give an empty database for a while, one that was used before if there is one."""
         free = self.lent.setdefault(space.name, [])
         one = free.pop() if free else None
@@ -155,7 +157,7 @@ class Server:
         for role in (self.program, self.owner):
             self.run("DROP ROLE {role}", role=role)
 
-    def _template(self, space: Space) -> str:
+    def _template(self, space: EmbeddingSpace) -> str:
         if space.name not in self.templates:
             name = f"template_{self.mark}_{len(self.templates)}"
             self._create(name, template="template0")
@@ -207,7 +209,7 @@ def databases(server: Server) -> Generator[Opener]:
     known: dict[Path, Lent] = {}
     stores: list[SqlStore] = []
 
-    def opened(path: Path, *, space: Space, clock: Clock) -> SqlStore:
+    def opened(path: Path, *, space: EmbeddingSpace, clock: Clock) -> SqlStore:
         at = path.absolute()
         if at not in known:
             if len(known) >= _BUSY_MAX:

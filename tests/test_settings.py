@@ -7,7 +7,7 @@ import pytest
 import commonbrain
 from commonbrain.config import Settings
 from commonbrain.model.scope import Caller
-from commonbrain.runtime.bootstrap import build_house, load_settings, make_embedder
+from commonbrain.runtime.bootstrap import build_services, load_settings, make_embedder
 from tests.models.server import ModelServer
 
 KEY = "sk-do-not-tell-me"
@@ -57,7 +57,7 @@ def test_a_store_of_another_space_says_what_opens_it(
     kept = path.read_bytes()
 
     choose(monkeypatch, embedder="openai")
-    with pytest.raises(commonbrain.Corrupt) as refusal:
+    with pytest.raises(commonbrain.StoreCorruptError) as refusal:
         commonbrain.open(path)
 
     assert refusal.value.code == "space_mismatch"
@@ -73,7 +73,7 @@ def test_the_same_numbers_by_another_model_are_another_space(
     commonbrain.open(path).close()
 
     choose(monkeypatch, embedder_model="two")
-    with pytest.raises(commonbrain.Corrupt, match="ollama/one/384; the embedder makes"):
+    with pytest.raises(commonbrain.StoreCorruptError, match="ollama/one/384; the embedder makes"):
         commonbrain.open(path)
 
 
@@ -96,7 +96,7 @@ def test_a_setting_out_of_bounds_is_named(
 ) -> None:
     choose(monkeypatch, **settings)
 
-    with pytest.raises(commonbrain.Invalid) as refusal:
+    with pytest.raises(commonbrain.InvalidInputError) as refusal:
         commonbrain.open(path)
 
     assert told in str(refusal.value)
@@ -117,7 +117,7 @@ def test_a_secret_that_is_refused_is_not_told(
 ) -> None:
     choose(monkeypatch, **settings)
 
-    with pytest.raises(commonbrain.Invalid) as refusal:
+    with pytest.raises(commonbrain.InvalidInputError) as refusal:
         commonbrain.open(path)
 
     chain = [refusal.value, refusal.value.__cause__]
@@ -134,9 +134,9 @@ def test_settings_do_not_show_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_thresholds_of_settings_hold_for_any_embedder(path: Path) -> None:
-    house = build_house(Settings(duplicate_at=0.9, relevant_at=0.1, answers_at=0), path)
-    with commonbrain.Brain.of(house, Caller(agent="ann")):
-        space = house.store.space
+    services = build_services(Settings(duplicate_at=0.9, relevant_at=0.1, answers_at=0), path)
+    with commonbrain.Brain.of(services, Caller(agent="ann")):
+        space = services.store.space
 
     assert (space.duplicate_at, space.similar_at, space.relevant_at) == (0.9, 0.63, 0.1)
     assert space.answers_at == 0
@@ -152,6 +152,8 @@ def test_replicas_are_urls_with_spaces_between_them_and_are_never_shown(
     assert "s3cret" not in repr(settings)
 
     monkeypatch.setenv("COMMONBRAIN_STORE_REPLICAS", "ann:s3cret@one/brain")
-    with pytest.raises(commonbrain.Invalid, match="COMMONBRAIN_STORE_REPLICAS") as refused:
+    with pytest.raises(
+        commonbrain.InvalidInputError, match="COMMONBRAIN_STORE_REPLICAS"
+    ) as refused:
         load_settings()
     assert "s3cret" not in str(refused.value)

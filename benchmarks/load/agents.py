@@ -40,7 +40,7 @@ class Agent(FastHttpUser):
     def on_start(self) -> None:
         """Take the next key, and draw the first moment."""
         self.number = next(_NUMBERS)
-        self.chance = random.Random(self.number)
+        self.random_source = random.Random(self.number)
         self.headers = {
             "Authorization": f"Bearer {PLAN.keys[self.number % len(PLAN.keys)]}",
             "Commonbrain-Session": f"load-{self.number}",
@@ -56,20 +56,20 @@ class Agent(FastHttpUser):
     def ask(self) -> None:
         """Recall mostly, and remember now and then."""
         due, self.due = self.due, self.due + self._gap()
-        if self.chance.random() < PLAN.writes:
+        if self.random_source.random() < PLAN.writes:
             self._post("remember", self._memory(), due=due)
         else:
-            asked: dict[str, Any] = {"query": self.chance.choice(PLAN.questions)}
+            asked: dict[str, Any] = {"query": self.random_source.choice(PLAN.questions)}
             if PLAN.deadline_ms is not None:
                 asked["deadline_ms"] = PLAN.deadline_ms
             self._post("recall", asked, due=due)
 
     def _gap(self) -> float:
-        return self.chance.expovariate(PLAN.rate / PLAN.agents)
+        return self.random_source.expovariate(PLAN.rate / PLAN.agents)
 
     def _memory(self) -> dict[str, Any]:
         self.said += 1
-        words = self.chance.sample(PLAN.words, 20)
+        words = self.random_source.sample(PLAN.words, 20)
         text = f"Agent {self.number} noted {' '.join(words)} as {PLAN.mark} {self.said}."
         return {"text": text, "kind": "fact", "project": f"project-{self.number % 20}"}
 

@@ -80,7 +80,7 @@ class Bulk:
 
     def fill(self, tenant: str, count: int, *, seed: int) -> None:
         """Write one tenant's memories."""
-        chance = np.random.default_rng(seed)
+        random_source = np.random.default_rng(seed)
         first = to_millis(self.now) - count * 1000
         every = [((first + at * 1000) << ids.RANDOM_BITS) | at for at in range(count)]
         written = made(every, seed=seed, agents=self.agents, at=self.now)
@@ -91,10 +91,10 @@ class Bulk:
             connection.execute(
                 "INSERT INTO tenants (id, created_at, audit_key) VALUES (%s, %s, %s) "
                 "ON CONFLICT DO NOTHING",
-                (tenant, to_millis(self.now), chance.bytes(32)),
+                (tenant, to_millis(self.now), random_source.bytes(32)),
             )
             while batch := list(islice(written, _BATCH)):
-                self._write(connection, batch, tenant=tenant, chance=chance)
+                self._write(connection, batch, tenant=tenant, random_source=random_source)
                 connection.commit()
 
     def _write(
@@ -103,7 +103,7 @@ class Bulk:
         batch: Sequence[Memory],
         *,
         tenant: str,
-        chance: np.random.Generator,
+        random_source: np.random.Generator,
     ) -> None:
         rows: dict[str, Iterator[Sequence[Any]]] = {
             "memories": (_projection(one, tenant) for one in batch),
@@ -117,7 +117,7 @@ class Bulk:
                     copy.write_row(row)
         cursor.execute(_WORDS, (tenant,))
         cursor.execute("TRUNCATE said")
-        drawn = self.clusters.draw(len(batch), chance=chance)
+        drawn = self.clusters.draw(len(batch), random_source=random_source)
         with cursor.copy(_COPY["vectors"].encode()) as copy:
             copy.set_types(["varchar", "int8", "int4", "int2", "halfvec"])
             for one, vector in zip(batch, drawn, strict=True):

@@ -45,10 +45,10 @@ class Clusters:
         bodies = [draft.body for draft in drafts(OWNERS)]
         return cls(np.stack([windows[0] for windows in embedder.passages(bodies)]))
 
-    def draw(self, count: int, *, chance: np.random.Generator) -> Matrix:
+    def draw(self, count: int, *, random_source: np.random.Generator) -> Matrix:
         """Draw unit vectors, (count, dimensions) in half precision."""
-        chosen = self.owners[chance.integers(len(self.owners), size=count)]
-        noise = chance.standard_normal(chosen.shape, dtype=np.float32) * _NOISE
+        chosen = self.owners[random_source.integers(len(self.owners), size=count)]
+        noise = random_source.standard_normal(chosen.shape, dtype=np.float32) * _NOISE
         moved = chosen + noise
         return (moved / np.linalg.norm(moved, axis=1, keepdims=True)).astype(np.float16)
 

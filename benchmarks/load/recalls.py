@@ -96,15 +96,17 @@ def recalls(folder: Folder, count: int = 400, seed: int = 1, tenants: int = 20) 
         spent.listen()
         brain = running.enter_context(open_brain(tenant="tenant-0", agent="agent-0"))
         brains = [
-            Brain.of(brain.house, replace(brain.caller, tenant=f"tenant-{n}", agent=f"agent-{n}"))
+            Brain.of(
+                brain.services, replace(brain.caller, tenant=f"tenant-{n}", agent=f"agent-{n}")
+            )
             for n in range(tenants)
         ]
-        chance = random.Random(seed)
+        random_source = random.Random(seed)
         asked = questions(2000, of=20_000)
         for number in range(_WARM + count):
             if number == _WARM:
                 spent.forget()
-            brains[number % tenants].recall(chance.choice(asked))
+            brains[number % tenants].recall(random_source.choice(asked))
         print("\n".join(spent.lines(count)))
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import httpx2
 from tenacity import retry, stop_after_delay, wait_fixed
 
-from commonbrain.administration.tenants import KeyWish
+from commonbrain.administration.tenants import KeyRequest
 from commonbrain.model.scope import Role
 from commonbrain.runtime.bootstrap import open_brain, upgrade_store
 from commonbrain.runtime.dev_servers import login, postgres_server, redis_server
@@ -97,7 +97,7 @@ def keys(folder: Path, tenants: list[str], *, agents: int) -> list[str]:
     known: list[str] = json.loads(kept.read_text("utf-8")) if kept.exists() else []
     for number in range(len(known), agents):
         with open_brain(tenant=tenants[number % len(tenants)]) as brain:
-            wish = KeyWish(agent=f"agent-{number}", role=Role.WRITER)
+            wish = KeyRequest(agent=f"agent-{number}", role=Role.WRITER)
             known.append(str(brain.govern.create_key(wish).text))
     kept.touch(mode=0o600)
     kept.write_text(json.dumps(known), "utf-8")

@@ -16,48 +16,48 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from commonbrain.client import Brain, Identity
-    from commonbrain.history.change_plan import Revised
-    from commonbrain.history.selection import Swept
-    from commonbrain.ingestion.result import Outcome, Remembered, Status
+    from commonbrain.history.change_plan import ReviseResult
+    from commonbrain.history.selection import BulkChangeResult
+    from commonbrain.ingestion.result import ItemResult, ItemStatus, RememberResult
     from commonbrain.model.errors import (
         CommonbrainError,
-        Corrupt,
-        Invalid,
-        Limited,
-        NotFound,
-        Refused,
-        Unavailable,
+        InvalidInputError,
+        LimitExceededError,
+        NotFoundError,
+        RejectedError,
+        StoreCorruptError,
+        UnavailableError,
     )
     from commonbrain.model.kinds import Kind
     from commonbrain.model.memory import Draft
-    from commonbrain.model.recall_result import Item, Recollection, Verdict
+    from commonbrain.model.recall_result import Item, RecallResult, ResultStatus
     from commonbrain.model.scope import Scope
     from commonbrain.model.trust import Trust
-    from commonbrain.storage.maintenance import Backup, Progress, Restored
+    from commonbrain.storage.maintenance import Backup, Progress, RestoreResult
 
 __all__ = [
     "Backup",
     "Brain",
+    "BulkChangeResult",
     "CommonbrainError",
-    "Corrupt",
     "Draft",
-    "Invalid",
+    "InvalidInputError",
     "Item",
+    "ItemResult",
+    "ItemStatus",
     "Kind",
-    "Limited",
-    "NotFound",
-    "Outcome",
-    "Recollection",
-    "Refused",
-    "Remembered",
-    "Restored",
-    "Revised",
+    "LimitExceededError",
+    "NotFoundError",
+    "RecallResult",
+    "RejectedError",
+    "RememberResult",
+    "RestoreResult",
+    "ResultStatus",
+    "ReviseResult",
     "Scope",
-    "Status",
-    "Swept",
+    "StoreCorruptError",
     "Trust",
-    "Unavailable",
-    "Verdict",
+    "UnavailableError",
     "open",
     "restore",
 ]
@@ -66,17 +66,18 @@ __all__ = [
 _HOMES: Final = {
     "commonbrain.client": "Brain",
     "commonbrain.model.errors": (
-        "CommonbrainError Corrupt Invalid Limited NotFound Refused Unavailable"
+        "CommonbrainError InvalidInputError LimitExceededError NotFoundError RejectedError "
+        "StoreCorruptError UnavailableError"
     ),
     "commonbrain.model.kinds": "Kind",
     "commonbrain.model.memory": "Draft",
-    "commonbrain.model.recall_result": "Item Recollection Verdict",
+    "commonbrain.model.recall_result": "Item RecallResult ResultStatus",
     "commonbrain.model.scope": "Scope",
     "commonbrain.model.trust": "Trust",
-    "commonbrain.history.selection": "Swept",
-    "commonbrain.ingestion.result": "Outcome Remembered Status",
-    "commonbrain.history.change_plan": "Revised",
-    "commonbrain.storage.maintenance": "Backup Restored",
+    "commonbrain.history.selection": "BulkChangeResult",
+    "commonbrain.ingestion.result": "ItemResult RememberResult ItemStatus",
+    "commonbrain.history.change_plan": "ReviseResult",
+    "commonbrain.storage.maintenance": "Backup RestoreResult",
 }
 """Where the public names live. A hook of a client starts in a tenth of the time that all take."""
 
@@ -100,10 +101,11 @@ def open(  # noqa: A001 the public name is open
         identity: who acts; by default `COMMONBRAIN_AGENT`, else the login name.
 
     Raises:
-        Invalid: a setting or an environment variable is out of bounds.
-        NotFound: there is no such tenant.
-        Unavailable: the file cannot be opened or stayed locked; it was left as found.
-        Corrupt: the file is damaged, not a store, or of a newer version; it was left as found.
+        InvalidInputError: a setting or an environment variable is out of bounds.
+        NotFoundError: there is no such tenant.
+        UnavailableError: the file cannot be opened or stayed locked; it was left as found.
+        StoreCorruptError: the file is damaged, not a store, or of a newer version; it was left as
+            found.
 
     """
     # The wiring knows every adapter; it is not paid for by who only needs a name from here.
@@ -118,7 +120,7 @@ def restore(
     *,
     digest: str | None = None,
     on_progress: Progress | None = None,
-) -> Restored:
+) -> RestoreResult:
     """Put a backup in the place of a store that nobody has open; the old one is kept beside it.
 
     Args:
@@ -128,12 +130,12 @@ def restore(
         on_progress: told how far it has come, 0..1.
 
     Raises:
-        Invalid: the file is not there, is the store itself, or has another digest.
-        Unavailable: the store is open in another process, or its folder cannot be written.
-        Corrupt: the file is damaged, not a store, or of a newer version.
+        InvalidInputError: the file is not there, is the store itself, or has another digest.
+        UnavailableError: the store is open in another process, or its folder cannot be written.
+        StoreCorruptError: the file is damaged, not a store, or of a newer version.
 
     """
     from commonbrain.runtime.bootstrap import restore as put_back  # noqa: PLC0415
-    from commonbrain.storage.maintenance import unwatched  # noqa: PLC0415
+    from commonbrain.storage.maintenance import ignore_progress  # noqa: PLC0415
 
-    return put_back(file, store, digest=digest, on_progress=on_progress or unwatched)
+    return put_back(file, store, digest=digest, on_progress=on_progress or ignore_progress)

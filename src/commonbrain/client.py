@@ -4,13 +4,13 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Self, TypedDict, Unpack
 
-from commonbrain.administration.backup import Keep, Repair
-from commonbrain.administration.call_metrics import Watching
-from commonbrain.administration.embedding_spaces import Spaces
+from commonbrain.administration.backup import CreateBackup, Repair
+from commonbrain.administration.call_metrics import CallMetrics
+from commonbrain.administration.embedding_spaces import EmbeddingSpaces
 from commonbrain.administration.erasure import Erase
 from commonbrain.administration.self_evaluation import Evaluate
 from commonbrain.administration.status import Doctor, Status
-from commonbrain.administration.tenants import Govern, Tenants
+from commonbrain.administration.tenants import AdministerTenant, Tenants
 from commonbrain.causality.extraction import Atomize
 from commonbrain.causality.trace import Trace
 from commonbrain.consolidation.maintenance import Maintain
@@ -19,22 +19,22 @@ from commonbrain.coordination.boot import Boot
 from commonbrain.coordination.messages import Messages
 from commonbrain.coordination.sessions import Sessions
 from commonbrain.history.forget import Forget, Prune
-from commonbrain.history.review_queue import Unsettled
+from commonbrain.history.review_queue import ListReviewQueue
 from commonbrain.history.revise import Revise
 from commonbrain.history.undo import Undo
 from commonbrain.ingestion.embedding import EmbedPending
 from commonbrain.ingestion.service import Remember
 from commonbrain.ingestion.skills import Skills
 from commonbrain.jobs.service import Jobs
-from commonbrain.learning.registry import Models
-from commonbrain.model.errors import Invalid
+from commonbrain.learning.registry import ManageModels
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.scope import Caller
-from commonbrain.model.sessions import Contact
+from commonbrain.model.sessions import ClientInfo
 from commonbrain.model.trust import Trust
 from commonbrain.retrieval.get import Get
-from commonbrain.retrieval.log import ShowLedger
+from commonbrain.retrieval.log import ListRecalls
 from commonbrain.retrieval.service import Recall
-from commonbrain.services import House
+from commonbrain.services import Services
 from commonbrain.transfer.export import Export
 from commonbrain.transfer.imports import Import
 from commonbrain.transfer.merge import Merge
@@ -46,7 +46,7 @@ class Identity(TypedDict, total=False):
     agent: str
     project: str | None
     session: str | None
-    contact: Contact
+    contact: ClientInfo
     trust_ceiling: Trust
     request_id: str | None
 
@@ -59,7 +59,7 @@ class Brain:
     brains made by `acting_as` share one store; closing any of them closes it for all.
     """
 
-    house: House
+    services: Services
     caller: Caller
     boot: Boot
     remember: Remember
@@ -80,84 +80,85 @@ class Brain:
     merge: Merge
     session: Sessions
     status: Status
-    watching: Watching
-    ledger: ShowLedger
-    unsettled: Unsettled
+    watching: CallMetrics
+    ledger: ListRecalls
+    unsettled: ListReviewQueue
     doctor: Doctor
     embed_pending: EmbedPending
-    spaces: Spaces
+    spaces: EmbeddingSpaces
     repair: Repair
-    backup: Keep
-    govern: Govern
+    backup: CreateBackup
+    govern: AdministerTenant
     tenants: Tenants
     jobs: Jobs
-    models: Models
+    models: ManageModels
     evaluate: Evaluate
     maintain: Maintain
 
     @classmethod
-    def of(cls, house: House, caller: Caller) -> Self:
+    def of(cls, services: Services, caller: Caller) -> Self:
         """Show a house to one caller."""
         return cls(
-            house=house,
+            services=services,
             caller=caller,
-            boot=Boot(house, caller),
-            remember=Remember(house, caller),
-            recall=Recall(house, caller),
-            get=Get(house, caller),
-            skills=Skills(house, caller),
-            revise=Revise(house, caller),
-            forget=Forget(house, caller),
-            erase=Erase(house, caller),
-            prune=Prune(house, caller),
-            undo=Undo(house, caller),
-            atomize=Atomize(house, caller),
-            reflect=Reflect(house, caller),
-            trace=Trace(house, caller),
-            message=Messages(house, caller),
-            import_=Import(house, caller),
-            export=Export(house, caller),
-            merge=Merge(house, caller),
-            session=Sessions(house, caller),
-            status=Status(house, caller),
-            watching=Watching(house, caller),
-            ledger=ShowLedger(house, caller),
-            unsettled=Unsettled(house, caller),
-            doctor=Doctor(house, caller),
-            embed_pending=EmbedPending(house, caller),
-            spaces=Spaces(house, caller),
-            repair=Repair(house, caller),
-            backup=Keep(house, caller),
-            govern=Govern(house, caller),
-            tenants=Tenants(house, caller),
-            jobs=Jobs(house, caller),
-            models=Models(house, caller),
-            evaluate=Evaluate(house, caller),
-            maintain=Maintain(house, caller),
+            boot=Boot(services, caller),
+            remember=Remember(services, caller),
+            recall=Recall(services, caller),
+            get=Get(services, caller),
+            skills=Skills(services, caller),
+            revise=Revise(services, caller),
+            forget=Forget(services, caller),
+            erase=Erase(services, caller),
+            prune=Prune(services, caller),
+            undo=Undo(services, caller),
+            atomize=Atomize(services, caller),
+            reflect=Reflect(services, caller),
+            trace=Trace(services, caller),
+            message=Messages(services, caller),
+            import_=Import(services, caller),
+            export=Export(services, caller),
+            merge=Merge(services, caller),
+            session=Sessions(services, caller),
+            status=Status(services, caller),
+            watching=CallMetrics(services, caller),
+            ledger=ListRecalls(services, caller),
+            unsettled=ListReviewQueue(services, caller),
+            doctor=Doctor(services, caller),
+            embed_pending=EmbedPending(services, caller),
+            spaces=EmbeddingSpaces(services, caller),
+            repair=Repair(services, caller),
+            backup=CreateBackup(services, caller),
+            govern=AdministerTenant(services, caller),
+            tenants=Tenants(services, caller),
+            jobs=Jobs(services, caller),
+            models=ManageModels(services, caller),
+            evaluate=Evaluate(services, caller),
+            maintain=Maintain(services, caller),
         )
 
     def acting_as(self, **identity: Unpack[Identity]) -> Self:
         """Give a view of the same store for another agent, project or session.
 
         Raises:
-            Invalid: a name is empty, too long or unprintable, or is not one that a view may choose.
+            InvalidInputError: a name is empty, too long or unprintable, or is not one that a view
+                may choose.
 
         """
         foreign = sorted(set(identity) - set(Identity.__annotations__))
         if foreign:
-            raise Invalid(f"A view cannot choose its {', '.join(foreign)}.")
-        return self.of(self.house, replace(self.caller, **identity))
+            raise InvalidInputError(f"A view cannot choose its {', '.join(foreign)}.")
+        return self.of(self.services, replace(self.caller, **identity))
 
     def close(self) -> None:
         """Write what reads left behind and let go of the store; calling it twice is harmless."""
-        self.house.aside.close()
-        self.house.saliences.close()
-        self.house.rankers.close()
-        self.house.journal.close()
-        self.house.refusals.close()
-        self.house.queue.close()
-        self.house.store.close()
-        self.house.telemetry.close()
+        self.services.embedding_executor.close()
+        self.services.saliences.close()
+        self.services.rerankers.close()
+        self.services.journal.close()
+        self.services.refusals.close()
+        self.services.queue.close()
+        self.services.store.close()
+        self.services.telemetry.close()
 
     def __enter__(self) -> Self:
         return self

@@ -21,7 +21,7 @@ class Clock(Protocol):
         ...
 
 
-class Chance(Protocol):
+class RandomSource(Protocol):
     """Where random bits come from."""
 
     def bits(self, count: int) -> int:
@@ -48,7 +48,7 @@ class SystemClock:
         return time.perf_counter() * 1000
 
 
-class SystemChance:
+class SystemRandom:
     """Bits that nobody can guess."""
 
     def bits(self, count: int) -> int:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 Answer = TypeVar("Answer")
 
 
-class Aside:
+class DetachedExecutor:
     """So many threads at most; what finds none free waits its turn, and none is kept idle.
 
     Who no longer wants an answer cancels its future: what has not begun then never does.
@@ -23,24 +23,24 @@ class Aside:
         self._working = 0
         self._waiting: deque[tuple[Future[Any], Callable[[], None]]] = deque()
 
-    def begin(self, does: Callable[[], Answer]) -> Future[Answer]:
+    def submit(self, task: Callable[[], Answer]) -> Future[Answer]:
         """Have something done; it fails as its future does."""
         future: Future[Answer] = Future()
 
         def work() -> None:
             try:
-                future.set_result(does())
+                future.set_result(task())
             except BaseException as error:  # noqa: BLE001 it is foreign code, and may panic
                 future.set_exception(error)
 
         with self._lock:
             # Threads that all hang let go of what nobody awaits any more, too.
-            wanted = (one for one in self._waiting if not one[0].cancelled())
+            live = (one for one in self._waiting if not one[0].cancelled())
             if self._working < self._threads:
                 # It begins when this lets go; where there can be none, nothing has changed.
                 Thread(target=self._work, daemon=True, name=self._name).start()
                 self._working += 1
-            self._waiting = deque([*wanted, (future, work)])
+            self._waiting = deque([*live, (future, work)])
         return future
 
     def close(self) -> None:

@@ -3,20 +3,20 @@
 from importlib import import_module
 from types import ModuleType
 
-from commonbrain.model.errors import Invalid
+from commonbrain.model.errors import InvalidInputError
 
 
-def needed(name: str, *, extra: str) -> ModuleType:
+def load_extra(name: str, *, extra: str) -> ModuleType:
     """Load a library of an extra.
 
     Raises:
-        Invalid: it is not installed.
+        InvalidInputError: it is not installed.
 
     """
     try:
         return import_module(name)
     except ImportError as error:
-        raise Invalid(
+        raise InvalidInputError(
             f"This needs {name.partition('.')[0]}, which is not installed.",
             code="extra_missing",
             hint=f"Install it with: pip install 'commonbrain[{extra}]'",

@@ -2,14 +2,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.security.secrets import FORMATS, SIGNS, PatternScreen
-from commonbrain.text.redaction import Found, place, redacted
+from commonbrain.security.secrets import FORMATS, SIGNS, PatternSecretScanner
+from commonbrain.text.redaction import SecretMatch, describe_place, redacted
 from tests.secrets import INNOCENT, SECRETS, made_up
 
-SCREEN = PatternScreen()
+SCREEN = PatternSecretScanner()
 
 
-def certain(text: str) -> list[Found]:
+def certain(text: str) -> list[SecretMatch]:
     return [one for one in SCREEN.find(text) if one.is_certain]
 
 
@@ -82,8 +82,8 @@ def test_hostile_text_takes_no_longer_than_its_length_asks_for(piece: str) -> No
 
 
 def test_a_place_is_told_as_editors_count() -> None:
-    assert place("one\ntwo three", 8) == "line 2, column 5"
-    assert place("one", 0) == "line 1, column 1"
+    assert describe_place("one\ntwo three", 8) == "line 2, column 5"
+    assert describe_place("one", 0) == "line 1, column 1"
 
 
 @pytest.mark.parametrize("sort", SIGNS)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commonbrain.storage.postgres.statistics import Size
-from commonbrain.storage.postgres.term_selection import SCORED_MAX, Telling, telling
+from commonbrain.storage.postgres.term_selection import SCORED_MAX, SelectedTerms, select_rare_terms
 
 SHARES = st.dictionaries(st.text(min_size=1), st.floats(min_value=1e-6, max_value=1.0), max_size=8)
 
@@ -14,7 +14,7 @@ SHARES = st.dictionaries(st.text(min_size=1), st.floats(min_value=1e-6, max_valu
 def test_some_words_rank_and_none_counts_against_a_memory(
     shares: dict[str, float], memories: int
 ) -> None:
-    chosen = telling(shares, memories=memories)
+    chosen = select_rare_terms(shares, memories=memories)
 
     assert set(chosen.words) <= set(shares)
     assert bool(chosen.words) == bool(shares)
@@ -26,7 +26,7 @@ def test_some_words_rank_and_none_counts_against_a_memory(
 def test_what_is_known_and_searched_for_matches_no_more_than_is_scored(
     shares: dict[str, float], memories: int
 ) -> None:
-    chosen = telling(shares, memories=memories)
+    chosen = select_rare_terms(shares, memories=memories)
 
     among = memories if chosen.newest is None else min(chosen.newest, memories)
     matches = min(sum(shares[word] for word in chosen.words[: chosen.sought]), 1) * among
@@ -34,7 +34,9 @@ def test_what_is_known_and_searched_for_matches_no_more_than_is_scored(
 
 
 def test_the_rarest_are_searched_for_and_the_common_only_rank() -> None:
-    chosen = telling({"now": 0.3, "the": 0.9, "zebra": 0.001, "herd": 0.002}, memories=100_000)
+    chosen = select_rare_terms(
+        {"now": 0.3, "the": 0.9, "zebra": 0.001, "herd": 0.002}, memories=100_000
+    )
 
     assert chosen.words == ["zebra", "herd", "now"]
     assert chosen.sought == 2
@@ -45,22 +47,22 @@ def test_every_word_that_the_sample_does_not_know_is_searched_for() -> None:
     unknown = ["zebra", "quagga", "okapi", "gnu", "eland", "addax"]
     shares = dict.fromkeys(unknown, 0.0005) | {"herd": 0.001, "grass": 0.1}
 
-    chosen = telling(shares, memories=1_000_000, rare=0.0005)
+    chosen = select_rare_terms(shares, memories=1_000_000, rare=0.0005)
 
     assert chosen.words == [*unknown, "herd", "grass"]
     assert chosen.sought == len(unknown) + 1
 
 
 def test_where_all_are_common_the_newest_are_looked_at() -> None:
-    chosen = telling({"the": 0.9, "of": 0.6}, memories=100_000)
+    chosen = select_rare_terms({"the": 0.9, "of": 0.6}, memories=100_000)
 
     assert (chosen.sought, chosen.newest) == (2, SCORED_MAX)
 
 
 def test_in_a_small_tenant_every_word_is_searched_for() -> None:
-    chosen = telling({"the": 1.0, "of": 1.0}, memories=SCORED_MAX)
+    chosen = select_rare_terms({"the": 1.0, "of": 1.0}, memories=SCORED_MAX)
 
-    assert chosen == Telling(words=["the", "of"], sought=2, weights=[None, None])
+    assert chosen == SelectedTerms(words=["the", "of"], sought=2, weights=[None, None])
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from commonbrain.model.errors import Corrupt, NotFound
+from commonbrain.model.errors import NotFoundError, StoreCorruptError
 from commonbrain.storage.blobs import Blobs
 
 TREE = b'{"format": 1, "booster": "tree"}'
@@ -29,7 +29,7 @@ class BlobsContract:
         blobs = open_blobs()
         assert blobs.put(TREE) == blobs.put(TREE)
         blobs.drop(blobs.put(TREE))
-        with pytest.raises(NotFound):
+        with pytest.raises(NotFoundError):
             blobs.get(hashlib.sha256(TREE).hexdigest())
 
     def test_dropping_what_is_not_there_is_harmless(self, open_blobs: OpenBlobs) -> None:
@@ -39,13 +39,13 @@ class BlobsContract:
     def test_there_is_nothing_under_what_is_no_digest(
         self, open_blobs: OpenBlobs, digest: str
     ) -> None:
-        with pytest.raises(NotFound):
+        with pytest.raises(NotFoundError):
             open_blobs().get(digest)
 
     def test_what_was_changed_is_never_given(self, open_blobs: OpenBlobs, spoil: Spoil) -> None:
         digest = open_blobs().put(b"as it was")
         spoil(digest, b"otherwise")
-        with pytest.raises(Corrupt, match="another digest"):
+        with pytest.raises(StoreCorruptError, match="another digest"):
             open_blobs().get(digest)
         assert open_blobs().put(b"as it was") == digest
         assert open_blobs().get(digest) == b"as it was"

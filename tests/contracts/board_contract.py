@@ -9,7 +9,7 @@ from commonbrain.model.memory import Memory, State
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import LOCAL_TENANT, Caller, Scope
 from commonbrain.model.trust import Trust
-from commonbrain.storage.query_scope import Look
+from commonbrain.storage.query_scope import QueryScope
 from commonbrain.testing.builders import NOON, a_memory
 from tests.contracts.store_steps import OpenStore, look, put
 
@@ -27,7 +27,7 @@ def a_task(id_: int, **detail: Any) -> Memory:  # noqa: ANN401
     return a_memory(id_, f"Task {id_}.", kind=Kind.TASK, detail=TaskDetail(**detail))
 
 
-def awake(kind: Kind, **more: Any) -> Look:  # noqa: ANN401
+def awake(kind: Kind, **more: Any) -> QueryScope:  # noqa: ANN401
     """Look at what is awake of a kind."""
     return look(kinds=(kind,), states=(State.ACTIVE,), **more)
 
@@ -70,7 +70,7 @@ class BoardContract:
             a_rule(7, detail=RuleDetail(skill={"name": "safe", "keywords": ["vault"]})),
             a_rule(8, detail=BLOCKER),
         )
-        bob = Look(caller=Caller(agent="bob"), filter=awake(Kind.RULE).filter, now=NOON)
+        bob = QueryScope(caller=Caller(agent="bob"), filter=awake(Kind.RULE).filter, now=NOON)
         with store.snapshot(LOCAL_TENANT) as tx:
             assert tx.board.patterns(awake(Kind.RULE)) == {2: False, 1: True}
             assert list(tx.board.patterns(bob)) == [5, 2, 1]

@@ -11,10 +11,10 @@ import pytest
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import State
 from commonbrain.model.scope import LOCAL_TENANT, Caller, Scope
-from commonbrain.model.support import SUPPORTS, Fall, Review, Support
+from commonbrain.model.support import SUPPORTS, InvalidationReason, Review, Support
 from commonbrain.model.trust import Trust
 from commonbrain.storage.interface import Store
-from commonbrain.storage.knowledge import Reached, Reader, Way
+from commonbrain.storage.knowledge import Direction, ReachedMemory, Reader
 from commonbrain.testing.builders import NOON, a_memory
 from tests.contracts.store_steps import LATER, OpenStore, a_link
 
@@ -27,7 +27,7 @@ def a_review(memory_id: int, cause_id: int, **more: object) -> Review:
     plain = Review(
         memory_id=memory_id,
         cause_id=cause_id,
-        fall=Fall.FORGOTTEN,
+        fall=InvalidationReason.FORGOTTEN,
         via_id=cause_id,
         depth=1,
         at=NOON,
@@ -57,18 +57,18 @@ class CascadeContract:
 
     def test_a_walk_takes_shortest_paths_and_no_circle_twice(self, store: Store) -> None:
         with store.snapshot(LOCAL_TENANT) as tx:
-            walk = tx.graph.walk([1], Way.AGAINST, types=SUPPORTS, limit=9)
+            walk = tx.graph.walk([1], Direction.AGAINST, types=SUPPORTS, limit=9)
         assert walk.reached == (
-            Reached(2, 1, 1, _DERIVED),
-            Reached(3, 1, 1, _DEPENDS),
-            Reached(4, 2, 2, _DEPENDS),
+            ReachedMemory(2, 1, 1, _DERIVED),
+            ReachedMemory(3, 1, 1, _DEPENDS),
+            ReachedMemory(4, 2, 2, _DEPENDS),
         )
         assert not walk.is_cut
         assert walk.path(4) == [4, 2, 1]
 
     def test_a_walk_along_the_links_goes_the_other_way(self, store: Store) -> None:
         with store.snapshot(LOCAL_TENANT) as tx:
-            walk = tx.graph.walk([4], Way.ALONG, types=SUPPORTS, limit=9)
+            walk = tx.graph.walk([4], Direction.ALONG, types=SUPPORTS, limit=9)
         assert [(one.id, one.depth) for one in walk.reached] == [(2, 1), (3, 1), (1, 2)]
 
     def test_links_among_memories_and_where_a_walk_goes_on_are_told(self, store: Store) -> None:
@@ -77,9 +77,9 @@ class CascadeContract:
         with store.snapshot(LOCAL_TENANT) as tx:
             among = tx.graph.among([4, 2, 5], types=SUPPORTS)
             assert tx.graph.among([], types=SUPPORTS) == []
-            assert tx.graph.onward([2, 5], Way.ALONG, types=SUPPORTS) == {2}
-            assert tx.graph.onward([2, 3], Way.AGAINST, types=[_DERIVED]) == {3}
-            assert tx.graph.onward([], Way.ALONG, types=SUPPORTS) == set()
+            assert tx.graph.onward([2, 5], Direction.ALONG, types=SUPPORTS) == {2}
+            assert tx.graph.onward([2, 3], Direction.AGAINST, types=[_DERIVED]) == {3}
+            assert tx.graph.onward([], Direction.ALONG, types=SUPPORTS) == set()
         assert [(one.from_id, one.to_id, one.strength) for one in among] == [(4, 2, 0.9)]
 
     @pytest.mark.parametrize(
@@ -100,9 +100,9 @@ class CascadeContract:
         reader = Reader(caller=Caller(agent="ann"), trust_min=0.5)
         with store.snapshot(LOCAL_TENANT) as tx:
             seen = tx.graph.seen_by(reader)
-            walk = seen.walk([5], Way.AGAINST, types=SUPPORTS, limit=9)
-            every = tx.graph.walk([5], Way.AGAINST, types=SUPPORTS, limit=9)
-            assert seen.onward([5], Way.AGAINST, types=SUPPORTS) == set()
+            walk = seen.walk([5], Direction.AGAINST, types=SUPPORTS, limit=9)
+            every = tx.graph.walk([5], Direction.AGAINST, types=SUPPORTS, limit=9)
+            assert seen.onward([5], Direction.AGAINST, types=SUPPORTS) == set()
         assert walk.reached == ()
         assert [one.id for one in every.reached] == [6, 2, 4, 1, 3]
 
@@ -110,7 +110,7 @@ class CascadeContract:
         def walked(**bounds: object) -> tuple[list[int], bool]:
             given = {"types": SUPPORTS, "limit": 9, **bounds}
             with store.snapshot(LOCAL_TENANT) as tx:
-                walk = tx.graph.walk([1], Way.AGAINST, **given)  # type: ignore[arg-type]
+                walk = tx.graph.walk([1], Direction.AGAINST, **given)  # type: ignore[arg-type]
             return [one.id for one in walk.reached], walk.is_cut
 
         assert walked(types=[_DEPENDS]) == ([3], False)
@@ -172,7 +172,7 @@ class CascadeContract:
             assert tx.reviews.shaken([1]) == [1, 2, 4]
 
     def test_the_doubtful_have_open_reviews_and_nobody_who_vouched(self, store: Store) -> None:
-        lost = a_review(3, 3, fall=Fall.UNSUPPORTED, depth=0, earlier=State.ACTIVE)
+        lost = a_review(3, 3, fall=InvalidationReason.UNSUPPORTED, depth=0, earlier=State.ACTIVE)
         with store.begin(LOCAL_TENANT) as tx:
             tx.reviews.add([a_review(2, 1), a_review(4, 1), lost])
             tx.reviews.add([a_review(4, 2, settled_at=LATER)])

@@ -13,26 +13,28 @@ from commonbrain.model.memory import State
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import LOCAL_TENANT, Caller, Scope
 from commonbrain.storage.interface import Store
-from commonbrain.storage.query_scope import Look
+from commonbrain.storage.query_scope import QueryScope
 from commonbrain.testing.builders import NOON, a_memory
 from tests.contracts.store_steps import OpenStore, a_link
 
 _AGAINST = LinkType.CONFLICTS_WITH
 
 
-def _look(*, agent: str = "ann", **more: object) -> Look:
+def _look(*, agent: str = "ann", **more: object) -> QueryScope:
     wanted = Filter(trust_min=0.0, **more)  # type: ignore[arg-type]
-    return Look(caller=Caller(agent=agent), filter=wanted, now=NOON)
+    return QueryScope(caller=Caller(agent=agent), filter=wanted, now=NOON)
 
 
-def _pairs(store: Store, look: Look, *, limit: int = 9, skip: int = 0) -> list[tuple[int, int]]:
+def _pairs(
+    store: Store, look: QueryScope, *, limit: int = 9, skip: int = 0
+) -> list[tuple[int, int]]:
     with store.snapshot(LOCAL_TENANT) as tx:
         found = tx.disputes.unsettled(look, limit=limit, skip=skip)
     return [(link.from_id, link.to_id) for link in found]
 
 
 class DisputesContract:
-    """The promises of `Disputes`."""
+    """The promises of `ConflictRepository`."""
 
     @pytest.fixture
     def store(self, open_store: OpenStore) -> Store:

@@ -11,10 +11,10 @@ import pytest
 from commonbrain.embeddings.interface import Vectors
 from commonbrain.model.kinds import AtomDetail, CausalField, Kind
 from commonbrain.model.memory import Memory, State
-from commonbrain.model.revision import Action, Span
+from commonbrain.model.revision import Action, BeliefPeriod
 from commonbrain.model.scope import LOCAL_TENANT, Scope
 from commonbrain.model.trust import Trust
-from commonbrain.storage.interface import Look, Store
+from commonbrain.storage.interface import QueryScope, Store
 from commonbrain.testing.builders import NOON, a_memory
 from tests.contracts.store_steps import (
     EMBEDDER,
@@ -117,7 +117,7 @@ class FieldContract:
         ],
     )
     def test_no_field_brings_what_the_look_forbids(
-        self, store: Store, memory: Memory, wanted: Look
+        self, store: Store, memory: Memory, wanted: QueryScope
     ) -> None:
         put(store, memory)
 
@@ -138,7 +138,7 @@ class FieldContract:
         put(store, BROKER, newer)
         with store.begin(LOCAL_TENANT) as tx:
             move(tx, 1, state=State.SUPERSEDED, superseded_by=3, superseded_at=LATER)
-            believed = Span(since=NOON, until=LATER)
+            believed = BeliefPeriod(since=NOON, until=LATER)
             tx.changes.add(a_change(1, action=Action.SUPERSEDE, at=LATER, believed=believed))
 
         now = look(now=timedelta(days=3), field=OUTCOME)

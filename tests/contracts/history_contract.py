@@ -12,11 +12,11 @@ import pytest
 from commonbrain.model.kinds import KINDS, Kind, MessageDetail, RuleDetail, Severity
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import State, ThreadRef
-from commonbrain.model.revision import Action, Span
+from commonbrain.model.revision import Action, BeliefPeriod
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.model.trust import Trust
 from commonbrain.storage.interface import Store
-from commonbrain.storage.records import Access, Annotation, Reply
+from commonbrain.storage.records import Annotation, MemoryAccess, Reply
 from commonbrain.testing.builders import NOON, a_memory
 from tests.contracts.store_steps import (
     LATER,
@@ -63,7 +63,7 @@ class HistoryContract:
 
     def test_an_access_is_counted_and_never_moves_back(self, store: Store) -> None:
         for ids, at in (((1, 2, 99, 1), LATER), ((1,), NOON)):
-            access = Access(tenant=LOCAL_TENANT, ids=ids, at=at)
+            access = MemoryAccess(tenant=LOCAL_TENANT, ids=ids, at=at)
             store.note_reads(LOCAL_TENANT, traces=[], accesses=[access], keep_from=NOON)
 
         both = stored(store, 1, 2)
@@ -134,7 +134,7 @@ class HistoryContract:
             action=Action.PIN,
             before={"state": State.ACTIVE, "pinned": False, "tags": ("a",), "detail": RuleDetail()},
             after={"superseded_at": NOON, "payload": {"x": [1]}, "detail": rule},
-            believed=Span(since=NOON, until=LATER),
+            believed=BeliefPeriod(since=NOON, until=LATER),
         )
         with store.begin(LOCAL_TENANT) as tx:
             tx.changes.add(change)
@@ -142,7 +142,7 @@ class HistoryContract:
         with store.snapshot(LOCAL_TENANT) as tx:
             [kept] = tx.changes.of([1])
             assert replace(kept, id=0) == change
-            assert tx.changes.believed([1, 2]) == {1: [Span(since=NOON, until=LATER)]}
+            assert tx.changes.believed([1, 2]) == {1: [BeliefPeriod(since=NOON, until=LATER)]}
 
     def test_changes_keep_their_order_within_a_moment_and_when_the_clock_goes_back(
         self, store: Store

@@ -13,10 +13,10 @@ import pytest
 from commonbrain.embeddings.interface import Matrix, Vectors
 from commonbrain.model.kinds import CausalField, Kind
 from commonbrain.model.memory import Memory, State
-from commonbrain.model.revision import Action, Span
+from commonbrain.model.revision import Action, BeliefPeriod
 from commonbrain.model.scope import LOCAL_TENANT, Scope
 from commonbrain.model.trust import Trust
-from commonbrain.storage.interface import Look, Store
+from commonbrain.storage.interface import QueryScope, Store
 from commonbrain.testing.builders import NOON, a_memory
 from tests.contracts.store_steps import (
     OpenStore,
@@ -59,7 +59,7 @@ class IndexContract:
         ],
     )
     def test_no_arm_brings_what_the_look_forbids(
-        self, store: Store, memory: Memory, wanted: Look
+        self, store: Store, memory: Memory, wanted: QueryScope
     ) -> None:
         put(store, memory)
 
@@ -83,7 +83,7 @@ class IndexContract:
         ],
     )
     def test_every_arm_brings_what_the_look_allows(
-        self, store: Store, memory: Memory, wanted: Look
+        self, store: Store, memory: Memory, wanted: QueryScope
     ) -> None:
         put(store, memory)
 
@@ -114,7 +114,7 @@ class IndexContract:
         with store.begin(LOCAL_TENANT) as tx:
             over = NOON + timedelta(days=1)
             move(tx, 1, state=State.SUPERSEDED, superseded_by=2, superseded_at=over)
-            believed = Span(since=NOON, until=over)
+            believed = BeliefPeriod(since=NOON, until=over)
             tx.changes.add(a_change(1, action=Action.SUPERSEDE, at=over, believed=believed))
 
         now = look(now=timedelta(days=3))
@@ -263,7 +263,7 @@ class IndexContract:
         with store.begin(LOCAL_TENANT) as tx:
             over = NOON + timedelta(days=1)
             move(tx, 1, state=State.SUPERSEDED, superseded_by=2, superseded_at=over)
-            believed = Span(since=NOON, until=over)
+            believed = BeliefPeriod(since=NOON, until=over)
             tx.changes.add(a_change(1, action=Action.SUPERSEDE, at=over, believed=believed))
 
         assert _embed(store, 1, text="the port is 80")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from commonbrain.model.jobs import Fault, Job, JobState
+from commonbrain.model.jobs import Job, JobError, JobState
 from commonbrain.model.scope import LOCAL_TENANT, Caller, Role
 from commonbrain.model.trust import Trust
 from commonbrain.storage.administration import JobFilter
@@ -17,7 +17,7 @@ from commonbrain.storage.interface import Store
 from commonbrain.testing.builders import NOON
 from tests.contracts.store_steps import LATER, OpenStore
 
-FAULT = Fault(code="embedder_down", message="It did not answer.")
+FAULT = JobError(code="embedder_down", message="It did not answer.")
 BO = Caller(
     agent="bo",
     session="s1",

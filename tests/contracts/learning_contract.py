@@ -10,21 +10,21 @@ from typing import Any
 import pytest
 
 from commonbrain.model import ids
-from commonbrain.model.errors import Refused
+from commonbrain.model.errors import RejectedError
 from commonbrain.model.model_card import SERVING, ModelCard, ModelRole, ModelState
 from commonbrain.model.query import (
     MARKED_WITHIN,
     Candidate,
-    Extent,
+    ExclusionReason,
     Feedback,
-    LeftOut,
-    Mark,
+    FeedbackEvent,
+    FeedbackMark,
+    ShownExtent,
     Trace,
-    Use,
 )
-from commonbrain.model.recall_result import Verdict
+from commonbrain.model.recall_result import ResultStatus
 from commonbrain.model.scope import LOCAL_TENANT, Caller
-from commonbrain.observability.tool_events import Happened
+from commonbrain.observability.tool_events import EventFilter
 from commonbrain.storage.evaluation import Evaluation, figure
 from commonbrain.storage.interface import Store
 from commonbrain.storage.records import EntryFilter
@@ -48,12 +48,12 @@ def a_trace(minute: int, *packed: int, session: str | None = "s1", **more: Any) 
         caller=Caller(agent="bo", session=session),
         asked_at=at,
         query="Where is the kettle?",
-        verdict=Verdict.FOUND,
+        verdict=ResultStatus.FOUND,
         considered=tuple(considered),
         packed=packed,
         degraded=(),
         stages_ms={"arms": 1.5},
-        left_out={9: LeftOut.NO_ROOM},
+        left_out={9: ExclusionReason.NO_ROOM},
     )
     return replace(plain, **more)
 
@@ -63,7 +63,9 @@ def noted(store: Store, *traces: Trace, keep_from: timedelta = -MINUTE) -> None:
     store.note_reads(LOCAL_TENANT, traces=traces, accesses=[], keep_from=NOON + keep_from)
 
 
-def marked(store: Store, trace: Trace, *, memory: int = 5, mark: Mark = Mark.USED) -> int:
+def marked(
+    store: Store, trace: Trace, *, memory: int = 5, mark: FeedbackMark = FeedbackMark.USED
+) -> int:
     """Put one mark on a trace; count what is new."""
     told = Feedback(
         trace_id=trace.id, memory_id=memory, mark=mark, agent="bo", session="s1", at=NOON
@@ -72,10 +74,12 @@ def marked(store: Store, trace: Trace, *, memory: int = 5, mark: Mark = Mark.USE
         return tx.ledger.mark([told])
 
 
-def a_use(*ids_: int, minute: int) -> Use:
+def a_use(*ids_: int, minute: int) -> FeedbackEvent:
     """Make what bo does with memories so many minutes after noon."""
     at = NOON + minute * MINUTE
-    return Use(tenant=LOCAL_TENANT, agent="bo", session="s1", ids=ids_, mark=Mark.USED, at=at)
+    return FeedbackEvent(
+        tenant=LOCAL_TENANT, agent="bo", session="s1", ids=ids_, mark=FeedbackMark.USED, at=at
+    )
 
 
 def a_card(id_: int, **more: Any) -> ModelCard:  # noqa: ANN401
@@ -111,7 +115,7 @@ class LearningContract:
         trace = a_trace(1, 5, 6, ranker=77)
         noted(store, trace)
         assert marked(store, trace) == 1
-        assert marked(store, trace, mark=Mark.USEFUL) == 1
+        assert marked(store, trace, mark=FeedbackMark.USEFUL) == 1
         with store.snapshot(LOCAL_TENANT) as tx:
             (entry,) = tx.ledger.entries(EntryFilter(), limit=10)
         assert (entry.id, entry.asked_at, entry.query) == (trace.id, trace.asked_at, trace.query)
@@ -119,7 +123,7 @@ class LearningContract:
         assert [one.memory_id for one in entry.considered] == [5, 6, 9]
         assert [one.left_out for one in entry.considered] == [None, None, "no_room"]
         assert entry.considered[0].features == {"fused": 0.5}
-        assert entry.marks == {5: {Mark.USED, Mark.USEFUL}}
+        assert entry.marks == {5: {FeedbackMark.USED, FeedbackMark.USEFUL}}
 
     def test_a_mark_is_kept_once_and_none_on_a_trace_that_is_not_there(self, store: Store) -> None:
         trace, lost = a_trace(1, 5), a_trace(2, 5)
@@ -150,8 +154,11 @@ class LearningContract:
             assert set(tx.ledger.showing(replace(used, session=None))) == {5}
 
     def test_who_fetches_what_it_was_shown_in_full_tells_nothing(self, store: Store) -> None:
-        told = {5: Extent.WHOLE, 6: Extent.HEADLINE, 7: Extent.BARE}
-        first, second = a_trace(1, 5, 6, 7, extents=told), a_trace(2, 6, extents={6: Extent.WHOLE})
+        told = {5: ShownExtent.WHOLE, 6: ShownExtent.HEADLINE, 7: ShownExtent.BARE}
+        first, second = (
+            a_trace(1, 5, 6, 7, extents=told),
+            a_trace(2, 6, extents={6: ShownExtent.WHOLE}),
+        )
         noted(store, first, second)
         fetched = replace(a_use(5, 6, 7, minute=3), is_fetch=True)
         with store.snapshot(LOCAL_TENANT) as tx:
@@ -164,14 +171,17 @@ class LearningContract:
         with store.begin(LOCAL_TENANT) as tx:
             assert tx.ledger.credit(a_use(5, 6, minute=2)) == [6]
             assert tx.ledger.credit(a_use(5, minute=3)) == []
-        happened = Happened(events=(), keep_from=NOON, uses=[a_use(6, minute=4)])
+        happened = EventFilter(events=(), keep_from=NOON, uses=[a_use(6, minute=4)])
         later = a_trace(3, 6)
         store.note_reads(
             LOCAL_TENANT, traces=[later], accesses=[], happened=happened, keep_from=NOON
         )
         with store.snapshot(LOCAL_TENANT) as tx:
             entries = tx.ledger.entries(EntryFilter(is_marked=True), limit=5)
-        assert [entry.marks for entry in entries] == [{5: {Mark.USED}}, {6: {Mark.USED}}]
+        assert [entry.marks for entry in entries] == [
+            {5: {FeedbackMark.USED}},
+            {6: {FeedbackMark.USED}},
+        ]
 
     def test_recalls_are_chosen_by_time_model_and_whether_they_are_marked(
         self, store: Store
@@ -259,12 +269,12 @@ class LearningContract:
     def test_a_model_without_its_artifact_never_serves_again(self) -> None:
         emptied = a_card(1, state=ModelState.RETIRED, digest="")
         for to in SERVING:
-            with pytest.raises(Refused, match="dropped") as refused:
+            with pytest.raises(RejectedError, match="dropped") as refused:
                 emptied.moved(to, at=NOON)
             assert refused.value.code == "artifact_dropped"
 
     def test_a_model_that_was_rolled_back_never_serves_again(self) -> None:
-        with pytest.raises(Refused, match="rolled_back and cannot become canary"):
+        with pytest.raises(RejectedError, match="rolled_back and cannot become canary"):
             a_card(1, state=ModelState.ROLLED_BACK).moved(ModelState.CANARY, at=NOON)
 
     def test_evaluations_are_kept_once_and_listed_by_name_the_newest_first(

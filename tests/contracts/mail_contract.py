@@ -8,11 +8,11 @@ import pytest
 from commonbrain.model import ids
 from commonbrain.model.kinds import Kind, MessageDetail
 from commonbrain.model.memory import Memory, State, ThreadRef
-from commonbrain.model.messages import TOP, Place, Reader, Receipt, deliveries
+from commonbrain.model.messages import TOP, Mailbox, Reader, Receipt, deliveries
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import EVERYBODY, LOCAL_TENANT, Caller, Scope
 from commonbrain.storage.interface import Store, Transaction
-from commonbrain.storage.query_scope import Look
+from commonbrain.storage.query_scope import QueryScope
 from commonbrain.testing.builders import NOON, a_memory
 from tests.contracts.store_steps import OpenStore
 
@@ -84,7 +84,7 @@ class MailContract:
         with store.begin(LOCAL_TENANT) as tx:
             for number in range(6):
                 post(tx, a_message(number, *(["bo"] if number % 2 else [])))
-            below = Place(is_urgent=False, message_id=BASE + 4)
+            below = Mailbox(is_urgent=False, message_id=BASE + 4)
             found = tx.mail.unread(BO, below=below, limit=2)
             assert [one.message_id - BASE for one in found] == [3, 2]
 
@@ -136,7 +136,7 @@ class MailContract:
             threads = [self._thread(tx, key, said=said) for key, said in _SAID.items()]
             first, second = threads
             tx.memories.add(a_memory(BASE + 30, "No message"))
-            look = Look(caller=Caller(agent="cy"), filter=Filter(), now=NOON)
+            look = QueryScope(caller=Caller(agent="cy"), filter=Filter(), now=NOON)
             given = [BASE + number for number in (1, 3, 6, 11, 30, 99)]
             around = tx.threads.around(given, look, before=2, after=1)
             assert {id_ - BASE: [i - BASE for i in one.ids] for id_, one in around.items()} == {

@@ -9,7 +9,7 @@ import pytest
 
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.model.sessions import Ending, Process, Session
-from commonbrain.storage.coordination import Beat
+from commonbrain.storage.coordination import Heartbeat
 from commonbrain.storage.interface import Store
 from commonbrain.testing.builders import NOON
 from tests.contracts.store_steps import LATER, OpenStore
@@ -215,5 +215,5 @@ def save(store: Store, *sessions: Session) -> None:
 
 def beat(store: Store, *heard: Session) -> None:
     """Write signs of life together, as the journal does."""
-    beats = [Beat(tenant=LOCAL_TENANT, session=session) for session in heard]
+    beats = [Heartbeat(tenant=LOCAL_TENANT, session=session) for session in heard]
     store.note_reads(LOCAL_TENANT, traces=[], accesses=[], beats=beats, keep_from=NOON)

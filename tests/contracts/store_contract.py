@@ -13,7 +13,7 @@ from commonbrain.model.ids import make_id
 from commonbrain.model.kinds import KINDS, Kind, MessageDetail, RuleDetail, Severity, TaskDetail
 from commonbrain.model.memory import State, ThreadRef
 from commonbrain.model.query import Candidate, Trace
-from commonbrain.model.recall_result import Verdict
+from commonbrain.model.recall_result import ResultStatus
 from commonbrain.model.scope import LOCAL_TENANT, Caller, Scope
 from commonbrain.model.trust import Trust
 from commonbrain.storage.interface import IdTaken, Store, Transaction
@@ -249,7 +249,7 @@ class StoreContract:
             caller=replace(ANN, session="s"),
             asked_at=NOON,
             query="tea?",
-            verdict=Verdict.FOUND,
+            verdict=ResultStatus.FOUND,
             considered=(candidate,),
             packed=(1,),
             degraded=(),

@@ -15,7 +15,7 @@ from commonbrain.model.query import Filter
 from commonbrain.model.revision import Action, Change
 from commonbrain.model.scope import LOCAL_TENANT, Caller
 from commonbrain.model.trust import Trust
-from commonbrain.storage.interface import Look, Store, Transaction
+from commonbrain.storage.interface import QueryScope, Store, Transaction
 from commonbrain.testing.builders import NOON
 from commonbrain.testing.deterministic_embedder import WordHashEmbedder
 
@@ -27,9 +27,9 @@ ANN: Final = Caller(agent="ann")
 LATER: Final = NOON + timedelta(hours=1)
 
 
-def look(caller: Caller = ANN, *, now: timedelta = timedelta(), **wanted: object) -> Look:
+def look(caller: Caller = ANN, *, now: timedelta = timedelta(), **wanted: object) -> QueryScope:
     """Look as somebody with a filter, a while after noon."""
-    return Look(caller=caller, filter=Filter(**wanted), now=NOON + now)  # type: ignore[arg-type]
+    return QueryScope(caller=caller, filter=Filter(**wanted), now=NOON + now)  # type: ignore[arg-type]
 
 
 def put(store: Store, *memories: Memory) -> None:
@@ -75,13 +75,13 @@ def a_link(from_id: int, to_id: int, **more: Any) -> Link:  # noqa: ANN401
     return replace(plain, **more)
 
 
-def lexical(store: Store, *terms: str, wanted: Look | None = None) -> list[int]:
+def lexical(store: Store, *terms: str, wanted: QueryScope | None = None) -> list[int]:
     """Find by words."""
     with store.snapshot(LOCAL_TENANT) as tx:
         return [hit.id for hit in tx.index.lexical(terms, wanted or look(), limit=10)]
 
 
-def nearest(store: Store, query: str, *, wanted: Look | None = None) -> list[int]:
+def nearest(store: Store, query: str, *, wanted: QueryScope | None = None) -> list[int]:
     """Find by vector, the nearest first."""
     with store.snapshot(LOCAL_TENANT) as tx:
         hits = tx.index.nearest(EMBEDDER.query(query), wanted or look(), limit=10)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from commonbrain.model.errors import Unavailable
+from commonbrain.model.errors import UnavailableError
 from commonbrain.storage.blobs import in_memory, make_blobs
 from commonbrain.storage.object_store import ObjectBlobs
 from tests.contracts.blobs_contract import BlobsContract, OpenBlobs, Spoil
@@ -77,13 +77,13 @@ def test_a_bucket_that_is_not_there_takes_nothing(
 ) -> None:
     reach(server, monkeypatch)
     blobs = make_blobs("s3://nobodys/brain")
-    with pytest.raises(Unavailable, match="s3://nobodys/brain") as caught:
+    with pytest.raises(UnavailableError, match="s3://nobodys/brain") as caught:
         blobs.put(b"tree")
     assert caught.value.code == "blobs_down"
 
 
 def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(Unavailable, match="cannot be made") as caught:
+    with pytest.raises(UnavailableError, match="cannot be made") as caught:
         make_blobs(tmp_path / "file" / "models")
     assert caught.value.code == "blobs_down"

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import inspect, select, text
 
 from commonbrain.client import Brain
-from commonbrain.model.errors import Corrupt, Refused
+from commonbrain.model.errors import RejectedError, StoreCorruptError
 from commonbrain.model.limits import LOCK_WAIT_S
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.storage.copying import TABLES, Rows, comparable, copy_rows, plan_copy
@@ -71,7 +71,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
         brain.jobs.run("maintain")
         brain.acting_as(session="s1").session.note("door", "it sticks", pinned=True)
         brain.recall("How many cores has the build?")
-        brain.house.journal.flush()
+        brain.services.journal.flush()
     return path
 
 
@@ -100,7 +100,7 @@ def held(store: SqlStore) -> dict[tuple[str, str], list[str]]:
 
 def recalled(store: SqlStore, query: str) -> list[str]:
     with a_brain(Path(store.location).parent / "unused.db") as brain:
-        asking = Brain.of(replace(brain.house, store=store), brain.caller)
+        asking = Brain.of(replace(brain.services, store=store), brain.caller)
         return [item.id for item in asking.recall(query, bump=False).items]
 
 
@@ -177,7 +177,7 @@ def test_a_destination_with_other_data_is_refused_and_left_as_it_was(
     with closing(opened(filled)) as source, closing(opened(tmp_path / "to.db")) as other:
         put(other, a_memory(1, "The tea is ready"))
         before = held(other)
-        with pytest.raises(Refused, match="another tenant default") as refusal:
+        with pytest.raises(RejectedError, match="another tenant default") as refusal:
             copy_rows(source, other)
 
         assert refusal.value.code == "copy_other_data"
@@ -191,7 +191,7 @@ def test_a_tenant_that_the_source_has_not_is_refused(filled: Path, tmp_path: Pat
         with other.begin("strangers") as tx:
             tx.memories.add(a_memory(1, "The tea is ready"))
 
-        with pytest.raises(Refused, match="tenant strangers, which"):
+        with pytest.raises(RejectedError, match="tenant strangers, which"):
             plan_copy(source, other)
 
 
@@ -213,7 +213,7 @@ def test_what_changes_after_it_was_copied_is_found(
             with target.begin(LOCAL_TENANT) as tx:
                 tx.work.connection.execute(text(change))
 
-        with pytest.raises(Corrupt, match=told) as failure:
+        with pytest.raises(StoreCorruptError, match=told) as failure:
             copy_rows(source, target, on_progress=meddle)
 
         assert failure.value.code == "copy_differs"
@@ -225,7 +225,7 @@ def test_a_row_that_is_otherwise_is_never_overwritten(filled: Path, tmp_path: Pa
         with target.begin(LOCAL_TENANT) as tx:
             tx.work.connection.execute(text("UPDATE facts SET body = 'The tea is cold'"))
 
-        with pytest.raises(Refused, match="rows of facts of tenant acme"):
+        with pytest.raises(RejectedError, match="rows of facts of tenant acme"):
             copy_rows(source, target)
 
 
@@ -233,7 +233,9 @@ def test_a_row_that_does_not_fit_is_told_by_its_table(tmp_path: Path, database: 
     with closing(opened(tmp_path / "from.db")) as source, closing(database.opened()) as server:
         put(source, a_memory(1, "The tea is ready", agent="a" * 129))
 
-        with pytest.raises(Corrupt, match="A row of memories of tenant default") as failure:
+        with pytest.raises(
+            StoreCorruptError, match="A row of memories of tenant default"
+        ) as failure:
             copy_rows(source, server)
 
         assert failure.value.code == "copy_unfit"

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from sqlalchemy import create_engine, make_url
 
-from commonbrain.model.errors import Refused
+from commonbrain.model.errors import RejectedError
 from commonbrain.model.kinds import Kind
 from commonbrain.model.limits import LOCK_WAIT_S
 from commonbrain.model.scope import LOCAL_TENANT
@@ -173,7 +173,7 @@ def test_references_go_before_tables_are_placed_and_all_come_back(database: Data
 
 def test_without_citus_nothing_is_changed(database: Database) -> None:
     before = asked(database, TABLES)
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(RejectedError) as refused:
         distribute_postgres(database.owner, lock_wait_s=LOCK_WAIT_S)
     assert refused.value.code == "citus_missing"
     assert asked(database, TABLES) == before

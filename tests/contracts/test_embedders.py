@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from commonbrain.embeddings.interface import Embedder
-from commonbrain.embeddings.local import MiniLm
-from commonbrain.model.errors import Unavailable
+from commonbrain.embeddings.local import MiniLmEmbedder
+from commonbrain.model.errors import UnavailableError
 from commonbrain.runtime.models import EMBEDDERS, Options
 from commonbrain.testing.deterministic_embedder import WordHashEmbedder
 from commonbrain.testing.embedder_contract import EmbedderContract
@@ -46,14 +46,14 @@ class TestWordHashEmbedder(EmbedderContract):
 class TestMiniLm:
     @pytest.mark.requirement("DM-45", "DO-04")
     def test_its_space_is_known_without_its_model(self, tmp_path: Path) -> None:
-        embedder = MiniLm(model_path=tmp_path / "missing.onnx")
+        embedder = MiniLmEmbedder(model_path=tmp_path / "missing.onnx")
 
         assert embedder.space.dimensions == 384
 
     def test_a_missing_model_is_unavailable(self, tmp_path: Path) -> None:
-        embedder = MiniLm(model_path=tmp_path / "missing.onnx")
+        embedder = MiniLmEmbedder(model_path=tmp_path / "missing.onnx")
 
-        with pytest.raises(Unavailable) as failure:
+        with pytest.raises(UnavailableError) as failure:
             embedder.query("Ann moved to Lisbon.")
 
         assert failure.value.code == "embedder_down"
@@ -64,5 +64,5 @@ class TestMiniLm:
         broken = tmp_path / "tokenizer.json"
         broken.write_text("{}", encoding="utf-8")
 
-        with pytest.raises(Unavailable, match="could not load the embedding model"):
-            MiniLm(tokenizer_path=broken).passages(["Ann moved to Lisbon."])
+        with pytest.raises(UnavailableError, match="could not load the embedding model"):
+            MiniLmEmbedder(tokenizer_path=broken).passages(["Ann moved to Lisbon."])

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from commonbrain.embeddings.interface import Vectors
 from commonbrain.model.limits import LOCK_WAIT_S
 from commonbrain.model.scope import LOCAL_TENANT
-from commonbrain.storage.sql.binary_index import Codes
+from commonbrain.storage.sql.binary_index import BinaryVectorIndex
 from commonbrain.storage.sql_store import SqlStore
 from commonbrain.storage.sqlite.index import SqliteIndex
 from commonbrain.storage.sqlite.opening import open_sqlite
@@ -46,7 +46,7 @@ def test_vectors_beyond_what_is_kept_are_read_from_the_rows(store: SqlStore) -> 
     with store.snapshot(LOCAL_TENANT) as tx:
         assert isinstance(tx.index, SqliteIndex)
         whole = tx.index.nearest(query, look(), limit=300)
-        few = Codes(dimensions=len(query), kept_bytes_max=199 * 2 * len(query))
+        few = BinaryVectorIndex(dimensions=len(query), kept_bytes_max=199 * 2 * len(query))
         afresh = replace(tx.index.work, followed=set())
         shelf = replace(tx.index.whole, codes=few, work=afresh)
         partly = shelf.nearest(query, look(), limit=300, at_least=-1.0)
@@ -104,7 +104,7 @@ def test_what_comes_later_is_found_whether_its_ids_are_above_all_or_not(
 ) -> None:
     vectors = random_vectors(5)
     ids = [1, 2, 3, *second]
-    codes, dimensions = Codes(dimensions=vectors.shape[1]), vectors.shape[1]
+    codes, dimensions = BinaryVectorIndex(dimensions=vectors.shape[1]), vectors.shape[1]
     blobs = [one.astype(np.float16).tobytes() for one in vectors]
     codes.apply([(seq, ids[seq], blobs[seq]) for seq in range(3)])
     codes.cosines(vectors[0], ids[:3])

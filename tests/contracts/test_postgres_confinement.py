@@ -6,7 +6,13 @@ from contextlib import closing, contextmanager
 import psycopg
 import pytest
 
-from commonbrain.model.errors import CommonbrainError, Corrupt, Invalid, Refused, Unavailable
+from commonbrain.model.errors import (
+    CommonbrainError,
+    InvalidInputError,
+    RejectedError,
+    StoreCorruptError,
+    UnavailableError,
+)
 from commonbrain.model.kinds import Kind
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.storage.postgres.schema import INDEX
@@ -177,7 +183,7 @@ def test_who_is_above_row_level_security_opens_no_store(
     name = postgres.program
     postgres.run(f"ALTER ROLE {{name}} {trait}", name=name)
     try:
-        with pytest.raises(Refused, match=told) as refusal:
+        with pytest.raises(RejectedError, match=told) as refusal:
             database.opened()
     finally:
         postgres.run(f"ALTER ROLE {{name}} NO{trait}", name=name)
@@ -187,14 +193,14 @@ def test_who_is_above_row_level_security_opens_no_store(
 
 
 def test_the_owner_of_the_tables_opens_no_store(database: Database) -> None:
-    with pytest.raises(Refused, match="owns the tables"):
+    with pytest.raises(RejectedError, match="owns the tables"):
         Database(owner=database.owner, program=database.owner).opened()
 
 
 def test_a_stranger_to_the_database_is_told_nothing_of_the_password(database: Database) -> None:
     wrong = database.program.replace("@", "not-this@")
 
-    with pytest.raises(Unavailable) as refusal:
+    with pytest.raises(UnavailableError) as refusal:
         Database(owner=wrong, program=wrong).opened()
 
     assert "not-this" not in _whole(refusal.value)
@@ -203,14 +209,14 @@ def test_a_stranger_to_the_database_is_told_nothing_of_the_password(database: Da
 def test_a_url_that_cannot_be_read_is_not_repeated() -> None:
     url = "postgresql://ann:s3cret@host:port/db"
 
-    with pytest.raises(Invalid) as refusal:
+    with pytest.raises(InvalidInputError) as refusal:
         Database(owner=url, program=url).opened()
 
     assert "s3cret" not in _whole(refusal.value)
 
 
 def test_an_empty_database_names_the_command_that_fills_it(postgres: Server) -> None:
-    with postgres.database(is_empty=True) as empty, pytest.raises(Unavailable) as refusal:
+    with postgres.database(is_empty=True) as empty, pytest.raises(UnavailableError) as refusal:
         empty.opened()
 
     assert refusal.value.code == "store_older"
@@ -221,7 +227,7 @@ def test_a_database_of_another_program_is_left_as_it_is(postgres: Server) -> Non
     with postgres.database(is_empty=True) as theirs:
         with connected(theirs.owner) as owner:
             owner.execute("CREATE TABLE theirs (x int)")
-        with pytest.raises(Corrupt) as refusal:
+        with pytest.raises(StoreCorruptError) as refusal:
             theirs.opened()
 
     assert refusal.value.code == "store_foreign"

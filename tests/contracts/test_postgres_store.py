@@ -13,13 +13,13 @@ import pytest
 from sqlalchemy import make_url, select, text
 
 from commonbrain.embeddings.interface import Matrix, Vectors
-from commonbrain.model.errors import Corrupt, Refused, Unavailable
+from commonbrain.model.errors import RejectedError, StoreCorruptError, UnavailableError
 from commonbrain.model.limits import LOCK_WAIT_S
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.storage.postgres.opening import open_postgres, upgrade_postgres
 from commonbrain.storage.postgres.roles import FUNCTIONS
-from commonbrain.storage.postgres.vectors import PostgresVectors, Which, half
-from commonbrain.storage.sql.context import Work
+from commonbrain.storage.postgres.vectors import PostgresVectors, VectorTable, half
+from commonbrain.storage.sql.context import SqlContext
 from commonbrain.storage.sql.fast_queries import compiled
 from commonbrain.storage.sql.schema_version import SCHEMA_VERSION
 from commonbrain.storage.sql_store import SqlStore
@@ -46,7 +46,7 @@ def test_writers_of_a_tenant_take_turns_and_who_waits_too_long_is_told(
     database: Database, store: SqlStore
 ) -> None:
     with closing(impatient(database)) as other, store.begin(LOCAL_TENANT):
-        with pytest.raises(Unavailable, match="lock timeout"), other.begin(LOCAL_TENANT):
+        with pytest.raises(UnavailableError, match="lock timeout"), other.begin(LOCAL_TENANT):
             pass
         assert stored(other, 1) == {}
 
@@ -113,7 +113,7 @@ def test_a_store_goes_on_when_the_server_ended_its_connections(
 
 def test_a_server_that_only_reads_says_so(store: SqlStore) -> None:
     put(store, a_memory(1, "tea is ready"))
-    with pytest.raises(Unavailable) as refusal:
+    with pytest.raises(UnavailableError) as refusal:
         _write_where_nothing_is(store)
 
     assert refusal.value.code == "store_read_only"
@@ -127,7 +127,7 @@ def _write_where_nothing_is(store: SqlStore) -> None:
 
 
 def test_a_statement_that_takes_too_long_is_given_up(store: SqlStore) -> None:
-    with pytest.raises(Unavailable, match="statement timeout"):
+    with pytest.raises(UnavailableError, match="statement timeout"):
         _take_too_long(store)
 
 
@@ -159,7 +159,7 @@ def test_a_large_tenant_is_searched_by_the_index_of_its_space(store: SqlStore) -
     assert "_nearest_1" in plan
 
 
-def _planned(work: Work, which: Which, query: Matrix) -> str:
+def _planned(work: SqlContext, which: VectorTable, query: Matrix) -> str:
     """Give how Postgres would find the nearest, were it many vectors and not six hundred."""
     work.connection.execute(text("SET LOCAL enable_sort = off"))
     nearest = select(which.table.c.memory_id).where(*which.here).order_by(which.order).limit(5)
@@ -252,7 +252,7 @@ def test_a_switch_waits_for_who_is_writing_and_counts_what_was_written(
             memory = a_memory(1, "The kettle is blue.")
             tx.memories.add(memory)
             tx.index.put(memory, None)
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(RejectedError) as refused:
             switching.result()
         assert refused.value.code == "space_incomplete"
         assert store.moved_to is None
@@ -262,7 +262,7 @@ def test_an_older_schema_is_refused_with_the_command_that_brings_it_up(database:
     with closing(psycopg.connect(database.owner, autocommit=True)) as owner:
         owner.execute("UPDATE alembic_version SET version_num = '0004'")
 
-    with pytest.raises(Unavailable, match="schema version 0004") as refusal:
+    with pytest.raises(UnavailableError, match="schema version 0004") as refusal:
         database.opened()
 
     assert refusal.value.code == "store_older"
@@ -294,7 +294,7 @@ def test_a_store_without_what_the_program_calls_is_refused_until_it_is_upgraded(
     with closing(psycopg.connect(database.owner, autocommit=True)) as owner:
         owner.execute(f"DROP FUNCTION {function}")  # type: ignore[arg-type]
 
-    with pytest.raises(Unavailable, match="functions of an older program") as refusal:
+    with pytest.raises(UnavailableError, match="functions of an older program") as refusal:
         database.opened()
     upgrade_postgres(database.owner, space=SPACE, clock=FakeClock(), lock_wait_s=LOCK_WAIT_S)
 
@@ -327,7 +327,7 @@ def test_a_program_stops_when_a_later_version_comes_that_it_would_harm(
     with ExitStack() as stack:
         before = stack.enter_context(closing(database.opened())) if is_open else None
         _come_later(database, readable_from="9999")
-        with pytest.raises(Corrupt) as refusal:
+        with pytest.raises(StoreCorruptError) as refusal:
             stored(before or database.opened(), 1)
 
     assert refusal.value.code == "store_newer"
@@ -343,7 +343,7 @@ def _come_later(database: Database, *, readable_from: str) -> None:
 
 
 def test_a_backup_names_the_tool_that_makes_one(store: SqlStore, tmp_path: Path) -> None:
-    with pytest.raises(Refused, match="pg_dump") as refusal:
+    with pytest.raises(RejectedError, match="pg_dump") as refusal:
         store.backup(tmp_path / "copy.db")
 
     assert refusal.value.code == "backup_unsupported"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from commonbrain.model.errors import Unavailable
+from commonbrain.model.errors import UnavailableError
 from commonbrain.model.kinds import Kind, MessageDetail, RuleDetail
 from commonbrain.model.limits import LOCK_WAIT_S
 from commonbrain.model.memory import State
@@ -64,5 +64,5 @@ def test_json_that_is_empty_or_not_comes_back_as_it_was_put(store: SqlStore) -> 
 
 def test_what_the_driver_cannot_do_is_told_as_by_sqlalchemy(store: SqlStore) -> None:
     missing = sa.select(sa.column("nowhere", sa.String)).select_from(DETAILS[Kind.FACT])
-    with pytest.raises(Unavailable, match="nowhere"), store.snapshot(LOCAL_TENANT) as tx:
+    with pytest.raises(UnavailableError, match="nowhere"), store.snapshot(LOCAL_TENANT) as tx:
         tx.work.rows(missing, {})

@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import make_url
 
-from commonbrain.model.errors import Refused
+from commonbrain.model.errors import RejectedError
 from commonbrain.model.scope import LOCAL_TENANT
-from commonbrain.observability.health import Reads
+from commonbrain.observability.health import ReplicaReads
 from commonbrain.runtime.dev_servers import postgres_replica
 from commonbrain.storage.postgres.engine import Postgres
 from commonbrain.storage.postgres.replicas import REST_S, Replica
@@ -18,7 +18,7 @@ from tests.contracts.store_steps import put
 from tests.replicas import Pair, port_of, wait_until
 
 
-def reads(store: SqlStore) -> Reads:
+def reads(store: SqlStore) -> ReplicaReads:
     [one] = store.replicas()
     return one
 
@@ -136,7 +136,7 @@ def test_a_replica_is_opened_by_no_role_that_sees_every_tenant(pair: Pair) -> No
     superuser = make_url(pair.standby).set(database=make_url(pair.copy).database)
     url = superuser.render_as_string(hide_password=False)
 
-    with pytest.raises(Refused, match="superuser") as refused, pair.opened(url):
+    with pytest.raises(RejectedError, match="superuser") as refused, pair.opened(url):
         pass
     assert refused.value.code == "role_unconfined"
 
@@ -144,7 +144,7 @@ def test_a_replica_is_opened_by_no_role_that_sees_every_tenant(pair: Pair) -> No
 def test_what_is_a_copy_of_something_else_is_refused(pair: Pair) -> None:
     with (
         pair.server.database() as another,
-        pytest.raises(Refused) as refused,
+        pytest.raises(RejectedError) as refused,
         pair.opened(another.program),
     ):
         pass

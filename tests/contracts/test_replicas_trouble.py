@@ -12,9 +12,9 @@ import pytest
 from sqlalchemy import event, make_url
 
 from commonbrain.clock import UNTIL
-from commonbrain.model.errors import Unavailable
+from commonbrain.model.errors import UnavailableError
 from commonbrain.model.scope import LOCAL_TENANT
-from commonbrain.observability.health import Trouble
+from commonbrain.observability.health import ReplicaTrouble
 from commonbrain.runtime.dev_servers import postgres_replica
 from commonbrain.storage.postgres.replicas import REST_S, Position
 from commonbrain.testing.builders import a_memory
@@ -54,7 +54,7 @@ def test_a_primary_that_ends_the_connection_is_told_of_as_of_every_store(pair: P
                 superuser.execute("SELECT pg_terminate_backend(%s, 10000)", pid)
 
         event.listen(store.dialect.engine, "checkout", end)
-        with pytest.raises(Unavailable, match="terminat"):
+        with pytest.raises(UnavailableError, match="terminat"):
             store.read(LOCAL_TENANT, ids)
 
 
@@ -68,7 +68,7 @@ def test_a_primary_that_hangs_is_told_of_when_the_caller_waits_no_longer(pair: P
         line.go_black()
         token = UNTIL.set(monotonic() + 0.3)
         try:
-            with pytest.raises(Unavailable, match="waits no longer"):
+            with pytest.raises(UnavailableError, match="waits no longer"):
                 store.read(LOCAL_TENANT, ids)
         finally:
             UNTIL.reset(token)
@@ -93,7 +93,7 @@ def test_a_replica_that_hangs_costs_a_moment_and_its_connections(pair: Pair, pro
 
         assert store.read(LOCAL_TENANT, ids) == [1]
         assert monotonic() - since < PATIENCE_S
-        assert (reads(store).failed, reads(store).sort) == (1, Trouble.FAILED)
+        assert (reads(store).failed, reads(store).sort) == (1, ReplicaTrouble.FAILED)
         # While it rests nobody waits for it.
         assert store.read(LOCAL_TENANT, port_of) == make_url(pair.server.url).port
         assert reads(store).failed == 1
@@ -155,7 +155,7 @@ def test_a_replica_on_the_timeline_before_a_promotion_answers_nothing(pair: Pair
         with moved.opened(pair.copy) as store:
             assert store.read(LOCAL_TENANT, port_of) == port
             told = reads(store)
-            assert (told.answered, told.lagged, told.sort) == (0, 1, Trouble.TIMELINE)
+            assert (told.answered, told.lagged, told.sort) == (0, 1, ReplicaTrouble.TIMELINE)
             assert told.behind_bytes is None
 
         with postgres_replica(promoted) as following:

@@ -10,15 +10,15 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy.exc import IntegrityError
 
-from commonbrain.embeddings.interface import Space
-from commonbrain.model.errors import Corrupt, Unavailable
+from commonbrain.embeddings.interface import EmbeddingSpace
+from commonbrain.model.errors import StoreCorruptError, UnavailableError
 from commonbrain.model.kinds import Kind
 from commonbrain.model.limits import LOCK_WAIT_S
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import LOCAL_TENANT, Caller
 from commonbrain.model.trust import Trust
 from commonbrain.storage.interface import IdTaken, Transaction
-from commonbrain.storage.query_scope import Look
+from commonbrain.storage.query_scope import QueryScope
 from commonbrain.storage.schema import memories
 from commonbrain.storage.schema.types import METADATA
 from commonbrain.storage.sql_store import SqlStore
@@ -43,7 +43,7 @@ from tests.contracts.store_contract import StoreContract
 from tests.contracts.store_steps import SPACE, OpenStore, lexical, look, nearest, put, stored
 
 
-def opened(path: Path, *, space: Space = SPACE) -> SqlStore:
+def opened(path: Path, *, space: EmbeddingSpace = SPACE) -> SqlStore:
     return open_sqlite(
         path, space=space, clock=FakeClock(), is_durable=True, lock_wait_s=LOCK_WAIT_S
     )
@@ -157,7 +157,7 @@ def test_a_store_refuses_vectors_of_another_space(path: Path) -> None:
     put(opened(path), a_memory(1, "tea is ready"))
     other = replace(SPACE, name="another-model")
 
-    with pytest.raises(Corrupt, match="another-model") as refusal:
+    with pytest.raises(StoreCorruptError, match="another-model") as refusal:
         opened(path, space=other)
 
     assert refusal.value.code == "space_mismatch"
@@ -179,7 +179,7 @@ def test_a_database_of_another_program_is_left_as_it_is(path: Path) -> None:
         connection.execute("CREATE TABLE theirs (x)")
     before = path.read_bytes()
 
-    with pytest.raises(Corrupt) as refusal:
+    with pytest.raises(StoreCorruptError) as refusal:
         opened(path)
 
     assert refusal.value.code == "store_foreign"
@@ -190,7 +190,7 @@ def test_a_file_that_is_no_database_is_left_as_it_is(path: Path) -> None:
     path.write_bytes(b"This is a letter to my aunt. " * 200)
     before = path.read_bytes()
 
-    with pytest.raises(Corrupt):
+    with pytest.raises(StoreCorruptError):
         opened(path)
 
     assert path.read_bytes() == before
@@ -200,7 +200,7 @@ def test_a_store_of_a_later_version_is_refused(path: Path) -> None:
     with opened(path).dialect.engine.begin() as connection:
         connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
 
-    with pytest.raises(Corrupt, match="Upgrade Commonbrain") as refusal:
+    with pytest.raises(StoreCorruptError, match="Upgrade Commonbrain") as refusal:
         opened(path)
 
     assert refusal.value.code == "store_newer"
@@ -209,7 +209,7 @@ def test_a_store_of_a_later_version_is_refused(path: Path) -> None:
 def test_a_store_that_cannot_be_made_says_so(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
 
-    with pytest.raises(Unavailable, match="cannot be made"):
+    with pytest.raises(UnavailableError, match="cannot be made"):
         opened(tmp_path / "file" / "brain.db")
 
 
@@ -309,7 +309,7 @@ def test_links_are_looked_up_by_their_ends_and_not_by_walking_the_tenant(path: P
 def test_neighbours_are_found_by_steps_in_an_index_and_not_by_walking_the_messages(
     path: Path,
 ) -> None:
-    look = Look(caller=Caller(agent="ann"), filter=Filter(), now=NOON)
+    look = QueryScope(caller=Caller(agent="ann"), filter=Filter(), now=NOON)
     plans = planned(
         path, "FROM messages", lambda tx: tx.threads.around([1, 2], look, before=2, after=1)
     )
@@ -329,7 +329,7 @@ def test_nothing_is_acknowledged_into_a_file_that_was_moved_away(
         path.rename(path.with_suffix(".moved"))
         if has_successor:
             path.touch()
-        with pytest.raises(Unavailable, match="moved, replaced or deleted"):
+        with pytest.raises(UnavailableError, match="moved, replaced or deleted"):
             put(store, a_memory(2, "so is cake"))
 
 

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, text
 from commonbrain.model.kinds import CausalField
 from commonbrain.model.limits import LOCK_WAIT_S
 from commonbrain.model.memory import State
-from commonbrain.model.revision import Action, Span
+from commonbrain.model.revision import Action, BeliefPeriod
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.model.timestamps import to_millis
 from commonbrain.storage.sql.schema_version import MIGRATIONS
@@ -88,8 +88,8 @@ def test_a_store_of_the_first_release_is_upgraded_with_its_past(path: Path) -> N
         assert lexical(store, "8081", wanted=look(as_of=NOON)) == [1]
         with store.snapshot(LOCAL_TENANT) as tx:
             assert tx.changes.believed([1, 2, 3]) == {
-                1: [Span(since=NOON, until=LATER)],
-                3: [Span(since=NOON, until=LATER)],
+                1: [BeliefPeriod(since=NOON, until=LATER)],
+                3: [BeliefPeriod(since=NOON, until=LATER)],
             }
             done = tx.changes.by(agent="ann", session=None, since=LATER, until=None, limit=9)
             assert [(one.memory_id, one.action) for one in done] == [

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from commonbrain.observability.metrics import Meters
+from commonbrain.observability.metrics import PrometheusMetrics
 from tests.deploy.files import DEPLOY, dashboard, expressions, panels, rules_file
 from tests.telemetry.reading import an_event
 
@@ -19,7 +19,7 @@ GUIDE = Path(__file__).parents[2] / "docs" / "how-to" / "operate.md"
 
 def exported() -> dict[str, set[str]]:
     """Give every series that a server shows, with its labels."""
-    meters = Meters(version="1", space="words")
+    meters = PrometheusMetrics(version="1", space="words")
     meters.called(an_event(), http_status=200)
     families = text_string_to_metric_families(meters.metrics()[0].decode())
     return {

@@ -1,6 +1,6 @@
 import pytest
 
-from commonbrain.model.kinds import Atom, is_grounded, is_turned_round
+from commonbrain.model.kinds import Atom, is_grounded, is_inverted
 
 TEXT = "The deploy to db of eu-1 was fine, \u6570\u636e\u5e93\u5d29\u6e83\u4e86."
 CERTIFICATE = Atom(subject="an expired certificate", outcome="the outage of the shop")
@@ -27,7 +27,7 @@ def test_fields_are_made_of_words_of_the_text_however_short_they_are(
 
 def test_a_cause_that_another_gives_as_the_effect_is_turned_round() -> None:
     turned = Atom(subject="the shop", action="had an outage", outcome="certificate expired")
-    assert is_turned_round(turned, [CERTIFICATE])
-    assert not is_turned_round(CERTIFICATE, [CERTIFICATE])
-    assert not is_turned_round(turned, [])
-    assert not is_turned_round(Atom(subject="a fan", outcome="an outage"), [CERTIFICATE])
+    assert is_inverted(turned, [CERTIFICATE])
+    assert not is_inverted(CERTIFICATE, [CERTIFICATE])
+    assert not is_inverted(turned, [])
+    assert not is_inverted(Atom(subject="a fan", outcome="an outage"), [CERTIFICATE])

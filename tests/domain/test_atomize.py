@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from commonbrain.model.kinds import ATOM_FIELD_CHARS_MAX, ATOMS_MAX, QUALITY_MIN, Atom
 from commonbrain.model.limits import TEXT_BYTES_MAX
 from commonbrain.text import causal_extraction, causal_patterns, clauses
-from commonbrain.text.causal_extraction import TEXT_CHARS_MIN, atoms
+from commonbrain.text.causal_extraction import TEXT_CHARS_MIN, extract_atoms
 
 FACT = "The proxy dropped the header, which broke every signed request."
 LATER = "The fan stopped, causing the node to shut down six minutes later."
@@ -82,7 +82,7 @@ def fields(atom: Atom) -> tuple[str, str, str, str]:
     ],
 )
 def test_every_pattern_tells_cause_from_effect(text: str, found: tuple[str, str, str, str]) -> None:
-    assert [fields(one) for one in atoms(text)] == [found]
+    assert [fields(one) for one in extract_atoms(text)] == [found]
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_every_pattern_tells_cause_from_effect(text: str, found: tuple[str, str,
     ],
 )
 def test_what_something_is_caused_by_is_its_cause(text: str, cause: str, effect: str) -> None:
-    assert [fields(one) for one in atoms(text)] == [(cause, "", effect, "")]
+    assert [fields(one) for one in extract_atoms(text)] == [(cause, "", effect, "")]
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_what_something_is_caused_by_is_its_cause(text: str, cause: str, effect:
     ],
 )
 def test_what_is_denied_asked_planned_supposed_or_quoted_is_no_fact(text: str) -> None:
-    assert atoms(text) == ()
+    assert extract_atoms(text) == ()
 
 
 @pytest.mark.parametrize(
@@ -165,12 +165,14 @@ def test_what_is_denied_asked_planned_supposed_or_quoted_is_no_fact(text: str) -
 def test_delays_are_read_where_the_text_tells_them(
     text: str, outcome_s: float | None, consequence_s: float | None
 ) -> None:
-    [atom] = atoms(text)
+    [atom] = extract_atoms(text)
     assert (atom.outcome_delay_s, atom.consequence_delay_s) == (outcome_s, consequence_s)
 
 
 def test_what_an_outcome_caused_in_turn_is_its_consequence() -> None:
-    [atom] = atoms("The disk filled up, causing writes to fail, which took the whole shop down.")
+    [atom] = extract_atoms(
+        "The disk filled up, causing writes to fail, which took the whole shop down."
+    )
     assert fields(atom) == (
         "The disk",
         "filled up",
@@ -181,24 +183,24 @@ def test_what_an_outcome_caused_in_turn_is_its_consequence() -> None:
 
 def test_what_stands_before_a_semicolon_is_another_matter() -> None:
     text = "It was not the cable; the machine stopped because the fan had died."
-    assert [fields(one) for one in atoms(text)] == [
+    assert [fields(one) for one in extract_atoms(text)] == [
         ("the fan", "had died", "the machine stopped", "")
     ]
 
 
 def test_an_atom_says_where_it_was_found() -> None:
     text = f"Good morning.\n- {FACT} More soon."
-    [atom] = atoms(text)
+    [atom] = extract_atoms(text)
     assert text[atom.start : atom.end] == FACT
     assert atom.pattern == "which"
 
 
 def test_of_many_the_three_that_tell_most_are_kept_best_first() -> None:
     text = "\n".join([FACT, "The fan died, leading to a sudden shutdown.", *[FACT] * 3])
-    found = atoms(text)
+    found = extract_atoms(text)
     assert len(found) == ATOMS_MAX
     assert [one.quality for one in found] == sorted((one.quality for one in found), reverse=True)
-    assert {fields(one) for one in found} == {fields(atoms(FACT)[0])}
+    assert {fields(one) for one in found} == {fields(extract_atoms(FACT)[0])}
 
 
 def test_quality_counts_what_is_told() -> None:
@@ -210,7 +212,7 @@ def test_quality_counts_what_is_told() -> None:
 @given(st.text(max_size=400) | st.lists(st.sampled_from([FACT, "If ", ", ", "so ", "by being "])))
 def test_any_text_gives_few_and_bounded_atoms(given: str | list[str]) -> None:
     text = given if isinstance(given, str) else "".join(given)
-    found = atoms(text)
+    found = extract_atoms(text)
     assert len(found) <= ATOMS_MAX
     assert len(text) >= TEXT_CHARS_MIN or not found
     for one in found:
@@ -228,13 +230,15 @@ def test_letters_of_other_alphabets_pass_for_no_english(noise: str, at: int) -> 
     likenesses = {"i": ALIKE[:2], "s": ALIKE[2], "k": ALIKE[3]}
     for letter, others in likenesses.items():
         for other in others:
-            assert all(one.quality for one in atoms(text.replace(letter, other)))
+            assert all(one.quality for one in extract_atoms(text.replace(letter, other)))
     place = at % len(text)
-    assert all(one.quality for one in atoms(text[:place] + noise + text[place:]))
+    assert all(one.quality for one in extract_atoms(text[:place] + noise + text[place:]))
 
 
 def test_a_delay_in_letters_that_only_look_like_it_is_none() -> None:
-    [atom] = atoms("The fan stopped, causing the node to shut down s\u0131x m\u0131nutes later.")
+    [atom] = extract_atoms(
+        "The fan stopped, causing the node to shut down s\u0131x m\u0131nutes later."
+    )
     assert atom.outcome_delay_s is None
 
 
@@ -256,7 +260,7 @@ def test_a_delay_in_letters_that_only_look_like_it_is_none() -> None:
 )
 def test_work_grows_with_the_text_and_no_faster(unit: str) -> None:
     def work(size: int) -> int:
-        return steps(lambda: atoms((unit * size)[:size]))
+        return steps(lambda: extract_atoms((unit * size)[:size]))
 
     # One call more for a start that is the same for all.
     assert work(TEXT_BYTES_MAX) <= GROWTH_MAX * (work(TEXT_BYTES_MAX // 4) + 50)

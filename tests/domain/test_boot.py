@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commonbrain.coordination.briefing import (
+    ActiveSession,
     Briefing,
-    Entry,
-    Inherited,
+    BriefingEntry,
+    InheritedHandoff,
     PinnedNote,
-    Sibling,
     WorkingContext,
     prefix,
 )
@@ -22,10 +22,10 @@ from commonbrain.coordination.briefing_packing import (
     CAPS,
     CUT_IDS_MAX,
     STABLE_TOKENS_MAX,
+    BriefingMaterial,
     Listed,
-    Material,
-    brief,
-    cost,
+    pack_briefing,
+    token_cost,
 )
 from commonbrain.model.escaping import inert_line
 from commonbrain.text.tokens import estimate
@@ -45,11 +45,13 @@ def line(chars: int) -> st.SearchStrategy[str]:
 
 IDS = st.integers(0, 2**65 - 1).map(lambda number: f"mem_{number:013X}"[:17])
 NOTES = st.none() | line(60)
-ENTRIES = st.builds(Entry, id=IDS, headline=line(120), note=NOTES)
+ENTRIES = st.builds(BriefingEntry, id=IDS, headline=line(120), note=NOTES)
 PINNED = st.builds(PinnedNote, key=line(128), value=line(200))
-SIBLINGS = st.builds(Sibling, session=line(128), agent=line(128), task=NOTES, note=NOTES)
+SIBLINGS = st.builds(ActiveSession, session=line(128), agent=line(128), task=NOTES, note=NOTES)
 TEXT = st.integers(1, 25).map(lambda times: "\n".join([WORDS] * times)) | line(2000)
-HANDOFFS = st.builds(Inherited, id=IDS, agent=line(128), date=st.just("2026-03-02"), text=TEXT)
+HANDOFFS = st.builds(
+    InheritedHandoff, id=IDS, agent=line(128), date=st.just("2026-03-02"), text=TEXT
+)
 CONTEXTS = st.builds(
     WorkingContext,
     task=line(200),
@@ -87,7 +89,7 @@ CHANGING: dict[str, st.SearchStrategy[Any]] = {
     "project": st.none() | line(128),
     "degraded": st.lists(line(300), max_size=4).map(tuple),
 }
-MATERIALS = st.builds(Material, **STABLE, **CHANGING)
+MATERIALS = st.builds(BriefingMaterial, **STABLE, **CHANGING)
 
 
 def json_prefix(briefing: Briefing) -> str:
@@ -97,20 +99,24 @@ def json_prefix(briefing: Briefing) -> str:
 @pytest.mark.requirement("SE-01", "PF-01", "SE-19")
 @settings(max_examples=60)
 @given(MATERIALS)
-def test_whatever_there_is_to_tell_a_briefing_stays_within_its_tokens(material: Material) -> None:
-    briefing = brief(material)
+def test_whatever_there_is_to_tell_a_briefing_stays_within_its_tokens(
+    material: BriefingMaterial,
+) -> None:
+    briefing = pack_briefing(material)
 
     for_programs = json.dumps(asdict(briefing), ensure_ascii=False)
     for written in (briefing.text, briefing.to_json(), for_programs):
         assert estimate(written) <= BRIEFING_TOKENS_MAX
-    assert cost(briefing) <= BRIEFING_TOKENS_MAX
+    assert token_cost(briefing) <= BRIEFING_TOKENS_MAX
 
 
 @pytest.mark.requirement("SE-01", "SE-02")
 @settings(max_examples=40)
 @given(MATERIALS)
-def test_what_is_shown_and_what_is_reported_make_up_what_there_is(material: Material) -> None:
-    briefing = brief(material)
+def test_what_is_shown_and_what_is_reported_make_up_what_there_is(
+    material: BriefingMaterial,
+) -> None:
+    briefing = pack_briefing(material)
 
     left_out = {cut.section: cut.left_out for cut in briefing.truncated}
     for section, cap in CAPS.items():
@@ -125,27 +131,32 @@ def test_what_is_shown_and_what_is_reported_make_up_what_there_is(material: Mate
 
 
 @settings(max_examples=40)
-@given(st.builds(Material, **STABLE), st.builds(Material, **CHANGING))
-def test_the_stable_part_is_the_same_whatever_else_changes(one: Material, other: Material) -> None:
+@given(st.builds(BriefingMaterial, **STABLE), st.builds(BriefingMaterial, **CHANGING))
+def test_the_stable_part_is_the_same_whatever_else_changes(
+    one: BriefingMaterial, other: BriefingMaterial
+) -> None:
     stable = {name: getattr(one, name) for name in STABLE}
-    before, after = brief(one), brief(replace(other, **stable))
+    before, after = pack_briefing(one), pack_briefing(replace(other, **stable))
 
     assert list(prefix(before)) == list(prefix(after))
     assert after.text.startswith("\n".join(prefix(before)))
     assert json_prefix(before) == json_prefix(after)
 
 
-def entries(count: int, what: str = WORDS) -> Listed[Entry]:
+def entries(count: int, what: str = WORDS) -> Listed[BriefingEntry]:
     return Listed(
-        first=tuple(Entry(id=f"mem_{n:013d}", headline=what) for n in range(count)), total=count
+        first=tuple(BriefingEntry(id=f"mem_{n:013d}", headline=what) for n in range(count)),
+        total=count,
     )
 
 
-def crowded(**more: Any) -> Material:  # noqa: ANN401 fields of any sort
+def crowded(**more: Any) -> BriefingMaterial:  # noqa: ANN401 fields of any sort
     """Everything full of ordinary English."""
     notes = tuple(PinnedNote(key=f"key {n}", value=WORDS) for n in range(10))
-    siblings = tuple(Sibling(session=f"ses_{n:013d}", agent="codex", task=WORDS) for n in range(12))
-    full = Material(
+    siblings = tuple(
+        ActiveSession(session=f"ses_{n:013d}", agent="codex", task=WORDS) for n in range(12)
+    )
+    full = BriefingMaterial(
         blockers=entries(7),
         skills=entries(7),
         notes=Listed(first=notes, total=10),
@@ -165,8 +176,8 @@ def crowded(**more: Any) -> Material:  # noqa: ANN401 fields of any sort
 def test_tasks_are_cut_first_then_patterns_siblings_messages_the_handoff_and_action_items() -> None:
     def shown(items: int, handoff_lines: int) -> dict[str, int]:
         text = "\n".join([WORDS] * handoff_lines)
-        handoff = Inherited(id=ID, agent="ann", date="2026-03-02", text=text)
-        briefing = brief(crowded(action_items=entries(items), handoff=handoff))
+        handoff = InheritedHandoff(id=ID, agent="ann", date="2026-03-02", text=text)
+        briefing = pack_briefing(crowded(action_items=entries(items), handoff=handoff))
         sections = ("tasks", "patterns", "siblings", "urgent", "action_items")
         counts = {name: len(getattr(briefing, name)) for name in sections}
         assert briefing.handoff
@@ -189,17 +200,17 @@ def test_tasks_are_cut_first_then_patterns_siblings_messages_the_handoff_and_act
 
 @pytest.mark.requirement("SE-02")
 def test_of_the_stable_part_notes_go_first_and_blockers_last() -> None:
-    briefing = brief(crowded())
+    briefing = pack_briefing(crowded())
 
     assert len(briefing.blockers) == CAPS["blockers"]
     assert 0 < len(briefing.notes) < CAPS["notes"]
-    assert sum(map(cost, (briefing.blockers, briefing.skills, briefing.notes))) < (
+    assert sum(map(token_cost, (briefing.blockers, briefing.skills, briefing.notes))) < (
         STABLE_TOKENS_MAX * 1.1
     )
 
 
 def test_every_cut_names_what_would_have_come_next() -> None:
-    briefing = brief(crowded())
+    briefing = pack_briefing(crowded())
 
     cuts = {cut.section: cut for cut in briefing.truncated}
     first = len(briefing.tasks)
@@ -212,9 +223,9 @@ def test_every_cut_names_what_would_have_come_next() -> None:
 @pytest.mark.requirement("SE-04")
 def test_a_handoff_that_does_not_fit_is_shown_in_part_with_its_id_and_what_is_missing() -> None:
     text = "\n".join(f"{n}. {WORDS}" for n in range(22))[:2000]
-    handoff = Inherited(id=ID, agent="ann", date="2026-03-02", text=text)
+    handoff = InheritedHandoff(id=ID, agent="ann", date="2026-03-02", text=text)
 
-    briefing = brief(crowded(action_items=entries(10), handoff=handoff))
+    briefing = pack_briefing(crowded(action_items=entries(10), handoff=handoff))
 
     assert briefing.handoff
     assert briefing.handoff.text.endswith("…")
@@ -225,12 +236,12 @@ def test_a_handoff_that_does_not_fit_is_shown_in_part_with_its_id_and_what_is_mi
 
 
 def test_a_typical_project_takes_a_third_of_the_room() -> None:
-    briefing = brief(
-        Material(
+    briefing = pack_briefing(
+        BriefingMaterial(
             blockers=entries(3, "Never push to main without a review."),
             patterns=entries(3, "Prefer small commits that say why."),
             tasks=entries(4, "Mend the login page: it drops the cart."),
-            handoff=Inherited(id=ID, agent="ann", date="2026-03-02", text=WORDS),
+            handoff=InheritedHandoff(id=ID, agent="ann", date="2026-03-02", text=WORDS),
             session="ses_0000000000000",
             project="shop",
         )

@@ -10,8 +10,8 @@ from commonbrain.model.model_card import (
     ModelCard,
     ModelRole,
     ModelState,
-    place_of,
-    serves,
+    bucket_of,
+    is_in_canary,
     serving_of,
 )
 from commonbrain.model.scope import Caller
@@ -49,11 +49,11 @@ def test_who_is_served_stays_so_whatever_more_are(
 ) -> None:
     less, more = sorted((less, more))
     caller = Caller(agent="bo", session=session)
-    served = serves(card(model, percent=less), caller)
-    assert served == serves(card(model, percent=less), caller)
-    assert serves(card(model, percent=more), caller) or not served
-    assert serves(card(model, percent=100), caller)
-    assert not serves(card(model, percent=0), caller)
+    served = is_in_canary(card(model, percent=less), caller)
+    assert served == is_in_canary(card(model, percent=less), caller)
+    assert is_in_canary(card(model, percent=more), caller) or not served
+    assert is_in_canary(card(model, percent=100), caller)
+    assert not is_in_canary(card(model, percent=0), caller)
 
 
 @pytest.mark.requirement("JB-11")
@@ -61,7 +61,7 @@ def test_who_is_served_stays_so_whatever_more_are(
 @given(MODELS, NAMES, st.sampled_from((5, 10, 50)))
 def test_as_many_sessions_are_served_as_were_given(model: int, tenant: str, percent: int) -> None:
     count = 2000
-    places = [place_of(model, tenant=tenant, who=f"s{number}") for number in range(count)]
+    places = [bucket_of(model, tenant=tenant, who=f"s{number}") for number in range(count)]
     served = sum(place < percent for place in places)
     # Six standard deviations of a binomial count: one run in five hundred million is further off.
     spread = 6 * (count * percent / 100 * (1 - percent / 100)) ** 0.5
@@ -75,7 +75,7 @@ def test_who_one_model_serves_says_nothing_of_another(one: int, other: int) -> N
         return
     names = [f"s{number}" for number in range(2000)]
     both = sum(
-        place_of(one, tenant="t", who=who) < 50 and place_of(other, tenant="t", who=who) < 50
+        bucket_of(one, tenant="t", who=who) < 50 and bucket_of(other, tenant="t", who=who) < 50
         for who in names
     )
     assert abs(both - 500) <= 6 * (2000 * 0.25 * 0.75) ** 0.5
@@ -83,14 +83,16 @@ def test_who_one_model_serves_says_nothing_of_another(one: int, other: int) -> N
 
 def test_an_agent_that_it_is_tried_on_is_served_in_every_session() -> None:
     tried = card(percent=0, allow=("bo",))
-    assert all(serves(tried, Caller(agent="bo", session=f"s{number}")) for number in range(20))
-    assert not serves(tried, Caller(agent="al", session="s1"))
+    assert all(
+        is_in_canary(tried, Caller(agent="bo", session=f"s{number}")) for number in range(20)
+    )
+    assert not is_in_canary(tried, Caller(agent="al", session="s1"))
 
 
 @pytest.mark.parametrize("state", ModelState)
 def test_only_what_serves_serves(state: ModelState) -> None:
     is_serving = state in {ModelState.CANARY, ModelState.ACTIVE}
-    assert serves(card(1, state, percent=100), Caller(agent="bo")) is is_serving
+    assert is_in_canary(card(1, state, percent=100), Caller(agent="bo")) is is_serving
 
 
 def test_a_canary_comes_before_the_active_model_where_it_may() -> None:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commonbrain.text.capture import KEPT_CHARS_MAX, both_ends, marked_lines, to_keep, worth_keeping
-from commonbrain.text.injected_context import own_block, without_own_evidence
+from commonbrain.text.injected_context import injected_block, without_injected_context
 
 CHATTER = "I have read the file and formatted it. All tests pass now."
 LESSON = "The root cause was that the pool was closed twice."
@@ -83,13 +83,13 @@ LINES = st.lists(
 def test_what_a_hook_put_before_an_agent_is_never_kept(
     inside: str, before: str, after: str
 ) -> None:
-    block = own_block(inside)
+    block = injected_block(inside)
 
     said = f"{before}\n{block}\n{after}"
 
     # No text can close the block it stands in, so that the block goes as a whole.
     assert block.count("</commonbrain-memory>") == 1
-    assert without_own_evidence(said).split() == f"{before} {after}".split()
+    assert without_injected_context(said).split() == f"{before} {after}".split()
     assert worth_keeping(said) == ""
     assert marked_lines(said) == []
     assert both_ends(said).split() == f"{before} {after}".split()
@@ -97,13 +97,13 @@ def test_what_a_hook_put_before_an_agent_is_never_kept(
 
 @given(inside=LINES, cut=st.integers(min_value=0, max_value=40))
 def test_a_block_that_was_cut_off_is_not_kept_either(inside: str, cut: int) -> None:
-    block = own_block(f"{inside}\nroot cause of it all")
+    block = injected_block(f"{inside}\nroot cause of it all")
     kept = block[: max(len(block) - cut, len("<commonbrain-memory>"))]
 
-    assert without_own_evidence(f"So:\n{kept}").strip() == "So:"
+    assert without_injected_context(f"So:\n{kept}").strip() == "So:"
 
 
 def test_a_mark_in_a_sentence_hides_nothing() -> None:
     text = "The tag <commonbrain-memory> opens a block.\nThe root cause was elsewhere."
 
-    assert without_own_evidence(text) == text
+    assert without_injected_context(text) == text

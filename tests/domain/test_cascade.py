@@ -11,12 +11,12 @@ from commonbrain.model.memory import State
 from commonbrain.model.scope import Scope
 from commonbrain.model.support import (
     SUPPORTS,
-    Fall,
-    Standing,
+    InvalidationReason,
     Support,
-    bears,
+    SupportStatus,
     carried_by,
-    fall_of,
+    invalidation_of,
+    is_supported_by,
     unsupported,
 )
 from commonbrain.model.trust import Trust
@@ -26,7 +26,7 @@ DERIVED, DEPENDS = SUPPORTS
 NUMBERS = st.integers(0, 7)
 
 
-def a_standing(id_: int, **more: object) -> Standing:
+def a_standing(id_: int, **more: object) -> SupportStatus:
     plain: dict[str, object] = {
         "kind": Kind.FACT,
         "state": State.ACTIVE,
@@ -36,7 +36,7 @@ def a_standing(id_: int, **more: object) -> Standing:
         "expires_at": None,
         "is_erased": False,
     }
-    return Standing(id=id_, **{**plain, **more})  # type: ignore[arg-type]
+    return SupportStatus(id=id_, **{**plain, **more})  # type: ignore[arg-type]
 
 
 def a_conflict(from_id: int, to_id: int, trust: Trust = Trust.USER_CLAIM) -> Link:
@@ -73,23 +73,27 @@ def test_what_is_left_has_no_way_to_anything_that_holds(
         ({}, None),
         ({"state": State.ARCHIVED}, None),
         ({"state": State.QUARANTINED}, None),
-        ({"state": State.SUPERSEDED}, Fall.SUPERSEDED),
-        ({"state": State.FORGOTTEN}, Fall.FORGOTTEN),
-        ({"state": State.FORGOTTEN, "is_erased": True}, Fall.ERASED),
-        ({"state": State.EXPIRED}, Fall.EXPIRED),
-        ({"expires_at": NOON}, Fall.EXPIRED),
+        ({"state": State.SUPERSEDED}, InvalidationReason.SUPERSEDED),
+        ({"state": State.FORGOTTEN}, InvalidationReason.FORGOTTEN),
+        ({"state": State.FORGOTTEN, "is_erased": True}, InvalidationReason.ERASED),
+        ({"state": State.EXPIRED}, InvalidationReason.EXPIRED),
+        ({"expires_at": NOON}, InvalidationReason.EXPIRED),
         ({"expires_at": NOON + timedelta(seconds=1)}, None),
     ],
 )
-def test_a_fall_is_told_by_state_and_time(more: dict[str, object], fall: Fall | None) -> None:
-    assert fall_of(a_standing(1, **more), is_pruned=False, conflicts=(), now=NOON) is fall
+def test_a_fall_is_told_by_state_and_time(
+    more: dict[str, object], fall: InvalidationReason | None
+) -> None:
+    assert invalidation_of(a_standing(1, **more), is_pruned=False, conflicts=(), now=NOON) is fall
 
 
 def test_what_was_pruned_merely_faded() -> None:
     gone = a_standing(1, state=State.FORGOTTEN)
-    assert fall_of(gone, is_pruned=True, conflicts=(), now=NOON) is Fall.PRUNED
-    assert carried_by(Fall.PRUNED) == (DEPENDS,)
-    assert carried_by(Fall.FORGOTTEN) == SUPPORTS
+    assert (
+        invalidation_of(gone, is_pruned=True, conflicts=(), now=NOON) is InvalidationReason.PRUNED
+    )
+    assert carried_by(InvalidationReason.PRUNED) == (DEPENDS,)
+    assert carried_by(InvalidationReason.FORGOTTEN) == SUPPORTS
 
 
 @pytest.mark.parametrize(("one", "other"), list(product(Trust, Trust)))
@@ -98,9 +102,9 @@ def test_a_conflict_tells_from_more_trust_or_from_as_much_by_who_said_it(
 ) -> None:
     premise, denier = a_standing(1, trust=one), a_standing(2, trust=other)
     for link, said_it in ((a_conflict(2, 1, other), True), (a_conflict(1, 2, one), False)):
-        fall = fall_of(premise, is_pruned=False, conflicts=[(link, denier)], now=NOON)
+        fall = invalidation_of(premise, is_pruned=False, conflicts=[(link, denier)], now=NOON)
         is_denied = other.weight > one.weight or (said_it and other is one)
-        assert (fall is Fall.CONTRADICTED) == is_denied
+        assert (fall is InvalidationReason.CONTRADICTED) == is_denied
 
 
 @pytest.mark.parametrize(
@@ -115,15 +119,15 @@ def test_a_conflict_tells_from_more_trust_or_from_as_much_by_who_said_it(
 def test_what_does_not_hold_or_is_not_seen_contradicts_nothing(more: dict[str, object]) -> None:
     denier = a_standing(2, **more)
     conflicts = [(a_conflict(2, 1), denier)]
-    assert fall_of(a_standing(1), is_pruned=False, conflicts=conflicts, now=NOON) is None
+    assert invalidation_of(a_standing(1), is_pruned=False, conflicts=conflicts, now=NOON) is None
 
 
 def test_what_faded_bears_what_was_derived_from_it_and_nothing_else() -> None:
     def held(
-        target: Standing | None, *, is_unsupported: bool = False, is_pruned: bool = False
+        target: SupportStatus | None, *, is_unsupported: bool = False, is_pruned: bool = False
     ) -> list[bool]:
         return [
-            bears(
+            is_supported_by(
                 Support(2, 1, type_),
                 target,
                 is_unsupported=is_unsupported,

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from commonbrain.model.conflicts import Basis
 from commonbrain.model.limits import TEXT_BYTES_MAX
-from commonbrain.text.contradictions import judge, may_be_news
+from commonbrain.text.contradictions import find_contradiction, may_add_information
 from commonbrain.text.statements import Statement
 
 # Plain letters, so that changing their case and back gives the same text.
@@ -22,7 +22,7 @@ TEXTS = st.text() | WORDS
 
 
 def basis(one: str, other: str) -> Basis | None:
-    found = judge(Statement(text=one), Statement(text=other))
+    found = find_contradiction(Statement(text=one), Statement(text=other))
     return found.basis if found else None
 
 
@@ -48,7 +48,7 @@ def test_two_statements_about_one_subject_that_cannot_both_hold(
     one: str, other: str, by: Basis
 ) -> None:
     assert basis(one, other) is by
-    assert may_be_news(one, other)
+    assert may_add_information(one, other)
 
 
 @pytest.mark.parametrize(
@@ -75,12 +75,12 @@ def test_a_given_subject_beats_the_words() -> None:
     here = Statement(text="5432", subject="Port of the orders database")
     there = Statement(text="5433", subject="port of the orders database")
     elsewhere = Statement(text="5433", subject="port of the users database")
-    assert judge(here, there)
-    assert judge(here, elsewhere) is None
+    assert find_contradiction(here, there)
+    assert find_contradiction(here, elsewhere) is None
 
 
 def test_two_bare_values_of_one_subject_are_a_conflict() -> None:
-    found = judge(
+    found = find_contradiction(
         Statement(text="Postgres", subject="main store"),
         Statement(text="SQLite", subject="main store"),
     )
@@ -97,35 +97,37 @@ def test_two_bare_values_of_one_subject_are_a_conflict() -> None:
     ],
 )
 def test_one_word_in_another_s_place_may_be_news(one: str, other: str) -> None:
-    assert may_be_news(one, other)
+    assert may_add_information(one, other)
 
 
 def test_the_same_in_another_order_is_no_news() -> None:
-    assert not may_be_news("In Makefiles, indent with tabs", "Use tabs to indent in Makefiles")
+    assert not may_add_information(
+        "In Makefiles, indent with tabs", "Use tabs to indent in Makefiles"
+    )
 
 
 @given(TEXTS, TEXTS)
 def test_both_judgements_are_mutual(one: str, other: str) -> None:
     assert basis(one, other) is basis(other, one)
-    assert may_be_news(one, other) == may_be_news(other, one)
+    assert may_add_information(one, other) == may_add_information(other, one)
 
 
 @given(TEXTS)
 def test_a_text_never_contradicts_itself(text: str) -> None:
     assert basis(text, text) is None
-    assert not may_be_news(text, text)
+    assert not may_add_information(text, text)
 
 
 @given(PROSE, st.sampled_from([str.upper, str.lower, str.swapcase]))
 def test_case_and_spacing_make_no_conflict(text: str, write: type[str]) -> None:
     spaced = write("  ".join(text.split(" ")))
     assert basis(text, spaced) is None
-    assert not may_be_news(text, spaced)
+    assert not may_add_information(text, spaced)
 
 
 @given(WORDS, WORDS)
 def test_what_contradicts_is_never_a_duplicate(one: str, other: str) -> None:
-    assert basis(one, other) is None or may_be_news(one, other)
+    assert basis(one, other) is None or may_add_information(one, other)
 
 
 @pytest.mark.parametrize(
@@ -136,6 +138,6 @@ def test_hostile_text_is_read_in_linear_time(unit: str) -> None:
     text = (unit * TEXT_BYTES_MAX)[:TEXT_BYTES_MAX]
     started = process_time()
     basis(text, text + "x")
-    may_be_news("x" + text, text)
+    may_add_information("x" + text, text)
     # A quadratic reading takes tens of seconds; two linear ones a tenth of one.
     assert process_time() - started < 2

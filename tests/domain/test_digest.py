@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from commonbrain.consolidation.corrections import Correction, repeated
 from commonbrain.text.capture import is_durable
-from commonbrain.text.summaries import Told, body_of, digest, is_told
+from commonbrain.text.summaries import SourceText, body_of, digest, is_stated
 from commonbrain.text.tokens import estimate
 
 WORDS = "kettle lamp bridge garden ferry violin copper winter market harbour ladder window".split()
@@ -18,7 +18,7 @@ TEXTS = st.lists(st.lists(SENTENCES, min_size=1, max_size=5).map(" ".join), max_
 
 @given(TEXTS)
 def test_a_digest_is_made_of_sentences_as_they_stand_within_its_budget(texts: list[str]) -> None:
-    told = [Told(text=text, speaker="Ann") for text in texts]
+    told = [SourceText(text=text, speaker="Ann") for text in texts]
 
     found = digest(told)
 
@@ -35,13 +35,19 @@ def test_a_digest_is_made_of_sentences_as_they_stand_within_its_budget(texts: li
 
 def test_what_was_said_is_not_said_again() -> None:
     twice = "The harbour crane broke at noon and the ferry waited."
-    found = digest([Told(text=twice), Told(text=twice), Told(text="Ann bought a new violin bow.")])
+    found = digest(
+        [
+            SourceText(text=twice),
+            SourceText(text=twice),
+            SourceText(text="Ann bought a new violin bow."),
+        ]
+    )
 
     assert [point.of for point in found.points] == [(0,), (2,)]
 
 
 def test_a_mark_that_made_a_memory_once_makes_none_again() -> None:
-    found = digest([Told(text="@decision We keep the ferry timetable of last winter.")])
+    found = digest([SourceText(text="@decision We keep the ferry timetable of last winter.")])
 
     assert body_of(found.points) == "We keep the ferry timetable of last winter."
 
@@ -75,10 +81,10 @@ def test_what_is_asked_ordered_guessed_or_leans_on_another_sentence_is_not(text:
 def test_a_sentence_with_another_number_name_or_denial_is_not_told_by_its_sources() -> None:
     sources = ["The backup of Orders took 41 minutes last night.", "It ended before noon."]
 
-    assert is_told("The Orders backup took 41 minutes.", sources)
-    assert not is_told("The Orders backup took 14 minutes.", sources)
-    assert not is_told("The Invoices backup took 41 minutes.", sources)
-    assert not is_told("The Orders backup never took 41 minutes.", sources)
+    assert is_stated("The Orders backup took 41 minutes.", sources)
+    assert not is_stated("The Orders backup took 14 minutes.", sources)
+    assert not is_stated("The Invoices backup took 41 minutes.", sources)
+    assert not is_stated("The Orders backup never took 41 minutes.", sources)
 
 
 def test_corrections_count_when_three_sessions_give_them_in_much_the_same_words() -> None:

@@ -4,36 +4,38 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.embeddings.interface import Space
+from commonbrain.embeddings.interface import EmbeddingSpace
 from commonbrain.ingestion.deduplication import (
+    CandidateMemory,
     Duplicate,
-    Neighbour,
-    Novel,
+    Unique,
+    classify_duplicate,
     contradicts,
     is_comparable,
-    judge,
-    recurs,
+    is_repetition,
 )
 from commonbrain.model.kinds import Kind
 from commonbrain.model.limits import SIMILAR_HINTS_MAX
 from commonbrain.model.scope import Scope
 from commonbrain.testing.builders import a_memory
 
-SPACE = Space(name="test", dimensions=2, duplicate_at=0.75, similar_at=0.5, relevant_at=0.2)
+SPACE = EmbeddingSpace(
+    name="test", dimensions=2, duplicate_at=0.75, similar_at=0.5, relevant_at=0.2
+)
 TEXT = "The cache lives on the build host"
 COSINES = st.floats(-1, 1)
 
 
-def near(*similarities: float, text: str = TEXT) -> list[Neighbour]:
+def near(*similarities: float, text: str = TEXT) -> list[CandidateMemory]:
     return [
-        Neighbour(id=n, headline=text, text=text, similarity=similarity)
+        CandidateMemory(id=n, headline=text, text=text, similarity=similarity)
         for n, similarity in enumerate(similarities, 1)
     ]
 
 
 @pytest.mark.parametrize("kind", [Kind.RULE, Kind.FACT])
 def test_a_near_duplicate_rule_or_fact_is_refused(kind: Kind) -> None:
-    match judge(kind, TEXT, near=near(0.6, 0.75), space=SPACE):
+    match classify_duplicate(kind, TEXT, near=near(0.6, 0.75), space=SPACE):
         case Duplicate(of=neighbour, is_refused=True):
             assert neighbour.id == 2
         case other:
@@ -41,19 +43,21 @@ def test_a_near_duplicate_rule_or_fact_is_refused(kind: Kind) -> None:
 
 
 def test_a_near_duplicate_task_is_told_of_and_let_in() -> None:
-    judged = judge(Kind.TASK, TEXT, near=near(0.9), space=SPACE)
+    judged = classify_duplicate(Kind.TASK, TEXT, near=near(0.9), space=SPACE)
     assert judged == Duplicate(of=near(0.9)[0], is_refused=False)
 
 
 @pytest.mark.parametrize("kind", [Kind.INCIDENT, Kind.EVENT, Kind.EPISODE, Kind.ATOM, Kind.MESSAGE])
 def test_what_may_happen_twice_is_novel_with_hints(kind: Kind) -> None:
-    assert judge(kind, TEXT, near=near(0.99), space=SPACE) == Novel(similar=tuple(near(0.99)))
+    assert classify_duplicate(kind, TEXT, near=near(0.99), space=SPACE) == Unique(
+        similar=tuple(near(0.99))
+    )
 
 
 @given(st.sampled_from(Kind), st.lists(COSINES, max_size=12))
 def test_hints_are_near_few_and_nearest_first(kind: Kind, similarities: Sequence[float]) -> None:
-    judged = judge(kind, TEXT, near=near(*similarities), space=SPACE)
-    if isinstance(judged, Novel):
+    judged = classify_duplicate(kind, TEXT, near=near(*similarities), space=SPACE)
+    if isinstance(judged, Unique):
         given_ = [neighbour.similarity for neighbour in judged.similar]
         assert given_ == sorted(given_, reverse=True)
         assert len(given_) <= SIMILAR_HINTS_MAX
@@ -74,15 +78,15 @@ def test_hints_are_near_few_and_nearest_first(kind: Kind, similarities: Sequence
 )
 def test_another_number_or_a_denial_may_be_the_news(one: str, other: str) -> None:
     assert contradicts(one, other)
-    judged = judge(Kind.FACT, one, near=near(0.99, text=other), space=SPACE)
-    assert isinstance(judged, Novel)
+    judged = classify_duplicate(Kind.FACT, one, near=near(0.99, text=other), space=SPACE)
+    assert isinstance(judged, Unique)
     assert judged.similar == tuple(near(0.99, text=other))
 
 
 def test_a_contradicting_neighbour_does_not_hide_one_that_agrees() -> None:
-    agreeing = Neighbour(id=9, headline=TEXT, text=TEXT, similarity=0.8)
+    agreeing = CandidateMemory(id=9, headline=TEXT, text=TEXT, similarity=0.8)
     neighbours = [*near(0.99, text="The cache lives on 3 build hosts"), agreeing]
-    assert judge(Kind.FACT, TEXT, near=neighbours, space=SPACE) == Duplicate(
+    assert classify_duplicate(Kind.FACT, TEXT, near=neighbours, space=SPACE) == Duplicate(
         of=agreeing, is_refused=True
     )
 
@@ -129,28 +133,30 @@ def test_only_the_same_and_the_null_project_are_compared(
 
 def test_a_fact_that_contradicts_is_novel_and_names_what_it_contests() -> None:
     stored = near(0.99, text="The API listens on port 8080")
-    judged = judge(Kind.FACT, "The API listens on port 9090", near=stored, space=SPACE)
-    assert isinstance(judged, Novel)
+    judged = classify_duplicate(Kind.FACT, "The API listens on port 9090", near=stored, space=SPACE)
+    assert isinstance(judged, Unique)
     assert [one.neighbour for one in judged.conflicts] == stored
 
 
 def test_only_facts_contest_each_other() -> None:
     stored = near(0.99, text="Retries are enabled")
-    judged = judge(Kind.RULE, "Retries are disabled", near=stored, space=SPACE)
-    assert judged == Novel(similar=tuple(stored))
+    judged = classify_duplicate(Kind.RULE, "Retries are disabled", near=stored, space=SPACE)
+    assert judged == Unique(similar=tuple(stored))
 
 
 def test_a_given_subject_reaches_the_judgement() -> None:
-    stored = [Neighbour(id=1, headline="p", text="5432", similarity=0.9, subject="port")]
-    judged = judge(Kind.FACT, "5433", near=stored, space=SPACE, subject="Port")
-    assert isinstance(judged, Novel)
+    stored = [CandidateMemory(id=1, headline="p", text="5432", similarity=0.9, subject="port")]
+    judged = classify_duplicate(Kind.FACT, "5433", near=stored, space=SPACE, subject="Port")
+    assert isinstance(judged, Unique)
     assert judged.conflicts
 
 
 def test_who_insists_on_a_duplicate_still_learns_what_else_it_contests() -> None:
-    contested = Neighbour(id=5, headline="n", text="Retries are disabled", similarity=0.9)
-    same = Neighbour(id=6, headline="s", text="Retries are enabled", similarity=0.95)
-    judged = judge(Kind.FACT, "Retries are enabled", near=[contested, same], space=SPACE)
+    contested = CandidateMemory(id=5, headline="n", text="Retries are disabled", similarity=0.9)
+    same = CandidateMemory(id=6, headline="s", text="Retries are enabled", similarity=0.95)
+    judged = classify_duplicate(
+        Kind.FACT, "Retries are enabled", near=[contested, same], space=SPACE
+    )
     assert isinstance(judged, Duplicate)
     assert judged.of == same
     assert [one.neighbour for one in judged.conflicts] == [contested]
@@ -167,7 +173,7 @@ def test_who_insists_on_a_duplicate_still_learns_what_else_it_contests() -> None
     ],
 )
 def test_an_event_recurs_when_only_numbers_and_times_differ(one: str, other: str) -> None:
-    assert recurs(one, other)
+    assert is_repetition(one, other)
 
 
 @pytest.mark.parametrize(
@@ -181,9 +187,9 @@ def test_an_event_recurs_when_only_numbers_and_times_differ(one: str, other: str
     ],
 )
 def test_another_thing_is_no_recurrence(one: str, other: str) -> None:
-    assert not recurs(one, other)
+    assert not is_repetition(one, other)
 
 
 @given(st.text(), st.text())
 def test_recurrence_is_mutual(one: str, other: str) -> None:
-    assert recurs(one, other) == recurs(other, one)
+    assert is_repetition(one, other) == is_repetition(other, one)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.ingestion.validation import Admitted, Rejected, admit, derive_headline
+from commonbrain.ingestion.validation import Rejection, Valid, derive_headline, validate
 from commonbrain.model.kinds import FactDetail, Kind, RuleDetail, Severity, TaskDetail
 from commonbrain.model.limits import HEADLINE_CHARS_MAX, HEADLINE_WORDS_MAX
 from commonbrain.model.memory import Draft
@@ -14,15 +14,15 @@ OTHERS = tuple(kind for kind in Kind if kind not in ATOMIC)
 FACT = Draft(body="The build runs on two cores.", kind="fact")
 
 
-def admitted(draft: Draft) -> Admitted:
-    answer = admit(draft)
-    assert isinstance(answer, Admitted)
+def admitted(draft: Draft) -> Valid:
+    answer = validate(draft)
+    assert isinstance(answer, Valid)
     return answer
 
 
-def rejected(draft: Draft) -> Rejected:
-    answer = admit(draft)
-    assert isinstance(answer, Rejected)
+def rejected(draft: Draft) -> Rejection:
+    answer = validate(draft)
+    assert isinstance(answer, Rejection)
     return answer
 
 
@@ -130,8 +130,8 @@ def test_a_derived_headline_is_short_one_line_and_never_empty(body: str) -> None
 
 @given(st.lists(st.text("aé中. \n-", min_size=1, max_size=200), max_size=20).map(" ".join))
 def test_a_derived_headline_passes_the_gate_that_asks_for_it(body: str) -> None:
-    answer = admit(Draft(body=body, kind="event"))
-    assert isinstance(answer, Admitted) == bool(body.strip())
+    answer = validate(Draft(body=body, kind="event"))
+    assert isinstance(answer, Valid) == bool(body.strip())
 
 
 @pytest.mark.requirement("WP-40")
@@ -157,7 +157,7 @@ def test_a_cut_headline_says_that_it_was_cut() -> None:
 @pytest.mark.requirement("WP-05", "WP-09")
 @pytest.mark.parametrize("kind", ATOMIC)
 def test_what_must_say_one_thing_says_it_in_400_words(kind: Kind) -> None:
-    assert isinstance(admit(Draft(body="word " * 400, kind=kind)), Admitted)
+    assert isinstance(validate(Draft(body="word " * 400, kind=kind)), Valid)
     refusal = rejected(Draft(body="word " * 401, kind=kind))
     assert (refusal.code, "401 words" in refusal.reason) == ("gate_atomicity", True)
 
@@ -200,8 +200,8 @@ def test_no_body_is_longer_than_16_kib_of_utf_8(kind: Kind) -> None:
     )
 )
 def test_a_refusal_is_a_value_that_names_its_step_and_what_to_do(draft: Draft) -> None:
-    answer = admit(draft)
-    if isinstance(answer, Rejected):
+    answer = validate(draft)
+    if isinstance(answer, Rejection):
         assert answer.code in {"gate_kind", "gate_severity", "gate_headline", "gate_atomicity"}
         assert answer.reason
         assert answer.hint

@@ -10,15 +10,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commonbrain.learning.factory import make_statistics
-from commonbrain.learning.outcomes import Outcome, figures_of, outcome_of, riskier
-from commonbrain.learning.rollout import Evidence, Keep, Promote, RollBack, TooEarly, judge
-from commonbrain.model.query import Entry, Mark, Weighed
+from commonbrain.learning.outcomes import RecallOutcome, figures_of, outcome_of, riskier
+from commonbrain.learning.rollout import (
+    Evidence,
+    KeepCanary,
+    NotEnoughTraffic,
+    Promote,
+    RollBack,
+    judge_canary,
+)
+from commonbrain.model.query import Entry, FeedbackMark, RankedCandidate
 
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 STATISTICS = make_statistics()
 
 
-def outcome(number: int = 0, **more: Any) -> Outcome:  # noqa: ANN401
+def outcome(number: int = 0, **more: Any) -> RecallOutcome:  # noqa: ANN401
     known: dict[str, Any] = {
         "asked_at": NOON + timedelta(seconds=number),
         "who": f"s{number % 30}",
@@ -32,12 +39,12 @@ def outcome(number: int = 0, **more: Any) -> Outcome:  # noqa: ANN401
         "rerank_ms": 1.0,
         "total_ms": 8.0,
     }
-    return Outcome(**(known | more))
+    return RecallOutcome(**(known | more))
 
 
 def evidence(
-    served: Sequence[Outcome],
-    control: Sequence[Outcome] = (),
+    served: Sequence[RecallOutcome],
+    control: Sequence[RecallOutcome] = (),
     **more: Any,  # noqa: ANN401
 ) -> Evidence:
     known: dict[str, Any] = {"risks": [], "is_canary": True}
@@ -47,7 +54,7 @@ def evidence(
     return Evidence(served=newest[0], control=newest[1], **(known | more))
 
 
-def many(count: int, seed: int, helped: float, **more: Any) -> list[Outcome]:  # noqa: ANN401
+def many(count: int, seed: int, helped: float, **more: Any) -> list[RecallOutcome]:  # noqa: ANN401
     """Recalls of which a share helped."""
     chance = Random(seed)  # noqa: S311 it is meant to be foreseen
     return [
@@ -69,11 +76,11 @@ def test_five_bad_recalls_of_the_last_twenty_are_too_many(
 ) -> None:
     fine = [outcome(number) for number in range(15)]
     four = [outcome(20 + number, **bad) for number in range(4)]
-    assert guard_of(judge(evidence([*fine, *four]), STATISTICS)) is None
+    assert guard_of(judge_canary(evidence([*fine, *four]), STATISTICS)) is None
     five = [*four, outcome(30, **bad)]
-    assert guard_of(judge(evidence([*fine, *five]), STATISTICS)) == guard
+    assert guard_of(judge_canary(evidence([*fine, *five]), STATISTICS)) == guard
     later = [outcome(40 + number) for number in range(19)]
-    assert guard_of(judge(evidence([*five, *later]), STATISTICS)) is None
+    assert guard_of(judge_canary(evidence([*five, *later]), STATISTICS)) is None
 
 
 @given(st.integers(0, 7), st.integers(0, 7))
@@ -81,18 +88,18 @@ def test_what_is_not_to_be_trusted_weighs_by_how_seldom_chance_shows_more(
     more: int, fewer: int
 ) -> None:
     risks = [1] * more + [-1] * fewer + [0] * 10
-    found = judge(evidence([outcome()], risks=risks), STATISTICS)
+    found = judge_canary(evidence([outcome()], risks=risks), STATISTICS)
     # Eight of eight are needed: a coin shows that once in 256 times.
     assert guard_of(found) is None
-    found = judge(evidence([outcome()], risks=[1] * 8), STATISTICS)
+    found = judge_canary(evidence([outcome()], risks=[1] * 8), STATISTICS)
     assert guard_of(found) == "safety"
 
 
 def test_answers_are_not_compared_before_there_are_enough() -> None:
-    found = judge(evidence(many(49, 1, 0.0), many(200, 2, 1.0)), STATISTICS)
-    assert found == TooEarly(needs=("the model has 49 of 50 recalls",))
-    alone = judge(evidence([outcome(n, who="s1", marks=0) for n in range(60)]), STATISTICS)
-    assert isinstance(alone, TooEarly)
+    found = judge_canary(evidence(many(49, 1, 0.0), many(200, 2, 1.0)), STATISTICS)
+    assert found == NotEnoughTraffic(needs=("the model has 49 of 50 recalls",))
+    alone = judge_canary(evidence([outcome(n, who="s1", marks=0) for n in range(60)]), STATISTICS)
+    assert isinstance(alone, NotEnoughTraffic)
     assert "the model has 1 of 10 sessions" in alone.needs
     assert "its control has 0 of 50 recalls" in alone.needs
 
@@ -111,10 +118,10 @@ def test_what_is_worse_in_enough_recalls_is_rolled_back(
     worse: Mapping[str, Any], guard: str
 ) -> None:
     control = [outcome(number) for number in range(100)]
-    found = judge(evidence([outcome(n, **worse) for n in range(50)], control), STATISTICS)
+    found = judge_canary(evidence([outcome(n, **worse) for n in range(50)], control), STATISTICS)
     assert guard_of(found) == guard
-    kept = judge(evidence([outcome(n) for n in range(50)], control), STATISTICS)
-    assert isinstance(kept, TooEarly)
+    kept = judge_canary(evidence([outcome(n) for n in range(50)], control), STATISTICS)
+    assert isinstance(kept, NotEnoughTraffic)
 
 
 def test_a_model_that_is_as_good_is_seldom_taken_for_worse_however_often_it_is_looked_at() -> None:
@@ -122,29 +129,29 @@ def test_a_model_that_is_as_good_is_seldom_taken_for_worse_however_often_it_is_l
     for seed in range(12):
         served, control = many(400, 2 * seed, 0.6), many(400, 2 * seed + 1, 0.6)
         looks = (evidence(served[:end], control[:end]) for end in range(50, 401, 70))
-        wrong += any(guard_of(judge(look, STATISTICS)) for look in looks)
+        wrong += any(guard_of(judge_canary(look, STATISTICS)) for look in looks)
     # Four guards of which two look at marks may err in 5% of models each.
     assert wrong <= 2
 
 
 def test_a_model_is_promoted_once_it_is_not_worse_in_enough_recalls() -> None:
     control = many(400, 1, 0.6)
-    early = judge(evidence(many(199, 2, 0.7), control), STATISTICS)
-    assert isinstance(early, TooEarly)
+    early = judge_canary(evidence(many(199, 2, 0.7), control), STATISTICS)
+    assert isinstance(early, NotEnoughTraffic)
     assert early.needs == ("the model has 199 of 200 recalls",)
-    assert isinstance(judge(evidence(many(400, 2, 0.7), control), STATISTICS), Promote)
+    assert isinstance(judge_canary(evidence(many(400, 2, 0.7), control), STATISTICS), Promote)
     unmarked = [outcome(n, is_marked=False, marks=0, reciprocal=0.0) for n in range(400)]
-    silent = judge(evidence(unmarked, unmarked), STATISTICS)
-    assert silent == TooEarly(needs=("0 of 30 recalls of each side are marked",))
+    silent = judge_canary(evidence(unmarked, unmarked), STATISTICS)
+    assert silent == NotEnoughTraffic(needs=("0 of 30 recalls of each side are marked",))
     # An active model has its place already.
     active = evidence(many(400, 2, 0.7), control, is_canary=False)
-    assert isinstance(judge(active, STATISTICS), Keep)
+    assert isinstance(judge_canary(active, STATISTICS), KeepCanary)
 
 
 def test_a_canary_that_may_still_be_worse_is_kept() -> None:
     control = many(200, 1, 0.6)
-    found = judge(evidence(many(200, 3, 0.55), control), STATISTICS)
-    assert isinstance(found, Keep)
+    found = judge_canary(evidence(many(200, 3, 0.55), control), STATISTICS)
+    assert isinstance(found, KeepCanary)
     assert "may still be worse: marks" in found.reason
 
 
@@ -171,9 +178,9 @@ def test_a_recall_is_summed_up_by_what_was_said_of_what_it_showed() -> None:
     assert (plain.who, plain.marks, plain.is_marked, plain.is_failed) == ("s1", 0, False, False)
     # Loading a model is paid once in a process, and not held against a recall.
     assert plain.total_ms == 8.0
-    used = outcome_of(entry(marks={6: frozenset({Mark.USED})}))
+    used = outcome_of(entry(marks={6: frozenset({FeedbackMark.USED})}))
     assert (used.marks, used.reciprocal) == (1, 0.5)
-    misled = outcome_of(entry(marks={5: frozenset({Mark.USED, Mark.WRONG})}))
+    misled = outcome_of(entry(marks={5: frozenset({FeedbackMark.USED, FeedbackMark.WRONG})}))
     assert (misled.marks, misled.reciprocal) == (-1, 0.0)
     figures = figures_of([plain, used, misled])
     assert (figures.recalls, figures.marked, figures.marks) == (3, 2, 0.0)
@@ -192,8 +199,8 @@ def test_what_never_answers_is_rolled_back_though_its_recalls_take_long_by_thems
     answered = entry(stages_ms={"arms": 400, "rerank": 2})
     seldom = [outcome_of(one) for one in [over] * 14 + [answered] * 6]
     never = [outcome_of(over)] * 15
-    assert isinstance(judge(evidence(seldom), STATISTICS), TooEarly)
-    verdict = judge(evidence(never), STATISTICS)
+    assert isinstance(judge_canary(evidence(seldom), STATISTICS), NotEnoughTraffic)
+    verdict = judge_canary(evidence(never), STATISTICS)
     assert isinstance(verdict, RollBack)
     assert verdict.guard == "errors"
     assert verdict.reason == "15 of the last 15 recalls got no answer of it in time"
@@ -204,18 +211,20 @@ def test_a_machine_nine_times_as_busy_takes_no_sound_model_out() -> None:
     late = entry(stages_ms={"arms": 70, "weigh": 20, "rerank": 45})
     over = entry(degraded=("reranker: mdl took over 50 ms",), stages_ms={"arms": 90, "rerank": 51})
     busy = [outcome_of(one) for one in [late] * 10 + [over] * 10]
-    assert isinstance(judge(evidence(busy), STATISTICS), TooEarly)
+    assert isinstance(judge_canary(evidence(busy), STATISTICS), NotEnoughTraffic)
 
 
-def weighed(id_: int, fixed: float, **told: float) -> Weighed:
+def weighed(id_: int, fixed: float, **told: float) -> RankedCandidate:
     features = {"fixed": fixed, "trust": 0.7, **told}
-    return Weighed(memory_id=id_, score=0.5, features=features, left_out=None)
+    return RankedCandidate(memory_id=id_, score=0.5, features=features, left_out=None)
 
 
 def test_risk_is_what_fixed_weights_would_not_have_shown() -> None:
     sound, low = weighed(5, 0.9), weighed(6, 0.1, trust=0.35)
     fallen, hidden = weighed(7, 0.2, needs_review=1.0), weighed(8, 0.95, trust=0.35)
-    barred = Weighed(memory_id=8, score=0.5, features=hidden.features, left_out="not_allowed")
+    barred = RankedCandidate(
+        memory_id=8, score=0.5, features=hidden.features, left_out="not_allowed"
+    )
     everything = (low, fallen, sound, barred)
     assert riskier(entry(considered=everything, packed=(6,))) == 1
     assert riskier(entry(considered=everything, packed=(6, 7))) == 1

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commonbrain.coordination.handoff import Handoff, text_of
-from commonbrain.model.errors import Invalid, Refused
+from commonbrain.model.errors import InvalidInputError, RejectedError
 from commonbrain.model.limits import HANDOFF_CHARS_MAX
 from commonbrain.model.recall_result import HEADING
 
@@ -27,13 +27,15 @@ def test_its_parts_stand_in_order_and_empty_ones_not_at_all() -> None:
 
 @pytest.mark.parametrize("summary", ["", " \n", f"{HEADING}\n[1] mem_0000000000001 | fact\n> x"])
 def test_there_is_none_without_a_summary_of_its_own(summary: str) -> None:
-    with pytest.raises(Invalid, match="summary"):
+    with pytest.raises(InvalidInputError, match="summary"):
         text_of(Handoff(summary=summary, context="more"))
 
 
 @pytest.mark.parametrize("chars", [HANDOFF_CHARS_MAX + 7, 20_000, 3_000_000])
 def test_what_is_too_long_is_refused_with_how_much_it_is_over(chars: int) -> None:
-    with pytest.raises(Refused, match=f"{chars - HANDOFF_CHARS_MAX:,} more than the 2,000") as told:
+    with pytest.raises(
+        RejectedError, match=f"{chars - HANDOFF_CHARS_MAX:,} more than the 2,000"
+    ) as told:
         text_of(Handoff(summary="x" * chars))
     assert told.value.code == "limit_exceeded"
 
@@ -42,7 +44,7 @@ def test_what_is_too_long_is_refused_with_how_much_it_is_over(chars: int) -> Non
 def test_nothing_is_cut_and_nothing_too_long_gets_through(summary: str, steps: list[str]) -> None:
     try:
         text = text_of(Handoff(summary=summary, next_steps=steps))
-    except (Invalid, Refused):
+    except (InvalidInputError, RejectedError):
         return
     assert 0 < len(text) <= HANDOFF_CHARS_MAX
     told = [line for step in steps if (line := " ".join(step.split())).isalnum()]

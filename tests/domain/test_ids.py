@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commonbrain.model import ids
-from commonbrain.model.errors import Invalid
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.timestamps import from_millis, to_millis
 
 # 42 bits of milliseconds reach from 1970 to 2109.
@@ -75,11 +75,11 @@ def test_look_alikes_are_forgiven() -> None:
     ],
 )
 def test_what_is_no_id_is_refused_with_what_one_looks_like(text: str) -> None:
-    with pytest.raises(Invalid, match="expected mem_ and 13 characters"):
+    with pytest.raises(InvalidInputError, match="expected mem_ and 13 characters"):
         ids.parse(ids.MEMORY, text)
 
 
 @given(st.text(max_size=30))
 def test_no_text_makes_the_reader_of_ids_stumble(text: str) -> None:
-    with suppress(Invalid):
+    with suppress(InvalidInputError):
         assert ids.parse(ids.MEMORY, text) < 1 << 63

@@ -2,7 +2,7 @@ from datetime import timedelta
 
 import pytest
 
-from commonbrain.model.kinds import ALIASES, KINDS, Kind, OnDuplicate, kind_and_label
+from commonbrain.model.kinds import ALIASES, KINDS, DuplicatePolicy, Kind, kind_and_label
 
 
 def test_every_kind_has_one_row_of_lifecycle_and_columns_of_its_own() -> None:
@@ -31,7 +31,7 @@ def test_unread_incidents_and_episodes_are_archived_after_ninety_days() -> None:
 
 
 def test_only_rules_and_facts_are_refused_as_near_duplicates() -> None:
-    refusing = {k for k, policy in KINDS.items() if policy.on_duplicate is OnDuplicate.REFUSE}
+    refusing = {k for k, policy in KINDS.items() if policy.on_duplicate is DuplicatePolicy.REFUSE}
     assert refusing == {Kind.RULE, Kind.FACT}
 
 

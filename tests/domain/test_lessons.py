@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.learning.outcomes import BY_WEIGHTS, Lesson, lesson_of, splits
-from commonbrain.model.query import Entry, Extent, Mark, Weighed
+from commonbrain.learning.outcomes import BY_WEIGHTS, TrainingExample, splits, training_example_of
+from commonbrain.model.query import Entry, FeedbackMark, RankedCandidate, ShownExtent
 from commonbrain.testing.builders import NOON
 
-ANY: Final = Extent.HEADLINE
+ANY: Final = ShownExtent.HEADLINE
 
 
 def an_entry(
-    shown: Mapping[int, Extent | None],
-    marks: Mapping[int, set[Mark]],
+    shown: Mapping[int, ShownExtent | None],
+    marks: Mapping[int, set[FeedbackMark]],
     *,
     session: str | None = "s1",
 ) -> Entry:
@@ -31,7 +31,7 @@ def an_entry(
         verdict="found",
         ranker=None,
         considered=tuple(
-            Weighed(
+            RankedCandidate(
                 memory_id=id_,
                 score=0.5,
                 features={"fused": id_ / 10, BY_WEIGHTS: 0.5},
@@ -48,52 +48,60 @@ def an_entry(
 
 
 def grades(entry: Entry) -> dict[int, int]:
-    lesson = lesson_of(entry)
+    lesson = training_example_of(entry)
     return {one.memory_id: one.grade for one in lesson.shown} if lesson else {}
 
 
 def test_what_was_shown_is_graded_by_its_marks_and_nothing_else_is() -> None:
     entry = an_entry(
         dict.fromkeys((1, 2, 3, 4), ANY),
-        {1: {Mark.USED}, 2: {Mark.USEFUL, Mark.USED}, 3: {Mark.USEFUL, Mark.WRONG}},
+        {
+            1: {FeedbackMark.USED},
+            2: {FeedbackMark.USEFUL, FeedbackMark.USED},
+            3: {FeedbackMark.USEFUL, FeedbackMark.WRONG},
+        },
     )
     assert grades(entry) == {1: 2, 2: 3, 3: 0, 4: 1}
 
 
 def test_what_is_only_known_where_a_model_ordered_teaches_nothing() -> None:
-    lesson = lesson_of(an_entry({1: ANY, 2: ANY}, {1: {Mark.USED}}))
+    lesson = training_example_of(an_entry({1: ANY, 2: ANY}, {1: {FeedbackMark.USED}}))
     assert lesson is not None
     assert [one.features for one in lesson.shown] == [{"fused": 0.1}, {"fused": 0.2}]
 
 
 def test_a_recall_whose_memories_are_all_alike_teaches_nothing() -> None:
-    assert lesson_of(an_entry({1: ANY, 2: ANY}, {})) is None
-    assert lesson_of(an_entry({1: ANY}, {1: {Mark.USED}})) is None
-    assert lesson_of(an_entry({1: ANY, 2: ANY}, {9: {Mark.USED}})) is None
+    assert training_example_of(an_entry({1: ANY, 2: ANY}, {})) is None
+    assert training_example_of(an_entry({1: ANY}, {1: {FeedbackMark.USED}})) is None
+    assert training_example_of(an_entry({1: ANY, 2: ANY}, {9: {FeedbackMark.USED}})) is None
 
 
 def test_of_a_bare_id_nobody_knew_what_it_holds() -> None:
-    shown = {1: ANY, 2: ANY, 3: Extent.BARE, 4: Extent.BARE}
-    assert grades(an_entry(shown, {1: {Mark.USEFUL}, 4: {Mark.USED}})) == {1: 3, 2: 1, 4: 2}
+    shown = {1: ANY, 2: ANY, 3: ShownExtent.BARE, 4: ShownExtent.BARE}
+    assert grades(an_entry(shown, {1: {FeedbackMark.USEFUL}, 4: {FeedbackMark.USED}})) == {
+        1: 3,
+        2: 1,
+        4: 2,
+    }
 
 
 @pytest.mark.parametrize(
     ("marks", "judged"),
     [
-        ({2: {Mark.USED}}, {2: 2, 3: 1}),
-        ({2: {Mark.USEFUL}}, {1: 1, 2: 3, 3: 1}),
-        ({1: {Mark.USED}}, {1: 2, 2: 1, 3: 1}),
+        ({2: {FeedbackMark.USED}}, {2: 2, 3: 1}),
+        ({2: {FeedbackMark.USEFUL}}, {1: 1, 2: 3, 3: 1}),
+        ({1: {FeedbackMark.USED}}, {1: 2, 2: 1, 3: 1}),
     ],
 )
 def test_what_was_fetched_is_not_held_against_what_needed_no_fetching(
-    marks: Mapping[int, set[Mark]], judged: Mapping[int, int]
+    marks: Mapping[int, set[FeedbackMark]], judged: Mapping[int, int]
 ) -> None:
-    shown = {1: Extent.WHOLE, 2: Extent.HEADLINE, 3: Extent.EXCERPT}
+    shown = {1: ShownExtent.WHOLE, 2: ShownExtent.HEADLINE, 3: ShownExtent.EXCERPT}
     assert grades(an_entry(shown, marks)) == judged
 
 
 def test_without_a_session_lessons_of_an_agent_and_a_day_belong_together() -> None:
-    lesson = lesson_of(an_entry({1: ANY, 2: ANY}, {1: {Mark.USED}}, session=None))
+    lesson = training_example_of(an_entry({1: ANY, 2: ANY}, {1: {FeedbackMark.USED}}, session=None))
     assert lesson is not None
     assert lesson.group == "bo 2026-03-02"
 
@@ -101,7 +109,9 @@ def test_without_a_session_lessons_of_an_agent_and_a_day_belong_together() -> No
 @given(st.lists(st.integers(0, 12), min_size=1, max_size=60))
 def test_nothing_is_judged_by_what_knows_its_session_or_its_future(groups: list[int]) -> None:
     lessons = [
-        Lesson(trace_id=n, asked_at=NOON + n * timedelta(minutes=1), group=f"s{group}", shown=())
+        TrainingExample(
+            trace_id=n, asked_at=NOON + n * timedelta(minutes=1), group=f"s{group}", shown=()
+        )
         for n, group in enumerate(groups)
     ]
     parts = splits(lessons)

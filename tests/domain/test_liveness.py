@@ -107,32 +107,32 @@ def test_processes_of_other_hosts_are_never_looked_at(session: Session, silence:
 @given(
     last=st.none() | st.sampled_from(["ses_1", "one"]),
     known=st.none() | sessions,
-    around=st.lists(sessions.filter(lambda one: one.ending is None)),
+    live_sessions=st.lists(sessions.filter(lambda one: one.ending is None)),
 )
 def test_a_connection_takes_no_key_but_its_own_or_the_one_its_client_gave(
-    last: str | None, known: Session | None, around: Sequence[Session]
+    last: str | None, known: Session | None, live_sessions: Sequence[Session]
 ) -> None:
-    named = {one.key for one in around if one.is_named}
-    key = key_of(last, known=known, around=around)
+    named = {one.key for one in live_sessions if one.is_named}
+    key = key_of(last, known=known, live_sessions=live_sessions)
     assert key is None or key == last or named == {key}
-    assert key_of(key, known=None, around=around) == key
+    assert key_of(key, known=None, live_sessions=live_sessions) == key
 
 
 @pytest.mark.parametrize("ending", [Ending.ENDED, Ending.REBOOTED])
 def test_what_ended_for_good_is_not_gone_on_with(ending: Ending) -> None:
-    assert key_of("ses_1", known=over("ses_1", ending), around=[]) is None
+    assert key_of("ses_1", known=over("ses_1", ending), live_sessions=[]) is None
 
 
 @pytest.mark.parametrize("ending", [Ending.CLOSED, Ending.DEAD, Ending.SILENT])
 def test_what_was_taken_for_over_is_gone_on_with(ending: Ending) -> None:
-    assert key_of("ses_1", known=over("ses_1", ending), around=[]) == "ses_1"
+    assert key_of("ses_1", known=over("ses_1", ending), live_sessions=[]) == "ses_1"
 
 
 @pytest.mark.requirement("SE-10")
-@given(session=sessions, around=st.lists(sessions))
+@given(session=sessions, live_sessions=st.lists(sessions))
 def test_only_a_named_session_ends_others_of_its_process_and_never_itself(
-    session: Session, around: Sequence[Session]
+    session: Session, live_sessions: Sequence[Session]
 ) -> None:
-    gone = rebooted_by(session, around)
+    gone = rebooted_by(session, live_sessions)
     assert all(one.key != session.key for one in gone)
     assert session.is_named or not gone

@@ -5,9 +5,9 @@ from hypothesis import strategies as st
 
 from commonbrain.api.operations.recall import RECALL, RecallRequest
 from commonbrain.client import Brain
-from commonbrain.ingestion.result import Status
+from commonbrain.ingestion.result import ItemStatus
 from commonbrain.model.recall_result import HEADING
-from commonbrain.text.injected_context import without_own_evidence
+from commonbrain.text.injected_context import without_injected_context
 from tests.flows.asking import stored, told
 
 
@@ -17,7 +17,7 @@ def test_evidence_pasted_back_is_not_stored_again_and_the_conclusion_is(brain: B
     id_ = stored(brain, f"I asked the memory.\n{evidence}\nSo we meet at pier 4.", kind="event")
     assert brain.get(id_).body == "I asked the memory.\nSo we meet at pier 4."
     alone = told(brain, evidence)
-    assert (alone.status, alone.code) == (Status.REJECTED, "own_evidence")
+    assert (alone.status, alone.code) == (ItemStatus.REJECTED, "own_evidence")
     assert alone.hint
 
 
@@ -27,20 +27,20 @@ def test_an_answer_in_json_is_taken_out_whole(brain: Brain) -> None:
     for shape in (RECALL.to_agent_json(answer), RECALL.to_json(answer)):
         for indent in (None, 2):
             pasted = f"before {json.dumps(shape, indent=indent)} after"
-            assert without_own_evidence(pasted) == "before  after"
+            assert without_injected_context(pasted) == "before  after"
 
 
 @given(st.text())
 def test_what_no_recall_wrote_stays_as_it_is(text: str) -> None:
-    assert without_own_evidence(text) == text
+    assert without_injected_context(text) == text
 
 
 def test_quotes_and_json_of_others_stay() -> None:
     text = 'mem_38G14A31WKSQK is the id\n> a quote\n{"notice": "none", "items": []}'
-    assert without_own_evidence(text) == text
+    assert without_injected_context(text) == text
 
 
 def test_many_answers_that_are_cut_off_are_read_once() -> None:
     # Read on from every brace, it would take the square of its length.
     piece = f'{{"notice":"{HEADING}","items":[{{"id":"mem_38G14A31WKSQK",'
-    assert len(without_own_evidence("x\n" + piece * 8000)) > 0
+    assert len(without_injected_context("x\n" + piece * 8000)) > 0

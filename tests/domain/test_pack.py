@@ -15,16 +15,16 @@ from commonbrain.model.limits import OMITTED_IDS_MAX
 from commonbrain.model.query import Budget, Candidate
 from commonbrain.model.recall_result import (
     HEADING,
-    Beside,
     Evidence,
+    EvidenceRenderer,
     Item,
+    ItemMetadata,
     Order,
-    Telling,
-    beside,
+    metadata_of,
     render,
     render_item,
 )
-from commonbrain.model.recall_result import evidence_of as told_to_agents
+from commonbrain.model.recall_result import to_evidence as told_to_agents
 from commonbrain.model.trust import Trust
 from commonbrain.retrieval.packing import Packed, pack, to_item
 from commonbrain.testing.builders import a_memory
@@ -112,7 +112,7 @@ def ids_of(ranked: Sequence[Candidate]) -> list[str]:
 
 
 def quoted_once(item: Item) -> list[str]:
-    return render_item(item, Telling()).splitlines()
+    return render_item(item, EvidenceRenderer()).splitlines()
 
 
 @pytest.mark.requirement("RT-01")
@@ -247,9 +247,9 @@ def test_what_an_item_leaves_out_is_read_in_the_one_that_it_names(ranked: list[C
     read: list[dict[str, object]] = []
     for item, told in zip(items, told_to_agents(items), strict=True):
         first = read[told.rest_as - 1] if told.rest_as else dict[str, object]()
-        mine = {name: getattr(told, name) for name in Beside.__slots__ if name != "rest_as"}
+        mine = {name: getattr(told, name) for name in ItemMetadata.__slots__ if name != "rest_as"}
         read.append({name: first.get(name) if mine[name] is None else mine[name] for name in mine})
-        whole = beside(item)
+        whole = metadata_of(item)
         assert read[-1] == {name: getattr(whole, name) for name in mine}
 
 

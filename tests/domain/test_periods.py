@@ -4,17 +4,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.model.errors import Invalid
-from commonbrain.model.revision import Span
+from commonbrain.model.errors import InvalidInputError
+from commonbrain.model.revision import BeliefPeriod
 from commonbrain.text.time_expressions.calendar import EARLIEST
-from commonbrain.text.time_expressions.parser import moment_of, period_of
+from commonbrain.text.time_expressions.parser import parse_time_expression, parse_time_range
 
 NOW = datetime(2026, 3, 18, 15, 30, tzinfo=UTC)
 """A Wednesday."""
 
 
 def told(query: str) -> tuple[str, str] | None:
-    named = period_of(query, NOW)
+    named = parse_time_range(query, NOW)
     return named and (named[0].since.isoformat()[:16], named[0].until.isoformat()[:16])
 
 
@@ -103,7 +103,7 @@ def test_phrases_stand_around_each_other(phrase: str, since: str, until: str) ->
 
 def test_of_two_phrases_the_one_that_says_its_year_counts() -> None:
     query = "What was her issue last week, as she said on 6 November 2023?"
-    named = period_of(query, NOW)
+    named = parse_time_range(query, NOW)
     assert told(query) == ("2023-11-06T00:00", "2023-11-07T00:00")
     assert named
     assert named[1] == "What was her issue last week, as she said on  ?"
@@ -134,8 +134,8 @@ PHRASES = st.one_of(
 NOWS = st.datetimes(datetime(1990, 1, 1), datetime(2090, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001 the zone is given beside
 
 
-def span_of(phrase: str, now: datetime = NOW) -> Span:
-    named = period_of(phrase, now)
+def span_of(phrase: str, now: datetime = NOW) -> BeliefPeriod:
+    named = parse_time_range(phrase, now)
     assert named
     return named[0]
 
@@ -183,7 +183,7 @@ def is_lossless(query: str, rest: str) -> bool:
 @given(st.text(), PHRASES, st.text())
 def test_nothing_but_the_phrase_is_taken_out(before: str, phrase: str, after: str) -> None:
     query = f"{before} {phrase} {after}"
-    named = period_of(query, NOW)
+    named = parse_time_range(query, NOW)
     assert named is None or is_lossless(query, named[1])
 
 
@@ -205,19 +205,21 @@ def test_nothing_but_the_phrase_is_taken_out(before: str, phrase: str, after: st
     ],
 )
 def test_a_bound_is_given_in_words_or_as_iso_8601(text: str, first: str, last: str) -> None:
-    assert moment_of(text, NOW) == datetime.fromisoformat(first).replace(tzinfo=UTC)
-    assert moment_of(text, NOW, ends=True) == datetime.fromisoformat(last).replace(tzinfo=UTC)
+    assert parse_time_expression(text, NOW) == datetime.fromisoformat(first).replace(tzinfo=UTC)
+    assert parse_time_expression(text, NOW, ends=True) == datetime.fromisoformat(last).replace(
+        tzinfo=UTC
+    )
 
 
 @pytest.mark.parametrize(
     "text", ["", "soon", "before march", "the deploy yesterday", "in 3 steps", "9999 years ago"]
 )
 def test_what_is_no_bound_is_refused_with_examples_of_one(text: str) -> None:
-    with pytest.raises(Invalid, match=r"2026-03-31.*2 weeks ago"):
-        moment_of(text, NOW)
+    with pytest.raises(InvalidInputError, match=r"2026-03-31.*2 weeks ago"):
+        parse_time_expression(text, NOW)
 
 
 @given(st.text() | st.text("0123456789 -maylstweekgo,"))
 def test_any_text_is_read_without_complaint(query: str) -> None:
-    named = period_of(query, NOW)
+    named = parse_time_range(query, NOW)
     assert named is None or named[0].since < named[0].until

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commonbrain.model import ids
-from commonbrain.text.rationale import Mention, mentions, premises
+from commonbrain.text.rationale import Mention, mentions, rationales
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ from commonbrain.text.rationale import Mention, mentions, premises
     ],
 )
 def test_reasons_are_read_and_nothing_else(text: str, found: tuple[str, ...]) -> None:
-    assert premises(text) == found
+    assert rationales(text) == found
 
 
 def test_named_memories_are_told_from_named_premises() -> None:
@@ -38,5 +38,5 @@ def test_named_memories_are_told_from_named_premises() -> None:
 
 @given(st.text(max_size=300))
 def test_any_text_is_read(text: str) -> None:
-    assert len(premises(text)) <= 2
+    assert len(rationales(text)) <= 2
     assert len(mentions(text)) <= 3

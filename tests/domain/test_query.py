@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.model.errors import Invalid, Refused
+from commonbrain.model.errors import InvalidInputError, RejectedError
 from commonbrain.model.kinds import Kind
 from commonbrain.model.memory import CURRENT_STATES, Memory, State
 from commonbrain.model.query import Budget, Filter, is_allowed
-from commonbrain.model.revision import Span
+from commonbrain.model.revision import BeliefPeriod
 from commonbrain.model.scope import Caller, Scope
 from commonbrain.model.trust import Trust
 from commonbrain.testing.builders import NOON, a_memory
@@ -23,7 +23,11 @@ OPEN = Filter()
 
 
 def allows(
-    wanted: Filter, memory: Memory = MEMORY, *, now: datetime = NOON, past: Sequence[Span] = ()
+    wanted: Filter,
+    memory: Memory = MEMORY,
+    *,
+    now: datetime = NOON,
+    past: Sequence[BeliefPeriod] = (),
 ) -> bool:
     return is_allowed(memory, ANN, wanted=wanted, now=now, past=past)
 
@@ -98,7 +102,7 @@ def test_the_past_is_answered_with_what_was_believed_then() -> None:
     old = replace(MEMORY, state=State.SUPERSEDED, superseded_by=2, superseded_at=NOON + 2 * HOUR)
     new = replace(MEMORY, id=2, recorded_at=NOON + 2 * HOUR, superseded_count=1)
     now = NOON + 9 * HOUR
-    held = {1: [Span(since=NOON, until=NOON + 2 * HOUR)], 2: []}
+    held = {1: [BeliefPeriod(since=NOON, until=NOON + 2 * HOUR)], 2: []}
     believed = [
         [
             memory.id
@@ -125,7 +129,7 @@ def test_of_a_chain_at_most_one_revision_was_believed_at_any_time(
         )
         for n, at in enumerate(born)
     ]
-    past = [[Span(since=since, until=until)] for since, until in pairwise(born)] + [[]]
+    past = [[BeliefPeriod(since=since, until=until)] for since, until in pairwise(born)] + [[]]
     at, now = NOON + asked * HOUR, NOON + 30 * HOUR
     believed = [one for one in chain if allows(Filter(as_of=at), one, now=now, past=past[one.id])]
     assert len(believed) == (1 if at >= born[0] else 0)
@@ -141,7 +145,7 @@ def test_the_past_brings_back_nothing_forgotten_or_held_back(state: State) -> No
     ("items", "tokens"), [(0, 100), (101, 100), (-1, 100), (1, 63), (1, 32_001)]
 )
 def test_a_budget_out_of_bounds_is_refused_with_its_bounds(items: int, tokens: int) -> None:
-    with pytest.raises(Refused, match=r"1 to 100|64 to 32000") as refusal:
+    with pytest.raises(RejectedError, match=r"1 to 100|64 to 32000") as refusal:
         Budget(max_items=items, max_tokens=tokens)
     assert refusal.value.code == "limit_exceeded"
 
@@ -182,7 +186,7 @@ def test_a_filter_stops_what_it_does_not_name(wanted: Filter) -> None:
 
 
 def test_forgotten_memories_cannot_be_asked_for() -> None:
-    with pytest.raises(Invalid, match="forgotten"):
+    with pytest.raises(InvalidInputError, match="forgotten"):
         Filter(states=(State.FORGOTTEN,))
-    with pytest.raises(Invalid, match="as_of"):
+    with pytest.raises(InvalidInputError, match="as_of"):
         Filter(states=(State.SUPERSEDED,), as_of=NOON)

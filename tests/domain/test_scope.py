@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.model.errors import Refused
+from commonbrain.model.errors import RejectedError
 from commonbrain.model.scope import Caller, Role, Scope, check_may_write, is_visible
 from commonbrain.model.trust import Trust, granted
 from commonbrain.testing.builders import a_memory
@@ -26,14 +26,14 @@ def test_an_admin_does_not_see_what_another_agent_keeps_private() -> None:
 
 @pytest.mark.parametrize("scope", Scope)
 def test_a_reader_writes_nowhere(scope: Scope) -> None:
-    with pytest.raises(Refused) as refusal:
+    with pytest.raises(RejectedError) as refusal:
         check_may_write(Caller(agent="ann", role=Role.READER), scope)
     assert refusal.value.code == "insufficient_role"
 
 
 def test_only_an_admin_writes_for_everybody() -> None:
     check_may_write(Caller(agent="root", role=Role.ADMIN), Scope.GLOBAL)
-    with pytest.raises(Refused) as refusal:
+    with pytest.raises(RejectedError) as refusal:
         check_may_write(Caller(agent="ann", role=Role.WRITER), Scope.GLOBAL)
     assert refusal.value.code == "scope_denied"
 
@@ -56,7 +56,7 @@ def test_trust_may_be_lowered_and_never_raised_above_the_ceiling(
     if claimed.weight <= ceiling.weight:
         assert granted(claimed, default=default, ceiling=ceiling) is claimed
         return
-    with pytest.raises(Refused) as refusal:
+    with pytest.raises(RejectedError) as refusal:
         granted(claimed, default=default, ceiling=ceiling)
     assert refusal.value.code == "trust_override_denied"
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.model.errors import Invalid
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.timestamps import from_millis, parse_instant, show_instant, to_millis, to_utc
 
 ZONES = st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
@@ -57,11 +57,11 @@ def test_instants_are_shown_to_the_second_or_finer_where_they_are_finer() -> Non
     ["", "soon", "2026-13-01", "2026-02-30", "0001-01-01T00:00:00+14:00", "9999-12-31T23:59-14:00"],
 )
 def test_what_is_no_time_is_refused_with_an_example_of_one(text: str) -> None:
-    with pytest.raises(Invalid, match="2026-03-31"):
+    with pytest.raises(InvalidInputError, match="2026-03-31"):
         parse_instant(text)
 
 
 @given(st.text(max_size=40), st.booleans())
 def test_no_text_makes_the_reader_of_times_stumble(text: str, ends_day: bool) -> None:  # noqa: FBT001
-    with suppress(Invalid):
+    with suppress(InvalidInputError):
         assert parse_instant(text, ends_day=ends_day).tzinfo is UTC

@@ -5,8 +5,15 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.causality.result import Before, average, peak_hour, precursors
-from commonbrain.causality.traversal import Hop, alike, covered, in_order, is_same, ranked_roots
+from commonbrain.causality.result import PrecursorsResult, average, peak_hour, precursors
+from commonbrain.causality.traversal import (
+    Hop,
+    are_alike,
+    covers_words,
+    in_order,
+    is_same,
+    ranked_roots,
+)
 from commonbrain.model.links import LinkType
 from tests.contracts.store_steps import a_link
 
@@ -24,12 +31,12 @@ def test_surer_hops_come_first_and_what_only_words_say_comes_last() -> None:
 
 @given(st.lists(st.integers(2, 40), max_size=30, unique=True), st.randoms())
 def test_every_hop_of_a_tree_is_told_once_after_the_one_before_it(
-    nodes: list[int], chance: object
+    nodes: list[int], random_source: object
 ) -> None:
     known = [1]
     hops: list[Hop] = []
     for node in nodes:
-        hops.append(Hop(here=chance.choice(known), there=node, score=0.5))  # type: ignore[attr-defined]
+        hops.append(Hop(here=random_source.choice(known), there=node, score=0.5))  # type: ignore[attr-defined]
         known.append(node)
     told = [hop for hop, _ in in_order(1, hops)]
     assert sorted(hop.there for hop in told) == sorted(nodes)
@@ -40,16 +47,16 @@ def test_every_hop_of_a_tree_is_told_once_after_the_one_before_it(
 
 @given(WORDS, WORDS)
 def test_likeness_is_mutual_and_a_share(one: frozenset[str], other: frozenset[str]) -> None:
-    assert 0 <= alike(one, other) <= 1
-    assert 0 <= covered(one, other) <= 1
+    assert 0 <= are_alike(one, other) <= 1
+    assert 0 <= covers_words(one, other) <= 1
     if len(one) != len(other):
-        assert alike(one, other) == alike(other, one)
+        assert are_alike(one, other) == are_alike(other, one)
 
 
 def test_one_word_in_common_is_no_likeness_and_longer_forms_are_the_same_word() -> None:
-    assert alike({"disk", "full"}, {"disk", "empty", "again"}) == 0
-    assert alike({"disk", "fail"}, {"disks", "failed", "again"}) == 1
-    assert covered({"deadlock"}, {"deadlocks", "seen"}) == 1
+    assert are_alike({"disk", "full"}, {"disk", "empty", "again"}) == 0
+    assert are_alike({"disk", "fail"}, {"disks", "failed", "again"}) == 1
+    assert covers_words({"deadlock"}, {"deadlocks", "seen"}) == 1
 
 
 def test_texts_that_say_the_same_either_way_tell_of_no_cause() -> None:
@@ -62,8 +69,11 @@ def test_roots_rank_by_what_they_explain_then_by_how_near_they_are() -> None:
 
 
 def test_a_precursor_counts_once_for_each_occurrence_by_its_nearest() -> None:
-    twice = [Before(subject="Deploy", minutes=30), Before(subject="deploy", minutes=10)]
-    [one] = precursors([twice, [Before(subject="deploy", minutes=20, is_candidate=True)]])
+    twice = [
+        PrecursorsResult(subject="Deploy", minutes=30),
+        PrecursorsResult(subject="deploy", minutes=10),
+    ]
+    [one] = precursors([twice, [PrecursorsResult(subject="deploy", minutes=20, is_candidate=True)]])
     assert (one.subject, one.count, one.share, one.minutes_before) == ("Deploy", 2, 1.0, 15)
     assert one.is_candidate
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from commonbrain.hooks.event import Happening
+from commonbrain.hooks.event import HookEvent
 from commonbrain.hooks.table import HOOKS
 from tests.processes import PATIENCE_S, clean_environment
 
@@ -47,6 +47,6 @@ def call_hook(
     return Answered(status=done.returncode, out=done.stdout.decode(), err=done.stderr.decode())
 
 
-def a_happening(**told: str) -> Happening:
+def a_happening(**told: str) -> HookEvent:
     """Say what happened in a session that has a name."""
-    return replace(Happening(session=SESSION), **dict[str, Any](told))
+    return replace(HookEvent(session=SESSION), **dict[str, Any](told))

@@ -4,16 +4,16 @@ from typing import Any
 
 import pytest
 
-from commonbrain.api.dispatch import answer
+from commonbrain.api.dispatch import dispatch
 from commonbrain.api.operations import OPERATIONS, Operation
 from commonbrain.client import Brain
-from commonbrain.model.errors import Refused
+from commonbrain.model.errors import RejectedError
 from commonbrain.model.scope import Role
 from commonbrain.testing.builders import a_brain
 
 
 def as_role(brain: Brain, role: Role) -> Brain:
-    return Brain.of(brain.house, replace(brain.caller, role=role))
+    return Brain.of(brain.services, replace(brain.caller, role=role))
 
 
 @pytest.mark.parametrize(
@@ -24,8 +24,10 @@ def as_role(brain: Brain, role: Role) -> Brain:
 def test_a_reader_is_refused_what_takes_a_writer(
     path: Path, operation: Operation[Any, Any]
 ) -> None:
-    with a_brain(path) as brain, pytest.raises(Refused) as refused:
-        answer(operation, as_role(brain, Role.READER), request=operation.request.model_construct())
+    with a_brain(path) as brain, pytest.raises(RejectedError) as refused:
+        dispatch(
+            operation, as_role(brain, Role.READER), request=operation.request.model_construct()
+        )
     assert refused.value.code == "insufficient_role"
 
 

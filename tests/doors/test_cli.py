@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from commonbrain.api.operations import OPERATIONS, Door
+from commonbrain.api.operations import OPERATIONS, Transport
 from commonbrain.cli.commands import SINGULAR
 from commonbrain.cli.groups import GROUPS
 from commonbrain.cli.main import run
@@ -129,7 +129,7 @@ def test_the_option_store_beats_the_environment(brain: Brain, tmp_path: Path) ->
 def test_help_lists_every_operation_and_its_own_help_every_field(brain: Brain) -> None:
     help_ = brain("--help").out
     for operation in OPERATIONS:
-        if Door.CLI not in operation.doors:
+        if Transport.CLI not in operation.doors:
             continue
         for special in operation.commands:
             group, _, word = special.name.rpartition(" ")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from commonbrain.api.operations import OPERATIONS, Door
+from commonbrain.api.operations import OPERATIONS, Transport
 from commonbrain.integrations import CLIENTS
 from commonbrain.model.kinds import Kind
 from commonbrain.transfer.importers import IMPORTERS
@@ -17,7 +17,9 @@ from tests.processes import PATIENCE_S, clean_environment
 
 BRAIN = str(Path(sys.executable).with_name("brain"))
 OWN = {"mcp", "import", "export", "backup", "restore", "connect"}
-COMMANDS = OWN | {one.name for one in OPERATIONS if Door.CLI in one.doors and one.has_own_command}
+COMMANDS = OWN | {
+    one.name for one in OPERATIONS if Transport.CLI in one.doors and one.has_own_command
+}
 
 
 def ran(*command: str, store: Path, **environment: str) -> str:

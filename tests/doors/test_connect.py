@@ -11,7 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commonbrain.integrations import CLIENTS, Change, Entry, apply, connect, diff, disconnect
-from commonbrain.model.errors import CommonbrainError, Invalid, Refused, Unavailable
+from commonbrain.model.errors import (
+    CommonbrainError,
+    InvalidInputError,
+    RejectedError,
+    UnavailableError,
+)
 
 ENTRY = Entry(command="/opt/brain/bin/brain", args=("mcp",))
 WITH_ENV = Entry(command="/opt/brain/bin/brain", args=("mcp",), env={"COMMONBRAIN_STORE": "/b.db"})
@@ -161,7 +166,7 @@ def test_what_the_user_added_to_the_entry_is_still_connected(client: str) -> Non
 def test_an_entry_with_another_command_needs_force(client: str, home: Path) -> None:
     apply(connect(client, Entry(command="other", args=("x",), env={"KEPT": "1"})))
     before = every(home)
-    with pytest.raises(Refused) as refusal:
+    with pytest.raises(RejectedError) as refusal:
         connect(client, WITH_ENV)
     assert refusal.value.code == "connect_conflict"
     assert every(home) == before
@@ -208,7 +213,7 @@ def test_a_broken_file_is_named_and_left_alone(
     path = CLIENTS[client].path("user")
     put(path, text)
     for attempt in (lambda: connect(client, ENTRY, force=True), lambda: disconnect(client)):
-        with pytest.raises(Invalid, match=told):
+        with pytest.raises(InvalidInputError, match=told):
             attempt()
     assert every(home) == {path: text.encode()}
 
@@ -216,7 +221,7 @@ def test_a_broken_file_is_named_and_left_alone(
 def test_a_file_in_another_encoding_is_left_alone(home: Path) -> None:
     path = home / ".claude.json"
     path.write_bytes("{}".encode("utf-16"))
-    with pytest.raises(Invalid, match="is not UTF-8"):
+    with pytest.raises(InvalidInputError, match="is not UTF-8"):
         connect("claude-code", ENTRY)
 
 
@@ -250,7 +255,7 @@ def test_a_file_that_changed_since_is_left_alone(home: Path) -> None:
     path = claude(home)
     change = connect("claude-code", ENTRY)
     path.write_text("{}")
-    with pytest.raises(Unavailable, match="changed meanwhile"):
+    with pytest.raises(UnavailableError, match="changed meanwhile"):
         apply(change)
     assert path.read_text() == "{}"
 
@@ -307,7 +312,7 @@ def test_line_ends_are_kept(client: str) -> None:
     ("client", "scope"), [("emacs", "user"), ("codex", "project"), ("claude-code", "world")]
 )
 def test_an_unknown_client_or_scope_is_invalid(client: str, scope: str) -> None:
-    with pytest.raises(Invalid, match=r"There is no client|has no scope"):
+    with pytest.raises(InvalidInputError, match=r"There is no client|has no scope"):
         connect(client, ENTRY, scope=scope)
 
 

@@ -21,7 +21,7 @@ from commonbrain.integrations import (
     with_hooks,
     without_hooks,
 )
-from commonbrain.model.errors import Invalid
+from commonbrain.model.errors import InvalidInputError
 
 BRAIN = "/opt/my brain/bin/brain"
 COMMAND = HookCommand(brain=(BRAIN,), options=("--store", "/b.db"))
@@ -139,14 +139,14 @@ def test_a_file_that_is_laid_out_otherwise_is_left_alone(text: str, home: Path) 
     path.parent.mkdir()
     path.write_text(text)
 
-    with pytest.raises(Invalid, match=r"settings\.json"):
+    with pytest.raises(InvalidInputError, match=r"settings\.json"):
         install("claude-code")
     assert path.read_text() == text
 
 
 @pytest.mark.parametrize("client", ["vscode", "opencode"])
 def test_a_client_without_hooks_says_so_and_is_disconnected_all_the_same(client: str) -> None:
-    with pytest.raises(Invalid, match="no hooks"):
+    with pytest.raises(InvalidInputError, match="no hooks"):
         install(client)
     assert len(remove(client)) == 1
 

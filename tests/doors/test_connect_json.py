@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from commonbrain.integrations import CLIENTS, Entry, apply, connect, disconnect
 from commonbrain.integrations.json_clients import JsonFile
 from commonbrain.integrations.json_text import plain
-from commonbrain.model.errors import Invalid
+from commonbrain.model.errors import InvalidInputError
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -155,7 +155,7 @@ def test_a_broken_file_is_named_and_left_alone(client: str, text: str, told: str
     path = put(CLIENTS[client].path("user"), text)
 
     for attempt in (lambda: connect(client, ENTRY, force=True), lambda: disconnect(client)):
-        with pytest.raises(Invalid, match=told.replace("SERVERS", servers_of(client))):
+        with pytest.raises(InvalidInputError, match=told.replace("SERVERS", servers_of(client))):
             attempt()
 
     assert path.read_text() == text

@@ -14,7 +14,7 @@ import pytest
 import tomlkit
 
 from commonbrain.integrations import CLIENTS, Entry, Remote, apply, connect, disconnect
-from commonbrain.model.errors import Refused
+from commonbrain.model.errors import RejectedError
 from tests.processes import PATIENCE_S, clean_environment
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -129,7 +129,7 @@ def test_another_kind_of_entry_is_replaced_only_when_forced(
 ) -> None:
     then = LOCAL if first is KEYED else KEYED
     apply(connect(client, first))
-    with pytest.raises(Refused, match="reached in another way"):
+    with pytest.raises(RejectedError, match="reached in another way"):
         connect(client, then)
 
     apply(connect(client, then, force=True))

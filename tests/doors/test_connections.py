@@ -15,7 +15,7 @@ from commonbrain.api.connection import Connection
 from commonbrain.client import Brain
 from commonbrain.mcp.server import build_server
 from commonbrain.model import ids
-from commonbrain.model.sessions import Contact, Ending, Process
+from commonbrain.model.sessions import ClientInfo, Ending, Process
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.clock import FakeClock
 from tests.flows.at_work import FOLDER, at_work, boots, ending_of, heard, processes_of, seen, shown
@@ -35,7 +35,7 @@ class Server:
         """Call a tool, and let what it leaves be written."""
         reply = await self.client.call_tool(tool, arguments)
         assert not reply.is_error, reply.content
-        self.brain.house.journal.flush()
+        self.brain.services.journal.flush()
         assert reply.structured_content is not None
         return reply.structured_content
 
@@ -53,7 +53,9 @@ async def served(
     told: str | None = None,
 ) -> AsyncGenerator[Server]:
     """A server of a client that has a process, and may have told its session's id."""
-    connection = Connection(find=lambda _: Contact(cwd=cwd, process=process), told=lambda _: told)
+    connection = Connection(
+        find=lambda _: ClientInfo(cwd=cwd, process=process), told=lambda _: told
+    )
     server = build_server(lambda: brain, agent="ann", connection=connection)
     named = Implementation(name="codex", version="1.2")
     async with Client(server, client_info=named) as client:
@@ -113,7 +115,7 @@ async def test_hanging_up_closes_the_session_and_calling_again_proves_it_wrong(
     async with served(brain) as server:
         key = await server.session()
         server.connection.close()
-        brain.house.journal.flush()
+        brain.services.journal.flush()
         assert ending_of(brain, key) is Ending.CLOSED
         assert seen(brain) == []
 
@@ -152,11 +154,11 @@ async def test_a_session_that_is_taken_over_before_it_is_written_is_not_left_beh
     brain: Brain,
 ) -> None:
     client = processes_of(brain).start(7)
-    connection = Connection(find=lambda _: Contact(cwd=FOLDER, process=client))
+    connection = Connection(find=lambda _: ClientInfo(cwd=FOLDER, process=client))
     before = connection.view(brain).caller.session
     boots(at_work(brain, "k1", process=client))
     after = connection.view(brain).caller.session
-    brain.house.journal.flush()
+    brain.services.journal.flush()
 
     assert before != after == "k1"
     assert seen(brain) == ["k1"]
@@ -221,7 +223,7 @@ async def test_what_the_client_told_at_the_start_names_its_session_without_a_hoo
 async def test_a_server_that_was_killed_is_gone_though_its_client_lives(brain: Brain) -> None:
     processes = processes_of(brain)
     client, server = processes.start(7), processes.start(8)
-    contact = Contact(cwd=FOLDER, process=client, server=server)
+    contact = ClientInfo(cwd=FOLDER, process=client, server=server)
     key = heard(brain.acting_as(contact=contact))
     assert seen(brain) == [key]
 
@@ -243,7 +245,7 @@ def test_a_connection_may_be_used_by_another_agent_under_the_same_key(brain: Bra
     connection = Connection()
     ann = connection.view(brain)
     bob = connection.view(replace(brain, caller=replace(brain.caller, agent="bob")))
-    brain.house.journal.flush()
+    brain.services.journal.flush()
 
     assert ann.caller.session == bob.caller.session
     assert len(seen(brain)) == 2

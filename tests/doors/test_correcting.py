@@ -140,4 +140,4 @@ def test_a_program_is_not_asked_however_much_rests_on_it(command: Command) -> No
         text = f"The {name} has a {name} in the {name} shed"
         remembered(command, text, "--kind", "fact", "--depends-on", premise)
     _, out = command("forget", premise, "--reason", "it was never so", "--json")
-    assert json.loads(out)["unseated"]["count"] == 7
+    assert json.loads(out)["affected"]["count"] == 7

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from commonbrain.api.project_folder import FILE, folder_of
-from commonbrain.model.errors import Invalid
+from commonbrain.model.errors import InvalidInputError
 
 
 def made(path: Path, *, git: bool = False, told: str | None = None) -> Path:
@@ -66,5 +66,5 @@ def test_a_home_kept_in_a_repository_is_no_project(
 def test_what_cannot_be_understood_is_not_guessed_at(told: str, tmp_path: Path) -> None:
     made(tmp_path, told=told)
 
-    with pytest.raises(Invalid, match=r"\.commonbrain\.toml"):
+    with pytest.raises(InvalidInputError, match=r"\.commonbrain\.toml"):
         folder_of(tmp_path)

@@ -8,13 +8,13 @@ import pytest
 from mcp import Client
 
 import commonbrain
-from commonbrain.administration.tenants import KeyWish
-from commonbrain.api.dispatch import answer
+from commonbrain.administration.tenants import KeyRequest
+from commonbrain.api.dispatch import dispatch
 from commonbrain.api.operations import OPERATIONS, Profile
 from commonbrain.client import Brain
 from commonbrain.mcp.server import build_server
 from commonbrain.model.agents import KeyScope
-from commonbrain.model.errors import CommonbrainError, Invalid, Refused
+from commonbrain.model.errors import CommonbrainError, InvalidInputError, RejectedError
 from commonbrain.model.scope import LOCAL_TENANT, Caller, Policy, Role
 from commonbrain.testing.builders import an_access
 from tests.doors.conftest import Command
@@ -35,12 +35,12 @@ def admitted(path: Path, secret: str) -> Caller:
 
 def as_admin(brain: Brain) -> Brain:
     """See the brain as an admin who came by a key."""
-    key = brain.govern.create_key(KeyWish(agent="root", role=Role.ADMIN))
-    return Brain.of(brain.house, an_access(brain).admit(str(key.text), address=None))
+    key = brain.govern.create_key(KeyRequest(agent="root", role=Role.ADMIN))
+    return Brain.of(brain.services, an_access(brain).admit(str(key.text), address=None))
 
 
 def asked(brain: Brain, **given: object) -> dict[str, Any]:
-    reply = answer(ADMIN, brain, request=ADMIN.request.model_validate(given))
+    reply = dispatch(ADMIN, brain, request=ADMIN.request.model_validate(given))
     return ADMIN.to_agent_json(reply)
 
 
@@ -135,16 +135,16 @@ def test_a_tenants_admin_governs_by_a_tool_and_cannot_move_its_bounds(brain: Bra
     assert asked(admin, op="usage")["usage"]["keys"] == 1
     actions = {one["action"] for one in asked(admin, op="refusals")["refusals"]}
     assert actions == {"agent_set", "key_create", "key_revoke", "policy"}
-    with pytest.raises(Refused):
+    with pytest.raises(RejectedError):
         admin.govern.policy(memories_max=1)
-    with pytest.raises(Refused):
-        answer(TENANT, admin, request=TENANT.request.model_validate({"op": "list"}))
+    with pytest.raises(RejectedError):
+        dispatch(TENANT, admin, request=TENANT.request.model_validate({"op": "list"}))
 
 
 def test_a_policy_lets_something_through() -> None:
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidInputError):
         Policy(key_calls_per_minute=0)
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidInputError):
         Policy(memories_max=-1)
 
 

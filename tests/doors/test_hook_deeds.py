@@ -9,8 +9,8 @@ import pytest
 from commonbrain.api.project_folder import Folder
 from commonbrain.client import Brain
 from commonbrain.config import Settings
-from commonbrain.hooks.actions import DEEDS, Order, truncated
-from commonbrain.hooks.table import HOOKS, Deed
+from commonbrain.hooks.actions import DEEDS, HookRequest, truncated
+from commonbrain.hooks.table import HOOKS, HookAction
 from tests.doors.hooking import SESSION, a_happening
 from tests.secrets import made_up
 
@@ -19,7 +19,7 @@ LESSON = "The root cause was that the pool was closed twice."
 
 def hook(brain: Brain, event: str, *, folder: Folder | None = None, **told: str) -> str | None:
     """Do what a hook of Claude Code does, in a session that has a name."""
-    order = Order(
+    order = HookRequest(
         hook=HOOKS["claude-code", event],
         happening=a_happening(**told),
         folder=folder or Folder(),
@@ -40,7 +40,7 @@ def bodies(brain: Brain, kind: str, *, labels: Sequence[str] = ()) -> list[str]:
 
 
 def test_every_deed_of_the_table_is_done() -> None:
-    assert set(DEEDS) == set(Deed)
+    assert set(DEEDS) == set(HookAction)
 
 
 @pytest.mark.requirement("WP-46")

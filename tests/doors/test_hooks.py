@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 import commonbrain
 from commonbrain.config import Settings
 from commonbrain.hooks.config import is_off, limit_s
-from commonbrain.hooks.event import INPUT_BYTES_MAX, read_happening
-from commonbrain.hooks.table import HOOKS, LIMITS_S, Deed
+from commonbrain.hooks.event import INPUT_BYTES_MAX, read_event
+from commonbrain.hooks.table import HOOKS, LIMITS_S, HookAction
 from commonbrain.hooks.trivial import is_trivial
-from commonbrain.model.errors import Invalid
+from commonbrain.model.errors import InvalidInputError
 from tests.doors.hooking import SESSION, call_hook
 from tests.processes import PATIENCE_S, clean_environment
 
@@ -215,7 +215,7 @@ def test_the_light_switches_agree_with_the_settings() -> None:
     fields = Settings.model_fields
     for variable, usual in LIMITS_S.values():
         assert fields[variable.removeprefix("COMMONBRAIN_").lower()].default == usual
-    assert set(Deed) == set(LIMITS_S)
+    assert set(HookAction) == set(LIMITS_S)
     for text in ("off", "0", "False", "no", "n"):
         assert is_off({"COMMONBRAIN_HOOKS": text})
         assert not Settings.model_validate({"hooks": text.lower()}).hooks
@@ -225,22 +225,22 @@ def test_the_light_switches_agree_with_the_settings() -> None:
 
 @pytest.mark.parametrize("given", ["", "x", "0", "-1", "61", "inf", "nan"])
 def test_a_limit_that_is_none_leaves_the_usual_one(given: str) -> None:
-    assert limit_s(Deed.RECALL, {"COMMONBRAIN_HOOK_PROMPT_S": given}) == 1.5
+    assert limit_s(HookAction.RECALL, {"COMMONBRAIN_HOOK_PROMPT_S": given}) == 1.5
 
 
 @given(raw=st.binary(max_size=300))
 def test_any_bytes_are_read_or_refused(raw: bytes) -> None:
-    with suppress(Invalid):
-        read_happening(raw)
+    with suppress(InvalidInputError):
+        read_event(raw)
 
 
 def test_what_is_too_much_is_not_read() -> None:
-    with pytest.raises(Invalid, match="more than"):
-        read_happening(b" " * (INPUT_BYTES_MAX + 1))
+    with pytest.raises(InvalidInputError, match="more than"):
+        read_event(b" " * (INPUT_BYTES_MAX + 1))
 
 
 def test_the_clients_names_for_one_thing_are_one() -> None:
-    happening = read_happening(
+    happening = read_event(
         b'{"conversation_id": "c", "generation_id": "g", "workspace_roots": ["/w"], "text": "t"}'
     )
 
@@ -251,7 +251,7 @@ def test_the_clients_names_for_one_thing_are_one() -> None:
 
 @pytest.mark.parametrize("name", ["a\nb", "x" * 129, ""])
 def test_a_session_of_no_proper_name_is_none(name: str) -> None:
-    assert read_happening(json.dumps({"session_id": name}).encode()).session == ""
+    assert read_event(json.dumps({"session_id": name}).encode()).session == ""
 
 
 @pytest.mark.parametrize(

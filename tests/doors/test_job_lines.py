@@ -2,7 +2,7 @@
 
 import pytest
 
-from commonbrain.api.operations.job import entries, said
+from commonbrain.api.operations.job import describe_result, entries
 from commonbrain.jobs.registry import JOBS
 
 MODEL = "mdl_38G5VPQMFGCMX"
@@ -29,24 +29,26 @@ RESULTS: list[tuple[str, dict[str, object], str]] = [
 @pytest.mark.requirement("JB-05")
 @pytest.mark.parametrize(("kind", "result", "told"), RESULTS)
 def test_what_came_of_a_job_is_a_sentence(kind: str, result: dict[str, object], told: str) -> None:
-    assert told in said(kind, result)
+    assert told in describe_result(kind, result)
 
 
 @pytest.mark.parametrize("kind", JOBS)
 def test_of_every_kind_something_is_said_whatever_its_result_lacks(kind: str) -> None:
-    told = said(kind, {})
+    told = describe_result(kind, {})
     assert told.endswith(".")
     assert told[0].isupper() or told.startswith("None")
 
 
 def test_of_a_kind_of_a_newer_program_its_counts_are_told() -> None:
-    assert said("dream", {"sheep": 3, "seen": [1, 2]}) == "sheep 3, seen 2"
+    assert describe_result("dream", {"sheep": 3, "seen": [1, 2]}) == "sheep 3, seen 2"
     assert list(entries({"seen": [1]})) == ["seen: 1"]
 
 
 def test_a_preview_says_that_it_is_one() -> None:
-    assert said("maintain", {"expired": 2}, is_preview=True) == "It would be so: 2 expired."
-    assert said("maintain", {}, is_preview=True) == "Nothing was due."
+    assert (
+        describe_result("maintain", {"expired": 2}, is_preview=True) == "It would be so: 2 expired."
+    )
+    assert describe_result("maintain", {}, is_preview=True) == "Nothing was due."
 
 
 def test_what_a_report_lists_is_told_with_the_calls_that_settle_it() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import commonbrain
-from commonbrain.embeddings.local import MiniLm
+from commonbrain.embeddings.local import MiniLmEmbedder
 from tests.processes import PATIENCE_S, clean_environment
 
 HEAVY = ("onnxruntime", "tokenizers", "mcp", "alembic", "typer", "rich", "sqlalchemy")
@@ -60,24 +60,24 @@ def test_agents_of_one_process_share_a_brain_each_under_its_own_name(path: Path)
         seen = bob.get(shared)
         assert (seen.agent, seen.project, seen.session) == ("ann", "api", "s-1")
         assert ann.get(secret).agent == "ann"
-        with pytest.raises(commonbrain.NotFound):
+        with pytest.raises(commonbrain.NotFoundError):
             bob.get(secret)
 
 
 def test_errors_are_told_apart_by_class_and_have_a_code_and_a_hint(path: Path) -> None:
     with commonbrain.open(path) as brain:
-        with pytest.raises(commonbrain.NotFound) as missing:
+        with pytest.raises(commonbrain.NotFoundError) as missing:
             brain.get("mem_0000000000000")
-        with pytest.raises(commonbrain.Invalid):
+        with pytest.raises(commonbrain.InvalidInputError):
             brain.get("nonsense")
-        with pytest.raises(commonbrain.Refused):
+        with pytest.raises(commonbrain.RejectedError):
             brain.recall("x", max_items=1000)
-        with pytest.raises(commonbrain.Invalid):
+        with pytest.raises(commonbrain.InvalidInputError):
             brain.acting_as(agent="")
-    with pytest.raises(commonbrain.Unavailable):
+    with pytest.raises(commonbrain.UnavailableError):
         commonbrain.open(path.parent)
     (path.parent / "noise").write_bytes(b"noise" * 1000)
-    with pytest.raises(commonbrain.Corrupt):
+    with pytest.raises(commonbrain.StoreCorruptError):
         commonbrain.open(path.parent / "noise")
 
     assert isinstance(missing.value, commonbrain.CommonbrainError)
@@ -143,10 +143,10 @@ def test_the_packaged_model_is_the_default_and_global_means_the_whole_tenant(pat
     with commonbrain.open(path, agent="ann") as brain:
         kept = brain.remember("The api answers on port 8080.", scope="global").items[0].id
         assert kept is not None
-        assert brain.house.embedder.space.name == MiniLm().space.name
+        assert brain.services.embedder.space.name == MiniLmEmbedder().space.name
         assert files("commonbrain_minilm").is_dir()
         bob = brain.acting_as(agent="bob", project="web")
         assert [item.id for item in bob.recall("Where does the api answer?").items] == [kept]
-        stranger = commonbrain.Brain.of(brain.house, replace(brain.caller, tenant="other"))
-        with pytest.raises(commonbrain.NotFound):
+        stranger = commonbrain.Brain.of(brain.services, replace(brain.caller, tenant="other"))
+        with pytest.raises(commonbrain.NotFoundError):
             stranger.get(kept)

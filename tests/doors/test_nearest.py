@@ -8,7 +8,7 @@ import pytest
 
 from commonbrain.api.operations.recall import RECALL, Answer
 from commonbrain.cli.render import show
-from commonbrain.model.recall_result import HEADING, UNSURE, Recollection, Verdict
+from commonbrain.model.recall_result import HEADING, UNSURE, RecallResult, ResultStatus
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.deterministic_embedder import WordHashEmbedder
 from tests.flows.asking import stored
@@ -19,23 +19,23 @@ class MeasuredEmbedder(WordHashEmbedder):
 
 
 @pytest.fixture
-def nearest(path: Path) -> Iterator[Recollection]:
+def nearest(path: Path) -> Iterator[RecallResult]:
     with a_brain(path, embedder=MeasuredEmbedder()) as brain:
         stored(brain, "The ferry leaves from pier 4 at dawn", kind="fact")
         yield brain.recall("Which ferry module did the linter complain of after the rename?")
 
 
-def test_an_agent_reads_that_the_items_are_probably_no_answer(nearest: Recollection) -> None:
+def test_an_agent_reads_that_the_items_are_probably_no_answer(nearest: RecallResult) -> None:
     assert RECALL.for_agents is not None
     shown = RECALL.for_agents(nearest)
     assert isinstance(shown, Answer)
 
     assert RECALL.tell(nearest).splitlines()[:2] == [HEADING, UNSURE]
-    assert (shown.verdict, len(shown.items)) == (Verdict.BELOW_THRESHOLD, 1)
+    assert (shown.verdict, len(shown.items)) == (ResultStatus.BELOW_THRESHOLD, 1)
 
 
 def test_a_person_reads_it_above_the_items(
-    nearest: Recollection, capsys: pytest.CaptureFixture[str]
+    nearest: RecallResult, capsys: pytest.CaptureFixture[str]
 ) -> None:
     show(RECALL, nearest)
 

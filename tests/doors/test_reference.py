@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from commonbrain.api.errors import ERRORS
-from commonbrain.api.operations import OPERATIONS, Door
+from commonbrain.api.operations import OPERATIONS, Transport
 from commonbrain.cli.groups import GROUPS
 from commonbrain.cli.reference.calls import commands_page, operations_page, rest_page
 from commonbrain.cli.reference.pages import PAGES, write
@@ -52,7 +52,7 @@ def test_every_command_is_told_with_its_arguments_and_options() -> None:
 
 def test_every_path_of_the_server_is_told() -> None:
     page = rest_page()
-    for operation in (one for one in OPERATIONS if Door.REST in one.doors):
+    for operation in (one for one in OPERATIONS if Transport.REST in one.doors):
         assert f"| `POST /v1/{operation.name}` | `{operation.role}` |" in page
     for path in ("/v1/memories/{id}", "/v0/memory/{id}", "/mcp", "/readyz", "/openapi.json"):
         assert path in page

@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from commonbrain.cli.main import app
-from commonbrain.model.errors import Invalid, Refused
+from commonbrain.model.errors import InvalidInputError, RejectedError
 from tests.postgres import Server
 
 pytestmark = pytest.mark.of_a_file
@@ -42,7 +42,7 @@ def test_a_file_moves_to_a_server_and_back(path: Path, postgres: Server) -> None
 
 
 def test_a_source_that_is_not_there_is_not_made(tmp_path: Path) -> None:
-    with pytest.raises(Invalid, match="There is no store at"):
+    with pytest.raises(InvalidInputError, match="There is no store at"):
         told("store", "copy", str(tmp_path / "from.db"), str(tmp_path / "to.db"))
 
     assert list(tmp_path.iterdir()) == []
@@ -50,7 +50,7 @@ def test_a_source_that_is_not_there_is_not_made(tmp_path: Path) -> None:
 
 def test_a_store_is_not_copied_into_itself(path: Path) -> None:
     told("--store", str(path), "remember", "The tea is ready")
-    with pytest.raises(Invalid, match="the same store"):
+    with pytest.raises(InvalidInputError, match="the same store"):
         told("store", "copy", str(path), str(path.parent / "." / path.name))
 
 
@@ -58,7 +58,7 @@ def test_a_store_that_was_worked_in_is_no_destination(path: Path) -> None:
     other = path.with_name("other.db")
     for one in (path, other):
         told("--store", str(one), "remember", "The tea is ready")
-    with pytest.raises(Refused, match="holds other data") as refusal:
+    with pytest.raises(RejectedError, match="holds other data") as refusal:
         told("store", "copy", str(path), str(other))
 
     assert "Copy into a store that is new" in refusal.value.hint

@@ -7,7 +7,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from commonbrain.model.errors import Invalid, Refused
+from commonbrain.model.errors import InvalidInputError, RejectedError
 from commonbrain.storage.sql_store import SqlStore
 from commonbrain.testing.builders import a_memory
 from tests.contracts.store_steps import lexical, put
@@ -36,10 +36,10 @@ def is_confined(store: SqlStore) -> bool:
 
 
 def test_without_citus_it_says_what_is_missing(database: Database) -> None:
-    with pytest.raises(Refused, match="no extension citus"):
+    with pytest.raises(RejectedError, match="no extension citus"):
         told("--store", database.owner, "store", "distribute")
 
 
 def test_a_file_is_not_distributed(tmp_path: Path) -> None:
-    with pytest.raises(Invalid, match="stays on one machine"):
+    with pytest.raises(InvalidInputError, match="stays on one machine"):
         told("--store", f"{tmp_path}/brain.db", "store", "distribute", "--dry-run")

@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from commonbrain.cli.main import app
-from commonbrain.model.errors import Invalid
+from commonbrain.model.errors import InvalidInputError
 from tests.postgres import Server
 
 
@@ -36,20 +36,20 @@ def test_an_owner_makes_a_store_that_a_program_works_with(
 
 
 def test_a_store_in_a_file_is_not_upgraded_by_hand(tmp_path: object) -> None:
-    with pytest.raises(Invalid, match="when it is opened"):
+    with pytest.raises(InvalidInputError, match="when it is opened"):
         told("--store", f"{tmp_path}/brain.db", "store", "upgrade")
 
 
 def test_a_url_is_not_written_into_a_clients_file() -> None:
     url = "postgresql://ann:s3cret@localhost/brain"
-    with pytest.raises(Invalid, match="may hold a password") as refusal:
+    with pytest.raises(InvalidInputError, match="may hold a password") as refusal:
         told("--store", url, "connect", "cursor", "--dry-run")
 
     assert "s3cret" not in f"{refusal.value} {refusal.value.hint}"
 
 
 def test_a_restore_names_the_tool_of_postgres() -> None:
-    with pytest.raises(Invalid, match="pg_restore") as refusal:
+    with pytest.raises(InvalidInputError, match="pg_restore") as refusal:
         told("--store", "postgresql://localhost/brain", "restore", "copy.db", "--yes")
 
     assert refusal.value.code == "restore_unsupported"

@@ -13,8 +13,8 @@ from commonbrain_evals.pairs import Label, Pair, read_pairs
 from commonbrain_evals.rows import Half
 from commonbrain_evals.tables import show
 
-from commonbrain.embeddings.local import MiniLm
-from commonbrain.model.errors import Invalid, Unavailable
+from commonbrain.embeddings.local import MiniLmEmbedder
+from commonbrain.model.errors import InvalidInputError, UnavailableError
 from commonbrain.model.kinds import Kind
 from commonbrain.testing.deterministic_embedder import WordHashEmbedder
 
@@ -24,7 +24,7 @@ BETWEEN_MACHINES = 0.03
 
 @pytest.fixture(scope="module")
 def report() -> Report:
-    return evaluate(read_pairs(), MiniLm())
+    return evaluate(read_pairs(), MiniLmEmbedder())
 
 
 def test_the_pairs_are_many_of_every_label_and_none_twice() -> None:
@@ -64,8 +64,8 @@ def test_a_conflict_that_is_marked_is_one_in_nine_of_ten_cases(report: Report) -
 
 
 def test_an_embedder_that_is_down_is_told(tmp_path: Path) -> None:
-    with pytest.raises(Unavailable) as raised:
-        evaluate(read_pairs(), MiniLm(model_path=tmp_path / "none.onnx"))
+    with pytest.raises(UnavailableError) as raised:
+        evaluate(read_pairs(), MiniLmEmbedder(model_path=tmp_path / "none.onnx"))
     assert raised.value.code == "embedder_down"
 
 
@@ -75,7 +75,7 @@ def test_a_space_in_which_nothing_meets_the_criterion_is_told() -> None:
         for label in Label
         for n in range(40)
     ]
-    with pytest.raises(Invalid, match="No threshold"):
+    with pytest.raises(InvalidInputError, match="No threshold"):
         evaluate(told_apart_by_nobody, WordHashEmbedder())
 
 

@@ -17,7 +17,7 @@ from commonbrain_evals.retrieval.metrics import DEPTH, measure
 from commonbrain_evals.retrieval.stand import standing
 
 from commonbrain.config import Settings
-from commonbrain.model.recall_result import Verdict
+from commonbrain.model.recall_result import ResultStatus
 
 FOLDER = Path(__file__).parents[1] / "data" / "harbour"
 TODAY: Final = {"R@10 all": 0.943, "R@1 any": 0.727, "nDCG@10": 0.849}
@@ -47,7 +47,7 @@ def corpus() -> Corpus:
 
 
 @pytest.fixture(scope="module")
-def answers(corpus: Corpus) -> Iterator[Mapping[str, tuple[Verdict, list[str]]]]:
+def answers(corpus: Corpus) -> Iterator[Mapping[str, tuple[ResultStatus, list[str]]]]:
     with standing(corpus, settings=Settings(), seed=0) as stand:
         assert stand.report.stored == len(stand.memories) == stand.report.read
         found = {
@@ -71,7 +71,7 @@ def test_the_set_is_large_and_of_every_sort(corpus: Corpus) -> None:
 
 @pytest.mark.requirement("EV-08")
 def test_recall_finds_no_less_than_it_did(
-    corpus: Corpus, answers: Mapping[str, tuple[Verdict, list[str]]]
+    corpus: Corpus, answers: Mapping[str, tuple[ResultStatus, list[str]]]
 ) -> None:
     gold = {one.id: one.gold for one in corpus.questions if one.gold}
     told = measure(gold, {id_: answers[id_][1] for id_ in gold})
@@ -87,9 +87,9 @@ def test_recall_finds_no_less_than_it_did(
 
 
 def test_recall_says_no_less_often_that_it_knows_nothing(
-    corpus: Corpus, answers: Mapping[str, tuple[Verdict, list[str]]]
+    corpus: Corpus, answers: Mapping[str, tuple[ResultStatus, list[str]]]
 ) -> None:
-    silent = {id_ for id_, (verdict, _) in answers.items() if verdict is not Verdict.FOUND}
+    silent = {id_ for id_, (verdict, _) in answers.items() if verdict is not ResultStatus.FOUND}
     rightly = Counter(
         one.category for one in corpus.questions if one.id in silent and not one.is_answerable
     )

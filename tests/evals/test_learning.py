@@ -11,7 +11,7 @@ from commonbrain_evals.retrieval.record import ALL
 from typer.testing import CliRunner
 
 from commonbrain.config import Settings
-from commonbrain.model.errors import Invalid
+from commonbrain.model.errors import InvalidInputError
 from tests.evals import samples
 
 
@@ -33,9 +33,9 @@ def test_each_half_is_marked_and_learnt_from_while_the_other_is_asked(tmp_path: 
 
 def test_learning_takes_more_than_one_conversation(tmp_path: Path) -> None:
     alone = samples.locomo(tmp_path / "alone.json", "one")
-    with pytest.raises(Invalid, match="two at least"):
+    with pytest.raises(InvalidInputError, match="two at least"):
         learn(LearnWish(dataset="locomo", path=alone), settings=Settings())
-    with pytest.raises(Invalid, match="no data set"):
+    with pytest.raises(InvalidInputError, match="no data set"):
         learn(LearnWish(dataset="loco", path=alone), settings=Settings())
 
 

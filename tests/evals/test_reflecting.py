@@ -9,7 +9,7 @@ from commonbrain_evals.retrieval.reflecting import Asked, evaluate
 from typer.testing import CliRunner
 
 from commonbrain.config import Settings
-from commonbrain.model.errors import Invalid
+from commonbrain.model.errors import InvalidInputError
 from tests.evals import samples
 
 
@@ -32,7 +32,7 @@ def test_what_episodes_keep_stands_beside_plain_choices_of_as_many_tokens(tmp_pa
 
 
 def test_an_unknown_data_set_is_told_with_those_there_are(tmp_path: Path) -> None:
-    with pytest.raises(Invalid) as caught:
+    with pytest.raises(InvalidInputError) as caught:
         evaluate(Asked(dataset="lokomo", path=tmp_path), settings=Settings())
 
     assert "locomo" in str(caught.value.hint)

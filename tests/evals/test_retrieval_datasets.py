@@ -8,7 +8,7 @@ import pytest
 from commonbrain_evals.retrieval.corpora import Corpus
 from commonbrain_evals.retrieval.datasets import DATASETS
 
-from commonbrain.model.errors import Invalid
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import Kind, MessageDetail
 from commonbrain.model.memory import Draft
 from tests.evals import samples
@@ -105,7 +105,7 @@ def test_own_memories_keep_kind_author_and_thread(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", DATASETS)
 def test_a_path_where_nothing_is_says_what_it_expects(name: str, tmp_path: Path) -> None:
-    with pytest.raises(Invalid) as caught:
+    with pytest.raises(InvalidInputError) as caught:
         read(name, tmp_path / "nowhere")
 
     assert "nowhere" in caught.value.message
@@ -178,7 +178,7 @@ def own_with_gold_that_is_not_there(folder: Path) -> Path:
 def test_what_is_wrong_in_a_file_is_told_by_its_place(
     name: str, make: Callable[[Path], Path], told: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(Invalid) as caught:
+    with pytest.raises(InvalidInputError) as caught:
         read(name, make(tmp_path))
 
     assert told in caught.value.message
@@ -189,5 +189,5 @@ def test_a_file_that_is_no_json_is_told(tmp_path: Path) -> None:
     path.write_text("[{", "utf-8")
 
     for name in ("locomo", "beam", "longmemeval"):
-        with pytest.raises(Invalid, match=r"x\.json.* not JSON"):
+        with pytest.raises(InvalidInputError, match=r"x\.json.* not JSON"):
             read(name, path)

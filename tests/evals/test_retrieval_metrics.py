@@ -7,7 +7,7 @@ from commonbrain_evals.retrieval.extra import needed
 from commonbrain_evals.retrieval.figures import Figure, figure, figures
 from commonbrain_evals.retrieval.metrics import METRICS, measure
 
-from commonbrain.model.errors import Invalid
+from commonbrain.model.errors import InvalidInputError
 
 SECOND = 1 / math.log2(3)
 """What a hit on the second rank adds to a discounted gain; the first adds 1."""
@@ -91,6 +91,6 @@ def test_a_difference_is_beyond_noise_when_its_interval_leaves_out_nought() -> N
 
 
 def test_a_library_that_is_missing_is_told_with_what_brings_it() -> None:
-    with pytest.raises(Invalid, match=r"needs no_such_library") as caught:
+    with pytest.raises(InvalidInputError, match=r"needs no_such_library") as caught:
         needed("no_such_library.inside")
     assert "commonbrain[eval]" in caught.value.hint

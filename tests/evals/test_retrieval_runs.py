@@ -25,10 +25,10 @@ from commonbrain_evals.retrieval.systems import BASELINES, RECALL
 from typer.testing import CliRunner
 
 from commonbrain.config import Settings
-from commonbrain.model.errors import Invalid
-from commonbrain.retrieval.query_plan import STAGES, Tuning
-from commonbrain.retrieval.ranking import WEIGHTS
-from commonbrain.retrieval.retrievers import ARMS
+from commonbrain.model.errors import InvalidInputError
+from commonbrain.retrieval.query_plan import ABLATABLE_STAGES, RetrievalOverrides
+from commonbrain.retrieval.ranking import FEATURE_WEIGHTS
+from commonbrain.retrieval.retrievers import RETRIEVERS
 from commonbrain.retrieval.service import Recall
 from tests.evals import samples
 
@@ -85,7 +85,9 @@ def test_questions_without_an_answer_are_counted_of_this_and_of_other_corpora(fi
 
 def test_each_part_of_recall_is_left_out_once(first: Run) -> None:
     assert set(first.ablation) == set(PARTS)
-    assert set(PARTS) >= set(STAGES) | (set(ARMS) - {"recent"}) | (set(WEIGHTS) - {"fused"})
+    assert set(PARTS) >= set(ABLATABLE_STAGES) | (set(RETRIEVERS) - {"recent"}) | (
+        set(FEATURE_WEIGHTS) - {"fused"}
+    )
     assert set(first.ablation["passages"]) == set(METRICS)
 
 
@@ -97,8 +99,8 @@ def test_what_is_not_asked_of_an_ablation_would_have_changed_nothing() -> None:
         apart = Ablation.of(stand.brain)
 
         def found(text: str, *without: str) -> list[tuple[str, float]]:
-            left_out = Tuning(without=frozenset(without))
-            recall = Recall(apart.brain.house, stand.brain.caller, left_out)
+            left_out = RetrievalOverrides(without=frozenset(without))
+            recall = Recall(apart.brain.services, stand.brain.caller, left_out)
             told = recall(text, max_items=DEPTH, max_tokens=8000, bump=False)
             return [(one.id, one.score) for one in told.items]
 
@@ -143,7 +145,7 @@ def test_a_sample_is_the_same_for_the_same_seed_and_another_for_another(source: 
 
 def test_where_no_question_can_be_measured_that_is_said() -> None:
     bare = Question(id="1", text="What do they like?", category="any")
-    with pytest.raises(Invalid, match="no question"):
+    with pytest.raises(InvalidInputError, match="no question"):
         choose({"one": (bare,)}, questions=None, conversations=None, seed=0)
 
 
@@ -156,9 +158,9 @@ def test_what_is_left_out_stands_in_the_record_and_changes_what_is_found(source:
 
 
 def test_a_part_or_a_data_set_that_there_is_none_of_is_refused(source: Path) -> None:
-    with pytest.raises(Invalid, match="no part 'wings'"):
+    with pytest.raises(InvalidInputError, match="no part 'wings'"):
         ran(source, without=("wings",))
-    with pytest.raises(Invalid, match="no data set 'wings'"):
+    with pytest.raises(InvalidInputError, match="no data set 'wings'"):
         ran(source, dataset="wings")
 
 
@@ -188,12 +190,12 @@ def test_runs_are_compared_question_by_question(first: Run, source: Path) -> Non
 
 def test_what_cannot_be_compared_is_refused(first: Run) -> None:
     other = replace(first, setup=replace(first.setup, sha256="0" * 64))
-    with pytest.raises(Invalid, match="different data"):
+    with pytest.raises(InvalidInputError, match="different data"):
         compare(first, other, system=RECALL)
-    with pytest.raises(Invalid, match="no system 'wings'"):
+    with pytest.raises(InvalidInputError, match="no system 'wings'"):
         compare(first, first, system="wings")
     apart = replace(first, categories={}, values={RECALL: {}})
-    with pytest.raises(Invalid, match="no question in common"):
+    with pytest.raises(InvalidInputError, match="no question in common"):
         compare(first, apart, system=RECALL)
 
 
@@ -209,7 +211,7 @@ def test_what_was_missed_is_shown_with_its_words_and_what_came_instead(source: P
 
 
 def test_misses_are_not_shown_from_other_data(first: Run, tmp_path: Path) -> None:
-    with pytest.raises(Invalid, match="other data"):
+    with pytest.raises(InvalidInputError, match="other data"):
         list(misses_of(first, samples.locomo(tmp_path / "x.json", "three"), count=1))
 
 
@@ -256,23 +258,23 @@ def test_parts_stand_beside_each_other_on_several_data_sets(
     assert "other R@10 all" in printed
     assert all(part in printed for part in PARTS)
     assert "other nDCG@10" in page([first, half])
-    with pytest.raises(Invalid, match="No record tells"):
+    with pytest.raises(InvalidInputError, match="No record tells"):
         show_parts([other])
 
 
 def test_what_is_no_record_is_told(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
-    with pytest.raises(Invalid, match="cannot be read"):
+    with pytest.raises(InvalidInputError, match="cannot be read"):
         read(path)
     path.write_text("{}", "utf-8")
-    with pytest.raises(Invalid, match=r"x\.json is no record"):
+    with pytest.raises(InvalidInputError, match=r"x\.json is no record"):
         read(path)
 
 
 def test_a_record_of_a_later_format_is_refused(first: Run, tmp_path: Path) -> None:
     path = tmp_path / "later.json"
     write(replace(first, format=99), path)
-    with pytest.raises(Invalid, match="format 99"):
+    with pytest.raises(InvalidInputError, match="format 99"):
         read(path)
 
 
@@ -295,7 +297,7 @@ def test_the_command_runs_compares_and_reports(source: Path, tmp_path: Path) -> 
     assert str(record) in done.stdout.replace("\n", "")
     assert json.loads(as_json.stdout)["setup"]["questions"] == 2
     assert json.loads(compared.stdout)["questions"] == 2
-    assert isinstance(parts.exception, Invalid)
+    assert isinstance(parts.exception, InvalidInputError)
     assert str(html) in reported.stdout.replace("\n", "")
     assert html.read_text("utf-8").startswith("<!doctype html>")
 

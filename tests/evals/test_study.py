@@ -28,7 +28,7 @@ def stand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
 
 @pytest.fixture(scope="module")
 def made(stand: Stand) -> Shapes:
-    return shapes(stand.memories, stand.house.embedder, has_context=True)
+    return shapes(stand.memories, stand.services.embedder, has_context=True)
 
 
 def ranked(stand: Stand, made: Shapes, *, recipe: Recipe, text: str) -> dict[str, float]:
@@ -86,7 +86,7 @@ def test_a_user_is_preferred_or_alone_allowed(tmp_path: Path) -> None:
     soft, hard = CHATS.values()
     asked = "Which port do I use?"
     with standing(corpus, settings=Settings(), seed=0) as stand:
-        made = shapes(stand.memories, stand.house.embedder, has_context=False)
+        made = shapes(stand.memories, stand.services.embedder, has_context=False)
 
         assert set(ranked(stand, made, recipe=hard, text=asked)) == {"a-chat#0", "a-chat#2"}
         assert len(ranked(stand, made, recipe=soft, text=asked)) == 3

@@ -14,8 +14,8 @@ from pydantic import TypeAdapter
 
 from commonbrain import CommonbrainError
 from commonbrain.client import Brain
-from commonbrain.clock import SystemChance, SystemClock
-from commonbrain.coordination.inbox import Letter
+from commonbrain.clock import SystemClock, SystemRandom
+from commonbrain.coordination.inbox import MessageView
 from commonbrain.testing.builders import a_brain
 from tests.faults.workers import DONE, READY, Line, Worker
 
@@ -57,7 +57,9 @@ class Lagging(SystemClock):
 
 def begin_threads(path: Path) -> None:
     """Begin the threads that everybody writes in."""
-    with a_brain(path, agent="maker", clock=Lagging(_WRITERS), chance=SystemChance()) as brain:
+    with a_brain(
+        path, agent="maker", clock=Lagging(_WRITERS), random_source=SystemRandom()
+    ) as brain:
         for number in range(THREADS):
             brain.message.send("all", f"Thread {number} begins.", subject=f"Thread {number}")
 
@@ -66,13 +68,17 @@ def send_many(path: Path, number: int, times: int, line: Line) -> None:
     """Send messages and read inboxes, saying of each what came of it."""
     line.send(READY)
     line.recv()
-    chance = random.Random(number)  # noqa: S311 made up, and the same in every run
+    random_source = random.Random(number)  # noqa: S311 made up, and the same in every run
     clock = Lagging(number)
     try:
-        with a_brain(path, agent=AGENTS[number], clock=clock, chance=SystemChance()) as brain:
+        with a_brain(
+            path, agent=AGENTS[number], clock=clock, random_source=SystemRandom()
+        ) as brain:
             threads = sorted(one.id for one in brain.message.threads(limit=100).threads)[:THREADS]
             for turn in range(times):
-                for told in _turn(brain, number, turn, threads=threads, chance=chance):
+                for told in _turn(
+                    brain, number, turn, threads=threads, random_source=random_source
+                ):
                     line.send(told.to_json())
     except CommonbrainError as error:
         line.send(Told(error=f"{error.code}: {error}").to_json())
@@ -80,12 +86,14 @@ def send_many(path: Path, number: int, times: int, line: Line) -> None:
 
 
 def _turn(
-    brain: Brain, number: int, turn: int, *, threads: Sequence[str], chance: random.Random
+    brain: Brain, number: int, turn: int, *, threads: Sequence[str], random_source: random.Random
 ) -> Iterator[Told]:
     # No agent reads in two processes at once, as none is at work twice.
     own = AGENTS[number::_WRITERS]
     sender = brain.acting_as(agent=own[turn % len(own)])
-    to = "all" if turn % 20 == 0 else chance.choice([one for one in AGENTS if one not in own])
+    to = (
+        "all" if turn % 20 == 0 else random_source.choice([one for one in AGENTS if one not in own])
+    )
     started = time.perf_counter()
     sent = sender.message.send(to, f"Writer {number} turn {turn}.", thread=threads[turn % THREADS])
     took_ms = (time.perf_counter() - started) * 1000
@@ -157,7 +165,7 @@ def _disorder(brain: Brain) -> Iterator[str]:
                 last[words[1]] = int(words[3])
 
 
-def _history(brain: Brain, thread: str) -> list[Letter]:
+def _history(brain: Brain, thread: str) -> list[MessageView]:
     page = brain.message.history(thread=thread, limit=100)
     said = list(page.messages)
     while page.cursor is not None:

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 import commonbrain
-from commonbrain import Corrupt, Invalid, Unavailable
+from commonbrain import InvalidInputError, StoreCorruptError, UnavailableError
 from commonbrain.client import Brain
-from commonbrain.storage.maintenance import Restored, unwatched
+from commonbrain.storage.maintenance import RestoreResult, ignore_progress
 from commonbrain.storage.sqlite.file import driver
 from commonbrain.storage.sqlite.restore import plan_restore, put_in_place
 from commonbrain.testing.builders import a_brain
@@ -31,8 +31,8 @@ def copy(path: Path) -> Path:
     return path.with_name("brain.bak")
 
 
-def restored(file: Path, store: Path, *, digest: str | None = None) -> Restored:
-    return put_in_place(file, store, digest=digest, clock=FakeClock(), on_progress=unwatched)
+def restored(file: Path, store: Path, *, digest: str | None = None) -> RestoreResult:
+    return put_in_place(file, store, digest=digest, clock=FakeClock(), on_progress=ignore_progress)
 
 
 def a_store(path: Path, *bodies: str) -> list[str]:
@@ -107,16 +107,16 @@ def test_what_was_deleted_from_a_store_does_not_lie_in_its_backup(path: Path, co
 def test_a_backup_replaces_nothing_unless_told_and_never_the_store(path: Path, copy: Path) -> None:
     copy.write_text("precious")
     with a_brain(path) as brain:
-        with pytest.raises(Invalid, match="exists already"):
+        with pytest.raises(InvalidInputError, match="exists already"):
             brain.backup(copy)
         assert copy.read_text() == "precious"
         assert brain.backup(copy, replace=True).size_bytes > len("precious")
         link = path.with_name("link.db")
         link.symlink_to(path)
         for own in (path, path.with_name("brain.db-wal"), link):
-            with pytest.raises(Invalid, match="store itself"):
+            with pytest.raises(InvalidInputError, match="store itself"):
                 brain.backup(own, replace=True)
-        with pytest.raises(Invalid, match="folder"):
+        with pytest.raises(InvalidInputError, match="folder"):
             brain.backup(path.parent)
         assert brain.doctor().is_sound
 
@@ -124,7 +124,7 @@ def test_a_backup_replaces_nothing_unless_told_and_never_the_store(path: Path, c
 def test_a_backup_into_a_full_disk_leaves_nothing_half(path: Path, tmp_path: Path) -> None:
     a_store(path, KETTLE)
     with small_disk(tmp_path / "full", size="64k") as disk, a_brain(path) as brain:
-        with pytest.raises(Unavailable, match=r"full|space"):
+        with pytest.raises(UnavailableError, match=r"full|space"):
             brain.backup(disk / "brain.bak")
         assert list(disk.iterdir()) == []
         assert brain.doctor().is_sound
@@ -136,7 +136,7 @@ def test_a_damaged_store_gives_no_backup(path: Path, copy: Path) -> None:
         raw.execute("PRAGMA writable_schema = ON")
         raw.execute("UPDATE sqlite_master SET rootpage = 2 WHERE name = 'ix_memories_id'")
         raw.commit()
-    with a_brain(path) as brain, pytest.raises(Corrupt):
+    with a_brain(path) as brain, pytest.raises(StoreCorruptError):
         brain.backup(copy)
 
     assert [one.name for one in path.parent.iterdir() if "bak" in one.name] == []
@@ -170,7 +170,7 @@ def test_a_restore_refuses_while_another_process_has_the_store_open(path: Path, 
     with worker(write, path, number=1, times=100_000) as other:
         start_together([other])
         assert acknowledged([other.hear() or ""])
-        with pytest.raises(Unavailable) as refusal:
+        with pytest.raises(UnavailableError) as refusal:
             restored(copy, path)
         assert refusal.value.code == "store_in_use"
         assert acknowledged([other.hear() or ""])
@@ -223,12 +223,12 @@ def test_changes_left_beside_a_lost_store_do_not_enter_the_restored_one(
 
 Spoil = Callable[[Path], object]
 FOREIGN: list[tuple[Spoil, type[Exception]]] = [
-    (lambda file: file.write_bytes(b"This is a letter to my aunt. " * 200), Corrupt),
-    (lambda file: file.write_bytes(b""), Corrupt),
-    (lambda file: os.truncate(file, file.stat().st_size // 2), Corrupt),
-    (lambda file: _run(file, "UPDATE alembic_version SET version_num = '9999'"), Corrupt),
-    (lambda file: _run(file, "DROP TABLE spaces"), Corrupt),
-    (lambda file: file.unlink(), Invalid),
+    (lambda file: file.write_bytes(b"This is a letter to my aunt. " * 200), StoreCorruptError),
+    (lambda file: file.write_bytes(b""), StoreCorruptError),
+    (lambda file: os.truncate(file, file.stat().st_size // 2), StoreCorruptError),
+    (lambda file: _run(file, "UPDATE alembic_version SET version_num = '9999'"), StoreCorruptError),
+    (lambda file: _run(file, "DROP TABLE spaces"), StoreCorruptError),
+    (lambda file: file.unlink(), InvalidInputError),
 ]
 
 
@@ -254,13 +254,13 @@ def test_a_backup_with_another_digest_is_refused(path: Path, copy: Path) -> None
     a_store(path, KETTLE)
     with a_brain(path) as brain:
         done = brain.backup(copy)
-    with pytest.raises(Invalid, match="digest"):
+    with pytest.raises(InvalidInputError, match="digest"):
         restored(copy, path, digest=replace(done, digest="0" * 64).digest)
 
 
 def test_a_store_is_not_restored_from_itself(path: Path) -> None:
     a_store(path, KETTLE)
-    with pytest.raises(Invalid, match="store itself"):
+    with pytest.raises(InvalidInputError, match="store itself"):
         restored(path, path)
 
 

@@ -8,8 +8,8 @@ import psycopg
 import pytest
 from sqlalchemy import exc, make_url, text
 
-from commonbrain.api.threads import Threads
-from commonbrain.model.errors import Unavailable
+from commonbrain.api.threads import ThreadLimiter
+from commonbrain.model.errors import UnavailableError
 from commonbrain.model.limits import LOCK_WAIT_S
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.storage.postgres.engine import make_engine
@@ -61,12 +61,12 @@ def write(store: SqlStore, proxy: Proxy) -> None:
 async def test_calls_into_a_black_hole_are_told_so_and_give_their_threads_back(
     store: SqlStore, proxy: Proxy
 ) -> None:
-    threads = Threads(AT_ONCE, seconds_max=DEADLINE_S)
+    threads = ThreadLimiter(AT_ONCE, seconds_max=DEADLINE_S)
     assert await threads.run(lambda: look(store)) == []
     proxy.go_black()
     calls = [threads.run(lambda: look(store)) for _ in range(AT_ONCE)]
     told = await asyncio.gather(*calls, return_exceptions=True)
-    assert [type(one) for one in told] == [Unavailable] * AT_ONCE
+    assert [type(one) for one in told] == [UnavailableError] * AT_ONCE
     proxy.go_on()
     async with asyncio.timeout(PATIENCE_S):
         while True:
@@ -74,7 +74,7 @@ async def test_calls_into_a_black_hole_are_told_so_and_give_their_threads_back(
                 again = [threads.run(lambda: look(store)) for _ in range(AT_ONCE)]
                 assert await asyncio.gather(*again) == [[]] * AT_ONCE
                 break
-            except Unavailable:
+            except UnavailableError:
                 """A connection from before was still in the pool: it, too, is let go."""
     threads.close()
 
@@ -82,8 +82,8 @@ async def test_calls_into_a_black_hole_are_told_so_and_give_their_threads_back(
 async def test_a_writer_s_turn_is_free_again_when_its_call_is_over(
     store: SqlStore, proxy: Proxy, database: Database
 ) -> None:
-    threads = Threads(1, seconds_max=DEADLINE_S)
-    with pytest.raises(Unavailable):
+    threads = ThreadLimiter(1, seconds_max=DEADLINE_S)
+    with pytest.raises(UnavailableError):
         await threads.run(lambda: write(store, proxy))
     other = database.opened()
     with other.begin(LOCAL_TENANT) as tx:
@@ -110,13 +110,13 @@ async def test_a_slow_statement_ends_with_its_call_and_others_keep_their_connect
     store: SqlStore,
 ) -> None:
     kept = store.dialect.engine.connect()
-    threads = Threads(1, seconds_max=DEADLINE_S)
+    threads = ThreadLimiter(1, seconds_max=DEADLINE_S)
 
     def sleep() -> None:
         with store.snapshot(LOCAL_TENANT) as tx:
             tx.work.connection.execute(text("SELECT pg_sleep(30)"))
 
-    with pytest.raises(Unavailable):
+    with pytest.raises(UnavailableError):
         await threads.run(sleep)
     assert await asyncio.wait_for(threads.run(lambda: look(store)), PATIENCE_S) == []
     raw = kept.connection.dbapi_connection
@@ -127,17 +127,17 @@ async def test_a_slow_statement_ends_with_its_call_and_others_keep_their_connect
 
 
 async def test_nothing_is_begun_for_a_call_that_is_over(store: SqlStore) -> None:
-    threads = Threads(1, seconds_max=DEADLINE_S)
+    threads = ThreadLimiter(1, seconds_max=DEADLINE_S)
     begun: list[str] = []
 
     def work() -> None:
-        with pytest.raises(Unavailable), store.snapshot(LOCAL_TENANT) as tx:
+        with pytest.raises(UnavailableError), store.snapshot(LOCAL_TENANT) as tx:
             tx.work.connection.execute(text("SELECT pg_sleep(30)"))
-        with pytest.raises(Unavailable, match="waits no longer") as late:
+        with pytest.raises(UnavailableError, match="waits no longer") as late:
             look(store)
         begun.append(late.value.code)
 
-    with pytest.raises(Unavailable):
+    with pytest.raises(UnavailableError):
         await threads.run(work)
     await asyncio.wait_for(threads.run(lambda: None), PATIENCE_S)
     assert begun == ["deadline"]

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from commonbrain import CommonbrainError, Corrupt, Unavailable
+from commonbrain import CommonbrainError, StoreCorruptError, UnavailableError
 from commonbrain.client import Brain
 from commonbrain.storage.sqlite.file import driver
 from commonbrain.testing.builders import a_brain
-from commonbrain.testing.clock import FakeClock, SeededChance
+from commonbrain.testing.clock import FakeClock, SeededRandom
 from tests.faults.mounts import made_read_only, small_disk
 
 KETTLE = "The kettle is in the blue cupboard."
@@ -26,8 +26,8 @@ def test_a_full_disk_refuses_the_write_and_keeps_all_that_was_acknowledged(tmp_p
     with small_disk(tmp_path / "disk", size="2m") as disk:
         path = disk / "brain.db"
         kept: list[str] = []
-        with a_brain(path, chance=SeededChance(1)) as brain:
-            with pytest.raises(Unavailable, match="full") as refusal:
+        with a_brain(path, random_source=SeededRandom(1)) as brain:
+            with pytest.raises(UnavailableError, match="full") as refusal:
                 kept.extend(filled(brain))
             assert brain.recall("at length").items
         with a_brain(path) as brain:
@@ -41,7 +41,7 @@ def test_a_full_disk_refuses_the_write_and_keeps_all_that_was_acknowledged(tmp_p
 def test_a_store_that_finds_no_room_at_all_is_not_left_half_made(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", size="64k") as disk:
         for _ in range(2):
-            with pytest.raises(Unavailable, match="full"):
+            with pytest.raises(UnavailableError, match="full"):
                 a_brain(disk / "brain.db")
         assert (disk / "brain.db").stat().st_size <= 4096
 
@@ -61,10 +61,10 @@ def test_a_read_only_store_is_recalled_from_and_says_what_it_cannot_do(
         with made_read_only(disk), a_brain(path) as brain:
             found = brain.recall("Where is the kettle?")
             assert brain.get(str(id_)).body == KETTLE
-            with pytest.raises(Unavailable, match="read-only") as refusal:
+            with pytest.raises(UnavailableError, match="read-only") as refusal:
                 brain.remember("Nor can this be kept.", kind="fact")
             with caplog.at_level(logging.WARNING):
-                brain.house.journal.flush()
+                brain.services.journal.flush()
             assert brain.status().traces_dropped == 1
             diagnosis = brain.doctor()
             assert brain.backup(tmp_path / "brain.bak").memories == 1
@@ -85,7 +85,7 @@ def test_a_store_cannot_be_made_where_nothing_can_be_written(tmp_path: Path) -> 
         (disk / "empty.db").touch()
         with made_read_only(disk):
             for name in ("brain.db", "deep/brain.db", "empty.db"):
-                with pytest.raises(Unavailable) as refusal:
+                with pytest.raises(UnavailableError) as refusal:
                     a_brain(disk / name)
                 assert refusal.value.hint
 
@@ -100,9 +100,9 @@ def test_a_read_only_store_that_somebody_else_writes_is_not_read_on(tmp_path: Pa
             assert reader.recall("kettle").items
         with a_brain(path) as brain:
             brain.remember("The kettle moved to the shed.", kind="event")
-            with pytest.raises(Unavailable, match="somebody else"):
+            with pytest.raises(UnavailableError, match="somebody else"):
                 reader.recall("kettle")
-        reader.house.store.close()
+        reader.services.store.close()
 
 
 Spoil = Callable[[bytearray], object]
@@ -139,14 +139,14 @@ DAMAGES = {
 
 @pytest.mark.parametrize("spoil", DAMAGES.values(), ids=DAMAGES.keys())
 def test_a_damaged_file_is_told_of_and_not_written_to(path: Path, spoil: Spoil) -> None:
-    with a_brain(path, chance=SeededChance(1)) as brain:
+    with a_brain(path, random_source=SeededRandom(1)) as brain:
         for number in range(30):
             brain.remember(f"{number}: {LONG}", kind="event")
     whole = bytearray(path.read_bytes())
     spoil(whole)
     path.write_bytes(whole)
 
-    with pytest.raises(Corrupt) as refusal:
+    with pytest.raises(StoreCorruptError) as refusal:
         use(path)
 
     assert refusal.value.hint
@@ -222,7 +222,7 @@ def test_an_old_program_stops_when_a_newer_one_changed_the_schema(path: Path, as
             "recall": lambda: old.recall("kettle"),
             "status": old.status,
         }
-        with pytest.raises(Corrupt, match="9999") as refusal:
+        with pytest.raises(StoreCorruptError, match="9999") as refusal:
             calls[asks]()
         with closing(driver().connect(str(path))) as newer:
             count = newer.execute("SELECT count(*) FROM memories").fetchone()

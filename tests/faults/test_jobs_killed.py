@@ -12,7 +12,7 @@ import pytest
 
 from commonbrain.client import Brain
 from commonbrain.jobs.registry import JOBS
-from commonbrain.jobs.service import ShownJob
+from commonbrain.jobs.service import JobView
 from commonbrain.model.limits import EVALUATED_MIN, JOB_LEASE_S
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.clock import FakeClock
@@ -110,7 +110,7 @@ def test_a_job_whose_worker_is_killed_ends_once_as_its_undisturbed_twin(
     shutil.copytree(filled(case.fill), asked)
     with opened(asked / "brain.db") as brain:
         job = asked_by(brain, kind, case)
-        late = (brain.house.clock.now() - FakeClock().now()) // timedelta(days=1)
+        late = (brain.services.clock.now() - FakeClock().now()) // timedelta(days=1)
 
     calm = a_twin(asked, tmp_path / "calm")
     steps = list[str]()
@@ -140,7 +140,7 @@ def opened(path: Path, *, days: int = DAYS, past_lease: bool = False) -> Brain:
     return moving(a_brain(path, clock=clock))
 
 
-def asked_by(brain: Brain, kind: str, case: Case) -> ShownJob:
+def asked_by(brain: Brain, kind: str, case: Case) -> JobView:
     if case.given is None:
         return asked_for(brain, kind)
     return brain.jobs.run(kind, case.given)
@@ -161,7 +161,7 @@ def killed(path: Path, moment: int, *, days: int, kind: str, what: str) -> None:
         victim.process.join()
 
 
-def told(brain: Brain, job: ShownJob) -> dict[str, object]:
+def told(brain: Brain, job: JobView) -> dict[str, object]:
     """Give how a job ended, but for the id of a model: its artifact is compared."""
     done = brain.jobs.show(job.id)
     assert done.state == "done", done

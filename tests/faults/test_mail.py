@@ -52,7 +52,7 @@ def test_a_sender_killed_at_work_leaves_every_message_whole_or_not_at_all(path: 
         other.process.kill()
     sent = {given["sent"] for given in map(json.loads, filter(None, heard)) if given["sent"]}
 
-    with a_brain(path, agent="maker") as brain, brain.house.store.snapshot(LOCAL_TENANT) as tx:
+    with a_brain(path, agent="maker") as brain, brain.services.store.snapshot(LOCAL_TENANT) as tx:
         there = tx.memories.get(tx.memories.page(after=-1, limit=10_000))
         receipts = tx.mail.of(list(there))
         assert sent <= {ids.show(ids.MEMORY, id_) for id_ in there}

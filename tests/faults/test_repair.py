@@ -11,7 +11,7 @@ from commonbrain.administration.status import Diagnosis
 from commonbrain.client import Brain
 from commonbrain.storage.sqlite.file import driver
 from commonbrain.testing.builders import a_brain
-from commonbrain.testing.clock import SeededChance
+from commonbrain.testing.clock import SeededRandom
 from tests.faults.test_processes import acknowledged, start_together
 from tests.faults.workers import DONE, worker, write
 from tests.flows.asking import FailingEmbedder
@@ -138,7 +138,7 @@ def test_without_an_embedder_the_words_are_mended_and_the_rest_waits(
 
 
 def test_others_write_while_a_store_is_repaired_and_all_is_found(path: Path) -> None:
-    with a_brain(path, chance=SeededChance(9)) as brain:
+    with a_brain(path, random_source=SeededRandom(9)) as brain:
         with worker(write, path, number=1, times=40) as other:
             start_together([other])
             assert acknowledged([other.hear() or ""])

@@ -12,7 +12,7 @@ from typing import TypeAlias
 from commonbrain import CommonbrainError
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.testing.builders import a_brain
-from commonbrain.testing.clock import SeededChance
+from commonbrain.testing.clock import SeededRandom
 from tests.processes import PATIENCE_S
 
 # Children of a clean process that has loaded everything once: a hundred times faster to start than
@@ -74,7 +74,7 @@ def write(path: Path, number: int, times: int, line: Line) -> None:
     line.send(READY)
     line.recv()
     try:
-        with a_brain(path, agent=f"writer-{number}", chance=SeededChance(number)) as brain:
+        with a_brain(path, agent=f"writer-{number}", random_source=SeededRandom(number)) as brain:
             for turn in range(times):
                 said = f"Writer{number} saw thing{number}x{turn} happen."
                 (done,) = brain.remember(said, kind="event").items
@@ -89,7 +89,7 @@ def read(path: Path, number: int, times: int, line: Line) -> None:
     line.send(READY)
     line.recv()
     try:
-        with a_brain(path, agent=f"reader-{number}", chance=SeededChance(number)) as brain:
+        with a_brain(path, agent=f"reader-{number}", random_source=SeededRandom(number)) as brain:
             for turn in range(times):
                 found = brain.recall(f"what did writer1 see, thing1x{turn}?")
                 line.send(" ".join([found.verdict, *found.degraded]))
@@ -102,7 +102,7 @@ def hold(path: Path, number: int, _times: int, line: Line) -> None:
     """Write one memory, then keep a write transaction open until told to go."""
     with a_brain(path, agent=f"holder-{number}") as brain:
         brain.remember("The kettle is in the blue cupboard.", kind="fact")
-        with brain.house.store.begin(LOCAL_TENANT):
+        with brain.services.store.begin(LOCAL_TENANT):
             line.send(READY)
             line.recv()
     line.send(DONE)
@@ -110,7 +110,7 @@ def hold(path: Path, number: int, _times: int, line: Line) -> None:
 
 def correct(path: Path, number: int, times: int, line: Line) -> None:
     """Supersede each of `times` facts that are there, saying how each went."""
-    with a_brain(path, agent=f"agent-{number}", chance=SeededChance(number)) as brain:
+    with a_brain(path, agent=f"agent-{number}", random_source=SeededRandom(number)) as brain:
         found = {item.body or "": item.id for item in brain.recall("", max_items=100).items}
         line.send(READY)
         line.recv()

@@ -6,10 +6,10 @@ from typing import Unpack
 
 from commonbrain.client import Brain
 from commonbrain.embeddings.interface import Matrix
-from commonbrain.ingestion.result import Outcome, Status
+from commonbrain.ingestion.result import ItemResult, ItemStatus
 from commonbrain.ingestion.service import DraftFields
-from commonbrain.model.errors import Unavailable
-from commonbrain.retrieval.get import Shown
+from commonbrain.model.errors import UnavailableError
+from commonbrain.retrieval.get import MemoryView
 from commonbrain.retrieval.service import RecallOptions
 from commonbrain.testing.deterministic_embedder import WordHashEmbedder
 
@@ -29,10 +29,10 @@ class FailingEmbedder(WordHashEmbedder):
 
     def _check(self) -> None:
         if self.is_down:
-            raise Unavailable("The embedder does not answer.", code="embedder_down")
+            raise UnavailableError("The embedder does not answer.", code="embedder_down")
 
 
-def told(brain: Brain, text: str, **known: Unpack[DraftFields]) -> Outcome:
+def told(brain: Brain, text: str, **known: Unpack[DraftFields]) -> ItemResult:
     """Remember one text and give what became of it."""
     [outcome] = brain.remember(text, **known).items
     return outcome
@@ -41,7 +41,7 @@ def told(brain: Brain, text: str, **known: Unpack[DraftFields]) -> Outcome:
 def stored(brain: Brain, text: str, **known: Unpack[DraftFields]) -> str:
     """Remember one text that must get in, and give its id."""
     outcome = told(brain, text, **known)
-    assert outcome.status is Status.STORED, outcome
+    assert outcome.status is ItemStatus.STORED, outcome
     assert outcome.id is not None
     return outcome.id
 
@@ -51,6 +51,6 @@ def bodies(brain: Brain, query: str = "", **options: Unpack[RecallOptions]) -> l
     return [item.body for item in brain.recall(query, **options).items]
 
 
-def as_it_is(brain: Brain, id_: str) -> Shown:
+def as_it_is(brain: Brain, id_: str) -> MemoryView:
     """A memory but for its version, which counts what was taken back as well."""
     return replace(brain.get(id_, bump=False), version=0)

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 from commonbrain.client import Brain
 from commonbrain.coordination.registry import open_session
-from commonbrain.coordination.session_views import Peer
-from commonbrain.history.unit_of_work import Act
+from commonbrain.coordination.session_views import ActiveSession
+from commonbrain.history.unit_of_work import UnitOfWork
 from commonbrain.model.scope import LOCAL_TENANT
-from commonbrain.model.sessions import Contact, Ending, Process, Session
+from commonbrain.model.sessions import ClientInfo, Ending, Process, Session
 from commonbrain.testing.processes import FakeProcesses
 
 FOLDER = "/home/ann/api"
@@ -15,7 +15,7 @@ FOLDER = "/home/ann/api"
 
 def processes_of(brain: Brain) -> FakeProcesses:
     """The process table that the brain looks at."""
-    processes = brain.house.processes
+    processes = brain.services.processes
     assert isinstance(processes, FakeProcesses)
     return processes
 
@@ -24,28 +24,30 @@ def at_work(
     brain: Brain, key: str | None = None, *, process: Process | None = None, cwd: str = FOLDER
 ) -> Brain:
     """The brain as a client sees it that may have named its session and have a process."""
-    contact = Contact(client="codex 1", cwd=cwd, process=process)
+    contact = ClientInfo(client="codex 1", cwd=cwd, process=process)
     return brain.acting_as(session=key, contact=contact)
 
 
 def boots(brain: Brain, *, task: str | None = None, project: str | None = None) -> Session:
     """Begin a session in earnest."""
     caller = replace(brain.caller, project=project or brain.caller.project)
-    with brain.house.store.begin(LOCAL_TENANT) as tx:
-        act = Act(tx=tx, house=brain.house, caller=caller, now=brain.house.clock.now())
+    with brain.services.store.begin(LOCAL_TENANT) as tx:
+        act = UnitOfWork(
+            tx=tx, services=brain.services, caller=caller, now=brain.services.clock.now()
+        )
         return open_session(act, contact=caller.contact, task=task)
 
 
 def heard(brain: Brain, *, last: str | None = None) -> str:
     """Call once, and let what calls leave be written; give the session's key."""
     session = brain.session.meet(last=last)
-    brain.house.journal.flush()
+    brain.services.journal.flush()
     return session.key
 
 
 def stored_session(brain: Brain, key: str, *, agent: str = "ann") -> Session:
     """Give what is stored of a session."""
-    with brain.house.store.snapshot(LOCAL_TENANT) as tx:
+    with brain.services.store.snapshot(LOCAL_TENANT) as tx:
         session = tx.sessions.get(agent, key)
     assert session is not None
     return session
@@ -56,7 +58,7 @@ def ending_of(brain: Brain, key: str, *, agent: str = "ann") -> Ending | None:
     return stored_session(brain, key, agent=agent).ending
 
 
-def shown(brain: Brain) -> list[Peer]:
+def shown(brain: Brain) -> list[ActiveSession]:
     """What a caller is shown of others."""
     return list(brain.session.list().sessions or ())
 

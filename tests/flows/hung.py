@@ -7,7 +7,7 @@ from threading import Event
 
 from commonbrain.client import Brain
 from commonbrain.embeddings.interface import Matrix
-from commonbrain.ingestion.salience import Saliences
+from commonbrain.ingestion.salience import SalienceModels
 from commonbrain.learning.interface import Salience
 from commonbrain.learning.usefulness import FEATURES
 from commonbrain.model.limits import EMBEDDINGS_AT_ONCE_MAX
@@ -39,7 +39,7 @@ def main(path: Path) -> None:
     """Ask them, and say what came of it."""
     with a_brain(path) as plain:
         stored(plain, "The kettle stands there.", kind="fact")
-        hung = Brain.of(replace(plain.house, embedder=Hung()), plain.caller)
+        hung = Brain.of(replace(plain.services, embedder=Hung()), plain.caller)
         for _ in range(EMBEDDINGS_AT_ONCE_MAX + 1):
             timed = hung.recall("Where does the kettle stand?", deadline_ms=50)
             sys.stdout.write(f"{timed.degraded}\n")
@@ -49,12 +49,12 @@ def main(path: Path) -> None:
         on_trial(brain, shop, Then(does=Event().wait))
         sys.stdout.write(f"{brain.recall('Where does the kettle stand?').degraded}\n")
 
-        house = brain.house
-        with house.store.begin(LOCAL_TENANT) as tx:
+        services = brain.services
+        with services.store.begin(LOCAL_TENANT) as tx:
             role, state = ModelRole.SALIENCE, ModelState.ACTIVE
             tx.registry.add(a_card(1, role=role, state=state, features=FEATURES))
-        saliences = Saliences(never, store=house.store, clock=house.clock)
-        writing = Brain.of(replace(house, saliences=saliences), brain.caller)
+        saliences = SalienceModels(never, store=services.store, clock=services.clock)
+        writing = Brain.of(replace(services, saliences=saliences), brain.caller)
         [outcome] = writing.remember("Pots are round.", kind="event").items
         sys.stdout.write(f"{outcome.warnings}\n")
 

@@ -45,5 +45,5 @@ def moved(path: Path, *, clock: Clock | None = None) -> Brain:
 def moving(brain: Brain, *, meanwhile: Callable[[], object] | None = None) -> Brain:
     """Let a brain make either embedder by the name of its space."""
     made = {OLD: WordHashEmbedder(), NEXT: Smaller(meanwhile)}
-    house = replace(brain.house, embedders=made.__getitem__, next_space=NEXT)
-    return Brain.of(house, brain.caller)
+    services = replace(brain.services, embedders=made.__getitem__, next_space=NEXT)
+    return Brain.of(services, brain.caller)

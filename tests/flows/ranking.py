@@ -13,14 +13,14 @@ import numpy as np
 from commonbrain.client import Brain
 from commonbrain.embeddings.interface import Reranker
 from commonbrain.learning.factory import make_statistics
-from commonbrain.learning.monitor import Guards
-from commonbrain.learning.serving import Rankers
-from commonbrain.learning.transitions import By, put_to_test
+from commonbrain.learning.monitor import CanaryMonitor
+from commonbrain.learning.serving import RerankerRegistry
+from commonbrain.learning.transitions import Actor, start_canary
 from commonbrain.model import ids
-from commonbrain.model.model_card import ModelCard, ModelRole, ModelState, serves
-from commonbrain.model.query import Feedback, Mark
+from commonbrain.model.model_card import ModelCard, ModelRole, ModelState, is_in_canary
+from commonbrain.model.query import Feedback, FeedbackMark
 from commonbrain.model.scope import Caller
-from commonbrain.retrieval.write_behind import Journal
+from commonbrain.retrieval.write_behind import WriteBehindQueue
 from commonbrain.testing.clock import FakeClock
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class Shop:
         number = len(self.models) + 1
         digest = f"{number:064x}"
         self.models[digest] = reranker
-        now = brain.house.clock.now()
+        now = brain.services.clock.now()
         card = ModelCard(
             id=ids.make_id(now, number),
             role=ModelRole.RERANKER,
@@ -104,22 +104,24 @@ class Shop:
             moved_at=now,
         )
         card = replace(card, **more)  # pyright: ignore[reportArgumentType]
-        with brain.house.store.begin(brain.caller.tenant) as tx:
+        with brain.services.store.begin(brain.caller.tenant) as tx:
             tx.registry.add(card)
         return card
 
 
 def with_models(brain: Brain, shop: Shop) -> Brain:
     """The same brain in a process of its own, which finds its models in a shop."""
-    house = brain.house
-    rankers = Rankers(shop.load, clock=house.clock)
-    guards = Guards(
-        house.store, clock=house.clock, statistics=make_statistics, moved=rankers.forget
+    services = brain.services
+    rerankers = RerankerRegistry(shop.load, clock=services.clock)
+    guards = CanaryMonitor(
+        services.store, clock=services.clock, statistics=make_statistics, moved=rerankers.forget
     )
-    journal = Journal(house.store, house.screen, clock=house.clock, told=guards.heard)
+    journal = WriteBehindQueue(
+        services.store, services.screen, clock=services.clock, told=guards.on_traces_written
+    )
     # It writes when a test says so, and by no thread of its own.
     journal.close()
-    mine = replace(house, rankers=rankers, guards=guards, journal=journal)
+    mine = replace(services, rerankers=rerankers, guards=guards, journal=journal)
     return Brain.of(mine, brain.caller)
 
 
@@ -133,28 +135,28 @@ def on_trial(
 ) -> ModelCard:
     """Put a model in canary as somebody would."""
     card = shop.card(brain, reranker)
-    with brain.house.store.begin(brain.caller.tenant) as tx:
-        by = By(at=brain.house.clock.now(), agent="ann", reason="a trial")
-        [card] = put_to_test(tx, card, percent=percent, allow=allow, by=by)
-    brain.house.rankers.forget(brain.caller.tenant)
+    with brain.services.store.begin(brain.caller.tenant) as tx:
+        by = Actor(at=brain.services.clock.now(), agent="ann", reason="a trial")
+        [card] = start_canary(tx, card, percent=percent, allow=allow, by=by)
+    brain.services.rerankers.forget(brain.caller.tenant)
     return card
 
 
 def sessions_of(card: ModelCard, *, count: int, served: bool = True) -> list[str]:
     """Name sessions that a canary serves, or does not."""
     named = (f"s{number}" for number in range(100 * count))
-    found = [one for one in named if serves(card, Caller(agent="ann", session=one)) is served]
+    found = [one for one in named if is_in_canary(card, Caller(agent="ann", session=one)) is served]
     return found[:count]
 
 
 def state_of(brain: Brain, card: ModelCard) -> ModelState:
-    with brain.house.store.snapshot(brain.caller.tenant) as tx:
+    with brain.services.store.snapshot(brain.caller.tenant) as tx:
         found = tx.registry.get(card.id)
     assert found is not None
     return found.state
 
 
-def marked(brain: Brain, trace: str, memory: str, mark: Mark = Mark.USED) -> None:
+def marked(brain: Brain, trace: str, memory: str, mark: FeedbackMark = FeedbackMark.USED) -> None:
     """Say of a memory of a recall what became of it, once the recall is kept."""
     told = Feedback(
         trace_id=ids.parse(ids.TRACE, trace),
@@ -162,14 +164,14 @@ def marked(brain: Brain, trace: str, memory: str, mark: Mark = Mark.USED) -> Non
         mark=mark,
         agent="ann",
         session=None,
-        at=brain.house.clock.now(),
+        at=brain.services.clock.now(),
     )
-    with brain.house.store.begin(brain.caller.tenant) as tx:
+    with brain.services.store.begin(brain.caller.tenant) as tx:
         assert tx.ledger.mark([told])
 
 
 def audited(brain: Brain) -> Mapping[str, str]:
     """What the audit says was done to models, by action: to which and why."""
-    with brain.house.store.snapshot(brain.caller.tenant) as tx:
+    with brain.services.store.snapshot(brain.caller.tenant) as tx:
         lines = tx.credentials.noted(limit=100)
     return {one.action: one.subject or "" for one in lines if one.action.startswith("model_")}

@@ -10,7 +10,7 @@ from commonbrain.model.links import LinkType
 from commonbrain.model.memory import Draft, Memory, State
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import LOCAL_TENANT
-from commonbrain.storage.query_scope import Look
+from commonbrain.storage.query_scope import QueryScope
 from tests.flows.working import a_worker
 
 CHECKOUT = (
@@ -46,13 +46,13 @@ def reflect(brain: Brain, **given: object) -> Mapping[str, Any]:
 def every(brain: Brain, kind: Kind, *states: State) -> list[Memory]:
     """Read all of a kind that the caller sees, the oldest first."""
     wanted = Filter(kinds=(kind,), states=states, trust_min=0.0)
-    look = Look(caller=brain.caller, filter=wanted, now=brain.house.clock.now())
-    with brain.house.store.snapshot(LOCAL_TENANT) as tx:
+    look = QueryScope(caller=brain.caller, filter=wanted, now=brain.services.clock.now())
+    with brain.services.store.snapshot(LOCAL_TENANT) as tx:
         found = tx.memories.get([hit.id for hit in tx.memories.newest(look, limit=100)])
     return sorted(found.values(), key=lambda one: one.id)
 
 
 def sources(brain: Brain, memory: Memory) -> set[int]:
-    with brain.house.store.snapshot(LOCAL_TENANT) as tx:
+    with brain.services.store.snapshot(LOCAL_TENANT) as tx:
         links = tx.links.touching([memory.id], types=[LinkType.DERIVED_FROM])
     return {one.to_id for one in links if one.from_id == memory.id}

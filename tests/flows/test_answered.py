@@ -11,12 +11,18 @@ from commonbrain.client import Brain
 from commonbrain.model.kinds import AtomDetail, RuleDetail
 from commonbrain.model.limits import RECALL_ITEMS_DEFAULT, RECALL_TOKENS_DEFAULT
 from commonbrain.model.query import Budget, Candidate, Filter
-from commonbrain.model.recall_result import HEADING, UNSURE, Verdict
+from commonbrain.model.recall_result import HEADING, UNSURE, ResultStatus
 from commonbrain.model.scope import Caller
-from commonbrain.retrieval.answerability import LENGTH, NEAREST, NEAREST_TOKENS, WORDS, nearness
-from commonbrain.retrieval.query_plan import Plan, Tuning, make_plan
+from commonbrain.retrieval.answerability import (
+    FALLBACK_ITEMS_MAX,
+    FALLBACK_TOKENS_MAX,
+    LENGTH_PENALTY,
+    LEXICAL_WEIGHT,
+    answer_score,
+)
+from commonbrain.retrieval.query_plan import QueryPlan, RetrievalOverrides, plan_query
 from commonbrain.retrieval.service import Recall
-from commonbrain.storage.query_scope import Look
+from commonbrain.storage.query_scope import QueryScope
 from commonbrain.testing.builders import NOON, a_brain, a_memory
 from commonbrain.text.tokens import estimate
 from tests.flows.asking import FailingEmbedder, stored
@@ -43,35 +49,37 @@ def measured(path: Path, embedder: MeasuredEmbedder) -> Iterator[Brain]:
         yield brain
 
 
-def a_plan(query: str) -> Plan:
-    look = Look(caller=Caller(agent="ann"), filter=Filter(), now=NOON)
-    return make_plan(query, look, budget=Budget(), speakers=())
+def a_plan(query: str) -> QueryPlan:
+    look = QueryScope(caller=Caller(agent="ann"), filter=Filter(), now=NOON)
+    return plan_query(query, look, budget=Budget(), speakers=())
 
 
 def near(query: str, body: str, *, cosine: float = 0.0) -> float:
     candidate = Candidate(memory=a_memory(1, body), features={}, score=0.0)
-    return nearness(a_plan(query), candidate, cosine=cosine)
+    return answer_score(a_plan(query), candidate, cosine=cosine)
 
 
 def test_words_in_any_form_count_beside_meaning() -> None:
-    assert near("migrating databases", "We migrate the database", cosine=0.25) == 0.25 + WORDS
-    assert near("migrating zebras", "We migrate the database") == WORDS / 2
+    assert (
+        near("migrating databases", "We migrate the database", cosine=0.25) == 0.25 + LEXICAL_WEIGHT
+    )
+    assert near("migrating zebras", "We migrate the database") == LEXICAL_WEIGHT / 2
     assert near("harbour fees", "Überfees of the outharbour") == 0
 
 
 def test_a_word_of_another_language_counts_as_well() -> None:
-    assert near("Fähren", "Die Fähre legt um sechs ab") == WORDS
+    assert near("Fähren", "Die Fähre legt um sechs ab") == LEXICAL_WEIGHT
 
 
 def test_the_time_that_a_question_names_is_no_word_to_be_found() -> None:
-    assert near("ferries in May 2025", FERRY.replace("ferry", "ferries")) == WORDS
+    assert near("ferries in May 2025", FERRY.replace("ferry", "ferries")) == LEXICAL_WEIGHT
 
 
 def test_a_long_text_must_come_nearer() -> None:
     short, long = near("ferry", FERRY), near("ferry", f"{FERRY} {'and so on ' * 200}")
 
-    assert short == WORDS
-    assert WORDS - 4 * LENGTH < long < short
+    assert short == LEXICAL_WEIGHT
+    assert LEXICAL_WEIGHT - 4 * LENGTH_PENALTY < long < short
 
 
 def test_what_only_comes_nearest_is_shown_in_few_words_and_said_to_be_so(measured: Brain) -> None:
@@ -79,10 +87,10 @@ def test_what_only_comes_nearest_is_shown_in_few_words_and_said_to_be_so(measure
         stored(measured, f"The ferry number {pier} leaves from pier {pier} at dawn", kind="fact")
     answer = measured.recall(FAR)
 
-    assert answer.verdict is Verdict.BELOW_THRESHOLD
-    assert 0 < len(answer.items) <= NEAREST
+    assert answer.verdict is ResultStatus.BELOW_THRESHOLD
+    assert 0 < len(answer.items) <= FALLBACK_ITEMS_MAX
     assert answer.omitted.count == 20 - len(answer.items)
-    assert estimate(answer.evidence) <= answer.tokens <= NEAREST_TOKENS
+    assert estimate(answer.evidence) <= answer.tokens <= FALLBACK_TOKENS_MAX
     assert answer.evidence.splitlines()[:2] == [HEADING, UNSURE]
 
 
@@ -95,29 +103,31 @@ def test_who_asks_for_more_than_usual_gets_it(measured: Brain, items: int, token
         stored(measured, text, kind="event")
     answer = measured.recall(FAR, max_items=items, max_tokens=tokens)
 
-    assert (len(answer.items), answer.verdict) == (5, Verdict.BELOW_THRESHOLD)
+    assert (len(answer.items), answer.verdict) == (5, ResultStatus.BELOW_THRESHOLD)
 
 
 def test_a_single_memory_answers_what_it_answers(measured: Brain) -> None:
     stored(measured, FERRY, kind="fact")
 
-    assert measured.recall("when does the ferry leave?").verdict is Verdict.FOUND
+    assert measured.recall("when does the ferry leave?").verdict is ResultStatus.FOUND
     assert UNSURE not in measured.recall("when does the ferry leave?").evidence
-    assert measured.recall(FAR).verdict is Verdict.BELOW_THRESHOLD
+    assert measured.recall(FAR).verdict is ResultStatus.BELOW_THRESHOLD
     assert measured.recall("zebra habitats").items == ()
 
 
 def test_the_stage_can_be_left_out(measured: Brain) -> None:
     stored(measured, FERRY, kind="fact")
-    without = Recall(measured.house, measured.caller, Tuning(without=frozenset({"verdict"})))
+    without = Recall(
+        measured.services, measured.caller, RetrievalOverrides(without=frozenset({"verdict"}))
+    )
 
-    assert without(FAR).verdict is Verdict.FOUND
+    assert without(FAR).verdict is ResultStatus.FOUND
 
 
 def test_in_a_space_that_was_not_measured_everything_near_is_an_answer(brain: Brain) -> None:
     stored(brain, FERRY, kind="fact")
 
-    assert brain.recall(FAR).verdict is Verdict.FOUND
+    assert brain.recall(FAR).verdict is ResultStatus.FOUND
 
 
 def test_a_threshold_of_nothing_takes_all_for_answers(path: Path) -> None:
@@ -126,28 +136,28 @@ def test_a_threshold_of_nothing_takes_all_for_answers(path: Path) -> None:
     with a_brain(path, embedder=embedder) as brain:
         stored(brain, FERRY, kind="fact")
 
-        assert brain.recall(FAR).verdict is Verdict.FOUND
+        assert brain.recall(FAR).verdict is ResultStatus.FOUND
 
 
 def test_browsing_and_asking_for_a_time_are_answered_by_whatever_there_is(measured: Brain) -> None:
     stored(measured, FERRY, kind="event", occurred_at=MAY)
 
-    assert measured.recall().verdict is Verdict.FOUND
-    assert measured.recall("what happened in May 2025?").verdict is Verdict.FOUND
+    assert measured.recall().verdict is ResultStatus.FOUND
+    assert measured.recall("what happened in May 2025?").verdict is ResultStatus.FOUND
 
 
 def test_a_skill_that_is_named_answers(measured: Brain) -> None:
     skill = RuleDetail(skill={"name": "ferry", "keywords": ["ferry"], "projects": []})
     stored(measured, "Buy the ticket before boarding", kind="rule", detail=skill)
 
-    assert measured.recall(FAR).verdict is Verdict.FOUND
+    assert measured.recall(FAR).verdict is ResultStatus.FOUND
 
 
 def test_one_field_of_atoms_is_not_judged_by_all_words(measured: Brain) -> None:
     detail = AtomDetail(subject="ferry", action="left", outcome="on time")
     stored(measured, "The ferry left on time", kind="atom", detail=detail)
 
-    assert measured.recall(FAR, field="subject").verdict is Verdict.FOUND
+    assert measured.recall(FAR, field="subject").verdict is ResultStatus.FOUND
 
 
 def test_without_meaning_words_decide_alone(measured: Brain, embedder: MeasuredEmbedder) -> None:
@@ -155,7 +165,7 @@ def test_without_meaning_words_decide_alone(measured: Brain, embedder: MeasuredE
     embedder.is_down = True
     answer = measured.recall(FAR)
 
-    assert (answer.verdict, len(answer.items)) == (Verdict.FOUND, 1)
+    assert (answer.verdict, len(answer.items)) == (ResultStatus.FOUND, 1)
     assert answer.degraded
 
 
@@ -167,7 +177,7 @@ def test_what_waits_for_its_vector_is_not_taken_for_far(
     stored(measured, FERRY, kind="fact")
     embedder.is_down = False
 
-    assert measured.recall(FAR).verdict is Verdict.FOUND
+    assert measured.recall(FAR).verdict is ResultStatus.FOUND
 
 
 def test_what_only_hangs_on_the_nearest_by_a_link_answers_no_better(measured: Brain) -> None:
@@ -176,4 +186,4 @@ def test_what_only_hangs_on_the_nearest_by_a_link_answers_no_better(measured: Br
     answer = measured.recall(FAR)
 
     assert {item.id for item in answer.items} == {near, beside}
-    assert answer.verdict is Verdict.BELOW_THRESHOLD
+    assert answer.verdict is ResultStatus.BELOW_THRESHOLD

@@ -7,9 +7,9 @@ import pytest
 
 from commonbrain.client import Brain
 from commonbrain.embeddings.interface import Matrix
-from commonbrain.model.errors import Refused
+from commonbrain.model.errors import RejectedError
 from commonbrain.model.kinds import RuleDetail
-from commonbrain.model.recall_result import Verdict
+from commonbrain.model.recall_result import ResultStatus
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.clock import FakeClock
 from commonbrain.testing.deterministic_embedder import WordHashEmbedder
@@ -101,7 +101,7 @@ def test_a_question_for_nothing_but_a_time_gets_what_was_then(brain: Brain) -> N
     stored(brain, "Ben left the team", kind="event", occurred_at=MAY + timedelta(days=90))
     assert bodies(brain, "what happened in May 2025?") == ["Ann joined the team"]
     answer = brain.recall("what about zebras in May 2025?")
-    assert (answer.items, answer.verdict) == ((), Verdict.BELOW_THRESHOLD)
+    assert (answer.items, answer.verdict) == ((), ResultStatus.BELOW_THRESHOLD)
 
 
 @pytest.mark.requirement("RT-19", "CT-07")
@@ -133,5 +133,5 @@ def test_past_the_deadline_no_arm_is_asked_and_each_is_named(path: Path) -> None
 
 @pytest.mark.parametrize("deadline", [0, -1, 10**9])
 def test_a_deadline_out_of_bounds_is_refused(brain: Brain, deadline: float) -> None:
-    with pytest.raises(Refused, match="deadline_ms"):
+    with pytest.raises(RejectedError, match="deadline_ms"):
         brain.recall("build", deadline_ms=deadline)

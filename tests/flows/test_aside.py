@@ -2,7 +2,7 @@
 
 import pytest
 
-from commonbrain.executors import Aside
+from commonbrain.executors import DetachedExecutor
 from tests.processes import PATIENCE_S
 
 
@@ -15,8 +15,8 @@ def panic() -> None:
 
 
 def test_whoever_panics_is_answered_so_and_takes_no_thread_with_it() -> None:
-    aside = Aside(1, name="panicking")
+    aside = DetachedExecutor(1, name="panicking")
     for _ in range(3):
         with pytest.raises(Panic):
-            aside.begin(panic).result(PATIENCE_S)
-    assert aside.begin(lambda: "tea").result(PATIENCE_S) == "tea"
+            aside.submit(panic).result(PATIENCE_S)
+    assert aside.submit(lambda: "tea").result(PATIENCE_S) == "tea"

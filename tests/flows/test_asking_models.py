@@ -5,13 +5,13 @@ import sys
 from pathlib import Path
 from threading import Event
 
-from commonbrain.learning.serving import Models, Terms, Unscored
+from commonbrain.learning.serving import ModelLimits, ModelPool, ScoringFailure
 from commonbrain.model.limits import EMBEDDINGS_AT_ONCE_MAX, MODELS_LOADED_MAX
 from commonbrain.model.model_card import ModelCard
 from commonbrain.testing.clock import FakeClock
 from tests.contracts.learning_contract import a_card
 
-TERMS = Terms(limit_ms=50, failures=3, rest_ms=2000)
+TERMS = ModelLimits(limit_ms=50, failures=3, cooldown_ms=2000)
 
 
 def test_a_process_whose_embedder_and_models_hang_ends(path: Path) -> None:
@@ -27,25 +27,25 @@ def test_a_process_whose_embedder_and_models_hang_ends(path: Path) -> None:
     assert "is being loaded" in done.stdout
 
 
-def asked(models: Models[int], card: ModelCard) -> int | Unscored:
+def asked(models: ModelPool[int], card: ModelCard) -> int | ScoringFailure:
     return models.ready("acme", card) or models.ask("acme", card, question=lambda one: one + 1)
 
 
 def test_models_that_hang_keep_no_other_from_answering(clock: FakeClock) -> None:
     over = Event()
-    models = Models(lambda card: card.id, clock=clock, terms=TERMS)
+    models = ModelPool(lambda card: card.id, clock=clock, terms=TERMS)
     bad, good = a_card(1), a_card(2)
     assert models.ready("acme", bad) is None
     for _ in range(3):
         answer = models.ask("acme", bad, question=lambda _: over.wait(30))
-        assert answer == Unscored(reason="took over 50 ms", is_its_own=True)
+        assert answer == ScoringFailure(reason="took over 50 ms", is_model_fault=True)
     assert asked(models, good) == good.id + 1
     over.set()
 
 
 def test_the_longest_unused_model_gives_way(clock: FakeClock) -> None:
     loaded: list[int] = []
-    models = Models(lambda card: loaded.append(card.id) or card.id, clock=clock, terms=TERMS)
+    models = ModelPool(lambda card: loaded.append(card.id) or card.id, clock=clock, terms=TERMS)
     cards = [a_card(number) for number in range(1, MODELS_LOADED_MAX + 2)]
     for card in (*cards[:-1], cards[0], cards[-1], cards[0]):
         assert asked(models, card) == card.id + 1

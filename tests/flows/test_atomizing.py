@@ -3,9 +3,9 @@ from datetime import timedelta
 import pytest
 
 from commonbrain.client import Brain
-from commonbrain.ingestion.result import Status
+from commonbrain.ingestion.result import ItemStatus
 from commonbrain.model import ids
-from commonbrain.model.errors import NotFound, Refused
+from commonbrain.model.errors import NotFoundError, RejectedError
 from commonbrain.model.kinds import Kind, MessageDetail
 from commonbrain.model.links import Link, LinkType
 from commonbrain.model.memory import Memory
@@ -18,12 +18,12 @@ LATER = "The disk filled up, causing writes to fail two hours later."
 
 def kept(brain: Brain, id_: str | None) -> Memory:
     key = ids.parse(ids.MEMORY, str(id_))
-    with brain.house.store.snapshot("default") as tx:
+    with brain.services.store.snapshot("default") as tx:
         return tx.memories.get([key])[key]
 
 
 def links_of(brain: Brain, id_: str | None) -> list[Link]:
-    with brain.house.store.snapshot("default") as tx:
+    with brain.services.store.snapshot("default") as tx:
         return list(tx.links.touching([ids.parse(ids.MEMORY, str(id_))]))
 
 
@@ -46,18 +46,18 @@ def test_an_atom_happened_when_its_source_did_and_keeps_its_delay(brain: Brain) 
 
 def test_other_texts_are_looked_through_on_request_only(brain: Brain) -> None:
     assert told(brain, CAUSE, kind="event").derived == ()
-    asked = told(brain, LATER, kind="event", finds_causes=True)
+    asked = told(brain, LATER, kind="event", extract_causes=True)
     assert [one.kind for one in asked.derived] == [Kind.ATOM]
-    assert told(brain, f"{CAUSE} Really.", kind="message", finds_causes=False).derived == ()
+    assert told(brain, f"{CAUSE} Really.", kind="message", extract_causes=False).derived == ()
 
 
 def test_the_same_cause_told_twice_in_a_project_is_one_atom_with_two_sources(brain: Brain) -> None:
     first = told(brain, CAUSE, kind="message", project="api")
     again = told(brain, f"As I said. {CAUSE}", kind="message", project="api")
     elsewhere = told(brain, f"Here too. {CAUSE}", kind="message", project="web")
-    assert [one.status for one in again.derived] == [Status.EXISTS]
+    assert [one.status for one in again.derived] == [ItemStatus.EXISTS]
     assert again.derived[0].id == first.derived[0].id
-    assert [one.status for one in elsewhere.derived] == [Status.STORED]
+    assert [one.status for one in elsewhere.derived] == [ItemStatus.STORED]
     links = links_of(brain, first.derived[0].id)
     assert {one.type for one in links} == {LinkType.DERIVED_FROM}
     assert {one.to_id for one in links} == {
@@ -67,7 +67,7 @@ def test_the_same_cause_told_twice_in_a_project_is_one_atom_with_two_sources(bra
 
 def test_what_a_text_derived_from_the_web_tells_is_of_the_web(brain: Brain) -> None:
     web = stored(brain, "A post said so.", kind="event", trust="untrusted_web", scope="private")
-    said = told(brain, CAUSE, kind="event", finds_causes=True, derived_from=[web])
+    said = told(brain, CAUSE, kind="event", extract_causes=True, derived_from=[web])
     atom = kept(brain, said.derived[0].id)
     assert (atom.trust, atom.scope) == ("untrusted_web", "private")
 
@@ -87,7 +87,7 @@ def test_stored_memories_are_atomized_later_and_once(brain: Brain, clock: FakeCl
 
 
 def test_what_is_not_there_or_too_much_is_refused(brain: Brain) -> None:
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         brain.atomize("mem_0000000000000")
-    with pytest.raises(Refused, match="1 to 100"):
+    with pytest.raises(RejectedError, match="1 to 100"):
         brain.atomize(limit=101)

@@ -8,7 +8,7 @@ import pytest
 
 from commonbrain.client import Brain
 from commonbrain.llm.offline import PatternExtractor
-from commonbrain.model.errors import Invalid, NotFound, Unavailable
+from commonbrain.model.errors import InvalidInputError, NotFoundError, UnavailableError
 from commonbrain.model.kinds import Atom, Kind
 from commonbrain.model.scope import Role
 from commonbrain.testing.clock import FakeClock
@@ -30,7 +30,7 @@ class Stubborn:
     def atoms(self, text: str) -> Sequence[Atom]:
         self.asked.append(text)
         if text in self.refused:
-            raise Unavailable("No answer.", code="extractor_down", hint="Later.")
+            raise UnavailableError("No answer.", code="extractor_down", hint="Later.")
         return PatternExtractor().atoms(text)
 
 
@@ -62,14 +62,14 @@ def test_calling_again_before_the_last_reads_all_of_many(
     while pages[-1].next:
         pages.append(brain.atomize(limit=3, before=pages[-1].next))
     assert [(one.read, one.stored, one.known) for one in pages] == [(3, 3, 0), (3, 3, 0), (1, 1, 0)]
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         brain.atomize(before="mem_0000000000000")
 
 
 def test_a_writer_makes_of_what_is_global_an_atom_of_the_team(brain: Brain) -> None:
     stored(brain, POOL, kind="incident", scope="global")
     incidents(brain, PROXY)
-    writer = Brain.of(brain.house, replace(brain.caller, role=Role.WRITER))
+    writer = Brain.of(brain.services, replace(brain.caller, role=Role.WRITER))
     done = writer.atomize()
     assert (done.read, done.stored, done.rejected) == (2, 2, 0)
     assert {brain.get(str(one.id)).scope for one in done.items} == {"team"}
@@ -78,7 +78,7 @@ def test_a_writer_makes_of_what_is_global_an_atom_of_the_team(brain: Brain) -> N
 def test_a_source_that_is_gone_meanwhile_keeps_out_no_other(brain: Brain) -> None:
     gone, _ = incidents(brain, POOL, PROXY)
     extractor = Forgetful(brain, gone)
-    done = Brain.of(replace(brain.house, extractor=extractor), brain.caller).atomize()
+    done = Brain.of(replace(brain.services, extractor=extractor), brain.caller).atomize()
     assert (done.read, done.stored, done.rejected) == (1, 1, 1)
     [told] = [one.reason for one in done.items if one.code == "not_found"]
     assert gone in str(told)
@@ -87,7 +87,7 @@ def test_a_source_that_is_gone_meanwhile_keeps_out_no_other(brain: Brain) -> Non
 def test_a_text_that_an_extractor_fails_on_keeps_out_no_other(brain: Brain) -> None:
     incidents(brain, POOL, PROXY, FAN)
     extractor = Stubborn([PROXY])
-    stubborn = Brain.of(replace(brain.house, extractor=extractor), brain.caller)
+    stubborn = Brain.of(replace(brain.services, extractor=extractor), brain.caller)
     done = stubborn.atomize()
     assert (done.read, done.stored, done.rejected) == (2, 2, 1)
     assert [one.hint for one in done.items if one.code == "extractor_down"] == ["Later."]
@@ -98,8 +98,8 @@ def test_an_extractor_that_never_answers_is_not_asked_for_ever(brain: Brain) -> 
     for text in texts:
         stored(brain, text, kind="incident", distinct_because="again")
     extractor = Stubborn(texts)
-    with pytest.raises(Unavailable, match="No answer"):
-        Brain.of(replace(brain.house, extractor=extractor), brain.caller).atomize()
+    with pytest.raises(UnavailableError, match="No answer"):
+        Brain.of(replace(brain.services, extractor=extractor), brain.caller).atomize()
     assert len(extractor.asked) == 3
 
 
@@ -110,7 +110,7 @@ def test_an_extractor_that_goes_down_halfway_says_where_to_go_on(
     for text in texts:
         stored(brain, text, kind="incident", distinct_because="again")
         clock.move(timedelta(minutes=1))
-    down = Brain.of(replace(brain.house, extractor=Stubborn(texts[:-1])), brain.caller)
+    down = Brain.of(replace(brain.services, extractor=Stubborn(texts[:-1])), brain.caller)
     done = down.atomize()
     assert (done.read, done.rejected) == (1, 3)
     assert brain.atomize(before=done.next).read == 4
@@ -121,5 +121,5 @@ def test_what_tells_of_no_past_is_not_read_and_the_answer_says_why(brain: Brain)
     done = brain.atomize(task)
     assert (done.read, done.rejected) == (0, 1)
     assert "yet to be done" in str(done.items[0].reason)
-    with pytest.raises(Invalid, match="yet to be done"):
+    with pytest.raises(InvalidInputError, match="yet to be done"):
         brain.atomize(kinds=[Kind.TASK])

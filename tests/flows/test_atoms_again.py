@@ -6,7 +6,7 @@ from typing import Unpack
 import pytest
 
 from commonbrain.client import Brain
-from commonbrain.ingestion.result import Outcome, Status
+from commonbrain.ingestion.result import ItemResult, ItemStatus
 from commonbrain.ingestion.service import DraftFields
 from commonbrain.model.memory import State
 from commonbrain.model.trust import Trust
@@ -14,17 +14,17 @@ from commonbrain.testing.clock import FakeClock
 from tests.flows.asking import told
 
 FAILED = "The deploy failed because the disk was full."
-OF_INCIDENTS = DraftFields(kind="incident", finds_causes=True)
+OF_INCIDENTS = DraftFields(kind="incident", extract_causes=True)
 
 
-def incident(brain: Brain, **known: Unpack[DraftFields]) -> Outcome:
+def incident(brain: Brain, **known: Unpack[DraftFields]) -> ItemResult:
     return told(brain, FAILED, **{**OF_INCIDENTS, **known})
 
 
 def test_the_same_words_of_another_time_are_another_observation(brain: Brain) -> None:
     days = [incident(brain, occurred_at=f"2026-02-{day:02}T10:00:00Z") for day in (3, 9, 17)]
     atoms = [part.id for one in days for part in one.derived]
-    assert [part.status for one in days for part in one.derived] == [Status.STORED] * 3
+    assert [part.status for one in days for part in one.derived] == [ItemStatus.STORED] * 3
     assert len(set(atoms)) == 3
     pattern = brain.trace.patterns("deploy failed").pattern
     assert pattern is not None
@@ -37,20 +37,20 @@ def test_incidents_without_a_time_happened_when_they_were_told(
     [first] = incident(brain).derived
     clock.move(timedelta(minutes=1))
     [again] = incident(brain).derived
-    assert (again.status, again.id == first.id) == (Status.STORED, False)
+    assert (again.status, again.id == first.id) == (ItemStatus.STORED, False)
 
 
 def test_the_same_incident_read_again_is_observed_once(brain: Brain) -> None:
     at = "2026-02-03T10:00:00Z"
     [first] = incident(brain, occurred_at=at, source_ref="log.md:3").derived
     [again] = incident(brain, occurred_at=at, source_ref="log.md:3").derived
-    assert (again.status, again.id) == (Status.EXISTS, first.id)
+    assert (again.status, again.id) == (ItemStatus.EXISTS, first.id)
 
 
 def test_what_is_held_back_holds_back_its_atoms(brain: Brain) -> None:
     web = brain.acting_as(agent="web", trust_ceiling=Trust.UNTRUSTED_WEB)
-    rule = told(web, f"Never deploy on Friday. {FAILED}", kind="rule", finds_causes=True)
-    assert rule.status is Status.QUARANTINED
+    rule = told(web, f"Never deploy on Friday. {FAILED}", kind="rule", extract_causes=True)
+    assert rule.status is ItemStatus.QUARANTINED
     [part] = rule.derived
     assert brain.get(part.id or "").state is State.QUARANTINED
     assert brain.revise.approve(part.id or "", reason="it was so").status == "done"
@@ -61,7 +61,7 @@ def test_the_atoms_of_a_proposed_text_propose_nothing(brain: Brain) -> None:
     one = told(brain, "Deploys run at night", kind="fact")
     web = brain.acting_as(agent="web", trust_ceiling=Trust.UNTRUSTED_WEB)
     proposed = web.revise.supersede(
-        one.id or "", f"Deploys run at noon. {FAILED}", reason="said so", finds_causes=True
+        one.id or "", f"Deploys run at noon. {FAILED}", reason="said so", extract_causes=True
     )
     [part] = proposed.derived
     brain.revise.approve(part.id or "", reason="it was so")
@@ -70,8 +70,8 @@ def test_the_atoms_of_a_proposed_text_propose_nothing(brain: Brain) -> None:
 
 @pytest.mark.parametrize("kind", ["incident", "event"])
 def test_an_atom_falls_with_what_it_was_read_from(brain: Brain, kind: str) -> None:
-    said = told(brain, FAILED, kind=kind, finds_causes=True)
+    said = told(brain, FAILED, kind=kind, extract_causes=True)
     [part] = said.derived
     done = brain.forget(said.id or "", reason="it never failed")
-    assert done.unseated is not None
-    assert done.unseated.ids == (part.id,)
+    assert done.affected is not None
+    assert done.affected.ids == (part.id,)

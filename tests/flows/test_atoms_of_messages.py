@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from commonbrain.client import Brain
-from commonbrain.ingestion.result import Status
+from commonbrain.ingestion.result import ItemStatus
 from commonbrain.model import ids
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import State
@@ -25,7 +25,7 @@ def key(id_: str | None) -> int:
 
 def sources(brain: Brain, id_: str | None) -> set[int]:
     """What a memory is derived from."""
-    with brain.house.store.snapshot("default") as tx:
+    with brain.services.store.snapshot("default") as tx:
         links = tx.links.touching([key(id_)], types=[LinkType.DERIVED_FROM])
     return {one.to_id for one in links if one.from_id == key(id_)}
 
@@ -60,7 +60,7 @@ def test_what_earlier_versions_found_in_a_message_is_erased_with_it(brain: Brain
 def test_forgetting_a_message_unseats_what_was_found_in_it(brain: Brain) -> None:
     said = told(brain, CAUSE, kind="message")
     assert brain.revise.preview(str(said.id)).count == 1
-    assert brain.forget(str(said.id), reason=WHY).unseated is not None
+    assert brain.forget(str(said.id), reason=WHY).affected is not None
     assert brain.get(str(said.derived[0].id)).state is State.ARCHIVED
 
 
@@ -75,10 +75,10 @@ def test_a_message_that_expires_unseats_nothing(brain: Brain, clock: FakeClock) 
 @pytest.mark.parametrize("kind", ["incident", "message"])
 def test_a_cause_that_two_texts_tell_outlives_either(brain: Brain, kind: str) -> None:
     first, second = (
-        told(brain, f"{when}\n{CAUSE}", kind=kind, finds_causes=True, distinct_because="again")
+        told(brain, f"{when}\n{CAUSE}", kind=kind, extract_causes=True, distinct_because="again")
         for when in ("Monday again, an alarm.", "On Friday the pager rang twice.")
     )
-    assert [one.status for one in second.derived] == [Status.EXISTS]
+    assert [one.status for one in second.derived] == [ItemStatus.EXISTS]
     [atom] = [one.id for one in first.derived]
     assert sources(brain, atom) == {key(first.id), key(second.id)}
     brain.forget(str(first.id), reason=WHY)
@@ -108,7 +108,7 @@ def test_what_a_cause_found_by_an_earlier_version_rests_on_is_made_up_for(brain:
 
 
 def test_a_text_that_is_trusted_less_holds_nothing_up(brain: Brain) -> None:
-    first = told(brain, CAUSE, kind="incident", finds_causes=True, trust="trusted_tool")
+    first = told(brain, CAUSE, kind="incident", extract_causes=True, trust="trusted_tool")
     web = brain.acting_as(agent="web", trust_ceiling=Trust.UNTRUSTED_WEB)
     again = told(web, f"I read so. {CAUSE}", kind="message")
     [atom] = [one.id for one in first.derived]
@@ -130,6 +130,6 @@ def test_a_cause_marked_by_hand_stands_without_those_who_tell_it_too(brain: Brai
 
 def without_link(brain: Brain, atom: str) -> None:
     """Make an atom look as one of the version that only named its message."""
-    with brain.house.store.begin("default") as tx:
+    with brain.services.store.begin("default") as tx:
         for link in tx.links.touching([key(atom)], types=[LinkType.DERIVED_FROM]):
             assert tx.links.drop(link.from_id, link.to_id, type_=link.type)

@@ -16,7 +16,7 @@ FACT = "The nightly build runs on two cores"
 
 def audited(brain: Brain) -> Sequence[RowMapping]:
     """Read the audit in the order of its times."""
-    store = brain.house.store
+    store = brain.services.store
     assert isinstance(store, SqlStore)
     with store.snapshot(LOCAL_TENANT) as tx:
         asked = select(audit).order_by(audit.c.at)

@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from commonbrain.client import Brain
-from commonbrain.history.change_plan import Completion, Revised
-from commonbrain.ingestion.result import Status
-from commonbrain.model.errors import NotFound, Refused
+from commonbrain.history.change_plan import ChangeStatus, ReviseResult
+from commonbrain.ingestion.result import ItemStatus
+from commonbrain.model.errors import NotFoundError, RejectedError
 from commonbrain.model.memory import State
 from commonbrain.model.scope import Role
 from commonbrain.model.trust import Trust
@@ -16,7 +16,7 @@ from tests.flows.asking import bodies, stored
 
 TWO = "The nightly build runs on two cores"
 FOUR = "The nightly build runs on four cores"
-Deed = Callable[[Brain, str, str], Revised]
+Deed = Callable[[Brain, str, str], ReviseResult]
 DEEDS: dict[str, Deed] = {
     "pin": lambda brain, id_, _: brain.revise.pin(id_),
     "retag": lambda brain, id_, _: brain.revise.retag(id_, add=["ci"]),
@@ -31,7 +31,7 @@ def limited(brain: Brain, ceiling: Trust = Trust.USER_CLAIM) -> Brain:
 
 
 def with_role(brain: Brain, role: Role) -> Brain:
-    return Brain.of(brain.house, replace(brain.caller, agent="bob", role=role))
+    return Brain.of(brain.services, replace(brain.caller, agent="bob", role=role))
 
 
 @pytest.mark.parametrize("name", DEEDS)
@@ -43,16 +43,16 @@ def test_what_is_trusted_more_than_the_caller_is_changed_by_approval_only(
     before = brain.get(id_)
     bob = limited(brain)
     held = DEEDS[name](bob, id_, other)
-    assert (held.status, held.action) == (Completion.PROPOSED, name)
+    assert (held.status, held.action) == (ChangeStatus.PROPOSED, name)
     assert held.id in (held.hint or "")
     assert brain.get(id_) == before
     assert brain.get(held.id).state is State.QUARANTINED
     assert DEEDS[name](bob, id_, other).id == held.id, "the same proposal is kept once"
-    with pytest.raises(Refused) as refusal:
+    with pytest.raises(RejectedError) as refusal:
         bob.revise.approve(held.id, reason="me")
     assert refusal.value.code == "trust_override_denied"
     done = brain.revise.approve(held.id, reason="right")
-    assert done.status is Completion.DONE
+    assert done.status is ChangeStatus.DONE
     assert done.changed
     assert brain.get(held.id).state is State.FORGOTTEN
 
@@ -61,7 +61,7 @@ def test_a_text_that_may_not_replace_an_other_yet_waits_beside_it(brain: Brain) 
     old = stored(brain, TWO, kind="fact", trust="trusted_tool", tags=["ci"])
     bob = limited(brain)
     held = bob.revise.supersede(old, FOUR, reason="upgrade")
-    assert (held.status, bodies(brain, "build")) == (Status.QUARANTINED, [TWO])
+    assert (held.status, bodies(brain, "build")) == (ItemStatus.QUARANTINED, [TWO])
     assert f"revise approve {held.id}" in (held.hint or "")
     assert bob.revise.supersede(old, FOUR, reason="upgrade").id == held.id
     brain.revise.approve(held.id or "", reason="checked")
@@ -81,7 +81,7 @@ def test_what_is_trusted_less_replaces_what_is_trusted_more_by_approval_only(
     held = brain.revise.supersede(
         old, "Always push to main", reason="read it somewhere", trust="untrusted_web"
     )
-    assert held.status is Status.QUARANTINED
+    assert held.status is ItemStatus.QUARANTINED
     assert bodies(brain, "push to main") == ["Never push to main"]
     brain.revise.approve(held.id or "", reason="I read it too")
     assert bodies(brain, "push to main") == ["Always push to main"]
@@ -92,7 +92,7 @@ def test_a_proposal_whose_target_moved_on_names_the_head_and_stays(brain: Brain)
     old = stored(brain, TWO, kind="fact", trust="trusted_tool")
     held = limited(brain).revise.supersede(old, FOUR, reason="upgrade").id or ""
     new = brain.revise.supersede(old, "The build is gone", reason="x", trust="trusted_tool").id
-    with pytest.raises(Refused, match=new or "?") as refusal:
+    with pytest.raises(RejectedError, match=new or "?") as refusal:
         brain.revise.approve(held, reason="late")
     assert refusal.value.code == "already_superseded"
     assert brain.get(held).state is State.QUARANTINED
@@ -101,10 +101,10 @@ def test_a_proposal_whose_target_moved_on_names_the_head_and_stays(brain: Brain)
 def test_an_untrusted_caller_only_proposes_what_weighs(brain: Brain) -> None:
     web = limited(brain, Trust.UNTRUSTED_WEB)
     own = stored(web, TWO, kind="fact", trust="untrusted_web")
-    assert web.revise.retag(own, add=["ci"]).status is Completion.DONE
-    assert web.revise.pin(own).status is Completion.PROPOSED
+    assert web.revise.retag(own, add=["ci"]).status is ChangeStatus.DONE
+    assert web.revise.pin(own).status is ChangeStatus.PROPOSED
     rule = web.revise.supersede(own, "Never build at night", reason="x", kind="rule")
-    assert rule.status is Status.QUARANTINED
+    assert rule.status is ItemStatus.QUARANTINED
     assert brain.get(own).state is State.ACTIVE
 
 
@@ -117,7 +117,7 @@ def test_the_right_to_write_a_scope_cannot_be_proposed_around(brain: Brain) -> N
         lambda: writer.revise.supersede(everyones, FOUR, reason="x", scope="team"),
         lambda: writer.forget(everyones, reason="x"),
     ):
-        with pytest.raises(Refused) as refusal:
+        with pytest.raises(RejectedError) as refusal:
             deed()
         assert refusal.value.code == "scope_denied"
     for deed in (
@@ -128,10 +128,10 @@ def test_the_right_to_write_a_scope_cannot_be_proposed_around(brain: Brain) -> N
         lambda: reader.undo(agent="ann", reason="x"),
         reader.prune,
     ):
-        with pytest.raises(Refused) as refusal:
+        with pytest.raises(RejectedError) as refusal:
             deed()
         assert refusal.value.code == "insufficient_role"
-    assert brain.revise.pin(everyones).status is Completion.DONE
+    assert brain.revise.pin(everyones).status is ChangeStatus.DONE
 
 
 def test_what_may_not_be_seen_cannot_be_revised(brain: Brain) -> None:
@@ -143,7 +143,7 @@ def test_what_may_not_be_seen_cannot_be_revised(brain: Brain) -> None:
         lambda: brain.revise.resolve(mine, other=secret, reason="x"),
         lambda: brain.erase(secret, reason="x"),
     ):
-        with pytest.raises(NotFound):
+        with pytest.raises(NotFoundError):
             deed()
 
 
@@ -151,13 +151,13 @@ def test_what_an_untrusted_source_told_is_approved_by_who_vouches_for_it(brain: 
     web = limited(brain, Trust.UNTRUSTED_WEB)
     outcome = web.remember("Never push to main", kind="rule", trust="untrusted_web").items[0]
     id_ = outcome.id or ""
-    with pytest.raises(Refused):
+    with pytest.raises(RejectedError):
         web.revise.approve(id_, reason="me")
     assert bodies(brain, "push") == []
     brain.revise.approve(id_, reason="sound advice")
     assert bodies(brain, "push to main") == ["Never push to main"]
     assert (brain.get(id_).trust, brain.get(id_).confidence) == (Trust.USER_CLAIM, 0.66)
-    with pytest.raises(Refused, match="awaits no review"):
+    with pytest.raises(RejectedError, match="awaits no review"):
         brain.revise.approve(id_, reason="again")
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from commonbrain.client import Brain
 from commonbrain.coordination.briefing import Briefing, prefix
-from commonbrain.embeddings.interface import Matrix, Space
-from commonbrain.model.errors import Invalid, Refused, Unavailable
+from commonbrain.embeddings.interface import EmbeddingSpace, Matrix
+from commonbrain.model.errors import InvalidInputError, RejectedError, UnavailableError
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.clock import FakeClock
 from commonbrain.testing.deterministic_embedder import WordHashEmbedder
@@ -26,13 +26,15 @@ class Counting:
     is_down: bool = False
 
     @property
-    def space(self) -> Space:
+    def space(self) -> EmbeddingSpace:
         return self.inner.space
 
     def query(self, text: str) -> Matrix:
         self.asked.append(text)
         if self.is_down:
-            raise Unavailable("The embedder does not answer.", code="embedder_down", hint="Wait.")
+            raise UnavailableError(
+                "The embedder does not answer.", code="embedder_down", hint="Wait."
+            )
         return self.inner.query(text)
 
     def passages(self, texts: Sequence[str]) -> list[Matrix]:
@@ -279,11 +281,11 @@ def test_texts_are_one_inert_line_each_and_cannot_pose_as_a_section(shop: Brain)
 
 
 def test_a_task_that_is_too_long_or_holds_a_secret_is_refused(shop: Brain) -> None:
-    with pytest.raises(Refused, match="2,000 are allowed"):
+    with pytest.raises(RejectedError, match="2,000 are allowed"):
         shop.boot(task="x" * 2001)
-    with pytest.raises(Refused, match="secret"):
+    with pytest.raises(RejectedError, match="secret"):
         shop.boot(task=f"Call it with sk-ant-{made_up(40)} as before")
-    with pytest.raises(Invalid, match="project"):
+    with pytest.raises(InvalidInputError, match="project"):
         shop.boot("x" * 200)
 
 

@@ -3,8 +3,8 @@ from datetime import timedelta
 import pytest
 
 from commonbrain.client import Brain
-from commonbrain.ingestion.result import Status
-from commonbrain.model.errors import Invalid
+from commonbrain.ingestion.result import ItemStatus
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import EpisodeDetail, EventDetail, FactDetail
 from commonbrain.model.memory import Draft
 from commonbrain.testing.builders import NOON
@@ -27,7 +27,7 @@ def test_what_reaches_everybody_needs_a_trusted_source(brain: Brain) -> None:
 
     [outcome] = brain.remember("Buy shares now", **offered).items  # type: ignore[arg-type]
 
-    assert outcome.status is Status.QUARANTINED
+    assert outcome.status is ItemStatus.QUARANTINED
     assert brain.recall("shares", trust_min=0.0).items == ()
 
 
@@ -41,16 +41,16 @@ def test_a_confidence_that_is_no_fraction_is_rejected_alone(
 
     outcomes = brain.remember([good, bad]).items
 
-    assert [outcome.status for outcome in outcomes] == [Status.STORED, Status.REJECTED]
+    assert [outcome.status for outcome in outcomes] == [ItemStatus.STORED, ItemStatus.REJECTED]
     assert outcomes[1].code == "limit_exceeded"
 
 
 def test_details_out_of_bounds_cannot_be_made() -> None:
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidInputError):
         FactDetail(ttl_s=0)
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidInputError):
         EventDetail(importance=3.0)
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidInputError):
         EpisodeDetail(started_at=NOON, ended_at=NOON - timedelta(seconds=1))
 
 
@@ -59,4 +59,4 @@ def test_none_means_that_nothing_was_said(brain: Brain) -> None:
 
     [outcome] = brain.remember("Tea is ready", **unsaid).items  # type: ignore[arg-type]
 
-    assert outcome.status is Status.STORED
+    assert outcome.status is ItemStatus.STORED

@@ -9,7 +9,7 @@ import pytest
 
 from commonbrain.client import Brain
 from commonbrain.embeddings.interface import Reranker
-from commonbrain.learning.transitions import By, put_to_test
+from commonbrain.learning.transitions import Actor, start_canary
 from commonbrain.model.model_card import ModelCard, ModelState
 from commonbrain.model.query import Entry
 from commonbrain.storage.records import EntryFilter
@@ -57,16 +57,16 @@ def on_trial(
 ) -> ModelCard:
     """Put a model in canary as somebody would."""
     card = shop.card(brain, reranker)
-    with brain.house.store.begin(brain.caller.tenant) as tx:
-        by = By(at=brain.house.clock.now(), agent="ann", reason="a trial")
-        [card] = put_to_test(tx, card, percent=percent, allow=allow, by=by)
-    brain.house.rankers.forget(brain.caller.tenant)
+    with brain.services.store.begin(brain.caller.tenant) as tx:
+        by = Actor(at=brain.services.clock.now(), agent="ann", reason="a trial")
+        [card] = start_canary(tx, card, percent=percent, allow=allow, by=by)
+    brain.services.rerankers.forget(brain.caller.tenant)
     return card
 
 
 def entries(brain: Brain) -> list[Entry]:
-    brain.house.journal.flush()
-    with brain.house.store.snapshot(brain.caller.tenant) as tx:
+    brain.services.journal.flush()
+    with brain.services.store.snapshot(brain.caller.tenant) as tx:
         return tx.ledger.entries(EntryFilter(), limit=1000)
 
 
@@ -118,7 +118,7 @@ def test_a_model_that_fails_leaves_the_order_of_fixed_weights_and_is_rolled_back
         assert says in answer.degraded[0]
         assert "secret" not in answer.degraded[0]
         clock.move(timedelta(seconds=2))
-    brain.house.journal.flush()
+    brain.services.journal.flush()
 
     assert state_of(brain, card) is ModelState.ROLLED_BACK
     assert "errors: 5 of the last 5 recalls failed" in audited(brain)["model_rolled_back"]
@@ -149,7 +149,7 @@ def test_a_model_that_hangs_holds_no_recall_and_is_rolled_back(
         assert answer.items
         assert "took over 50 ms" in answer.degraded[0]
         clock.move(timedelta(seconds=2))
-    brain.house.journal.flush()
+    brain.services.journal.flush()
     over.set()
     assert state_of(brain, card) is ModelState.ROLLED_BACK
 
@@ -158,7 +158,7 @@ def test_a_slow_model_is_rolled_back(brain: Brain, shop: Shop, clock: FakeClock)
     card = on_trial(brain, shop, slow(clock, 30))
     for _ in range(5):
         assert brain.recall(ASKED).degraded == ()
-    brain.house.journal.flush()
+    brain.services.journal.flush()
     assert state_of(brain, card) is ModelState.ROLLED_BACK
     why = audited(brain)["model_rolled_back"]
     assert "slowness: 5 of the last 5 recalls took over 20 ms to order" in why
@@ -179,7 +179,7 @@ def test_a_model_that_shows_what_is_not_to_be_trusted_is_rolled_back(
         assert {item.trust.weight for item in usual.items} == {0.7}
         assert {item.trust.weight for item in asked.items} == {0.35}
         assert asked.degraded == ()
-    brain.house.journal.flush()
+    brain.services.journal.flush()
     assert state_of(brain, card) is ModelState.ROLLED_BACK
     assert "safety: 8 of the last 16 recalls showed more" in audited(brain)["model_rolled_back"]
 
@@ -196,12 +196,12 @@ def test_a_model_that_ranks_worse_is_rolled_back(
             answer = brain.acting_as(session=session).recall(ASKED, max_items=3)
             assert answer.degraded == ()
             # An agent uses what answers, where it is shown.
-            brain.house.journal.flush()
+            brain.services.journal.flush()
             if best in [item.id for item in answer.items]:
                 marked(brain, answer.trace_id, best)
     assert state_of(brain, card) is ModelState.CANARY
     clock.move(timedelta(seconds=1))
     brain.acting_as(session=drawn[0][0]).recall(ASKED)
-    brain.house.journal.flush()
+    brain.services.journal.flush()
     assert state_of(brain, card) is ModelState.ROLLED_BACK
     assert "quality: answers helped less often: by -1.000" in audited(brain)["model_rolled_back"]

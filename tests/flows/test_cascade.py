@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from commonbrain.client import Brain
-from commonbrain.history.change_plan import Completion
+from commonbrain.history.change_plan import ChangeStatus
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import State
 from commonbrain.model.trust import Trust
@@ -52,8 +52,8 @@ def test_a_supersede_marks_all_that_rests_on_it_and_says_so(
 
     outcome = brain.revise.supersede(premise, "The gateway runs on envoy", reason=WHY)
 
-    assert outcome.unseated is not None
-    assert (outcome.unseated.count, outcome.unseated.ids) == (2, (conclusion, plan))
+    assert outcome.affected is not None
+    assert (outcome.affected.count, outcome.affected.ids) == (2, (conclusion, plan))
     assert marked(brain) == {conclusion, plan}
     assert brain.get(aside).banner is None
     banner = brain.get(plan).banner or ""
@@ -66,8 +66,8 @@ def test_a_forgotten_premise_archives_what_nothing_else_holds_up(
 ) -> None:
     swept = brain.forget(premise, reason=WHY)
 
-    assert swept.unseated is not None
-    assert (swept.unseated.count, swept.unseated.archived) == (2, 2)
+    assert swept.affected is not None
+    assert (swept.affected.count, swept.affected.archived) == (2, 2)
     assert [state(brain, one) for one in (conclusion, plan)] == [State.ARCHIVED] * 2
 
 
@@ -108,7 +108,7 @@ def test_a_contradiction_marks_from_equal_trust_and_clears_with_keep_both(
     against = told(brain, "Envoy is what serves traffic")
     revised = brain.revise.link(against, premise, type=LinkType.CONFLICTS_WITH)
 
-    assert revised.unseated is not None
+    assert revised.affected is not None
     assert marked(brain) == {conclusion, plan}
     assert state(brain, conclusion) is State.ACTIVE
     brain.revise.keep_both(premise, reason=WHY, other=against)
@@ -189,8 +189,8 @@ def test_what_is_made_of_a_fallen_premise_needs_review_from_its_birth(
     brain.revise.supersede(premise, "The gateway runs on envoy", reason=WHY)
     reply = brain.remember("Set them to nine", kind="fact", derived_from=[conclusion])
     [outcome] = reply.items
-    assert reply.unseated is not None
-    assert reply.unseated.ids == (outcome.id,)
+    assert reply.affected is not None
+    assert reply.affected.ids == (outcome.id,)
     assert marked(brain) == {conclusion, outcome.id}
 
 
@@ -209,10 +209,10 @@ def test_what_is_vouched_for_is_settled_with_all_that_rested_only_on_it(
     brain.forget(premise, reason=WHY)
     done = brain.revise.review(conclusion, reason="true of envoy as well")
 
-    assert done.status is Completion.DONE
+    assert done.status is ChangeStatus.DONE
     assert marked(brain) == set()
     assert [state(brain, one) for one in (conclusion, plan)] == [State.ACTIVE] * 2
-    assert brain.revise.review(conclusion, reason=WHY).status is Completion.UNCHANGED
+    assert brain.revise.review(conclusion, reason=WHY).status is ChangeStatus.UNCHANGED
     # Another premise that falls is another question.
     brain.forget(conclusion, reason=WHY)
     assert marked(brain) == {plan}
@@ -232,7 +232,7 @@ def test_the_less_trusted_only_propose_to_vouch(
     brain.forget(premise, reason=WHY)
     web = brain.acting_as(agent="web", trust_ceiling=Trust.UNTRUSTED_WEB)
     proposed = web.revise.review(conclusion, reason="it seems to hold")
-    assert proposed.status is Completion.PROPOSED
+    assert proposed.status is ChangeStatus.PROPOSED
     assert conclusion in marked(brain)
     brain.revise.approve(proposed.id, reason=WHY)
     assert marked(brain) == set()
@@ -245,7 +245,7 @@ def test_a_proposed_supersede_marks_once_it_is_approved(
     held = web.revise.supersede(premise, "The gateway runs on envoy", reason=WHY)
     assert marked(brain) == set()
     assert held.id is not None
-    assert brain.revise.approve(held.id, reason=WHY).unseated is not None
+    assert brain.revise.approve(held.id, reason=WHY).affected is not None
     assert marked(brain) == {conclusion}
 
 

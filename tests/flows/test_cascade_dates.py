@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from commonbrain.client import Brain
-from commonbrain.model.errors import Refused
+from commonbrain.model.errors import RejectedError
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import State
 from commonbrain.model.trust import Trust
@@ -142,7 +142,7 @@ def test_an_owed_action_item_is_marked_and_still_binds_until_it_is_done(brain: B
     usr.revise.supersede(fact, "Keys live in a safe", reason=WHY)
     assert "Needs review" in banner(brain, item)
     zed = brain.acting_as(agent="zed", project="a", session="s2")
-    with pytest.raises(Refused, match=item):
+    with pytest.raises(RejectedError, match=item):
         zed.remember("Lunch is at noon", kind="fact")
     brain.revise.status(item, "done")
     assert brain.get(item).state is State.ARCHIVED
@@ -175,5 +175,5 @@ def test_a_memory_that_contradicts_its_own_support_ends_somehow(
     brain.revise.link(above, below, type=LinkType.CONFLICTS_WITH)
     clock.move(DAY)
     stored(brain, "Somebody writes something else", kind="fact")
-    with brain.house.store.snapshot(brain.caller.tenant) as tx:
+    with brain.services.store.snapshot(brain.caller.tenant) as tx:
         assert tx.reviews.due(clock.now(), limit=1) == []

@@ -6,14 +6,14 @@ import pytest
 from commonbrain_evals.cascade import evaluate
 
 from commonbrain.client import Brain
-from commonbrain.invalidation.propagation import spread
+from commonbrain.invalidation.propagation import propagate
 from commonbrain.model import ids
 from commonbrain.model.kinds import Kind
 from commonbrain.model.limits import CASCADE_AT_ONCE
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import State
 from commonbrain.model.revision import Action
-from commonbrain.storage.change_log import Deed
+from commonbrain.storage.change_log import ChangeContext
 from commonbrain.testing.builders import a_brain, a_memory
 from tests.contracts.store_steps import a_link
 
@@ -23,7 +23,7 @@ FAN = CASCADE_AT_ONCE + 500
 
 def a_fan(brain: Brain) -> None:
     """Let half of many memories rest on the first, and each other one on one of that half."""
-    with brain.house.store.begin(brain.caller.tenant) as tx:
+    with brain.services.store.begin(brain.caller.tenant) as tx:
         for id_ in range(1, FAN + 2):
             tx.memories.add(a_memory(id_, f"memory {id_}", kind=Kind.EVENT))
         for id_ in range(2, FAN + 2):
@@ -32,12 +32,12 @@ def a_fan(brain: Brain) -> None:
 
 
 def marked(brain: Brain) -> int:
-    with brain.house.store.snapshot(brain.caller.tenant) as tx:
+    with brain.services.store.snapshot(brain.caller.tenant) as tx:
         return len(tx.reviews.by(1))
 
 
 def archived(brain: Brain) -> int:
-    with brain.house.store.snapshot(brain.caller.tenant) as tx:
+    with brain.services.store.snapshot(brain.caller.tenant) as tx:
         return sum(
             count for (_, state), count in tx.memories.counts().items() if state is State.ARCHIVED
         )
@@ -46,8 +46,8 @@ def archived(brain: Brain) -> int:
 def test_a_large_fan_is_marked_whole_when_the_reply_is_there(brain: Brain) -> None:
     a_fan(brain)
     swept = brain.forget(ids.show(ids.MEMORY, 1), reason=WHY)
-    assert swept.unseated is not None
-    assert (swept.unseated.count, swept.unseated.is_more) == (CASCADE_AT_ONCE, True)
+    assert swept.affected is not None
+    assert (swept.affected.count, swept.affected.is_more) == (CASCADE_AT_ONCE, True)
     assert (marked(brain), archived(brain)) == (FAN, FAN)
     brain.revise.restore(ids.show(ids.MEMORY, 1), reason=WHY)
     assert (marked(brain), archived(brain)) == (0, 0)
@@ -55,13 +55,15 @@ def test_a_large_fan_is_marked_whole_when_the_reply_is_there(brain: Brain) -> No
 
 def test_what_a_death_left_undone_is_done_by_the_next_that_writes(brain: Brain) -> None:
     a_fan(brain)
-    deed = Deed(action=Action.CASCADE, caller=brain.caller, at=brain.house.clock.now())
-    with brain.house.store.begin(brain.caller.tenant) as tx:
+    change_context = ChangeContext(
+        action=Action.CASCADE, caller=brain.caller, at=brain.services.clock.now()
+    )
+    with brain.services.store.begin(brain.caller.tenant) as tx:
         premise = tx.memories.get([1])[1]
         tx.memories.turn([1], State.SUPERSEDED)
-        tx.reviews.touch([premise.id], at=deed.at)
+        tx.reviews.touch([premise.id], at=change_context.at)
         # Here the process ends: the change is durable, and the first of what it unseated.
-        assert spread(tx, deed, limit=10).is_cut
+        assert propagate(tx, change_context, limit=10).is_cut
     first_level = FAN // 2
     assert marked(brain) == first_level
 
@@ -73,11 +75,13 @@ def test_what_a_death_left_undone_is_done_by_the_next_that_writes(brain: Brain) 
 def test_a_step_that_is_repeated_changes_nothing(brain: Brain) -> None:
     a_fan(brain)
     brain.forget(ids.show(ids.MEMORY, 1), reason=WHY)
-    with brain.house.store.begin(brain.caller.tenant) as tx:
+    with brain.services.store.begin(brain.caller.tenant) as tx:
         before = tx.reviews.by(1)
-        tx.reviews.touch([1], at=brain.house.clock.now())
-        deed = Deed(action=Action.CASCADE, caller=brain.caller, at=brain.house.clock.now())
-        assert spread(tx, deed).unseated == ()
+        tx.reviews.touch([1], at=brain.services.clock.now())
+        change_context = ChangeContext(
+            action=Action.CASCADE, caller=brain.caller, at=brain.services.clock.now()
+        )
+        assert propagate(tx, change_context).affected == ()
         assert tx.reviews.by(1) == before
 
 
@@ -111,8 +115,8 @@ def test_an_export_carries_what_needs_review_and_what_was_vouched_for(
         for id_ in three:
             assert other.get(id_) == brain.get(id_)
         with (
-            brain.house.store.snapshot(brain.caller.tenant) as here,
-            other.house.store.snapshot(other.caller.tenant) as there,
+            brain.services.store.snapshot(brain.caller.tenant) as here,
+            other.services.store.snapshot(other.caller.tenant) as there,
         ):
             every = [ids.parse(ids.MEMORY, id_) for id_ in three]
             assert here.reviews.of(every) == there.reviews.of(every)

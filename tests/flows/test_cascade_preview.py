@@ -7,8 +7,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from commonbrain.client import Brain
-from commonbrain.history.selection import Stage
-from commonbrain.invalidation.preview import UNSEEN, Fate
+from commonbrain.history.selection import Phase
+from commonbrain.invalidation.preview import UNSEEN, DependentFate
 from commonbrain.model.links import LinkType
 from commonbrain.testing.clock import FakeClock
 from tests.flows.asking import stored
@@ -38,7 +38,7 @@ def test_what_is_foretold_is_what_happens(
         if one != on:
             brain.revise.link(made[one], made[on], type=type_)
     foretold = brain.revise.preview(made[0])
-    done = brain.forget(made[0], reason=WHY).unseated
+    done = brain.forget(made[0], reason=WHY).affected
     happened = (done.count, done.archived, done.rules, done.ids) if done else (0, 0, 0, ())
     assert (foretold.count, foretold.archived, foretold.rules, foretold.ids) == happened
     for one in made[1:]:
@@ -57,8 +57,8 @@ def test_a_preview_shows_the_path_and_what_becomes_of_each(brain: Brain, premise
     foretold = brain.revise.preview(premise)
 
     assert [(one.fate, one.path) for one in foretold.first] == [
-        (Fate.ARCHIVE, (near, premise)),
-        (Fate.REVIEW, (far, near, premise)),
+        (DependentFate.ARCHIVE, (near, premise)),
+        (DependentFate.REVIEW, (far, near, premise)),
     ]
     assert (foretold.count, foretold.archived, foretold.rules) == (2, 1, 1)
     assert f"{far} -> {near} -> {premise}" in foretold.line()
@@ -78,9 +78,9 @@ def test_a_dry_run_of_forget_needs_no_reason_and_changes_nothing(
 ) -> None:
     near = stored(brain, "Timeouts belong in nginx conf", kind="fact", derived_from=[premise])
     told = brain.forget(premise, reason="", dry_run=True)
-    assert told.status is Stage.DRY_RUN
-    assert told.unseated is not None
-    assert told.unseated.ids == (near,)
+    assert told.status is Phase.DRY_RUN
+    assert told.affected is not None
+    assert told.affected.ids == (near,)
     assert brain.get(premise).banner is None
     assert brain.get(near).banner is None
 

@@ -91,7 +91,7 @@ def test_only_what_has_no_vector_yet_is_embedded_and_the_report_is_the_same_as_w
 @pytest.mark.requirement("LC-20")
 def test_too_many_rules_for_a_reader_are_refused_in_a_line(brain: Brain) -> None:
     for number in range(1, CONSOLIDATED_RULES_MAX + 2):
-        put(brain.house.store, a_memory(number, f"Rule {number}", kind=Kind.RULE))
+        put(brain.services.store, a_memory(number, f"Rule {number}", kind=Kind.RULE))
     job = brain.jobs.run("consolidate")
     a_worker(brain).sweep()
     done = brain.jobs.show(job.id)

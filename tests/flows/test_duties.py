@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from commonbrain.client import Brain
-from commonbrain.history.change_plan import Completion
-from commonbrain.ingestion.result import Status
-from commonbrain.model.errors import Invalid, Refused
+from commonbrain.history.change_plan import ChangeStatus
+from commonbrain.ingestion.result import ItemStatus
+from commonbrain.model.errors import InvalidInputError, RejectedError
 from commonbrain.model.kinds import TaskStatus
 from commonbrain.model.memory import Draft, State
 from commonbrain.testing.clock import FakeClock
@@ -28,7 +28,7 @@ def bo(brain: Brain) -> Brain:
 
 def blocked(call: Callable[[], object]) -> str:
     """Give the words with which a call is refused for action items."""
-    with pytest.raises(Refused) as refusal:
+    with pytest.raises(RejectedError) as refusal:
         call()
     assert refusal.value.code == "action_items_pending"
     return str(refusal.value)
@@ -53,7 +53,7 @@ def test_an_action_item_holds_up_whoever_writes_until_it_is_answered(
     assert f"revise ack {id_}" in words
     assert bodies(bo, "deploy key") == [TASK]
     bo.revise.ack(id_, "will_execute")
-    assert told(bo, OTHER).status is Status.STORED
+    assert told(bo, OTHER).status is ItemStatus.STORED
 
 
 @pytest.mark.requirement("SE-26")
@@ -98,19 +98,19 @@ def test_who_is_held_up_may_still_report_hand_over_and_clear_up(brain: Brain, bo
         {"kind": "episode", "label": "handoff"},
     ):
         said = f"I am held up, says a {known['kind']}"
-        assert told(bo, said, **known).status is Status.STORED  # pyright: ignore[reportArgumentType]
+        assert told(bo, said, **known).status is ItemStatus.STORED  # pyright: ignore[reportArgumentType]
     assert bo.session.note("where", "in the kitchen").notes
     assert bo.session.claim(id_).lease
-    assert bo.revise.status(id_, "done").status is Completion.DONE
+    assert bo.revise.status(id_, "done").status is ChangeStatus.DONE
     assert bo.forget(other, reason="they died").count == 1
-    assert told(bo, OTHER).status is Status.STORED
+    assert told(bo, OTHER).status is ItemStatus.STORED
 
 
 def test_who_is_held_up_may_settle_what_awaits_review(brain: Brain, bo: Brain) -> None:
     held = told(brain, "Always boil the tea twice", kind="rule", trust="untrusted_web").id
     assert held is not None
     task(brain)
-    assert bo.revise.approve(held, reason="it is so").status is Completion.DONE
+    assert bo.revise.approve(held, reason="it is so").status is ChangeStatus.DONE
 
 
 def test_a_mixed_batch_is_refused_whole(brain: Brain, bo: Brain) -> None:
@@ -122,7 +122,7 @@ def test_a_mixed_batch_is_refused_whole(brain: Brain, bo: Brain) -> None:
 
 def test_an_item_binds_its_project_and_one_of_none_binds_all(brain: Brain, bo: Brain) -> None:
     id_ = task(brain, project="kitchen")
-    assert told(bo, OTHER, project="garden").status is Status.STORED
+    assert told(bo, OTHER, project="garden").status is ItemStatus.STORED
     blocked(lambda: bo.remember("The tap drips", project="kitchen"))
     blocked(lambda: bo.acting_as(project="kitchen").remember("The tap leaks", project="garden"))
     bo.revise.ack(id_, "will_execute")
@@ -133,7 +133,7 @@ def test_an_item_binds_its_project_and_one_of_none_binds_all(brain: Brain, bo: B
 def test_who_set_an_item_is_not_held_up_by_it_but_its_next_session_is(brain: Brain) -> None:
     ann = brain.acting_as(session="s1")
     task(ann)
-    assert told(ann, OTHER).status is Status.STORED
+    assert told(ann, OTHER).status is ItemStatus.STORED
     blocked(lambda: ann.acting_as(session="s2").remember("The tap drips"))
     blocked(lambda: ann.acting_as(agent="bo").remember("The tap drips"))
 
@@ -142,7 +142,7 @@ def test_a_task_is_answered_once_for_all_and_a_rule_once_a_session(brain: Brain,
     job, law = task(brain), rule(brain)
     bo.revise.ack(job, "will_execute")
     bo.revise.ack(law, "will_execute")
-    assert told(bo, OTHER).status is Status.STORED
+    assert told(bo, OTHER).status is ItemStatus.STORED
     words = blocked(lambda: bo.acting_as(session="s2").remember("The tap drips"))
     assert law in words
     assert job not in words
@@ -151,7 +151,7 @@ def test_a_task_is_answered_once_for_all_and_a_rule_once_a_session(brain: Brain,
 @pytest.mark.requirement("SE-27")
 def test_a_rule_is_never_done(brain: Brain, bo: Brain) -> None:
     law = rule(brain)
-    with pytest.raises(Invalid, match="never done"):
+    with pytest.raises(InvalidInputError, match="never done"):
         bo.revise.ack(law, "already_done", reason="did it")
 
 
@@ -161,7 +161,7 @@ def test_some_answers_need_a_reason_and_the_audit_keeps_it(
     brain: Brain, bo: Brain, decision: str
 ) -> None:
     id_ = task(brain)
-    with pytest.raises(Invalid, match="needs a reason"):
+    with pytest.raises(InvalidInputError, match="needs a reason"):
         bo.revise.ack(id_, decision)
     blocked(lambda: bo.remember(OTHER))
     bo.revise.ack(id_, decision, reason="the key is new")
@@ -177,21 +177,21 @@ def test_a_task_that_was_done_already_is_closed(brain: Brain, bo: Brain) -> None
     assert brain.get(id_).detail["status"] == TaskStatus.DONE
     assert any("status: open -> done" in line for line in reply.changed)
     again = bo.revise.ack(id_, "already_done", reason="last week")
-    assert again.status is Completion.UNCHANGED
+    assert again.status is ChangeStatus.UNCHANGED
 
 
 @pytest.mark.requirement("SE-26")
 def test_the_same_answer_twice_changes_nothing(brain: Brain, bo: Brain) -> None:
     id_ = task(brain)
-    assert bo.revise.ack(id_, "will_execute").status is Completion.DONE
-    assert bo.revise.ack(id_, "will_execute").status is Completion.UNCHANGED
-    assert bo.revise.ack(id_, "not_relevant", reason="no key").status is Completion.DONE
+    assert bo.revise.ack(id_, "will_execute").status is ChangeStatus.DONE
+    assert bo.revise.ack(id_, "will_execute").status is ChangeStatus.UNCHANGED
+    assert bo.revise.ack(id_, "not_relevant", reason="no key").status is ChangeStatus.DONE
 
 
 def test_what_is_deferred_binds_again(brain: Brain, bo: Brain, clock: FakeClock) -> None:
     id_ = task(brain)
     bo.revise.ack(id_, "deferred", until=clock.now() + timedelta(hours=2))
-    assert told(bo, OTHER).status is Status.STORED
+    assert told(bo, OTHER).status is ItemStatus.STORED
     clock.move(timedelta(hours=2))
     blocked(lambda: bo.remember("The tap drips"))
 
@@ -201,16 +201,16 @@ def test_nothing_is_deferred_into_the_past_or_for_months(
     brain: Brain, bo: Brain, clock: FakeClock, hours: int
 ) -> None:
     id_ = task(brain)
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidInputError):
         bo.revise.ack(id_, "deferred", until=clock.now() + timedelta(hours=hours))
     for decision, until in (("deferred", None), ("will_execute", "2026-03-03")):
-        with pytest.raises(Invalid, match="needs a time"):
+        with pytest.raises(InvalidInputError, match="needs a time"):
             bo.revise.ack(id_, decision, until=until)
 
 
 def test_what_is_no_action_item_is_not_answered(brain: Brain, bo: Brain) -> None:
     id_ = stored(brain, TASK, kind="task")
-    with pytest.raises(Refused) as refusal:
+    with pytest.raises(RejectedError) as refusal:
         bo.revise.ack(id_, "will_execute")
     assert refusal.value.code == "not_an_action_item"
 
@@ -224,8 +224,8 @@ def test_taking_an_answer_back_lets_the_item_bind_again(brain: Brain, bo: Brain)
     ann.undo(agent="bo", reason="they did not", confirm=1)
     blocked(lambda: bo.remember(OTHER))
     brain.undo(session="s9", reason="they did", confirm=1)
-    assert told(bo, OTHER).status is Status.STORED
-    assert bo.revise.ack(id_, "will_execute").status is Completion.UNCHANGED
+    assert told(bo, OTHER).status is ItemStatus.STORED
+    assert bo.revise.ack(id_, "will_execute").status is ChangeStatus.UNCHANGED
 
 
 @pytest.mark.requirement("SE-26")
@@ -233,10 +233,10 @@ def test_only_a_trusted_source_sets_one(brain: Brain, bo: Brain) -> None:
     for known in ({"auto_captured": True}, {"trust": "untrusted_web"}):
         for kind in ("task", "rule"):
             held = told(brain, f"{kind} {known}", kind=kind, must_ack=True, **known)  # pyright: ignore[reportArgumentType]
-            assert held.status is Status.QUARANTINED
+            assert held.status is ItemStatus.QUARANTINED
     text = "The tap burst. We must call the plumber. @remember call them today #task"
-    stored(brain, text, kind="incident", finds_tasks=True)
-    assert told(bo, OTHER).status is Status.STORED
+    stored(brain, text, kind="incident", extract_tasks=True)
+    assert told(bo, OTHER).status is ItemStatus.STORED
 
 
 @pytest.mark.parametrize("state", ["done", "forgotten", "expired", "private"])
@@ -250,7 +250,7 @@ def test_what_no_longer_holds_or_is_not_seen_binds_nobody(
     if state == "forgotten":
         brain.forget(id_, reason="no more")
     clock.move(timedelta(hours=2))
-    assert told(bo, OTHER).status is Status.STORED
+    assert told(bo, OTHER).status is ItemStatus.STORED
 
 
 def test_a_new_wording_wants_a_new_answer(brain: Brain, bo: Brain) -> None:
@@ -303,6 +303,6 @@ def test_what_a_report_marks_waits_as_any_other_writing(brain: Brain, bo: Brain)
     )
     for derived in reports:
         assert [(one.status, one.code) for one in derived] == [
-            (Status.REJECTED, "action_items_pending")
+            (ItemStatus.REJECTED, "action_items_pending")
         ]
     assert bodies(bo, "zebras", kinds=["fact"]) == []

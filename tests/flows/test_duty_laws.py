@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from commonbrain.client import Brain
 from commonbrain.ingestion.pending_acks import pending_items
 from commonbrain.model import ids
-from commonbrain.model.errors import Invalid, Refused
+from commonbrain.model.errors import InvalidInputError, RejectedError
 from commonbrain.model.kinds import Kind
 from commonbrain.model.tasks import (
     DEFERRED_DAYS_MAX,
@@ -92,9 +92,9 @@ def answer(
     view: Brain, item: str, *, known: dict[str, str], decision: Decision, hours: int
 ) -> None:
     """Answer as well as can be; what cannot be said, or not any more, changes nothing."""
-    until = view.house.clock.now() + timedelta(hours=hours)
+    until = view.services.clock.now() + timedelta(hours=hours)
     told = {"until": until} if decision is Decision.DEFERRED else {}
-    with suppress(Invalid, Refused):
+    with suppress(InvalidInputError, RejectedError):
         view.revise.ack(known[item], decision, reason="so it is", **told)
 
 
@@ -117,8 +117,8 @@ def note(
 
 
 def binding(view: Brain) -> set[str]:
-    with view.house.store.snapshot(view.caller.tenant) as tx:
-        found = pending_items(tx, view.caller, project=None, now=view.house.clock.now())
+    with view.services.store.snapshot(view.caller.tenant) as tx:
+        found = pending_items(tx, view.caller, project=None, now=view.services.clock.now())
     return {ids.show(ids.MEMORY, one.id) for one in found}
 
 
@@ -127,7 +127,7 @@ def check_blocks(view: Brain, *, is_blocked: bool) -> None:
     if not is_blocked:
         view.remember("The tea is hot", kind="fact")
         return
-    with pytest.raises(Refused) as refusal:
+    with pytest.raises(RejectedError) as refusal:
         view.remember("The tea is hot", kind="fact")
     assert refusal.value.code == "action_items_pending"
 
@@ -154,5 +154,5 @@ def test_a_decision_is_taken_only_whole_and_comes_back_from_its_image(
     if is_whole:
         check_decision(ack, kind)
     else:
-        with pytest.raises(Invalid):
+        with pytest.raises(InvalidInputError):
             check_decision(ack, kind)

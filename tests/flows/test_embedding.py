@@ -7,8 +7,8 @@ import pytest
 
 from commonbrain.client import Brain
 from commonbrain.embeddings.interface import Matrix
-from commonbrain.ingestion.result import Status
-from commonbrain.model.errors import Invalid, Unavailable
+from commonbrain.ingestion.result import ItemStatus
+from commonbrain.model.errors import InvalidInputError, UnavailableError
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.deterministic_embedder import WordHashEmbedder
 from tests.flows.asking import FailingEmbedder, bodies, stored, told
@@ -34,7 +34,7 @@ def test_a_memory_outlives_an_endpoint_that_is_down(
         answer = brain.recall("nightly build")
         [finding] = [one for one in brain.doctor().findings if one.check == "embedder"]
 
-        assert (outcome.status, outcome.embedding_pending) == (Status.STORED, True)
+        assert (outcome.status, outcome.embedding_pending) == (ItemStatus.STORED, True)
         assert [item.body for item in answer.items] == [FACT]
         [reason] = answer.degraded
         assert reason.startswith(f"vector: embedder_down, The embedder {family} at {server.host}")
@@ -60,7 +60,7 @@ def test_whatever_an_endpoint_does_a_memory_is_stored(
     with a_brain(path, embedder=server.embedder("ollama", retries=0, timeout_s=0.2)) as brain:
         outcome = told(brain, FACT, kind="fact")
 
-        assert (outcome.status, outcome.embedding_pending) == (Status.STORED, True)
+        assert (outcome.status, outcome.embedding_pending) == (ItemStatus.STORED, True)
         assert brain.embed_pending().count == 1
 
 
@@ -89,7 +89,7 @@ def test_embedding_later_fails_while_the_embedder_is_down(path: Path) -> None:
         left_behind(brain, embedder, FACT)
         embedder.is_down = True
 
-        with pytest.raises(Unavailable):
+        with pytest.raises(UnavailableError):
             brain.embed_pending()
 
         assert brain.status().embedding_pending == 1
@@ -97,7 +97,7 @@ def test_embedding_later_fails_while_the_embedder_is_down(path: Path) -> None:
 
 @pytest.mark.parametrize("batch", [0, -1, 101])
 def test_a_batch_has_bounds(brain: Brain, batch: int) -> None:
-    with pytest.raises(Invalid, match="1 to 100"):
+    with pytest.raises(InvalidInputError, match="1 to 100"):
         brain.embed_pending(batch=batch)
 
 
@@ -106,7 +106,7 @@ class FussyEmbedder(WordHashEmbedder):
 
     def passages(self, texts: Sequence[str]) -> list[Matrix]:
         if any("cheese" in text for text in texts):
-            raise Unavailable("No cheese.", code="embedder_down")
+            raise UnavailableError("No cheese.", code="embedder_down")
         return super().passages(texts)
 
 
@@ -150,9 +150,9 @@ def test_a_process_that_missed_nothing_embeds_nothing_for_others(path: Path) -> 
 def test_what_cannot_be_caught_up_with_is_not_tried_at_every_turn(path: Path) -> None:
     with a_brain(path, embedder=FussyEmbedder()) as brain:
         assert told(brain, "Ann likes cheese.").embedding_pending
-        assert brain.house.is_behind.is_set()
+        assert brain.services.has_unembedded.is_set()
 
         assert not told(brain, "Bo likes tea.").embedding_pending
 
-        assert not brain.house.is_behind.is_set()
+        assert not brain.services.has_unembedded.is_set()
         assert brain.status().embedding_pending == 1

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from commonbrain.administration.self_evaluation import Sort
+from commonbrain.administration.self_evaluation import QuestionKind
 from commonbrain.client import Brain
-from commonbrain.jobs.scheduler import ASKED_AGAIN
+from commonbrain.jobs.scheduler import RECHECK_AFTER
 from commonbrain.model import ids
-from commonbrain.model.errors import Invalid, Refused, Unavailable
+from commonbrain.model.errors import InvalidInputError, RejectedError, UnavailableError
 from commonbrain.model.kinds import Kind
 from commonbrain.model.limits import EVALUATED_FROM, EVALUATED_MIN
 from commonbrain.model.memory import Draft
-from commonbrain.model.query import Feedback, Mark
+from commonbrain.model.query import Feedback, FeedbackMark
 from commonbrain.model.scope import LOCAL_TENANT, Scope
 from commonbrain.storage.evaluation import changed, figure, moved
 from commonbrain.storage.records import EntryFilter
@@ -34,7 +34,7 @@ class Deaf(WordHashEmbedder):
     """Hears no question."""
 
     def query(self, text: str) -> Any:  # noqa: ANN401 as the stand-in has it
-        raise Unavailable(f"It is down: {text[:1]}", code="embedder_down")
+        raise UnavailableError(f"It is down: {text[:1]}", code="embedder_down")
 
 
 @pytest.fixture
@@ -71,10 +71,10 @@ def test_asking_counts_no_access_and_leaves_no_trace(brain: Brain, clock: FakeCl
     before = contents(brain)
     clock.move(timedelta(days=1))
     brain.evaluate(questions=EVALUATED_MIN)
-    brain.house.journal.flush()
+    brain.services.journal.flush()
 
     assert contents(brain) == before
-    with brain.house.store.snapshot(LOCAL_TENANT) as tx:
+    with brain.services.store.snapshot(LOCAL_TENANT) as tx:
         assert tx.ledger.entries(EntryFilter(), limit=10) == []
 
 
@@ -83,11 +83,11 @@ def test_nobody_is_asked_about_what_only_others_may_see(brain: Brain) -> None:
     bo.remember([a_note(number, scope=Scope.PRIVATE) for number in range(100, 140)])
     secret = ids_of(bo) - ids_of(brain)
 
-    exam = brain.evaluate.prepare(brain.house.clock.now(), questions=100, seed=0)
+    exam = brain.evaluate.prepare(brain.services.clock.now(), questions=100, seed=0)
     assert len(secret) == 40
     assert not secret.intersection(*[frozenset[int]().union(*(one.gold for one in exam.questions))])
     assert not any(f"shelf{n}" in one.text for one in exam.questions for n in range(100, 140))
-    own = bo.evaluate.prepare(brain.house.clock.now(), questions=100, seed=0)
+    own = bo.evaluate.prepare(brain.services.clock.now(), questions=100, seed=0)
     assert secret.intersection(*[frozenset[int]().union(*(one.gold for one in own.questions))])
 
 
@@ -97,11 +97,11 @@ def test_what_agents_asked_and_used_is_asked_again_from_the_latest_on(
     for number in range(10):
         clock.move(timedelta(seconds=1))
         found = brain.recall(f"where is vessel{number}", max_items=1)
-        brain.house.journal.flush()
+        brain.services.journal.flush()
         mark(brain, found.trace_id, found.items[0].id)
 
-    exam = brain.evaluate.prepare(brain.house.clock.now(), questions=EVALUATED_MIN, seed=0)
-    again = [one.text for one in exam.questions if one.sort is Sort.ASKED]
+    exam = brain.evaluate.prepare(brain.services.clock.now(), questions=EVALUATED_MIN, seed=0)
+    again = [one.text for one in exam.questions if one.sort is QuestionKind.ASKED]
     assert sorted(again) == [f"where is vessel{number}" for number in (7, 8, 9)]
     assert brain.evaluate(questions=EVALUATED_MIN).figures["asked_hit_1"].mean == 1.0
 
@@ -109,10 +109,10 @@ def test_what_agents_asked_and_used_is_asked_again_from_the_latest_on(
 def test_too_little_is_said_to_be_so(path: Path) -> None:
     with a_brain(path) as brain:
         brain.remember([a_note(number) for number in range(EVALUATED_MIN - 1)])
-        with pytest.raises(Refused, match="can be asked about: 19;") as refusal:
+        with pytest.raises(RejectedError, match="can be asked about: 19;") as refusal:
             brain.evaluate()
         assert refusal.value.code == "too_little"
-        with pytest.raises(Invalid):
+        with pytest.raises(InvalidInputError):
             brain.evaluate(questions=1)
 
         job = brain.jobs.run("eval")
@@ -141,7 +141,7 @@ def test_what_got_worse_beyond_chance_is_told_with_what_changed(
 
 
 def test_a_part_of_recall_that_did_not_answer_is_told(brain: Brain) -> None:
-    deaf = Brain.of(replace(brain.house, embedder=Deaf()), brain.caller)
+    deaf = Brain.of(replace(brain.services, embedder=Deaf()), brain.caller)
 
     assert deaf.evaluate(questions=EVALUATED_MIN).setup["lacks"] == ["vector"]
 
@@ -154,7 +154,7 @@ def test_a_store_with_enough_is_measured_every_week(brain: Brain, clock: FakeClo
         brain.remember([a_note(number) for number in range(start, start + 70)])
     worker.schedule()
     assert not brain.jobs(kind="eval").jobs, "that there is nothing to do is believed for an hour"
-    clock.move(ASKED_AGAIN)
+    clock.move(RECHECK_AFTER)
     for _ in range(2):
         worker.schedule()
         (asked,) = brain.jobs(kind="eval", state="queued").jobs
@@ -171,22 +171,22 @@ def ids_of(brain: Brain) -> set[int]:
 
 
 def contents(brain: Brain) -> list[tuple[int, object, int]]:
-    with brain.house.store.snapshot(LOCAL_TENANT) as tx:
+    with brain.services.store.snapshot(LOCAL_TENANT) as tx:
         found = tx.memories.get(tx.memories.page(after=0, limit=1000))
     return [(one.id, one.last_access_at, one.access_count) for one in found.values()]
 
 
 def mark(brain: Brain, trace: str, memory: str) -> None:
-    with brain.house.store.begin(LOCAL_TENANT) as tx:
+    with brain.services.store.begin(LOCAL_TENANT) as tx:
         tx.ledger.mark(
             [
                 Feedback(
                     trace_id=ids.parse(ids.TRACE, trace),
                     memory_id=ids.parse(ids.MEMORY, memory),
-                    mark=Mark.USED,
+                    mark=FeedbackMark.USED,
                     agent="ann",
                     session=None,
-                    at=brain.house.clock.now(),
+                    at=brain.services.clock.now(),
                 )
             ]
         )

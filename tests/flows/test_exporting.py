@@ -7,12 +7,12 @@ import pytest
 
 from commonbrain.client import Brain
 from commonbrain.model import ids
-from commonbrain.model.errors import Invalid, Refused
+from commonbrain.model.errors import InvalidInputError, RejectedError
 from commonbrain.model.kinds import Kind, MessageDetail, RuleDetail, TaskDetail
 from commonbrain.model.memory import Draft, ThreadRef
 from commonbrain.model.scope import Caller, Role, Scope
 from commonbrain.testing.builders import NOON, a_brain
-from commonbrain.testing.clock import FakeClock, SeededChance
+from commonbrain.testing.clock import FakeClock, SeededRandom
 from tests.contracts.store_steps import a_link
 
 Opens = Callable[[str], Brain]
@@ -22,7 +22,7 @@ Opens = Callable[[str], Brain]
 def open_brain(tmp_path: Path) -> Opens:
     seeds = iter(range(99))
     return lambda name: a_brain(
-        tmp_path / f"{name}.db", clock=FakeClock(), chance=SeededChance(next(seeds))
+        tmp_path / f"{name}.db", clock=FakeClock(), random_source=SeededRandom(next(seeds))
     )
 
 
@@ -45,10 +45,10 @@ def full_of_everything(brain: Brain) -> None:
     assert forgotten is not None
     brain.forget(forgotten, reason="not ours")
     one, other = (ids.parse(ids.MEMORY, one.id) for one in brain.recall(max_items=2).items)
-    with brain.house.store.begin(brain.caller.tenant) as tx:
+    with brain.services.store.begin(brain.caller.tenant) as tx:
         tx.links.put(a_link(one, other, basis="same day"))
     # What the recalls left is written now, not whenever the journal gets to it.
-    brain.house.journal.flush()
+    brain.services.journal.flush()
 
 
 def lines(brain: Brain, folder: Path, name: str) -> list[str]:
@@ -153,7 +153,7 @@ def test_a_file_that_was_cut_short_is_known_for_it_and_can_be_taken_up_again(
     whole = lines(one, tmp_path, "a")
     (tmp_path / "cut").write_text("\n".join(whole[:5]) + "\n")
 
-    with pytest.raises(Invalid, match="cut short"):
+    with pytest.raises(InvalidInputError, match="cut short"):
         other.merge(tmp_path / "cut")
     other.merge(tmp_path / "a")
 
@@ -187,11 +187,11 @@ def test_a_foreign_file_a_newer_one_and_one_in_the_way_are_refused(
     (tmp_path / "foreign").write_text('{"role": "user"}\n')
     (tmp_path / "newer").write_text('{"commonbrain": {"version": 99}}\n')
 
-    with pytest.raises(Invalid, match="not written by"):
+    with pytest.raises(InvalidInputError, match="not written by"):
         brain.merge(tmp_path / "foreign")
-    with pytest.raises(Invalid, match="version 99"):
+    with pytest.raises(InvalidInputError, match="version 99"):
         brain.merge(tmp_path / "newer")
-    with pytest.raises(Invalid, match="exists already"):
+    with pytest.raises(InvalidInputError, match="exists already"):
         brain.export(tmp_path / "newer")
 
 
@@ -200,10 +200,10 @@ def test_an_export_is_for_its_owner_alone_and_for_admins(open_brain: Opens, tmp_
     brain.export(tmp_path / "a")
     assert (tmp_path / "a").stat().st_mode & 0o077 == 0
 
-    writer = Brain.of(brain.house, Caller(agent="bo", role=Role.WRITER))
-    with pytest.raises(Refused, match="for admins"):
+    writer = Brain.of(brain.services, Caller(agent="bo", role=Role.WRITER))
+    with pytest.raises(RejectedError, match="for admins"):
         writer.export(tmp_path / "b")
-    with pytest.raises(Refused, match="for admins"):
+    with pytest.raises(RejectedError, match="for admins"):
         writer.merge(tmp_path / "a")
 
 

@@ -7,7 +7,7 @@ import pytest
 from commonbrain.client import Brain
 from commonbrain.model.memory import State
 from commonbrain.model.scoring import WOKEN_BY_RECALL
-from commonbrain.retrieval.views import Standing
+from commonbrain.retrieval.views import AccessStatus
 from commonbrain.testing.clock import FakeClock
 from tests.flows.asking import bodies, stored
 
@@ -15,7 +15,7 @@ OLD = "The kettle in the kitchen is blue"
 NEW = "The kettle in the kitchen is small"
 
 
-def standing(brain: Brain, id_: str) -> Standing:
+def standing(brain: Brain, id_: str) -> AccessStatus:
     policy = brain.get(id_, views=["policy"], bump=False).policy
     assert policy is not None
     return policy
@@ -33,7 +33,7 @@ def test_a_fact_that_sleeps_is_found_last_and_woken_by_an_access(
     assert standing(brain, old).dormant
 
     brain.recall("blue kettle")
-    brain.house.journal.flush()
+    brain.services.journal.flush()
 
     awake = standing(brain, old)
     assert (awake.dormant, awake.strength, awake.access_count) == (False, 1.0, 1)
@@ -52,7 +52,7 @@ def test_a_recall_wakes_the_best_that_it_shows_and_not_their_company(brain: Brai
         stored(brain, f"The kitchen has a {thing}", kind="event")
     found = brain.recall("kitchen pan")
     assert len(found.items) == len(things)
-    brain.house.journal.flush()
+    brain.services.journal.flush()
     counts = [standing(brain, item.id).access_count for item in found.items]
     assert counts == [1] * WOKEN_BY_RECALL + [0] * (len(things) - WOKEN_BY_RECALL)
     assert "pan" in (found.items[0].headline or "")
@@ -63,7 +63,7 @@ def test_what_has_ended_is_woken_by_no_access(brain: Brain, clock: FakeClock) ->
     id_ = stored(brain, OLD, kind="fact", ttl_s=60)
     clock.move(timedelta(days=24))
     brain.get(id_)
-    brain.house.journal.flush()
+    brain.services.journal.flush()
     assert not standing(brain, id_).is_current
     assert bodies(brain, "kettle") == []
 

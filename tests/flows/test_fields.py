@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from commonbrain.client import Brain
 from commonbrain.embeddings.interface import Matrix
 from commonbrain.model import ids
-from commonbrain.model.errors import Invalid
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import AtomDetail, CausalField, MessageDetail
 from commonbrain.model.memory import Draft
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import LOCAL_TENANT, Caller
-from commonbrain.storage.interface import Look
+from commonbrain.storage.interface import QueryScope
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.clock import FakeClock
 from commonbrain.testing.deterministic_embedder import WordHashEmbedder
@@ -30,8 +30,8 @@ SAID = "The release is late because the runner ran out of disk."
 def vectors_of(brain: Brain, id_: str) -> set[CausalField]:
     """The fields of which a memory has a vector."""
     key = ids.parse(ids.MEMORY, id_)
-    asked = brain.house.embedder.query("anything")
-    with brain.house.store.snapshot(LOCAL_TENANT) as tx:
+    asked = brain.services.embedder.query("anything")
+    with brain.services.store.snapshot(LOCAL_TENANT) as tx:
         return {one for one in CausalField if tx.index.similarities(asked, [key], field=one)}
 
 
@@ -56,10 +56,10 @@ def test_recall_by_a_field_brings_what_says_it_there_and_says_so(brain: Brain) -
 
 @pytest.mark.requirement("CT-04")
 def test_a_field_that_is_none_is_refused_with_those_that_are(brain: Brain) -> None:
-    with pytest.raises(Invalid, match="'verb'") as refusal:
+    with pytest.raises(InvalidInputError, match="'verb'") as refusal:
         brain.recall("orders", field="verb")
     assert refusal.value.hint == "Choose one of subject, action, outcome, consequences."
-    with pytest.raises(Invalid, match="Only atoms have fields"):
+    with pytest.raises(InvalidInputError, match="Only atoms have fields"):
         brain.recall("orders", field="outcome", kinds=["fact"])
     assert brain.recall("orders", field="outcome", kinds=["atom"]).verdict == "nothing_stored"
 
@@ -75,7 +75,7 @@ def test_what_an_atom_leads_to_is_not_taken_for_what_says_it(brain: Brain) -> No
 def test_a_field_shows_nobody_what_is_private_to_another(brain: Brain) -> None:
     stored(brain, DISK, scope="private")
 
-    other = Brain.of(brain.house, Caller(agent="bob"))
+    other = Brain.of(brain.services, Caller(agent="bob"))
     assert by_field(other, "orders were lost", "outcome") == []
     assert len(by_field(brain, "orders were lost", "outcome")) == 1
 
@@ -143,7 +143,7 @@ def test_a_text_with_bars_that_is_to_be_an_atom_is_read_by_them(brain: Brain) ->
 def test_what_is_forgotten_erased_or_undone_loses_them_and_restoring_gives_them_back(
     brain: Brain,
 ) -> None:
-    bob = Brain.of(brain.house, Caller(agent="bob"))
+    bob = Brain.of(brain.services, Caller(agent="bob"))
     gone, erased, undone = (stored(bob, text) for text in (DISK, ORDERS, f"{DISK} again"))
     brain.forget(gone, reason="wrong")
     assert brain.erase(erased, reason="asked", confirm=1).count == 1
@@ -224,8 +224,8 @@ def test_full_text_finds_what_is_said_in_subjects_and_bodies(brain: Brain) -> No
 
 
 def by_words(brain: Brain, *words: str) -> list[str]:
-    look = Look(caller=brain.caller, filter=Filter(), now=brain.house.clock.now())
-    with brain.house.store.snapshot(LOCAL_TENANT) as tx:
+    look = QueryScope(caller=brain.caller, filter=Filter(), now=brain.services.clock.now())
+    with brain.services.store.snapshot(LOCAL_TENANT) as tx:
         return [ids.show(ids.MEMORY, hit.id) for hit in tx.index.lexical(words, look, limit=9)]
 
 
@@ -299,7 +299,7 @@ def test_a_field_gives_the_nearest_of_what_may_be_seen_and_no_other(
     query: str,
 ) -> None:
     with a_brain(tmp_path_factory.mktemp("law") / "brain.db") as brain:
-        bob = Brain.of(brain.house, Caller(agent="bob"))
+        bob = Brain.of(brain.services, Caller(agent="bob"))
         known = dict[int, str]()
         for number, (subject, outcome, is_private) in enumerate(told_of):
             scope = "private" if is_private else "team"
@@ -307,15 +307,15 @@ def test_a_field_gives_the_nearest_of_what_may_be_seen_and_no_other(
             id_ = ids.parse(ids.MEMORY, stored(bob, text, scope=scope))
             if not is_private:
                 known[id_] = outcome
-        asked = brain.house.embedder.query(query)
-        look = Look(
+        asked = brain.services.embedder.query(query)
+        look = QueryScope(
             caller=brain.caller,
             filter=Filter(field=CausalField.OUTCOME),
-            now=brain.house.clock.now(),
+            now=brain.services.clock.now(),
         )
-        with brain.house.store.snapshot(LOCAL_TENANT) as tx:
+        with brain.services.store.snapshot(LOCAL_TENANT) as tx:
             hits = tx.index.nearest(asked, look, limit=50)
 
-    true = {i: float(asked @ brain.house.embedder.query(said)) for i, said in known.items()}
+    true = {i: float(asked @ brain.services.embedder.query(said)) for i, said in known.items()}
     assert {hit.id: hit.score for hit in hits} == pytest.approx(true, abs=1e-2)
     assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)

@@ -3,11 +3,11 @@ from dataclasses import replace
 import pytest
 
 from commonbrain.client import Brain
-from commonbrain.history.selection import Stage
-from commonbrain.model.errors import Invalid, NotFound, Refused
+from commonbrain.history.selection import Phase
+from commonbrain.model.errors import InvalidInputError, NotFoundError, RejectedError
 from commonbrain.model.kinds import IncidentDetail
 from commonbrain.model.memory import State
-from commonbrain.model.recall_result import Verdict
+from commonbrain.model.recall_result import ResultStatus
 from commonbrain.model.scope import Role
 from commonbrain.model.trust import Trust
 from tests.flows.asking import bodies, stored
@@ -19,10 +19,10 @@ FACT = "The nightly build runs on two cores"
 def test_a_forgotten_memory_is_out_of_every_arm_and_leaves_a_tombstone(brain: Brain) -> None:
     id_ = stored(brain, FACT, kind="fact")
     done = brain.forget(id_, reason=" It was wrong ")
-    assert (done.status, done.count, done.reason) == (Stage.DONE, 1, "It was wrong")
+    assert (done.status, done.count, done.reason) == (Phase.DONE, 1, "It was wrong")
     assert [one.id for one in done.items] == [id_]
     for query in ("nightly", FACT, ""):
-        assert brain.recall(query).verdict is Verdict.NOTHING_STORED
+        assert brain.recall(query).verdict is ResultStatus.NOTHING_STORED
     shown = brain.get(id_)
     assert (shown.state, shown.body) == (State.FORGOTTEN, None)
     assert (shown.banner or "").startswith("Forgotten")
@@ -39,14 +39,14 @@ def test_forgetting_leaves_the_others_alone(brain: Brain) -> None:
 def test_forgetting_again_is_harmless_and_says_so(brain: Brain) -> None:
     id_ = stored(brain, FACT, kind="fact")
     brain.forget(id_, reason="wrong")
-    assert brain.forget(id_, reason="still wrong").status is Stage.UNCHANGED
+    assert brain.forget(id_, reason="still wrong").status is Phase.UNCHANGED
 
 
 @pytest.mark.requirement("LC-05")
 @pytest.mark.parametrize("reason", ["", " \n", "x" * 1001])
 def test_forgetting_needs_a_reason(brain: Brain, reason: str) -> None:
     id_ = stored(brain, FACT, kind="fact")
-    with pytest.raises(Invalid, match="reason"):
+    with pytest.raises(InvalidInputError, match="reason"):
         brain.forget(id_, reason=reason)
     assert bodies(brain) == [FACT]
 
@@ -55,7 +55,7 @@ def test_what_cannot_be_seen_and_what_is_not_there_look_the_same(brain: Brain) -
     secret = stored(brain.acting_as(agent="bob"), FACT, kind="fact", scope="private")
     hints: set[str] = set()
     for id_ in (secret, "mem_0000000000001"):
-        with pytest.raises(NotFound) as refusal:
+        with pytest.raises(NotFoundError) as refusal:
             brain.forget(id_, reason="curious")
         hints.add(str(refusal.value).replace(id_, "it"))
     assert len(hints) == 1
@@ -63,7 +63,7 @@ def test_what_cannot_be_seen_and_what_is_not_there_look_the_same(brain: Brain) -
 
 
 def test_a_text_that_is_no_id_is_refused(brain: Brain) -> None:
-    with pytest.raises(Invalid, match="not an id"):
+    with pytest.raises(InvalidInputError, match="not an id"):
         brain.forget("the build", reason="wrong")
 
 
@@ -72,7 +72,7 @@ def test_what_is_trusted_more_than_the_caller_is_proposed_to_be_forgotten(brain:
     id_ = stored(brain, FACT, kind="fact", trust="trusted_tool")
     bob = brain.acting_as(agent="bob", trust_ceiling=Trust.USER_CLAIM)
     held, again = (bob.forget(id_, reason="rival") for _ in range(2))
-    assert (held.status, held.count) == (Stage.PROPOSED, 0)
+    assert (held.status, held.count) == (Phase.PROPOSED, 0)
     assert held.items == again.items
     assert bodies(brain) == [FACT]
     brain.revise.approve(held.items[0].id, reason="right")
@@ -82,8 +82,8 @@ def test_what_is_trusted_more_than_the_caller_is_proposed_to_be_forgotten(brain:
 
 def test_a_reader_forgets_nothing(brain: Brain) -> None:
     id_ = stored(brain, FACT, kind="fact")
-    reader = Brain.of(brain.house, replace(brain.caller, role=Role.READER))
-    with pytest.raises(Refused) as refusal:
+    reader = Brain.of(brain.services, replace(brain.caller, role=Role.READER))
+    with pytest.raises(RejectedError) as refusal:
         reader.forget(id_, reason="wrong")
     assert refusal.value.code == "insufficient_role"
     assert bodies(reader) == [FACT]

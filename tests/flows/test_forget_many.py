@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from commonbrain.client import Brain
-from commonbrain.history.selection import Stage
-from commonbrain.model.errors import Invalid, NotFound, Refused
+from commonbrain.history.selection import Phase
+from commonbrain.model.errors import InvalidInputError, NotFoundError, RejectedError
 from commonbrain.model.kinds import IncidentDetail, Kind, TaskDetail, TaskStatus
 from commonbrain.model.limits import FORGET_AT_ONCE_MAX
 from commonbrain.model.memory import Draft, State
@@ -35,26 +35,26 @@ def test_more_than_one_match_is_previewed_until_the_count_is_confirmed(brain: Br
     other = stored(brain, "Deploys happen at noon", kind="fact")
     brain.revise.link(other, made[0], type="depends_on")
     preview = brain.forget(tags=["office"], reason="closed")
-    assert (preview.status, preview.count, preview.by_kind) == (Stage.PREVIEW, 4, {Kind.EVENT: 4})
+    assert (preview.status, preview.count, preview.by_kind) == (Phase.PREVIEW, 4, {Kind.EVENT: 4})
     assert {one.id for one in preview.items} == set(made)
     assert [one.id for one in preview.dependents] == [other]
     assert "confirm=4" in (preview.hint or "")
     wrong = brain.forget(tags=["office"], reason="closed", confirm=3)
-    assert (wrong.status, len(bodies(brain))) == (Stage.PREVIEW, 5)
+    assert (wrong.status, len(bodies(brain))) == (Phase.PREVIEW, 5)
     done = brain.forget(tags=["office"], reason="closed", confirm=4)
     assert (done.status, done.count, bodies(brain)) == (
-        Stage.DONE,
+        Phase.DONE,
         4,
         ["Deploys happen at noon"],
     )
-    assert brain.forget(tags=["office"], reason="closed").status is Stage.UNCHANGED
+    assert brain.forget(tags=["office"], reason="closed").status is Phase.UNCHANGED
     assert brain.doctor().is_sound
 
 
 def test_several_ids_are_previewed_too(brain: Brain) -> None:
     made = events(brain)
-    assert brain.forget(made[:2], reason="closed").status is Stage.PREVIEW
-    assert brain.forget(made[:2], reason="closed", confirm=2).status is Stage.DONE
+    assert brain.forget(made[:2], reason="closed").status is Phase.PREVIEW
+    assert brain.forget(made[:2], reason="closed", confirm=2).status is Phase.DONE
     assert len(bodies(brain)) == 2
 
 
@@ -63,8 +63,8 @@ def test_a_sweep_spares_what_is_trusted_more_and_says_so(brain: Brain) -> None:
     stored(brain, "The office in Oslo opened", kind="event", tags=["office"], trust="trusted_tool")
     bob = brain.acting_as(agent="bob", trust_ceiling=Trust.USER_CLAIM)
     preview = bob.forget(tags=["office"], reason="closed")
-    assert (preview.count, preview.spared_count) == (len(made), 1)
-    assert "trusted_tool" in (preview.spared[0].why or "")
+    assert (preview.count, preview.skipped_count) == (len(made), 1)
+    assert "trusted_tool" in (preview.skipped[0].why or "")
     bob.forget(tags=["office"], reason="closed", confirm=4)
     assert bodies(brain) == ["The office in Oslo opened"]
 
@@ -78,13 +78,13 @@ def test_a_sweep_of_a_project_leaves_what_holds_for_every_project(brain: Brain) 
 
 def test_a_sweep_needs_to_be_told_what_it_is_about(brain: Brain) -> None:
     id_ = stored(brain, "Deploys happen at noon", kind="fact")
-    with pytest.raises(Invalid, match="Nothing says"):
+    with pytest.raises(InvalidInputError, match="Nothing says"):
         brain.forget(reason="all of it")
-    with pytest.raises(Invalid, match="exclude"):
+    with pytest.raises(InvalidInputError, match="exclude"):
         brain.forget(id_, tags=["x"], reason="both")
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         brain.forget([id_, "mem_0000000000001"], reason="one is none")
-    with pytest.raises(Refused, match="100"):
+    with pytest.raises(RejectedError, match="100"):
         brain.forget([f"mem_{n:013d}" for n in range(101)], reason="many")
 
 
@@ -113,12 +113,12 @@ def test_after_an_erase_no_byte_of_the_text_is_left(brain: Brain, path: Path) ->
     brain.revise.retag(old, add=[f"{secret}-2"])
     brain.recall(f"what is {secret}?")
     preview = brain.erase(old, reason="leaked")
-    assert (preview.status, preview.count) == (Stage.PREVIEW, 2)
+    assert (preview.status, preview.count) == (Phase.PREVIEW, 2)
     assert {one.id for one in preview.items} == {old, copy}
     assert [(one.id, one.why) for one in preview.dependents] == [(both, sources)]
     assert brain.get(old).body is not None
     done = brain.erase(old, reason="leaked", confirm=2)
-    assert done.status is Stage.DONE
+    assert done.status is Phase.DONE
     assert done.hint is None, done.hint
     looked = {"memories", "facts", "annotations", "links", "changes", "vectors", "recall_traces"}
     assert looked | {"entities", "full text", "idempotency", "file"} <= set(done.receipt)
@@ -127,7 +127,7 @@ def test_after_an_erase_no_byte_of_the_text_is_left(brain: Brain, path: Path) ->
         assert secret.encode() not in file.read_bytes(), file
         assert secret.lower().encode() not in file.read_bytes(), file
     assert (brain.get(old).state, brain.get(old).body) == (State.FORGOTTEN, None)
-    with pytest.raises(Refused) as refusal:
+    with pytest.raises(RejectedError) as refusal:
         brain.revise.restore(old, reason="oh no")
     assert refusal.value.code == "erased"
     assert len(bodies(brain)) == 2
@@ -149,10 +149,10 @@ def test_an_erase_while_others_read_says_what_is_left_and_ends_when_repeated(
 ) -> None:
     with open_brain(path, lock_wait_s=0.5) as brain:
         id_ = stored(brain, "Zanzibar fell", kind="event")
-        with brain.house.store.snapshot("default") as tx:
+        with brain.services.store.snapshot("default") as tx:
             assert tx.memories.counts()
             done = brain.erase(id_, reason="leaked", confirm=1)
-        assert (done.status, done.receipt["file"]) == (Stage.DONE, 0)
+        assert (done.status, done.receipt["file"]) == (Phase.DONE, 0)
         assert "repeat this call" in (done.hint or "")
         again = brain.erase(id_, reason="leaked")
     assert (again.count, again.receipt["file"], again.hint) == (0, 1, None)
@@ -161,8 +161,8 @@ def test_an_erase_while_others_read_says_what_is_left_and_ends_when_repeated(
 
 def test_only_an_admin_erases(brain: Brain) -> None:
     id_ = stored(brain, "Deploys happen at noon", kind="fact")
-    writer = Brain.of(brain.house, replace(brain.caller, role=Role.WRITER))
-    with pytest.raises(Refused) as refusal:
+    writer = Brain.of(brain.services, replace(brain.caller, role=Role.WRITER))
+    with pytest.raises(RejectedError) as refusal:
         writer.erase(id_, reason="x", confirm=1)
     assert refusal.value.code == "insufficient_role"
     assert brain.get(id_).body is not None
@@ -189,11 +189,11 @@ def test_pruning_takes_the_old_and_unread_and_never_what_binds(
     clock.move(timedelta(days=100))
     stays.append(stored(brain, "The kettle is blue", kind="fact"))
     preview = brain.prune(days=60)
-    assert (preview.status, preview.count) == (Stage.PREVIEW, 4)
+    assert (preview.status, preview.count) == (Phase.PREVIEW, 4)
     assert {one.id for one in preview.items} == set(gone)
     assert len(bodies(brain, max_items=20)) == 9
     swept = brain.prune(days=60, confirm=4)
-    assert swept.status is Stage.DONE
+    assert swept.status is Phase.DONE
     assert {brain.get(id_).state for id_ in stays} == {State.ACTIVE}
     assert {brain.get(id_).state for id_ in gone} == {State.FORGOTTEN}
     assert brain.prune(days=60).count == 0
@@ -207,7 +207,7 @@ def test_pruning_takes_the_old_and_unread_and_never_what_binds(
     [({"days": 29}, "30"), ({"limit": 51}, "50"), ({"kinds": ["rule"]}, "rule is never")],
 )
 def test_a_guard_of_pruning_names_itself(brain: Brain, asked: dict[str, int], rule: str) -> None:
-    with pytest.raises(Refused, match=rule) as refusal:
+    with pytest.raises(RejectedError, match=rule) as refusal:
         brain.prune(**asked)  # pyright: ignore[reportArgumentType]
     assert refusal.value.code == "prune_guard"
 

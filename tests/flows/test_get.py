@@ -1,7 +1,7 @@
 import pytest
 
 from commonbrain.client import Brain
-from commonbrain.model.errors import Invalid, NotFound
+from commonbrain.model.errors import InvalidInputError, NotFoundError
 from commonbrain.model.kinds import Kind
 from commonbrain.model.scope import Scope
 from tests.flows.asking import stored, told
@@ -33,7 +33,7 @@ def test_what_cannot_be_seen_and_what_is_not_there_look_the_same(brain: Brain) -
     secret = stored(brain.acting_as(agent="bob"), LONG, kind="event", scope="private")
     hints: set[str] = set()
     for id_ in (secret, "mem_0000000000001"):
-        with pytest.raises(NotFound) as refusal:
+        with pytest.raises(NotFoundError) as refusal:
             brain.get(id_)
         hints.add(str(refusal.value).replace(id_, "it"))
     assert len(hints) == 1
@@ -41,7 +41,7 @@ def test_what_cannot_be_seen_and_what_is_not_there_look_the_same(brain: Brain) -
 
 
 def test_an_id_of_another_sort_is_refused(brain: Brain) -> None:
-    with pytest.raises(Invalid, match="expected mem_"):
+    with pytest.raises(InvalidInputError, match="expected mem_"):
         brain.get("trc_0000000000001")
 
 

@@ -7,29 +7,29 @@ import pytest
 
 from commonbrain.client import Brain
 from commonbrain.coordination.handoff import last_handoff
-from commonbrain.coordination.session_views import Told
-from commonbrain.ingestion.result import Status
+from commonbrain.coordination.session_views import SessionResponse
+from commonbrain.ingestion.result import ItemStatus
 from commonbrain.model import ids
-from commonbrain.model.errors import Invalid, Refused
+from commonbrain.model.errors import InvalidInputError, RejectedError
 from commonbrain.model.kinds import EpisodeDetail, Kind
 from commonbrain.model.memory import Memory, State
 from commonbrain.model.scope import Role
 from commonbrain.testing.builders import a_brain
-from commonbrain.testing.clock import FakeClock, SeededChance
+from commonbrain.testing.clock import FakeClock, SeededRandom
 from tests.flows.asking import bodies, stored
 
 SUMMARY = "Moved the parser to a file of its own"
 
 
-def left(told: Told) -> str:
+def left(told: SessionResponse) -> str:
     assert told.outcome is not None
-    assert told.outcome.status is Status.STORED, told.outcome
+    assert told.outcome.status is ItemStatus.STORED, told.outcome
     return told.outcome.id or ""
 
 
 def last(brain: Brain, project: str | None = None) -> Memory | None:
-    with brain.house.store.snapshot(brain.caller.tenant) as tx:
-        now = brain.house.clock.now()
+    with brain.services.store.snapshot(brain.caller.tenant) as tx:
+        now = brain.services.clock.now()
         return last_handoff(tx, brain.caller, project=project, now=now)
 
 
@@ -54,7 +54,7 @@ def test_a_handoff_is_an_episode_of_its_session_that_recall_finds(
     shown = brain.get(id_)
     assert (shown.kind, shown.label, shown.session) == (Kind.EPISODE, "handoff", "s1")
     assert (shown.project, shown.source_ref) == ("api", "session:s1")
-    with brain.house.store.snapshot(brain.caller.tenant) as tx:
+    with brain.services.store.snapshot(brain.caller.tenant) as tx:
         [memory] = tx.memories.get([ids.parse(ids.MEMORY, id_)]).values()
     assert memory.detail == EpisodeDetail(started_at=began, ended_at=clock.now())
     for query in ("parser file", "bench lexer", "what is red", "docs"):
@@ -67,7 +67,7 @@ def test_a_later_handoff_takes_the_place_of_the_sessions_own(brain: Brain) -> No
     first = left(ann.session.handoff(SUMMARY))
     other = left(brain.acting_as(session="s2").session.handoff(SUMMARY))
     assert (again := ann.session.handoff(SUMMARY).outcome)
-    assert (again.status, again.id) == (Status.EXISTS, first)
+    assert (again.status, again.id) == (ItemStatus.EXISTS, first)
     second = left(ann.session.handoff("Benched the parser too"))
     assert brain.get(first).state is State.SUPERSEDED
     assert brain.get(first).current_id == second
@@ -88,23 +88,23 @@ def test_what_is_refused_leaves_the_session_open(brain: Brain) -> None:
     ann.session.task("parsing")
     told = ann.session.end("The key is AKIA" + "IOSFODNN7EXAMPLQ")
     assert told.outcome is not None
-    assert (told.outcome.status, told.outcome.code) == (Status.REJECTED, "secret_detected")
-    with pytest.raises(Refused, match="more than the 2,000"):
+    assert (told.outcome.status, told.outcome.code) == (ItemStatus.REJECTED, "secret_detected")
+    with pytest.raises(RejectedError, match="more than the 2,000"):
         ann.session.end("x" * 2001)
-    with pytest.raises(Invalid, match="summary"):
+    with pytest.raises(InvalidInputError, match="summary"):
         ann.session.end(next_steps=["bench it"])
     assert len(brain.session.list().sessions or ()) == 1
     assert last(brain) is None
 
 
 def test_it_belongs_to_a_session_and_to_who_may_write(brain: Brain) -> None:
-    with pytest.raises(Invalid, match="needs a session"):
+    with pytest.raises(InvalidInputError, match="needs a session"):
         brain.session.handoff(SUMMARY)
     reader = Brain.of(
-        brain.house,
+        brain.services,
         type(brain.caller)(agent="eve", role=Role.READER, session="s9"),
     )
-    with pytest.raises(Refused, match="reader"):
+    with pytest.raises(RejectedError, match="reader"):
         reader.session.handoff(SUMMARY)
 
 
@@ -166,7 +166,7 @@ def test_marks_in_it_are_memories_of_their_own(brain: Brain) -> None:
 def test_undo_and_a_way_through_a_file_keep_handoffs_and_skills_whole(tmp_path: Path) -> None:
     with (
         a_brain(tmp_path / "one.db") as one,
-        a_brain(tmp_path / "two.db", chance=SeededChance(9)) as two,
+        a_brain(tmp_path / "two.db", random_source=SeededRandom(9)) as two,
     ):
         bob = one.acting_as(agent="bob", session="s1")
         first = left(bob.session.handoff(SUMMARY))

@@ -6,7 +6,7 @@ import pytest
 
 from commonbrain.client import Brain
 from commonbrain.model import ids
-from commonbrain.model.errors import Invalid
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import State
 from commonbrain.model.trust import Trust
@@ -45,8 +45,8 @@ def test_a_reworded_conclusion_falls_with_its_premise(
 ) -> None:
     new = reworded(brain, conclusion)
     outcome = brain.revise.supersede(premise, "The gateway runs on envoy", reason=WHY)
-    assert outcome.unseated is not None
-    assert outcome.unseated.ids == (new,)
+    assert outcome.affected is not None
+    assert outcome.affected.ids == (new,)
     assert needs_review(brain, new)
 
 
@@ -158,9 +158,9 @@ def test_a_revision_that_names_what_it_replaces_does_not_rest_on_it(brain: Brain
     new = str(done.id)
     assert links(brain, new) == set()
     assert brain.get(new).state is State.ACTIVE
-    with pytest.raises(Invalid, match="cannot rest on it"):
+    with pytest.raises(InvalidInputError, match="cannot rest on it"):
         brain.revise.supersede(new, "It meets on Mondays", reason=WHY, derived_from=[new])
-    with pytest.raises(Invalid, match="cannot rest on it"):
+    with pytest.raises(InvalidInputError, match="cannot rest on it"):
         brain.revise.supersede(new, "It meets on Mondays", reason=WHY, depends_on=[new])
 
 
@@ -182,7 +182,7 @@ def test_what_is_inherited_is_trusted_no_more_than_who_takes_it_over(brain: Brai
     effect = stored(brain, "Pages were slow", kind="incident")
     brain.revise.link(rumour, effect, type="causes", strength=1.0)
     new = str(web.revise.supersede(rumour, "Aliens attacked the proxy", reason=WHY).id)
-    with brain.house.store.snapshot(brain.caller.tenant) as tx:
+    with brain.services.store.snapshot(brain.caller.tenant) as tx:
         [link] = tx.links.touching([ids.parse(ids.MEMORY, new)], types=[LinkType.CAUSES])
     assert link.trust is Trust.UNTRUSTED_WEB
 
@@ -192,7 +192,7 @@ def test_a_link_that_somebody_made_or_saw_again_outlives_a_restore(brain: Brain)
     effect = stored(brain, "Pages were slow", kind="incident")
     brain.revise.link(cause, effect, type="causes")
     new = str(brain.revise.supersede(cause, "The cache was empty", reason=WHY).id)
-    with pytest.raises(Invalid, match="may not begin"):
+    with pytest.raises(InvalidInputError, match="may not begin"):
         brain.revise.link(new, effect, type="enables", reason="inherited: not so")
     brain.revise.link(new, effect, type="causes")
     brain.revise.restore(cause, reason=WHY)

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from commonbrain.client import Brain
-from commonbrain.model.errors import Invalid, Unavailable
+from commonbrain.model.errors import InvalidInputError, UnavailableError
 from commonbrain.model.kinds import MessageDetail
 from commonbrain.model.memory import Draft, ThreadRef
 from commonbrain.testing.builders import a_brain
-from commonbrain.transfer.imports import Report
+from commonbrain.transfer.imports import ImportReport
 from commonbrain.transfer.interface import Piece, Unreadable
 from tests.flows.asking import bodies, stored
 
@@ -25,13 +25,13 @@ class Lines:
 
     def read(self, source: Path, project: str | None) -> Iterator[Piece]:
         if not source.exists():
-            raise Invalid(f"There is no file {source}.", hint="Check the path.")
+            raise InvalidInputError(f"There is no file {source}.", hint="Check the path.")
         lines = source.read_text("utf-8").splitlines()
         return (self._piece(n, lines, project=project) for n in range(len(lines)))
 
     def _piece(self, n: int, lines: list[str], *, project: str | None) -> Piece:
         if n == self.breaks_after:
-            raise Unavailable("The disk was unplugged.")
+            raise UnavailableError("The disk was unplugged.")
         kind, parted, text = lines[n].partition(": ")
         where = f"line {n + 1}"
         content = Draft(
@@ -48,8 +48,8 @@ class Lines:
 
 def importing(brain: Brain, importer: Lines | None = None) -> Brain:
     """Give a brain that knows the format."""
-    house = replace(brain.house, importers={"lines": importer or Lines()})
-    return Brain.of(house, brain.caller)
+    services = replace(brain.services, importers={"lines": importer or Lines()})
+    return Brain.of(services, brain.caller)
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def source(tmp_path: Path) -> Path:
     return path
 
 
-def outcomes(report: Report) -> int:
+def outcomes(report: ImportReport) -> int:
     return sum(
         (report.stored, report.exists, report.quarantined, report.rejected, report.unreadable)
     )
@@ -117,7 +117,7 @@ def test_the_project_given_overrides_the_one_suggested(brain: Brain, source: Pat
 def test_an_interrupted_import_goes_on_where_it_stopped(brain: Brain, tmp_path: Path) -> None:
     source = tmp_path / "long.txt"
     source.write_text("".join(f"event: Comet {n} passed\n" for n in range(200)), "utf-8")
-    with pytest.raises(Unavailable, match="unplugged"):
+    with pytest.raises(UnavailableError, match="unplugged"):
         importing(brain, Lines(breaks_after=150)).import_("lines", source)
     assert brain.status().memories == 128
     report = importing(brain).import_("lines", source)
@@ -127,7 +127,7 @@ def test_an_interrupted_import_goes_on_where_it_stopped(brain: Brain, tmp_path: 
 def test_progress_is_told_after_every_batch(brain: Brain, tmp_path: Path) -> None:
     source = tmp_path / "long.txt"
     source.write_text("".join(f"event: Comet {n} passed\n" for n in range(130)), "utf-8")
-    heard: list[Report] = []
+    heard: list[ImportReport] = []
     importing(brain).import_("lines", source, on_progress=heard.append)
     assert [report.read for report in heard] == [64, 128, 130]
     assert [report.progress for report in heard] == [64 / 130, 128 / 130, 1.0]
@@ -159,7 +159,7 @@ class Thrice:
 def test_threads_whose_drawn_ids_collide_are_kept_apart(path: Path, tmp_path: Path) -> None:
     source = tmp_path / "chat.txt"
     source.write_text("".join(f"message: Topic {n}\n" for n in range(20)), "utf-8")
-    with a_brain(path, chance=Thrice()) as brain:
+    with a_brain(path, random_source=Thrice()) as brain:
         assert importing(brain).import_("lines", source).stored == 20
         found = brain.recall("Topic", max_items=20, max_tokens=32_000).items
         kept = {brain.get(item.id).detail["thread_id"] for item in found}
@@ -167,9 +167,9 @@ def test_threads_whose_drawn_ids_collide_are_kept_apart(path: Path, tmp_path: Pa
 
 
 def test_an_unknown_format_and_a_missing_source_are_refused(brain: Brain, source: Path) -> None:
-    with pytest.raises(Invalid, match="Choose one of lines"):
+    with pytest.raises(InvalidInputError, match="Choose one of lines"):
         importing(brain).import_("tablets", source)
-    with pytest.raises(Invalid, match="no file"):
+    with pytest.raises(InvalidInputError, match="no file"):
         importing(brain).import_("lines", source.with_name("gone.txt"))
 
 

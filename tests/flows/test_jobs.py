@@ -6,9 +6,14 @@ from pathlib import Path
 import pytest
 
 from commonbrain.client import Brain
-from commonbrain.jobs.worker import Happening
+from commonbrain.jobs.worker import JobEvent
 from commonbrain.model import ids
-from commonbrain.model.errors import CommonbrainError, Invalid, NotFound, Refused
+from commonbrain.model.errors import (
+    CommonbrainError,
+    InvalidInputError,
+    NotFoundError,
+    RejectedError,
+)
 from commonbrain.model.limits import JOB_GIVEN_BYTES_MAX, JOB_LEASE_S
 from commonbrain.model.scope import LOCAL_TENANT, Role
 from commonbrain.testing.builders import a_brain
@@ -57,7 +62,7 @@ def test_a_job_that_fails_is_tried_three_times_then_it_is_a_dead_letter(
 ) -> None:
     embedder.is_down = True
     brain.remember("The kettle is red.", kind="fact")
-    heard: list[Happening] = []
+    heard: list[JobEvent] = []
     worker = a_worker(brain, tell=lambda what, _job: heard.append(what))
 
     for wait in (timedelta(seconds=30), timedelta(seconds=30), timedelta(minutes=2)):
@@ -70,8 +75,8 @@ def test_a_job_that_fails_is_tried_three_times_then_it_is_a_dead_letter(
     (dead,) = brain.jobs(state="dead").jobs
     assert (dead.attempts, dead.error) == (3, "embedder_down")
     assert heard == [
-        Happening.TAKEN, Happening.FAILED, Happening.TAKEN, Happening.FAILED,
-        Happening.TAKEN, Happening.DEAD,
+        JobEvent.TAKEN, JobEvent.FAILED, JobEvent.TAKEN, JobEvent.FAILED,
+        JobEvent.TAKEN, JobEvent.DEAD,
     ]  # fmt: skip
     embedder.is_down = False
     assert brain.jobs.retry(dead.id).state == "queued"
@@ -101,7 +106,7 @@ def test_a_workers_job_is_taken_up_by_another_when_its_lease_is_over(
 ) -> None:
     job = brain.jobs.run("maintain")
     id_ = ids.parse(ids.JOB, job.id)
-    with brain.house.store.begin(LOCAL_TENANT) as tx:
+    with brain.services.store.begin(LOCAL_TENANT) as tx:
         queued = tx.jobs.get(id_)
         assert queued is not None
         until = clock.now() + timedelta(seconds=JOB_LEASE_S)
@@ -117,7 +122,7 @@ def test_a_workers_job_is_taken_up_by_another_when_its_lease_is_over(
 def test_a_job_whose_workers_all_died_is_a_dead_letter(brain: Brain, clock: FakeClock) -> None:
     job = brain.jobs.run("maintain")
     for _ in range(3):
-        with brain.house.store.begin(LOCAL_TENANT) as tx:
+        with brain.services.store.begin(LOCAL_TENANT) as tx:
             known = tx.jobs.get(ids.parse(ids.JOB, job.id))
             assert known is not None
             tx.jobs.move(known, known.claimed("gone", until=clock.now(), now=clock.now()))
@@ -134,17 +139,17 @@ def test_a_worker_that_is_told_to_stop_gives_its_job_back_and_goes_on_later(
         brain.remember(f"Kettle number {number} is red.", kind="event")
     embedder.is_down = False
     clock.move(timedelta(minutes=1))
-    heard: list[Happening] = []
+    heard: list[JobEvent] = []
 
-    def hear(what: Happening, _job: object) -> None:
+    def hear(what: JobEvent, _job: object) -> None:
         heard.append(what)
-        if what is Happening.MOVED:
+        if what is JobEvent.MOVED:
             worker.stop.set()
 
     worker = a_worker(brain, tell=hear)
     worker.sweep()
 
-    assert heard == [Happening.TAKEN, Happening.MOVED, Happening.GIVEN_BACK]
+    assert heard == [JobEvent.TAKEN, JobEvent.MOVED, JobEvent.GIVEN_BACK]
     (job,) = brain.jobs().jobs
     assert (job.state, job.attempts) == ("queued", 0)
     assert 0 < job.progress < 1
@@ -160,27 +165,27 @@ def test_a_cancelled_job_writes_nothing_more(
         brain.remember(f"Kettle number {number} is red.", kind="event")
     embedder.is_down = False
     clock.move(timedelta(minutes=1))
-    heard: list[Happening] = []
+    heard: list[JobEvent] = []
 
-    def hear(what: Happening, _job: object) -> None:
+    def hear(what: JobEvent, _job: object) -> None:
         heard.append(what)
-        if what is Happening.MOVED:
+        if what is JobEvent.MOVED:
             brain.jobs.cancel(brain.jobs().jobs[0].id)
 
     a_worker(brain, tell=hear).sweep()
 
-    assert heard == [Happening.TAKEN, Happening.MOVED, Happening.LOST]
+    assert heard == [JobEvent.TAKEN, JobEvent.MOVED, JobEvent.LOST]
     assert states(brain) == ["cancelled"]
     assert brain.status().embedding_pending == 36
 
 
 def test_a_ticket_leads_to_its_job_once(brain: Brain) -> None:
     job = brain.jobs.run("maintain")
-    ticket = brain.house.queue.take()
+    ticket = brain.services.queue.take()
     assert ticket is not None
 
-    assert a_worker(brain).take_up(ticket)
-    assert not a_worker(brain).take_up(ticket)
+    assert a_worker(brain).handle_ticket(ticket)
+    assert not a_worker(brain).handle_ticket(ticket)
     assert brain.jobs.show(job.id).attempts == 1
 
 
@@ -227,7 +232,7 @@ def test_the_same_work_asked_for_twice_is_one_job(brain: Brain) -> None:
 def test_a_job_that_makes_no_sense_is_refused(
     brain: Brain, kind: str, given: dict[str, object]
 ) -> None:
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidInputError):
         brain.jobs.run(kind, given)
 
     assert brain.jobs().jobs == ()
@@ -235,16 +240,16 @@ def test_a_job_that_makes_no_sense_is_refused(
 
 def test_who_is_no_admin_runs_harmless_kinds_and_sees_their_own_jobs(brain: Brain) -> None:
     bo, cy = (
-        Brain.of(brain.house, replace(brain.caller, agent=agent, role=Role.WRITER))
+        Brain.of(brain.services, replace(brain.caller, agent=agent, role=Role.WRITER))
         for agent in ("bo", "cy")
     )
     job = bo.jobs.run("embed")
 
-    with pytest.raises(Refused, match="takes the role admin"):
+    with pytest.raises(RejectedError, match="takes the role admin"):
         bo.jobs.run("maintain")
     assert cy.jobs().jobs == ()
     for call in (cy.jobs.show, cy.jobs.cancel, cy.jobs.retry):
-        with pytest.raises(NotFound):
+        with pytest.raises(NotFoundError):
             call(job.id)
     assert [one.id for one in brain.jobs().jobs] == [job.id]
 
@@ -253,14 +258,14 @@ def test_only_what_waits_or_runs_is_cancelled_and_only_what_ended_badly_is_retri
     brain: Brain,
 ) -> None:
     job = brain.jobs.run("maintain")
-    with pytest.raises(Refused, match="cannot be retried"):
+    with pytest.raises(RejectedError, match="cannot be retried"):
         brain.jobs.retry(job.id)
     assert brain.jobs.cancel(job.id).state == "cancelled"
     assert brain.jobs.cancel(job.id).state == "cancelled"
     assert brain.jobs.retry(job.id).state == "queued"
     a_worker(brain).sweep()
     for call in (brain.jobs.cancel, brain.jobs.retry):
-        with pytest.raises(Refused) as refusal:
+        with pytest.raises(RejectedError) as refusal:
             call(job.id)
         assert refusal.value.code == "job_over"
 
@@ -289,9 +294,9 @@ def test_jobs_are_listed_page_by_page(brain: Brain) -> None:
 
 
 def test_a_tenants_admin_cannot_ask_for_what_concerns_all_tenants(brain: Brain) -> None:
-    theirs = Brain.of(brain.house, replace(brain.caller, tenant="acme"))
+    theirs = Brain.of(brain.services, replace(brain.caller, tenant="acme"))
 
-    with pytest.raises(Refused) as refusal:
+    with pytest.raises(RejectedError) as refusal:
         theirs.jobs.run("reword")
     assert refusal.value.code == "scope_denied"
 
@@ -300,7 +305,7 @@ def test_what_breaks_inside_a_job_is_tried_again_and_told_without_what_it_met(
     brain: Brain, clock: FakeClock
 ) -> None:
     brain.remember("The kettle boiled dry because nobody was there.", kind="event")
-    broken = Brain.of(replace(brain.house, extractor=Breaking()), brain.caller)
+    broken = Brain.of(replace(brain.services, extractor=Breaking()), brain.caller)
     job = brain.jobs.run("atomize")
     for _ in range(3):
         a_worker(broken).sweep()
@@ -320,8 +325,8 @@ def test_a_job_that_takes_too_long_is_given_up_at_its_next_step(
     embedder.is_down = False
     clock.move(timedelta(minutes=1))
 
-    def hear(what: Happening, _job: object) -> None:
-        if what is Happening.MOVED:
+    def hear(what: JobEvent, _job: object) -> None:
+        if what is JobEvent.MOVED:
             clock.move(timedelta(hours=2))
 
     a_worker(brain, tell=hear).sweep()

@@ -11,8 +11,8 @@ import pytest
 
 from commonbrain.client import Brain
 from commonbrain.jobs.registry import JOBS
-from commonbrain.jobs.service import UPLOAD_KEPT, ShownJob
-from commonbrain.jobs.worker import Happening
+from commonbrain.jobs.service import UPLOAD_KEPT, JobView
+from commonbrain.jobs.worker import JobEvent
 from commonbrain.llm.offline import PatternExtractor
 from commonbrain.model import ids
 from commonbrain.model.jobs import Job
@@ -42,9 +42,9 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with a_brain(path) as brain:
         for job in brain.jobs().jobs:
             brain.jobs.cancel(job.id)
-        with brain.house.store.begin(LOCAL_TENANT) as tx:
+        with brain.services.store.begin(LOCAL_TENANT) as tx:
             for number in range(2 * RETAINED_AT_ONCE - STORED):
-                tx.records.publish("memory.created", number, at=brain.house.clock.now())
+                tx.records.publish("memory.created", number, at=brain.services.clock.now())
     return path
 
 
@@ -105,10 +105,10 @@ def test_a_job_done_twice_leaves_what_once_leaves(full: Path, path: Path, kind: 
         job = asked_for(brain, kind)
         a_worker(brain).sweep()
         after = held(brain)
-        with brain.house.store.begin(LOCAL_TENANT) as tx:
+        with brain.services.store.begin(LOCAL_TENANT) as tx:
             done = tx.jobs.get(ids.parse(ids.JOB, job.id))
             assert done is not None
-            fresh = done.retried(brain.house.clock.now())
+            fresh = done.retried(brain.services.clock.now())
             assert tx.jobs.move(done, replace(fresh, reached={}))
         assert a_worker(brain).sweep() == 1
 
@@ -123,7 +123,7 @@ def test_a_worker_killed_within_a_page_leaves_what_the_next_one_finds(
     brain, clock = opened(a_copy(full, path))
     with brain:
         job = brain.jobs.run("atomize")
-        dying = Brain.of(replace(brain.house, extractor=DyingExtractor(50)), brain.caller)
+        dying = Brain.of(replace(brain.services, extractor=DyingExtractor(50)), brain.caller)
         with pytest.raises(Killed):
             a_worker(dying).sweep()
         clock.move(timedelta(seconds=JOB_LEASE_S))
@@ -133,7 +133,7 @@ def test_a_worker_killed_within_a_page_leaves_what_the_next_one_finds(
         assert held(brain) == after
 
 
-def asked_for(brain: Brain, kind: str) -> ShownJob:
+def asked_for(brain: Brain, kind: str) -> JobView:
     """Ask for a job as its kind is asked for: an import with a file, what drops one with that."""
     if JOBS[kind].asked_by is None:
         return brain.jobs.run(kind, {"questions": EVALUATED_MIN} if kind == "eval" else {})
@@ -146,14 +146,14 @@ def asked_for(brain: Brain, kind: str) -> ShownJob:
         return job
     brain.jobs.cancel(job.id)
     (dropping,) = brain.jobs(kind=kind).jobs
-    assert isinstance(brain.house.clock, FakeClock)
-    brain.house.clock.move(UPLOAD_KEPT)
+    assert isinstance(brain.services.clock, FakeClock)
+    brain.services.clock.move(UPLOAD_KEPT)
     return dropping
 
 
-def undisturbed(path: Path, kind: str) -> tuple[list[Happening], object, dict[str, object]]:
+def undisturbed(path: Path, kind: str) -> tuple[list[JobEvent], object, dict[str, object]]:
     """Do a job in peace; give what happened, its result, and what the store holds then."""
-    steps: list[Happening] = []
+    steps: list[JobEvent] = []
     brain, _ = opened(path)
     with brain:
         job = asked_for(brain, kind)
@@ -161,11 +161,11 @@ def undisturbed(path: Path, kind: str) -> tuple[list[Happening], object, dict[st
         return steps, brain.jobs.show(job.id).result, held(brain)
 
 
-def killed_at(brain: Brain, place: int) -> list[Happening]:
+def killed_at(brain: Brain, place: int) -> list[JobEvent]:
     """Work until so many things have happened, then die; give them."""
-    happened: list[Happening] = []
+    happened: list[JobEvent] = []
 
-    def tell(what: Happening, _job: Job) -> None:
+    def tell(what: JobEvent, _job: Job) -> None:
         happened.append(what)
         if len(happened) > place:
             raise Killed

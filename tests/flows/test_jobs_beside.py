@@ -11,7 +11,7 @@ from commonbrain.llm.offline import ExtractiveReflector
 from commonbrain.model.kinds import Kind
 from commonbrain.model.memory import State
 from commonbrain.testing.clock import FakeClock
-from commonbrain.text.summaries import Reflection, Told
+from commonbrain.text.summaries import Reflection, SourceText
 from tests.flows.reflecting import CHECKOUT, every, reflect, sources, tell
 
 
@@ -21,7 +21,7 @@ class Wording(ExtractiveReflector):
     def __init__(self, meanwhile: Callable[[], object]) -> None:
         self.meanwhile, self.asked = meanwhile, 0
 
-    def reflect(self, told: Sequence[Told], *, claims_max: int) -> Reflection:
+    def reflect(self, told: Sequence[SourceText], *, claims_max: int) -> Reflection:
         self.asked += 1
         number = self.asked
         if number == 1:
@@ -35,7 +35,7 @@ class Wording(ExtractiveReflector):
 def test_two_reflections_at_once_make_one_episode_of_the_same(brain: Brain) -> None:
     tell(brain, CHECKOUT)
     wording = Wording(lambda: reflect(other, window_hours=48))
-    both = replace(brain.house, reflector=wording)
+    both = replace(brain.services, reflector=wording)
     other = Brain.of(both, brain.caller)
 
     first = reflect(Brain.of(both, brain.caller))
@@ -56,7 +56,7 @@ def test_of_what_another_reflection_told_in_part_the_rest_is_told_too(
     clock.move(timedelta(hours=2))
     late = tell(brain, CHECKOUT)
     wording = Wording(lambda: reflect(other, window_hours=1))
-    both = replace(brain.house, reflector=wording)
+    both = replace(brain.services, reflector=wording)
     other = Brain.of(both, brain.caller)
 
     assert reflect(Brain.of(both, brain.caller))["episodes"] == 1

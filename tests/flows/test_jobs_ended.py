@@ -8,25 +8,25 @@ import pytest
 
 from commonbrain.client import Brain
 from commonbrain.jobs.registry import JOBS
-from commonbrain.jobs.scheduler import GONE
+from commonbrain.jobs.scheduler import REMOVED_KINDS
 from commonbrain.model import ids
-from commonbrain.model.errors import Invalid
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.limits import JOB_REACHED_BYTES_MAX, JOBS_DUE_AT_ONCE
 from commonbrain.model.scope import LOCAL_TENANT
-from commonbrain.storage.job_queue import Task, add_job
+from commonbrain.storage.job_queue import JobContext, enqueue
 from tests.flows.working import a_worker
 
 
 def queued(brain: Brain, kind: str, **given: object) -> str:
     """Ask as a program of another version does, which has that kind."""
-    with brain.house.store.begin(LOCAL_TENANT) as tx:
-        now = brain.house.clock.now()
-        job = add_job(tx, brain.house, caller=brain.caller, kind=kind, given=given, due_at=now)
+    with brain.services.store.begin(LOCAL_TENANT) as tx:
+        now = brain.services.clock.now()
+        job = enqueue(tx, brain.services, caller=brain.caller, kind=kind, given=given, due_at=now)
     return ids.show(ids.JOB, job.id)
 
 
 @pytest.mark.requirement("JB-10")
-@pytest.mark.parametrize("kind", GONE)
+@pytest.mark.parametrize("kind", REMOVED_KINDS)
 def test_what_an_older_program_asked_for_is_a_dead_letter_that_tells_what_does_it_now(
     brain: Brain, kind: str
 ) -> None:
@@ -36,9 +36,9 @@ def test_what_an_older_program_asked_for_is_a_dead_letter_that_tells_what_does_i
 
     ended = [brain.jobs.show(one) for one in asked]
     assert {(one.state, one.error, one.attempts) for one in ended} == {("dead", "kind_gone", 0)}
-    assert GONE[kind] in (ended[0].reason or "")
-    assert not GONE.keys() & JOBS.keys()
-    assert set(GONE.values()) <= JOBS.keys()
+    assert REMOVED_KINDS[kind] in (ended[0].reason or "")
+    assert not REMOVED_KINDS.keys() & JOBS.keys()
+    assert set(REMOVED_KINDS.values()) <= JOBS.keys()
 
 
 def test_what_a_newer_program_asks_for_is_left_to_it(brain: Brain) -> None:
@@ -50,26 +50,28 @@ def test_what_a_newer_program_asks_for_is_left_to_it(brain: Brain) -> None:
 
 def test_a_step_that_would_carry_too_much_is_rolled_back_whole(brain: Brain) -> None:
     id_ = ids.parse(ids.JOB, queued(brain, "atomize"))
-    house = brain.house
-    with house.store.begin(LOCAL_TENANT) as tx:
+    services = brain.services
+    with services.store.begin(LOCAL_TENANT) as tx:
         asked = tx.jobs.get(id_)
         assert asked is not None
-        now = house.clock.now()
+        now = services.clock.now()
         held = asked.claimed("w", until=now + timedelta(minutes=1), now=now)
         assert tx.jobs.move(asked, held)
     on_move: Callable[[object], None] = lambda _job: None  # noqa: E731 nothing is listened to
-    task = Task(house=house, job=held, stop=Event(), limit=timedelta(hours=1), on_move=on_move)
+    task = JobContext(
+        services=services, job=held, stop=Event(), limit=timedelta(hours=1), on_move=on_move
+    )
     with task.step() as tx:
-        task.reach(tx, 0.1, reached={"much": "x" * (JOB_REACHED_BYTES_MAX - 100)})
+        task.save_progress(tx, 0.1, reached={"much": "x" * (JOB_REACHED_BYTES_MAX - 100)})
     kept = task.job
 
     def grow() -> None:
         with task.step() as tx:
-            task.reach(tx, 0.2, reached={})
-            task.reach(tx, 0.3, reached={"much": "x" * JOB_REACHED_BYTES_MAX})
+            task.save_progress(tx, 0.2, reached={})
+            task.save_progress(tx, 0.3, reached={"much": "x" * JOB_REACHED_BYTES_MAX})
 
-    with pytest.raises(Invalid, match="bytes"):
+    with pytest.raises(InvalidInputError, match="bytes"):
         grow()
     assert task.job == kept
-    with house.store.snapshot(LOCAL_TENANT) as tx:
+    with services.store.snapshot(LOCAL_TENANT) as tx:
         assert tx.jobs.get(id_) == kept

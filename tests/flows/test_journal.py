@@ -8,10 +8,10 @@ from sqlalchemy import RowMapping, select
 from commonbrain.client import Brain
 from commonbrain.model import ids, limits
 from commonbrain.model.query import Trace
-from commonbrain.model.recall_result import Verdict
+from commonbrain.model.recall_result import ResultStatus
 from commonbrain.model.scope import LOCAL_TENANT
-from commonbrain.retrieval.write_behind import Ledger
-from commonbrain.storage.records import Access
+from commonbrain.retrieval.write_behind import RecallLogPolicy
+from commonbrain.storage.records import MemoryAccess
 from commonbrain.storage.schema.learning import recall_traces
 from commonbrain.storage.sql_store import SqlStore
 from commonbrain.testing.builders import a_brain
@@ -32,7 +32,7 @@ class SameBits:
 
 def traces(brain: Brain) -> list[RowMapping]:
     """Read what the journal has written."""
-    store = brain.house.store
+    store = brain.services.store
     assert isinstance(store, SqlStore)
     with store.snapshot(LOCAL_TENANT) as tx:
         rows = tx.work.connection.execute(select(recall_traces).order_by(recall_traces.c.id))
@@ -43,7 +43,7 @@ def test_a_recall_leaves_a_trace_of_what_it_considered_and_packed(brain: Brain) 
     fact = ids.parse(ids.MEMORY, stored(brain, FACT, kind="fact"))
     web = ids.parse(ids.MEMORY, stored(brain, "Build zoo", kind="event"))
     answer = brain.acting_as(agent="bob", session="s1").recall(" nightly  build? ", max_items=1)
-    brain.house.journal.flush()
+    brain.services.journal.flush()
     [kept] = traces(brain)
     assert ids.show(ids.TRACE, kept["id"]) == answer.trace_id
     assert (kept["agent"], kept["session"], kept["verdict"]) == ("bob", "s1", "found")
@@ -58,7 +58,7 @@ def test_a_trace_names_the_arm_that_was_skipped(path: Path) -> None:
     embedder.is_down = True
     with a_brain(path, embedder=embedder) as brain:
         answer = brain.recall("nightly")
-        brain.house.journal.flush()
+        brain.services.journal.flush()
         assert traces(brain)[0]["degraded"] == list(answer.degraded) != []
 
 
@@ -76,11 +76,11 @@ def test_what_a_tenant_left_gathers_before_it_is_written(brain: Brain, clock: Fa
     brain.recall("nightly")
     clock.move(timedelta(seconds=3))
     brain.recall("build")
-    brain.house.journal.flush(gathered_s=4)
+    brain.services.journal.flush(gathered_s=4)
     assert not traces(brain)
 
     clock.move(timedelta(seconds=1))
-    brain.house.journal.flush(gathered_s=4)
+    brain.services.journal.flush(gathered_s=4)
     assert len(traces(brain)) == 2
 
 
@@ -95,24 +95,24 @@ def test_a_trace_whose_id_is_taken_is_dropped_and_counted_and_the_others_are_kep
     path: Path,
 ) -> None:
     bits = SameBits()
-    with a_brain(path, chance=bits, clock=FakeClock()) as brain:
+    with a_brain(path, random_source=bits, clock=FakeClock()) as brain:
         for number in (1, 1, 2):
             bits.number = number
             brain.recall("comet")
-        brain.house.journal.flush()
+        brain.services.journal.flush()
         assert len(traces(brain)) == 2
         assert brain.status().traces_dropped == 1
 
 
 def test_when_nobody_carries_the_oldest_traces_give_way_and_are_counted(brain: Brain) -> None:
-    journal = brain.house.journal
+    journal = brain.services.journal
     # A closed journal still takes entries, and nobody carries them away meanwhile.
     journal.close()
     for n in range(limits.JOURNAL_ENTRIES_MAX + 3):
         journal.record(a_trace(n, brain))
     assert brain.status().traces_dropped == 3
     journal.flush()
-    first = ids.make_id(brain.house.clock.now(), 0)
+    first = ids.make_id(brain.services.clock.now(), 0)
     assert [trace["id"] - first for trace in traces(brain)] == list(
         range(3, limits.JOURNAL_ENTRIES_MAX + 3)
     )
@@ -121,11 +121,11 @@ def test_when_nobody_carries_the_oldest_traces_give_way_and_are_counted(brain: B
 def a_trace(number: int, brain: Brain) -> Trace:
     """Make the trace of a recall that found nothing."""
     return Trace(
-        id=ids.make_id(brain.house.clock.now(), number),
+        id=ids.make_id(brain.services.clock.now(), number),
         caller=brain.caller,
-        asked_at=brain.house.clock.now(),
+        asked_at=brain.services.clock.now(),
         query="comet",
-        verdict=Verdict.NOTHING_STORED,
+        verdict=ResultStatus.NOTHING_STORED,
         considered=(),
         packed=(),
         degraded=(),
@@ -134,11 +134,11 @@ def a_trace(number: int, brain: Brain) -> Trace:
 
 
 def test_a_trace_that_cannot_be_written_is_counted_and_the_next_one_is_kept(brain: Brain) -> None:
-    ghost = Brain.of(brain.house, replace(brain.caller, tenant="nobody"))
+    ghost = Brain.of(brain.services, replace(brain.caller, tenant="nobody"))
     ghost.recall("anything?")
-    brain.house.journal.flush()
+    brain.services.journal.flush()
     brain.recall("something?")
-    brain.house.journal.flush()
+    brain.services.journal.flush()
     assert [kept["query"] for kept in traces(brain)] == ["something?"]
     assert brain.status().traces_dropped == 1
 
@@ -157,7 +157,7 @@ def test_what_is_shown_is_counted_and_revives(brain: Brain, clock: FakeClock) ->
     brain.recall("nightly build")
     brain.get(shown)
     brain.recall("nightly build", bump=False)
-    brain.house.journal.flush()
+    brain.services.journal.flush()
     assert strengths(brain, shown) == (2, 1.0)
     assert strengths(brain, other) == (0, 0.5)
 
@@ -165,16 +165,16 @@ def test_what_is_shown_is_counted_and_revives(brain: Brain, clock: FakeClock) ->
 def test_a_bare_id_is_no_access(brain: Brain) -> None:
     id_ = stored(brain, f"{FACT} " * 30, kind="event")
     assert brain.recall("nightly", max_tokens=64).items[0].headline is None
-    brain.house.journal.flush()
+    brain.services.journal.flush()
     assert strengths(brain, id_)[0] == 0
 
 
 def test_an_access_that_cannot_be_written_is_dropped_and_counted(brain: Brain) -> None:
     id_ = ids.parse(ids.MEMORY, stored(brain, FACT, kind="fact"))
-    journal = brain.house.journal
+    journal = brain.services.journal
     journal.close()
     for _ in range(limits.JOURNAL_ENTRIES_MAX + 2):
-        journal.touch(Access(tenant="nobody", ids=(id_,), at=brain.house.clock.now()))
+        journal.touch(MemoryAccess(tenant="nobody", ids=(id_,), at=brain.services.clock.now()))
     assert brain.status().accesses_dropped == 2
 
 
@@ -183,7 +183,7 @@ def test_a_trace_says_why_each_of_the_others_was_left_out(brain: Brain) -> None:
         stored(brain, f"The nightly build of the big shop broke at step {n}", kind="event")
     stored(brain, "Buy a nightly build", kind="event")
     brain.recall("nightly build", max_items=2)
-    brain.house.journal.flush()
+    brain.services.journal.flush()
     fates = [one["left_out"] for one in traces(brain)[0]["considered"]]
     assert sorted(fates, key=str) == [None, None, "near_duplicate", "near_duplicate", "no_room"]
     features = traces(brain)[0]["considered"][0]["features"]
@@ -195,15 +195,15 @@ def test_traces_are_kept_for_their_time_and_no_longer(path: Path) -> None:
     clock = FakeClock()
     with a_brain(path, clock=clock) as brain:
         brain.recall("comet")
-        brain.house.journal.flush()
+        brain.services.journal.flush()
         clock.move(timedelta(days=91))
         brain.recall("tail")
-        brain.house.journal.flush()
+        brain.services.journal.flush()
         assert [trace["query"] for trace in traces(brain)] == ["tail"]
 
 
 def test_a_share_of_the_traces_is_kept_when_told_so() -> None:
-    half = Ledger(share=0.5)
+    half = RecallLogPolicy(share=0.5)
     assert sum(half.takes(number << 10) for number in range(2048)) == 1024
-    assert not Ledger(share=0).takes(0)
-    assert Ledger().takes((1 << 63) - 1)
+    assert not RecallLogPolicy(share=0).takes(0)
+    assert RecallLogPolicy().takes((1 << 63) - 1)

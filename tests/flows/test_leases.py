@@ -5,8 +5,8 @@ from datetime import timedelta
 import pytest
 
 from commonbrain.client import Brain
-from commonbrain.history.change_plan import Completion
-from commonbrain.model.errors import Invalid, Refused
+from commonbrain.history.change_plan import ChangeStatus
+from commonbrain.model.errors import InvalidInputError, RejectedError
 from commonbrain.model.scope import Role
 from commonbrain.testing.clock import FakeClock
 from tests.flows.asking import stored
@@ -34,7 +34,7 @@ def test_a_claimed_task_is_not_claimed_again_while_its_time_runs(
     lease = ann.session.claim(task).lease
     assert lease is not None
     assert (lease.holder, lease.until) == ("s1", clock.now() + timedelta(minutes=30))
-    with pytest.raises(Refused, match=r"claimed by s1 until 2026-03-02T09:30:00Z") as refusal:
+    with pytest.raises(RejectedError, match=r"claimed by s1 until 2026-03-02T09:30:00Z") as refusal:
         bo.session.claim(task)
     assert refusal.value.code == "lease_held"
     clock.move(timedelta(minutes=30))
@@ -65,12 +65,12 @@ def test_who_has_no_session_claims_by_name(brain: Brain, task: str) -> None:
 
 def test_only_its_holder_moves_a_claimed_task_on(ann: Brain, bo: Brain, task: str) -> None:
     ann.session.claim(task)
-    with pytest.raises(Refused) as refusal:
+    with pytest.raises(RejectedError) as refusal:
         bo.revise.status(task, "done")
     assert refusal.value.code == "lease_held"
-    assert ann.revise.status(task, "done").status is Completion.DONE
+    assert ann.revise.status(task, "done").status is ChangeStatus.DONE
     assert ann.get(task).detail["lease_holder"] is None
-    with pytest.raises(Refused) as closed:
+    with pytest.raises(RejectedError) as closed:
         bo.session.claim(task)
     assert closed.value.code == "not_open"
 
@@ -79,8 +79,8 @@ def test_an_admin_releases_for_another_and_nobody_else_does(
     ann: Brain, bo: Brain, task: str
 ) -> None:
     ann.session.claim(task)
-    writer = Brain.of(bo.house, type(bo.caller)(agent="cy", role=Role.WRITER))
-    with pytest.raises(Refused) as refusal:
+    writer = Brain.of(bo.services, type(bo.caller)(agent="cy", role=Role.WRITER))
+    with pytest.raises(RejectedError) as refusal:
         writer.session.release(task)
     assert refusal.value.code == "lease_held"
     assert bo.session.release(task).lease
@@ -98,15 +98,15 @@ def test_a_session_that_is_over_holds_nothing(ann: Brain, bo: Brain, task: str) 
 
 @pytest.mark.parametrize("minutes", [0, -5, 24 * 60 + 1])
 def test_a_lease_lasts_a_minute_to_a_day(ann: Brain, task: str, minutes: int) -> None:
-    with pytest.raises(Invalid, match="1 to 1440"):
+    with pytest.raises(InvalidInputError, match="1 to 1440"):
         ann.session.claim(task, minutes=minutes)
 
 
 def test_only_a_task_is_claimed_and_nobody_is_given_one(ann: Brain, brain: Brain) -> None:
     fact = stored(brain, "The kettle is blue", kind="fact")
-    with pytest.raises(Invalid, match="only a task"):
+    with pytest.raises(InvalidInputError, match="only a task"):
         ann.session.claim(fact)
-    with pytest.raises(Invalid, match="lease_holder"):
+    with pytest.raises(InvalidInputError, match="lease_holder"):
         brain.remember("Descale it", kind="task", lease_holder="bo")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 
 
@@ -121,10 +121,10 @@ def test_a_change_that_rests_on_an_older_version_is_refused(
     ann.session.release(task)
     assert ann.get(task).version == version == 1
     bo.revise.status(task, "blocked", version=version)
-    with pytest.raises(Refused, match="at version 2 now") as refusal:
+    with pytest.raises(RejectedError, match="at version 2 now") as refusal:
         ann.revise.status(task, "done", version=version)
     assert refusal.value.code == "version_conflict"
-    with pytest.raises(Refused, match="at version 2 now"):
+    with pytest.raises(RejectedError, match="at version 2 now"):
         ann.revise.supersede(task, "Descale both kettles", reason="two", version=version)
     new = ann.revise.supersede(task, "Descale both kettles", reason="two", version=2).id
     assert new is not None
@@ -141,7 +141,7 @@ def test_nobody_puts_another_text_in_the_place_of_what_is_claimed(
     ann: Brain, bo: Brain, task: str
 ) -> None:
     ann.session.claim(task)
-    with pytest.raises(Refused) as refusal:
+    with pytest.raises(RejectedError) as refusal:
         bo.revise.supersede(task, "Descale the pot", reason="it is a pot")
     assert refusal.value.code == "lease_held"
     assert ann.revise.supersede(task, "Descale the pot", reason="it is a pot").id
@@ -149,7 +149,7 @@ def test_nobody_puts_another_text_in_the_place_of_what_is_claimed(
 
 def test_nobody_forgets_what_another_has_claimed(ann: Brain, bo: Brain, task: str) -> None:
     ann.session.claim(task)
-    with pytest.raises(Refused, match="claimed") as held:
+    with pytest.raises(RejectedError, match="claimed") as held:
         bo.forget(task, reason="not needed")
     assert held.value.code == "lease_held"
     ann.forget(task, reason="not needed")

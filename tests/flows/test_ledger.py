@@ -4,9 +4,9 @@ import pytest
 
 from commonbrain.client import Brain
 from commonbrain.model import ids
-from commonbrain.model.errors import NotFound, Refused
+from commonbrain.model.errors import NotFoundError, RejectedError
 from commonbrain.model.scope import LOCAL_TENANT, Caller, Role
-from commonbrain.retrieval.log import ShownCandidate, ShownRecall
+from commonbrain.retrieval.log import CandidateView, RecallView
 from commonbrain.storage.records import EntryFilter
 from tests.flows.asking import stored
 
@@ -17,15 +17,15 @@ HERS = "The nightly build fails since Ann lost the key of the cellar"
 @pytest.fixture
 def bo(brain: Brain) -> Brain:
     """A writer, who sees what the team may."""
-    return Brain.of(brain.house, Caller(agent="bo", role=Role.WRITER, session="s1"))
+    return Brain.of(brain.services, Caller(agent="bo", role=Role.WRITER, session="s1"))
 
 
-def whole(brain: Brain) -> ShownRecall:
+def whole(brain: Brain) -> RecallView:
     """Show the latest recall with all that it considered."""
     return brain.ledger.one(brain.ledger(limit=1).recalls[0].id)
 
 
-def candidates(brain: Brain) -> list[ShownCandidate]:
+def candidates(brain: Brain) -> list[CandidateView]:
     return list(whole(brain).candidates or ())
 
 
@@ -50,12 +50,12 @@ def test_pages_go_from_the_newest_to_the_oldest(brain: Brain) -> None:
     asked = [f"comet {n}" for n in range(3)]
     for query in asked:
         brain.recall(query)
-        brain.house.clock.now()
+        brain.services.clock.now()
     first = brain.ledger(limit=2)
     rest = brain.ledger(limit=2, before=first.before)
     told = [one.query for page in (first, rest) for one in page.recalls]
     assert (sorted(told), rest.before) == (asked, None)
-    with pytest.raises(Refused, match="1 to 100"):
+    with pytest.raises(RejectedError, match="1 to 100"):
         brain.ledger(limit=101)
 
 
@@ -66,11 +66,11 @@ def test_others_recalls_are_an_admins_to_read(brain: Brain, bo: Brain) -> None:
     assert own.query == "tail"
     assert {one.query for one in brain.ledger().recalls} == {"comet", "tail"}
     [hers] = brain.ledger(agent="ann").recalls
-    with pytest.raises(Refused, match="admin"):
+    with pytest.raises(RejectedError, match="admin"):
         bo.ledger(agent="ann")
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         bo.ledger.one(hers.id)
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         bo.ledger.one(ids.show(ids.TRACE, 1))
 
 
@@ -80,7 +80,7 @@ def test_what_its_caller_might_not_see_is_told_to_admins_by_its_id_alone(
     stored(bo, FACT, kind="fact")
     hidden = stored(bo, HERS, kind="event", scope="private")
     bo.recall("nightly build")
-    other = Brain.of(brain.house, Caller(agent="cy", role=Role.WRITER))
+    other = Brain.of(brain.services, Caller(agent="cy", role=Role.WRITER))
     assert other.ledger().recalls == ()
     seen = whole(brain)
     assert seen.considered == 2
@@ -98,7 +98,7 @@ def test_an_erase_takes_a_memory_out_of_every_recall_that_considered_it(brain: B
     done = brain.erase(gone, reason="not to be kept", confirm=1)
     assert (done.receipt or {})["recall_traces"] == 2
     assert (done.receipt or {})["feedback"] == 1
-    with brain.house.store.snapshot(LOCAL_TENANT) as tx:
+    with brain.services.store.snapshot(LOCAL_TENANT) as tx:
         entries = tx.ledger.entries(EntryFilter(), limit=10)
     assert sorted(entry.query for entry in entries) == ["", "", "comet"]
     left = {one.memory_id for entry in entries for one in entry.considered}

@@ -4,7 +4,7 @@ import pytest
 
 from commonbrain.client import Brain
 from commonbrain.model import ids
-from commonbrain.model.errors import Refused
+from commonbrain.model.errors import RejectedError
 from commonbrain.model.kinds import MessageDetail
 from commonbrain.model.links import Link, LinkType
 from commonbrain.model.memory import ThreadRef
@@ -27,7 +27,7 @@ def link(
     strength: float = 1.0,
     trust: Trust = Trust.USER_CLAIM,
 ) -> None:
-    now = brain.house.clock.now()
+    now = brain.services.clock.now()
     edge = Link(
         from_id=ids.parse(ids.MEMORY, one),
         to_id=ids.parse(ids.MEMORY, other),
@@ -38,19 +38,19 @@ def link(
         created_at=now,
         observed_at=now,
     )
-    with brain.house.store.begin(brain.caller.tenant) as tx:
+    with brain.services.store.begin(brain.caller.tenant) as tx:
         tx.links.put(edge)
 
 
 def note(brain: Brain, id_: str, text: str, *, trust: Trust = Trust.USER_CLAIM) -> None:
-    with brain.house.store.begin(brain.caller.tenant) as tx:
+    with brain.services.store.begin(brain.caller.tenant) as tx:
         tx.annotations.add(
             Annotation(
                 memory_id=ids.parse(ids.MEMORY, id_),
                 text=text,
                 agent="bob",
                 trust=trust,
-                at=brain.house.clock.now(),
+                at=brain.services.clock.now(),
             )
         )
 
@@ -155,7 +155,7 @@ def test_a_message_comes_with_the_subject_of_its_thread(brain: Brain) -> None:
 
 
 def test_a_message_said_next_to_a_match_comes_before_one_said_elsewhere(brain: Brain) -> None:
-    at = brain.house.clock.now()
+    at = brain.services.clock.now()
     for n, (key, text) in enumerate(
         (
             ("t1", "Which port does the billing service listen on?"),
@@ -183,7 +183,7 @@ def test_nothing_becomes_a_source_of_what_is_trusted_more_or_seen_by_more(brain:
     own = stored(brain, "My notes on sockets", kind="fact", scope="private")
     known = stored(brain, FACT, kind="fact")
     for source in (heard, own):
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(RejectedError) as refused:
             brain.revise.link(known, source, type=LinkType.DERIVED_FROM)
         assert refused.value.code == "source_beneath"
         brain.revise.link(known, source, type=LinkType.DEPENDS_ON)

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from commonbrain.client import Brain
-from commonbrain.jobs.service import ShownJob
-from commonbrain.model.errors import Invalid, Refused
+from commonbrain.jobs.service import JobView
+from commonbrain.model.errors import InvalidInputError, RejectedError
 from commonbrain.model.kinds import Kind
 from commonbrain.model.limits import JOB_LEASE_S, MAINTAINED_AT_ONCE
 from commonbrain.model.memory import State
@@ -23,7 +23,7 @@ DAY = timedelta(days=1)
 WHY = "because a test says so"
 
 
-def maintained(brain: Brain, **given: object) -> ShownJob:
+def maintained(brain: Brain, **given: object) -> JobView:
     """Run upkeep to its end."""
     asked = brain.jobs.run("maintain", given)
     a_worker(brain, kinds=frozenset({"maintain"})).sweep()
@@ -59,7 +59,7 @@ def test_what_is_over_leaves_every_index_and_unseats_what_depends_on_it(
     derived = stored(brain, "How the doors are used", derived_from=[made])
     clock.move(2 * DAY)
 
-    assert counted(brain) == {"expired": 2, "unseated": 1}
+    assert counted(brain) == {"expired": 2, "affected": 1}
     assert brain.get(lock, bump=False).state is State.EXPIRED
     assert bodies(brain, "release branch locked", bump=False) == []
     assert "Needs review" in (brain.get(rests, bump=False).banner or "")
@@ -79,7 +79,7 @@ def test_what_is_over_leaves_every_index_and_unseats_what_depends_on_it(
 def test_a_task_long_due_that_nobody_touched_is_stale_until_somebody_moves_it(
     brain: Brain, clock: FakeClock
 ) -> None:
-    due = brain.house.clock.now() + DAY
+    due = brain.services.clock.now() + DAY
     idle = stored(brain, "Paint the shed", kind="task", due_at=due)
     moved = stored(brain, "Mend the gutter", kind="task", due_at=due)
     binding = stored(brain, "Rotate the keys", kind="task", due_at=due, must_ack=True)
@@ -131,15 +131,15 @@ def test_a_tenants_policy_lets_go_by_kind_label_and_scope(brain: Brain, clock: F
 
 
 def test_only_an_admin_sets_a_policy_and_no_rule_ever_goes_by_its_age(brain: Brain) -> None:
-    with pytest.raises(Invalid, match="kept at any age"):
+    with pytest.raises(InvalidInputError, match="kept at any age"):
         brain.govern.policy(retention=("kind=rule days=900",))
     for wrong in ("kind=event", "kind=event days=0", "days=3", "kind=event days=3 agent=bo", "x"):
-        with pytest.raises(Invalid):
+        with pytest.raises(InvalidInputError):
             brain.govern.policy(retention=(wrong,))
-    writer = Brain.of(brain.house, Caller(agent="bo", role=Role.WRITER))
-    with pytest.raises(Refused):
+    writer = Brain.of(brain.services, Caller(agent="bo", role=Role.WRITER))
+    with pytest.raises(RejectedError):
         writer.jobs.run("maintain")
-    with pytest.raises(Refused):
+    with pytest.raises(RejectedError):
         writer.govern.policy(retention=())
 
 
@@ -166,7 +166,7 @@ def test_a_claim_that_sleeps_is_less_sure_until_it_is_used(brain: Brain, clock: 
     stale = brain.recall("kettle kitchen", bump=False).items[0].confidence
     assert stale == pytest.approx(fresh * 2 / 3, abs=1e-3)
     brain.get(id_)
-    brain.house.journal.flush()
+    brain.services.journal.flush()
     assert brain.recall("kettle kitchen", bump=False).items[0].confidence == fresh
 
 
@@ -184,7 +184,7 @@ def test_upkeep_asks_for_itself_once_a_day_for_its_own_agent(
 
 def test_what_lacks_a_vector_is_embedded_by_the_job_for_it(brain: Brain) -> None:
     id_ = stored(brain, "The kettle is blue", kind="fact")
-    with brain.house.store.begin(LOCAL_TENANT) as tx:
+    with brain.services.store.begin(LOCAL_TENANT) as tx:
         [memory] = tx.memories.get(tx.memories.page(after=0, limit=1)).values()
         tx.index.drop(memory.id)
         tx.index.put(memory, None)
@@ -197,11 +197,11 @@ def test_what_lacks_a_vector_is_embedded_by_the_job_for_it(brain: Brain) -> None
 
 def test_what_the_full_text_lacks_is_found_by_its_words_again(brain: Brain) -> None:
     stored(brain, "The kettle is blue", kind="fact")
-    with brain.house.store.begin(LOCAL_TENANT) as tx:
+    with brain.services.store.begin(LOCAL_TENANT) as tx:
         [memory] = tx.memories.get(tx.memories.page(after=0, limit=1)).values()
         tx.index.drop(memory.id)
     assert counted(brain) == {"reworded": 1, "unembedded": 1}
-    assert lexical(brain.house.store, "kettle") == [memory.id]
+    assert lexical(brain.services.store, "kettle") == [memory.id]
     assert counted(brain) == {"unembedded": 1}
 
 
@@ -213,7 +213,7 @@ def test_upkeep_killed_after_any_of_its_steps_turns_each_memory_once(
     with a_brain(path, clock=clock) as brain:
         for number in range(1, count + 1):
             one = a_memory(number, f"Number {number}", kind=Kind.EVENT, expires_at=lived)
-            put(brain.house.store, one)
+            put(brain.services.store, one)
         clock.move(2 * DAY)
         asked = brain.jobs.run("maintain")
         for _ in range(2):
@@ -223,7 +223,7 @@ def test_upkeep_killed_after_any_of_its_steps_turns_each_memory_once(
         done = brain.jobs.show(asked.id)
         assert (done.state, (done.result or {})["expired"]) == ("done", count)
         assert brain.status().by_state == {State.EXPIRED: count}
-        with brain.house.store.snapshot(LOCAL_TENANT) as tx:
+        with brain.services.store.snapshot(LOCAL_TENANT) as tx:
             told = tx.changes.of(list(range(1, count + 1)))
         assert [one.action for one in told if one.action != "create"] == ["expire"] * count
         assert brain.doctor().is_sound

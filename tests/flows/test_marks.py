@@ -8,10 +8,10 @@ import pytest
 
 from commonbrain.client import Brain
 from commonbrain.model import ids
-from commonbrain.model.query import MARKED_WITHIN, Entry, Mark
+from commonbrain.model.query import MARKED_WITHIN, Entry, FeedbackMark
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.retrieval.options import RecallOptions
-from commonbrain.retrieval.write_behind import Journal, Ledger
+from commonbrain.retrieval.write_behind import RecallLogPolicy, WriteBehindQueue
 from commonbrain.storage.records import EntryFilter
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.clock import FakeClock
@@ -37,12 +37,12 @@ def bo(brain: Brain) -> Brain:
 
 
 def entries(brain: Brain) -> list[Entry]:
-    brain.house.journal.flush()
-    with brain.house.store.snapshot(LOCAL_TENANT) as tx:
+    brain.services.journal.flush()
+    with brain.services.store.snapshot(LOCAL_TENANT) as tx:
         return tx.ledger.entries(EntryFilter(), limit=50)
 
 
-def marks(brain: Brain, id_: str) -> list[set[Mark]]:
+def marks(brain: Brain, id_: str) -> list[set[FeedbackMark]]:
     """Give the marks on a memory, of one recall after the other."""
     known = ids.parse(ids.MEMORY, id_)
     return [set(entry.marks.get(known, ())) for entry in entries(brain)]
@@ -51,7 +51,7 @@ def marks(brain: Brain, id_: str) -> list[set[Mark]]:
 def recalled(bo: Brain, *, is_written: bool = True) -> None:
     assert bo.recall("nightly build").items
     if is_written:
-        bo.house.journal.flush()
+        bo.services.journal.flush()
 
 
 @pytest.mark.parametrize("is_written", [True, False])
@@ -59,9 +59,9 @@ def test_a_vote_marks_the_recall_that_showed_it(bo: Brain, *, is_written: bool) 
     id_ = stored(bo, FACT, kind="fact")
     recalled(bo, is_written=is_written)
     bo.revise.rate(id_, "up")
-    assert marks(bo, id_) == [{Mark.USEFUL}]
+    assert marks(bo, id_) == [{FeedbackMark.USEFUL}]
     bo.revise.rate(id_, "down")
-    assert marks(bo, id_) == [{Mark.USEFUL, Mark.WRONG}]
+    assert marks(bo, id_) == [{FeedbackMark.USEFUL, FeedbackMark.WRONG}]
 
 
 def test_the_latest_recall_that_showed_it_is_marked(bo: Brain, clock: FakeClock) -> None:
@@ -70,7 +70,7 @@ def test_the_latest_recall_that_showed_it_is_marked(bo: Brain, clock: FakeClock)
     clock.move(timedelta(minutes=1))
     recalled(bo, is_written=False)
     bo.revise.rate(id_, "up")
-    assert marks(bo, id_) == [set(), {Mark.USEFUL}]
+    assert marks(bo, id_) == [set(), {FeedbackMark.USEFUL}]
 
 
 def test_nothing_is_marked_where_nothing_was_shown(
@@ -94,7 +94,7 @@ def test_to_fetch_the_body_of_what_was_shown_in_part_is_to_use_it(bo: Brain) -> 
     bo.get(id_, bump=False)
     assert marks(bo, id_) == [set()]
     bo.get(id_)
-    assert marks(bo, id_) == [{Mark.USED}]
+    assert marks(bo, id_) == [{FeedbackMark.USED}]
 
 
 def test_to_fetch_what_was_shown_whole_tells_nothing(bo: Brain) -> None:
@@ -115,7 +115,7 @@ def test_to_build_on_what_was_shown_is_to_use_it(bo: Brain) -> None:
     bo.revise.supersede(told["old"], "The nightly build has none", reason="it was read wrong")
     bo.message.send("ann", f"Look at {told['sent']}, please")
     assert {what: marks(bo, id_) for what, id_ in told.items()} == {
-        what: [{Mark.USED}] for what in told
+        what: [{FeedbackMark.USED}] for what in told
     }
 
 
@@ -131,8 +131,8 @@ def test_what_is_forgotten_by_whom_it_was_shown_to_was_wrong(bo: Brain) -> None:
     id_ = stored(bo, FACT, kind="fact")
     recalled(bo)
     bo.forget(id_, reason="it has four")
-    bo.undo(since=bo.house.clock.now(), agent="bo", reason="it has two", confirm=1)
-    assert marks(bo, id_) == [{Mark.WRONG}]
+    bo.undo(since=bo.services.clock.now(), agent="bo", reason="it has two", confirm=1)
+    assert marks(bo, id_) == [{FeedbackMark.WRONG}]
 
 
 def test_a_mark_waits_for_a_recall_that_another_process_has_yet_to_write(
@@ -145,25 +145,25 @@ def test_a_mark_waits_for_a_recall_that_another_process_has_yet_to_write(
         id_ = stored(here, FACT, kind="fact")
         here.recall("nightly build")
         there.revise.rate(id_, "up")
-        there.house.journal.flush(ripe_s=2)
-        here.house.journal.flush()
+        there.services.journal.flush(ripe_s=2)
+        here.services.journal.flush()
         clock.move(timedelta(seconds=2))
-        there.house.journal.flush(ripe_s=2)
-        assert marks(here, id_) == [{Mark.USEFUL}]
+        there.services.journal.flush(ripe_s=2)
+        assert marks(here, id_) == [{FeedbackMark.USEFUL}]
 
 
 def test_a_recall_that_is_watched_is_kept_however_few_are(brain: Brain) -> None:
     stored(brain, FACT, kind="fact")
-    few = Journal(
-        brain.house.store,
-        brain.house.screen,
-        clock=brain.house.clock,
-        ledger=Ledger(share=0.0),
+    few = WriteBehindQueue(
+        brain.services.store,
+        brain.services.screen,
+        clock=brain.services.clock,
+        ledger=RecallLogPolicy(share=0.0),
     )
     plain = a_trace(1, 5)
     few.record(plain)
     few.record(replace(a_trace(2, 5), is_watched=True))
     few.flush()
     assert [entry.id for entry in entries(brain)] == [a_trace(2, 5).id]
-    with brain.house.store.begin(LOCAL_TENANT) as tx:
+    with brain.services.store.begin(LOCAL_TENANT) as tx:
         assert tx.ledger.mark(a_use(5, minute=3).marks({5: plain.id})) == 0

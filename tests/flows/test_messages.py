@@ -4,8 +4,8 @@ from datetime import timedelta
 import pytest
 
 from commonbrain.client import Brain
-from commonbrain.coordination.inbox import Page, unread_of
-from commonbrain.model.errors import Invalid, NotFound, Refused
+from commonbrain.coordination.inbox import MessagePage, unread_of
+from commonbrain.model.errors import InvalidInputError, NotFoundError, RejectedError
 from commonbrain.model.kinds import Kind, MessagePriority
 from commonbrain.model.scope import Caller
 from commonbrain.testing.clock import FakeClock
@@ -19,7 +19,7 @@ def crew(brain: Brain) -> tuple[Brain, Brain, Brain]:
     return brain, brain.acting_as(agent="bo"), brain.acting_as(agent="cy")
 
 
-def headlines(page: Page) -> list[str]:
+def headlines(page: MessagePage) -> list[str]:
     return [one.headline for one in page.messages]
 
 
@@ -68,13 +68,13 @@ def test_a_message_to_several_reaches_them_and_nobody_else(brain: Brain) -> None
 
 @pytest.mark.parametrize("to", [[], "", "ann", "x" * 129])
 def test_a_message_for_nobody_is_refused(brain: Brain, to: str | list[str]) -> None:
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidInputError):
         brain.message.send(to, "Hello?")
 
 
 @pytest.mark.parametrize("name", ["all", "*"])
 def test_nobody_is_called_what_stands_for_everybody(name: str) -> None:
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidInputError):
         Caller(agent=name)
 
 
@@ -208,7 +208,7 @@ def test_an_acknowledgement_and_its_words_are_seen_with_the_message(brain: Brain
         ("cy", None),
     ]
     assert bo.message.inbox().messages == ()
-    with pytest.raises(Refused) as refusal:
+    with pytest.raises(RejectedError) as refusal:
         ann.message.ack(sent.id)
     assert refusal.value.code == "not_addressed"
 
@@ -253,14 +253,14 @@ def test_recall_finds_a_message_and_the_decision_marked_in_it(brain: Brain) -> N
 
 def test_a_message_with_a_secret_is_sent_to_nobody(brain: Brain) -> None:
     _, bo, _ = crew(brain)
-    with pytest.raises(Refused) as refusal:
+    with pytest.raises(RejectedError) as refusal:
         brain.message.send("bo", TEXT)
 
     assert refusal.value.code == "secret_detected"
     assert SECRET not in str(refusal.value)
     assert bo.message.inbox().messages == ()
     sent = brain.message.send("bo", "Use the key in the vault.")
-    with pytest.raises(Refused):
+    with pytest.raises(RejectedError):
         bo.message.ack(sent.id, TEXT)
 
 
@@ -275,7 +275,7 @@ def test_the_same_words_twice_are_two_messages(brain: Brain) -> None:
 def test_a_message_is_sent_while_the_embedder_is_down(brain: Brain) -> None:
     embedder = FailingEmbedder()
     embedder.is_down = True
-    ann = Brain.of(replace(brain.house, embedder=embedder), brain.caller)
+    ann = Brain.of(replace(brain.services, embedder=embedder), brain.caller)
 
     sent = ann.message.send("bo", "The light is out.")
 
@@ -285,7 +285,7 @@ def test_a_message_is_sent_while_the_embedder_is_down(brain: Brain) -> None:
 
 @pytest.mark.parametrize("cursor", ["1", "late:mem_375DRTD81GG99", "unread:x"])
 def test_what_is_no_cursor_is_told(brain: Brain, cursor: str) -> None:
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidInputError):
         brain.message.inbox(cursor=cursor)
 
 
@@ -293,9 +293,9 @@ def test_a_message_cannot_join_a_thread_that_its_sender_does_not_see(brain: Brai
     ann, _, cy = crew(brain)
     sent = ann.message.send("bo", "Between us.")
 
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidInputError):
         cy.message.send("all", "Listen to this!", thread=sent.thread)
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         cy.message.reply(sent.id, "What is it?")
 
 
@@ -304,9 +304,9 @@ def test_a_boot_is_told_how_much_waits_and_what_is_urgent(brain: Brain, count: i
     for number in range(count):
         priority = "urgent" if number % 2 else "info"
         brain.message.send("bo", f"Note {number}.", priority=priority)
-    bo, now = Caller(agent="bo"), brain.house.clock.now()
+    bo, now = Caller(agent="bo"), brain.services.clock.now()
 
-    with brain.house.store.snapshot(brain.caller.tenant) as tx:
+    with brain.services.store.snapshot(brain.caller.tenant) as tx:
         unread = unread_of(tx, bo, project="api", now=now)
 
     wanted = [f"Note {number}." for number in range(count - 1, -1, -1) if number % 2][:5]
@@ -320,7 +320,7 @@ def test_what_replaces_a_broadcast_waits_for_everybody_and_is_its_senders_alone(
     bo = brain.acting_as(agent="bo")
     sent = brain.message.send("all", "Lunch is at noon")
     bo.message.read(sent.id)
-    with pytest.raises(Refused) as refusal:
+    with pytest.raises(RejectedError) as refusal:
         bo.revise.supersede(sent.id, "Lunch is off", reason="no cook")
     assert refusal.value.code == "scope_denied"
     brain.revise.supersede(sent.id, "Lunch is at one", reason="the cook is late")

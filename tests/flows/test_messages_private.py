@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from commonbrain.client import Brain
-from commonbrain.coordination.sending import Sent
-from commonbrain.history.selection import Stage
+from commonbrain.coordination.sending import SendResult
+from commonbrain.history.selection import Phase
 from commonbrain.model import ids
-from commonbrain.model.errors import Invalid, NotFound, Refused
+from commonbrain.model.errors import InvalidInputError, NotFoundError, RejectedError
 from commonbrain.model.scope import Scope
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.clock import FakeClock
@@ -19,18 +19,20 @@ WORDS = "Zephyr salary is secret. @decision Zephyr gets a raise in May."
 
 
 @pytest.fixture
-def sent(brain: Brain) -> Sent:
+def sent(brain: Brain) -> SendResult:
     return brain.message.send("bo", WORDS, subject="Zephyr affair")
 
 
-def derived(sent: Sent) -> str:
+def derived(sent: SendResult) -> str:
     [part] = sent.derived
     assert part.id is not None
     return part.id
 
 
 @pytest.mark.requirement("RT-14", "MS-03")
-def test_both_sides_of_a_message_find_it_and_what_it_gave_rise_to(brain: Brain, sent: Sent) -> None:
+def test_both_sides_of_a_message_find_it_and_what_it_gave_rise_to(
+    brain: Brain, sent: SendResult
+) -> None:
     for agent in ("ann", "bo"):
         reader = brain.acting_as(agent=agent)
         assert len(bodies(reader, "zephyr")) == 2
@@ -38,7 +40,7 @@ def test_both_sides_of_a_message_find_it_and_what_it_gave_rise_to(brain: Brain, 
         assert reader.get(derived(sent)).scope is Scope.PRIVATE
 
 
-def test_a_third_agent_sees_nothing_of_it(brain: Brain, sent: Sent) -> None:
+def test_a_third_agent_sees_nothing_of_it(brain: Brain, sent: SendResult) -> None:
     cy = brain.acting_as(agent="cy")
     own = stored(cy, "Zephyr is a wind.", kind="fact")
 
@@ -49,20 +51,20 @@ def test_a_third_agent_sees_nothing_of_it(brain: Brain, sent: Sent) -> None:
     assert cy.message.history(agent="ann").messages == ()
     assert cy.message.delegated().delegated == ()
     for id_ in (sent.id, derived(sent)):
-        with pytest.raises(NotFound):
+        with pytest.raises(NotFoundError):
             cy.get(id_)
-        with pytest.raises(NotFound):
+        with pytest.raises(NotFoundError):
             cy.message.read(id_)
-        with pytest.raises(NotFound):
+        with pytest.raises(NotFoundError):
             cy.revise.link(own, id_, type="about")
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         cy.message.history(thread=sent.thread)
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         cy.remember("Zephyr is paid well.", kind="fact", source_message=sent.id)
 
 
 def test_what_a_third_agent_is_told_of_likeness_does_not_tell_of_it(
-    brain: Brain, sent: Sent
+    brain: Brain, sent: SendResult
 ) -> None:
     [outcome] = brain.acting_as(agent="cy").remember("Zephyr gets a raise in May.").items
 
@@ -82,22 +84,22 @@ def test_a_shared_memory_is_not_held_against_what_its_readers_do_not_see(brain: 
 
 
 def test_whoever_got_a_message_may_keep_what_it_concludes_to_itself(
-    brain: Brain, sent: Sent
+    brain: Brain, sent: SendResult
 ) -> None:
     bo = brain.acting_as(agent="bo")
 
     id_ = stored(bo, "The budget grows in May.", kind="fact", source_message=sent.id)
 
     assert bo.get(id_).scope is Scope.PRIVATE
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         brain.get(id_)
     own = stored(bo, "My budget is small.", kind="fact", scope="private")
-    with pytest.raises(Refused) as refusal:
+    with pytest.raises(RejectedError) as refusal:
         bo.remember("Both.", kind="fact", source_message=sent.id, derived_from=[own])
     assert refusal.value.code == "scope_denied"
 
 
-def test_who_corrects_what_both_share_keeps_it_shared(brain: Brain, sent: Sent) -> None:
+def test_who_corrects_what_both_share_keeps_it_shared(brain: Brain, sent: SendResult) -> None:
     bo = brain.acting_as(agent="bo")
 
     new = bo.revise.supersede(derived(sent), "Zephyr gets a raise in June.", reason="HR said so")
@@ -105,13 +107,13 @@ def test_who_corrects_what_both_share_keeps_it_shared(brain: Brain, sent: Sent) 
     assert brain.get(new.id or "").body == "Zephyr gets a raise in June."
     assert "Zephyr gets a raise in June." in bodies(brain, "zephyr raise")
     assert bodies(brain.acting_as(agent="cy"), "zephyr raise") == []
-    with pytest.raises(Refused):
+    with pytest.raises(RejectedError):
         bo.revise.supersede(sent.id, "Zephyr is fired.", reason="to make trouble")
 
 
 @pytest.mark.requirement("DM-41")
 def test_messages_and_what_was_read_of_them_move_with_an_export(
-    brain: Brain, sent: Sent, tmp_path: Path, clock: FakeClock
+    brain: Brain, sent: SendResult, tmp_path: Path, clock: FakeClock
 ) -> None:
     kept = brain.message.send("all", "The house moves.")
     bo = brain.acting_as(agent="bo")
@@ -132,7 +134,7 @@ def test_messages_and_what_was_read_of_them_move_with_an_export(
 
 
 def test_what_was_read_in_one_store_is_read_in_both_when_they_are_merged(
-    brain: Brain, sent: Sent, tmp_path: Path, clock: FakeClock
+    brain: Brain, sent: SendResult, tmp_path: Path, clock: FakeClock
 ) -> None:
     brain.export(tmp_path / "unread.jsonl")
     with a_brain(tmp_path / "new.db", clock=clock) as new:
@@ -145,7 +147,7 @@ def test_what_was_read_in_one_store_is_read_in_both_when_they_are_merged(
     assert brain.acting_as(agent="bo").message.inbox().messages == ()
 
 
-def test_an_erased_message_leaves_no_word_and_no_receipt(brain: Brain, sent: Sent) -> None:
+def test_an_erased_message_leaves_no_word_and_no_receipt(brain: Brain, sent: SendResult) -> None:
     bo = brain.acting_as(agent="bo")
     bo.message.ack(sent.id, "Quiet, please.")
 
@@ -153,13 +155,13 @@ def test_an_erased_message_leaves_no_word_and_no_receipt(brain: Brain, sent: Sen
 
     assert {one.id for one in done.items} == {sent.id, *(one.id for one in sent.derived)}
     assert bo.message.inbox(all=True).messages == ()
-    with brain.house.store.snapshot(brain.caller.tenant) as tx:
+    with brain.services.store.snapshot(brain.caller.tenant) as tx:
         assert all(
             not receipts for receipts in tx.mail.of([ids.parse(ids.MEMORY, sent.id)]).values()
         )
 
 
-def test_undoing_what_an_agent_did_takes_its_messages_back(brain: Brain, sent: Sent) -> None:
+def test_undoing_what_an_agent_did_takes_its_messages_back(brain: Brain, sent: SendResult) -> None:
     preview = brain.undo(agent="ann", since="2026-03-01", reason="ran wild")
     brain.undo(agent="ann", since="2026-03-01", reason="ran wild", confirm=preview.count)
 
@@ -185,7 +187,7 @@ def test_a_delegated_task_is_seen_by_both_and_reports_back(brain: Brain, clock: 
     assert cy.message.delegated().delegated == ()
     links = bo.get(sent.id, views=["links"]).links
     assert [(link.type, link.id) for link in links or ()] == [("about", sent.task)]
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         cy.revise.status(sent.task or "", "open")
     clock.move(timedelta(days=60))
     [later] = brain.message.delegated().delegated
@@ -193,7 +195,7 @@ def test_a_delegated_task_is_seen_by_both_and_reports_back(brain: Brain, clock: 
 
 
 def test_a_task_that_the_gate_refuses_is_not_sent_either(brain: Brain) -> None:
-    with pytest.raises(Refused):
+    with pytest.raises(RejectedError):
         brain.message.delegate("bo", "word " * 401)
 
     assert brain.acting_as(agent="bo").message.inbox().messages == ()
@@ -204,7 +206,7 @@ def test_the_words_of_a_message_are_never_fed_back(brain: Brain) -> None:
     bo = brain.acting_as(agent="bo")
     told = bo.recall("zephyr").evidence
 
-    with pytest.raises(Refused) as refusal:
+    with pytest.raises(RejectedError) as refusal:
         bo.message.send("ann", told)
 
     assert refusal.value.code == "own_evidence"
@@ -212,7 +214,7 @@ def test_the_words_of_a_message_are_never_fed_back(brain: Brain) -> None:
 
 def test_an_answer_to_what_one_kept_to_oneself_does_not_go_to_everybody(brain: Brain) -> None:
     kept = stored(brain, "Zephyr is tired of it all.", kind="message", scope="private")
-    with pytest.raises(Invalid, match="Nobody else"):
+    with pytest.raises(InvalidInputError, match="Nobody else"):
         brain.message.reply(kept, "Still tired.")
     assert brain.acting_as(agent="cy").message.inbox().messages == ()
 
@@ -233,8 +235,8 @@ def test_whom_a_message_went_to_does_not_take_it_from_everybody(brain: Brain) ->
 
     refused = bo.forget(sent.id, reason="read it")
 
-    assert refused.status is Stage.UNCHANGED
-    assert "ann" in (refused.spared[0].why or "")
+    assert refused.status is Phase.UNCHANGED
+    assert "ann" in (refused.skipped[0].why or "")
     assert len(brain.acting_as(agent="cy").message.inbox().messages) == 1
-    assert brain.forget(sent.id, reason="wrong door").status is Stage.DONE
+    assert brain.forget(sent.id, reason="wrong door").status is Phase.DONE
     assert brain.acting_as(agent="cy").message.inbox().messages == ()

@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 
 from commonbrain.client import Brain
-from commonbrain.learning.model_views import ShownModel
-from commonbrain.learning.registry import Move
-from commonbrain.learning.transitions import named
+from commonbrain.learning.model_views import ModelView
+from commonbrain.learning.registry import TransitionOptions
+from commonbrain.learning.transitions import model_name
 from commonbrain.model import ids
-from commonbrain.model.errors import Invalid, NotFound, Refused
-from commonbrain.model.model_card import ModelRole, ModelState, place_of
+from commonbrain.model.errors import InvalidInputError, NotFoundError, RejectedError
+from commonbrain.model.model_card import ModelRole, ModelState, bucket_of
 from commonbrain.model.query import Trace
-from commonbrain.model.recall_result import Verdict
+from commonbrain.model.recall_result import ResultStatus
 from commonbrain.model.scope import Caller, Role
-from commonbrain.retrieval.write_behind import Journal
+from commonbrain.retrieval.write_behind import WriteBehindQueue
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.clock import FakeClock
 from tests.flows.asking import stored
@@ -35,7 +35,7 @@ from tests.flows.ranking import (
 )
 
 ASKED = "Where does the kettle stand?"
-FORCED = Move(reason="It was proved elsewhere.", is_forced=True)
+FORCED = TransitionOptions(reason="It was proved elsewhere.", is_forced=True)
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def brain(path: Path, clock: FakeClock, shop: Shop) -> Iterator[Brain]:
         yield with_models(plain, shop)
 
 
-def only(models: tuple[ShownModel, ...]) -> ShownModel:
+def only(models: tuple[ModelView, ...]) -> ModelView:
     [one] = models
     return one
 
@@ -61,10 +61,10 @@ def test_a_model_is_listed_and_its_card_is_read_with_its_moves(
     brain: Brain, shop: Shop, clock: FakeClock
 ) -> None:
     card = shop.card(brain, ByFeature())
-    id_ = named(card)
+    id_ = model_name(card)
     brain.models.canary(id_, percent=20, allow=["bo"])
     clock.move(timedelta(hours=1))
-    brain.models.canary(id_, percent=40, move=Move(reason="It goes well."))
+    brain.models.canary(id_, percent=40, move=TransitionOptions(reason="It goes well."))
     listed = only(brain.models(ModelRole.RERANKER).models)
     assert (listed.id, listed.state, listed.percent) == (id_, ModelState.CANARY, 40)
     assert brain.models(ModelRole.SALIENCE).models == ()
@@ -79,7 +79,7 @@ def test_a_model_is_listed_and_its_card_is_read_with_its_moves(
 
 def test_a_preview_moves_nothing(brain: Brain, shop: Shop) -> None:
     card = shop.card(brain, ByFeature())
-    preview = brain.models.canary(named(card), move=Move(is_preview=True))
+    preview = brain.models.canary(model_name(card), move=TransitionOptions(is_preview=True))
     assert preview.is_preview
     assert only(preview.models).state is ModelState.CANARY
     assert state_of(brain, card) is ModelState.CANDIDATE
@@ -90,15 +90,15 @@ def test_what_is_not_proven_is_not_promoted_unless_forced_with_a_reason(
     brain: Brain, shop: Shop
 ) -> None:
     card = shop.card(brain, ByFeature())
-    id_ = named(card)
-    with pytest.raises(Refused, match="it was on no trial"):
+    id_ = model_name(card)
+    with pytest.raises(RejectedError, match="it was on no trial"):
         brain.models.promote(id_)
     brain.models.canary(id_)
-    with pytest.raises(Refused, match="the model has 0 of 50 recalls") as error:
+    with pytest.raises(RejectedError, match="the model has 0 of 50 recalls") as error:
         brain.models.promote(id_)
     assert error.value.code == "model_unproven"
-    with pytest.raises(Invalid, match="needs a reason"):
-        brain.models.promote(id_, move=Move(is_forced=True))
+    with pytest.raises(InvalidInputError, match="needs a reason"):
+        brain.models.promote(id_, move=TransitionOptions(is_forced=True))
     brain.models.promote(id_, move=FORCED)
     assert state_of(brain, card) is ModelState.ACTIVE
     assert "It was proved elsewhere." in audited(brain)["model_active"]
@@ -106,9 +106,9 @@ def test_what_is_not_proven_is_not_promoted_unless_forced_with_a_reason(
 
 def test_what_was_found_no_better_has_no_trial_unless_forced(brain: Brain, shop: Shop) -> None:
     card = shop.card(brain, ByFeature(), told={"outcome": "not_better"}, state=ModelState.RETIRED)
-    with pytest.raises(Refused, match="judged not_better"):
-        brain.models.canary(named(card))
-    brain.models.canary(named(card), move=FORCED)
+    with pytest.raises(RejectedError, match="judged not_better"):
+        brain.models.canary(model_name(card))
+    brain.models.canary(model_name(card), move=FORCED)
     assert state_of(brain, card) is ModelState.CANARY
 
 
@@ -118,53 +118,55 @@ def test_rolling_back_gives_its_place_back_to_what_served_before(
 ) -> None:
     weights = [item.id for item in brain.recall(ASKED).items]
     first, second = shop.card(brain, ByFeature(sign=-1)), shop.card(brain, ByFeature("recency"))
-    brain.models.promote(named(first), move=FORCED)
+    brain.models.promote(model_name(first), move=FORCED)
     by_first = [item.id for item in brain.recall(ASKED).items]
     assert by_first != weights
     clock.move(timedelta(hours=1))
-    brain.models.promote(named(second), move=FORCED)
+    brain.models.promote(model_name(second), move=FORCED)
     assert state_of(brain, first) is ModelState.RETIRED
     clock.move(timedelta(hours=1))
 
-    moved = brain.models.roll_back(named(second), move=Move(reason="Nobody likes it."))
+    moved = brain.models.roll_back(
+        model_name(second), move=TransitionOptions(reason="Nobody likes it.")
+    )
 
     assert {one.id: one.state for one in moved.models} == {
-        named(second): ModelState.ROLLED_BACK,
-        named(first): ModelState.ACTIVE,
+        model_name(second): ModelState.ROLLED_BACK,
+        model_name(first): ModelState.ACTIVE,
     }
     # At once, in the process that did it.
     assert [item.id for item in brain.recall(ASKED).items] == by_first
-    brain.models.roll_back(named(first))
+    brain.models.roll_back(model_name(first))
     assert [item.id for item in brain.recall(ASKED).items] == weights
-    with pytest.raises(Refused, match="rolled_back and cannot become canary"):
-        brain.models.canary(named(first))
+    with pytest.raises(RejectedError, match="rolled_back and cannot become canary"):
+        brain.models.canary(model_name(first))
 
 
 def test_an_active_model_that_fails_is_rolled_back_as_a_canary_is(
     brain: Brain, shop: Shop, clock: FakeClock
 ) -> None:
     card = shop.card(brain, crashing())
-    brain.models.promote(named(card), move=FORCED)
+    brain.models.promote(model_name(card), move=FORCED)
     for _ in range(5):
         assert brain.recall(ASKED).items
         clock.move(timedelta(seconds=2))
-    brain.house.journal.flush()
+    brain.services.journal.flush()
     assert state_of(brain, card) is ModelState.ROLLED_BACK
 
 
 def test_only_one_is_on_trial(brain: Brain, shop: Shop) -> None:
     first, second = shop.card(brain, ByFeature()), shop.card(brain, ByFeature())
-    brain.models.canary(named(first))
-    with pytest.raises(Refused, match="is the canary already"):
-        brain.models.canary(named(second))
-    brain.models.retire(named(first))
-    brain.models.canary(named(second))
+    brain.models.canary(model_name(first))
+    with pytest.raises(RejectedError, match="is the canary already"):
+        brain.models.canary(model_name(second))
+    brain.models.retire(model_name(first))
+    brain.models.canary(model_name(second))
     assert state_of(brain, second) is ModelState.CANARY
 
 
 def test_only_an_admin_sees_and_moves_models(brain: Brain, shop: Shop) -> None:
-    id_ = named(shop.card(brain, ByFeature()))
-    writer = Brain.of(brain.house, replace(brain.caller, role=Role.WRITER))
+    id_ = model_name(shop.card(brain, ByFeature()))
+    writer = Brain.of(brain.services, replace(brain.caller, role=Role.WRITER))
     for call in (
         writer.models,
         lambda: writer.models.show(id_),
@@ -172,7 +174,7 @@ def test_only_an_admin_sees_and_moves_models(brain: Brain, shop: Shop) -> None:
         lambda: writer.models.canary(id_),
         lambda: writer.models.roll_back(id_),
     ):
-        with pytest.raises(Refused, match="models take an admin"):
+        with pytest.raises(RejectedError, match="models take an admin"):
             call()
 
 
@@ -181,33 +183,33 @@ def test_another_tenants_model_is_not_there_and_serves_nobody_here(
     brain: Brain, shop: Shop
 ) -> None:
     card = shop.card(brain, crashing())
-    brain.models.canary(named(card), percent=100)
+    brain.models.canary(model_name(card), percent=100)
     brain.tenants.make("other")
-    other = Brain.of(brain.house, replace(brain.caller, tenant="other"))
+    other = Brain.of(brain.services, replace(brain.caller, tenant="other"))
     stored(other, "The kettle stands there.", kind="fact")
     assert other.recall(ASKED).degraded == ()
     for call in (other.models.show, other.models.promote, other.models.roll_back):
-        with pytest.raises(NotFound):
-            call(named(card))
+        with pytest.raises(NotFoundError):
+            call(model_name(card))
     assert other.models().models == ()
 
 
 def noted(brain: Brain, card_id: int | None, *, session: str, helps: bool, number: int) -> None:
     """Keep what a recall of the past left."""
-    at = brain.house.clock.now() - timedelta(hours=2) + timedelta(seconds=number)
+    at = brain.services.clock.now() - timedelta(hours=2) + timedelta(seconds=number)
     trace = Trace(
         id=ids.make_id(at, number),
         caller=Caller(agent="ann", session=session),
         asked_at=at,
         query="?",
-        verdict=Verdict.FOUND,
+        verdict=ResultStatus.FOUND,
         considered=(),
         packed=(5,),
         degraded=(),
         stages_ms={"arms": 5.0 + number % 3},
         ranker=card_id,
     )
-    brain.house.store.note_reads(
+    brain.services.store.note_reads(
         brain.caller.tenant, traces=[trace], accesses=(), keep_from=at - timedelta(days=1)
     )
     if helps:
@@ -234,12 +236,12 @@ def test_a_canary_that_does_well_is_promoted_by_itself_where_the_tenant_says_so(
     assert judged is not None
     assert judged[0].verdict == "promote", judged[0]
     brain.acting_as(session=served[0]).recall(ASKED)
-    brain.house.journal.flush()
+    brain.services.journal.flush()
 
     assert state_of(brain, card) is (ModelState.ACTIVE if is_automatic else ModelState.CANARY)
     if not is_automatic:
         # By hand it takes no force now.
-        brain.models.promote(named(card))
+        brain.models.promote(model_name(card))
         assert state_of(brain, card) is ModelState.ACTIVE
 
 
@@ -257,12 +259,14 @@ def test_two_processes_that_share_a_store_roll_back_once_and_both_learn_of_it(
                 assert brain.recall(ASKED).degraded
             clock.move(timedelta(seconds=2))
         with ThreadPoolExecutor(2) as threads:
-            list(threads.map(Journal.flush, (one.house.journal, other.house.journal)))
+            list(
+                threads.map(WriteBehindQueue.flush, (one.services.journal, other.services.journal))
+            )
         clock.move(timedelta(seconds=2))
 
         assert state_of(one, card) is ModelState.ROLLED_BACK
         assert [brain.recall(ASKED).degraded for brain in (one, other)] == [(), ()]
-        with one.house.store.snapshot("default") as tx:
+        with one.services.store.snapshot("default") as tx:
             moves = [line.action for line in tx.credentials.noted(limit=50)]
         assert moves.count("model_rolled_back") == 1
 
@@ -276,12 +280,12 @@ def test_of_two_hands_one_moves_a_model(path: Path, clock: FakeClock) -> None:
         def try_out(brain: Brain, id_: str) -> bool:
             try:
                 brain.models.canary(id_)
-            except Refused as error:
+            except RejectedError as error:
                 return error.code not in {"canary_taken", "model_moved"}
             return True
 
         with ThreadPoolExecutor(2) as threads:
-            done = list(threads.map(try_out, (one, other), (named(first), named(second))))
+            done = list(threads.map(try_out, (one, other), (model_name(first), model_name(second))))
         assert sorted(done) == [False, True]
 
 
@@ -295,4 +299,4 @@ def test_a_session_of_a_canary_stays_with_it(brain: Brain, shop: Shop) -> None:
 
 
 def place(brain: Brain, model: int, session: str) -> float:
-    return place_of(model, tenant=brain.caller.tenant, who=session)
+    return bucket_of(model, tenant=brain.caller.tenant, who=session)

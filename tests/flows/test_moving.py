@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from commonbrain.client import Brain
-from commonbrain.jobs.worker import Happening
-from commonbrain.model.errors import Invalid, NotFound, Unavailable
+from commonbrain.jobs.worker import JobEvent
+from commonbrain.model.errors import InvalidInputError, NotFoundError, UnavailableError
 from commonbrain.model.jobs import Job
 from commonbrain.model.limits import JOB_LEASE_S
 from commonbrain.model.memory import Draft
 from commonbrain.storage.blobs import Blobs
-from commonbrain.storage.uploads import BlobStaging
+from commonbrain.storage.uploads import BlobUploadStore
 from commonbrain.testing.builders import a_brain
-from commonbrain.testing.clock import FakeClock, SeededChance
+from commonbrain.testing.clock import FakeClock, SeededRandom
 from tests.flows.test_exporting import full_of_everything
 from tests.flows.working import a_worker
 
@@ -36,7 +36,9 @@ class Full:
     location: str = "nowhere"
 
     def put(self, content: bytes) -> str:
-        raise Unavailable(f"It is full and takes none of {len(content)} bytes.", code="blobs_down")
+        raise UnavailableError(
+            f"It is full and takes none of {len(content)} bytes.", code="blobs_down"
+        )
 
     def get(self, digest: str) -> bytes:
         return self.blobs.get(digest)
@@ -49,7 +51,7 @@ class Full:
 def archive(tmp_path: Path) -> Path:
     """An export of more than two batches, in which something was superseded."""
     path = tmp_path / "archive.jsonl"
-    with a_brain(tmp_path / "there.db", chance=SeededChance(7)) as there:
+    with a_brain(tmp_path / "there.db", random_source=SeededRandom(7)) as there:
         there.remember([Draft(body=f"Pot number {n} is red.", kind="event") for n in range(90)])
         full_of_everything(there)
         there.export(path)
@@ -60,7 +62,7 @@ def taken_in(tmp_path: Path, archive: Path, *, dies_at: int | None) -> tuple[int
     """Import an archive by a job whose worker dies once; give steps, result and what is held."""
     clock, steps = FakeClock(), 0
 
-    def tell(_what: Happening, _job: Job) -> None:
+    def tell(_what: JobEvent, _job: Job) -> None:
         nonlocal steps
         steps += 1
         if steps == dies_at:
@@ -101,28 +103,30 @@ def test_what_was_sent_is_gone_once_it_was_read_and_two_who_send_the_same_share_
     (notes / "MEMORY.md").write_text("## Tea\n\nThe tea is in the left drawer.\n", "utf-8")
     (notes / ".hidden" / "key.md").write_text("## Key\n\nNobody is to read this one.\n", "utf-8")
     with a_brain(path) as brain:
-        one, other = (brain.house.staging.put(notes, tell=list[object]().append) for _ in range(2))
+        one, other = (
+            brain.services.staging.put(notes, tell=list[object]().append) for _ in range(2)
+        )
         assert not set(one.parts) & set(other.parts)
-        brain.house.staging.drop(one)
-        with brain.house.staging.opened(other) as folder:
+        brain.services.staging.drop(one)
+        with brain.services.staging.opened(other) as folder:
             assert [file.name for file in folder.rglob("*.md")] == ["MEMORY.md"]
-        brain.house.staging.drop(other)
+        brain.services.staging.drop(other)
 
         job = brain.jobs.import_("markdown", notes)
         a_worker(brain).sweep()
         result = brain.jobs.show(job.id).result
         assert result is not None
         assert (result["source"], result["stored"]) == ("notes", 1)
-        assert not list(Path(brain.house.blobs().location).iterdir())
+        assert not list(Path(brain.services.blobs().location).iterdir())
 
 
 def test_an_upload_that_fails_leaves_no_job_that_waits_for_days(path: Path, tmp_path: Path) -> None:
     note = tmp_path / "MEMORY.md"
     note.write_text("## Tea\n\nThe tea is in the left drawer.\n", "utf-8")
     with a_brain(path) as brain:
-        staging = BlobStaging(lambda: Full(brain.house.blobs()))
-        sender = Brain.of(replace(brain.house, staging=staging), brain.caller)
-        with pytest.raises(Unavailable, match="full"):
+        staging = BlobUploadStore(lambda: Full(brain.services.blobs()))
+        sender = Brain.of(replace(brain.services, staging=staging), brain.caller)
+        with pytest.raises(UnavailableError, match="full"):
             sender.jobs.import_("markdown", note)
         a_worker(brain).sweep()
         assert [(one.kind, one.state) for one in brain.jobs().jobs] == [("discard", "done")]
@@ -133,16 +137,16 @@ def test_whatever_a_file_is_called_it_is_read_again(path: Path, tmp_path: Path, 
     note = tmp_path / "note"
     note.write_text("tea", "utf-8")
     with a_brain(path) as brain:
-        parcel = brain.house.staging.put(note, name=name, tell=list[object]().append)
-        with brain.house.staging.opened(parcel) as file:
+        parcel = brain.services.staging.put(note, name=name, tell=list[object]().append)
+        with brain.services.staging.opened(parcel) as file:
             assert file.read_text("utf-8") == "tea"
 
 
 def test_what_makes_no_sense_is_refused_before_anything_is_kept(path: Path, tmp_path: Path) -> None:
     with a_brain(path) as brain:
         for format_, source in (("odd", tmp_path), ("markdown", tmp_path / "none.md")):
-            with pytest.raises(Invalid):
+            with pytest.raises(InvalidInputError):
                 brain.jobs.import_(format_, source)
-        with pytest.raises(NotFound):
+        with pytest.raises(NotFoundError):
             brain.jobs.archive(brain.jobs.run("maintain").id)
         assert [one.kind for one in brain.jobs().jobs] == ["maintain"]

@@ -65,7 +65,7 @@ def test_an_undo_does_not_tell_whose_private_memory_rests_on_what_it_spares(brai
     id_ = stored(brain, CRANES, kind="fact")
     bob = brain.acting_as(agent="bob")
     hidden = stored(bob, "Paint is dear", kind="fact", scope="private", derived_from=[id_])
-    [spared] = brain.undo(agent="ann", reason="mistaken").spared
-    assert hidden not in (spared.why or "")
-    assert "bob" not in (spared.why or "")
-    assert hidden in (bob.undo(agent="ann", reason="mistaken").spared[0].why or "")
+    [skipped] = brain.undo(agent="ann", reason="mistaken").skipped
+    assert hidden not in (skipped.why or "")
+    assert "bob" not in (skipped.why or "")
+    assert hidden in (bob.undo(agent="ann", reason="mistaken").skipped[0].why or "")

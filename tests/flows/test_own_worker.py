@@ -8,8 +8,8 @@ import pytest
 
 from commonbrain.client import Brain
 from commonbrain.jobs.local_queue import LocalQueue
-from commonbrain.jobs.worker import OwnWorker, keep_a_while
-from commonbrain.storage.job_queue import Ticket
+from commonbrain.jobs.worker import EmbeddedWorker, run_maintenance_slice
+from commonbrain.storage.job_queue import QueueMessage
 from commonbrain.testing.builders import a_brain
 from tests.processes import PATIENCE_S
 
@@ -20,9 +20,9 @@ class Watched(LocalQueue):
     def __init__(self) -> None:
         super().__init__()
         self.is_worked_off = Event()
-        self._given: Ticket | None = None
+        self._given: QueueMessage | None = None
 
-    def take(self) -> Ticket | None:
+    def take(self) -> QueueMessage | None:
         if self._given is not None:
             self.is_worked_off.set()
         self._given = super().take()
@@ -33,9 +33,9 @@ class Watched(LocalQueue):
 def test_a_job_is_done_beside_a_server_where_nobody_else_works(path: Path, *, works: bool) -> None:
     queue = Watched()
     with a_brain(path) as opened:
-        house = replace(opened.house, queue=queue, has_own_worker=works)
-        brain = Brain.of(house, opened.caller)
-        worker = OwnWorker(house, quiet_s=0)
+        services = replace(opened.services, queue=queue, has_embedded_worker=works)
+        brain = Brain.of(services, opened.caller)
+        worker = EmbeddedWorker(services, start_delay_s=0)
         worker.start()
         job = brain.jobs.run("reword")
         if works:
@@ -47,11 +47,11 @@ def test_a_job_is_done_beside_a_server_where_nobody_else_works(path: Path, *, wo
 
 def test_a_worker_of_its_own_ends_with_its_server(path: Path) -> None:
     with a_brain(path) as opened:
-        house = replace(opened.house, has_own_worker=True)
-        worker = OwnWorker(house)
+        services = replace(opened.services, has_embedded_worker=True)
+        worker = EmbeddedWorker(services)
         worker.start()
         worker.close()
-        job = Brain.of(house, opened.caller).jobs.run("reword")
+        job = Brain.of(services, opened.caller).jobs.run("reword")
 
         assert opened.jobs.show(job.id).state == "queued"
 
@@ -62,10 +62,10 @@ def test_upkeep_that_is_due_is_done_after_a_session_where_nobody_else_works(
     path: Path, *, works: bool
 ) -> None:
     with a_brain(path) as opened:
-        house = replace(opened.house, has_own_worker=works)
+        services = replace(opened.services, has_embedded_worker=works)
         for _ in range(2):
-            keep_a_while(house, seconds=PATIENCE_S)
+            run_maintenance_slice(services, seconds=PATIENCE_S)
         jobs = opened.jobs(kind="maintain").jobs
         assert [str(one.state) for one in jobs] == (["done"] if works else [])
         # What was not done stays due: a slice of no time does nothing.
-        keep_a_while(house, seconds=0)
+        run_maintenance_slice(services, seconds=0)

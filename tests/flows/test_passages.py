@@ -8,7 +8,7 @@ from commonbrain.model.kinds import Kind, MessageDetail
 from commonbrain.model.memory import Draft, ThreadRef
 from commonbrain.model.scope import Scope
 from commonbrain.retrieval.fusion import fuse
-from commonbrain.retrieval.query_plan import Tuning
+from commonbrain.retrieval.query_plan import RetrievalOverrides
 from commonbrain.retrieval.service import Recall
 
 BEGAN = datetime(2026, 3, 1, 9, tzinfo=UTC)
@@ -43,7 +43,9 @@ def say(
 
 def found(brain: Brain, query: str = QUESTION, *without: str, **options: object) -> list[str]:
     """Give the bodies that a recall brings, best first."""
-    recall = Recall(brain.house, brain.caller, Tuning(without=frozenset({*without, "verdict"})))
+    recall = Recall(
+        brain.services, brain.caller, RetrievalOverrides(without=frozenset({*without, "verdict"}))
+    )
     return [item.body or "" for item in recall(query, **options).items]  # type: ignore[arg-type]
 
 
@@ -104,12 +106,12 @@ def test_what_a_filter_leaves_out_is_no_neighbour(brain: Brain) -> None:
 def test_nobody_who_did_not_ask_is_told_what_was_said_beside(brain: Brain) -> None:
     say(brain)
 
-    assert ANSWER not in found(brain, unasked=True)
+    assert ANSWER not in found(brain, proactive=True)
 
 
 def of_assistant(brain: Brain, query: str, *without: str) -> float:
     """Give the score of what the assistant said."""
-    recall = Recall(brain.house, brain.caller, Tuning(without=frozenset(without)))
+    recall = Recall(brain.services, brain.caller, RetrievalOverrides(without=frozenset(without)))
     [score] = [item.score for item in recall(query).items if item.agent == "assistant"]
     return score
 
@@ -135,20 +137,20 @@ def test_what_has_no_thread_stands_for_itself() -> None:
     fused = fuse({"lexical": scores, "vector": {}}, threads={2: 7, 3: 7, 5: 8})
 
     assert fused.thread == {1: 1.0, 2: 1.0, 3: 1.0, 4: 0.5, 5: 0.0}
-    assert fused.own[5] == 0.0
+    assert fused.self_scores[5] == 0.0
     assert fused.of(1)["beside"] == fused.of(1)["own"]
 
 
 def test_the_best_of_passages_that_miss_is_no_better_than_they_are() -> None:
     found = {"lexical": {1: 10.0, 2: 1.0}, "vector": {1: 0.9, 2: 0.1, 3: 0.2}}
-    fused = fuse(found, views={"lexical": {2: 0.5, 3: 0.5}, "vector": {2: 0.15, 3: 0.15}})
+    fused = fuse(found, passage_scores={"lexical": {2: 0.5, 3: 0.5}, "vector": {2: 0.15, 3: 0.15}})
 
     assert fused.fused[1] > 2 * fused.fused[2]
-    assert fused.beside[2] < 0.2
+    assert fused.context_scores[2] < 0.2
 
 
 def test_an_arm_that_found_nothing_takes_nothing_from_the_rest() -> None:
-    views = {"lexical": {1: 10.0, 2: 5.0}, "vector": {}}
-    fused = fuse({"lexical": {1: 10.0, 2: 5.0}, "vector": {}}, views=views)
+    passage_scores = {"lexical": {1: 10.0, 2: 5.0}, "vector": {}}
+    fused = fuse({"lexical": {1: 10.0, 2: 5.0}, "vector": {}}, passage_scores=passage_scores)
 
-    assert fused.own[1] == fused.beside[1] == 1.0
+    assert fused.self_scores[1] == fused.context_scores[1] == 1.0

@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from commonbrain.client import Brain
-from commonbrain.history.change_plan import Completion
-from commonbrain.model.errors import Refused
+from commonbrain.history.change_plan import ChangeStatus
+from commonbrain.model.errors import RejectedError
 from commonbrain.model.links import LinkType
 from commonbrain.testing.clock import FakeClock
 from tests.flows.asking import stored
@@ -21,7 +21,7 @@ def bo(brain: Brain) -> Brain:
 
 
 def refused(call: Callable[[], object]) -> str:
-    with pytest.raises(Refused) as refusal:
+    with pytest.raises(RejectedError) as refusal:
         call()
     return refusal.value.code
 
@@ -68,7 +68,7 @@ def test_nothing_is_written_into_a_project_where_action_items_bind(
     assert placed(bo, old, new) == "action_items_pending"
     assert placed(bo, new, old) == "action_items_pending"
     elsewhere = bo.revise.keep_both(old, other=new, reason="so", projects=("api", "web"))
-    assert elsewhere.status is Completion.DONE
+    assert elsewhere.status is ChangeStatus.DONE
 
 
 def test_the_other_side_is_not_taken_from_a_project_where_action_items_bind(

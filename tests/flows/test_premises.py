@@ -3,7 +3,7 @@
 import pytest
 
 from commonbrain.client import Brain
-from commonbrain.ingestion.result import Because
+from commonbrain.ingestion.result import SuggestionBasis
 from commonbrain.model.links import LinkType
 from commonbrain.model.trust import Trust
 from tests.flows.asking import stored, told
@@ -36,7 +36,7 @@ def test_a_reason_that_is_stored_is_suggested_and_not_linked(
 ) -> None:
     outcome = told(brain, text, kind="task")
     [one] = outcome.suggestions
-    assert (one.id, one.how) == (premise, Because.REASON)
+    assert (one.id, one.how) == (premise, SuggestionBasis.REASON)
     assert one.accept == f"brain revise link {outcome.id} --other {premise} --value depends_on"
     assert supports(brain, outcome.id or "") == []
 
@@ -66,7 +66,7 @@ def test_a_premise_named_as_such_is_linked_and_falls_with_it(brain: Brain, premi
 
 def test_a_memory_merely_named_is_suggested(brain: Brain, premise: str) -> None:
     outcome = told(brain, f"Compare the row locks with {premise} before the sale", kind="task")
-    assert [(one.id, one.how) for one in outcome.suggestions] == [(premise, Because.NAMED)]
+    assert [(one.id, one.how) for one in outcome.suggestions] == [(premise, SuggestionBasis.NAMED)]
     assert supports(brain, outcome.id or "") == []
 
 

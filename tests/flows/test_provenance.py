@@ -122,7 +122,7 @@ def test_what_may_not_be_seen_is_not_there_nor_what_lies_behind_it(brain: Brain)
     fact = stored(bob, "It is known to bob", kind="fact", source_message=message)
     assert brain.acting_as(agent="bob").get(fact).scope == "private"
     wide = stored(brain, "Everybody knows", kind="fact")
-    with brain.house.store.begin(brain.caller.tenant) as tx:
+    with brain.services.store.begin(brain.caller.tenant) as tx:
         # As a store may hold it that was written by an earlier program.
         one, other = (ids.parse(ids.MEMORY, id_) for id_ in (wide, fact))
         tx.links.replace(a_link(one, other, type=LinkType.DERIVED_FROM))

@@ -8,9 +8,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from commonbrain.client import Brain
-from commonbrain.model.errors import Invalid, Refused
+from commonbrain.model.errors import InvalidInputError, RejectedError
 from commonbrain.model.kinds import Kind, MessageDetail
-from commonbrain.model.recall_result import HEADING, Verdict
+from commonbrain.model.recall_result import HEADING, ResultStatus
 from commonbrain.retrieval.fusion import fuse
 from commonbrain.retrieval.query_plan import search_terms
 from commonbrain.testing.builders import a_brain
@@ -37,7 +37,7 @@ def test_the_best_answer_comes_first_with_all_that_is_known_of_it(
     assert (best.agent, best.source_ref, best.recorded_at) == ("ann", "ci.yml:3", clock.now())
     assert 0 < best.score <= 1
     assert best.why == ("words", "meaning")
-    assert (answer.verdict, answer.degraded) == (Verdict.FOUND, ())
+    assert (answer.verdict, answer.degraded) == (ResultStatus.FOUND, ())
     assert answer.trace_id.startswith("trc_")
 
 
@@ -51,18 +51,18 @@ def test_an_answer_is_evidence_and_its_tokens_are_counted(brain: Brain) -> None:
 
 
 def test_an_empty_store_and_an_irrelevant_question_have_different_verdicts(brain: Brain) -> None:
-    assert brain.recall("nightly build").verdict is Verdict.NOTHING_STORED
+    assert brain.recall("nightly build").verdict is ResultStatus.NOTHING_STORED
     stored(brain, FACT, kind="fact")
     answer = brain.recall("zebra habitats")
-    assert (answer.items, answer.verdict) == ((), Verdict.BELOW_THRESHOLD)
+    assert (answer.items, answer.verdict) == ((), ResultStatus.BELOW_THRESHOLD)
     assert (answer.evidence, answer.tokens) == ("", 0)
 
 
 @pytest.mark.requirement("ST-05")
 def test_a_store_of_others_private_memories_looks_empty(brain: Brain) -> None:
     stored(brain.acting_as(agent="bob"), FACT, kind="fact", scope="private")
-    assert brain.recall(FACT).verdict is Verdict.NOTHING_STORED
-    assert brain.recall().verdict is Verdict.NOTHING_STORED
+    assert brain.recall(FACT).verdict is ResultStatus.NOTHING_STORED
+    assert brain.recall().verdict is ResultStatus.NOTHING_STORED
     assert bodies(brain.acting_as(agent="bob"), FACT) == [FACT]
 
 
@@ -170,7 +170,7 @@ def test_filters_narrow_by_kind_label_tag_agent_and_confidence(brain: Brain) -> 
     ]
     assert [bodies(brain, "build cores", **one) for one in narrow] == [[FACT]] * 5
     assert [bodies(brain, **one) for one in narrow] == [[FACT]] * 5
-    with pytest.raises(Invalid, match="gossip"):
+    with pytest.raises(InvalidInputError, match="gossip"):
         brain.recall("cores", kinds=["gossip"])
 
 
@@ -207,12 +207,12 @@ def test_the_same_text_is_told_once(brain: Brain) -> None:
 @pytest.mark.requirement("DM-71")
 def test_a_question_or_budget_out_of_bounds_is_refused(brain: Brain) -> None:
     bad: list[Any] = [{"max_items": 0}, {"max_items": 101}, {"max_tokens": 63}]
-    assert brain.recall("x" * 2000).verdict is Verdict.NOTHING_STORED
-    with pytest.raises(Refused, match="2,001 characters") as refusal:
+    assert brain.recall("x" * 2000).verdict is ResultStatus.NOTHING_STORED
+    with pytest.raises(RejectedError, match="2,001 characters") as refusal:
         brain.recall("x" * 2001)
     assert refusal.value.code == "limit_exceeded"
     for options in bad:
-        with pytest.raises(Refused, match="is allowed"):
+        with pytest.raises(RejectedError, match="is allowed"):
             brain.recall("x", **options)
 
 
@@ -247,7 +247,7 @@ def test_no_question_makes_recall_stumble(brain: Brain, query: str) -> None:
         stored(brain, FACT, kind="fact")
     brain.recall(query)
     assert bodies(brain, f"{query} nightly") == [FACT]
-    brain.house.journal.flush()
+    brain.services.journal.flush()
     assert brain.status().traces_dropped == 0
 
 
@@ -310,12 +310,12 @@ def test_an_alias_of_a_kind_is_its_kind_and_a_label_going_in_and_coming_out(brai
 
     assert (found.kind, found.label) == (Kind.FACT, "decision")
     assert len(brain.recall("tea", kinds=["fact"]).items) == 2
-    with pytest.raises(Invalid, match="gossip"):
+    with pytest.raises(InvalidInputError, match="gossip"):
         brain.recall("tea", kinds=["gossip"])
 
 
 def test_a_misspelt_filter_is_told_and_not_passed_over(brain: Brain) -> None:
-    with pytest.raises(Invalid, match=r"kind to recall by.*kinds"):
+    with pytest.raises(InvalidInputError, match=r"kind to recall by.*kinds"):
         brain.recall("cache", kind="rule")  # pyright: ignore[reportCallIssue]
 
 

@@ -7,9 +7,9 @@ import pytest
 
 from commonbrain.client import Brain
 from commonbrain.jobs.scheduler import schedule
-from commonbrain.jobs.worker import Happening
+from commonbrain.jobs.worker import JobEvent
 from commonbrain.model import ids
-from commonbrain.model.errors import Refused
+from commonbrain.model.errors import RejectedError
 from commonbrain.model.kinds import EpisodeDetail, Kind
 from commonbrain.model.limits import JOB_LEASE_S, REFLECT_SOON
 from commonbrain.model.memory import State
@@ -207,7 +207,7 @@ def test_a_preview_says_what_would_be_made_and_stores_nothing(path: Path) -> Non
 
 
 def test_bounds_are_told_before_anything_is_done(path: Path) -> None:
-    with a_brain(path) as brain, pytest.raises(Refused) as caught:
+    with a_brain(path) as brain, pytest.raises(RejectedError) as caught:
         brain.reflect(window_hours=169)
 
     assert caught.value.code == "limit_exceeded"
@@ -232,7 +232,7 @@ def test_a_day_or_enough_new_events_ask_for_a_reflection(path: Path, clock: Fake
     with a_brain(path, clock=clock) as brain:
 
         def asked() -> int:
-            schedule(brain.house, LOCAL_TENANT, declined={})
+            schedule(brain.services, LOCAL_TENANT, last_idle={})
             jobs = [one for one in brain.jobs(kind="reflect").jobs if one.state == "queued"]
             a_worker(brain).sweep()
             return len(jobs)
@@ -267,7 +267,7 @@ def test_a_reflection_killed_after_any_of_its_steps_ends_once_with_the_same_resu
         made = every(brain, Kind.EPISODE)
         return sorted((one.body, one.project, len(sources(brain, one))) for one in made)
 
-    steps: list[Happening] = []
+    steps: list[JobEvent] = []
     with fill(tmp_path / "calm.db", FakeClock()) as brain:
         job = brain.jobs.run("reflect")
         a_worker(brain, tell=lambda what, _job: steps.append(what)).sweep()
@@ -278,7 +278,7 @@ def test_a_reflection_killed_after_any_of_its_steps_ends_once_with_the_same_resu
     for place in range(len(steps)):
         left, clock = place, FakeClock()
 
-        def dying(_what: Happening, _job: object) -> None:
+        def dying(_what: JobEvent, _job: object) -> None:
             nonlocal left
             left -= 1
             if left < 0:

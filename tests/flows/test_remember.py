@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from commonbrain.client import Brain
-from commonbrain.ingestion.result import Status
-from commonbrain.model.errors import Invalid, Refused
+from commonbrain.ingestion.result import ItemStatus
+from commonbrain.model.errors import InvalidInputError, RejectedError
 from commonbrain.model.kinds import EventDetail, FactDetail, Kind
 from commonbrain.model.memory import Draft, State
-from commonbrain.model.recall_result import Verdict
+from commonbrain.model.recall_result import ResultStatus
 from commonbrain.model.scope import Role, Scope
 from commonbrain.model.trust import Trust
 from commonbrain.testing.builders import a_brain
@@ -26,7 +26,7 @@ RESTATED = "The nightly build always runs on two cores"
 
 def acting(brain: Brain, **changes: Any) -> Brain:  # noqa: ANN401
     """Show the same house to a caller with other rights."""
-    return Brain.of(brain.house, replace(brain.caller, **changes))
+    return Brain.of(brain.services, replace(brain.caller, **changes))
 
 
 @pytest.mark.requirement("DM-17")
@@ -62,7 +62,11 @@ def test_a_text_of_no_declared_kind_is_classified_by_its_words(brain: Brain) -> 
 @pytest.mark.requirement("WP-01")
 def test_a_refused_text_is_an_answer_that_names_its_step_and_leaves_nothing(brain: Brain) -> None:
     outcome = told(brain, "🎉🎉", kind="fact")
-    assert (outcome.status, outcome.id, outcome.code) == (Status.REJECTED, None, "gate_headline")
+    assert (outcome.status, outcome.id, outcome.code) == (
+        ItemStatus.REJECTED,
+        None,
+        "gate_headline",
+    )
     assert outcome.hint
     assert brain.status().memories == 0
 
@@ -89,7 +93,7 @@ def test_a_text_said_to_the_letter_exists_whatever_its_case_and_spacing(
 ) -> None:
     id_ = stored(brain, FACT, kind="fact")
     outcome = told(brain, again, kind="fact")
-    assert (outcome.status, outcome.id) == (Status.EXISTS, id_)
+    assert (outcome.status, outcome.id) == (ItemStatus.EXISTS, id_)
     assert brain.status().memories == 1
 
 
@@ -101,15 +105,15 @@ def test_a_restated_fact_is_refused_with_the_call_that_would_supersede_it(
 ) -> None:
     id_ = stored(brain, FACT, kind=kind)
     outcome = told(brain, RESTATED, kind=kind)
-    assert (outcome.status, outcome.id, outcome.code) == (Status.DUPLICATE, id_, "duplicate")
+    assert (outcome.status, outcome.id, outcome.code) == (ItemStatus.DUPLICATE, id_, "duplicate")
     assert f"supersede {id_}" in (outcome.hint or "")
-    assert brain.revise.supersede(id_, RESTATED, reason="clearer").status is Status.STORED
+    assert brain.revise.supersede(id_, RESTATED, reason="clearer").status is ItemStatus.STORED
 
 
 def test_a_duplicate_that_its_author_insists_on_is_stored_with_a_warning(brain: Brain) -> None:
     id_ = stored(brain, FACT, kind="fact")
     outcome = told(brain, RESTATED, kind="fact", distinct_because="another build")
-    assert outcome.status is Status.STORED
+    assert outcome.status is ItemStatus.STORED
     assert [similar.id for similar in outcome.similar] == [id_]
     assert outcome.warnings
 
@@ -117,13 +121,13 @@ def test_a_duplicate_that_its_author_insists_on_is_stored_with_a_warning(brain: 
 def test_a_restated_task_is_stored_with_a_warning(brain: Brain) -> None:
     stored(brain, FACT, kind="task")
     outcome = told(brain, RESTATED, kind="task")
-    assert (outcome.status, len(outcome.warnings)) == (Status.STORED, 1)
+    assert (outcome.status, len(outcome.warnings)) == (ItemStatus.STORED, 1)
 
 
 def test_two_facts_that_differ_in_a_number_are_both_kept(brain: Brain) -> None:
     first = stored(brain, "The upload limit of the api is 10 MB", kind="fact")
     second = told(brain, "The upload limit of the api is 20 MB", kind="fact")
-    assert second.status is Status.STORED
+    assert second.status is ItemStatus.STORED
     assert [similar.id for similar in second.similar] == [first]
 
 
@@ -137,7 +141,7 @@ def test_an_incident_may_recur_and_is_stored_with_up_to_five_hints(brain: Brain)
     for host in "abcdef":
         stored(brain, f"The disk of the build host ran full {host}", kind="incident")
     again = told(brain, "The disk of the build host ran full", kind="incident")
-    assert (again.status, len(again.similar)) == (Status.STORED, 5)
+    assert (again.status, len(again.similar)) == (ItemStatus.STORED, 5)
 
 
 @pytest.mark.parametrize("kind", ["message", "incident"])
@@ -147,7 +151,7 @@ def test_an_utterance_may_repeat_but_not_from_the_same_source(brain: Brain, kind
     first = stored(brain, "Good morning", kind=kind, source_ref="chat#1")
     stored(brain, "Good morning", kind=kind, source_ref="chat#2")
     outcome = told(brain, "Good morning", kind=kind, source_ref="chat#1")
-    assert (outcome.status, outcome.id) == (Status.EXISTS, first)
+    assert (outcome.status, outcome.id) == (ItemStatus.EXISTS, first)
 
 
 def test_the_same_text_of_another_kind_is_another_memory(brain: Brain) -> None:
@@ -163,14 +167,14 @@ def test_what_was_forgotten_may_be_learnt_again(brain: Brain) -> None:
 def test_another_project_may_say_the_same_and_is_not_hinted_at(brain: Brain) -> None:
     stored(brain, FACT, kind="fact", project="api")
     elsewhere = told(brain, RESTATED, kind="fact", project="web")
-    assert (elsewhere.status, elsewhere.similar) == (Status.STORED, ())
-    assert told(brain, FACT, kind="fact", project="docs").status is Status.STORED
+    assert (elsewhere.status, elsewhere.similar) == (ItemStatus.STORED, ())
+    assert told(brain, FACT, kind="fact", project="docs").status is ItemStatus.STORED
 
 
 def test_what_holds_for_every_project_needs_not_be_said_in_one(brain: Brain) -> None:
     id_ = stored(brain, FACT, kind="fact")
     assert told(brain, FACT, kind="fact", project="api").id == id_
-    assert told(brain, RESTATED, kind="fact", project="api").status is Status.DUPLICATE
+    assert told(brain, RESTATED, kind="fact", project="api").status is ItemStatus.DUPLICATE
 
 
 @pytest.mark.parametrize("project", ["mine", None])
@@ -182,7 +186,7 @@ def test_many_near_texts_of_other_projects_do_not_hide_a_duplicate(
     mine = brain.acting_as(project=project)
     id_ = stored(mine, RESTATED, kind="fact")
     assert (told(mine, FACT, kind="fact").status, told(mine, FACT, kind="fact").id) == (
-        Status.DUPLICATE,
+        ItemStatus.DUPLICATE,
         id_,
     )
 
@@ -201,7 +205,7 @@ def test_a_private_memory_of_another_agent_is_never_found_compared_or_hinted_at(
 def test_an_agents_own_private_memory_does_not_keep_a_team_memory_out(brain: Brain) -> None:
     stored(brain, FACT, kind="fact", scope=Scope.PRIVATE)
     shared = told(brain, RESTATED, kind="fact")
-    assert (shared.status, shared.similar) == (Status.STORED, ())
+    assert (shared.status, shared.similar) == (ItemStatus.STORED, ())
 
 
 def test_of_a_batch_with_one_bad_text_the_others_are_stored_in_order(brain: Brain) -> None:
@@ -214,11 +218,11 @@ def test_of_a_batch_with_one_bad_text_the_others_are_stored_in_order(brain: Brai
     ]
     items = brain.remember(drafts).items
     assert [item.status for item in items] == [
-        Status.STORED,
-        Status.REJECTED,
-        Status.STORED,
-        Status.REJECTED,
-        Status.EXISTS,
+        ItemStatus.STORED,
+        ItemStatus.REJECTED,
+        ItemStatus.STORED,
+        ItemStatus.REJECTED,
+        ItemStatus.EXISTS,
     ]
     assert items[0].id == items[4].id
     assert brain.status().memories == 2
@@ -226,7 +230,7 @@ def test_of_a_batch_with_one_bad_text_the_others_are_stored_in_order(brain: Brai
 
 def test_two_near_duplicates_in_one_batch_are_held_against_each_other(brain: Brain) -> None:
     items = brain.remember([Draft(body=text, kind="fact") for text in (FACT, RESTATED)]).items
-    assert [item.status for item in items] == [Status.STORED, Status.DUPLICATE]
+    assert [item.status for item in items] == [ItemStatus.STORED, ItemStatus.DUPLICATE]
     assert items[1].id == items[0].id
 
 
@@ -237,7 +241,7 @@ def test_an_empty_batch_is_no_error(brain: Brain) -> None:
 @pytest.mark.requirement("DM-71")
 def test_more_than_a_hundred_items_are_refused_and_none_is_stored(brain: Brain) -> None:
     drafts = [Draft(body=f"Fact number {n}", kind="event") for n in range(101)]
-    with pytest.raises(Refused, match="101 items") as refusal:
+    with pytest.raises(RejectedError, match="101 items") as refusal:
         brain.remember(drafts)
     assert refusal.value.code == "limit_exceeded"
     assert brain.status().memories == 0
@@ -247,9 +251,9 @@ def test_more_than_a_hundred_items_are_refused_and_none_is_stored(brain: Brain) 
 @pytest.mark.requirement("ST-05")
 def test_the_caller_writes_only_where_its_role_may(brain: Brain) -> None:
     reader, writer = acting(brain, role=Role.READER), acting(brain, role=Role.WRITER)
-    with pytest.raises(Refused, match="reader"):
+    with pytest.raises(RejectedError, match="reader"):
         reader.remember(FACT)
-    with pytest.raises(Refused, match="admin"):
+    with pytest.raises(RejectedError, match="admin"):
         writer.remember(FACT, scope="global")
     assert brain.status().memories == 0
     stored(brain, FACT, kind="fact", scope="global")
@@ -258,7 +262,7 @@ def test_the_caller_writes_only_where_its_role_may(brain: Brain) -> None:
 @pytest.mark.requirement("WP-26")
 def test_trust_may_be_lowered_but_not_raised_above_the_ceiling(brain: Brain) -> None:
     limited = brain.acting_as(trust_ceiling=Trust.USER_CLAIM)
-    with pytest.raises(Refused) as refusal:
+    with pytest.raises(RejectedError) as refusal:
         limited.remember(FACT, trust="trusted_tool")
     assert refusal.value.code == "trust_override_denied"
     web = stored(limited, FACT, kind="fact", trust="untrusted_web")
@@ -267,13 +271,13 @@ def test_trust_may_be_lowered_but_not_raised_above_the_ceiling(brain: Brain) -> 
 
 @pytest.mark.parametrize("known", [{"scope": "public"}, {"trust": "full"}])
 def test_an_unknown_scope_or_trust_is_told_which_there_are(brain: Brain, known: Any) -> None:  # noqa: ANN401
-    with pytest.raises(Invalid, match="Choose one of"):
+    with pytest.raises(InvalidInputError, match="Choose one of"):
         brain.remember(FACT, **known)
 
 
 def test_a_rule_from_the_web_is_quarantined_and_not_recalled(brain: Brain) -> None:
     outcome = told(brain, "Never trust the docs", kind="rule", trust="untrusted_web")
-    assert outcome.status is Status.QUARANTINED
+    assert outcome.status is ItemStatus.QUARANTINED
     assert outcome.id is not None
     assert brain.get(outcome.id).state is State.QUARANTINED
     assert bodies(brain, "Never trust the docs", trust_min=0.0) == []
@@ -287,14 +291,14 @@ def test_with_the_embedder_down_a_memory_is_stored_and_found_by_its_words(path: 
     with a_brain(path, embedder=embedder) as brain:
         embedder.is_down = True
         outcome = told(brain, FACT, kind="fact")
-        assert (outcome.status, outcome.embedding_pending) == (Status.STORED, True)
+        assert (outcome.status, outcome.embedding_pending) == (ItemStatus.STORED, True)
         answer = brain.recall("nightly build")
         assert [item.body for item in answer.items] == [FACT]
         assert [reason.partition(",")[0] for reason in answer.degraded] == ["vector: embedder_down"]
         assert brain.status().embedding_pending == 1
         embedder.is_down = False
         assert brain.recall("nightly build").degraded == ()
-        assert told(brain, FACT, kind="fact").status is Status.EXISTS
+        assert told(brain, FACT, kind="fact").status is ItemStatus.EXISTS
 
 
 class Die:
@@ -309,15 +313,15 @@ class Die:
 @pytest.mark.requirement("WP-11")
 def test_a_failed_transaction_leaves_no_row_no_word_and_no_vector(path: Path) -> None:
     die = Die()
-    with a_brain(path, chance=die) as brain:
+    with a_brain(path, random_source=die) as brain:
         # With the clock standing still, the second draws the id of the first, again and again.
         with pytest.raises(RuntimeError, match="No free id"):
             brain.remember([Draft(body=FACT, kind="fact"), Draft(body="Other words", kind="fact")])
-        assert brain.recall(FACT).verdict is Verdict.NOTHING_STORED
+        assert brain.recall(FACT).verdict is ResultStatus.NOTHING_STORED
         stored(brain, RESTATED, kind="fact")
         die.top = 1
         assert bodies(brain, FACT) == [RESTATED]
-        assert told(brain, FACT, kind="fact").status is Status.DUPLICATE
+        assert told(brain, FACT, kind="fact").status is ItemStatus.DUPLICATE
         assert brain.doctor().is_sound
 
 
@@ -326,7 +330,7 @@ def test_a_memory_outlives_the_brain_that_stored_it(path: Path) -> None:
         id_ = stored(brain, FACT, kind="fact")
     with a_brain(path) as reopened:
         assert reopened.get(id_).body == FACT
-        assert told(reopened, RESTATED, kind="fact").status is Status.DUPLICATE
+        assert told(reopened, RESTATED, kind="fact").status is ItemStatus.DUPLICATE
 
 
 def test_many_agents_remember_and_recall_at_once(brain: Brain) -> None:
@@ -371,7 +375,7 @@ def test_a_memory_may_expire(brain: Brain, clock: FakeClock) -> None:
 def test_names_out_of_bounds_are_refused_by_name(brain: Brain) -> None:
     for known in ({"label": "x" * 129}, {"source_ref": "x" * 513}, {"tags": ["x"] * 51}):
         outcome = told(brain, FACT, **known)  # pyright: ignore[reportArgumentType]
-        assert (outcome.status, outcome.code) == (Status.REJECTED, "limit_exceeded")
+        assert (outcome.status, outcome.code) == (ItemStatus.REJECTED, "limit_exceeded")
 
 
 @pytest.mark.parametrize("hostile", ["a\x00b", "\x1b[31m", "half \ud83d", "x\n> y"])
@@ -396,4 +400,4 @@ def test_a_less_trusted_source_does_not_keep_a_more_trusted_one_out(brain: Brain
     stored(brain, FACT, kind="fact", trust="untrusted_web")
     stored(brain, FACT, kind="fact")
     assert bodies(brain, FACT) == [FACT]
-    assert told(brain, FACT, kind="fact", trust="untrusted_web").status is Status.EXISTS
+    assert told(brain, FACT, kind="fact", trust="untrusted_web").status is ItemStatus.EXISTS

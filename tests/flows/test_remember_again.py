@@ -3,9 +3,9 @@ from datetime import timedelta
 import pytest
 
 from commonbrain.client import Brain
-from commonbrain.ingestion.result import Status
+from commonbrain.ingestion.result import ItemStatus
 from commonbrain.model import ids
-from commonbrain.model.errors import Invalid, Refused
+from commonbrain.model.errors import InvalidInputError, RejectedError
 from commonbrain.model.links import Link, LinkType
 from commonbrain.model.memory import Draft
 from commonbrain.testing.clock import FakeClock
@@ -15,7 +15,7 @@ FACT = "The nightly build runs on two cores"
 
 
 def conflicts(brain: Brain, id_: str | None) -> list[Link]:
-    with brain.house.store.snapshot("default") as tx:
+    with brain.services.store.snapshot("default") as tx:
         known = [ids.parse(ids.MEMORY, str(id_))]
         return tx.links.touching(known, types=[LinkType.CONFLICTS_WITH])
 
@@ -36,7 +36,7 @@ def test_a_call_sent_twice_is_done_once_and_answered_alike(brain: Brain) -> None
 @pytest.mark.requirement("WP-29")
 def test_a_key_used_for_another_text_is_a_conflict_and_stores_nothing(brain: Brain) -> None:
     brain.remember(FACT, kind="message", idempotency_key="k1")
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(RejectedError) as refused:
         brain.remember("Something else", kind="message", idempotency_key="k1")
     assert refused.value.code == "idempotency_conflict"
     assert brain.status().memories == 1
@@ -52,12 +52,14 @@ def test_a_key_is_its_agents_own_and_forgotten_after_a_day(brain: Brain, clock: 
 
 def test_what_was_refused_may_be_mended_under_the_same_key(brain: Brain) -> None:
     assert brain.remember("🎉", kind="fact", idempotency_key="k").items[0].code == "gate_headline"
-    assert brain.remember(FACT, kind="fact", idempotency_key="k").items[0].status is Status.STORED
+    assert (
+        brain.remember(FACT, kind="fact", idempotency_key="k").items[0].status is ItemStatus.STORED
+    )
 
 
 @pytest.mark.parametrize("key", ["", "k" * 200, "a\nb"])
 def test_a_key_that_is_none_is_invalid(brain: Brain, key: str) -> None:
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidInputError):
         brain.remember(FACT, idempotency_key=key)
 
 
@@ -65,7 +67,7 @@ def test_a_key_that_is_none_is_invalid(brain: Brain, key: str) -> None:
 def test_facts_that_contradict_are_both_kept_and_linked(brain: Brain) -> None:
     old = stored(brain, "The upload limit of the api is 10 MB", kind="fact")
     new = told(brain, "The upload limit of the api is 20 MB", kind="fact")
-    assert (new.status, [one.id for one in new.conflicts]) == (Status.STORED, [old])
+    assert (new.status, [one.id for one in new.conflicts]) == (ItemStatus.STORED, [old])
     [link] = conflicts(brain, old)
     assert ids.show(ids.MEMORY, link.from_id) == new.id
     assert link.basis == "number"
@@ -91,7 +93,7 @@ def test_what_is_trusted_more_contests_what_is_trusted_less(brain: Brain) -> Non
 def test_an_event_told_again_word_for_word_is_counted_and_not_stored(brain: Brain) -> None:
     id_ = stored(brain, "The backup finished", kind="event")
     again = told(brain, "The backup finished", kind="event")
-    assert (again.status, again.id) == (Status.EXISTS, id_)
+    assert (again.status, again.id) == (ItemStatus.EXISTS, id_)
     assert recurrences(brain, id_) == 1
 
 
@@ -115,7 +117,7 @@ def test_an_event_of_another_time_is_another_event(brain: Brain) -> None:
     stored(brain, "The backup finished", kind="event", occurred_at="2026-03-02")
     assert recurrences(brain, first) == 1
     known = told(brain, "The backup finished", kind="event", occurred_at="2026-03-01")
-    assert known.status is Status.EXISTS
+    assert known.status is ItemStatus.EXISTS
 
 
 def test_an_event_equal_but_for_its_numbers_is_kept_and_counted(brain: Brain) -> None:
@@ -129,7 +131,7 @@ def test_an_event_imported_twice_happened_once(brain: Brain) -> None:
     log = Draft(body="The backup finished", kind="event", source_ref="log:1")
     [first] = brain.remember(log).items
     [again] = brain.remember(log).items
-    assert (again.status, recurrences(brain, first.id)) == (Status.EXISTS, 0)
+    assert (again.status, recurrences(brain, first.id)) == (ItemStatus.EXISTS, 0)
 
 
 def test_a_clock_that_goes_back_loses_nothing(brain: Brain, clock: FakeClock) -> None:

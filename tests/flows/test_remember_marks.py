@@ -1,7 +1,7 @@
 import pytest
 
 from commonbrain.client import Brain
-from commonbrain.ingestion.result import Status
+from commonbrain.ingestion.result import ItemStatus
 from commonbrain.model import ids
 from commonbrain.model.kinds import Kind, MessageDetail
 from commonbrain.model.links import LinkType
@@ -18,7 +18,7 @@ mail ann@decision.org for more
 @pytest.mark.requirement("WP-24")
 def test_marks_in_a_message_become_memories_that_name_it(brain: Brain) -> None:
     said = told(brain, TALK, kind="message", detail=MessageDetail(sender="bob"), project="api")
-    assert said.status is Status.STORED
+    assert said.status is ItemStatus.STORED
     kinds = [(part.kind, part.headline) for part in said.derived]
     assert kinds == [
         (Kind.FACT, "Use Postgres for the queue"),
@@ -28,7 +28,7 @@ def test_marks_in_a_message_become_memories_that_name_it(brain: Brain) -> None:
     decision, _, atom = (brain.get(str(part.id)) for part in said.derived)
     assert (decision.label, decision.project) == ("decision", "api")
     assert atom.detail["consequences"] == "the build stood still"
-    with brain.house.store.snapshot("default") as tx:
+    with brain.services.store.snapshot("default") as tx:
         id_ = ids.parse(ids.MEMORY, str(said.derived[0].id))
         kept = tx.memories.get([id_])[id_]
     assert kept.auto_captured
@@ -38,7 +38,7 @@ def test_marks_in_a_message_become_memories_that_name_it(brain: Brain) -> None:
 def test_marks_in_another_text_are_linked_to_it_and_no_more_trusted(brain: Brain) -> None:
     offered = told(brain, TALK, kind="event", trust="untrusted_web", scope="private")
     decision = ids.parse(ids.MEMORY, str(offered.derived[0].id))
-    with brain.house.store.snapshot("default") as tx:
+    with brain.services.store.snapshot("default") as tx:
         [link] = tx.links.touching([decision])
         kept = tx.memories.get([decision])[decision]
     assert (link.type, link.to_id) == (
@@ -58,7 +58,7 @@ def test_a_text_that_is_one_mark_is_what_it_marks(brain: Brain) -> None:
 def test_marks_said_again_make_nothing_twice(brain: Brain) -> None:
     stored(brain, TALK, kind="message")
     again = told(brain, TALK, kind="message")
-    assert {part.status for part in again.derived} <= {Status.EXISTS, Status.DUPLICATE}
+    assert {part.status for part in again.derived} <= {ItemStatus.EXISTS, ItemStatus.DUPLICATE}
 
 
 def test_what_a_mark_holds_is_gated_like_anything_else(brain: Brain) -> None:
@@ -70,7 +70,7 @@ def test_what_a_mark_holds_is_gated_like_anything_else(brain: Brain) -> None:
 def test_duties_become_tasks_when_asked_for_and_never_must_be_confirmed(brain: Brain) -> None:
     talk = "Tea was good. We need to rotate the keys. Bob must follow up with Ann! It rained."
     assert told(brain, talk, kind="event").derived == ()
-    offered = told(brain, f"{talk} Really.", kind="event", finds_tasks=True)
+    offered = told(brain, f"{talk} Really.", kind="event", extract_tasks=True)
     tasks = [brain.get(str(part.id)) for part in offered.derived]
     assert [task.body for task in tasks] == [
         "We need to rotate the keys.",
@@ -83,7 +83,7 @@ def test_duties_become_tasks_when_asked_for_and_never_must_be_confirmed(brain: B
 def test_what_a_text_names_can_be_filtered_by(brain: Brain) -> None:
     text = "Talked with @Ann about ENG-42 and src/api/main.py #Release"
     id_ = ids.parse(ids.MEMORY, stored(brain, text, kind="event", people=["Bob"], tags=["ci"]))
-    with brain.house.store.snapshot("default") as tx:
+    with brain.services.store.snapshot("default") as tx:
         kept = tx.memories.get([id_])[id_]
     assert kept.people == ("bob", "ann")
     assert kept.tags == ("ci", "release")
@@ -103,9 +103,9 @@ def test_a_rule_may_carry_the_trigger_of_a_skill(brain: Brain) -> None:
         "always_on": False,
     }
     taken = told(brain, "Always rebase first", kind="rule", skill=skill)
-    assert (taken.status, taken.code) == (Status.REJECTED, "gate_skill")
+    assert (taken.status, taken.code) == (ItemStatus.REJECTED, "gate_skill")
     brain.forget(id_, reason="wrong")
-    assert told(brain, "Always rebase first", kind="rule", skill=skill).status is Status.STORED
+    assert told(brain, "Always rebase first", kind="rule", skill=skill).status is ItemStatus.STORED
 
 
 @pytest.mark.parametrize(
@@ -122,13 +122,13 @@ def test_a_rule_may_carry_the_trigger_of_a_skill(brain: Brain) -> None:
 )
 def test_a_malformed_trigger_is_refused(brain: Brain, skill: dict[str, object]) -> None:
     outcome = told(brain, "Never push on a Friday", kind="rule", skill=skill)
-    assert (outcome.status, outcome.code) == (Status.REJECTED, "gate_skill")
+    assert (outcome.status, outcome.code) == (ItemStatus.REJECTED, "gate_skill")
 
 
 def test_the_trigger_of_an_untrusted_source_waits_for_approval(brain: Brain) -> None:
     skill = {"name": "push", "keywords": ["push"]}
     outcome = told(brain, "Always push", kind="rule", skill=skill, trust="untrusted_web")
-    assert outcome.status is Status.QUARANTINED
+    assert outcome.status is ItemStatus.QUARANTINED
 
 
 @pytest.mark.requirement("WP-31")

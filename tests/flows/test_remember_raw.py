@@ -1,8 +1,8 @@
 import pytest
 
 from commonbrain.client import Brain
-from commonbrain.ingestion.result import Status
-from commonbrain.model.errors import Refused
+from commonbrain.ingestion.result import ItemStatus
+from commonbrain.model.errors import RejectedError
 from commonbrain.model.kinds import Kind
 from commonbrain.model.limits import RAW_TEXT_BYTES_MAX
 from commonbrain.model.memory import Draft
@@ -24,7 +24,7 @@ The staging database listens on port 5433 these days."""
 def test_a_raw_text_is_cut_classified_and_gated_passage_by_passage(brain: Brain) -> None:
     done = brain.remember(MINUTES, project="api", tags=["minutes"])
     assert [one.kind for one in done.items] == [Kind.RULE, Kind.INCIDENT, Kind.TASK, Kind.FACT]
-    assert {one.status for one in done.items} == {Status.STORED}
+    assert {one.status for one in done.items} == {ItemStatus.STORED}
     assert done.skipped == 1
     assert brain.get(str(done.items[3].id)).tags == ("minutes",)
     assert bodies(brain, "certificates", project="api") == [MINUTES.split("\n\n")[3]]
@@ -35,7 +35,10 @@ def test_every_passage_has_an_outcome_of_its_own(brain: Brain) -> None:
     known = told(brain, "The staging database listens on port 5433 these days.", kind="fact")
     leak = f"This is what leaked: {SECRETS['npm'][0]}"
     done = brain.remember(f"{MINUTES}\n\n{leak}").items
-    assert [one.status for one in done] == [Status.STORED] * 3 + [Status.EXISTS, Status.REJECTED]
+    assert [one.status for one in done] == [ItemStatus.STORED] * 3 + [
+        ItemStatus.EXISTS,
+        ItemStatus.REJECTED,
+    ]
     assert (done[3].id, done[4].code) == (known.id, "secret_detected")
 
 
@@ -44,7 +47,7 @@ def test_a_text_of_known_kind_or_headline_stays_whole(
     brain: Brain, known: dict[str, str | bool]
 ) -> None:
     done = brain.remember(MINUTES, **known)  # type: ignore[arg-type]
-    assert [one.status for one in done.items] == [Status.STORED]
+    assert [one.status for one in done.items] == [ItemStatus.STORED]
     assert brain.get(str(done.items[0].id)).body == MINUTES
 
 
@@ -56,13 +59,13 @@ def test_a_heading_over_one_statement_stays_with_it(brain: Brain) -> None:
 
 def test_ten_megabytes_are_refused_at_once(brain: Brain) -> None:
     [outcome] = brain.remember("a b c d e f\n\n" * 800_000).items
-    assert (outcome.status, outcome.code) == (Status.REJECTED, "limit_exceeded")
+    assert (outcome.status, outcome.code) == (ItemStatus.REJECTED, "limit_exceeded")
     [of_a_kind] = brain.remember(Draft(body="x" * (RAW_TEXT_BYTES_MAX + 1), kind="event")).items
     assert of_a_kind.code == "limit_exceeded"
 
 
 def test_a_text_of_too_many_passages_is_refused_whole(brain: Brain) -> None:
-    with pytest.raises(Refused, match="passages"):
+    with pytest.raises(RejectedError, match="passages"):
         brain.remember("one two three four five\n\n" * 1001)
     assert brain.status().memories == 0
 
@@ -85,7 +88,7 @@ def test_each_stage_is_timed(brain: Brain) -> None:
 )
 def test_odd_texts_are_data(brain: Brain, text: str) -> None:
     outcome = told(brain, text, kind="event")
-    assert outcome.status is Status.STORED
+    assert outcome.status is ItemStatus.STORED
     assert not {"\x00", "\x07", "\x1b"} & set(brain.get(str(outcome.id)).body or "")
     assert brain.recall(text.encode("utf-8", "replace").decode()).items
     assert all(finding.is_sound for finding in brain.doctor().findings)
@@ -94,5 +97,5 @@ def test_odd_texts_are_data(brain: Brain, text: str) -> None:
 @pytest.mark.parametrize("text", ["", "   ", "\n\n\n", "\x00\x07"])
 def test_nothing_is_no_memory(brain: Brain, text: str) -> None:
     outcome = told(brain, text)
-    assert (outcome.status, outcome.id) == (Status.REJECTED, None)
+    assert (outcome.status, outcome.id) == (ItemStatus.REJECTED, None)
     assert brain.status().memories == 0

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from commonbrain.client import Brain
-from commonbrain.ingestion.result import Status
+from commonbrain.ingestion.result import ItemStatus
 from commonbrain.model.kinds import MessageDetail
 from commonbrain.model.memory import Draft, ThreadRef
 from commonbrain.testing.builders import a_brain
@@ -55,7 +55,7 @@ def test_a_secret_is_refused_wherever_it_stands_and_leaves_no_trace(
 ) -> None:
     caplog.set_level(logging.DEBUG)
     fine, refused = brain.remember([Draft(body="Tea is ready", kind="fact"), PLACES[place]]).items
-    assert (fine.status, refused.status) == (Status.STORED, Status.REJECTED)
+    assert (fine.status, refused.status) == (ItemStatus.STORED, ItemStatus.REJECTED)
     assert refused.code == "secret_detected"
     assert "GitHub token" in (refused.reason or "")
     assert "line 1, column" in (refused.reason or "")
@@ -71,7 +71,7 @@ def test_where_the_setting_says_so_a_secret_is_taken_out_and_the_rest_kept(
     lenient: Brain, path: Path, place: str
 ) -> None:
     [outcome] = lenient.remember(PLACES[place]).items
-    assert outcome.status is Status.STORED, outcome
+    assert outcome.status is ItemStatus.STORED, outcome
     assert any("GitHub token" in warning for warning in outcome.warnings)
     lenient.close()
     kept = everything_in(path)
@@ -86,14 +86,14 @@ def test_the_place_of_a_secret_is_told_by_line_and_column(brain: Brain) -> None:
 
 def test_a_commit_hash_is_remembered_without_a_word(brain: Brain) -> None:
     outcome = told(brain, "Commit 2fc01319f7b1c0a84ddc2b1d6a5c3f1e7a9b8c7d broke the build")
-    assert (outcome.status, outcome.warnings) == (Status.STORED, ())
+    assert (outcome.status, outcome.warnings) == (ItemStatus.STORED, ())
 
 
 @pytest.mark.of_a_file
 def test_a_secret_that_is_asked_for_is_not_kept_in_the_trace(brain: Brain, path: Path) -> None:
     stored(brain, "Tea is ready", kind="fact")
     brain.recall(f"whose is {SECRET}")
-    brain.house.journal.flush()
+    brain.services.journal.flush()
     brain.close()
     assert b"whose is [redacted: GitHub token]" in everything_in(path)
     assert SECRET.encode() not in everything_in(path)
@@ -102,7 +102,7 @@ def test_a_secret_that_is_asked_for_is_not_kept_in_the_trace(brain: Brain, path:
 def test_a_superseding_text_is_screened_too(brain: Brain, path: Path) -> None:
     id_ = stored(brain, "The token is in the vault", kind="fact")
     outcome = brain.revise.supersede(id_, TEXT, reason="newer")
-    assert (outcome.status, outcome.code) == (Status.REJECTED, "secret_detected")
+    assert (outcome.status, outcome.code) == (ItemStatus.REJECTED, "secret_detected")
     brain.close()
     assert SECRET.encode() not in everything_in(path)
 

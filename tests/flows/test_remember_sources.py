@@ -1,9 +1,9 @@
 import pytest
 
 from commonbrain.client import Brain
-from commonbrain.ingestion.result import Status
+from commonbrain.ingestion.result import ItemStatus
 from commonbrain.model import ids
-from commonbrain.model.errors import Invalid, NotFound
+from commonbrain.model.errors import InvalidInputError, NotFoundError
 from commonbrain.model.kinds import MessageDetail, TaskPriority
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import Draft, ThreadRef
@@ -20,7 +20,7 @@ def test_what_is_derived_is_linked_and_no_more_trusted_or_wider_than_its_sources
     shown = brain.get(str(outcome.id))
     assert (shown.trust, shown.scope) == ("untrusted_web", "private")
     assert any("scope is private" in warning for warning in outcome.warnings)
-    with brain.house.store.snapshot("default") as tx:
+    with brain.services.store.snapshot("default") as tx:
         links = tx.links.touching([ids.parse(ids.MEMORY, str(outcome.id))])
     assert {ids.show(ids.MEMORY, link.to_id) for link in links} == {web, own}
     assert {link.type for link in links} == {LinkType.DERIVED_FROM}
@@ -28,9 +28,9 @@ def test_what_is_derived_is_linked_and_no_more_trusted_or_wider_than_its_sources
 
 def test_a_private_memory_of_another_is_no_source(brain: Brain) -> None:
     secret = stored(brain.acting_as(agent="bob"), "Bob is tired", kind="fact", scope="private")
-    with pytest.raises(NotFound) as unseen:
+    with pytest.raises(NotFoundError) as unseen:
         told(brain, "Somebody is tired", kind="fact", derived_from=[secret])
-    with pytest.raises(NotFound) as missing:
+    with pytest.raises(NotFoundError) as missing:
         told(brain, "Somebody is tired", kind="fact", derived_from=["mem_38G14A31WKSQK"])
     assert unseen.value.code == missing.value.code == "not_found"
     assert brain.status().memories == 1
@@ -39,9 +39,9 @@ def test_a_private_memory_of_another_is_no_source(brain: Brain) -> None:
 def test_a_message_it_came_from_is_named_and_must_be_one(brain: Brain) -> None:
     said = stored(brain, "Let us use Postgres", kind="message")
     id_ = ids.parse(ids.MEMORY, stored(brain, "It is Postgres", kind="fact", source_message=said))
-    with brain.house.store.snapshot("default") as tx:
+    with brain.services.store.snapshot("default") as tx:
         assert tx.memories.get([id_])[id_].source_message_id == ids.parse(ids.MEMORY, said)
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidInputError):
         told(brain, "It is Redis", kind="fact", source_message=ids.show(ids.MEMORY, id_))
 
 
@@ -49,7 +49,7 @@ def test_a_message_it_came_from_is_named_and_must_be_one(brain: Brain) -> None:
 def test_a_thread_or_parent_that_is_none_is_invalid_and_nothing_is_stored(
     brain: Brain, detail: MessageDetail
 ) -> None:
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidInputError):
         told(brain, "Good day", kind="message", detail=detail)
     assert brain.status().memories == 0
 
@@ -65,7 +65,7 @@ def test_a_thread_or_parent_that_is_none_is_invalid_and_nothing_is_stored(
     ],
 )
 def test_what_is_no_text_is_invalid(brain: Brain, offered: object) -> None:
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidInputError):
         brain.remember(offered)  # type: ignore[arg-type]
 
 
@@ -76,7 +76,7 @@ def test_what_is_no_text_is_invalid(brain: Brain, offered: object) -> None:
 def test_what_is_known_of_a_text_must_be_of_its_type(
     brain: Brain, known: dict[str, object]
 ) -> None:
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidInputError):
         brain.remember("Tea is ready", **known)  # type: ignore[arg-type]
 
 
@@ -93,7 +93,7 @@ def test_a_column_of_another_kind_or_a_wrong_value_is_refused_alone(
     brain: Brain, known: dict[str, object]
 ) -> None:
     outcome = told(brain, "Rotate the keys", **known)  # type: ignore[arg-type]
-    assert (outcome.status, outcome.code) == (Status.REJECTED, "gate_kind")
+    assert (outcome.status, outcome.code) == (ItemStatus.REJECTED, "gate_kind")
 
 
 @pytest.mark.requirement("WP-10")
@@ -107,7 +107,7 @@ def test_columns_of_a_kind_are_said_by_their_names_and_tell_the_kind(brain: Brai
 def test_names_of_a_thread_that_are_too_long_are_refused(brain: Brain) -> None:
     thread = ThreadRef(key="k" * 600, subject="Hello")
     outcome = told(brain, "Good day", kind="message", thread=thread)
-    assert (outcome.status, outcome.code) == (Status.REJECTED, "limit_exceeded")
+    assert (outcome.status, outcome.code) == (ItemStatus.REJECTED, "limit_exceeded")
 
 
 def test_a_sender_that_cannot_be_written_is_mended(brain: Brain) -> None:

@@ -15,11 +15,11 @@ from typer.testing import CliRunner
 from commonbrain.cli.main import app
 from commonbrain.client import Brain
 from commonbrain.clock import Clock
-from commonbrain.embeddings.interface import Space
+from commonbrain.embeddings.interface import EmbeddingSpace
 from commonbrain.model.scope import NO_POLICY, Admission, Role
-from commonbrain.observability.health import Reads, Trouble
-from commonbrain.observability.interface import Recalling, Silence
-from commonbrain.observability.metrics import Meters
+from commonbrain.observability.health import ReplicaReads, ReplicaTrouble
+from commonbrain.observability.interface import NoTelemetry, RecallMetrics
+from commonbrain.observability.metrics import PrometheusMetrics
 from commonbrain.runtime.bootstrap import load_settings, make_embedder
 from commonbrain.storage.interface import Store, Transaction
 from commonbrain.testing.builders import a_brain, stores_by
@@ -33,9 +33,9 @@ LOST = timedelta(seconds=2)
 
 def is_answered(brain: Brain, asking: Callable[[], object]) -> bool:
     """Ask, and say whether the replica answered whatever was asked."""
-    [before] = brain.house.store.replicas()
+    [before] = brain.services.store.replicas()
     asking()
-    [after] = brain.house.store.replicas()
+    [after] = brain.services.store.replicas()
     return after.answered > before.answered and after.lagged == before.lagged
 
 
@@ -44,7 +44,7 @@ def replicated(pair: Pair, path: Path) -> Iterator[Brain]:
     """A brain that recalls from a real replica."""
     with ExitStack() as opened:
 
-        def opener(path: Path, *, space: Space, clock: Clock) -> Store:  # noqa: ARG001 one database
+        def opener(path: Path, *, space: EmbeddingSpace, clock: Clock) -> Store:  # noqa: ARG001 one database
             return opened.enter_context(pair.opened())
 
         with stores_by(opener), a_brain(path) as brain:
@@ -67,7 +67,7 @@ def test_an_agent_recalls_what_it_has_just_remembered_whatever_the_replica_has(
 
 def test_recall_get_and_status_are_answered_by_the_replica(replicated: Brain, pair: Pair) -> None:
     kept = replicated.remember("The teapot is on the shelf.").items[0].id or ""
-    replicated.house.journal.flush()
+    replicated.services.journal.flush()
     pair.catch_up()
     for asking in (
         lambda: replicated.recall("teapot", bump=False),
@@ -89,12 +89,12 @@ def test_status_says_how_the_replicas_fare(replicated: Brain, pair: Pair) -> Non
 
 
 def test_replicas_are_counted_for_prometheus(replicated: Brain, pair: Pair) -> None:
-    meters = Meters(version="1", space="words")
+    meters = PrometheusMetrics(version="1", space="words")
     watched = heard(replicated, meters)
     pair.catch_up()
     watched.recall("teapot")
     watched.recall("teapot")
-    [replica] = replicated.house.store.replicas()
+    [replica] = replicated.services.store.replicas()
     where = {"replica": replica.replica}
     counted = {
         outcome: figure(meters, "replica_reads_total", **where, outcome=outcome)
@@ -127,19 +127,19 @@ def test_callers_over_a_network_are_not_told_where_replicas_are(pair: Pair, path
     away = make_url(pair.copy).set(port=1).render_as_string(hide_password=False)
     with ExitStack() as opened:
 
-        def opener(path: Path, *, space: Space, clock: Clock) -> Store:  # noqa: ARG001 one database
+        def opener(path: Path, *, space: EmbeddingSpace, clock: Clock) -> Store:  # noqa: ARG001 one database
             return opened.enter_context(pair.opened(away, pair.copy))
 
         with stores_by(opener), a_brain(path) as brain:
             admission = Admission(credential="ann", role=Role.ADMIN, policy=NO_POLICY)
             caller = replace(brain.caller, role=Role.ADMIN, admission=admission)
-            told = call(Brain.of(brain.house, caller), "status", health=True).health.replicas
+            told = call(Brain.of(brain.services, caller), "status", health=True).health.replicas
             [own, _] = call(brain, "status", health=True).health.replicas
 
     assert own.replica.endswith(":1/" + (make_url(away).database or ""))
     assert "refused" in own.trouble
     assert [one.replica for one in told] == ["replica 1", "replica 2"]
-    assert told[0].trouble == Trouble.FAILED
+    assert told[0].trouble == ReplicaTrouble.FAILED
     assert told[1].trouble is None
 
 
@@ -159,21 +159,21 @@ class Failing:
         self._clock.move(LOST)
         return self._store.read(tenant, ask)
 
-    def replicas(self) -> list[Reads]:
-        return [Reads(replica="the one that fails", failed=1)]
+    def replicas(self) -> list[ReplicaReads]:
+        return [ReplicaReads(replica="the one that fails", failed=1)]
 
 
-class Ear(Silence):
+class Ear(NoTelemetry):
     """Keeps what it hears of recalls."""
 
     def __init__(self) -> None:
-        self.heard: list[Recalling] = []
+        self.heard: list[RecallMetrics] = []
 
     @property
     def is_on(self) -> bool:
         return True
 
-    def recalled(self, run: Recalling) -> None:
+    def recalled(self, run: RecallMetrics) -> None:
         self.heard.append(run)
 
 
@@ -181,9 +181,9 @@ def test_what_a_replica_that_failed_has_taken_is_not_counted_as_the_arms_time(
     brain: Brain, clock: FakeClock
 ) -> None:
     ear = Ear()
-    failing = cast("Store", Failing(brain.house.store, clock))
-    house = replace(brain.house, store=failing, telemetry=ear)
-    Brain.of(house, brain.caller).recall()
+    failing = cast("Store", Failing(brain.services.store, clock))
+    services = replace(brain.services, store=failing, telemetry=ear)
+    Brain.of(services, brain.caller).recall()
 
     [run] = ear.heard
     lost_ms = LOST / timedelta(milliseconds=1)

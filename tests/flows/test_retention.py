@@ -10,9 +10,9 @@ import pytest
 from commonbrain.client import Brain
 from commonbrain.jobs.handlers import ARCHIVE_KEPT
 from commonbrain.jobs.service import UPLOAD_KEPT
-from commonbrain.learning.registry import Move
-from commonbrain.learning.transitions import named
-from commonbrain.model.errors import Refused, Unavailable
+from commonbrain.learning.registry import TransitionOptions
+from commonbrain.learning.transitions import model_name
+from commonbrain.model.errors import RejectedError, UnavailableError
 from commonbrain.model.jobs import JobState
 from commonbrain.model.limits import (
     ARTIFACTS_KEPT_DAYS,
@@ -25,7 +25,7 @@ from commonbrain.model.model_card import ModelCard, ModelRole, ModelState
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.storage.blobs import Blobs
 from commonbrain.storage.evaluation import Evaluation
-from commonbrain.storage.uploads import BlobStaging
+from commonbrain.storage.uploads import BlobUploadStore
 from commonbrain.testing.builders import NOON
 from commonbrain.testing.clock import FakeClock
 from tests.flows.test_jobs_again import Killed
@@ -33,7 +33,7 @@ from tests.flows.test_maintaining import maintained
 from tests.flows.working import a_worker
 
 DAY = timedelta(days=1)
-FORCED = Move(reason="It was proved elsewhere.", is_forced=True)
+FORCED = TransitionOptions(reason="It was proved elsewhere.", is_forced=True)
 ENDED = ModelState.RETIRED
 
 
@@ -61,13 +61,13 @@ class Trying:
 
 def with_blobs(brain: Brain, blobs: Blobs) -> Brain:
     """The same brain in a process that reaches its artifacts otherwise."""
-    house = replace(brain.house, blobs=lambda: blobs, staging=BlobStaging(lambda: blobs))
-    return Brain.of(house, brain.caller)
+    services = replace(brain.services, blobs=lambda: blobs, staging=BlobUploadStore(lambda: blobs))
+    return Brain.of(services, brain.caller)
 
 
 def kept(brain: Brain) -> set[str]:
     """Give what lies among the artifacts."""
-    return {one.name for one in Path(brain.house.blobs().location).iterdir()}
+    return {one.name for one in Path(brain.services.blobs().location).iterdir()}
 
 
 def a_model(brain: Brain, number: int, *, content: str = "", **more: object) -> ModelCard:
@@ -75,20 +75,20 @@ def a_model(brain: Brain, number: int, *, content: str = "", **more: object) -> 
     card = ModelCard(
         id=number,
         role=ModelRole.RERANKER,
-        digest=brain.house.blobs().put((content or f"model {number}").encode()),
+        digest=brain.services.blobs().put((content or f"model {number}").encode()),
         features=("fused",),
         told={"bytes": 7},
         made_at=NOON,
         moved_at=NOON,
     )
     card = replace(card, **more)  # pyright: ignore[reportArgumentType]
-    with brain.house.store.begin(LOCAL_TENANT) as tx:
+    with brain.services.store.begin(LOCAL_TENANT) as tx:
         assert tx.registry.add(card)
     return card
 
 
 def has_artifact(brain: Brain, card: ModelCard) -> bool:
-    return brain.models.show(named(card)).models[0].digest is not None
+    return brain.models.show(model_name(card)).models[0].digest is not None
 
 
 def dying() -> None:
@@ -96,7 +96,7 @@ def dying() -> None:
 
 
 def down() -> None:
-    raise Unavailable("It is down.", code="blobs_down")
+    raise UnavailableError("It is down.", code="blobs_down")
 
 
 @pytest.mark.requirement("JB-05")
@@ -106,8 +106,8 @@ def test_a_model_that_ended_long_ago_loses_its_artifact_and_what_may_serve_keeps
     parent = a_model(brain, 1, state=ENDED)
     replaced = a_model(brain, 2, state=ENDED)
     serving = a_model(brain, 3, state=ModelState.ACTIVE, parent=parent.id)
-    with brain.house.store.begin(LOCAL_TENANT) as tx:
-        why = replace(replaced, reason=f"{named(serving)} took its place")
+    with brain.services.store.begin(LOCAL_TENANT) as tx:
+        why = replace(replaced, reason=f"{model_name(serving)} took its place")
         assert tx.registry.move(replaced, why)
     candidate = a_model(brain, 4, told={"outcome": "better"})
     retired = a_model(brain, 5, state=ENDED)
@@ -126,16 +126,16 @@ def test_a_model_that_ended_long_ago_loses_its_artifact_and_what_may_serve_keeps
     assert all(has_artifact(brain, card) for card in others)
     for card in (retired, refused):
         for act in (brain.models.promote, brain.models.canary):
-            with pytest.raises(Refused, match="Train another") as told:
-                act(named(card), move=FORCED)
+            with pytest.raises(RejectedError, match="Train another") as told:
+                act(model_name(card), move=FORCED)
             assert told.value.code == "artifact_dropped"
     a_worker(brain).sweep()
     assert kept(brain) == {card.digest for card in others}
     assert (maintained(brain).result or {})["artifacts"] == 0
 
-    brain.models.roll_back(named(serving))
-    assert brain.models.show(named(replaced)).models[0].state is ModelState.ACTIVE
-    with brain.house.store.snapshot(LOCAL_TENANT) as tx:
+    brain.models.roll_back(model_name(serving))
+    assert brain.models.show(model_name(replaced)).models[0].state is ModelState.ACTIVE
+    with brain.services.store.snapshot(LOCAL_TENANT) as tx:
         lines = tx.credentials.noted(limit=50)
     assert sum(line.action == "artifact_dropped" for line in lines) == len(over)
 
@@ -145,7 +145,7 @@ def test_upkeep_ends_well_while_the_artifacts_cannot_be_reached_and_goes_on_once
 ) -> None:
     card = a_model(brain, 1, state=ENDED)
     clock.move(ARTIFACTS_KEPT_DAYS * DAY + DAY)
-    cut_off = with_blobs(brain, Trying(brain.house.blobs(), on_drop=down))
+    cut_off = with_blobs(brain, Trying(brain.services.blobs(), on_drop=down))
     assert (maintained(cut_off).result or {})["artifacts"] == 1
     for _ in range(JOB_ATTEMPTS):
         a_worker(cut_off).sweep()
@@ -162,7 +162,7 @@ def test_upkeep_ends_well_while_the_artifacts_cannot_be_reached_and_goes_on_once
 
 def test_of_evaluations_the_latest_of_each_name_stay(brain: Brain) -> None:
     made = EVALUATIONS_KEPT + RETAINED_AT_ONCE + 1
-    with brain.house.store.begin(LOCAL_TENANT) as tx:
+    with brain.services.store.begin(LOCAL_TENANT) as tx:
         for number in range(made):
             tx.evaluations.add(
                 Evaluation(
@@ -173,7 +173,7 @@ def test_of_evaluations_the_latest_of_each_name_stay(brain: Brain) -> None:
     assert brain.maintain.preview().counts == over
     assert maintained(brain, dry_run=True).result == over
     assert (maintained(brain).result or {})["evaluations"] == over["evaluations"]
-    with brain.house.store.snapshot(LOCAL_TENANT) as tx:
+    with brain.services.store.snapshot(LOCAL_TENANT) as tx:
         left = tx.evaluations.listed("self", limit=made)
     assert (len(left), left[-1].id) == (EVALUATIONS_KEPT, made - EVALUATIONS_KEPT)
 
@@ -183,7 +183,7 @@ def test_what_was_sent_goes_though_its_sender_died_before_it_asked_for_the_impor
 ) -> None:
     notes = tmp_path / "MEMORY.md"
     notes.write_text("## Tea\n\nThe tea is in the left drawer.\n", "utf-8")
-    sender = with_blobs(brain, Trying(brain.house.blobs(), after_put=dying))
+    sender = with_blobs(brain, Trying(brain.services.blobs(), after_put=dying))
     with pytest.raises(Killed):
         sender.jobs.import_("markdown", notes)
     assert len(kept(brain)) == 1
@@ -198,14 +198,14 @@ def test_what_an_export_wrote_goes_though_its_worker_died_before_it_ended(
     brain.remember("The kettle is in the blue cupboard", kind="fact")
     job = brain.jobs.run("export")
     with pytest.raises(Killed):
-        a_worker(with_blobs(brain, Trying(brain.house.blobs(), after_put=dying))).sweep()
+        a_worker(with_blobs(brain, Trying(brain.services.blobs(), after_put=dying))).sweep()
     assert kept(brain)
     clock.move(timedelta(seconds=JOB_LEASE_S))
     a_worker(brain).sweep()
     parcel = brain.jobs.archive(job.id)
     assert kept(brain) == set(parcel.parts), "who takes it up drops what the other left"
     clock.move(ARCHIVE_KEPT - timedelta(seconds=1))
-    assert b"kettle" in b"".join(brain.house.staging.read(brain.jobs.archive(job.id)))
+    assert b"kettle" in b"".join(brain.services.staging.read(brain.jobs.archive(job.id)))
     clock.move(DAY)
     a_worker(brain).sweep()
     assert kept(brain) == set()

@@ -3,8 +3,13 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from commonbrain.client import Brain
-from commonbrain.ingestion.result import Status
-from commonbrain.model.errors import CommonbrainError, Invalid, NotFound, Refused
+from commonbrain.ingestion.result import ItemStatus
+from commonbrain.model.errors import (
+    CommonbrainError,
+    InvalidInputError,
+    NotFoundError,
+    RejectedError,
+)
 from commonbrain.model.kinds import Kind, RuleDetail, Severity
 from commonbrain.model.memory import State
 from commonbrain.testing.clock import FakeClock
@@ -17,7 +22,7 @@ FOUR = "The nightly build runs on four cores"
 def superseded(brain: Brain, id_: str, text: str = FOUR) -> str:
     """Supersede a memory by a text that must get in, and give the new id."""
     outcome = brain.revise.supersede(id_, text, reason="upgrade")
-    assert outcome.status is Status.STORED
+    assert outcome.status is ItemStatus.STORED
     assert outcome.id is not None
     return outcome.id
 
@@ -79,7 +84,7 @@ def test_a_trigger_does_not_pass_to_the_successor_unasked(brain: Brain) -> None:
 @pytest.mark.parametrize("reason", ["", "  ", "x" * 1001])
 def test_a_revision_needs_a_reason(brain: Brain, reason: str) -> None:
     old = stored(brain, TWO, kind="fact")
-    with pytest.raises(Invalid, match="reason"):
+    with pytest.raises(InvalidInputError, match="reason"):
         brain.revise.supersede(old, FOUR, reason=reason)
     assert bodies(brain, "build") == [TWO]
 
@@ -92,8 +97,8 @@ def test_a_new_text_that_the_gate_refuses_leaves_the_old_one_standing(brain: Bra
     known = brain.revise.supersede(
         old, "Deploys of the billing service always happen at noon", reason="mixed up"
     )
-    assert (rejected.status, rejected.code) == (Status.REJECTED, "gate_atomicity")
-    assert (known.status, known.id) == (Status.DUPLICATE, other)
+    assert (rejected.status, rejected.code) == (ItemStatus.REJECTED, "gate_atomicity")
+    assert (known.status, known.id) == (ItemStatus.DUPLICATE, other)
     assert brain.get(old).state is State.ACTIVE
 
 
@@ -106,14 +111,14 @@ def test_the_memory_being_superseded_is_no_duplicate_of_its_successor(brain: Bra
 
 def test_a_successor_is_held_against_others_as_any_text_is(brain: Brain) -> None:
     superseded(brain, stored(brain, TWO, kind="fact"))
-    assert told(brain, FOUR, kind="fact").status is Status.EXISTS
+    assert told(brain, FOUR, kind="fact").status is ItemStatus.EXISTS
     stored(brain, TWO, kind="fact", distinct_because="believed again")
 
 
 def test_only_the_head_of_a_chain_can_be_superseded(brain: Brain) -> None:
     old = stored(brain, TWO, kind="fact")
     new = superseded(brain, old)
-    with pytest.raises(Refused, match=new) as refusal:
+    with pytest.raises(RejectedError, match=new) as refusal:
         brain.revise.supersede(old, "Another text", reason="late")
     assert refusal.value.code == "already_superseded"
 
@@ -137,14 +142,14 @@ def test_of_many_who_supersede_at_once_one_succeeds(brain: Brain) -> None:
 def test_what_cannot_be_seen_cannot_be_superseded(brain: Brain) -> None:
     secret = stored(brain.acting_as(agent="bob"), TWO, kind="fact", scope="private")
     for id_ in (secret, "mem_0000000000001"):
-        with pytest.raises(NotFound):
+        with pytest.raises(NotFoundError):
             brain.revise.supersede(id_, FOUR, reason="curious")
 
 
 def test_a_shared_memory_cannot_be_superseded_by_a_private_one(brain: Brain) -> None:
     shared = stored(brain, TWO, kind="fact")
     bob = brain.acting_as(agent="bob")
-    with pytest.raises(Refused) as refusal:
+    with pytest.raises(RejectedError) as refusal:
         bob.revise.supersede(shared, "Bob knows better", reason="mine", scope="private")
     assert refusal.value.code == "scope_denied"
     assert brain.get(shared).banner is None
@@ -156,12 +161,12 @@ def test_an_agents_own_private_memory_may_be_shared_by_its_successor(brain: Brai
     bob = brain.acting_as(agent="bob")
     assert bodies(bob, "build") == [FOUR]
     assert bob.get(outcome.id or "").superseded_count == 1
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         bob.get(private)
 
 
 def test_a_forgotten_memory_cannot_be_superseded(brain: Brain, clock: FakeClock) -> None:
     old = stored(brain, TWO, kind="fact", occurred_at=clock.now())
     brain.forget(old, reason="wrong")
-    with pytest.raises(Refused, match="is forgotten"):
+    with pytest.raises(RejectedError, match="is forgotten"):
         brain.revise.supersede(old, FOUR, reason="x")

@@ -6,8 +6,8 @@ from datetime import timedelta
 import pytest
 
 from commonbrain.client import Brain
-from commonbrain.history.change_plan import Completion
-from commonbrain.model.errors import Refused
+from commonbrain.history.change_plan import ChangeStatus
+from commonbrain.model.errors import RejectedError
 from commonbrain.model.kinds import FactDetail, RuleDetail
 from commonbrain.model.memory import State
 from commonbrain.testing.clock import FakeClock
@@ -32,11 +32,11 @@ def test_restoring_undoes_a_supersede_and_retires_the_corrector(
     new = corrected(brain, old)
     clock.move(timedelta(days=1))
     done = brain.revise.restore(old, reason="it was two after all")
-    assert (done.status, new in (done.hint or "")) == (Completion.DONE, True)
+    assert (done.status, new in (done.hint or "")) == (ChangeStatus.DONE, True)
     assert f"{old} state: superseded -> active" in done.changed
     assert bodies(brain, "build") == [TWO]
     assert (brain.get(old).current_id, brain.get(new).state) == (old, State.FORGOTTEN)
-    assert brain.revise.restore(old, reason="again").status is Completion.UNCHANGED
+    assert brain.revise.restore(old, reason="again").status is ChangeStatus.UNCHANGED
     assert bodies(brain, "build", as_of=clock.now() - timedelta(hours=36)) == [TWO]
     assert brain.doctor().is_sound
 
@@ -46,7 +46,7 @@ def test_restoring_undoes_a_supersede_and_retires_the_corrector(
 def test_the_middle_of_a_chain_is_refused_and_the_head_named(brain: Brain, how: str) -> None:
     first = stored(brain, TWO, kind="fact")
     head = corrected(brain, corrected(brain, first), EIGHT)
-    with pytest.raises(Refused, match=head) as refusal:
+    with pytest.raises(RejectedError, match=head) as refusal:
         getattr(brain.revise, how)(first, reason="back")
     assert refusal.value.code == "mid_chain"
     assert bodies(brain, "build") == [EIGHT]
@@ -88,7 +88,7 @@ def test_without_the_embedder_a_restored_memory_is_found_by_its_words(
     brain: Brain,
 ) -> None:
     embedder = FailingEmbedder()
-    own = Brain.of(replace(brain.house, embedder=embedder), brain.caller)
+    own = Brain.of(replace(brain.services, embedder=embedder), brain.caller)
     id_ = stored(own, TWO, kind="fact")
     own.forget(id_, reason="wrong")
     embedder.is_down = True
@@ -101,7 +101,7 @@ def test_an_expired_memory_holds_again_without_its_end(brain: Brain, clock: Fake
     id_ = stored(brain, TWO, kind="fact", expires_at=clock.now() + timedelta(days=1))
     clock.move(timedelta(days=2))
     assert bodies(brain, "build") == []
-    with pytest.raises(Refused, match="expired"):
+    with pytest.raises(RejectedError, match="expired"):
         brain.revise.pin(id_)
     brain.revise.restore(id_, reason="it still does")
     assert bodies(brain, "build") == [TWO]
@@ -111,17 +111,17 @@ def test_both_may_hold_once_the_chain_is_cut(brain: Brain) -> None:
     old = stored(brain, TWO, kind="fact")
     new = corrected(brain, old)
     done = brain.revise.keep_both(old, reason="one per branch")
-    assert done.status is Completion.DONE
+    assert done.status is ChangeStatus.DONE
     assert set(bodies(brain, "nightly build")) == {TWO, FOUR}
     assert brain.get(new).superseded_count == 0
-    with pytest.raises(Refused) as refusal:
+    with pytest.raises(RejectedError) as refusal:
         brain.revise.keep_both(old, reason="again")
     assert refusal.value.code == "not_superseded"
 
 
 def test_two_in_conflict_are_declared_both_true(brain: Brain) -> None:
     one, other = stored(brain, TWO, kind="fact"), stored(brain, NOON, kind="fact")
-    with pytest.raises(Refused, match="not in conflict"):
+    with pytest.raises(RejectedError, match="not in conflict"):
         brain.revise.keep_both(one, other=other, reason="both")
     brain.revise.link(other, one, type="conflicts_with")
     done = brain.revise.keep_both(one, other=other, reason="both")
@@ -130,7 +130,7 @@ def test_two_in_conflict_are_declared_both_true(brain: Brain) -> None:
         ["relates_to", other],
     ]
     again = brain.revise.keep_both(one, other=other, reason="both")
-    assert again.status is Completion.UNCHANGED
+    assert again.status is ChangeStatus.UNCHANGED
 
 
 def test_a_conflict_is_settled_for_one_which_then_supersedes_the_other(brain: Brain) -> None:
@@ -140,7 +140,7 @@ def test_a_conflict_is_settled_for_one_which_then_supersedes_the_other(brain: Br
     assert brain.get(other).current_id == one
     assert (brain.get(one).superseded_count, bodies(brain)) == (1, [TWO])
     third = stored(brain, "Zanzibar is where we build", kind="fact")
-    with pytest.raises(Refused) as refusal:
+    with pytest.raises(RejectedError) as refusal:
         brain.revise.resolve(one, other=third, reason="too")
     assert refusal.value.code == "chain_taken"
     brain.revise.restore(other, reason="not so")
@@ -159,7 +159,7 @@ def test_pin_and_trigger_pass_to_a_successor_only_when_asked(brain: Brain) -> No
         old, EIGHT, reason="more", inherit_pin=True, inherit_skill=True
     ).id
     assert brain.get(asked or "").detail["skill"] == skill
-    assert brain.revise.pin(asked or "").status is Completion.UNCHANGED
+    assert brain.revise.pin(asked or "").status is ChangeStatus.UNCHANGED
 
 
 @pytest.mark.requirement("DM-04", "WP-08")

@@ -5,14 +5,14 @@ from datetime import UTC, datetime
 import pytest
 
 from commonbrain.client import Brain
-from commonbrain.history.change_plan import Completion
-from commonbrain.model.errors import CommonbrainError, Invalid, Refused
+from commonbrain.history.change_plan import ChangeStatus
+from commonbrain.model.errors import CommonbrainError, InvalidInputError, RejectedError
 from commonbrain.model.kinds import TaskStatus
 from commonbrain.model.links import LinkType
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.model.trust import Trust
-from commonbrain.storage.interface import Look
+from commonbrain.storage.interface import QueryScope
 from commonbrain.storage.records import Annotation
 from tests.flows.asking import bodies, stored
 
@@ -21,21 +21,21 @@ TWO = "The nightly build runs on two cores"
 
 def notes(brain: Brain) -> list[Annotation]:
     """Every annotation of the memories that are recalled."""
-    with brain.house.store.snapshot(LOCAL_TENANT) as tx:
+    with brain.services.store.snapshot(LOCAL_TENANT) as tx:
         ids = [hit.id for hit in tx.memories.newest(look(brain), limit=10)]
         return [one for noted in tx.annotations.of(ids).values() for one in noted]
 
 
-def look(brain: Brain) -> Look:
-    return Look(caller=brain.caller, filter=Filter(), now=brain.house.clock.now())
+def look(brain: Brain) -> QueryScope:
+    return QueryScope(caller=brain.caller, filter=Filter(), now=brain.services.clock.now())
 
 
 def test_pinning_and_unpinning_say_what_changed_and_when_nothing_does(brain: Brain) -> None:
     id_ = stored(brain, TWO, kind="fact")
     assert brain.revise.pin(id_).changed == (f"{id_} pinned: no -> yes",)
-    assert brain.revise.pin(id_).status is Completion.UNCHANGED
-    assert brain.revise.unpin(id_).status is Completion.DONE
-    assert brain.revise.unpin(id_).status is Completion.UNCHANGED
+    assert brain.revise.pin(id_).status is ChangeStatus.UNCHANGED
+    assert brain.revise.unpin(id_).status is ChangeStatus.DONE
+    assert brain.revise.unpin(id_).status is ChangeStatus.UNCHANGED
 
 
 def test_new_tags_find_a_memory_and_old_ones_no_longer(brain: Brain) -> None:
@@ -45,11 +45,11 @@ def test_new_tags_find_a_memory_and_old_ones_no_longer(brain: Brain) -> None:
     assert bodies(brain, "Zanzibar") == [TWO]
     assert bodies(brain, tags=["old"]) == []
     again = brain.revise.retag(id_, add=["Zanzibar"], remove=["old"])
-    assert again.status is Completion.UNCHANGED
+    assert again.status is ChangeStatus.UNCHANGED
     assert brain.doctor().is_sound
-    with pytest.raises(Invalid, match="tag"):
+    with pytest.raises(InvalidInputError, match="tag"):
         brain.revise.retag(id_, add=[" "])
-    with pytest.raises(Refused) as refusal:
+    with pytest.raises(RejectedError) as refusal:
         brain.revise.retag(id_, add=[f"tag{n}" for n in range(51)])
     assert refusal.value.code == "limit_exceeded"
 
@@ -60,15 +60,15 @@ def test_votes_and_notes_need_no_authority_over_the_memory(brain: Brain) -> None
     web = brain.acting_as(agent="web", trust_ceiling=Trust.UNTRUSTED_WEB)
     assert web.revise.rate(id_, "up").changed == (f"{id_} rating: 0 -> 1",)
     assert brain.revise.rate(id_, "down").changed == (f"{id_} rating: 1 -> 0",)
-    assert web.revise.annotate(id_, " Not on Sundays ").status is Completion.DONE
-    assert web.revise.annotate(id_, "Not on Sundays").status is Completion.UNCHANGED
+    assert web.revise.annotate(id_, " Not on Sundays ").status is ChangeStatus.DONE
+    assert web.revise.annotate(id_, "Not on Sundays").status is ChangeStatus.UNCHANGED
     [note] = notes(brain)
     assert (note.text, note.agent, note.trust) == ("Not on Sundays", "web", Trust.UNTRUSTED_WEB)
     assert brain.get(id_).body == TWO
     for text in ("", " ", "x" * 2001):
-        with pytest.raises(Invalid, match="annotation"):
+        with pytest.raises(InvalidInputError, match="annotation"):
             web.revise.annotate(id_, text)
-    with pytest.raises(Invalid, match="no vote"):
+    with pytest.raises(InvalidInputError, match="no vote"):
         brain.revise.rate(id_, "sideways")  # pyright: ignore[reportArgumentType]
 
 
@@ -79,14 +79,14 @@ def test_linking_again_strengthens_and_unlinking_takes_it_away(brain: Brain) -> 
     second = brain.revise.link(one, other, type="causes", strength=0.5)
     assert first.changed == (f"{one} causes {other} (strength 0.90, seen 1x)",)
     assert second.changed == (f"{one} causes {other} (strength 0.70, seen 2x)",)
-    assert brain.revise.unlink(one, other, type="causes").status is Completion.DONE
-    assert brain.revise.unlink(one, other, type="causes").status is Completion.UNCHANGED
+    assert brain.revise.unlink(one, other, type="causes").status is ChangeStatus.DONE
+    assert brain.revise.unlink(one, other, type="causes").status is ChangeStatus.UNCHANGED
     for call in (
         lambda: brain.revise.link(one, one, type="causes"),
         lambda: brain.revise.link(one, other, type="owns"),
         lambda: brain.revise.link(one, other, type="causes", strength=2),
     ):
-        with pytest.raises(Invalid):
+        with pytest.raises(InvalidInputError):
             call()
 
 
@@ -112,10 +112,10 @@ def test_a_task_moves_on_and_keeps_what_is_not_said(brain: Brain) -> None:
     assert done.changed == (f"{id_} status: blocked -> done",)
     detail = brain.get(id_).detail
     assert (detail["due_at"], detail["priority"], detail["assignee"]) == (due, "high", "bob")
-    assert brain.revise.status(id_, "done").status is Completion.UNCHANGED
-    with pytest.raises(Invalid, match="Choose one of"):
+    assert brain.revise.status(id_, "done").status is ChangeStatus.UNCHANGED
+    with pytest.raises(InvalidInputError, match="Choose one of"):
         brain.revise.status(id_, "later")
-    with pytest.raises(Invalid, match="only a task"):
+    with pytest.raises(InvalidInputError, match="only a task"):
         brain.revise.status(stored(brain, TWO, kind="fact"), "done")
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from commonbrain.client import Brain
-from commonbrain.model.errors import Refused
+from commonbrain.model.errors import RejectedError
 from commonbrain.testing.builders import a_brain
 from commonbrain.text.redaction import OnSecret
 from tests.flows.asking import stored
@@ -36,7 +36,7 @@ def test_a_secret_said_beside_a_memory_is_refused_and_not_repeated(
     brain: Brain, path: Path, saying: str
 ) -> None:
     id_ = stored(brain, "The nightly build needs two cores", kind="task")
-    with pytest.raises(Refused) as refusal:
+    with pytest.raises(RejectedError) as refusal:
         SAYINGS[saying](brain, id_)
     assert refusal.value.code == "secret_detected"
     assert SECRET not in str(refusal.value)

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import event
 
 from commonbrain.client import Brain
-from commonbrain.model.errors import Invalid, Refused
+from commonbrain.model.errors import InvalidInputError, RejectedError
 from commonbrain.model.limits import PROBES_MAX, TASK_CHARS_MAX
 from commonbrain.model.sessions import Ending, Process
 from commonbrain.storage.sql_store import SqlStore
@@ -58,19 +58,19 @@ def test_a_session_says_what_it_is_at_and_ends(brain: Brain, clock: FakeClock) -
 
 @pytest.mark.parametrize("text", ["", "  ", "x" * (TASK_CHARS_MAX + 1)])
 def test_a_task_is_a_sentence(brain: Brain, text: str) -> None:
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidInputError):
         brain.acting_as(session="k1").session.task(text)
 
 
 def test_a_task_holds_no_secret(brain: Brain) -> None:
-    with pytest.raises(Refused):
+    with pytest.raises(RejectedError):
         brain.acting_as(session="k1").session.task(f"Use {next(iter(SECRETS.values()))[0]} for it")
 
 
 def test_who_has_no_session_can_neither_end_it_nor_say_what_it_is_at(brain: Brain) -> None:
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidInputError):
         brain.session.end()
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidInputError):
         brain.session.task("Mend the parser")
 
 
@@ -181,24 +181,24 @@ def test_a_session_that_ended_begins_anew_when_its_client_takes_it_up_again(brai
 @pytest.mark.requirement("SE-17")
 def test_a_call_is_a_heartbeat_that_waits_for_no_writer(path: Path, clock: FakeClock) -> None:
     with a_brain(path, clock=clock) as brain, a_brain(path, clock=clock) as other:
-        assert isinstance(other.house.store, SqlStore)
+        assert isinstance(other.services.store, SqlStore)
         written: list[str] = []
         event.listen(
-            other.house.store.dialect.engine,
+            other.services.store.dialect.engine,
             "before_cursor_execute",
             lambda *given: written.append(given[2]),
         )
-        with brain.house.store.begin("default"):
+        with brain.services.store.begin("default"):
             # A writer holds the store: the call has its session all the same.
             key = other.session.meet().key
         assert not any(one.startswith(("INSERT", "UPDATE")) for one in written)
-        other.house.journal.flush()
+        other.services.journal.flush()
         assert seen(brain) == [key]
 
 
 def test_heartbeats_that_cannot_be_written_are_dropped_and_counted(brain: Brain) -> None:
-    brain.house.store.close()
+    brain.services.store.close()
     key = brain.session.meet().key
     assert key.startswith("ses_")
-    brain.house.journal.flush()
-    assert brain.house.journal.beats_dropped == 1
+    brain.services.journal.flush()
+    assert brain.services.journal.beats_dropped == 1

@@ -9,10 +9,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from commonbrain.client import Brain
-from commonbrain.history.change_plan import Completion
-from commonbrain.ingestion.result import Status
+from commonbrain.history.change_plan import ChangeStatus
+from commonbrain.ingestion.result import ItemStatus
 from commonbrain.model import ids
-from commonbrain.model.errors import CommonbrainError, Invalid
+from commonbrain.model.errors import CommonbrainError, InvalidInputError
 from commonbrain.model.memory import Memory
 from commonbrain.model.trust import Trust
 from commonbrain.testing.builders import a_brain
@@ -34,7 +34,7 @@ def a_conflict(brain: Brain, clock: FakeClock) -> tuple[str, str]:
 
 
 def rows(brain: Brain, *shown: str) -> list[Memory]:
-    with brain.house.store.snapshot(brain.caller.tenant) as tx:
+    with brain.services.store.snapshot(brain.caller.tenant) as tx:
         found = tx.memories.get([ids.parse(ids.MEMORY, one) for one in shown])
     return list(found.values())
 
@@ -59,7 +59,7 @@ def test_each_side_holds_in_its_project_and_is_told_where_who_asks_names_none(
 ) -> None:
     old, new = a_conflict(brain, clock)
     done = brain.revise.keep_both(old, other=new, reason="two clusters", projects=["api", "web"])
-    assert (done.status, len(done.changed)) == (Completion.DONE, 2)
+    assert (done.status, len(done.changed)) == (ChangeStatus.DONE, 2)
     for project, body in (("api", OLD), ("web", NEW)):
         answer = brain.recall(QUERY, project=project)
         assert [item.body for item in answer.items] == [body]
@@ -72,7 +72,7 @@ def test_each_side_holds_in_its_project_and_is_told_where_who_asks_names_none(
     assert f"{old} in api" in told.line()
     assert f"{new} in web" in told.line()
     again = brain.revise.keep_both(old, other=new, reason="so", projects=["api", "web"])
-    assert again.status is Completion.UNCHANGED
+    assert again.status is ChangeStatus.UNCHANGED
 
 
 def test_what_holds_in_another_project_is_not_linked_in_the_first_place(brain: Brain) -> None:
@@ -86,9 +86,9 @@ def test_a_project_each_needs_two_that_differ_and_another_memory(
 ) -> None:
     old, new = a_conflict(brain, clock)
     for projects in (["api"], ["api", "api"], ["api", "web", "ops"], ["api", ""]):
-        with pytest.raises(Invalid):
+        with pytest.raises(InvalidInputError):
             brain.revise.keep_both(old, other=new, reason="so", projects=projects)
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidInputError):
         brain.revise.keep_both(old, reason="so", projects=["api", "web"])
 
 
@@ -98,9 +98,9 @@ def test_who_is_trusted_less_only_proposes_and_it_is_carried_out_when_approved(
     old, new = a_conflict(brain, clock)
     guest = brain.acting_as(agent="web", trust_ceiling=Trust.UNTRUSTED_WEB)
     held = guest.revise.keep_both(old, other=new, reason="I say so", projects=["api", "web"])
-    assert held.status is Completion.PROPOSED
+    assert held.status is ChangeStatus.PROPOSED
     assert [one.project for one in rows(brain, old, new)] == [None, None]
-    assert brain.revise.approve(held.id, reason="true").status is Completion.DONE
+    assert brain.revise.approve(held.id, reason="true").status is ChangeStatus.DONE
     assert {one.project for one in rows(brain, old, new)} == {"api", "web"}
 
 
@@ -117,7 +117,7 @@ def test_what_wins_though_it_was_trusted_less_is_found_where_the_other_was(
     since = clock.now()
     if is_proposed:
         held = guest.revise.resolve(new, other=old, reason="I say so")
-        assert held.status is Completion.PROPOSED
+        assert held.status is ChangeStatus.PROPOSED
         assert bodies(brain, QUERY) == [OLD]
         brain.revise.approve(held.id, reason="true")
     else:
@@ -139,9 +139,9 @@ def test_what_was_kept_with_another_is_not_held_against_it_again(
     brain.revise.keep_both(new, other=old, reason="two builds")
     assert brain.recall(QUERY).conflicts == ()
     again = brain.remember(NEW, kind="fact").items[0]
-    assert (again.status, again.conflicts) == (Status.EXISTS, ())
+    assert (again.status, again.conflicts) == (ItemStatus.EXISTS, ())
     head = brain.revise.supersede(new, f"{NEW} and a disk", reason="more is known")
-    assert (head.status, head.conflicts) == (Status.STORED, ())
+    assert (head.status, head.conflicts) == (ItemStatus.STORED, ())
     assert brain.recall(QUERY).conflicts == ()
 
 

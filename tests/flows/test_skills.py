@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from commonbrain.client import Brain
-from commonbrain.ingestion.result import Status
-from commonbrain.model.errors import NotFound, Refused
+from commonbrain.ingestion.result import ItemStatus
+from commonbrain.model.errors import NotFoundError, RejectedError
 from commonbrain.model.limits import SKILLS_MAX
 from commonbrain.model.memory import Draft, State
 from commonbrain.model.scope import Scope
@@ -115,7 +115,7 @@ def quarantined(brain: Brain, id_: str) -> None:
         brain, RULE, kind="rule", trust="untrusted_web",
         skill={"name": "release", "keywords": ["deploy"]},
     )  # fmt: skip
-    assert outcome.status is Status.QUARANTINED
+    assert outcome.status is ItemStatus.QUARANTINED
 
 
 @pytest.mark.requirement("RT-12")
@@ -138,7 +138,7 @@ def test_what_does_not_hold_or_is_not_to_be_seen_never_fires(
     for states in ((), ("superseded",), ("quarantined",)):
         found = brain.recall(QUERY, states=states, trust_min=0).items
         assert not [note for item in found for note in item.notes if note.startswith("skill:")]
-    with pytest.raises(NotFound, match="No skill"):
+    with pytest.raises(NotFoundError, match="No skill"):
         brain.get(skill="release")
 
 
@@ -186,7 +186,7 @@ def test_a_name_that_can_be_seen_is_taken(brain: Brain) -> None:
     again = told(
         brain, "Another text", kind="rule", skill={"name": "release", "keywords": ["ship"]}
     )
-    assert (again.status, again.code) == (Status.REJECTED, "gate_skill")
+    assert (again.status, again.code) == (ItemStatus.REJECTED, "gate_skill")
     assert id_ in (again.reason or "")
 
 
@@ -196,7 +196,7 @@ def test_a_skill_does_not_come_back_while_another_has_its_name(brain: Brain) -> 
     new = brain.revise.supersede(old, "Ask nobody", reason="trust").id
     assert firing(brain) == []
     other = a_skill(brain, "Deploy before noon only")
-    with pytest.raises(Refused, match="another skill release") as refused:
+    with pytest.raises(RejectedError, match="another skill release") as refused:
         brain.revise.restore(old, reason="we miss it")
     assert refused.value.code == "gate_skill"
     assert brain.get(old).state is State.SUPERSEDED

@@ -8,8 +8,13 @@ import pytest
 
 from commonbrain.client import Brain
 from commonbrain.model import ids
-from commonbrain.model.errors import Corrupt, Invalid, NotFound, Refused
-from commonbrain.model.query import Feedback, Mark
+from commonbrain.model.errors import (
+    InvalidInputError,
+    NotFoundError,
+    RejectedError,
+    StoreCorruptError,
+)
+from commonbrain.model.query import Feedback, FeedbackMark
 from commonbrain.model.scope import LOCAL_TENANT, Role
 from commonbrain.storage.records import EntryFilter
 from commonbrain.testing.builders import a_brain
@@ -47,7 +52,7 @@ def filled(brain: Brain) -> Brain:
 
 def of(brain: Brain, tenant: str) -> Brain:
     """Give the same store as another tenant sees it."""
-    return Brain.of(brain.house, replace(brain.caller, tenant=tenant))
+    return Brain.of(brain.services, replace(brain.caller, tenant=tenant))
 
 
 def states(brain: Brain) -> dict[str, tuple[str, int]]:
@@ -88,7 +93,7 @@ def test_what_is_written_while_a_space_is_built_is_not_missing_after_the_switch(
         done = moving(brain, meanwhile=meanwhile).spaces.build()
         assert done.lacking == 0
         told(brain, "The sundial is slow.")
-        with pytest.raises(Refused, match="1 memories of tenant default lack") as refused:
+        with pytest.raises(RejectedError, match="1 memories of tenant default lack") as refused:
             brain.spaces.switch(NEXT)
         assert refused.value.code == "space_incomplete"
         assert brain.spaces.switch(NEXT, dry_run=True).lacking == 1
@@ -96,7 +101,7 @@ def test_what_is_written_while_a_space_is_built_is_not_missing_after_the_switch(
         brain.spaces.switch(NEXT)
 
     with moved(path) as brain:
-        with brain.house.store.snapshot(LOCAL_TENANT) as tx:
+        with brain.services.store.snapshot(LOCAL_TENANT) as tx:
             near = tx.index.nearest(Smaller().query("sundial slow lantern north"), look(), limit=9)
             known = tx.memories.get([hit.id for hit in near])
         said = {memory.body for memory in known.values()}
@@ -137,7 +142,7 @@ def test_a_store_is_opened_in_a_space_that_served_but_in_none_that_is_being_buil
 ) -> None:
     with filled(movable(path)) as brain:
         brain.spaces.build()
-        with pytest.raises(Corrupt) as refused:
+        with pytest.raises(StoreCorruptError) as refused:
             moved(path)
         assert refused.value.code == "space_mismatch"
         brain.spaces.switch(NEXT)
@@ -155,14 +160,14 @@ def test_what_is_forgotten_is_gone_from_every_space(path: Path) -> None:
         kept = [told(brain, fact) for fact in FACTS]
         brain.spaces.build()
         # The space beside is numbered apart: more was written into it.
-        with brain.house.store.beside(Smaller.space).begin(LOCAL_TENANT) as tx:
+        with brain.services.store.beside(Smaller.space).begin(LOCAL_TENANT) as tx:
             tx.index.drop_unsound_vectors()
         brain.spaces.switch(NEXT)
         with moved(path) as reader:
             assert bodies(reader, "kettle blue")[0] == FACTS[0]
             brain.forget(kept[0], reason="sold")
             query = Smaller().query("kettle blue room")
-            with reader.house.store.snapshot(LOCAL_TENANT) as tx:
+            with reader.services.store.snapshot(LOCAL_TENANT) as tx:
                 known = [ids.parse(ids.MEMORY, one) for one in kept]
                 assert set(tx.index.similarities(query, known)) == set(known[1:])
 
@@ -170,9 +175,9 @@ def test_what_is_forgotten_is_gone_from_every_space(path: Path) -> None:
 def test_a_dropped_space_is_gone_and_can_be_built_anew(path: Path) -> None:
     with filled(movable(path)) as brain:
         brain.spaces.build()
-        with pytest.raises(Refused, match="serves"):
+        with pytest.raises(RejectedError, match="serves"):
             brain.spaces.drop(OLD)
-        with pytest.raises(NotFound):
+        with pytest.raises(NotFoundError):
             brain.spaces.switch("elsewhere")
         dropped = brain.spaces.drop(NEXT)
         assert (dropped.space, dropped.vectors) == (NEXT, 11)
@@ -185,7 +190,7 @@ def test_a_dropped_space_is_gone_and_can_be_built_anew(path: Path) -> None:
         assert late.spaces.drop(OLD, compact=True).vectors == 11
         told(late, "The lantern hangs by the north door.")
         assert late.spaces.drop().vectors == 1
-    with pytest.raises(Corrupt):
+    with pytest.raises(StoreCorruptError):
         a_brain(path)
     with moved(path) as brain:
         assert brain.embed_pending().count == 1
@@ -213,20 +218,20 @@ def test_building_and_dropping_go_on_where_they_were_killed(path: Path) -> None:
 
 def test_only_an_admin_of_the_first_tenant_has_a_say_in_spaces(path: Path) -> None:
     with filled(movable(path)) as brain, a_brain(path) as unknowing:
-        with pytest.raises(Refused):
+        with pytest.raises(RejectedError):
             of(brain, "acme").spaces()
-        with pytest.raises(Refused):
+        with pytest.raises(RejectedError):
             of(brain, "acme").jobs.run("respace")
-        reader = Brain.of(brain.house, replace(brain.caller, role=Role.READER))
-        with pytest.raises(Refused):
+        reader = Brain.of(brain.services, replace(brain.caller, role=Role.READER))
+        with pytest.raises(RejectedError):
             reader.spaces.switch(NEXT)
-        with pytest.raises(Invalid, match="No embedder is named"):
+        with pytest.raises(InvalidInputError, match="No embedder is named"):
             unknowing.spaces.build()
 
 
 def test_two_spaces_are_compared_by_what_was_asked_and_helped(path: Path) -> None:
     with movable(path) as brain:
-        with pytest.raises(NotFound):
+        with pytest.raises(NotFoundError):
             brain.spaces.compare()
         asked = ("Blue kettle?", "Red ladder?", "Green harp?", "Are there dragons?")
         known = [ids.parse(ids.MEMORY, told(brain, fact)) for fact in FACTS]
@@ -234,21 +239,21 @@ def test_two_spaces_are_compared_by_what_was_asked_and_helped(path: Path) -> Non
         brain.spaces.build()
         for query in asked:
             brain.recall(query, bump=False)
-        brain.house.journal.flush()
-        with brain.house.store.begin(LOCAL_TENANT) as tx:
+        brain.services.journal.flush()
+        with brain.services.store.begin(LOCAL_TENANT) as tx:
             for entry in tx.ledger.entries(EntryFilter(), limit=9):
                 if entry.query in helped:
                     tx.ledger.mark([_helped(entry.id, helped[entry.query], brain)])
 
         done = brain.spaces.compare()
-        brain.house.journal.flush()
+        brain.services.journal.flush()
 
         assert (done.questions, done.marked) == (4, 3)
         assert (done.serving.space, done.other.space) == (OLD, NEXT)
         assert done.overlap > 0.5
         assert (done.serving.mrr, done.other.mrr) == (1.0, 1.0)
         assert done.better is None
-        with brain.house.store.snapshot(LOCAL_TENANT) as tx:
+        with brain.services.store.snapshot(LOCAL_TENANT) as tx:
             assert len(tx.ledger.entries(EntryFilter(), limit=9)) == 4
 
 
@@ -256,8 +261,8 @@ def _helped(trace: int, memory: int, brain: Brain) -> Feedback:
     return Feedback(
         trace_id=trace,
         memory_id=memory,
-        mark=Mark.USED,
+        mark=FeedbackMark.USED,
         agent="ann",
         session=None,
-        at=brain.house.clock.now(),
+        at=brain.services.clock.now(),
     )

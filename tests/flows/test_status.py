@@ -12,7 +12,7 @@ def test_a_new_store_is_empty_and_sound(brain: Brain) -> None:
     status = brain.status()
     assert (status.memories, status.embedding_pending, status.traces_dropped) == (0, 0, 0)
     assert (status.by_kind, status.by_state) == ({}, {})
-    assert (status.store, status.space) == (brain.house.store.location, "word-hash-1")
+    assert (status.store, status.space) == (brain.services.store.location, "word-hash-1")
     assert brain.doctor().is_sound
 
 

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from commonbrain.client import Brain
-from commonbrain.model.errors import Invalid
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.recall_result import Order
 from commonbrain.testing.clock import FakeClock
 from commonbrain.text.tokens import estimate
@@ -50,7 +50,7 @@ def test_a_timeline_is_confined_as_any_answer(story: Brain, clock: FakeClock) ->
 
 
 def test_there_is_no_other_order(story: Brain) -> None:
-    with pytest.raises(Invalid, match="timeline"):
+    with pytest.raises(InvalidInputError, match="timeline"):
         story.recall(order="random")
 
 
@@ -153,9 +153,9 @@ def test_what_was_done_since_a_time_in_words_is_undone(brain: Brain, clock: Fake
 
 
 def test_a_wrong_bound_says_what_may_be_given(brain: Brain) -> None:
-    with pytest.raises(Invalid, match="'soon' is not a time"):
+    with pytest.raises(InvalidInputError, match="'soon' is not a time"):
         brain.recall(since="soon")
-    with pytest.raises(Invalid, match="words, such as yesterday"):
+    with pytest.raises(InvalidInputError, match="words, such as yesterday"):
         brain.forget(reason="x", until="whenever")
-    with pytest.raises(Invalid, match="is not a time"):
+    with pytest.raises(InvalidInputError, match="is not a time"):
         brain.undo(reason="x", since="before march")

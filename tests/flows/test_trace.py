@@ -5,9 +5,9 @@ from itertools import pairwise
 
 import pytest
 
-from commonbrain.causality.result import BY_WORDS, Traced
+from commonbrain.causality.result import VIA_LEXICAL, TraceResult
 from commonbrain.client import Brain
-from commonbrain.model.errors import NotFound, Refused
+from commonbrain.model.errors import NotFoundError, RejectedError
 from commonbrain.model.kinds import AtomDetail
 from commonbrain.model.trust import Trust
 from commonbrain.retrieval.banner import FORGOTTEN
@@ -41,7 +41,7 @@ def chain(brain: Brain, *names: str) -> list[str]:
     return found
 
 
-def steps(traced: Traced) -> list[tuple[int, str]]:
+def steps(traced: TraceResult) -> list[tuple[int, str]]:
     return [(step.depth, step.id) for step in traced.steps]
 
 
@@ -81,7 +81,7 @@ def test_the_depth_bounds_a_walk_and_says_that_there_is_more(brain: Brain) -> No
     assert (steps(back), back.roots, back.is_cut) == ([(0, found[2]), (1, found[1])], (), True)
     assert "It goes on beyond depth 1." in back.limits
     for depth in (0, 11):
-        with pytest.raises(Refused):
+        with pytest.raises(RejectedError):
             brain.trace.causes(found[2], depth=depth)
 
 
@@ -96,7 +96,7 @@ def test_what_may_not_be_seen_ends_the_walk_and_is_not_told_of(brain: Brain) -> 
     back = other.trace.causes(third)
     assert (steps(back), back.is_cut, back.gaps) == ([(0, third)], False, ())
     assert back.limits == ("Depth 0: nothing is known to have led to it.",)
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         other.trace.causes(hidden)
 
 
@@ -123,7 +123,7 @@ def test_where_no_link_leads_on_alike_words_do_and_are_never_called_a_link(brain
     effect = atom(brain, "cache server without warm keys", "pages were slow", at=1)
     back = brain.trace.causes(effect)
     assert steps(back) == [(0, effect), (1, cause)]
-    assert (back.steps[1].via, back.steps[1].strength) == (BY_WORDS, None)
+    assert (back.steps[1].via, back.steps[1].strength) == (VIA_LEXICAL, None)
     assert back.steps[1].score is not None
     assert any("only their words are alike" in gap for gap in back.gaps)
     assert brain.get(effect, views=["links"]).links == ()
@@ -301,7 +301,7 @@ def test_an_incident_and_what_was_found_in_it_are_one_observation(brain: Brain) 
             f"The disk of db{day} filled up, causing the checkout to fail.",
             kind="incident",
             occurred_at=START + timedelta(days=day),
-            finds_causes=True,
+            extract_causes=True,
         )
     told = brain.trace.patterns("checkout to fail")
     assert told.limits == ("2 observations of this outcome; a pattern needs at least 3.",)
@@ -331,7 +331,7 @@ def test_a_cause_that_has_expired_is_told_to_hold_no_more(brain: Brain, clock: F
 
 @pytest.mark.parametrize("op", ["causes", "before", "patterns", "deepen"])
 def test_a_text_that_is_no_question_is_refused(brain: Brain, op: str) -> None:
-    with pytest.raises(Refused, match="2,000 are allowed"):
+    with pytest.raises(RejectedError, match="2,000 are allowed"):
         getattr(brain.trace, op)("x" * 2001)
 
 

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from commonbrain.client import Brain
-from commonbrain.jobs.service import ShownJob
-from commonbrain.learning.registry import Move
+from commonbrain.jobs.service import JobView
+from commonbrain.learning.registry import TransitionOptions
 from commonbrain.model import ids
-from commonbrain.model.errors import Invalid, Refused
+from commonbrain.model.errors import InvalidInputError, RejectedError
 from commonbrain.model.limits import JOB_LEASE_S, LESSON_GROUPS_MIN, LESSONS_MIN
 from commonbrain.model.model_card import ModelCard, ModelState
-from commonbrain.model.query import Candidate, Feedback, Mark, Trace
-from commonbrain.model.recall_result import Verdict
+from commonbrain.model.query import Candidate, Feedback, FeedbackMark, Trace
+from commonbrain.model.recall_result import ResultStatus
 from commonbrain.model.scope import LOCAL_TENANT, Caller, Role
 from commonbrain.storage.blobs import Blobs
 from commonbrain.testing.builders import NOON, a_brain, a_memory
@@ -33,27 +33,30 @@ KIND = "train_reranker"
 
 def use(brain: Brain, *, told_by: str | None, count: int = RECALLS) -> None:
     """Let agents recall in sessions of three, and use the one of six that a feature tells."""
-    chance = Random(7)  # noqa: S311 it is meant to be foreseen
+    random_source = Random(7)  # noqa: S311 it is meant to be foreseen
     traces, marks = list[Trace](), list[Feedback]()
     for number in range(count):
         at = NOON - timedelta(days=10) + number * timedelta(minutes=10)
         caller = Caller(agent="bo", session=f"s{number // 3}")
-        good = chance.randrange(6)
+        good = random_source.randrange(6)
         considered = [
             Candidate(
                 memory=a_memory(place + 1, f"Kettle {place}."),
-                features={"fused": chance.random(), told_by or "chance": float(place == good)},
+                features={
+                    "fused": random_source.random(),
+                    told_by or "chance": float(place == good),
+                },
                 score=0.5,
             )
             for place in range(6)
         ]
-        used = good if told_by else chance.randrange(6)
+        used = good if told_by else random_source.randrange(6)
         trace = Trace(
             id=ids.make_id(at, number),
             caller=caller,
             asked_at=at,
             query="kettle",
-            verdict=Verdict.FOUND,
+            verdict=ResultStatus.FOUND,
             considered=tuple(considered),
             packed=tuple(range(1, 7)),
             degraded=(),
@@ -62,24 +65,24 @@ def use(brain: Brain, *, told_by: str | None, count: int = RECALLS) -> None:
         traces.append(trace)
         marks.append(
             Feedback(
-                trace_id=trace.id, memory_id=used + 1, mark=Mark.USEFUL, agent="bo",
+                trace_id=trace.id, memory_id=used + 1, mark=FeedbackMark.USEFUL, agent="bo",
                 session=caller.session, at=at,
             )
         )  # fmt: skip
     keep_from = NOON - timedelta(days=90)
-    brain.house.store.note_reads(LOCAL_TENANT, traces=traces, accesses=[], keep_from=keep_from)
-    with brain.house.store.begin(LOCAL_TENANT) as tx:
+    brain.services.store.note_reads(LOCAL_TENANT, traces=traces, accesses=[], keep_from=keep_from)
+    with brain.services.store.begin(LOCAL_TENANT) as tx:
         assert tx.ledger.mark(marks) == count
 
 
-def trained(brain: Brain, **given: object) -> ShownJob:
+def trained(brain: Brain, **given: object) -> JobView:
     job = brain.jobs.run(KIND, {**ENOUGH, **given})
     a_worker(brain).sweep()
     return brain.jobs.show(job.id)
 
 
 def cards(brain: Brain) -> list[ModelCard]:
-    with brain.house.store.snapshot(brain.caller.tenant) as tx:
+    with brain.services.store.snapshot(brain.caller.tenant) as tx:
         return tx.registry.listed(limit=10)
 
 
@@ -98,12 +101,12 @@ def test_a_model_is_made_of_marks_judged_and_offered_and_made_again_byte_for_byt
     assert next(iter(told["importances"])) == "replies"
     assert told["metrics"]["nDCG@10"]["low"] > 0
     assert [one["learnt"] + one["held"] <= RECALLS for one in told["judged"]] == [True] * 3
-    model = brain.house.trainer().load(brain.house.blobs().get(card.digest))
+    model = brain.services.trainer().load(brain.services.blobs().get(card.digest))
     assert model.features == card.features
 
     # Once it serves, what it has learnt from itself shows nothing.
     brain.models.canary(done.result["model"], percent=100)  # type: ignore[arg-type]
-    forced = Move(reason="It is tried.", is_forced=True)
+    forced = TransitionOptions(reason="It is tried.", is_forced=True)
     brain.models.promote(done.result["model"], move=forced)  # type: ignore[arg-type]
     clock.move(timedelta(minutes=1))
     again = trained(brain)
@@ -142,7 +145,7 @@ def test_too_little_data_is_an_answer_and_no_model(brain: Brain) -> None:
 def test_the_ledger_is_read_as_far_back_as_is_asked_and_of_no_other_tenant(brain: Brain) -> None:
     use(brain, told_by="replies")
     brain.tenants.make("other")
-    other = Brain.of(brain.house, Caller(tenant="other", agent="bo", role=Role.ADMIN))
+    other = Brain.of(brain.services, Caller(tenant="other", agent="bo", role=Role.ADMIN))
     told = trained(other).result
     assert told is not None
     assert (told["outcome"], told["recalls"]) == ("too_little_data", 0)
@@ -154,10 +157,10 @@ def test_the_ledger_is_read_as_far_back_as_is_asked_and_of_no_other_tenant(brain
 def test_what_training_cannot_take_is_refused_before_it_is_asked_for(
     brain: Brain, given: dict[str, object]
 ) -> None:
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidInputError):
         brain.jobs.run(KIND, given)
-    writer = Brain.of(brain.house, Caller(agent="bo", role=Role.WRITER))
-    with pytest.raises(Refused, match="admin"):
+    writer = Brain.of(brain.services, Caller(agent="bo", role=Role.WRITER))
+    with pytest.raises(RejectedError, match="admin"):
         writer.jobs.run(KIND)
 
 
@@ -187,8 +190,8 @@ def test_a_worker_killed_before_its_card_is_there_leaves_one_card_of_the_same_mo
     with a_brain(path, clock=clock) as brain:
         use(brain, told_by="replies")
         job = brain.jobs.run(KIND, ENOUGH)
-        kept: Callable[[], Blobs] = partial(Dying, brain.house.blobs())
-        dying = Brain.of(replace(brain.house, blobs=kept), brain.caller)
+        kept: Callable[[], Blobs] = partial(Dying, brain.services.blobs())
+        dying = Brain.of(replace(brain.services, blobs=kept), brain.caller)
         with pytest.raises(Killed) as caught:
             a_worker(dying).sweep()
         assert cards(brain) == []

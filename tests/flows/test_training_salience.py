@@ -14,15 +14,15 @@ import pytest
 from commonbrain.api.operations.model import MODEL, ModelRequest
 from commonbrain.client import Brain
 from commonbrain.embeddings.interface import Matrix
-from commonbrain.ingestion.salience import Saliences
+from commonbrain.ingestion.salience import SalienceModels
 from commonbrain.learning.usefulness import FEATURES
 from commonbrain.model import ids
-from commonbrain.model.errors import Refused
+from commonbrain.model.errors import RejectedError
 from commonbrain.model.kinds import Kind
 from commonbrain.model.limits import JOB_LEASE_S
 from commonbrain.model.memory import Memory
 from commonbrain.model.model_card import ModelCard, ModelRole, ModelState
-from commonbrain.model.query import Feedback, Mark
+from commonbrain.model.query import Feedback, FeedbackMark
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.storage.blobs import Blobs
 from commonbrain.testing.builders import NOON, a_brain, a_memory
@@ -39,37 +39,37 @@ NOW = timedelta(days=DAYS + 31)
 
 def write(brain: Brain, *, count: int = 360) -> None:
     """Fill a store with two months' memories: what Ann sources is used, what Bob notes is not."""
-    chance = random.Random(7)  # noqa: S311 it is meant to be foreseen
+    random_source = random.Random(7)  # noqa: S311 it is meant to be foreseen
     rows: list[tuple[Memory, bool]] = []
     for n in range(count):
         at = NOON + n * timedelta(days=DAYS) / count
-        is_good = chance.random() < 0.3
-        agent = "ann" if chance.random() < (0.9 if is_good else 0.3) else "bob"
+        is_good = random_source.random() < 0.3
+        agent = "ann" if random_source.random() < (0.9 if is_good else 0.3) else "bob"
         memory = a_memory(
             ids.make_id(at, n),
             f"Kettle {n} boils." if is_good else f"Must check kettle {n} and note it.",
-            kind=Kind.FACT if chance.random() < 0.5 else Kind.EVENT,
+            kind=Kind.FACT if random_source.random() < 0.5 else Kind.EVENT,
             agent=agent,
             session=f"s{n // 6}",
-            source_ref="log.txt" if is_good or chance.random() < 0.2 else None,
+            source_ref="log.txt" if is_good or random_source.random() < 0.2 else None,
             recorded_at=at,
             occurred_at=at,
         )
-        rows.append((memory, is_good and chance.random() < 0.9))
-    with brain.house.store.begin(LOCAL_TENANT) as tx:
+        rows.append((memory, is_good and random_source.random() < 0.9))
+    with brain.services.store.begin(LOCAL_TENANT) as tx:
         for memory, _ in rows:
             tx.memories.add(memory)
     used = [memory for memory, is_used in rows if is_used]
     traces = [
         a_trace((one.recorded_at - NOON) // timedelta(minutes=1) + 60, one.id) for one in used
     ]
-    brain.house.store.note_reads(LOCAL_TENANT, traces=traces, accesses=[], keep_from=NOON)
-    with brain.house.store.begin(LOCAL_TENANT) as tx:
+    brain.services.store.note_reads(LOCAL_TENANT, traces=traces, accesses=[], keep_from=NOON)
+    with brain.services.store.begin(LOCAL_TENANT) as tx:
         for memory, trace in zip(used, traces, strict=True):
             told = Feedback(
                 trace_id=trace.id,
                 memory_id=memory.id,
-                mark=Mark.USED,
+                mark=FeedbackMark.USED,
                 agent="bo",
                 session="s1",
                 at=trace.asked_at,
@@ -93,7 +93,7 @@ def trained(brain: Brain, **given: object) -> tuple[dict[str, object], ModelCard
     done = brain.jobs.show(job.id)
     assert done.state == "done", done
     result = dict(done.result or {})
-    with brain.house.store.snapshot(LOCAL_TENANT) as tx:
+    with brain.services.store.snapshot(LOCAL_TENANT) as tx:
         cards = tx.registry.listed(ModelRole.SALIENCE, limit=9)
     made = [card for card in cards if ids.show(ids.MODEL, card.id) == result.get("model")]
     return result, made[0] if made else None
@@ -101,7 +101,7 @@ def trained(brain: Brain, **given: object) -> tuple[dict[str, object], ModelCard
 
 def learnt(brain: Brain) -> ModelCard:
     """Give the latest model, made now where no test before had one made."""
-    with brain.house.store.snapshot(LOCAL_TENANT) as tx:
+    with brain.services.store.snapshot(LOCAL_TENANT) as tx:
         cards = tx.registry.listed(ModelRole.SALIENCE, limit=1)
     card = cards[0] if cards else trained(brain)[1]
     assert card is not None
@@ -120,7 +120,7 @@ def test_a_model_is_made_that_tells_better_than_the_rule_what_will_be_of_use(
     assert auc["rule"] < 0.5
     assert auc["learnt"] > 0.8
     assert 0 < auc["low"] < auc["high"]
-    artifact = lived_in.house.blobs().get(card.digest)
+    artifact = lived_in.services.blobs().get(card.digest)
     told = json.loads(artifact)
     assert told["booster"].startswith("tree\n")
     assert b"ettle" not in artifact, "no word of a memory is in a model"
@@ -150,20 +150,20 @@ class DeadlyBlobs:
 
 def test_whoever_takes_up_what_another_died_of_makes_the_same_model_once(lived_in: Brain) -> None:
     learnt(lived_in)
-    with lived_in.house.store.snapshot(LOCAL_TENANT) as tx:
+    with lived_in.services.store.snapshot(LOCAL_TENANT) as tx:
         before = tx.registry.listed(ModelRole.SALIENCE, limit=9)
     job = lived_in.jobs.run("train_salience")
-    blobs = DeadlyBlobs(lived_in.house.blobs())
-    dying = Brain.of(replace(lived_in.house, blobs=lambda: blobs), lived_in.caller)
+    blobs = DeadlyBlobs(lived_in.services.blobs())
+    dying = Brain.of(replace(lived_in.services, blobs=lambda: blobs), lived_in.caller)
     with pytest.raises(Killed) as death:
         a_worker(dying).sweep()
 
-    clock = lived_in.house.clock
+    clock = lived_in.services.clock
     assert isinstance(clock, FakeClock)
     clock.move(timedelta(seconds=JOB_LEASE_S))
     a_worker(lived_in).sweep()
     assert lived_in.jobs.show(job.id).attempts == 2
-    with lived_in.house.store.snapshot(LOCAL_TENANT) as tx:
+    with lived_in.services.store.snapshot(LOCAL_TENANT) as tx:
         made, *rest = tx.registry.listed(ModelRole.SALIENCE, limit=9)
     assert rest == before
     assert made.digest == str(death.value)
@@ -200,12 +200,14 @@ class FrozenSalience:
 
 def serving(brain: Brain, told: float | None, *, state: ModelState = ModelState.ACTIVE) -> Brain:
     """Let a model serve that always says the same, or breaks."""
-    house = brain.house
+    services = brain.services
     card = a_card(1, role=ModelRole.SALIENCE, state=state, features=FEATURES)
-    with house.store.begin(LOCAL_TENANT) as tx:
+    with services.store.begin(LOCAL_TENANT) as tx:
         assert tx.registry.add(card)
-    models = Saliences(lambda _: FrozenSalience(told), store=house.store, clock=house.clock)
-    return Brain.of(replace(house, saliences=models), brain.caller)
+    models = SalienceModels(
+        lambda _: FrozenSalience(told), store=services.store, clock=services.clock
+    )
+    return Brain.of(replace(services, saliences=models), brain.caller)
 
 
 def test_the_active_model_says_how_much_new_memories_matter(brain: Brain) -> None:
@@ -234,7 +236,9 @@ def test_a_model_of_salience_serves_by_force_and_is_taken_back_at_once(brain: Br
     id_ = ids.show(ids.MODEL, 1)
     forced = {"op": "promote", "id": id_, "force": True, "reason": "Its AUC is better."}
     for op in ("canary", "promote"):
-        with pytest.raises(Refused, match="which has no trial, and no guard looks at it") as why:
+        with pytest.raises(
+            RejectedError, match="which has no trial, and no guard looks at it"
+        ) as why:
             asked(learnt, op=op, id=id_)
         assert "Promote it with force and a reason" in (why.value.hint or "")
 
@@ -249,7 +253,7 @@ def test_a_model_of_salience_serves_by_force_and_is_taken_back_at_once(brain: Br
     # In the process that moved it no write waits until it notices.
     assert salience("Pans hang in Porto") == 0.31
     assert asked(learnt, op="guards").startswith("No reranker serves")
-    with pytest.raises(Refused, match="for salience, is active: no guard looks at it"):
+    with pytest.raises(RejectedError, match="for salience, is active: no guard looks at it"):
         asked(learnt, op="guards", id=id_)
     assert "would be so" in asked(learnt, op="retire", id=id_, dry_run=True)
     assert salience("Cups are blue") == 0.31
@@ -278,20 +282,20 @@ def test_a_model_that_fails_fails_no_write_and_the_rule_scores_visibly(
 
 def test_a_model_whose_artifact_is_gone_or_changed_serves_nobody(lived_in: Brain) -> None:
     card = learnt(lived_in)
-    with lived_in.house.store.begin(LOCAL_TENANT) as tx:
+    with lived_in.services.store.begin(LOCAL_TENANT) as tx:
         tx.registry.add(replace(card, id=1, state=ModelState.ACTIVE))
     [good] = lived_in.remember("Kettles boil", kind="event", source_ref="a.txt").items
     assert not good.warnings
     assert lived_in.get(good.id or "").salience > 0.6, "more than the rule gives to any event"
     spoilt = Brain.of(
         replace(
-            lived_in.house,
-            saliences=Saliences(
-                lambda digest: lived_in.house.salience_trainer().load(
-                    lived_in.house.blobs().get(digest).replace(b'"rule"', b'"role"')
+            lived_in.services,
+            saliences=SalienceModels(
+                lambda digest: lived_in.services.salience_trainer().load(
+                    lived_in.services.blobs().get(digest).replace(b'"rule"', b'"role"')
                 ),
-                store=lived_in.house.store,
-                clock=lived_in.house.clock,
+                store=lived_in.services.store,
+                clock=lived_in.services.clock,
             ),
         ),
         lived_in.caller,

@@ -1,25 +1,27 @@
 from commonbrain.client import Brain
-from commonbrain.retrieval.fusion import ARM_WEIGHTS
-from commonbrain.retrieval.query_plan import AS_EVER, Tuning
-from commonbrain.retrieval.ranking import WEIGHTS
+from commonbrain.retrieval.fusion import RETRIEVER_WEIGHTS
+from commonbrain.retrieval.query_plan import NO_OVERRIDES, RetrievalOverrides
+from commonbrain.retrieval.ranking import FEATURE_WEIGHTS
 from commonbrain.retrieval.service import Recall
 
 
 def recall(brain: Brain, *without: str) -> Recall:
-    return Recall(brain.house, brain.caller, Tuning(without=frozenset(without)))
+    return Recall(brain.services, brain.caller, RetrievalOverrides(without=frozenset(without)))
 
 
 def test_as_it_comes_nothing_is_otherwise() -> None:
-    assert AS_EVER.of(WEIGHTS) is WEIGHTS
-    assert AS_EVER.has("lexical")
+    assert NO_OVERRIDES.of(FEATURE_WEIGHTS) is FEATURE_WEIGHTS
+    assert NO_OVERRIDES.is_enabled("lexical")
 
 
 def test_what_is_left_out_weighs_nothing_and_what_is_given_weighs_so_much() -> None:
-    told = Tuning(without=frozenset({"lexical"}), weights={"vector": 0.9, "lexical": 0.8})
+    told = RetrievalOverrides(
+        without=frozenset({"lexical"}), weights={"vector": 0.9, "lexical": 0.8}
+    )
 
-    assert told.of(ARM_WEIGHTS)["lexical"] == 0
-    assert told.of(ARM_WEIGHTS)["vector"] == 0.9
-    assert told.of(ARM_WEIGHTS)["recent"] == ARM_WEIGHTS["recent"]
+    assert told.of(RETRIEVER_WEIGHTS)["lexical"] == 0
+    assert told.of(RETRIEVER_WEIGHTS)["vector"] == 0.9
+    assert told.of(RETRIEVER_WEIGHTS)["recent"] == RETRIEVER_WEIGHTS["recent"]
 
 
 def test_an_arm_that_is_left_out_brings_nothing(brain: Brain) -> None:
@@ -33,7 +35,7 @@ def test_an_arm_that_is_left_out_brings_nothing(brain: Brain) -> None:
 def test_a_feature_that_is_left_out_orders_nothing(brain: Brain) -> None:
     brain.remember("The mooring fee is due on the first of April.", kind="fact")
     [usual] = brain.recall("mooring fee").items
-    [bare] = recall(brain, *(set(WEIGHTS) - {"fused"}))("mooring fee").items
+    [bare] = recall(brain, *(set(FEATURE_WEIGHTS) - {"fused"}))("mooring fee").items
 
     assert bare.score < usual.score
 

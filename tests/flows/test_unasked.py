@@ -4,7 +4,7 @@ from pathlib import Path
 
 from commonbrain.client import Brain
 from commonbrain.embeddings.local import SPACE
-from commonbrain.retrieval.fusion import answering, standing_out_at
+from commonbrain.retrieval.fusion import apply_relevance_threshold, proactive_threshold
 from commonbrain.testing.builders import a_brain
 from tests.flows.asking import FailingEmbedder, stored
 
@@ -12,12 +12,12 @@ FOUND = {"lexical": {1: 3.0, 2: 9.0}, "vector": {1: 0.5, 3: 0.3}, "skill": {4: 1
 
 
 def test_a_shared_word_is_not_enough_once_meaning_is_known() -> None:
-    asked = answering(FOUND, SPACE)
-    unasked = answering(FOUND, SPACE, is_unasked=True)
+    asked = apply_relevance_threshold(FOUND, SPACE)
+    proactive = apply_relevance_threshold(FOUND, SPACE, is_proactive=True)
 
     assert set(asked["lexical"]) == {1, 2}
-    assert {id_ for scores in unasked.values() for id_ in scores} == {1, 4}
-    assert SPACE.relevant_at < standing_out_at(SPACE) < SPACE.similar_at
+    assert {id_ for scores in proactive.values() for id_ in scores} == {1, 4}
+    assert SPACE.relevant_at < proactive_threshold(SPACE) < SPACE.similar_at
 
 
 def test_a_memory_that_only_shares_a_word_is_not_told_unasked(brain: Brain) -> None:
@@ -25,8 +25,8 @@ def test_a_memory_that_only_shares_a_word_is_not_told_unasked(brain: Brain) -> N
     question = "rename the ferry module and move its helpers to another folder of the tree"
 
     assert brain.recall(question).items
-    assert not brain.recall(question, unasked=True).items
-    assert brain.recall("the ferry leaves from which pier at dawn", unasked=True).items
+    assert not brain.recall(question, proactive=True).items
+    assert brain.recall("the ferry leaves from which pier at dawn", proactive=True).items
 
 
 def test_words_stand_in_for_meaning_that_does_not_come(path: Path) -> None:
@@ -35,5 +35,5 @@ def test_words_stand_in_for_meaning_that_does_not_come(path: Path) -> None:
         stored(brain, "The ferry leaves from pier 4 at dawn", kind="fact")
         embedder.is_down = True
 
-        assert brain.recall("from which pier does the ferry leave", unasked=True).items
-        assert not brain.recall("rename the ferry module, move its tests", unasked=True).items
+        assert brain.recall("from which pier does the ferry leave", proactive=True).items
+        assert not brain.recall("rename the ferry module, move its tests", proactive=True).items

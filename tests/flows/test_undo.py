@@ -6,12 +6,12 @@ from datetime import timedelta
 import pytest
 
 from commonbrain.client import Brain
-from commonbrain.history.selection import Stage, Swept
-from commonbrain.model.errors import Invalid, Refused
+from commonbrain.history.selection import BulkChangeResult, Phase
+from commonbrain.model.errors import InvalidInputError, RejectedError
 from commonbrain.model.memory import State
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import LOCAL_TENANT
-from commonbrain.storage.interface import Look
+from commonbrain.storage.interface import QueryScope
 from commonbrain.testing.clock import FakeClock
 from tests.flows.asking import bodies, stored
 
@@ -20,19 +20,21 @@ FOUR = "The nightly build runs on four cores"
 NOON = "Deploys of the billing service happen at noon"
 
 
-def undone(brain: Brain, agent: str = "bob", **more: str) -> Swept:
+def undone(brain: Brain, agent: str = "bob", **more: str) -> BulkChangeResult:
     """Undo what an agent did, after a preview that changes nothing."""
     before = state(brain)
     preview = brain.undo(agent=agent, reason="mistaken", **more)  # pyright: ignore[reportArgumentType]
-    assert preview.status is Stage.PREVIEW
+    assert preview.status is Phase.PREVIEW
     assert state(brain) == before
     return brain.undo(agent=agent, reason="mistaken", confirm=preview.count, **more)  # pyright: ignore[reportArgumentType]
 
 
 def state(brain: Brain) -> dict[int, tuple[object, ...]]:
     """What every memory that holds looks like, with what stands beside it."""
-    look = Look(caller=brain.caller, filter=Filter(trust_min=0), now=brain.house.clock.now())
-    with brain.house.store.snapshot(LOCAL_TENANT) as tx:
+    look = QueryScope(
+        caller=brain.caller, filter=Filter(trust_min=0), now=brain.services.clock.now()
+    )
+    with brain.services.store.snapshot(LOCAL_TENANT) as tx:
         found = tx.memories.get([hit.id for hit in tx.memories.newest(look, limit=100)])
         notes = tx.annotations.of(list(found))
         links = tx.links.touching(list(found))
@@ -79,9 +81,9 @@ def test_every_deed_is_taken_back_and_can_be_done_again_by_undoing_that(
     after = state(brain)
     assert after != before
     done = undone(boss)
-    assert (done.status, done.spared) == (Stage.DONE, ())
+    assert (done.status, done.skipped) == (Phase.DONE, ())
     assert state(brain) == before
-    assert undone(brain, "boss").status is Stage.DONE
+    assert undone(brain, "boss").status is Phase.DONE
     assert state(brain) == after
     assert undone(boss, "ann", since="2026-03-02").count
     assert brain.doctor().is_sound
@@ -110,7 +112,7 @@ def test_what_others_built_on_is_spared_with_the_reason(brain: Brain) -> None:
     brain.revise.link(stored(brain, "Cities fall", kind="fact"), derived, type="derived_from")
     brain.revise.supersede(replaced, "Reykjavik stands", reason="checked")
     done = undone(brain)
-    why = {one.id: one.why or "" for one in done.spared}
+    why = {one.id: one.why or "" for one in done.skipped}
     assert set(why) == {changed, noted, derived, replaced}
     assert "ann has built on it since (retag)" in why[changed]
     assert "(annotate)" in why[noted]
@@ -125,7 +127,7 @@ def test_a_correction_that_others_built_on_stays_with_its_chain(brain: Brain) ->
     new = brain.acting_as(agent="bob").revise.supersede(old, FOUR, reason="x").id or ""
     brain.revise.annotate(new, "measured")
     done = undone(brain)
-    assert {one.id for one in done.spared} == {old, new}
+    assert {one.id for one in done.skipped} == {old, new}
     assert (done.count, brain.get(old).current_id) == (0, new)
 
 
@@ -136,7 +138,7 @@ def test_what_another_changed_again_stays_as_the_other_left_it(brain: Brain) -> 
     bob.revise.pin(id_)
     brain.revise.retag(id_, add=["y"])
     done = undone(brain)
-    assert "retag is not taken back" in (done.spared[0].why or "")
+    assert "retag is not taken back" in (done.skipped[0].why or "")
     assert brain.get(id_).tags == ("x", "y")
     assert brain.revise.unpin(id_).status == "unchanged"
 
@@ -150,7 +152,7 @@ def test_only_the_session_or_the_time_that_is_meant(brain: Brain, clock: FakeClo
     hour = clock.now() - timedelta(hours=1)
     assert [x.id for x in brain.undo(since=hour, reason="x").items] == [three]
     assert {x.id for x in brain.undo(until=hour, reason="x").items} == {one, two}
-    assert brain.undo(session="s2", since=hour, reason="x", confirm=1).status is Stage.DONE
+    assert brain.undo(session="s2", since=hour, reason="x", confirm=1).status is Phase.DONE
     assert len(bodies(brain)) == 2
 
 
@@ -162,10 +164,10 @@ def test_what_is_trusted_more_or_hidden_is_out_of_reach(brain: Brain) -> None:
 
 
 def test_an_undo_must_be_told_whose_and_is_bounded(brain: Brain, clock: FakeClock) -> None:
-    with pytest.raises(Invalid, match="whose"):
+    with pytest.raises(InvalidInputError, match="whose"):
         brain.undo(reason="all")
-    with pytest.raises(Refused) as refusal:
+    with pytest.raises(RejectedError) as refusal:
         brain.undo(since=clock.now() - timedelta(days=32), reason="x")
     assert refusal.value.code == "limit_exceeded"
-    with pytest.raises(Invalid, match="after"):
+    with pytest.raises(InvalidInputError, match="after"):
         brain.undo(since="2027-01-01", reason="x")

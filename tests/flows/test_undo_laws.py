@@ -79,7 +79,7 @@ def test_undo_gives_back_what_was_and_undoing_it_gives_back_what_was_done(
         count = boss.undo(agent="bob", reason="x").count
         done = boss.undo(agent="bob", reason="x", confirm=count)
         assert state(brain) == before, done
-        assert done.spared == ()
+        assert done.skipped == ()
         again = boss.undo(agent="boss", reason="x").count
         boss.undo(agent="boss", reason="x", confirm=again)
         assert state(brain) == after

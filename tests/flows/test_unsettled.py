@@ -5,8 +5,8 @@ from datetime import timedelta
 import pytest
 
 from commonbrain.client import Brain
-from commonbrain.history.review_queue import Agenda, Matter
-from commonbrain.model.errors import Invalid, Refused
+from commonbrain.history.review_queue import ReviewCategory, ReviewQueue
+from commonbrain.model.errors import InvalidInputError, RejectedError
 from commonbrain.model.revision import Action
 from commonbrain.model.trust import Trust
 from commonbrain.testing.clock import FakeClock
@@ -26,7 +26,7 @@ def test_a_conflict_is_listed_with_both_sides_what_it_shows_by_and_the_calls(
     assert one.since == clock.now()
     assert one.settle[0] == f"revise resolve {new} --other {old} --reason WHY"
     brain.revise.resolve(new, other=old, reason="newer")
-    assert brain.unsettled() == Agenda()
+    assert brain.unsettled() == ReviewQueue()
 
 
 @pytest.mark.parametrize("projects", [(), ("api", "web")])
@@ -35,7 +35,7 @@ def test_what_is_kept_or_placed_is_listed_no_more(
 ) -> None:
     old, new = a_conflict(brain, clock)
     brain.revise.keep_both(old, other=new, reason="so", projects=projects)
-    assert brain.unsettled() == Agenda()
+    assert brain.unsettled() == ReviewQueue()
 
 
 def test_what_has_replaced_another_cannot_replace_the_other_side_too(
@@ -60,7 +60,7 @@ def test_what_is_private_is_not_offered_in_the_place_of_what_others_see(
         f"revise keep_both {new} --other {old} --reason WHY",
     )
     brain.forget(old, reason="it was wrong")
-    assert brain.unsettled() == Agenda()
+    assert brain.unsettled() == ReviewQueue()
 
 
 def test_projects_are_offered_only_for_what_may_be_moved(brain: Brain) -> None:
@@ -76,7 +76,7 @@ def test_who_sees_one_side_only_is_told_of_no_conflict(brain: Brain, clock: Fake
     stored(brain, NEW, kind="fact", scope="private")
     assert brain.unsettled().conflicts
     bob = brain.acting_as(agent="bob")
-    assert bob.unsettled() == Agenda()
+    assert bob.unsettled() == ReviewQueue()
     assert bob.get(one).conflicts is None
 
 
@@ -91,7 +91,7 @@ def test_what_needs_review_is_listed_with_what_holds_now(brain: Brain) -> None:
     assert (doubt.memory.id, doubt.repeats_old_of) == (derived, head)
     assert source in doubt.because
     brain.revise.review(derived, reason="it holds")
-    assert brain.unsettled() == Agenda()
+    assert brain.unsettled() == ReviewQueue()
 
 
 def test_what_is_proposed_is_listed_with_what_it_would_change(
@@ -119,7 +119,7 @@ def test_a_pair_that_is_linked_in_both_directions_is_one_conflict_on_one_page(
     pages = [brain.unsettled("conflicts", limit=1, skip=skip) for skip in (0, 1, 2)]
     told = [frozenset({one.preferred.id, one.other.id}) for page in pages for one in page.conflicts]
     assert (len(told), len(set(told))) == (2, 2)
-    assert [page.more for page in pages] == [(Matter.CONFLICTS,), (), ()]
+    assert [page.more for page in pages] == [(ReviewCategory.CONFLICTS,), (), ()]
 
 
 def test_each_list_has_its_limit_and_its_pages(brain: Brain, clock: FakeClock) -> None:
@@ -127,13 +127,13 @@ def test_each_list_has_its_limit_and_its_pages(brain: Brain, clock: FakeClock) -
         stored(brain, f"The API is deployed on {n}", kind="fact")
         clock.move(timedelta(hours=1))
     first = brain.unsettled(limit=2)
-    assert (len(first.conflicts), first.more) == (2, (Matter.CONFLICTS,))
+    assert (len(first.conflicts), first.more) == (2, (ReviewCategory.CONFLICTS,))
     rest = brain.unsettled(limit=2, skip=2)
     assert (len(rest.conflicts), rest.more) == (1, ())
     assert rest.conflicts[0].since < first.conflicts[1].since
     for limit, skip in ((0, 0), (101, 0), (1, -1)):
-        with pytest.raises(Refused):
+        with pytest.raises(RejectedError):
             brain.unsettled(limit=limit, skip=skip)
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidInputError):
         brain.unsettled("quarrels")
-    assert brain.unsettled("needs_review") == Agenda()
+    assert brain.unsettled("needs_review") == ReviewQueue()

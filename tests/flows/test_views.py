@@ -6,7 +6,7 @@ import pytest
 
 from commonbrain.client import Brain
 from commonbrain.model import ids
-from commonbrain.model.errors import Invalid, NotFound, Refused
+from commonbrain.model.errors import InvalidInputError, NotFoundError, RejectedError
 from commonbrain.model.kinds import MessageDetail, RuleDetail
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import ThreadRef
@@ -84,15 +84,15 @@ def test_views_show_no_word_of_what_was_forgotten(brain: Brain) -> None:
 def test_several_are_fetched_in_the_order_given_each_once(brain: Brain) -> None:
     one, two = stored(brain, FACT, kind="fact"), stored(brain, "Tea at noon", kind="event")
     assert [shown.id for shown in brain.get.several([two, one, two])] == [two, one]
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         brain.get.several([one, "mem_0000000000001"])
-    with pytest.raises(Refused, match="20"):
+    with pytest.raises(RejectedError, match="20"):
         brain.get.several([f"mem_00000000000{n}" for n in range(10, 31)])
 
 
 @pytest.mark.parametrize("views", [["story"], ["history", ""]])
 def test_a_view_that_is_none_is_refused(brain: Brain, views: Sequence[str]) -> None:
-    with pytest.raises(Invalid, match="view"):
+    with pytest.raises(InvalidInputError, match="view"):
         brain.get(stored(brain, FACT, kind="fact"), views=views)
 
 
@@ -103,7 +103,7 @@ def test_a_skill_is_fetched_by_its_name_while_it_is_current(brain: Brain) -> Non
     assert brain.get(skill=" Release ").id == id_
     brain.revise.supersede(id_, "Ask nobody", reason="trust")
     for name in ("release", "nobody"):
-        with pytest.raises(NotFound, match="No skill"):
+        with pytest.raises(NotFoundError, match="No skill"):
             brain.get(skill=name)
 
 
@@ -133,7 +133,7 @@ def test_the_superseded_is_recalled_when_its_state_is_asked_for(brain: Brain) ->
 def test_an_item_tells_rating_salience_tags_and_how_sure_it_is(brain: Brain) -> None:
     id_ = stored(brain, FACT, kind="fact", tags=["ci"], source_ref="ci.yml:3")
     stored(brain, "The nightly build may be red", kind="fact")
-    with brain.house.store.begin(brain.caller.tenant) as tx:
+    with brain.services.store.begin(brain.caller.tenant) as tx:
         known = tx.memories.get([ids.parse(ids.MEMORY, id_)])
         [memory] = known.values()
         tx.memories.update(memory, replace(memory, rating=2, confidence=0.9))

@@ -8,7 +8,7 @@ from commonbrain.client import Brain
 from commonbrain.jobs.registry import JOBS
 from commonbrain.jobs.worker import Listener, Worker
 from commonbrain.llm.offline import PatternExtractor
-from commonbrain.model.errors import Unavailable
+from commonbrain.model.errors import UnavailableError
 from commonbrain.model.kinds import Atom, Kind
 from commonbrain.model.limits import ITEMS_PER_CALL_MAX
 from commonbrain.model.memory import Draft
@@ -27,7 +27,7 @@ class Fragile(WordHashEmbedder):
     def passages(self, texts: Sequence[str]) -> Any:  # noqa: ANN401 as the stand-in has it
         self.calls += 1
         if self.is_down:
-            raise Unavailable("It is down.", code="embedder_down")
+            raise UnavailableError("It is down.", code="embedder_down")
         return super().passages(texts)
 
 
@@ -45,7 +45,7 @@ def a_worker(
     tell: Listener = lambda _what, _job: None,
     kinds: Collection[str] = tuple(JOBS),
 ) -> Worker:
-    return Worker(house=brain.house, name=name, tell=tell, kinds=kinds)
+    return Worker(services=brain.services, name=name, tell=tell, kinds=kinds)
 
 
 def fall_behind(path: Path, *, count: int) -> None:

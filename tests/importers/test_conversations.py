@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.model.errors import Invalid
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import MessageDetail
 from commonbrain.model.limits import SOURCE_REF_CHARS_MAX, TEXT_BYTES_MAX
 from commonbrain.model.memory import Draft, ThreadRef
@@ -139,13 +139,13 @@ def test_reading_twice_gives_the_same_under_references_that_differ(name: str) ->
     ["", "  \n", "not json", "[]", "[1, 2]", '{"a": 1}', '"text"', "{", b"\xff\xfe[", "null"],
 )
 def test_what_holds_no_conversation_is_invalid(tmp_path: Path, text: str | bytes) -> None:
-    with pytest.raises(Invalid, match=r"chat\.json"):
+    with pytest.raises(InvalidInputError, match=r"chat\.json"):
         read_text(tmp_path, text)
 
 
 def test_a_missing_file_and_a_folder_are_invalid(tmp_path: Path) -> None:
     for source in (tmp_path / "none.json", tmp_path):
-        with pytest.raises(Invalid, match="cannot be read"):
+        with pytest.raises(InvalidInputError, match="cannot be read"):
             read(source)
 
 

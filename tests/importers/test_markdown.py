@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from commonbrain.ingestion.validation import Admitted, admit
-from commonbrain.model.errors import Invalid
+from commonbrain.ingestion.validation import Valid, validate
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.limits import NAME_CHARS_MAX, SOURCE_REF_CHARS_MAX
 from commonbrain.model.memory import Draft
 from commonbrain.transfer.importers import IMPORTERS
@@ -161,7 +161,7 @@ def test_reading_twice_gives_the_same_under_references_that_differ() -> None:
 def test_every_draft_of_the_samples_passes_the_gate_and_no_word_is_lost() -> None:
     for source in NOTES.rglob("*.md"):
         contents = read(source)
-        assert all(isinstance(admit(draft), Admitted) for draft in drafts(contents))
+        assert all(isinstance(validate(draft), Valid) for draft in drafts(contents))
         text = source.read_text().rpartition("\n---\n")[2]
         assert set(words(text)) <= words_read(contents)
 
@@ -198,7 +198,7 @@ def test_a_long_section_is_cut_between_blocks_and_passes_the_gate(tmp_path: Path
     paragraphs = [f"paragraph{n} " + "word " * 120 for n in range(6)]
     contents = drafts(read_text(tmp_path, "# Long\n\n" + "\n\n".join(paragraphs)))
     assert [draft.source_ref for draft in contents] == [f"notes.md#long:{n}" for n in (1, 2, 3)]
-    assert all(isinstance(admit(draft), Admitted) for draft in contents)
+    assert all(isinstance(validate(draft), Valid) for draft in contents)
     assert {"fact"} == {draft.kind for draft in contents}
 
 
@@ -215,7 +215,7 @@ def test_a_block_too_long_for_a_statement_becomes_events(tmp_path: Path, count: 
     block = "\n".join(f"w{n} and more" for n in range(count))
     contents = drafts(read_text(tmp_path, f"# Log\n```\n{block}\n```\n"))
     assert {draft.kind for draft in contents} == {"event"}
-    assert all(isinstance(admit(draft), Admitted) for draft in contents)
+    assert all(isinstance(validate(draft), Valid) for draft in contents)
     assert set(words(block)) <= words_read(list(contents))
 
 
@@ -223,7 +223,7 @@ def test_stacked_updates_that_the_gate_refuses_become_an_event(tmp_path: Path) -
     text = "# State\nUpdated 2026-01-01: one berth. Updated 2026-02-01: two berths.\n"
     (draft,) = drafts(read_text(tmp_path, text))
     assert draft.kind == "event"
-    assert isinstance(admit(draft), Admitted)
+    assert isinstance(validate(draft), Valid)
 
 
 def test_a_line_drawn_across_the_page_is_no_memory(tmp_path: Path) -> None:
@@ -237,7 +237,7 @@ def test_a_line_drawn_across_the_page_is_no_memory(tmp_path: Path) -> None:
 def test_one_line_larger_than_a_memory_is_cut(tmp_path: Path) -> None:
     contents = drafts(read_text(tmp_path, "x" * 50_000))
     assert "".join(draft.body.replace("\n", "") for draft in contents) == "x" * 50_000
-    assert all(isinstance(admit(draft), Admitted) for draft in contents)
+    assert all(isinstance(validate(draft), Valid) for draft in contents)
 
 
 def test_names_and_references_stay_within_bounds(tmp_path: Path) -> None:
@@ -287,7 +287,7 @@ def test_links_are_followed_once_and_never_out_of_the_folder(tmp_path: Path) -> 
 
 def test_nothing_to_read_is_invalid(tmp_path: Path) -> None:
     for source in (tmp_path, tmp_path / "none"):
-        with pytest.raises(Invalid, match="neither a file nor a folder"):
+        with pytest.raises(InvalidInputError, match="neither a file nor a folder"):
             read(source)
 
 

@@ -36,7 +36,7 @@ class AnyFall(RuleBasedStateMachine):
         kinds = dict.fromkeys(range(COUNT), Kind.EVENT) | {COUNT - 1: Kind.RULE}
         self.rests: list[tuple[int, int, LinkType]] = []
         self.model = Model(kinds, self.rests)
-        with self.brain.house.store.begin(self.brain.caller.tenant) as tx:
+        with self.brain.services.store.begin(self.brain.caller.tenant) as tx:
             for number, kind in kinds.items():
                 tx.memories.add(a_memory(number + 1, f"premise{number} holds", kind=kind))
 
@@ -72,7 +72,7 @@ class AnyFall(RuleBasedStateMachine):
     @invariant()
     def reviews_are_those_of_the_model(self) -> None:
         every = [number + 1 for number in range(COUNT)]
-        with self.brain.house.store.snapshot(self.brain.caller.tenant) as tx:
+        with self.brain.services.store.snapshot(self.brain.caller.tenant) as tx:
             standings, reviews = tx.graph.standings(every), tx.reviews.of(every)
         marks = self.model.marks()
         archived = self.model.archived(marks)

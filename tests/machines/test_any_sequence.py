@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from commonbrain.client import Brain
-from commonbrain.model.errors import CommonbrainError, Refused
+from commonbrain.model.errors import CommonbrainError, RejectedError
 from commonbrain.model.memory import State
 from commonbrain.testing.builders import a_brain
-from commonbrain.testing.clock import FakeClock, SeededChance
+from commonbrain.testing.clock import FakeClock, SeededRandom
 
 WHY = "because a test says so"
 
@@ -43,7 +43,7 @@ class AnySequence(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.folder = Path(tempfile.mkdtemp())
-        self.clock, self.chance = FakeClock(), SeededChance(1)
+        self.clock, self.random_source = FakeClock(), SeededRandom(1)
         self.files = (self.folder / f"{number}.db" for number in range(10_000))
         self.file = next(self.files)
         self.brain = self.opened(self.file)
@@ -51,7 +51,7 @@ class AnySequence(RuleBasedStateMachine):
         self.words = (f"qx{number}zk" for number in range(10_000))
 
     def opened(self, file: Path) -> Brain:
-        return a_brain(file, clock=self.clock, chance=self.chance)
+        return a_brain(file, clock=self.clock, random_source=self.random_source)
 
     def teardown(self) -> None:
         for told in self.known:
@@ -99,7 +99,7 @@ class AnySequence(RuleBasedStateMachine):
     def supersede_what_does_not_hold(self, data: st.DataObject) -> None:
         told = self.one_of(data, State.SUPERSEDED, State.FORGOTTEN)
         if told is not None:
-            with pytest.raises(Refused):
+            with pytest.raises(RejectedError):
                 self.brain.revise.supersede(told.id, f"{next(self.words)} again", reason=WHY)
 
     @rule(data=st.data())
@@ -121,7 +121,7 @@ class AnySequence(RuleBasedStateMachine):
             self.brain.revise.restore(told.id, reason=WHY)
             told.state, told.by.state, told.by = State.ACTIVE, State.FORGOTTEN, None
         elif told.by.state is State.SUPERSEDED:
-            with pytest.raises(Refused):
+            with pytest.raises(RejectedError):
                 self.brain.revise.restore(told.id, reason=WHY)
 
     @rule(data=st.data())

@@ -12,8 +12,8 @@ from typing import Any, Self, TypedDict, Unpack
 
 from pydantic import SecretStr
 
-from commonbrain.embeddings.endpoint import Patience
-from commonbrain.embeddings.http import OLLAMA, OPENAI, Remote
+from commonbrain.embeddings.endpoint import RetryPolicy
+from commonbrain.embeddings.http import OLLAMA, OPENAI, HttpEmbedder
 from commonbrain.embeddings.options import Options
 from commonbrain.testing.deterministic_embedder import WordHashEmbedder
 
@@ -22,7 +22,7 @@ HANG_S_MAX = 20
 DRIP_S = 0.02
 LATE_S = 1.0
 MODEL = "word-hash"
-NO_PAUSE = Patience(pause_s=0)
+NO_PAUSE = RetryPolicy(pause_s=0)
 
 
 class Told(TypedDict, total=False):
@@ -83,11 +83,11 @@ class ModelServer(ThreadingHTTPServer):
         return f"http://{self.host}" + ("/v1" if family == "openai" else "")
 
     def embedder(
-        self, family: str, *, patience: Patience = NO_PAUSE, **options: Unpack[Told]
-    ) -> Remote:
+        self, family: str, *, patience: RetryPolicy = NO_PAUSE, **options: Unpack[Told]
+    ) -> HttpEmbedder:
         told = Told(model=MODEL, dimensions=384, url=self.base(family), timeout_s=10.0)
         told.update(options)
-        return Remote(FAMILIES[family], Options(**told), patience=patience)
+        return HttpEmbedder(FAMILIES[family], Options(**told), patience=patience)
 
     def __enter__(self) -> Self:
         self._thread.start()

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.learning.boosting import Boosting
+from commonbrain.learning.boosting import BoostingTrainer
 from commonbrain.learning.interface import Fitted
-from commonbrain.learning.outcomes import Lesson, Shown
-from commonbrain.model.errors import Corrupt
+from commonbrain.learning.outcomes import Shown, TrainingExample
+from commonbrain.model.errors import StoreCorruptError
 from commonbrain.model.limits import MODEL_BYTES_MAX
 from commonbrain.testing.builders import NOON
 
@@ -23,11 +23,11 @@ BASE: Final = {"fused": 1.0, "trust": 0.05}
 UNIT: Final = st.floats(0, 1, width=32)
 
 
-def lessons(count: int = 48, *, seed: int = 1) -> list[Lesson]:
+def lessons(count: int = 48, *, seed: int = 1) -> list[TrainingExample]:
     """Make recalls in which what replies is what helps, and the trusted misleads."""
-    chance = Random(seed)  # noqa: S311 it is meant to be foreseen
+    random_source = Random(seed)  # noqa: S311 it is meant to be foreseen
     return [
-        Lesson(
+        TrainingExample(
             trace_id=number,
             asked_at=NOON + number * timedelta(minutes=1),
             group=f"s{number // 2}",
@@ -35,7 +35,7 @@ def lessons(count: int = 48, *, seed: int = 1) -> list[Lesson]:
                 Shown(
                     memory_id=place,
                     features={
-                        "fused": chance.random(),
+                        "fused": random_source.random(),
                         "replies": float(place == number % 6),
                         "trust": float(place != number % 6),
                     },
@@ -50,11 +50,11 @@ def lessons(count: int = 48, *, seed: int = 1) -> list[Lesson]:
 
 @cache
 def fitted() -> Fitted:
-    return Boosting().fit(lessons(), base=BASE, seed=0, tenant="tea")
+    return BoostingTrainer().fit(lessons(), base=BASE, seed=0, tenant="tea")
 
 
 def scored(features: Sequence[Mapping[str, float]]) -> list[float]:
-    model = Boosting().load(fitted().artifact)
+    model = BoostingTrainer().load(fitted().artifact)
     rows = [[one.get(name, 0.0) for name in model.features] for one in features]
     return model.scores(np.array(rows, dtype=np.float32)).tolist()
 
@@ -63,8 +63,11 @@ def scored(features: Sequence[Mapping[str, float]]) -> list[float]:
 def test_what_helped_comes_first_and_the_same_lessons_give_the_same_bytes() -> None:
     first, second = scored([{"fused": 0.6, "replies": 1.0}, {"fused": 0.8}])
     assert first > second
-    assert Boosting().fit(lessons(), base=BASE, seed=0, tenant="tea").artifact == fitted().artifact
-    other = Boosting().fit(lessons(), base=BASE, seed=0, tenant="coffee")
+    assert (
+        BoostingTrainer().fit(lessons(), base=BASE, seed=0, tenant="tea").artifact
+        == fitted().artifact
+    )
+    other = BoostingTrainer().fit(lessons(), base=BASE, seed=0, tenant="coffee")
     assert other.artifact != fitted().artifact
     assert fitted().told["importances"] == {"replies": 1.0}
 
@@ -100,8 +103,8 @@ def artifact(**changed: object) -> bytes:
     ids=range(10),
 )
 def test_what_is_no_artifact_of_this_format_is_refused(content: bytes) -> None:
-    with pytest.raises(Corrupt) as caught:
-        Boosting().load(content)
+    with pytest.raises(StoreCorruptError) as caught:
+        BoostingTrainer().load(content)
     assert caught.value.code == "model_corrupt"
 
 
@@ -109,16 +112,16 @@ def test_two_orders_are_judged_by_what_was_good_session_by_session() -> None:
     told = lessons(8)
     worst = [np.array([-float(one.grade) for one in of.shown]) for of in told]
     best = [np.array([float(one.grade) for one in of.shown]) for of in told]
-    margins = Boosting().judge(told, before=worst, after=best, seed=0)
+    margins = BoostingTrainer().judge(told, before=worst, after=best, seed=0)
     assert (margins["MRR"].before, margins["MRR"].after) == (round(1 / 6, 5), 1.0)
     assert (margins["R@5"].before, margins["R@5"].after) == (0.0, 1.0)
     assert margins["nDCG@10"].low == margins["nDCG@10"].high > 0.6
-    same = Boosting().judge(told, before=best, after=best, seed=0)
+    same = BoostingTrainer().judge(told, before=best, after=best, seed=0)
     assert (same["nDCG@10"].low, same["nDCG@10"].high) == (0.0, 0.0)
 
 
 def test_of_one_session_nothing_can_be_said() -> None:
     told = lessons(2)
     given_ = [np.array([float(one.grade) for one in of.shown]) for of in told]
-    margin = Boosting().judge(told, before=given_, after=given_, seed=0)["nDCG@10"]
+    margin = BoostingTrainer().judge(told, before=given_, after=given_, seed=0)["nDCG@10"]
     assert (margin.low, margin.high) == (-1.0, 1.0)

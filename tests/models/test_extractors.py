@@ -9,7 +9,7 @@ from pydantic import SecretStr
 
 from commonbrain.client import Brain
 from commonbrain.llm.extraction import OLLAMA_CHAT, OPENAI_CHAT, ChatExtractor
-from commonbrain.model.errors import Invalid, Unavailable
+from commonbrain.model.errors import InvalidInputError, UnavailableError
 from commonbrain.runtime.models import EXTRACTORS, Options
 from commonbrain.testing.builders import a_brain
 from tests.flows.asking import stored
@@ -92,7 +92,7 @@ def test_an_answer_of_another_shape_is_told_without_repeating_it(
 ) -> None:
     server.script.append(answering(family, content))
 
-    with pytest.raises(Unavailable, match="holds no atoms") as caught:
+    with pytest.raises(UnavailableError, match="holds no atoms") as caught:
         extractor(server, family).atoms(TEXT)
 
     assert caught.value.code == "extractor_down"
@@ -105,7 +105,7 @@ def test_a_failing_endpoint_is_tried_again_and_then_named_by_its_own_settings(
 ) -> None:
     server.script.extend([Answer(status=503), Answer(status=401)])
 
-    with pytest.raises(Unavailable) as caught:
+    with pytest.raises(UnavailableError) as caught:
         extractor(server, retries=1).atoms(TEXT)
 
     assert len(server.asked) == 2
@@ -116,7 +116,7 @@ def test_a_failing_endpoint_is_tried_again_and_then_named_by_its_own_settings(
 
 def test_a_model_must_be_named_and_nothing_is_asked_unless_one_is_chosen() -> None:
     assert EXTRACTORS["patterns"](Options()).name == "patterns"
-    with pytest.raises(Invalid, match="needs a model"):
+    with pytest.raises(InvalidInputError, match="needs a model"):
         EXTRACTORS["openai"](Options())
 
 
@@ -125,8 +125,8 @@ def test_what_a_model_finds_is_no_more_trusted_and_no_wider_than_its_source(
 ) -> None:
     server.script.append(telling("ollama", SAID))
     with a_brain(path) as patterns:
-        house = replace(patterns.house, extractor=extractor(server))
-        brain = Brain.of(house, patterns.caller)
+        services = replace(patterns.services, extractor=extractor(server))
+        brain = Brain.of(services, patterns.caller)
         id_ = stored(brain, TEXT, kind="event", trust="untrusted_web", scope="private")
 
         done = brain.atomize(id_)

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import commonbrain
-from commonbrain.embeddings.local import MiniLm
+from commonbrain.embeddings.local import MiniLmEmbedder
 from commonbrain.model.limits import TEXT_BYTES_MAX
 
 FILLER = "The meeting went over the agenda of the week and nobody raised an objection. "
@@ -26,7 +26,7 @@ def test_a_fact_at_the_very_end_of_a_long_text_is_found_by_meaning_alone(tmp_pat
 def test_several_cores_give_bit_by_bit_the_vectors_of_one() -> None:
     texts = [FILLER * count for count in (1, 40, 3)]
 
-    alone, shared = (MiniLm(threads=count).passages(texts) for count in (1, 3))
+    alone, shared = (MiniLmEmbedder(threads=count).passages(texts) for count in (1, 3))
 
     assert [len(one) for one in shared] == [1, 4, 1]
     assert all((one == other).all() for one, other in zip(alone, shared, strict=True))

@@ -13,18 +13,18 @@ from pydantic import SecretStr
 from commonbrain.client import Brain
 from commonbrain.llm.client import OLLAMA_CHAT, OPENAI_CHAT
 from commonbrain.llm.reflection import ChatReflector
-from commonbrain.model.errors import Invalid
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import Kind
 from commonbrain.model.memory import State
 from commonbrain.runtime.models import REFLECTORS, Options
 from commonbrain.testing.builders import NOON, a_brain
-from commonbrain.text.summaries import Told
+from commonbrain.text.summaries import SourceText
 from tests.flows.reflecting import CHECKOUT, GARDEN, every, reflect, tell
 from tests.models.server import NO_PAUSE, Answer, ModelServer
 
 FAMILIES = {"ollama": OLLAMA_CHAT, "openai": OPENAI_CHAT}
 KEY = "sk-do-not-tell-me"
-NOTES = [Told(text=text) for text in CHECKOUT]
+NOTES = [SourceText(text=text) for text in CHECKOUT]
 POINT = {"text": "Build 811 of the checkout service lacked STRIPE_REGION.", "of": [3]}
 FACT = {"text": "Variables of the checkout service are validated at every start.", "of": [4]}
 
@@ -57,8 +57,8 @@ def tell_in_order(brain: Brain) -> None:
 
 
 def with_model(opened: Brain, server: ModelServer, *, tokens: int = 10_000) -> Brain:
-    house = replace(opened.house, reflector=reflector(server), reflector_tokens=tokens)
-    return Brain.of(house, opened.caller)
+    services = replace(opened.services, reflector=reflector(server), reflector_tokens=tokens)
+    return Brain.of(services, opened.caller)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -103,12 +103,12 @@ def test_a_rule_that_a_model_makes_of_a_note_is_not_proposed(server: ModelServer
     answer = telling({"text": order, "of": [1]}, facts=({"text": order, "of": [1]},))
     server.script.append(answering("ollama", answer))
 
-    assert reflector(server).reflect([Told(text=order)], claims_max=3).claims == ()
+    assert reflector(server).reflect([SourceText(text=order)], claims_max=3).claims == ()
 
 
 def test_a_model_must_be_named_and_nothing_is_asked_unless_one_is_chosen() -> None:
     assert REFLECTORS["extractive"](Options()).name == "extractive"
-    with pytest.raises(Invalid, match="needs a model"):
+    with pytest.raises(InvalidInputError, match="needs a model"):
         REFLECTORS["openai"](Options())
 
 

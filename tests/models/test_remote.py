@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from pydantic import SecretStr
 
-from commonbrain.embeddings.endpoint import Patience
+from commonbrain.embeddings.endpoint import RetryPolicy
 from commonbrain.embeddings.http import BATCH_TEXTS_MAX
-from commonbrain.model.errors import Invalid, Unavailable
+from commonbrain.model.errors import InvalidInputError, UnavailableError
 from commonbrain.runtime.models import EMBEDDERS, Options, settings_of
 from commonbrain.testing.builders import NOON
 from tests.models.server import FAMILIES, Answer, ModelServer, Told
@@ -22,8 +22,10 @@ TEXT = "Ann moved to Lisbon."
 IN_BOTH = pytest.mark.parametrize("family", FAMILIES)
 
 
-def failure(server: ModelServer, family: str = "ollama", **options: Unpack[Told]) -> Unavailable:
-    with pytest.raises(Unavailable) as caught:
+def failure(
+    server: ModelServer, family: str = "ollama", **options: Unpack[Told]
+) -> UnavailableError:
+    with pytest.raises(UnavailableError) as caught:
         server.embedder(family, **options).query(TEXT)
     assert caught.value.code == "embedder_down"
     assert server.host in caught.value.message
@@ -68,7 +70,7 @@ def test_tries_have_an_end(server: ModelServer) -> None:
 def test_a_retry_after_is_obeyed_when_it_is_short(server: ModelServer) -> None:
     server.script.append(Answer(status=429, headers={"Retry-After": "0"}))
     # Ours would be an hour: only theirs lets this test end.
-    patient = server.embedder("ollama", patience=Patience(pause_s=3600))
+    patient = server.embedder("ollama", patience=RetryPolicy(pause_s=3600))
 
     assert patient.query(TEXT).shape == (384,)
 
@@ -122,7 +124,7 @@ def test_an_endpoint_that_is_not_there_is_unavailable(server: ModelServer) -> No
         port = taken.getsockname()[1]
     url = f"http://127.0.0.1:{port}"
 
-    with pytest.raises(Unavailable, match=rf"ollama at 127.0.0.1:{port} cannot be reached"):
+    with pytest.raises(UnavailableError, match=rf"ollama at 127.0.0.1:{port} cannot be reached"):
         server.embedder("ollama", url=url, retries=0).query(TEXT)
 
 
@@ -190,12 +192,14 @@ def test_vectors_are_brought_to_length_one(server: ModelServer, family: str) -> 
 @pytest.mark.requirement("WP-48")
 def test_an_endpoint_that_keeps_failing_is_left_alone(server: ModelServer) -> None:
     server.is_down = True
-    embedder = server.embedder("ollama", retries=0, patience=Patience(pause_s=0, failures_max=2))
+    embedder = server.embedder("ollama", retries=0, patience=RetryPolicy(pause_s=0, failures_max=2))
     for _ in range(2):
-        with pytest.raises(Unavailable, match="503"):
+        with pytest.raises(UnavailableError, match="503"):
             embedder.query(TEXT)
 
-    with pytest.raises(Unavailable, match="failed 2 times in a row and is left alone") as caught:
+    with pytest.raises(
+        UnavailableError, match="failed 2 times in a row and is left alone"
+    ) as caught:
         embedder.query(TEXT)
 
     assert (caught.value.code, len(server.asked)) == ("embedder_down", 2)
@@ -204,9 +208,9 @@ def test_an_endpoint_that_keeps_failing_is_left_alone(server: ModelServer) -> No
 @pytest.mark.requirement("WP-48")
 def test_an_endpoint_that_rested_is_tried_again(server: ModelServer) -> None:
     server.is_down = True
-    patience = Patience(pause_s=0, failures_max=1, rest_s=1e-9)
+    patience = RetryPolicy(pause_s=0, failures_max=1, rest_s=1e-9)
     embedder = server.embedder("ollama", retries=0, patience=patience)
-    with pytest.raises(Unavailable):
+    with pytest.raises(UnavailableError):
         embedder.query(TEXT)
     server.is_down = False
 
@@ -215,9 +219,9 @@ def test_an_endpoint_that_rested_is_tried_again(server: ModelServer) -> None:
 
 def test_a_text_that_is_refused_does_not_count_against_the_endpoint(server: ModelServer) -> None:
     server.script.extend([Answer(status=400)] * 3)
-    embedder = server.embedder("ollama", patience=Patience(pause_s=0, failures_max=1))
+    embedder = server.embedder("ollama", patience=RetryPolicy(pause_s=0, failures_max=1))
     for _ in range(3):
-        with pytest.raises(Unavailable, match="400"):
+        with pytest.raises(UnavailableError, match="400"):
             embedder.query(TEXT)
 
     assert embedder.query(TEXT).shape == (384,)
@@ -276,7 +280,7 @@ def test_the_space_is_known_without_a_request(server: ModelServer, family: str) 
 
 
 def test_a_model_nobody_knows_needs_its_dimensions(server: ModelServer) -> None:
-    with pytest.raises(Invalid, match="COMMONBRAIN_EMBEDDER_DIMENSIONS"):
+    with pytest.raises(InvalidInputError, match="COMMONBRAIN_EMBEDDER_DIMENSIONS"):
         server.embedder("ollama", dimensions=None)
 
 
@@ -293,7 +297,7 @@ def test_a_model_nobody_knows_needs_its_dimensions(server: ModelServer) -> None:
     ],
 )
 def test_a_url_that_is_none_or_holds_a_password_is_refused_untold(url: str) -> None:
-    with pytest.raises(Invalid, match="COMMONBRAIN_EMBEDDER_URL") as refusal:
+    with pytest.raises(InvalidInputError, match="COMMONBRAIN_EMBEDDER_URL") as refusal:
         EMBEDDERS["openai"](Options(url=url or "x"))
 
     assert "hunter2" not in str(refusal.value)

@@ -2,15 +2,15 @@
 
 import pytest
 
-from commonbrain.embeddings.cache import KEPT, Repeating
-from commonbrain.model.errors import Unavailable
+from commonbrain.embeddings.cache import KEPT, CachingEmbedder
+from commonbrain.model.errors import UnavailableError
 from tests.models.server import ModelServer
 
 QUESTION = "Where does Ann live?"
 
 
-def repeating(server: ModelServer) -> Repeating:
-    return Repeating(server.embedder("ollama", retries=0))
+def repeating(server: ModelServer) -> CachingEmbedder:
+    return CachingEmbedder(server.embedder("ollama", retries=0))
 
 
 def test_the_same_question_is_embedded_once(server: ModelServer) -> None:
@@ -33,7 +33,7 @@ def test_nobody_can_change_what_the_next_one_is_given(server: ModelServer) -> No
 def test_a_failure_is_not_kept(server: ModelServer) -> None:
     embedder = repeating(server)
     server.is_down = True
-    with pytest.raises(Unavailable):
+    with pytest.raises(UnavailableError):
         embedder.query(QUESTION)
     server.is_down = False
 

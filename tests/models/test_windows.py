@@ -3,7 +3,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.embeddings.windows import WINDOW_TOKENS, windows
+from commonbrain.embeddings.windows import WINDOW_TOKENS, token_windows
 from commonbrain.text.tokens import estimate
 
 TEXTS = st.text(st.sampled_from("ab é漢🧠\n\t9_-"), max_size=3000)
@@ -11,7 +11,7 @@ TEXTS = st.text(st.sampled_from("ab é漢🧠\n\t9_-"), max_size=3000)
 
 @given(TEXTS)
 def test_every_window_fits_and_every_character_is_in_one(text: str) -> None:
-    cut = windows(text)
+    cut = token_windows(text)
 
     assert cut
     # The parts' estimates are rounded, each by less than one token.
@@ -24,7 +24,7 @@ def test_every_window_fits_and_every_character_is_in_one(text: str) -> None:
 @given(st.lists(st.integers(0, 99), min_size=1, max_size=600))
 def test_windows_in_order_hold_the_whole_text(numbers: list[int]) -> None:
     words = [f"word{number}" for number in numbers]
-    cut = [window.split() for window in windows(" ".join(words))]
+    cut = [window.split() for window in token_windows(" ".join(words))]
 
     whole = cut[0]
     for before, after in pairwise(cut):
@@ -35,22 +35,22 @@ def test_windows_in_order_hold_the_whole_text(numbers: list[int]) -> None:
 
 
 def test_windows_share_a_quarter() -> None:
-    first, second, *_ = windows(" ".join(f"w{n}" for n in range(1000)))
+    first, second, *_ = token_windows(" ".join(f"w{n}" for n in range(1000)))
 
     shared = {*first.split()} & {*second.split()}
     assert 0.15 < len(shared) / len(first.split()) < 0.35
 
 
 def test_a_text_without_a_word_is_sent_as_something() -> None:
-    assert windows("") == windows(" \t\n") == ["-"]
+    assert token_windows("") == token_windows(" \t\n") == ["-"]
 
 
 def test_space_alone_is_passed_over_quickly() -> None:
-    assert windows("tea" + " " * 1_000_000) == ["tea"]
+    assert token_windows("tea" + " " * 1_000_000) == ["tea"]
 
 
 def test_what_no_endpoint_takes_is_replaced() -> None:
-    assert windows("half \ud83d a\x00pair") == ["half ? a pair"]
+    assert token_windows("half \ud83d a\x00pair") == ["half ? a pair"]
 
 
 def _shared(before: list[str], after: list[str]) -> int:

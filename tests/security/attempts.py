@@ -66,7 +66,7 @@ class Attempt:
 
 def attempts(world: World, *, seed: int = 0) -> Iterator[Attempt]:
     """Draw what is tried, the same for the same seed."""
-    chance = random.Random(seed)  # noqa: S311 it is meant to be foreseen
+    random_source = random.Random(seed)  # noqa: S311 it is meant to be foreseen
     for operation in OPERATIONS:
         for choice in _choices(operation):
             for base in _bases(operation, choice, world):
@@ -76,7 +76,7 @@ def attempts(world: World, *, seed: int = 0) -> Iterator[Attempt]:
                     given = {**base, field: THEIRS}
                     yield Attempt(operation=operation, given=given, field=field, way="tenant")
                 for field in _texts(operation):
-                    for way, payload in _payloads(world, chance).items():
+                    for way, payload in _payloads(world, random_source).items():
                         yield _attempt(operation, base, field=field, way=(way, payload))
 
 
@@ -114,19 +114,19 @@ def _attempt(
     )
 
 
-def _payloads(world: World, chance: random.Random) -> Mapping[str, str]:
-    known = chance.choice(world.of("mem"))
+def _payloads(world: World, random_source: random.Random) -> Mapping[str, str]:
+    known = random_source.choice(world.of("mem"))
     return {
         "memory": known,
-        "memory in capitals": chance.choice(world.of("mem")).upper(),
-        "thread": chance.choice(world.of("thr")),
-        "trace": chance.choice(world.of("trc")),
-        "job": chance.choice(world.of("job")),
-        "model": chance.choice(world.of("mdl")),
-        "private": chance.choice(world.private[1:]),
-        "guessed": chance.choice(neighbours(known)),
-        "name": chance.choice(world.names),
-        "injection": chance.choice(INJECTIONS),
+        "memory in capitals": random_source.choice(world.of("mem")).upper(),
+        "thread": random_source.choice(world.of("thr")),
+        "trace": random_source.choice(world.of("trc")),
+        "job": random_source.choice(world.of("job")),
+        "model": random_source.choice(world.of("mdl")),
+        "private": random_source.choice(world.private[1:]),
+        "guessed": random_source.choice(neighbours(known)),
+        "name": random_source.choice(world.names),
+        "injection": random_source.choice(INJECTIONS),
     }
 
 

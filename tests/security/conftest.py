@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from commonbrain.administration.tenants import KeyWish, NewKey
+from commonbrain.administration.tenants import KeyRequest, NewKey
 from commonbrain.client import Brain
 from commonbrain.model.scope import Role
-from commonbrain.security.api_keys import KeyAccess
-from commonbrain.security.authentication import Access
-from commonbrain.security.rate_limits import WindowRates
+from commonbrain.security.api_keys import ApiKeyAuthenticator
+from commonbrain.security.authentication import Authenticator
+from commonbrain.security.rate_limits import MovingWindowLimiter
 from commonbrain.testing.builders import a_brain, an_access, stores_by
 from commonbrain.testing.clock import FakeClock
 from tests.postgres import databases
@@ -24,30 +24,30 @@ ENGINES = ("sqlite", "postgres")
 @pytest.fixture
 def new(brain: Brain) -> Callable[..., NewKey]:
     def make(agent: str = "bob", role: Role = Role.WRITER, **more: object) -> NewKey:
-        return brain.govern.create_key(KeyWish(agent=agent, role=role, **more))  # type: ignore[arg-type]
+        return brain.govern.create_key(KeyRequest(agent=agent, role=role, **more))  # type: ignore[arg-type]
 
     return make
 
 
 @pytest.fixture
-def access(brain: Brain) -> Access:
+def access(brain: Brain) -> Authenticator:
     return an_access(brain)
 
 
 @pytest.fixture
 def seals(brain: Brain) -> CountingSeals:
-    return CountingSeals(brain.house.seals())
+    return CountingSeals(brain.services.seals())
 
 
 @pytest.fixture
-def counted(brain: Brain, seals: CountingSeals) -> KeyAccess:
-    house = brain.house
-    return KeyAccess(
-        store=house.store,
+def counted(brain: Brain, seals: CountingSeals) -> ApiKeyAuthenticator:
+    services = brain.services
+    return ApiKeyAuthenticator(
+        store=services.store,
         seals=seals,
-        clock=house.clock,
-        rates=WindowRates(),
-        refusals=house.refusals,
+        clock=services.clock,
+        rates=MovingWindowLimiter(),
+        refusals=services.refusals,
     )
 
 

@@ -18,15 +18,15 @@ from pydantic import ValidationError
 from sqlalchemy.exc import DBAPIError
 from starlette.testclient import TestClient
 
-from commonbrain.api.dispatch import answer
-from commonbrain.api.operations import Door, Profile
+from commonbrain.api.dispatch import dispatch
+from commonbrain.api.operations import Profile, Transport
 from commonbrain.client import Brain
 from commonbrain.http.app import make_app
 from commonbrain.mcp.server import build_server
 from commonbrain.model.errors import CommonbrainError
 from commonbrain.model.scope import Role
 from commonbrain.testing.builders import a_brain, an_access
-from commonbrain.testing.clock import FakeClock, SeededChance
+from commonbrain.testing.clock import FakeClock, SeededRandom
 from tests.security.attempts import AnyOperation, Ask, Attempt
 from tests.security.world import ID, World
 
@@ -36,7 +36,7 @@ def asking(brain: Brain) -> Ask:
 
     def ask(operation: AnyOperation, given: dict[str, Any]) -> str:
         try:
-            reply = answer(operation, brain, request=operation.request.model_validate(given))
+            reply = dispatch(operation, brain, request=operation.request.model_validate(given))
         except ValidationError as error:
             return f"invalid: {[one['msg'] for one in error.errors(include_input=False)]}"
         except CommonbrainError as error:
@@ -118,7 +118,7 @@ def mcp_http(world: World) -> Generator[Ask]:
 def serving(world: World) -> Generator[TestClient]:
     """Serve the attacker's house in this process; whoever calls has the attacker's key."""
     # As another process would: an application closes its house when it ends.
-    brain = a_brain(world.path, clock=FakeClock(), chance=SeededChance(8377))
+    brain = a_brain(world.path, clock=FakeClock(), random_source=SeededRandom(8377))
     app = make_app(brain, an_access(brain), hosts=frozenset({"localhost"}))
     headers = {
         "Authorization": f"Bearer {world.key}",
@@ -136,7 +136,7 @@ class Way:
     """A way in: how it is opened, and what goes through it."""
 
     opened: Callable[[World], AbstractContextManager[Ask]]
-    of: Door | None = None
+    of: Transport | None = None
     """The operations that it has; all of the table where it is None."""
     every: int = 1
     """Every so many-th attempt is made here: another way is over the same code."""
@@ -145,9 +145,9 @@ class Way:
 DOORS: dict[str, Way] = {
     "library": Way(opened=library),
     "library, as a reader": Way(opened=reading, every=7),
-    "MCP": Way(opened=mcp, of=Door.MCP, every=7),
-    "MCP over HTTP": Way(opened=mcp_http, of=Door.MCP, every=4),
-    "REST": Way(opened=rest, of=Door.REST, every=3),
+    "MCP": Way(opened=mcp, of=Transport.MCP, every=7),
+    "MCP over HTTP": Way(opened=mcp_http, of=Transport.MCP, every=4),
+    "REST": Way(opened=rest, of=Transport.REST, every=3),
 }
 
 
@@ -179,7 +179,7 @@ def tried(
     ask: Ask,
     *,
     among: Iterable[Attempt],
-    door: Door | None = None,
+    door: Transport | None = None,
     is_first_enough: bool = False,
 ) -> Tried:
     """Make attempts at a door, all or those up to the first leak."""

@@ -9,8 +9,8 @@ from commonbrain.administration.tenants import NewKey
 from commonbrain.model.agents import KeyText
 from commonbrain.model.errors import CommonbrainError
 from commonbrain.model.limits import ACCESS_KEPT_S
-from commonbrain.security.authentication import Access
-from commonbrain.storage.administration import Seals
+from commonbrain.security.authentication import Authenticator
+from commonbrain.storage.administration import PasswordHasher
 
 HERE = "192.0.2.7"
 KEPT = timedelta(seconds=ACCESS_KEPT_S)
@@ -20,7 +20,7 @@ KEPT = timedelta(seconds=ACCESS_KEPT_S)
 class CountingSeals:
     """The real seals, with every use of them counted."""
 
-    real: Seals
+    real: PasswordHasher
     asked: list[bool] = field(default_factory=list[bool])
 
     def seal(self, secret: str) -> str:
@@ -32,7 +32,9 @@ class CountingSeals:
         return fits
 
 
-def refusal(access: Access, credential: object, address: str | None = HERE) -> CommonbrainError:
+def refusal(
+    access: Authenticator, credential: object, address: str | None = HERE
+) -> CommonbrainError:
     with pytest.raises(CommonbrainError) as told:
         access.admit(None if credential is None else str(credential), address=address)
     return told.value

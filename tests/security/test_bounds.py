@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from commonbrain.api.dispatch import answer, let_in
-from commonbrain.api.errors import describe, fault_of
+from commonbrain.api.dispatch import authorize, dispatch
+from commonbrain.api.errors import describe, to_transport_error
 from commonbrain.api.operations import OPERATIONS
 from commonbrain.client import Brain
-from commonbrain.model.errors import CommonbrainError, Limited, Refused
+from commonbrain.model.errors import CommonbrainError, LimitExceededError, RejectedError
 from commonbrain.model.limits import REFUSALS_APART_MAX, REFUSALS_APART_S, USAGE_KEPT_S
 from commonbrain.model.scope import NO_POLICY, Admission, Policy, Role, check_claims
-from commonbrain.security.denials import CountedRefusals
-from commonbrain.security.rate_limits import WindowRates, shared_rates
+from commonbrain.security.denials import CountedDenials
+from commonbrain.security.rate_limits import MovingWindowLimiter, shared_rate_limiter
 from commonbrain.storage.administration import AccessEntry
 from commonbrain.testing.clock import FakeClock
 
@@ -39,15 +39,15 @@ def networked(brain: Brain) -> Callable[..., Brain]:
     ) -> Brain:
         admission = Admission(credential=credential, role=own or role, policy=policy)
         caller = replace(brain.caller, agent="bob", role=role, admission=admission, **more)
-        return Brain.of(brain.house, caller)
+        return Brain.of(brain.services, caller)
 
     return see
 
 
 def call(brain: Brain, name: str, **given: object) -> Any:  # noqa: ANN401 each reply its own
-    let_in(brain.house, brain.caller)
+    authorize(brain.services, brain.caller)
     operation = BY_NAME[name]
-    return answer(operation, brain, request=operation.request.model_validate(given))
+    return dispatch(operation, brain, request=operation.request.model_validate(given))
 
 
 def refusal(brain: Brain, name: str, **given: object) -> CommonbrainError:
@@ -58,8 +58,8 @@ def refusal(brain: Brain, name: str, **given: object) -> CommonbrainError:
 
 def audited(brain: Brain) -> list[AccessEntry]:
     """Let what is behind be written, and read the audit."""
-    brain.house.refusals.close()
-    with brain.house.store.snapshot("default") as tx:
+    brain.services.refusals.close()
+    with brain.services.store.snapshot("default") as tx:
         return tx.credentials.noted(limit=10_000)
 
 
@@ -71,11 +71,11 @@ def test_a_credential_calls_as_often_as_its_policy_says(networked: Callable[...,
 
     error = refusal(one, "status")
 
-    assert isinstance(error, Limited)
+    assert isinstance(error, LimitExceededError)
     assert error.code == "rate_limited"
     assert error.retry_after_s is not None
     assert 0 < error.retry_after_s <= 60
-    assert fault_of(error).http_status == 429
+    assert to_transport_error(error).http_status == 429
     assert describe(error)["retry_after_s"] == error.retry_after_s
     call(other, "status")
 
@@ -101,7 +101,7 @@ def test_local_callers_call_as_they_like(brain: Brain) -> None:
 def test_while_redis_is_down_a_process_counts_by_itself_and_says_so_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    rates = shared_rates("redis://127.0.0.1:1/0")
+    rates = shared_rate_limiter("redis://127.0.0.1:1/0")
     with caplog.at_level(logging.WARNING):
         taken = [rates.take("somebody", per_minute=2) for _ in range(4)]
 
@@ -110,7 +110,7 @@ def test_while_redis_is_down_a_process_counts_by_itself_and_says_so_once(
 
 
 def test_looking_at_a_rate_counts_nothing() -> None:
-    rates = WindowRates()
+    rates = MovingWindowLimiter()
 
     assert all(rates.wait("somebody", per_minute=1) is None for _ in range(3))
     assert rates.take("somebody", per_minute=1) is None
@@ -130,7 +130,7 @@ def test_a_full_tenant_stores_no_more_and_can_forget_and_mend(
         ("message", {"op": "send", "to": ["ann"], "text": "The lamp is broken."}),
     ):
         error = refusal(full, name, **given)
-        assert (error.code, fault_of(error).http_status) == ("quota_exceeded", 429)
+        assert (error.code, to_transport_error(error).http_status) == ("quota_exceeded", 429)
     call(full, "message", op="inbox")
     call(full, "revise", op="supersede", id=first, text="It is in the red one.", reason="Moved.")
     newest = call(full, "recall", query="red one").items[0].id
@@ -216,7 +216,7 @@ def test_a_claim_to_be_somebody_else_is_refused(networked: Callable[..., Brain])
         ("tenant", {"tenant": "acme", "agent": None}),
         ("agent", {"tenant": None, "agent": "ann"}),
     ):
-        with pytest.raises(Refused) as told:
+        with pytest.raises(RejectedError) as told:
             check_claims(caller, **claim)
         assert told.value.code == f"{what}_mismatch"
 
@@ -231,7 +231,7 @@ def test_a_refusal_leaves_who_what_when_and_why_and_nothing_of_the_content(
     (line,) = audited(brain)
 
     assert line == AccessEntry(
-        at=brain.house.clock.now(),
+        at=brain.services.clock.now(),
         action="remember",
         code="insufficient_role",
         agent="bob",
@@ -270,14 +270,14 @@ def test_a_flood_of_refusals_is_a_line_a_minute_that_counts_them(
 def test_the_sorts_of_refusals_that_are_counted_at_once_are_bounded(
     brain: Brain, clock: FakeClock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    refusals = CountedRefusals(store=brain.house.store, clock=clock)
+    refusals = CountedDenials(store=brain.services.store, clock=clock)
     with caplog.at_level(logging.WARNING):
         for number in range(REFUSALS_APART_MAX + 50):
             entry = AccessEntry(at=clock.now(), action="get", code="x", agent=str(number))
             refusals.note("default", entry)
     refusals.close()
 
-    with brain.house.store.snapshot("default") as tx:
+    with brain.services.store.snapshot("default") as tx:
         kept = len(tx.credentials.noted(limit=10_000))
     assert kept <= REFUSALS_APART_MAX
     assert "too many sorts" in caplog.text
@@ -286,7 +286,7 @@ def test_the_sorts_of_refusals_that_are_counted_at_once_are_bounded(
 def test_a_tenant_that_is_not_there_has_no_audit_and_breaks_nothing(
     brain: Brain, clock: FakeClock
 ) -> None:
-    brain.house.refusals.note("nobody", AccessEntry(at=clock.now(), action="admit", code="x"))
+    brain.services.refusals.note("nobody", AccessEntry(at=clock.now(), action="admit", code="x"))
 
     assert not audited(brain)
 
@@ -295,11 +295,11 @@ def test_the_audit_of_access_is_never_changed(brain: Brain, clock: FakeClock) ->
     from sqlalchemy import text  # noqa: PLC0415
     from sqlalchemy.exc import IntegrityError  # noqa: PLC0415
 
-    with brain.house.store.begin("default") as tx:
+    with brain.services.store.begin("default") as tx:
         tx.credentials.note(AccessEntry(at=clock.now(), action="admit", code="x"))
     for statement in ("DELETE FROM access_audit", "UPDATE access_audit SET code = 'y'"):
         with (
             pytest.raises(IntegrityError, match="append-only"),
-            brain.house.store.begin("default") as tx,
+            brain.services.store.begin("default") as tx,
         ):
             tx.work.connection.execute(text(statement))  # type: ignore[attr-defined]

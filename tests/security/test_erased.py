@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from commonbrain.client import Brain
-from commonbrain.model.errors import Invalid, NotFound
+from commonbrain.model.errors import InvalidInputError, NotFoundError
 from commonbrain.model.jobs import JobState
 from commonbrain.model.kinds import Kind
 from commonbrain.model.limits import EVALUATED_MIN
 from commonbrain.model.memory import Draft
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.storage.blobs import Blobs
-from commonbrain.storage.uploads import BlobStaging, Parcel
+from commonbrain.storage.uploads import BlobUploadStore, Upload
 from commonbrain.testing.clock import FakeClock
 from tests.flows.asking import stored
 from tests.flows.working import a_worker
@@ -38,17 +38,17 @@ class Killed(BaseException):
 
 
 @dataclass(frozen=True, slots=True)
-class Interrupted(BlobStaging):
+class Interrupted(BlobUploadStore):
     """Has something happen when an archive is written, and nobody knows of it yet."""
 
     meanwhile: Callable[[], None]
 
     def made(
-        self, name: str, write: Callable[[Path], object], *, tell: Callable[[Parcel], None]
-    ) -> Parcel:
+        self, name: str, write: Callable[[Path], object], *, tell: Callable[[Upload], None]
+    ) -> Upload:
         """Have it written, and be interrupted."""
         # Not `super()`, which a class with slots of its own has not.
-        parcel = BlobStaging.made(self, name, write, tell=tell)
+        parcel = BlobUploadStore.made(self, name, write, tell=tell)
         self.meanwhile()
         return parcel
 
@@ -66,7 +66,7 @@ def made_of(brain: Brain) -> list[str]:
         brain.jobs.run(kind)
     a_worker(brain).sweep()
     assert {one.state for one in brain.jobs().jobs if one.kind != "discard"} == {JobState.DONE}
-    with brain.house.store.snapshot(LOCAL_TENANT) as tx:
+    with brain.services.store.snapshot(LOCAL_TENANT) as tx:
         every = tx.memories.get(tx.memories.page(after=0, limit=1000)).values()
     assert {one.kind for one in every if DEEP in one.text} >= {Kind.EVENT, Kind.EPISODE}
     return [str(one.id) for one in told.items]
@@ -76,21 +76,21 @@ def test_no_row_and_no_archive_holds_a_word_of_what_was_erased(brain: Brain) -> 
     events = made_of(brain)
     [export] = brain.jobs(kind="export").jobs
     archive = brain.jobs.archive(export.id)
-    assert DEEP in b"".join(brain.house.staging.read(archive)).decode(errors="replace")
+    assert DEEP in b"".join(brain.services.staging.read(archive)).decode(errors="replace")
 
     count = brain.erase(events, reason=WHY).count
     assert count > len(events)
     done = brain.erase(events, reason=WHY, confirm=count)
 
     assert (done.receipt or {})["archives"] == 1
-    rows = rows_of(brain.house.store, LOCAL_TENANT)
+    rows = rows_of(brain.services.store, LOCAL_TENANT)
     assert {name: [row for row in held if DEEP in row] for name, held in rows.items()} == {
         name: [] for name in rows
     }
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         brain.jobs.archive(export.id)
-    with pytest.raises(NotFound):
-        b"".join(brain.house.staging.read(archive))
+    with pytest.raises(NotFoundError):
+        b"".join(brain.services.staging.read(archive))
     a_worker(brain).sweep()
     assert {one.state for one in brain.jobs(kind="discard").jobs} == {JobState.DONE}
 
@@ -104,9 +104,9 @@ def test_what_an_export_left_that_was_killed_while_it_kept_its_archive_is_droppe
     def die() -> None:
         raise Killed
 
-    staging = Interrupted(brain.house.blobs, meanwhile=die)
+    staging = Interrupted(brain.services.blobs, meanwhile=die)
     with suppress(Killed):
-        a_worker(Brain.of(replace(brain.house, staging=staging), brain.caller)).sweep()
+        a_worker(Brain.of(replace(brain.services, staging=staging), brain.caller)).sweep()
     assert kept(brain)
 
     done = brain.erase(id_, reason=WHY, confirm=1)
@@ -134,9 +134,9 @@ def test_who_cannot_reach_the_archives_erases_all_the_same(brain: Brain) -> None
     a_worker(brain).sweep()
 
     def missing() -> Blobs:
-        raise Invalid("This takes the extra learn.", code="extra_missing")
+        raise InvalidInputError("This takes the extra learn.", code="extra_missing")
 
-    bare = Brain.of(replace(brain.house, staging=BlobStaging(missing)), brain.caller)
+    bare = Brain.of(replace(brain.services, staging=BlobUploadStore(missing)), brain.caller)
     done = bare.erase(id_, reason=WHY, confirm=1)
 
     assert (done.receipt or {})["file"] == 1, "the file was rewritten"
@@ -145,7 +145,9 @@ def test_who_cannot_reach_the_archives_erases_all_the_same(brain: Brain) -> None
 
 
 def kept(brain: Brain) -> set[str]:
-    return {part.name for part in Path(brain.house.blobs().location).rglob("*") if part.is_file()}
+    return {
+        part.name for part in Path(brain.services.blobs().location).rglob("*") if part.is_file()
+    }
 
 
 def test_an_export_that_runs_while_something_is_erased_begins_anew(brain: Brain) -> None:
@@ -159,11 +161,11 @@ def test_an_export_that_runs_while_something_is_erased_begins_anew(brain: Brain)
         while once:
             brain.erase(once.pop(), reason=WHY, confirm=1)
 
-    staging = Interrupted(brain.house.blobs, meanwhile=erase)
-    a_worker(Brain.of(replace(brain.house, staging=staging), brain.caller)).sweep()
+    staging = Interrupted(brain.services.blobs, meanwhile=erase)
+    a_worker(Brain.of(replace(brain.services, staging=staging), brain.caller)).sweep()
 
     archive = brain.jobs.archive(export.id)
     assert kept(brain) == set(archive.parts)
-    text = b"".join(brain.house.staging.read(archive)).decode()
+    text = b"".join(brain.services.staging.read(archive)).decode()
     assert "kettle" in text
     assert DEEP not in text

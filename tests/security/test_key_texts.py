@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commonbrain.model.agents import KeyText, check_tenant_name, read_key
-from commonbrain.model.errors import Invalid
+from commonbrain.model.errors import InvalidInputError
 
 
 @given(
@@ -26,5 +26,5 @@ def test_what_is_no_key_is_read_as_none(text: str) -> None:
 
 @pytest.mark.parametrize("name", ["", "-a", "a-", "a_b", "A", "ä", "a" * 64, "a b", "a\n", "a.b"])
 def test_a_tenant_has_a_name_that_keys_can_hold(name: str) -> None:
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidInputError):
         check_tenant_name(name)

@@ -6,28 +6,33 @@ from datetime import timedelta
 
 import pytest
 
-from commonbrain.administration.tenants import AgentWish, NewKey
+from commonbrain.administration.tenants import AgentRequest, NewKey
 from commonbrain.client import Brain
 from commonbrain.model.agents import KeyScope, KeyText
-from commonbrain.model.errors import Invalid, Limited, Refused, Unknown
+from commonbrain.model.errors import (
+    AuthenticationError,
+    InvalidInputError,
+    LimitExceededError,
+    RejectedError,
+)
 from commonbrain.model.limits import WRONG_CREDENTIALS_PER_MINUTE
 from commonbrain.model.scope import Role
 from commonbrain.model.trust import Trust
-from commonbrain.security.api_keys import KeyAccess
-from commonbrain.security.authentication import Access
+from commonbrain.security.api_keys import ApiKeyAuthenticator
+from commonbrain.security.authentication import Authenticator
 from commonbrain.testing.clock import FakeClock
 from tests.security.keys import HERE, KEPT, CountingSeals, altered, refusal
 
 
 @pytest.mark.requirement("ST-03")
 def test_who_came_by_a_key_claims_no_scope_and_no_trust_beyond_its_own(
-    brain: Brain, new: Callable[..., NewKey], access: Access
+    brain: Brain, new: Callable[..., NewKey], access: Authenticator
 ) -> None:
-    bob = Brain.of(brain.house, access.admit(str(new().text), address=HERE))
+    bob = Brain.of(brain.services, access.admit(str(new().text), address=HERE))
 
-    with pytest.raises(Refused) as scope:
+    with pytest.raises(RejectedError) as scope:
         bob.remember("The kettle is blue.", kind="fact", scope="global")
-    with pytest.raises(Refused) as trust:
+    with pytest.raises(RejectedError) as trust:
         bob.remember("The kettle is blue.", kind="fact", trust="trusted_tool")
     assert (scope.value.code, trust.value.code) == ("scope_denied", "trust_override_denied")
 
@@ -35,11 +40,11 @@ def test_who_came_by_a_key_claims_no_scope_and_no_trust_beyond_its_own(
 @pytest.mark.requirement("ST-01")
 @pytest.mark.requirement("ST-14")
 def test_a_key_tells_tenant_agent_role_and_trust(
-    brain: Brain, new: Callable[..., NewKey], access: Access
+    brain: Brain, new: Callable[..., NewKey], access: Authenticator
 ) -> None:
     brain.govern.set_agent(
         "bob",
-        AgentWish(
+        AgentRequest(
             role=Role.READER,
             trust_default=Trust.UNTRUSTED_WEB,
             trust_ceiling=Trust.UNTRUSTED_WEB,
@@ -55,16 +60,16 @@ def test_a_key_tells_tenant_agent_role_and_trust(
     assert caller.admission.credential == key.key.prefix
 
 
-def test_whoever_has_no_credential_is_told_so(access: Access) -> None:
+def test_whoever_has_no_credential_is_told_so(access: Authenticator) -> None:
     assert refusal(access, None).code == refusal(access, "").code == "missing_credential"
 
 
 def test_whatever_is_wrong_with_a_key_is_told_in_the_same_words(
-    brain: Brain, new: Callable[..., NewKey], access: Access, clock: FakeClock
+    brain: Brain, new: Callable[..., NewKey], access: Authenticator, clock: FakeClock
 ) -> None:
     good, over, revoked, gone = new(), new(days=1), new(), new("eve")
     brain.govern.revoke_key(revoked.key.prefix)
-    brain.govern.set_agent("eve", AgentWish(is_disabled=True))
+    brain.govern.set_agent("eve", AgentRequest(is_disabled=True))
     clock.move(timedelta(days=1))
     text = good.text
     wrong = [
@@ -83,13 +88,13 @@ def test_whatever_is_wrong_with_a_key_is_told_in_the_same_words(
 
     errors = [refusal(access, one) for one in wrong]
 
-    assert {type(error) for error in errors} == {Unknown}
+    assert {type(error) for error in errors} == {AuthenticationError}
     assert len({(error.code, str(error)) for error in errors}) == 1
     assert access.admit(str(text), address=HERE).agent == "bob"
 
 
 def test_a_key_that_is_not_there_costs_the_work_of_one_that_is(
-    new: Callable[..., NewKey], counted: KeyAccess, seals: CountingSeals
+    new: Callable[..., NewKey], counted: ApiKeyAuthenticator, seals: CountingSeals
 ) -> None:
     key = new()
     for wrong in (
@@ -103,7 +108,7 @@ def test_a_key_that_is_not_there_costs_the_work_of_one_that_is(
 
 
 def test_a_seal_takes_as_long_without_a_key_as_with_one(brain: Brain) -> None:
-    seals = brain.house.seals()
+    seals = brain.services.seals()
     seal = seals.seal("a" * 48)
 
     assert seals.fits(seal, secret="a" * 48)
@@ -115,7 +120,7 @@ def test_a_seal_takes_as_long_without_a_key_as_with_one(brain: Brain) -> None:
 
 @pytest.mark.requirement("ST-13")
 def test_a_rotated_key_goes_on_for_its_grace_beside_the_new_one(
-    brain: Brain, new: Callable[..., NewKey], access: Access, clock: FakeClock
+    brain: Brain, new: Callable[..., NewKey], access: Authenticator, clock: FakeClock
 ) -> None:
     old = new(label="laptop", scopes=(KeyScope.READ,), networks=("192.0.2.0/24",))
     fresh = brain.govern.rotate_key(old.key.prefix, minutes=10)
@@ -144,7 +149,7 @@ def test_a_rotated_key_goes_on_for_its_grace_beside_the_new_one(
     ],
 )
 def test_an_allow_list_is_kept(
-    new: Callable[..., NewKey], access: Access, address: str | None, *, is_let_in: bool
+    new: Callable[..., NewKey], access: Authenticator, address: str | None, *, is_let_in: bool
 ) -> None:
     key = new(networks=("192.0.2.0/24", "2001:db8::/32"))
 
@@ -156,7 +161,7 @@ def test_an_allow_list_is_kept(
 
 def test_an_allow_list_holds_networks_only(new: Callable[..., NewKey]) -> None:
     for wrong in (("somewhere",), ("192.0.2.7/24",), tuple("192.0.2.7" for _ in range(51))):
-        with pytest.raises(Invalid):
+        with pytest.raises(InvalidInputError):
             new(networks=wrong)
 
 
@@ -173,7 +178,7 @@ def test_an_allow_list_holds_networks_only(new: Callable[..., NewKey]) -> None:
 )
 def test_scopes_narrow_a_role_and_never_widen_it(
     new: Callable[..., NewKey],
-    access: Access,
+    access: Authenticator,
     role: Role,
     scopes: tuple[KeyScope, ...],
     left: Role,
@@ -184,7 +189,7 @@ def test_scopes_narrow_a_role_and_never_widen_it(
 
 
 def test_a_suspended_tenant_is_shut_to_good_credentials_and_silent_to_bad_ones(
-    brain: Brain, new: Callable[..., NewKey], access: Access, clock: FakeClock
+    brain: Brain, new: Callable[..., NewKey], access: Authenticator, clock: FakeClock
 ) -> None:
     key = new()
     brain.tenants.suspend("default", is_suspended=True)
@@ -197,7 +202,7 @@ def test_a_suspended_tenant_is_shut_to_good_credentials_and_silent_to_bad_ones(
 
 
 def test_guessing_from_one_address_ends_before_the_hash_and_shuts_nobody_known_out(
-    new: Callable[..., NewKey], counted: KeyAccess, seals: CountingSeals
+    new: Callable[..., NewKey], counted: ApiKeyAuthenticator, seals: CountingSeals
 ) -> None:
     key, late = new(), new()
     counted.admit(str(key.text), address=HERE)
@@ -207,7 +212,7 @@ def test_guessing_from_one_address_ends_before_the_hash_and_shuts_nobody_known_o
 
     told = refusal(counted, late.text)
 
-    assert isinstance(told, Limited)
+    assert isinstance(told, LimitExceededError)
     assert told.retry_after_s is not None
     assert 0 < told.retry_after_s <= 60
     assert len(seals.asked) == before
@@ -218,14 +223,14 @@ def test_guessing_from_one_address_ends_before_the_hash_and_shuts_nobody_known_o
 def test_a_key_is_nowhere_in_errors_logs_store_or_what_is_shown_of_it(
     brain: Brain,
     new: Callable[..., NewKey],
-    access: Access,
+    access: Authenticator,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     with caplog.at_level(logging.DEBUG):
         key = new()
         access.admit(str(key.text), address=HERE)
         errors = [refusal(access, altered(key)), refusal(access, f"{key.text}x")]
-    brain.house.refusals.close()
+    brain.services.refusals.close()
     kept = repr((brain.govern.keys(), brain.govern.noted(), access))
 
     secret = key.text.secret
@@ -233,18 +238,18 @@ def test_a_key_is_nowhere_in_errors_logs_store_or_what_is_shown_of_it(
     assert all(secret not in str(error) for error in errors)
     assert secret not in kept
     assert secret not in repr(key)
-    with open(brain.house.store.location, "rb") as file:  # noqa: PTH123 a path as text
+    with open(brain.services.store.location, "rb") as file:  # noqa: PTH123 a path as text
         assert secret.encode() not in file.read()
 
 
 def test_who_came_by_a_credential_governs_no_other_tenant(
-    brain: Brain, new: Callable[..., NewKey], access: Access
+    brain: Brain, new: Callable[..., NewKey], access: Authenticator
 ) -> None:
     admin = access.admit(str(new(role=Role.ADMIN).text), address=HERE)
     writer = access.admit(str(new("eve").text), address=HERE)
 
-    with pytest.raises(Refused):
-        Brain.of(brain.house, admin).tenants.list()
-    with pytest.raises(Refused):
-        Brain.of(brain.house, writer).govern.keys()
-    assert Brain.of(brain.house, admin).govern.keys()
+    with pytest.raises(RejectedError):
+        Brain.of(brain.services, admin).tenants.list()
+    with pytest.raises(RejectedError):
+        Brain.of(brain.services, writer).govern.keys()
+    assert Brain.of(brain.services, admin).govern.keys()

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from commonbrain.administration.tenants import AgentWish, NewKey
+from commonbrain.administration.tenants import AgentRequest, NewKey
 from commonbrain.client import Brain
-from commonbrain.model.errors import Unavailable
+from commonbrain.model.errors import UnavailableError
 from commonbrain.model.limits import ACCESS_KEPT_S, USES_APART_S
 from commonbrain.model.scope import Role
-from commonbrain.security.api_keys import KeyAccess
-from commonbrain.security.authentication import Access
-from commonbrain.security.denials import CountedRefusals
+from commonbrain.security.api_keys import ApiKeyAuthenticator
+from commonbrain.security.authentication import Authenticator
+from commonbrain.security.denials import CountedDenials
 from commonbrain.storage.administration import AccessEntry
 from commonbrain.storage.interface import Store
 from commonbrain.testing.clock import FakeClock
@@ -23,7 +23,7 @@ from tests.security.keys import HERE, KEPT, CountingSeals, altered, refusal
 
 
 def test_a_secret_is_hashed_once_and_the_key_is_read_again_after_a_while(
-    new: Callable[..., NewKey], counted: KeyAccess, seals: CountingSeals, clock: FakeClock
+    new: Callable[..., NewKey], counted: ApiKeyAuthenticator, seals: CountingSeals, clock: FakeClock
 ) -> None:
     key = new()
     for _ in range(5):
@@ -35,13 +35,13 @@ def test_a_secret_is_hashed_once_and_the_key_is_read_again_after_a_while(
 
 @pytest.mark.requirement("ST-13")
 def test_a_revoked_key_and_a_changed_agent_are_noticed_within_the_bound(
-    brain: Brain, new: Callable[..., NewKey], access: Access, clock: FakeClock
+    brain: Brain, new: Callable[..., NewKey], access: Authenticator, clock: FakeClock
 ) -> None:
     key, other = new(), new("eve")
     access.admit(str(key.text), address=HERE)
     access.admit(str(other.text), address=HERE)
     brain.govern.revoke_key(key.key.prefix)
-    brain.govern.set_agent("eve", AgentWish(role=Role.ADMIN))
+    brain.govern.set_agent("eve", AgentRequest(role=Role.ADMIN))
 
     clock.move(KEPT)
 
@@ -51,7 +51,7 @@ def test_a_revoked_key_and_a_changed_agent_are_noticed_within_the_bound(
 
 @pytest.mark.requirement("ST-13")
 def test_an_expiry_is_kept_to_the_moment_also_by_who_was_admitted_before(
-    new: Callable[..., NewKey], access: Access, clock: FakeClock
+    new: Callable[..., NewKey], access: Authenticator, clock: FakeClock
 ) -> None:
     key = new(days=5 / 86_400)
     access.admit(str(key.text), address=HERE)
@@ -62,17 +62,17 @@ def test_an_expiry_is_kept_to_the_moment_also_by_who_was_admitted_before(
 
 
 def test_when_a_key_was_used_is_written_behind_the_call(
-    brain: Brain, new: Callable[..., NewKey], access: Access, clock: FakeClock
+    brain: Brain, new: Callable[..., NewKey], access: Authenticator, clock: FakeClock
 ) -> None:
     key = new()
     access.admit(str(key.text), address=HERE)
-    brain.house.refusals.close()
+    brain.services.refusals.close()
 
     assert brain.govern.keys()[0].last_used_at == clock.now()
 
 
 def test_who_was_admitted_is_known_at_once_until_it_has_to_be_looked_at_again(
-    new: Callable[..., NewKey], counted: KeyAccess, clock: FakeClock
+    new: Callable[..., NewKey], counted: ApiKeyAuthenticator, clock: FakeClock
 ) -> None:
     key = new(networks=("192.0.2.0/24",))
     text = str(key.text)
@@ -88,7 +88,7 @@ def test_who_was_admitted_is_known_at_once_until_it_has_to_be_looked_at_again(
 
 
 def test_one_look_at_the_store_is_for_every_key_of_a_tenant_that_is_known(
-    brain: Brain, new: Callable[..., NewKey], counted: KeyAccess, clock: FakeClock
+    brain: Brain, new: Callable[..., NewKey], counted: ApiKeyAuthenticator, clock: FakeClock
 ) -> None:
     one, other, sealed_anew = new(), new(), new()
     for key in (one, other, sealed_anew):
@@ -103,14 +103,14 @@ def test_one_look_at_the_store_is_for_every_key_of_a_tenant_that_is_known(
 
 
 def test_the_use_of_a_key_is_noted_every_five_minutes_at_most(
-    brain: Brain, new: Callable[..., NewKey], access: Access, clock: FakeClock
+    brain: Brain, new: Callable[..., NewKey], access: Authenticator, clock: FakeClock
 ) -> None:
     key = new()
     first = clock.now()
     for _ in range(5):
         access.admit(str(key.text), address=HERE)
         clock.move(timedelta(seconds=USES_APART_S / 5))
-    brain.house.refusals.close()
+    brain.services.refusals.close()
 
     assert brain.govern.keys()[0].last_used_at == first
 
@@ -129,15 +129,15 @@ class SlowStore:
         self.clock.move(KEPT)
 
     def begin(self, _tenant: str) -> Any:  # noqa: ANN401 it gives nothing
-        raise Unavailable("The store is down.", code="store_down")
+        raise UnavailableError("The store is down.", code="store_down")
 
 
 def test_how_old_the_knowledge_of_a_key_is_counts_from_before_it_was_read(
-    brain: Brain, new: Callable[..., NewKey], counted: KeyAccess, clock: FakeClock
+    brain: Brain, new: Callable[..., NewKey], counted: ApiKeyAuthenticator, clock: FakeClock
 ) -> None:
     text = str(new().text)
-    slow: Any = SlowStore(brain.house.store, clock)
-    access = KeyAccess(
+    slow: Any = SlowStore(brain.services.store, clock)
+    access = ApiKeyAuthenticator(
         store=slow,
         seals=counted.seals,
         clock=clock,
@@ -167,10 +167,10 @@ class LosingRefusals:
 
 
 def test_a_use_that_was_not_written_is_noted_again_before_long_but_not_by_every_call(
-    new: Callable[..., NewKey], counted: KeyAccess, clock: FakeClock
+    new: Callable[..., NewKey], counted: ApiKeyAuthenticator, clock: FakeClock
 ) -> None:
     key, losing = new(), LosingRefusals()
-    access = KeyAccess(
+    access = ApiKeyAuthenticator(
         store=counted.store,
         seals=counted.seals,
         clock=clock,
@@ -186,8 +186,8 @@ def test_a_use_that_was_not_written_is_noted_again_before_long_but_not_by_every_
 
 
 def test_who_notes_a_use_is_told_that_it_cannot_be_written(brain: Brain, clock: FakeClock) -> None:
-    down: Any = SlowStore(brain.house.store, clock)
-    refusals, lost = CountedRefusals(store=down, clock=clock), list[str]()
+    down: Any = SlowStore(brain.services.store, clock)
+    refusals, lost = CountedDenials(store=down, clock=clock), list[str]()
     refusals.used("default", "0123abcd", lost=lambda: lost.append("lost"))
     refusals.close()
 
@@ -198,8 +198,8 @@ def test_who_notes_a_use_hears_of_no_loss_where_it_was_written(
     brain: Brain, new: Callable[..., NewKey], clock: FakeClock
 ) -> None:
     key, lost = new(), list[str]()
-    brain.house.refusals.used("default", key.key.prefix, lost=lambda: lost.append("lost"))
-    brain.house.refusals.close()
+    brain.services.refusals.used("default", key.key.prefix, lost=lambda: lost.append("lost"))
+    brain.services.refusals.close()
 
     assert not lost
     assert brain.govern.keys()[0].last_used_at == clock.now()

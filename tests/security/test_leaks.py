@@ -23,7 +23,7 @@ from commonbrain.mcp.server import build_server
 from commonbrain.model.memory import Memory
 from commonbrain.model.scope import Scope
 from commonbrain.storage.interface import Store
-from commonbrain.storage.repositories.memories import MemoryShelf
+from commonbrain.storage.repositories.memories import SqlMemoryRepository
 from commonbrain.storage.sql_store import SqlStore, SqlTransaction
 from tests.security.attempts import drawn
 from tests.security.doors import DOORS, Tried, Way, asking, tried
@@ -43,7 +43,7 @@ def _refused(found: Tried, *, door: Way) -> set[str]:
 def test_nothing_of_another_tenant_or_agent_shows_at_any_door(
     world: World, record_property: Callable[[str, object], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    before = rows_of(world.owner.house.store, THEIRS)
+    before = rows_of(world.owner.services.store, THEIRS)
     found: dict[str, Tried] = {}
     for name, door in DOORS.items():
         with door.opened(world) as ask:
@@ -53,7 +53,7 @@ def test_nothing_of_another_tenant_or_agent_shows_at_any_door(
     count = sum(one.count for one in found.values())
     leaks = [leak for one in found.values() for leak in one.leaks]
     record_property("attempts and leaks", f"{count} / {len(leaks)}")
-    engine = cast("SqlStore", world.owner.house.store).dialect.engine.name
+    engine = cast("SqlStore", world.owner.services.store).dialect.engine.name
     with capsys.disabled():
         doors = ", ".join(f"{name} {one.count}" for name, one in found.items())
         print(f"\n{engine}: {count} attempts, {len(leaks)} leaks ({doors})")  # noqa: T201
@@ -65,7 +65,7 @@ def test_nothing_of_another_tenant_or_agent_shows_at_any_door(
     refused = {name: _refused(one, door=DOORS[name]) for name, one in found.items()}
     # What goes across tenants is for who stands at the machine, and at no other door.
     assert {name: which for name, which in refused.items() if which} == {"library": {"tenant"}}
-    assert rows_of(world.owner.house.store, THEIRS) == before
+    assert rows_of(world.owner.services.store, THEIRS) == before
 
 
 def test_what_is_anothers_takes_the_very_statements_of_what_is_nobodys(world: World) -> None:
@@ -119,15 +119,15 @@ def test_an_export_holds_one_tenant(world: World, tmp_path: Path) -> None:
     assert "kettle" in text
 
 
-class EveryTenants(MemoryShelf):
+class EveryTenants(SqlMemoryRepository):
     """A shelf that forgot its filter."""
 
     def get(self, ids: Sequence[int]) -> dict[int, Memory]:
         """Fetch memories of this tenant and of theirs."""
-        return MemoryShelf(replace(self.work, tenant=THEIRS)).get(ids) | super().get(ids)
+        return SqlMemoryRepository(replace(self.work, tenant=THEIRS)).get(ids) | super().get(ids)
 
 
-class Unveiled(MemoryShelf):
+class Unveiled(SqlMemoryRepository):
     """A shelf that takes what is private for the team's."""
 
     def get(self, ids: Sequence[int]) -> dict[int, Memory]:
@@ -192,7 +192,7 @@ class Holed:
 @pytest.mark.parametrize("owner", ["sqlite"], indirect=True)
 @pytest.mark.parametrize("hole", HOLES)
 def test_a_planted_hole_is_found(owner: Brain, path: Path, hole: str) -> None:
-    store = cast("Store", Holed(owner.house.store, hole))
+    store = cast("Store", Holed(owner.services.store, hole))
     world = a_world(owner, path, attackers=store)
 
     among = drawn(world)

@@ -12,7 +12,7 @@ from urllib.parse import quote, urlencode
 import pytest
 from starlette.testclient import TestClient
 
-from commonbrain.administration.tenants import KeyWish
+from commonbrain.administration.tenants import KeyRequest
 from commonbrain.api.operations import OPERATIONS
 from commonbrain.client import Brain
 from commonbrain.model.scope import Role
@@ -106,7 +106,7 @@ def test_no_path_shows_or_changes_what_is_anothers(world: World, role: Role | No
     a_worker(world.owner).sweep()
     export = _exported(world)
     own = {"/v1/exports/{id}": export, "/v1/memories/{id}": world.own, "/v0/memory/{id}": world.own}
-    before = rows_of(world.owner.house.store, THEIRS)
+    before = rows_of(world.owner.services.store, THEIRS)
     answered, tried = Counter[str](), 0
     leaks: list[tuple[str, set[str]]] = []
     unlike: list[tuple[str, str, str]] = []
@@ -133,7 +133,7 @@ def test_no_path_shows_or_changes_what_is_anothers(world: World, role: Role | No
     assert unlike == []
     assert tried > 100
     assert not world.leaked(str(world.attacker.jobs(limit=100)))
-    assert rows_of(world.owner.house.store, THEIRS) == before
+    assert rows_of(world.owner.services.store, THEIRS) == before
     refused = {at for at in own if not answered[at]}
     assert refused == (
         {*own} if role is None else {"/v1/exports/{id}"} if role is Role.READER else set()
@@ -157,8 +157,8 @@ def _know_as(client: TestClient, world: World, role: Role | None) -> None:
     if role is None:
         del client.headers["Authorization"]
     elif role is not Role.ADMIN:
-        governing = Brain.of(world.owner.house, replace(world.owner.caller, tenant=OURS)).govern
-        key = governing.create_key(KeyWish(agent="eve", role=role, label="a reader's"))
+        governing = Brain.of(world.owner.services, replace(world.owner.caller, tenant=OURS)).govern
+        key = governing.create_key(KeyRequest(agent="eve", role=role, label="a reader's"))
         client.headers["Authorization"] = f"Bearer {key.text}"
 
 

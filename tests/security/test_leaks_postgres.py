@@ -17,7 +17,7 @@ from psycopg import sql
 
 from commonbrain.client import Brain
 from commonbrain.clock import Clock
-from commonbrain.embeddings.interface import Space
+from commonbrain.embeddings.interface import EmbeddingSpace
 from commonbrain.storage.interface import Store
 from commonbrain.storage.postgres.schema import SEARCH
 from commonbrain.testing.builders import a_brain, stores_by
@@ -51,7 +51,7 @@ class Kept:
 
     def world(self, hole: str | None = None) -> World:
         """Fill it; the attacker's store may have a hole."""
-        store = cast("Store", Holed(self.owner.house.store, hole)) if hole else None
+        store = cast("Store", Holed(self.owner.services.store, hole)) if hole else None
         return a_world(self.owner, self.path, attackers=store)
 
     def run(self, *statements: sql.Composed | sql.SQL) -> None:
@@ -105,7 +105,7 @@ def kept(postgres: Server, path: Path) -> Iterator[Kept]:
     with ExitStack() as stack:
         database = stack.enter_context(postgres.database())
 
-        def opened(path: Path, *, space: Space, clock: Clock) -> Store:  # noqa: ARG001 one database
+        def opened(path: Path, *, space: EmbeddingSpace, clock: Clock) -> Store:  # noqa: ARG001 one database
             return database.opened(space=space, clock=clock)
 
         stack.enter_context(stores_by(opened))

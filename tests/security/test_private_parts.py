@@ -5,13 +5,13 @@ from datetime import timedelta
 import pytest
 
 from commonbrain.client import Brain
-from commonbrain.learning.registry import Move
+from commonbrain.learning.registry import TransitionOptions
 from commonbrain.model import ids
-from commonbrain.model.errors import NotFound, Refused
+from commonbrain.model.errors import NotFoundError, RejectedError
 from commonbrain.model.limits import EVALUATED_MIN
 from commonbrain.model.memory import Draft, Memory, State
 from commonbrain.model.model_card import ModelCard, ModelRole, ModelState
-from commonbrain.model.query import Entry, Feedback, Mark
+from commonbrain.model.query import Entry, Feedback, FeedbackMark
 from commonbrain.model.scope import LOCAL_TENANT, Caller, Role, Scope
 from commonbrain.storage.records import EntryFilter
 from tests.flows.asking import stored
@@ -35,12 +35,12 @@ def bo(brain: Brain) -> Brain:
         rule = f"Never push {DEEP} straight to the main branch" + " again" * number
         stored(bo, rule, kind="rule", scope="private", distinct_because="a test says so")
     bo.recall(f"what of {DEEP}")
-    brain.house.journal.flush()
+    brain.services.journal.flush()
     return bo
 
 
 def as_writer(brain: Brain, agent: str, role: Role = Role.WRITER) -> Brain:
-    return Brain.of(brain.house, Caller(agent=agent, role=role, session=f"{agent}s"))
+    return Brain.of(brain.services, Caller(agent=agent, role=role, session=f"{agent}s"))
 
 
 def did(brain: Brain, kind: str) -> str:
@@ -54,7 +54,7 @@ def did(brain: Brain, kind: str) -> str:
 
 def kept(brain: Brain) -> list[Memory]:
     """Read every memory there is, whoever's."""
-    with brain.house.store.snapshot(LOCAL_TENANT) as tx:
+    with brain.services.store.snapshot(LOCAL_TENANT) as tx:
         return list(tx.memories.get(tx.memories.page(after=0, limit=1000)).values())
 
 
@@ -62,7 +62,7 @@ def a_mark(entry: Entry, memory: int) -> Feedback:
     return Feedback(
         trace_id=entry.id,
         memory_id=memory,
-        mark=Mark.USEFUL,
+        mark=FeedbackMark.USEFUL,
         agent=entry.agent,
         session=entry.session,
         at=entry.asked_at,
@@ -71,7 +71,7 @@ def a_mark(entry: Entry, memory: int) -> Feedback:
 
 def a_card(brain: Brain) -> str:
     """Put a model of salience there, which serves nobody yet."""
-    now = brain.house.clock.now()
+    now = brain.services.clock.now()
     card = ModelCard(
         id=ids.make_id(now, 1),
         role=ModelRole.SALIENCE,
@@ -82,7 +82,7 @@ def a_card(brain: Brain) -> str:
         made_at=now,
         moved_at=now,
     )
-    with brain.house.store.begin(LOCAL_TENANT) as tx:
+    with brain.services.store.begin(LOCAL_TENANT) as tx:
         assert tx.registry.add(card)
     return ids.show(ids.MODEL, card.id)
 
@@ -132,7 +132,7 @@ def test_who_asks_for_the_same_job_has_one_of_their_own(brain: Brain, bo: Brain)
 
         assert [one.agent for one in jobs] == ["bo", "cy", "cy"]
         assert jobs[1].id == jobs[2].id != jobs[0].id
-        with pytest.raises(NotFound):
+        with pytest.raises(NotFoundError):
             cy.jobs.show(jobs[0].id)
     assert {one.agent for one in cy.jobs().jobs} == {"cy"}
 
@@ -142,7 +142,7 @@ def test_an_evaluation_asks_a_writer_again_only_what_it_asked_itself(
 ) -> None:
     # What helped may be the team's; what was asked for it is not.
     everybodys = ids.parse(ids.MEMORY, stored(brain, "The kettle is blue.", kind="fact"))
-    with brain.house.store.begin(LOCAL_TENANT) as tx:
+    with brain.services.store.begin(LOCAL_TENANT) as tx:
         [entry] = tx.ledger.latest(EntryFilter(agent="bo"), limit=1)
         tx.ledger.mark([a_mark(entry, everybodys)])
     brain.remember(
@@ -151,7 +151,7 @@ def test_an_evaluation_asks_a_writer_again_only_what_it_asked_itself(
             for number, room in enumerate(["a kitchen cupboard", "the red attic"] * EVALUATED_MIN)
         ]
     )
-    now = brain.house.clock.now() + timedelta(seconds=1)
+    now = brain.services.clock.now() + timedelta(seconds=1)
 
     def asked(who: Brain) -> str:
         return str(who.evaluate.prepare(now, questions=EVALUATED_MIN, seed=0).questions)
@@ -171,9 +171,9 @@ def test_what_is_an_admins_is_refused_to_who_is_none(brain: Brain, bo: Brain, ro
     assert cy.ledger().recalls == ()
     assert cy.recall(DEEP).items == ()
     assert [one.considered for one in cy.ledger().recalls] == [0]
-    told = Move(reason="Because I say so.", is_forced=True)
+    told = TransitionOptions(reason="Because I say so.", is_forced=True)
     for missing in (lambda: cy.ledger.one(own), lambda: cy.jobs.archive(export.id)):
-        with pytest.raises(NotFound):
+        with pytest.raises(NotFoundError):
             missing()
     for refused in (
         lambda: cy.ledger(agent="bo"),
@@ -184,6 +184,6 @@ def test_what_is_an_admins_is_refused_to_who_is_none(brain: Brain, bo: Brain, ro
         cy.spaces,
         lambda: cy.spaces.compare("minilm"),
     ):
-        with pytest.raises(Refused):
+        with pytest.raises(RejectedError):
             refused()
     assert all(one.state is ModelState.CANDIDATE for one in brain.models(ModelRole.SALIENCE).models)

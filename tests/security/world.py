@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import sqlalchemy as sa
 
-from commonbrain.administration.tenants import KeyWish, NewKey
+from commonbrain.administration.tenants import KeyRequest, NewKey
 from commonbrain.client import Brain
 from commonbrain.jobs.registry import JOBS
 from commonbrain.model import ids
@@ -26,7 +26,7 @@ ASKED = "zebrawood"
 DEEP = re.compile(r"quokka[a-z]+")
 """In every text of theirs and never asked for: no reply may hold it."""
 NOBODY = "0000000000000"
-_WORKED = [kind for kind, job in JOBS.items() if not (job.asked_by or job.is_of_store)]
+_WORKED = [kind for kind, job in JOBS.items() if not (job.asked_by or job.is_store_wide)]
 """Kinds of which they have one that was worked: all that a tenant can ask for by its name alone."""
 ID = re.compile(r"(?:mem|thr|trc|ann|chg|ses|job|mdl)_[0-9a-z]{13}", re.IGNORECASE)
 BOUNDLESS = Policy(key_calls_per_minute=10**6, tenant_calls_per_minute=10**6)
@@ -72,14 +72,14 @@ class World:
 
     def seen_as(self, role: Role) -> Brain:
         """See it as the attacker with another role."""
-        return Brain.of(self.attacker.house, replace(self.attacker.caller, role=role))
+        return Brain.of(self.attacker.services, replace(self.attacker.caller, role=role))
 
 
 def a_world(owner: Brain, path: Path, attackers: Store | None = None) -> World:
     """Fill a new store with both tenants; the attacker may be given a store with a hole."""
     for tenant in (OURS, THEIRS):
         owner.tenants.make(tenant)
-        with owner.house.store.begin(tenant) as tx:
+        with owner.services.store.begin(tenant) as tx:
             tx.credentials.set_policy(BOUNDLESS)
     theirs = _filled(_member(owner, THEIRS, "rita"), first=1)
     cara = _member(owner, OURS, "cara")
@@ -88,9 +88,9 @@ def a_world(owner: Brain, path: Path, attackers: Store | None = None) -> World:
     own = _stored(attacker, "The kettle is in the blue cupboard.", kind="fact")
     theirs_key = _key(owner, THEIRS, agent="rita", label=f"{ASKED} {mark(900)}")
     own_key = _key(owner, OURS, agent="mallory", label="mine")
-    house = replace(owner.house, store=attackers) if attackers else owner.house
+    services = replace(owner.services, store=attackers) if attackers else owner.services
     # What their own reads left is written now, and not while they are compared.
-    owner.house.journal.flush()
+    owner.services.journal.flush()
     names = (
         "rita",
         "projectz",
@@ -102,7 +102,7 @@ def a_world(owner: Brain, path: Path, attackers: Store | None = None) -> World:
         THEIRS,
     )
     return World(
-        attacker=Brain.of(house, attacker.caller),
+        attacker=Brain.of(services, attacker.caller),
         owner=owner,
         theirs=theirs,
         private=private,
@@ -137,8 +137,8 @@ def neighbours(shown: str) -> tuple[str, str]:
 
 
 def _key(owner: Brain, tenant: str, *, agent: str, label: str) -> NewKey:
-    governing = Brain.of(owner.house, replace(owner.caller, tenant=tenant)).govern
-    return governing.create_key(KeyWish(agent=agent, role=Role.ADMIN, label=label))
+    governing = Brain.of(owner.services, replace(owner.caller, tenant=tenant)).govern
+    return governing.create_key(KeyRequest(agent=agent, role=Role.ADMIN, label=label))
 
 
 def _member(owner: Brain, tenant: str, agent: str) -> Brain:
@@ -151,7 +151,7 @@ def _member(owner: Brain, tenant: str, agent: str) -> Brain:
         admission=admission,
         session=f"{agent}s",
     )
-    return Brain.of(owner.house, caller)
+    return Brain.of(owner.services, caller)
 
 
 def _stored(brain: Brain, text: str, **more: Any) -> str:  # noqa: ANN401 fields of a draft
@@ -207,9 +207,9 @@ def _learnt(brain: Brain, *, first: int) -> Sequence[str]:
     brain.revise.rate(told.items[0].id, "up")
     jobs = [brain.jobs.run(kind).id for kind in _WORKED]
     a_worker(brain).sweep()
-    now = brain.house.clock.now()
+    now = brain.services.clock.now()
     measured = Evaluation(
-        id=ids.make_id(now, brain.house.chance.bits(ids.RANDOM_BITS)),
+        id=ids.make_id(now, brain.services.random_source.bits(ids.RANDOM_BITS)),
         name="self",
         at=now,
         agent=mark(first + 1),
@@ -217,16 +217,16 @@ def _learnt(brain: Brain, *, first: int) -> Sequence[str]:
         setup={"of": f"{ASKED} {mark(first + 3)}"},
         took_ms={"p50": 1.0},
     )
-    with brain.house.store.begin(brain.caller.tenant) as tx:
+    with brain.services.store.begin(brain.caller.tenant) as tx:
         assert tx.evaluations.add(measured)
     return told.trace_id, *jobs
 
 
 def _model(brain: Brain, reason: str) -> str:
     """Let a model serve that was made of what they did."""
-    now = brain.house.clock.now()
+    now = brain.services.clock.now()
     card = ModelCard(
-        id=ids.make_id(now, brain.house.chance.bits(ids.RANDOM_BITS)),
+        id=ids.make_id(now, brain.services.random_source.bits(ids.RANDOM_BITS)),
         role=ModelRole.RERANKER,
         state=ModelState.CANARY,
         digest="0" * 64,
@@ -237,7 +237,7 @@ def _model(brain: Brain, reason: str) -> str:
         moved_at=now,
         reason=reason,
     )
-    with brain.house.store.begin(brain.caller.tenant) as tx:
+    with brain.services.store.begin(brain.caller.tenant) as tx:
         assert tx.registry.add(card)
     return ids.show(ids.MODEL, card.id)
 

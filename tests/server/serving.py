@@ -19,9 +19,9 @@ from mcp.types import Implementation
 from starlette.testclient import TestClient
 
 from commonbrain.client import Brain
-from commonbrain.http.app import Intake, make_app
-from commonbrain.http.oauth import Resource
-from commonbrain.model.errors import Unknown
+from commonbrain.http.app import BodyLimits, make_app
+from commonbrain.http.oauth import ProtectedResource
+from commonbrain.model.errors import AuthenticationError
 from commonbrain.model.scope import LOCAL_TENANT, Caller, Role
 from commonbrain.model.trust import Trust
 from tests.processes import PATIENCE_S, clean_environment, command
@@ -46,17 +46,19 @@ class KeyRing:
 
     def admit(self, credential: str | None, *, address: str | None) -> Caller:
         if credential is None:
-            raise Unknown("No credential.", code="missing_credential", hint="Give a key.")
+            raise AuthenticationError(
+                "No credential.", code="missing_credential", hint="Give a key."
+            )
         if credential not in self.callers or address is None:
-            raise Unknown("This credential is not known.", hint="Give another one.")
+            raise AuthenticationError("This credential is not known.", hint="Give another one.")
         return self.callers[credential]
 
     def known(self, credential: str | None, *, address: str | None) -> Caller | None:
         return self.callers.get(credential or "") if address is not None else None
 
 
-def an_app(brain: Brain, *, issuer: str | None = None, intake: Intake | None = None) -> FastAPI:
-    resource = Resource(url="http://127.0.0.1:8377", issuer=issuer)
+def an_app(brain: Brain, *, issuer: str | None = None, intake: BodyLimits | None = None) -> FastAPI:
+    resource = ProtectedResource(url="http://127.0.0.1:8377", issuer=issuer)
     return make_app(brain, KeyRing(), resource=resource, intake=intake)
 
 

@@ -14,8 +14,8 @@ from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 from mcp_types.version import LATEST_MODERN_VERSION
 
-from commonbrain.mcp.proxy import Bridge, run_bridge
-from commonbrain.model.errors import Invalid
+from commonbrain.mcp.proxy import StdioProxy, run_proxy
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.testing.builders import a_brain
 from tests.processes import PATIENCE_S, clean_environment
 from tests.server.serving import Era, an_app, free_port, listening
@@ -31,16 +31,16 @@ def bridged(url: str, era: Era, **environment: str) -> Client:
     return Client(parameters, mode=era, read_timeout_seconds=PATIENCE_S)
 
 
-def asked(bridge: Bridge, *lines: str) -> list[dict[str, Any]]:
+def asked(bridge: StdioProxy, *lines: str) -> list[dict[str, Any]]:
     """Let a bridge carry some lines; give what it says."""
     said = bridge.out = io.StringIO()
     bridge.carry(lines)
     return [json.loads(line) for line in said.getvalue().splitlines()]
 
 
-def a_bridge(url: str, *, key: str | None = "key-of-ann") -> Bridge:
+def a_bridge(url: str, *, key: str | None = "key-of-ann") -> StdioProxy:
     parts = urlsplit(f"{url}/mcp")
-    return Bridge(url=parts, key=key, session="s1", out=io.StringIO())
+    return StdioProxy(url=parts, key=key, session="s1", out=io.StringIO())
 
 
 def listing(number: int = 1) -> str:
@@ -136,11 +136,11 @@ def test_a_notification_is_carried_and_not_answered(url: str) -> None:
     "url", ["ftp://x", "http://", "x", "http://[", "http://ann:secret@x", "http://x:0"]
 )
 def test_a_url_that_cannot_be_used_is_refused_and_not_repeated(url: str) -> None:
-    with pytest.raises(Invalid, match="cannot be used") as refused:
-        run_bridge(url)
+    with pytest.raises(InvalidInputError, match="cannot be used") as refused:
+        run_proxy(url)
     assert "secret" not in str(refused.value)
 
 
 def test_a_key_file_that_is_not_there_is_told(tmp_path: Path) -> None:
-    with pytest.raises(Invalid, match="cannot be read"):
-        run_bridge("http://127.0.0.1:1", key_file=tmp_path / "none")
+    with pytest.raises(InvalidInputError, match="cannot be read"):
+        run_proxy("http://127.0.0.1:1", key_file=tmp_path / "none")

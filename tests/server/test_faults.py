@@ -9,8 +9,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from commonbrain.model.errors import Unavailable
-from commonbrain.observability.logs import Lines
+from commonbrain.model.errors import UnavailableError
+from commonbrain.observability.logs import JsonLinesFormatter
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.deterministic_embedder import WordHashEmbedder
 from tests.server.serving import an_app, calling, listening
@@ -37,7 +37,7 @@ class Down(WordHashEmbedder):
     def query(self, text: str) -> Any:  # noqa: ANN401 as the stand-in has it
         if self.is_back:
             return super().query(text)
-        raise Unavailable("No answer from 10.1.2.3:5432.", code="embedder_down")
+        raise UnavailableError("No answer from 10.1.2.3:5432.", code="embedder_down")
 
 
 def test_a_fault_of_ours_is_in_our_log_without_the_caller_s_words(
@@ -53,8 +53,8 @@ def test_a_fault_of_ours_is_in_our_log_without_the_caller_s_words(
         assert told.json()["code"] == "internal"
     assert WORDS not in told.text
     failed = [one for one in caplog.records if one.getMessage() == "a request failed"]
-    assert '"error": "ValueError"' in Lines().format(failed[0])
-    assert WORDS not in Lines().format(failed[0])
+    assert '"error": "ValueError"' in JsonLinesFormatter().format(failed[0])
+    assert WORDS not in JsonLinesFormatter().format(failed[0])
     assert not [one for one in caplog.records if one.name == "uvicorn.error"]
 
 
@@ -94,7 +94,7 @@ def test_no_caller_is_told_where_a_store_lies_that_does_not_answer(
     with calling(an_app(brain)) as client:
         client.headers["Accept"] = "application/json, text/event-stream"
         assert client.get("/readyz").is_success
-        brain.house.store.close()
+        brain.services.store.close()
         told = [client.post("/v1/status"), client.post("/mcp", json=message)]
     assert told[0].status_code == 503
     assert all("store_down" in one.text for one in told)

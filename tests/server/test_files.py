@@ -12,7 +12,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from commonbrain.client import Brain
-from commonbrain.http.app import Intake
+from commonbrain.http.app import BodyLimits
 from commonbrain.jobs.registry import JOBS
 from commonbrain.model.limits import ARCHIVE_KEPT_H
 from commonbrain.testing.builders import a_brain
@@ -31,7 +31,7 @@ def brain(path: Path, clock: FakeClock) -> Brain:
 
 @pytest.fixture
 def client(brain: Brain) -> Iterator[TestClient]:
-    with calling(an_app(brain, intake=Intake(upload_bytes_max=100_000))) as client:
+    with calling(an_app(brain, intake=BodyLimits(upload_bytes_max=100_000))) as client:
         yield client
 
 
@@ -116,11 +116,11 @@ def test_an_export_is_fetched_by_an_admin_of_its_tenant_for_a_day(
     assert json.loads(archive.text.splitlines()[0])
     is_problem(client.get(url), 403, "insufficient_role")
     is_problem(client.get(url, headers=as_key("key-of-zoe")), 404, "not_found")
-    kept = list(Path(brain.house.blobs().location).iterdir())
+    kept = list(Path(brain.services.blobs().location).iterdir())
     clock.move(timedelta(hours=ARCHIVE_KEPT_H))
     is_problem(client.get(url, headers=ada), 404, "not_found")
     # It is dropped a day after the latest moment at which the export could have ended.
     clock.move(JOBS["export"].limit)
     a_worker(brain, kinds=("discard",)).sweep()
     assert kept
-    assert not list(Path(brain.house.blobs().location).iterdir())
+    assert not list(Path(brain.services.blobs().location).iterdir())

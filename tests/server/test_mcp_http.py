@@ -101,8 +101,8 @@ async def test_a_client_that_names_no_session_has_one_however_often_it_calls(
         async with client_at(url, key="key-of-ann", era=era) as client:
             for _ in range(3):
                 structured(await client.call_tool("session", {"op": "list"}))
-    brain.house.journal.flush()
-    with brain.house.store.snapshot("default") as tx:
+    brain.services.journal.flush()
+    with brain.services.store.snapshot("default") as tx:
         live = tx.sessions.live(project=None, agent="ann", limit=10)
     # A client of the handshake era tells its name once, and is known by its program after that.
     name = "codex" if era == "auto" else "python-httpx2"
@@ -120,7 +120,7 @@ async def test_clients_that_name_their_sessions_are_told_of_each_other(
         client_at(url, key="key-of-ann", era=era, session="two") as two,
     ):
         structured(await one.call_tool("boot", {"project": "api", "task": "The kettle."}))
-        brain.house.journal.flush()
+        brain.services.journal.flush()
         seen = structured(await two.call_tool("session", {"op": "list", "project": "api"}))
         assert seen["session"] == "two"
         assert [peer["session"] for peer in seen["sessions"]] == ["one"]

@@ -7,7 +7,7 @@ import httpx2
 import pytest
 from starlette.testclient import TestClient
 
-from commonbrain.http.app import Intake
+from commonbrain.http.app import BodyLimits
 from commonbrain.http.rest import SERVED
 from commonbrain.testing.builders import a_brain
 from tests.server.serving import ISSUER, an_app, calling
@@ -259,7 +259,7 @@ def test_foreign_pages_and_hosts_are_refused_and_browsers_are_told_nothing(ann: 
 
 
 def test_a_body_that_is_too_large_is_refused_whether_it_says_so_or_not(path: Path) -> None:
-    app = an_app(a_brain(path), intake=Intake(body_bytes_max=1024))
+    app = an_app(a_brain(path), intake=BodyLimits(body_bytes_max=1024))
     with calling(app) as client:
         large = b'{"query": "' + b"x" * 2000 + b'"}'
         is_problem(client.post("/v1/recall", content=large), 413, "limit_exceeded")

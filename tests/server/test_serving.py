@@ -14,7 +14,7 @@ import httpx2
 import pytest
 
 from commonbrain.http.server import proxies_of
-from commonbrain.model.errors import Invalid
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.runtime.bootstrap import load_server_settings
 from commonbrain.storage.sqlite.engine import driver
 from tests.processes import PATIENCE_S, clean_environment, command
@@ -104,7 +104,7 @@ def test_where_a_call_comes_from_is_told_by_proxies_that_were_named_alone() -> N
 
     assert proxies_of(load_server_settings()) == []
     assert proxies_of(behind) == ["10.0.0.7/32", "fd00::/8"]
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidInputError):
         load_server_settings(proxies=["*"])
 
 

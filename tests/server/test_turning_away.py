@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 
 from commonbrain.client import Brain
 from commonbrain.http.app import make_app
-from commonbrain.http.oauth import Resource
+from commonbrain.http.oauth import ProtectedResource
 from commonbrain.model.scope import Admission, Policy, Role
 from commonbrain.testing.builders import NOON, a_brain
 from tests.server.serving import CALLERS, KeyRing, calling
@@ -29,14 +29,16 @@ def brain(path: Path) -> Brain:
 def hasty(brain: Brain) -> Iterator[TestClient]:
     """A client that may call twice a minute."""
     ring = KeyRing({"key-of-ann": replace(CALLERS["key-of-ann"], admission=HASTY)})
-    app = make_app(brain, ring, resource=Resource(url="http://127.0.0.1:8377", issuer=None))
+    app = make_app(
+        brain, ring, resource=ProtectedResource(url="http://127.0.0.1:8377", issuer=None)
+    )
     with calling(app) as client:
         yield client
 
 
 def audited(brain: Brain) -> list[tuple[str, str | None, str | None, int]]:
-    brain.house.refusals.close()
-    with brain.house.store.snapshot("default") as tx:
+    brain.services.refusals.close()
+    with brain.services.store.snapshot("default") as tx:
         noted = tx.credentials.noted(limit=100)
     return [(one.action, one.code, one.agent, one.count) for one in reversed(noted)]
 
@@ -64,8 +66,8 @@ def test_a_flood_of_calls_leaves_no_session_and_no_event(brain: Brain, hasty: Te
     assert {one.status_code for one in refused} == {429}
     assert {one.json()["code"] for one in refused} == {"rate_limited"}
     assert all(int(one.headers["Retry-After"]) > 0 for one in refused)
-    brain.house.journal.flush()
-    with brain.house.store.snapshot("default") as tx:
+    brain.services.journal.flush()
+    with brain.services.store.snapshot("default") as tx:
         kept = [one for one in range(30) if tx.sessions.get("ann", f"flood {one}")]
         events = tx.events.latest(limit=100, since=NOON - timedelta(days=1))
     assert kept == [0, 1]

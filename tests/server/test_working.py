@@ -6,19 +6,19 @@ from threading import Event
 import anyio
 import pytest
 
-from commonbrain.api.threads import Threads
-from commonbrain.model.errors import Unavailable
+from commonbrain.api.threads import ThreadLimiter
+from commonbrain.model.errors import UnavailableError
 from tests.processes import PATIENCE_S
 
 
 async def test_a_call_that_takes_too_long_is_left_behind_and_its_thread_stays_taken() -> None:
-    threads, go_on = Threads(1, seconds_max=0.05), Event()
+    threads, go_on = ThreadLimiter(1, seconds_max=0.05), Event()
     done: list[str] = []
     try:
-        with pytest.raises(Unavailable, match="may still be done") as late:
+        with pytest.raises(UnavailableError, match="may still be done") as late:
             await threads.run(lambda: go_on.wait(PATIENCE_S))
         assert late.value.code == "deadline"
-        with pytest.raises(Unavailable):
+        with pytest.raises(UnavailableError):
             await threads.run(lambda: done.append("second"))
     finally:
         go_on.set()
@@ -32,7 +32,7 @@ async def test_what_a_call_raises_is_raised_even_where_it_looks_like_a_deadline(
         raise TimeoutError("its own")
 
     with pytest.raises(TimeoutError, match="its own"):
-        await Threads(1, seconds_max=PATIENCE_S).run(fail)
+        await ThreadLimiter(1, seconds_max=PATIENCE_S).run(fail)
 
 
 async def test_without_a_limit_a_call_that_is_called_off_is_waited_for() -> None:
@@ -46,7 +46,7 @@ async def test_without_a_limit_a_call_that_is_called_off_is_waited_for() -> None
     seen: list[str] = []
 
     async def ask() -> None:
-        seen.append(await Threads(1).run(work))
+        seen.append(await ThreadLimiter(1).run(work))
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(ask)

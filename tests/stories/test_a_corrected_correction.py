@@ -3,7 +3,7 @@
 import pytest
 
 from commonbrain.client import Brain
-from commonbrain.model.errors import Refused
+from commonbrain.model.errors import RejectedError
 from commonbrain.model.memory import State
 from tests.flows.asking import bodies, stored
 
@@ -17,10 +17,10 @@ def test_a_corrected_correction_is_not_taken_back_mid_chain(brain: Brain) -> Non
     third = brain.revise.supersede(second, EIGHT, reason="another upgrade").id or ""
 
     # Nobody can correct what no longer holds, and is told what does.
-    with pytest.raises(Refused, match=third) as late:
+    with pytest.raises(RejectedError, match=third) as late:
         brain.revise.supersede(first, "The nightly build is gone", reason="late")
     # Nor can the first be brought back over the heads of the others.
-    with pytest.raises(Refused, match=third) as middle:
+    with pytest.raises(RejectedError, match=third) as middle:
         brain.revise.restore(first, reason="back to the beginning")
     assert (late.value.code, middle.value.code) == ("already_superseded", "mid_chain")
     assert bodies(brain, "nightly build") == [EIGHT]

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from commonbrain.client import Brain
-from commonbrain.history.selection import Stage
+from commonbrain.history.selection import Phase
 from commonbrain.model.memory import Draft, State
 from commonbrain.testing.clock import FakeClock
 from tests.flows.asking import as_it_is, stored
@@ -50,17 +50,17 @@ def test_undo_of_a_runaway_agents_hour(brain: Brain, clock: FakeClock) -> None:
 
     preview = brain.undo(agent="runaway", since=began, reason="it had a broken prompt")
     made = WRITTEN + CHANGED + quarter
-    assert (preview.status, preview.count, preview.spared_count) == (Stage.PREVIEW, made - 1, 1)
+    assert (preview.status, preview.count, preview.skipped_count) == (Phase.PREVIEW, made - 1, 1)
     assert brain.get(bad[0]).state is State.ACTIVE
     done = brain.undo(
         agent="runaway", since=began, reason="it had a broken prompt", confirm=preview.count
     )
 
-    assert (done.status, done.count) == (Stage.DONE, made - 1)
+    assert (done.status, done.count) == (Phase.DONE, made - 1)
     assert [as_it_is(brain, id_) for id_ in good] == before
     assert {brain.get(id_).state for id_ in bad[:7] + bad[8:]} == {State.FORGOTTEN}
-    [spared] = done.spared
-    assert (spared.id, "ann has built on it" in (spared.why or "")) == (bad[7], True)
+    [skipped] = done.skipped
+    assert (skipped.id, "ann has built on it" in (skipped.why or "")) == (bad[7], True)
     assert brain.get(bad[7]).state is State.ACTIVE
     assert brain.get(earlier).state is State.ACTIVE
     assert "it had a broken prompt" in (done.reason or "")
@@ -77,7 +77,7 @@ def test_undo_of_a_runaway_agents_hour(brain: Brain, clock: FakeClock) -> None:
 def test_the_audit_tells_of_the_undo_under_one_reason(brain: Brain) -> None:
     ids = ids_of(brain.acting_as(agent="runaway"), [f"Order b{n} was lost" for n in range(5)])
     done = brain.undo(agent="runaway", reason="broken", confirm=5)
-    with brain.house.store.snapshot(brain.caller.tenant) as tx:
+    with brain.services.store.snapshot(brain.caller.tenant) as tx:
         changes = tx.changes.by(agent="ann", session=None, since=None, until=None, limit=10)
     assert {one.reason for one in changes} == {done.reason}
     assert (len(changes), len(ids)) == (5, 5)

@@ -3,7 +3,7 @@
 import pytest
 
 from commonbrain.client import Brain
-from commonbrain.model.errors import NotFound
+from commonbrain.model.errors import NotFoundError
 from tests.flows.asking import stored
 
 TWO, FOUR, EIGHT = (f"The nightly build runs on {n} cores" for n in ("two", "four", "eight"))
@@ -36,5 +36,5 @@ def test_a_stale_id_names_what_holds_now(brain: Brain) -> None:
     brain.revise.restore(second, reason="it was true")
     assert brain.get(noted).banner == f"Superseded: {second} holds now: {FOUR}"
 
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         brain.get("mem_0000000000001")

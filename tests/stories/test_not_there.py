@@ -5,7 +5,7 @@ import random
 import pytest
 
 from commonbrain.client import Brain
-from commonbrain.model.recall_result import Verdict
+from commonbrain.model.recall_result import ResultStatus
 from tests.flows.asking import bodies, stored
 
 KNOWN = (
@@ -30,19 +30,19 @@ def team(brain: Brain) -> Brain:
 def test_before_anything_was_told_the_store_says_so(brain: Brain) -> None:
     for question in ("", *UNKNOWN):
         answer = brain.recall(question)
-        assert (answer.items, answer.verdict) == ((), Verdict.NOTHING_STORED)
+        assert (answer.items, answer.verdict) == ((), ResultStatus.NOTHING_STORED)
 
 
 @pytest.mark.parametrize("question", UNKNOWN)
 def test_what_nobody_told_is_not_answered(team: Brain, question: str) -> None:
     answer = team.recall(question)
-    assert (answer.items, answer.verdict) == ((), Verdict.BELOW_THRESHOLD)
+    assert (answer.items, answer.verdict) == ((), ResultStatus.BELOW_THRESHOLD)
     assert (answer.evidence, answer.conflicts, answer.confidence) == ("", (), None)
 
 
 def test_a_filter_that_allows_nothing_is_told_apart(team: Brain) -> None:
-    assert team.recall("staging", labels=["runbook"]).verdict is Verdict.NOTHING_STORED
-    assert team.recall("staging", since="2030-01-01").verdict is Verdict.NOTHING_STORED
+    assert team.recall("staging", labels=["runbook"]).verdict is ResultStatus.NOTHING_STORED
+    assert team.recall("staging", since="2030-01-01").verdict is ResultStatus.NOTHING_STORED
 
 
 def test_the_words_of_a_question_find_the_same_in_any_order(team: Brain) -> None:

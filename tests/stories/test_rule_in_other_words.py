@@ -3,7 +3,7 @@
 import pytest
 
 from commonbrain.client import Brain
-from commonbrain.ingestion.result import Status
+from commonbrain.ingestion.result import ItemStatus
 from commonbrain.model.memory import State
 from tests.flows.asking import bodies, stored, told
 
@@ -18,7 +18,7 @@ def test_a_rule_restated_in_other_words(brain: Brain) -> None:
     rule = stored(brain, RULE, kind="rule", severity="BLOCKER")
     bob = brain.acting_as(agent="bob")
     refused = told(bob, RESTATED, kind="rule")
-    assert (refused.status, refused.id) == (Status.DUPLICATE, rule)
+    assert (refused.status, refused.id) == (ItemStatus.DUPLICATE, rule)
     assert f"revise supersede {rule}" in (refused.hint or "")
 
     # There is still one rule, in Ann's words.
@@ -26,11 +26,11 @@ def test_a_rule_restated_in_other_words(brain: Brain) -> None:
 
     # The team makes it stricter: Bob follows the hint, and the new rule alone is recalled.
     newer = bob.revise.supersede(rule, NEWER, reason="one was not enough", severity="BLOCKER")
-    assert newer.status is Status.STORED
+    assert newer.status is ItemStatus.STORED
     assert bodies(brain, "push main") == [NEWER]
     assert brain.get(rule).state is State.SUPERSEDED
 
     # What differs in a number is never taken for a repetition; who insists is heard, too.
-    assert told(bob, NEWER.replace("two", "three"), kind="rule").status is Status.STORED
+    assert told(bob, NEWER.replace("two", "three"), kind="rule").status is ItemStatus.STORED
     insists = told(bob, RESTATED, kind="rule", distinct_because="the docs repository")
-    assert insists.status is Status.STORED
+    assert insists.status is ItemStatus.STORED

@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from commonbrain.client import Brain
-from commonbrain.ingestion.result import Status
+from commonbrain.ingestion.result import ItemStatus
 from commonbrain.model import ids
 from commonbrain.model.revision import Action
 from commonbrain.testing.clock import FakeClock
@@ -16,12 +16,12 @@ def test_the_same_event_a_hundred_times(brain: Brain, clock: FakeClock) -> None:
     for _ in range(99):
         clock.move(timedelta(days=1))
         again = told(brain, "The nightly backup finished without errors", kind="event")
-        assert (again.status, again.id) == (Status.EXISTS, first)
+        assert (again.status, again.id) == (ItemStatus.EXISTS, first)
 
     # There is one memory of it, which knows how often it came and when it came last.
     assert brain.status().memories == 1
     assert brain.get(first).detail["recurrences"] == 99
-    with brain.house.store.snapshot("default") as tx:
+    with brain.services.store.snapshot("default") as tx:
         changes = tx.changes.of([ids.parse(ids.MEMORY, first)])
     assert [change.action for change in changes] == [Action.CREATE] + [Action.RECUR] * 99
     assert changes[-1].at == clock.now()

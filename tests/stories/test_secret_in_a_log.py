@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from commonbrain.client import Brain
-from commonbrain.ingestion.result import Status
+from commonbrain.ingestion.result import ItemStatus
 from tests.flows.asking import bodies
 from tests.secrets import SECRETS
 
@@ -24,7 +24,7 @@ def test_a_secret_pasted_in_a_log(brain: Brain, path: Path) -> None:
     # An agent pastes what it saw. The passage with the secret is refused, the others are kept.
     before, log, after = brain.remember(LOG).items
     assert [before.status, log.status, after.status] == [
-        *(Status.STORED, Status.REJECTED, Status.STORED),
+        *(ItemStatus.STORED, ItemStatus.REJECTED, ItemStatus.STORED),
     ]
 
     # It is told what and where, so that it can mend the text, and never the value.
@@ -34,12 +34,16 @@ def test_a_secret_pasted_in_a_log(brain: Brain, path: Path) -> None:
 
     # It mends the text and sends all of it again: what is stored already stays as it is.
     again = brain.remember(LOG.replace(SECRET, "<password>")).items
-    assert [one.status for one in again] == [Status.EXISTS, Status.STORED, Status.EXISTS]
+    assert [one.status for one in again] == [
+        ItemStatus.EXISTS,
+        ItemStatus.STORED,
+        ItemStatus.EXISTS,
+    ]
     assert len(bodies(brain, "connecting to postgresql")) >= 1
 
     # Somebody asks with the secret in the question; the trace of it holds none either.
     brain.recall(f"who uses {TEXT}")
-    brain.house.journal.flush()
+    brain.services.journal.flush()
     brain.close()
     everything = b"".join(file.read_bytes() for file in path.parent.glob(f"{path.name}*"))
     assert SECRET.encode() not in everything

@@ -7,8 +7,8 @@ from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from commonbrain.api.dispatch import answer
-from commonbrain.api.operations import OPERATIONS, Door
+from commonbrain.api.dispatch import dispatch
+from commonbrain.api.operations import OPERATIONS, Transport
 from commonbrain.client import Brain
 from commonbrain.observability.interface import Telemetry
 from commonbrain.observability.tool_events import ToolEvent
@@ -21,16 +21,16 @@ TOOLS = {operation.name: operation for operation in OPERATIONS}
 
 def events(brain: Brain) -> list[ToolEvent]:
     """Write what waits, and read every event of the brain's tenant, the oldest first."""
-    brain.house.journal.flush()
-    since = brain.house.clock.now() - timedelta(days=400)
-    with brain.house.store.snapshot(brain.caller.tenant) as tx:
+    brain.services.journal.flush()
+    since = brain.services.clock.now() - timedelta(days=400)
+    with brain.services.store.snapshot(brain.caller.tenant) as tx:
         return tx.events.latest(limit=10_000, since=since)[::-1]
 
 
-def call(brain: Brain, tool: str, *, door: Door = Door.MCP, **given: object) -> Any:  # noqa: ANN401
+def call(brain: Brain, tool: str, *, door: Transport = Transport.MCP, **given: object) -> Any:  # noqa: ANN401
     """Make a call as a networked door does."""
     request = TOOLS[tool].request.model_validate(given)
-    return answer(TOOLS[tool], brain, request=request, door=door)
+    return dispatch(TOOLS[tool], brain, request=request, door=door)
 
 
 def an_event(**more: Any) -> ToolEvent:  # noqa: ANN401
@@ -51,7 +51,7 @@ def an_event(**more: Any) -> ToolEvent:  # noqa: ANN401
 
 def heard(brain: Brain, telemetry: Telemetry) -> Brain:
     """See a brain as its caller does whose house is listened to."""
-    return Brain.of(replace(brain.house, telemetry=telemetry), brain.caller)
+    return Brain.of(replace(brain.services, telemetry=telemetry), brain.caller)
 
 
 def figures(telemetry: Telemetry) -> Figures:

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from commonbrain.api.dispatch import asked, noted_unopened
-from commonbrain.api.operations import OPERATIONS, Door
+from commonbrain.api.dispatch import record_call, record_failed_open
+from commonbrain.api.operations import OPERATIONS, Transport
 from commonbrain.cli.context import State
 from commonbrain.client import Brain
 from commonbrain.model import ids
-from commonbrain.model.errors import CommonbrainError, Unavailable
-from commonbrain.observability.early_events import EarlyFile
+from commonbrain.model.errors import CommonbrainError, UnavailableError
+from commonbrain.observability.early_events import EarlyEventFile
 from commonbrain.observability.tool_events import ToolEvent
 from commonbrain.testing.clock import FakeClock
 from tests.doors.conftest import Command
@@ -25,30 +25,30 @@ TENANT = "default"
 
 
 @pytest.fixture
-def early(tmp_path: Path, clock: FakeClock) -> EarlyFile:
-    return EarlyFile(tmp_path / "state" / "early.jsonl", clock)
+def early(tmp_path: Path, clock: FakeClock) -> EarlyEventFile:
+    return EarlyEventFile(tmp_path / "state" / "early.jsonl", clock)
 
 
-def taken(early: EarlyFile, agent: str = "ann", tenant: str = TENANT) -> list[ToolEvent]:
+def taken(early: EarlyEventFile, agent: str = "ann", tenant: str = TENANT) -> list[ToolEvent]:
     """Hand an agent's events over to a list."""
     got: list[ToolEvent] = []
     early.hand_over(tenant, agent, write=got.extend)
     return got
 
 
-def at_once(early: EarlyFile, number: int) -> ToolEvent:
+def at_once(early: EarlyEventFile, number: int) -> ToolEvent:
     """Make an event of the present."""
     now = early.clock.now()
     return an_event(id=ids.make_id(now, number), at=now, session=None)
 
 
 def keep_fifty(path: Path, first: int) -> None:
-    early = EarlyFile(path, FakeClock())
+    early = EarlyEventFile(path, FakeClock())
     for number in range(first, first + 50):
         early.keep(at_once(early, number))
 
 
-def test_events_wait_until_their_agent_takes_them(early: EarlyFile) -> None:
+def test_events_wait_until_their_agent_takes_them(early: EarlyEventFile) -> None:
     mine, other = at_once(early, 1), replace(at_once(early, 2), agent="bob")
     foreign = replace(at_once(early, 3), tenant="elsewhere")
     for event in (mine, other, foreign):
@@ -61,7 +61,7 @@ def test_events_wait_until_their_agent_takes_them(early: EarlyFile) -> None:
 
 
 @pytest.mark.requirement("OB-11")
-def test_at_most_a_thousand_wait_and_a_day_at_most(early: EarlyFile, clock: FakeClock) -> None:
+def test_at_most_a_thousand_wait_and_a_day_at_most(early: EarlyEventFile, clock: FakeClock) -> None:
     keep_many = [at_once(early, number) for number in range(1000)]
     early.keep(keep_many[0])
     early.path.write_text(early.path.read_text() * 1000)
@@ -72,19 +72,19 @@ def test_at_most_a_thousand_wait_and_a_day_at_most(early: EarlyFile, clock: Fake
     assert taken(early) == []
 
 
-def test_what_cannot_be_written_waits_on(early: EarlyFile) -> None:
+def test_what_cannot_be_written_waits_on(early: EarlyEventFile) -> None:
     event = at_once(early, 1)
     early.keep(event)
 
     def refuse(_: Sequence[ToolEvent]) -> None:
-        raise Unavailable("The store is away.")
+        raise UnavailableError("The store is away.")
 
-    with pytest.raises(Unavailable):
+    with pytest.raises(UnavailableError):
         early.hand_over(TENANT, "ann", write=refuse)
     assert taken(early) == [event]
 
 
-def test_lines_that_cannot_be_read_are_passed_over(early: EarlyFile) -> None:
+def test_lines_that_cannot_be_read_are_passed_over(early: EarlyEventFile) -> None:
     event = at_once(early, 1)
     early.keep(event)
     with early.path.open("a") as file:
@@ -93,19 +93,19 @@ def test_lines_that_cannot_be_read_are_passed_over(early: EarlyFile) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX permissions")
-def test_only_the_owner_reads_them(early: EarlyFile) -> None:
+def test_only_the_owner_reads_them(early: EarlyEventFile) -> None:
     early.keep(at_once(early, 1))
     assert stat.S_IMODE(early.path.stat().st_mode) == 0o600
 
 
 def test_a_folder_that_cannot_be_made_fails_no_call(tmp_path: Path, clock: FakeClock) -> None:
     (tmp_path / "file").write_text("")
-    early = EarlyFile(tmp_path / "file" / "early.jsonl", clock)
+    early = EarlyEventFile(tmp_path / "file" / "early.jsonl", clock)
     early.keep(at_once(early, 1))
     assert taken(early) == []
 
 
-def test_processes_that_write_at_once_lose_nothing(early: EarlyFile) -> None:
+def test_processes_that_write_at_once_lose_nothing(early: EarlyEventFile) -> None:
     with ProcessPoolExecutor(4) as pool:
         list(pool.map(keep_fifty, [early.path] * 4, [0, 50, 100, 150]))
     assert len({event.id for event in taken(early)}) == 200
@@ -113,9 +113,9 @@ def test_processes_that_write_at_once_lose_nothing(early: EarlyFile) -> None:
 
 @pytest.mark.requirement("OB-04")
 def test_boot_gives_early_events_its_session_and_keeps_each_once(
-    brain: Brain, early: EarlyFile
+    brain: Brain, early: EarlyEventFile
 ) -> None:
-    booting = replace(brain.house, early=early)
+    booting = replace(brain.services, early=early)
     event = at_once(early, 7)
     early.keep(event)
     first = Brain.of(booting, replace(brain.caller, session="s1"))
@@ -147,5 +147,5 @@ def test_an_unreadable_setting_hides_no_error(monkeypatch: pytest.MonkeyPatch) -
     status = next(one for one in OPERATIONS if one.name == "status")
     with pytest.raises(CommonbrainError) as error:
         State().open()
-    call = asked(status, status.request.model_validate({}), door=Door.MCP)
-    noted_unopened(call, error.value, agent=None)
+    call = record_call(status, status.request.model_validate({}), door=Transport.MCP)
+    record_failed_open(call, error.value, agent=None)

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from commonbrain.api.dispatch import answer
-from commonbrain.api.operations import Door
+from commonbrain.api.dispatch import dispatch
+from commonbrain.api.operations import Transport
 from commonbrain.client import Brain
 from commonbrain.model import ids
-from commonbrain.model.errors import CommonbrainError, Refused
+from commonbrain.model.errors import CommonbrainError, RejectedError
 from commonbrain.model.scope import Role
-from commonbrain.observability.tool_events import told
+from commonbrain.observability.tool_events import visible_parameters
 from commonbrain.testing.builders import NOON, a_brain
 from commonbrain.testing.clock import FakeClock
 from tests.telemetry.reading import TOOLS, an_event, call, events
@@ -21,7 +21,7 @@ def test_every_call_leaves_who_asked_for_what_and_how_it_ended(brain: Brain) -> 
     named = brain.acting_as(agent="bob", session="s1")
     call(named, "remember", text="The gate opens at six", kind="fact")
     with pytest.raises(CommonbrainError):
-        call(named, "get", id=["mem_0000000000000"], door=Door.REST)
+        call(named, "get", id=["mem_0000000000000"], door=Transport.REST)
     failed, kept = sorted(events(brain), key=lambda event: event.tool)
     assert (kept.agent, kept.session, kept.tool, kept.door) == ("bob", "s1", "remember", "mcp")
     assert (kept.outcome, failed.outcome) == ("ok", "not_found")
@@ -42,8 +42,8 @@ def test_a_reply_that_says_no_is_told_from_one_that_says_yes(brain: Brain) -> No
 
 
 def test_what_a_role_does_not_allow_is_an_event_too(brain: Brain) -> None:
-    reader = Brain.of(brain.house, replace(brain.caller, role=Role.READER))
-    with pytest.raises(Refused):
+    reader = Brain.of(brain.services, replace(brain.caller, role=Role.READER))
+    with pytest.raises(RejectedError):
         call(reader, "remember", text="The gate opens at six")
     [kept] = events(brain)
     assert kept.outcome == "insufficient_role"
@@ -58,7 +58,7 @@ def test_an_event_tells_how_long_the_call_took(path: Path) -> None:
             return None
 
         slow = replace(TOOLS["status"], handle=dawdle)
-        answer(slow, brain, request=slow.request.model_validate({}))
+        dispatch(slow, brain, request=slow.request.model_validate({}))
         [kept] = events(brain)
     assert kept.duration_ms == 11_000
     assert kept.is_slow
@@ -76,37 +76,37 @@ def test_no_word_of_what_was_given_is_kept(brain: Brain) -> None:
 def test_arguments_are_told_by_ids_numbers_and_closed_words_alone() -> None:
     id_ = ids.show(ids.MEMORY, ids.make_id(NOON, 5))
     given = {"id": id_, "limit": 3, "force": True, "text": "a b", "mode": "fast"}
-    line = told(given, words={"mode": frozenset({"fast"})})
-    assert told({"of": ["a", "b"], "ids": [id_, id_]}) == f"of=<2> ids={id_},{id_}"
+    line = visible_parameters(given, words={"mode": frozenset({"fast"})})
+    assert visible_parameters({"of": ["a", "b"], "ids": [id_, id_]}) == f"of=<2> ids={id_},{id_}"
     assert line == f"id={id_} limit=3 force=true text=<3 characters> mode=fast"
 
 
 @pytest.mark.requirement("OB-11")
 def test_what_is_told_of_arguments_has_80_characters_at_most() -> None:
-    line = told({f"field_{n}": n for n in range(30)})
+    line = visible_parameters({f"field_{n}": n for n in range(30)})
     assert len(line) == 80
     assert line.endswith("...")
 
 
 @pytest.mark.requirement("DM-66")
 def test_an_event_that_is_told_twice_is_kept_once(brain: Brain) -> None:
-    now = brain.house.clock.now()
+    now = brain.services.clock.now()
     event = an_event(id=ids.make_id(now, 5), at=now)
-    brain.house.journal.note_now("default", [event, event])
-    brain.house.journal.note(event)
+    brain.services.journal.note_now("default", [event, event])
+    brain.services.journal.note(event)
     assert events(brain) == [event]
 
 
 def test_events_of_one_tenant_are_not_shown_to_another(brain: Brain) -> None:
     call(brain, "status")
-    brain.house.journal.flush()
-    with brain.house.store.snapshot("other") as tx:
+    brain.services.journal.flush()
+    with brain.services.store.snapshot("other") as tx:
         assert tx.events.latest(limit=10, since=NOON - timedelta(days=400)) == []
 
 
 def test_old_events_are_dropped_when_new_ones_come(brain: Brain, clock: FakeClock) -> None:
     call(brain, "status")
-    brain.house.journal.flush()
+    brain.services.journal.flush()
     clock.move(timedelta(days=31))
     call(brain, "doctor")
     assert [event.tool for event in events(brain)] == ["doctor"]
@@ -115,8 +115,8 @@ def test_old_events_are_dropped_when_new_ones_come(brain: Brain, clock: FakeCloc
 @pytest.mark.requirement("OB-01")
 def test_failed_calls_are_remembered_by_the_process_newest_first(brain: Brain) -> None:
     for n in range(502):
-        brain.house.journal.note(an_event(id=n, outcome="not_found"))
-    brain.house.journal.note(an_event(id=1000, outcome="not_found", tenant="other"))
-    mine = brain.house.journal.faults("default")
+        brain.services.journal.note(an_event(id=n, outcome="not_found"))
+    brain.services.journal.note(an_event(id=1000, outcome="not_found", tenant="other"))
+    mine = brain.services.journal.faults("default")
     assert len(mine) == 499
     assert mine[0].id == 501

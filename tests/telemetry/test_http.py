@@ -13,9 +13,9 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 
 from commonbrain.client import Brain
-from commonbrain.http.tracing import Traced
-from commonbrain.observability.metrics import Meters
-from commonbrain.observability.tracing import Spans, made_global
+from commonbrain.http.tracing import TracingMiddleware
+from commonbrain.observability.metrics import PrometheusMetrics
+from commonbrain.observability.tracing import OtelSpans, made_global
 from tests.telemetry.reading import call, heard
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
@@ -23,13 +23,13 @@ KEPT = InMemorySpanExporter()
 
 
 @pytest.fixture(scope="module")
-def spans() -> Spans:
+def spans() -> OtelSpans:
     """A process has one tracer for good."""
     return made_global(SimpleSpanProcessor(KEPT), about={"version": "1", "space": "words"})
 
 
 @pytest.fixture
-def client(brain: Brain, spans: Spans) -> Iterator[TestClient]:
+def client(brain: Brain, spans: OtelSpans) -> Iterator[TestClient]:
     KEPT.clear()
     watched = heard(brain, spans)
 
@@ -41,7 +41,7 @@ def client(brain: Brain, spans: Spans) -> Iterator[TestClient]:
         return Response("broken", status_code=503)
 
     routes = [Route("/recall", recall), Route("/fail", fail)]
-    with TestClient(Starlette(routes=routes, middleware=[Middleware(Traced)])) as client:
+    with TestClient(Starlette(routes=routes, middleware=[Middleware(TracingMiddleware)])) as client:
         yield client
 
 
@@ -71,8 +71,8 @@ def test_an_answer_that_is_the_servers_fault_is_an_error(client: TestClient) -> 
 
 
 def test_prometheus_reads_the_figures_of_a_house(brain: Brain) -> None:
-    watched = heard(brain, Meters(version="1", space="words"))
+    watched = heard(brain, PrometheusMetrics(version="1", space="words"))
     call(watched, "status")
-    page, media_type = watched.house.telemetry.metrics()
+    page, media_type = watched.services.telemetry.metrics()
     assert media_type.startswith("text/plain")
     assert b'commonbrain_calls_total{door="mcp",outcome="ok"' in page

@@ -11,26 +11,26 @@ import pytest
 
 from commonbrain.client import Brain
 from commonbrain.model.errors import CommonbrainError
-from commonbrain.observability.logs import Log, Plain, Terminal
+from commonbrain.observability.logs import Plain, ServerLog, Terminal
 from tests.faults.mounts import small_disk
 from tests.flows.asking import stored
 from tests.telemetry.reading import an_event, call, heard
 
 
 @pytest.fixture
-def log(tmp_path: Path) -> Iterator[Log]:
-    log = Log(tmp_path / "log", "serve")
+def log(tmp_path: Path) -> Iterator[ServerLog]:
+    log = ServerLog(tmp_path / "log", "serve")
     yield log
     log.close()
 
 
-def lines(log: Log) -> list[dict[str, Any]]:
+def lines(log: ServerLog) -> list[dict[str, Any]]:
     return [json.loads(line) for line in log.path.read_text("utf-8").splitlines()]
 
 
 @pytest.mark.requirement("OB-01")
 def test_every_call_is_a_line_that_names_its_request_tenant_agent_and_tool(
-    brain: Brain, log: Log
+    brain: Brain, log: ServerLog
 ) -> None:
     watched = heard(brain.acting_as(agent="bob", session="s1"), log)
     call(watched, "recall", query="where is the gate")
@@ -43,7 +43,7 @@ def test_every_call_is_a_line_that_names_its_request_tenant_agent_and_tool(
     assert (first["outcome"], second["outcome"]) == ("ok", "not_found")
 
 
-def test_no_word_of_what_was_asked_or_stored_is_written(brain: Brain, log: Log) -> None:
+def test_no_word_of_what_was_asked_or_stored_is_written(brain: Brain, log: ServerLog) -> None:
     watched = heard(brain, log)
     secret = "ghp_" + "a1B2" * 9
     stored(watched, "The mongoose opens the gate", kind="fact")
@@ -53,7 +53,7 @@ def test_no_word_of_what_was_asked_or_stored_is_written(brain: Brain, log: Log) 
     assert secret not in log.path.read_text("utf-8")
 
 
-def test_a_fault_is_written_by_its_sort_and_place_without_its_message(log: Log) -> None:
+def test_a_fault_is_written_by_its_sort_and_place_without_its_message(log: ServerLog) -> None:
     try:
         int("The mongoose opens the gate")
     except ValueError:
@@ -73,7 +73,7 @@ def test_a_terminal_is_told_the_sort_of_a_fault_and_nothing_of_its_message() -> 
         assert Plain().format(record) == "a request failed (ValueError)"
 
 
-def test_what_takes_long_and_what_breaks_is_told_apart(log: Log) -> None:
+def test_what_takes_long_and_what_breaks_is_told_apart(log: ServerLog) -> None:
     log.called(an_event(duration_ms=10_001.0), http_status=200)
     log.called(an_event(outcome="store_down"), http_status=503)
     slow, broken = lines(log)
@@ -82,7 +82,7 @@ def test_what_takes_long_and_what_breaks_is_told_apart(log: Log) -> None:
 
 
 @pytest.mark.requirement("OB-01")
-def test_files_rotate_at_five_megabytes_and_five_are_kept(log: Log) -> None:
+def test_files_rotate_at_five_megabytes_and_five_are_kept(log: ServerLog) -> None:
     event = an_event(args="x" * 100_000)
     for _ in range(300):
         log.called(event, http_status=200)
@@ -91,19 +91,19 @@ def test_files_rotate_at_five_megabytes_and_five_are_kept(log: Log) -> None:
     assert max(file.stat().st_size for file in files) <= 5 * 1024 * 1024
 
 
-def test_processes_that_log_at_once_have_a_file_each(log: Log) -> None:
-    second = Log(log.path.parent, "serve")
+def test_processes_that_log_at_once_have_a_file_each(log: ServerLog) -> None:
+    second = ServerLog(log.path.parent, "serve")
     try:
         assert second.path.name == "serve-2.jsonl"
     finally:
         second.close()
-    third = Log(log.path.parent, "serve")
+    third = ServerLog(log.path.parent, "serve")
     third.close()
     assert third.path.name == "serve-2.jsonl"
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX permissions")
-def test_only_the_owner_reads_the_log(log: Log) -> None:
+def test_only_the_owner_reads_the_log(log: ServerLog) -> None:
     log.called(an_event(), http_status=200)
     assert stat.S_IMODE(log.path.parent.stat().st_mode) == 0o700
     assert stat.S_IMODE(log.path.stat().st_mode) & 0o077 == 0
@@ -113,7 +113,7 @@ def test_a_full_disk_costs_lines_and_one_word_of_it_but_no_call(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with small_disk(tmp_path / "disk", size="64k") as disk:
-        log = Log(disk, "serve")
+        log = ServerLog(disk, "serve")
         for _ in range(20):
             log.called(an_event(args="x" * 10_000), http_status=200)
         log.close()
@@ -121,7 +121,7 @@ def test_a_full_disk_costs_lines_and_one_word_of_it_but_no_call(
 
 
 def test_whatever_is_logged_nothing_is_raised_into_the_call_that_logs(
-    log: Log, capsys: pytest.CaptureFixture[str]
+    log: ServerLog, capsys: pytest.CaptureFixture[str]
 ) -> None:
     # The records go to our own handler alone, for those of pytest raise or cannot pass them on.
     name = "commonbrain.flows.recall"
@@ -137,7 +137,7 @@ def test_whatever_is_logged_nothing_is_raised_into_the_call_that_logs(
 def test_who_reads_stderr_no_more_breaks_no_call(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    log = Log(tmp_path, "serve")
+    log = ServerLog(tmp_path, "serve")
     log.path.mkdir()
     for nobody in (None, (tmp_path / "closed").open("w")):
         if nobody is not None:
@@ -164,7 +164,7 @@ def test_a_disk_that_is_full_again_is_told_of_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with small_disk(tmp_path / "disk", size="64k") as disk:
-        log = Log(disk, "serve")
+        log = ServerLog(disk, "serve")
         for _ in range(2):
             fill(disk / "filler")
             for _ in range(5):

@@ -2,11 +2,11 @@ from pathlib import Path
 
 import pytest
 
-from commonbrain.extras import needed
-from commonbrain.model.errors import Invalid
-from commonbrain.observability.factory import Wanted, make_telemetry, wants_spans
+from commonbrain.extras import load_extra
+from commonbrain.model.errors import InvalidInputError
+from commonbrain.observability.factory import TelemetryOptions, make_telemetry, wants_spans
 from commonbrain.observability.interface import SILENT
-from commonbrain.observability.notifications import Notice
+from commonbrain.observability.notifications import DesktopNotifications
 from commonbrain.runtime.bootstrap import load_settings, open_brain
 from commonbrain.testing.clock import FakeClock
 from tests.telemetry.reading import an_event
@@ -21,30 +21,30 @@ def no_standard_variables(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_who_wants_nothing_gets_silence() -> None:
-    assert make_telemetry("mcp", Wanted(), clock=FakeClock(), about=ABOUT) is SILENT
+    assert make_telemetry("mcp", TelemetryOptions(), clock=FakeClock(), about=ABOUT) is SILENT
 
 
 def test_spans_are_wanted_by_our_setting_or_the_standard_variables(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert not wants_spans(Wanted())
-    assert wants_spans(Wanted(otlp_endpoint="http://127.0.0.1:4318"))
+    assert not wants_spans(TelemetryOptions())
+    assert wants_spans(TelemetryOptions(otlp_endpoint="http://127.0.0.1:4318"))
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318")
-    assert wants_spans(Wanted())
+    assert wants_spans(TelemetryOptions())
     monkeypatch.setenv("OTEL_SDK_DISABLED", "true")
-    assert not wants_spans(Wanted())
+    assert not wants_spans(TelemetryOptions())
 
 
 def test_a_missing_extra_is_named() -> None:
-    with pytest.raises(Invalid) as missing:
-        needed("no_such_library.inside", extra="notice")
+    with pytest.raises(InvalidInputError) as missing:
+        load_extra("no_such_library.inside", extra="notice")
     assert missing.value.code == "extra_missing"
     assert "pip install 'commonbrain[notice]'" in missing.value.hint
 
 
 def test_a_log_that_cannot_be_written_stops_no_server(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    wanted = Wanted(log=tmp_path / "file" / "log")
+    wanted = TelemetryOptions(log=tmp_path / "file" / "log")
     assert make_telemetry("mcp", wanted, clock=FakeClock(), about=ABOUT) is SILENT
 
 
@@ -54,10 +54,10 @@ def test_a_server_is_logged_and_counted_and_a_command_is_not(
 ) -> None:
     monkeypatch.setenv("COMMONBRAIN_STATE", str(tmp_path / "state"))
     with open_brain(path) as command:
-        assert command.house.telemetry is SILENT
+        assert command.services.telemetry is SILENT
     with open_brain(path, serves="serve") as server:
-        server.house.telemetry.called(an_event(), http_status=200)
-        assert b"commonbrain_calls_total" in server.house.telemetry.metrics()[0]
+        server.services.telemetry.called(an_event(), http_status=200)
+        assert b"commonbrain_calls_total" in server.services.telemetry.metrics()[0]
     assert (tmp_path / "state" / "log" / "serve.jsonl").exists()
 
 
@@ -76,7 +76,7 @@ def test_settings_are_read_from_a_folder_of_secrets(
 
 @pytest.mark.requirement("OB-05")
 def test_a_notice_on_a_machine_without_a_desktop_fails_nothing() -> None:
-    notice = Notice(FakeClock())
+    notice = DesktopNotifications(FakeClock())
     notice.called(an_event(outcome="not_found"), http_status=404)
     notice.called(an_event(outcome="store_down"), http_status=503)
     notice.called(an_event(outcome="store_down"), http_status=503)

@@ -11,11 +11,11 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from commonbrain.api.operations import OPERATIONS
 from commonbrain.client import Brain
-from commonbrain.learning.transitions import named
+from commonbrain.learning.transitions import model_name
 from commonbrain.model.errors import CommonbrainError
 from commonbrain.model.scope import Role
-from commonbrain.observability.interface import SILENT, Remembering
-from commonbrain.observability.metrics import OTHERS, TENANTS_MAX, Meters
+from commonbrain.observability.interface import SILENT, RememberMetrics
+from commonbrain.observability.metrics import OTHERS, TENANTS_MAX, PrometheusMetrics
 from commonbrain.testing.builders import a_brain
 from tests.flows.asking import FailingEmbedder, stored
 from tests.flows.ranking import Shop, crashing, on_trial, with_models
@@ -24,16 +24,16 @@ from tests.telemetry.reading import an_event, call, figure, figures, heard
 
 
 @pytest.fixture
-def meters() -> Meters:
-    return Meters(version="1", space="words")
+def meters() -> PrometheusMetrics:
+    return PrometheusMetrics(version="1", space="words")
 
 
 @pytest.fixture
-def watched(brain: Brain, meters: Meters) -> Brain:
+def watched(brain: Brain, meters: PrometheusMetrics) -> Brain:
     return heard(brain, meters)
 
 
-def test_calls_are_counted_by_tool_door_and_end(watched: Brain, meters: Meters) -> None:
+def test_calls_are_counted_by_tool_door_and_end(watched: Brain, meters: PrometheusMetrics) -> None:
     call(watched, "status")
     with pytest.raises(CommonbrainError):
         call(watched, "get", id="mem_0000000000000")
@@ -45,7 +45,7 @@ def test_calls_are_counted_by_tool_door_and_end(watched: Brain, meters: Meters) 
 
 
 def test_memories_grow_by_tenant_and_kind_and_what_is_refused_by_code(
-    watched: Brain, meters: Meters
+    watched: Brain, meters: PrometheusMetrics
 ) -> None:
     stored(watched, "The gate opens at six", kind="fact")
     watched.remember("The gate opens at six", kind="fact")
@@ -54,15 +54,19 @@ def test_memories_grow_by_tenant_and_kind_and_what_is_refused_by_code(
     assert figure(meters, "rejects_total", code="secret_detected") == 1
 
 
-def test_only_so_many_tenants_have_a_label_of_their_own(meters: Meters) -> None:
-    run = Remembering(tenant="", stages_ms={}, stored={"fact": 1}, refused={}, is_embedding=True)
+def test_only_so_many_tenants_have_a_label_of_their_own(meters: PrometheusMetrics) -> None:
+    run = RememberMetrics(
+        tenant="", stages_ms={}, stored={"fact": 1}, refused={}, is_embedding=True
+    )
     for number in range(TENANTS_MAX + 5):
         meters.remembered(replace(run, tenant=f"t{number}"))
     assert figure(meters, "memories_stored_total", tenant=OTHERS, kind="fact") == 5
     assert figure(meters, "memories_stored_total", tenant="t0", kind="fact") == 1
 
 
-def test_recalls_tell_their_verdict_score_cost_and_stages(watched: Brain, meters: Meters) -> None:
+def test_recalls_tell_their_verdict_score_cost_and_stages(
+    watched: Brain, meters: PrometheusMetrics
+) -> None:
     for number in range(20):
         stored(watched, f"The harbour gate {number} opens at six in the morning", kind="fact")
     answer = watched.recall("When does the harbour gate open?", max_items=2)
@@ -76,7 +80,7 @@ def test_recalls_tell_their_verdict_score_cost_and_stages(watched: Brain, meters
         assert figure(meters, "stage_seconds_count", path=path, stage=stage) >= 1
 
 
-def test_votes_are_counted(watched: Brain, meters: Meters) -> None:
+def test_votes_are_counted(watched: Brain, meters: PrometheusMetrics) -> None:
     id_ = stored(watched, "The gate opens at six", kind="fact")
     watched.revise.rate(id_, "up")
     watched.revise.rate(id_, "down")
@@ -85,9 +89,9 @@ def test_votes_are_counted(watched: Brain, meters: Meters) -> None:
 
 
 def test_who_may_not_is_counted_as_a_failure_of_authorisation(
-    watched: Brain, meters: Meters
+    watched: Brain, meters: PrometheusMetrics
 ) -> None:
-    reader = Brain.of(watched.house, replace(watched.caller, role=Role.READER))
+    reader = Brain.of(watched.services, replace(watched.caller, role=Role.READER))
     with pytest.raises(CommonbrainError):
         call(reader, "remember", text="The gate opens at six")
     meters.turned_away("invalid_credential", door="rest")
@@ -98,7 +102,7 @@ def test_who_may_not_is_counted_as_a_failure_of_authorisation(
     assert figure(meters, "authorisation_failures_total", code="other", door="rest") == 1
 
 
-def test_slow_calls_queue_and_version_are_told(meters: Meters) -> None:
+def test_slow_calls_queue_and_version_are_told(meters: PrometheusMetrics) -> None:
     meters.called(an_event(duration_ms=10_001.0), http_status=200)
     meters.called(an_event(duration_ms=10_000.0), http_status=200)
     meters.queued(7, dead=2)
@@ -108,7 +112,9 @@ def test_slow_calls_queue_and_version_are_told(meters: Meters) -> None:
     assert figure(meters, "info", version="1", space="words") == 1
 
 
-def test_models_by_state_and_jobs_by_how_they_ended_are_told(brain: Brain, meters: Meters) -> None:
+def test_models_by_state_and_jobs_by_how_they_ended_are_told(
+    brain: Brain, meters: PrometheusMetrics
+) -> None:
     shop = Shop()
     watched = heard(with_models(brain, shop), meters)
     on_trial(watched, shop, crashing(), percent=5)
@@ -121,10 +127,12 @@ def test_models_by_state_and_jobs_by_how_they_ended_are_told(brain: Brain, meter
     assert figure(meters, "canary_share", role="reranker") == pytest.approx(0.05)
     assert figure(meters, "jobs_worked_total", kind="maintain", outcome="done") == 1
     at = figure(meters, "job_done_timestamp_seconds", kind="maintain")
-    assert at == brain.house.clock.now().timestamp()
+    assert at == brain.services.clock.now().timestamp()
 
 
-def test_an_embedder_that_is_away_is_seen_and_seen_to_come_back(path: Path, meters: Meters) -> None:
+def test_an_embedder_that_is_away_is_seen_and_seen_to_come_back(
+    path: Path, meters: PrometheusMetrics
+) -> None:
     embedder = FailingEmbedder()
     with a_brain(path, embedder=embedder) as brain:
         watched = heard(brain, meters)
@@ -136,14 +144,16 @@ def test_an_embedder_that_is_away_is_seen_and_seen_to_come_back(path: Path, mete
         assert figure(meters, "embedder_up") == 1
 
 
-def test_recalls_are_counted_by_the_model_that_orders_them(brain: Brain, meters: Meters) -> None:
+def test_recalls_are_counted_by_the_model_that_orders_them(
+    brain: Brain, meters: PrometheusMetrics
+) -> None:
     shop = Shop()
     learnt = heard(with_models(brain, shop), meters)
     stored(learnt, "The gate opens at six", kind="fact")
     learnt.recall("When does the gate open?")
     card = on_trial(learnt, shop, crashing())
     learnt.recall("When does the gate open?")
-    failed = {"model": named(card), "outcome": "failed"}
+    failed = {"model": model_name(card), "outcome": "failed"}
     assert figure(meters, "recalls_ordered_total", model="weights", outcome="ordered") == 1
     assert figure(meters, "recalls_ordered_total", **failed) == 1
 
@@ -190,14 +200,16 @@ def test_no_operation_writes_a_figure() -> None:
 
 
 def test_who_does_not_listen_is_told_nothing_and_holds_nothing(brain: Brain) -> None:
-    assert brain.house.telemetry is SILENT
+    assert brain.services.telemetry is SILENT
     assert SILENT.metrics()[0] == b""
     assert not SILENT.is_on
 
 
-def test_figures_are_shown_at_a_port_of_their_own_until_it_is_closed(meters: Meters) -> None:
+def test_figures_are_shown_at_a_port_of_their_own_until_it_is_closed(
+    meters: PrometheusMetrics,
+) -> None:
     assert meters.listen("127.0.0.1", 0)
-    other = Meters(version="1", space="words")
+    other = PrometheusMetrics(version="1", space="words")
     assert meters.port
     assert not other.listen("127.0.0.1", meters.port)
     with urlopen(f"http://127.0.0.1:{meters.port}/metrics") as page:

@@ -7,11 +7,11 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from commonbrain.api.dispatch import Asked, noted
-from commonbrain.api.operations import Door
+from commonbrain.api.dispatch import CallContext, record_event
+from commonbrain.api.operations import Transport
 from commonbrain.client import Brain
-from commonbrain.model.errors import CommonbrainError, Unavailable
-from commonbrain.observability.tracing import Spans
+from commonbrain.model.errors import CommonbrainError, UnavailableError
+from commonbrain.observability.tracing import OtelSpans
 from tests.flows.asking import stored
 from tests.telemetry.reading import TOOLS, call, heard
 
@@ -32,7 +32,7 @@ class Drawn:
 @pytest.fixture
 def drawn(brain: Brain) -> Iterator[Drawn]:
     kept = InMemorySpanExporter()
-    spans = Spans.to(SimpleSpanProcessor(kept), about={"version": "1", "space": "words"})
+    spans = OtelSpans.to(SimpleSpanProcessor(kept), about={"version": "1", "space": "words"})
     yield Drawn(heard(brain, spans), kept)
     spans.close()
 
@@ -72,9 +72,9 @@ def test_stages_follow_each_other_and_fill_their_path(drawn: Drawn) -> None:
 
 
 def test_a_call_that_breaks_is_an_error_whose_message_stays_here(drawn: Drawn) -> None:
-    asked = Asked(operation=TOOLS["recall"], door=Door.REST)
-    with pytest.raises(Unavailable), noted(drawn.brain, asked):
-        raise Unavailable("The store at /secret/place is away.")
+    asked = CallContext(operation=TOOLS["recall"], door=Transport.REST)
+    with pytest.raises(UnavailableError), record_event(drawn.brain, asked):
+        raise UnavailableError("The store at /secret/place is away.")
     span = drawn.named("commonbrain recall")
     assert not span.status.is_ok
     assert (span.attributes or {})["commonbrain.outcome"] == "store_down"

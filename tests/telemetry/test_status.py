@@ -9,7 +9,7 @@ import pytest
 from commonbrain.client import Brain
 from commonbrain.model import ids
 from commonbrain.model.scope import LOCAL_TENANT
-from commonbrain.observability.health import Doors
+from commonbrain.observability.health import HealthProbes
 from commonbrain.testing.clock import FakeClock
 from tests.doors.conftest import Command
 from tests.telemetry.reading import an_event, call
@@ -22,8 +22,8 @@ def listening() -> Iterator[int]:
 
 
 def note(brain: Brain, number: int, **more: object) -> None:
-    now = brain.house.clock.now()
-    brain.house.journal.note(an_event(id=ids.make_id(now, number), at=now, **more))
+    now = brain.services.clock.now()
+    brain.services.journal.note(an_event(id=ids.make_id(now, number), at=now, **more))
 
 
 @pytest.mark.requirement("OB-02")
@@ -31,7 +31,7 @@ def test_status_gives_calls_errors_and_latencies_by_tool(brain: Brain) -> None:
     for number in range(100):
         note(brain, number, duration_ms=float(number + 1), tool="recall")
     note(brain, 200, duration_ms=10_001.0, tool="revise", outcome="not_found")
-    brain.house.journal.flush()
+    brain.services.journal.flush()
     metrics = call(brain, "status", metrics=True).metrics
     recall = metrics["recall"]
     assert (recall.calls, recall.errors, recall.mean_ms) == (100, 0, 50.5)
@@ -41,12 +41,12 @@ def test_status_gives_calls_errors_and_latencies_by_tool(brain: Brain) -> None:
 
 def test_figures_are_of_the_last_day_and_of_one_tenant(brain: Brain, clock: FakeClock) -> None:
     note(brain, 1, tool="boot")
-    brain.house.journal.flush()
+    brain.services.journal.flush()
     clock.move(timedelta(hours=25))
     note(brain, 2, tool="recall")
     note(brain, 3, tool="revise", tenant=LOCAL_TENANT + "s")
     note(brain, 4, tool="forget", outcome="not_found", tenant="elsewhere")
-    with brain.house.store.begin(LOCAL_TENANT):
+    with brain.services.store.begin(LOCAL_TENANT):
         pass
     told = call(brain, "status", metrics=True, errors=10)
     assert "boot" not in told.metrics
@@ -60,7 +60,7 @@ def test_the_latest_errors_are_listed_newest_first_with_their_code_and_no_text(
 ) -> None:
     for number in range(5):
         note(brain, number, outcome="store_down", agent=f"a{number}")
-    brain.house.journal.flush()
+    brain.services.journal.flush()
     errors = call(brain, "status", errors=3).errors
     assert [one.agent for one in errors] == ["a4", "a3", "a2"]
     assert {one.code for one in errors} == {"store_down"}
@@ -81,9 +81,9 @@ def test_every_dependency_is_knocked_at(
         "embedder": "http://127.0.0.1:9",
         "nowhere": path.with_name("missing.db"),
     }
-    house = replace(brain.house, probe=Doors(places, clock), started_at=clock.now())
+    services = replace(brain.services, probe=HealthProbes(places, clock), started_at=clock.now())
     clock.move(timedelta(seconds=90))
-    health = call(Brain.of(house, brain.caller), "status", health=True).health
+    health = call(Brain.of(services, brain.caller), "status", health=True).health
     there = {one.name: one.is_there for one in health.dependencies}
     assert there == {"store": True, "queue": True, "embedder": False, "nowhere": False}
     assert not health.is_sound

@@ -4,18 +4,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from commonbrain.ingestion.embedding import Embedded, EmbedPending
-from commonbrain.model.errors import Unavailable
+from commonbrain.ingestion.embedding import EmbedPending, EmbedProgress
+from commonbrain.model.errors import UnavailableError
 from commonbrain.model.scope import Caller
-from commonbrain.services import House
-from commonbrain.storage.maintenance import Backup, Progress, unwatched
+from commonbrain.services import Services
+from commonbrain.storage.maintenance import Backup, Progress, ignore_progress
 
 
 @dataclass(frozen=True, slots=True)
-class Keep:
+class CreateBackup:
     """Backing up for one caller."""
 
-    house: House
+    services: Services
     caller: Caller
 
     def __call__(
@@ -23,7 +23,7 @@ class Keep:
         destination: str | Path,
         *,
         replace: bool = False,
-        on_progress: Progress = unwatched,
+        on_progress: Progress = ignore_progress,
     ) -> Backup:
         """Write everything, as of one moment, into a file that is verified before it appears.
 
@@ -33,12 +33,13 @@ class Keep:
             on_progress: told how far it has come, 0..1.
 
         Raises:
-            Invalid: the destination exists and is not to be replaced, or is the store itself.
-            Unavailable: the destination cannot be written; it is as it was.
-            Corrupt: the store is damaged; the destination is as it was.
+            InvalidInputError: the destination exists and is not to be replaced, or is the store
+                itself.
+            UnavailableError: the destination cannot be written; it is as it was.
+            StoreCorruptError: the store is damaged; the destination is as it was.
 
         """
-        return self.house.store.backup(
+        return self.services.store.backup(
             Path(destination).expanduser(), replace=replace, on_progress=on_progress
         )
 
@@ -64,20 +65,20 @@ class Repaired:
 class Repair:
     """Repairing for one caller."""
 
-    house: House
+    services: Services
     caller: Caller
 
-    def __call__(self, on_progress: Progress = unwatched) -> Repaired:
+    def __call__(self, on_progress: Progress = ignore_progress) -> Repaired:
         """Write the words anew, drop unsound vectors and make the missing ones.
 
         Each step is a short transaction, so that others read and write meanwhile; what was found
         before stays found. When it is interrupted, running it again finishes it.
 
         Raises:
-            Unavailable: the store stayed locked, is full or read-only.
+            UnavailableError: the store stayed locked, is full or read-only.
 
         """
-        store = self.house.store
+        store = self.services.store
         words = store.rebuild_text(lambda part: on_progress(part * _WORDS))
         with store.begin(self.caller.tenant) as tx:
             dropped = tx.index.drop_unsound_vectors()
@@ -91,7 +92,7 @@ class Repair:
 
     def _embed(self, on_progress: Progress) -> int:
         """Embed what has no vector, batch by batch; stop where nothing more can be done."""
-        embed = EmbedPending(self.house, self.caller)
+        embed = EmbedPending(self.services, self.caller)
         made = 0
         while done := _embedded(embed):
             made += done.count
@@ -102,10 +103,10 @@ class Repair:
         return made
 
 
-def _embedded(embed: EmbedPending) -> Embedded | None:
+def _embedded(embed: EmbedPending) -> EmbedProgress | None:
     """Embed one more batch; None when none of it could be."""
     try:
         done = embed()
-    except Unavailable:
+    except UnavailableError:
         return None
     return done if done.count else None

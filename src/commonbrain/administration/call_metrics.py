@@ -15,16 +15,16 @@ from commonbrain.model import ids
 from commonbrain.model.errors import CommonbrainError
 from commonbrain.model.limits import EVENTS_WINDOW
 from commonbrain.model.scope import Caller
-from commonbrain.observability.health import Dependency, Reads
+from commonbrain.observability.health import Dependency, ReplicaReads
 from commonbrain.observability.tool_events import ToolEvent
-from commonbrain.services import House
+from commonbrain.services import Services
 
 _WINDOW: Final = timedelta(days=1)
 _PERCENTILES: Final = (50, 95, 99)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Figures:
+class ToolStats:
     """The calls of one tool within a day, the latest ten thousand of all tools together."""
 
     calls: int
@@ -38,13 +38,13 @@ class Figures:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
+class FailedCall:
     """One call that failed."""
 
     id: str
     at: datetime
     tool: str
-    door: str
+    transport: str
     agent: str
     session: str | None
     code: str
@@ -61,22 +61,22 @@ class Health:
     uptime_s: float | None
     """How long this process has had the store open; None where nobody counts."""
     tool_events_dropped: int
-    replicas: tuple[Reads, ...] = ()
+    replicas: tuple[ReplicaReads, ...] = ()
     """How the replicas fared that this process reads from; without them the primary answers."""
 
 
 @dataclass(frozen=True, slots=True)
-class Watching:
+class CallMetrics:
     """Looking back at the calls of one caller's tenant."""
 
-    house: House
+    services: Services
     caller: Caller
 
-    def figures(self) -> Mapping[str, Figures]:
+    def figures(self) -> Mapping[str, ToolStats]:
         """Give figures by tool, of every process of this store.
 
         Raises:
-            Unavailable: the store cannot be read.
+            UnavailableError: the store cannot be read.
 
         """
         taken: defaultdict[str, list[ToolEvent]] = defaultdict(list)
@@ -84,49 +84,49 @@ class Watching:
             taken[event.tool].append(event)
         return {tool: _figures(taken[tool]) for tool in sorted(taken)}
 
-    def faults(self, limit: int) -> tuple[Fault, ...]:
+    def faults(self, limit: int) -> tuple[FailedCall, ...]:
         """List the latest calls that failed, those of this process even where the store is away."""
-        known = {event.id: event for event in self.house.journal.faults(self.caller.tenant)}
+        known = {event.id: event for event in self.services.journal.faults(self.caller.tenant)}
         with suppress(CommonbrainError):
             known |= {event.id: event for event in self._events(limit=limit, failed=True)}
         return tuple(_fault(known[id_]) for id_ in sorted(known, reverse=True)[:limit])
 
     def health(self) -> Health:
         """Knock at every door; takes five seconds at most."""
-        found, replicas = tuple(self.house.probe()), self._replicas()
+        found, replicas = tuple(self.services.probe()), self._replicas()
         if self.caller.admission is not None:
             # Callers of networked doors are not told which hosts and files there are.
             found = tuple(replace(one, detail="at the server") for one in found)
             replicas = tuple(one.masked(number) for number, one in enumerate(replicas, start=1))
-        since = self.house.started_at
+        since = self.services.started_at
         return Health(
             is_sound=all(one.is_there for one in found),
             dependencies=found,
-            uptime_s=(self.house.clock.now() - since).total_seconds() if since else None,
-            tool_events_dropped=self.house.journal.events_dropped,
+            uptime_s=(self.services.clock.now() - since).total_seconds() if since else None,
+            tool_events_dropped=self.services.journal.events_dropped,
             replicas=replicas,
         )
 
-    def _replicas(self) -> tuple[Reads, ...]:
+    def _replicas(self) -> tuple[ReplicaReads, ...]:
         """Ask each replica something, so that what is told of it is of now."""
-        for _ in self.house.store.replicas():
+        for _ in self.services.store.replicas():
             # Where the primary is away it is told of above.
             with suppress(CommonbrainError):
-                self.house.store.read(self.caller.tenant, lambda tx: tx.jobs.counts())
-        return tuple(self.house.store.replicas())
+                self.services.store.read(self.caller.tenant, lambda tx: tx.jobs.counts())
+        return tuple(self.services.store.replicas())
 
     def _events(self, *, limit: int, failed: bool) -> Sequence[ToolEvent]:
-        since = self.house.clock.now() - _WINDOW
-        return self.house.store.read(
+        since = self.services.clock.now() - _WINDOW
+        return self.services.store.read(
             self.caller.tenant,
             lambda tx: tx.events.latest(limit=limit, since=since, failed=failed),
         )
 
 
-def _figures(events: Sequence[ToolEvent]) -> Figures:
+def _figures(events: Sequence[ToolEvent]) -> ToolStats:
     taken = [event.duration_ms for event in events]
     p50, p95, p99 = (round(float(one), 3) for one in np.percentile(taken, _PERCENTILES))
-    return Figures(
+    return ToolStats(
         calls=len(events),
         errors=sum(event.is_failed for event in events),
         slow=sum(event.is_slow for event in events),
@@ -137,12 +137,12 @@ def _figures(events: Sequence[ToolEvent]) -> Figures:
     )
 
 
-def _fault(event: ToolEvent) -> Fault:
-    return Fault(
+def _fault(event: ToolEvent) -> FailedCall:
+    return FailedCall(
         id=ids.show(ids.EVENT, event.id),
         at=event.at,
         tool=event.tool,
-        door=event.door,
+        transport=event.door,
         agent=event.agent,
         session=event.session or None,
         code=event.outcome,

@@ -3,37 +3,38 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from commonbrain.administration.space_comparison import Comparison, compared
+from commonbrain.administration.space_comparison import Comparison, compare_spaces
 from commonbrain.embeddings.interface import SpaceState
-from commonbrain.ingestion.embedding import embedded_if_taken
-from commonbrain.model.errors import Invalid, Refused
+from commonbrain.ingestion.embedding import embed_if_free
+from commonbrain.model.errors import InvalidInputError, RejectedError
 from commonbrain.model.limits import EMBED_BATCH, SPACE_PASSES_MAX, SPACE_SWEPT_AT_ONCE
 from commonbrain.model.scope import LOCAL_TENANT, Caller, Role
-from commonbrain.services import House
-from commonbrain.storage.maintenance import Progress, unwatched
+from commonbrain.services import Services
+from commonbrain.storage.maintenance import Progress, ignore_progress
 
 
-def house_beside(house: House, name: str | None) -> House:
+def services_in_space(services: Services, name: str | None) -> Services:
     """Give the house as it is in the space of an embedder, by default the settings' next one.
 
     Raises:
-        Invalid: none is named, there is none of that name, or the store has its space otherwise.
-        Unavailable: the store stayed locked, is full or read-only.
+        InvalidInputError: none is named, there is none of that name, or the store has its space
+            otherwise.
+        UnavailableError: the store stayed locked, is full or read-only.
 
     """
-    wanted = name or house.next_space
-    if wanted is None or house.embedders is None:
-        raise Invalid(
+    space_name = name or services.next_space
+    if space_name is None or services.embedders is None:
+        raise InvalidInputError(
             "No embedder is named that the store is to be moved to.",
             hint="Name one, as in `brain space build ollama/nomic-embed-text/768`, or set "
             "COMMONBRAIN_EMBEDDER_NEXT.",
         )
-    embedder = house.embedders(wanted)
-    return replace(house, store=house.store.beside(embedder.space), embedder=embedder)
+    embedder = services.embedders(space_name)
+    return replace(services, store=services.store.beside(embedder.space), embedder=embedder)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class BuildCursor:
     """Where the work is: what of a tenant's memories was gone through."""
 
     tenant: str
@@ -42,45 +43,45 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
+class BuildBatch:
     """One batch that is kept, and where to go on; None where nothing is left to be done."""
 
     count: int
-    next: Place | None
+    next: BuildCursor | None
 
 
-def places(house: House, *, since: str = "") -> Iterator[Place]:
+def tenant_cursors(services: Services, *, since: str = "") -> Iterator[BuildCursor]:
     """Give where each tenant begins, from one of them on."""
-    return (Place(tenant=name) for name in house.store.tenants() if name >= since)
+    return (BuildCursor(tenant=name) for name in services.store.tenants() if name >= since)
 
 
-def fill(house: House, place: Place) -> Batch:
+def fill_batch(services: Services, cursor: BuildCursor) -> BuildBatch:
     """Give vectors to the next of a tenant's memories that lack them in the house's space.
 
     What is remembered meanwhile comes after all that is there; what is restored meanwhile, or was
     not taken, is met by a further pass, of which there are not many.
 
     Raises:
-        Unavailable: the embedder takes nothing, or the store cannot be read or written.
+        UnavailableError: the embedder takes nothing, or the store cannot be read or written.
 
     """
-    with house.store.snapshot(place.tenant) as tx:
-        lacking = tx.index.unembedded(limit=EMBED_BATCH, after=place.after)
-        waiting = tx.memories.get(lacking)
+    with services.store.snapshot(cursor.tenant) as tx:
+        missing = tx.index.unembedded(limit=EMBED_BATCH, after=cursor.after)
+        waiting = tx.memories.get(missing)
     if not waiting:
-        is_over = place.after == 0 or place.passes + 1 >= SPACE_PASSES_MAX
-        again = Place(tenant=place.tenant, passes=place.passes + 1)
-        return Batch(count=0, next=None if is_over else again)
-    made = embedded_if_taken([waiting[id_] for id_ in lacking], house.embedder)
-    with house.store.begin(place.tenant) as tx:
+        is_over = cursor.after == 0 or cursor.passes + 1 >= SPACE_PASSES_MAX
+        again = BuildCursor(tenant=cursor.tenant, passes=cursor.passes + 1)
+        return BuildBatch(count=0, next=None if is_over else again)
+    made = embed_if_free([waiting[id_] for id_ in missing], services.embedder)
+    with services.store.begin(cursor.tenant) as tx:
         count = sum(tx.index.embed(id_, vectors) for id_, vectors in made.items())
-    return Batch(
-        count=count, next=Place(tenant=place.tenant, after=lacking[-1], passes=place.passes)
+    return BuildBatch(
+        count=count, next=BuildCursor(tenant=cursor.tenant, after=missing[-1], passes=cursor.passes)
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownSpace:
+class SpaceView:
     """One space, and how much of the store it lacks."""
 
     name: str
@@ -93,7 +94,7 @@ class ShownSpace:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Built:
+class BuildResult:
     """What became of a space that was built."""
 
     space: str
@@ -103,18 +104,18 @@ class Built:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Switched:
+class SwitchResult:
     """Which space served, and which does."""
 
     before: str
     after: str
     lacking: int
     """Memories that lacked vectors in it; a switch is made only where there are none."""
-    is_rehearsal: bool = False
+    is_dry_run: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dropped:
+class DropResult:
     """A space that is gone, and how many vectors went with it."""
 
     space: str | None
@@ -122,24 +123,24 @@ class Dropped:
 
 
 @dataclass(frozen=True, slots=True)
-class Spaces:
+class EmbeddingSpaces:
     """The spaces of the whole store, which an admin of its first tenant is in charge of."""
 
-    house: House
+    services: Services
     caller: Caller
 
-    def __call__(self) -> tuple[ShownSpace, ...]:
+    def __call__(self) -> tuple[SpaceView, ...]:
         """List the spaces, the oldest first.
 
         Raises:
-            Refused: the caller is no admin, or of another tenant than the first.
-            Unavailable: the store cannot be read.
+            RejectedError: the caller is no admin, or of another tenant than the first.
+            UnavailableError: the store cannot be read.
 
         """
         self._check_right()
-        spaces = self.house.store.spaces
+        spaces = self.services.store.spaces
         return tuple(
-            ShownSpace(
+            SpaceView(
                 name=one.name,
                 dimensions=one.dimensions,
                 state=one.state,
@@ -149,7 +150,9 @@ class Spaces:
             for one in spaces.listed()
         )
 
-    def build(self, name: str | None = None, *, on_progress: Progress = unwatched) -> Built:
+    def build(
+        self, name: str | None = None, *, on_progress: Progress = ignore_progress
+    ) -> BuildResult:
         """Give every memory vectors of another embedder, beside those it has.
 
         Others read and write meanwhile, and whoever asks is answered from the space that serves.
@@ -161,61 +164,67 @@ class Spaces:
             on_progress: told how far it has come, 0..1.
 
         Raises:
-            Invalid: there is no such embedder, or none is named.
-            Refused: the caller is no admin, or of another tenant than the first.
-            Unavailable: the embedder takes nothing, or the store cannot be read or written.
+            InvalidInputError: there is no such embedder, or none is named.
+            RejectedError: the caller is no admin, or of another tenant than the first.
+            UnavailableError: the embedder takes nothing, or the store cannot be read or written.
 
         """
         self._check_right()
-        other = house_beside(self.house, name)
+        other = services_in_space(self.services, name)
         space = other.store.spaces.add(other.store.space)
         total = sum(other.store.spaces.lacking(space.id).values())
         made = 0
-        for start in places(other):
+        for start in tenant_cursors(other):
             place = start
             while place is not None:
-                done = fill(other, place)
+                done = fill_batch(other, place)
                 made, place = made + done.count, done.next
                 on_progress(min(made / max(total, 1), 1.0))
         left = sum(other.store.spaces.lacking(space.id).values())
-        return Built(space=space.name, embedded=made, lacking=left)
+        return BuildResult(space=space.name, embedded=made, lacking=left)
 
-    def compare(self, name: str | None = None, *, on_progress: Progress = unwatched) -> Comparison:
+    def compare(
+        self, name: str | None = None, *, on_progress: Progress = ignore_progress
+    ) -> Comparison:
         """Ask what was asked before in the space that serves and in another; nothing is changed.
 
         What helped was shown by the space that served, which favours it.
 
         Raises:
-            Invalid: there is no such embedder, or none is named.
-            NotFound: nothing was asked yet that could be asked again.
-            Refused: the caller is no admin, or of another tenant than the first.
-            Unavailable: one of the embedders, or the store, does not answer.
+            InvalidInputError: there is no such embedder, or none is named.
+            NotFoundError: nothing was asked yet that could be asked again.
+            RejectedError: the caller is no admin, or of another tenant than the first.
+            UnavailableError: one of the embedders, or the store, does not answer.
 
         """
         self._check_right()
-        other = house_beside(self.house, name)
-        return compared(self.house, other, caller=self.caller, on_progress=on_progress)
+        other = services_in_space(self.services, name)
+        return compare_spaces(self.services, other, caller=self.caller, on_progress=on_progress)
 
-    def switch(self, name: str, *, dry_run: bool = False) -> Switched:
+    def switch(self, name: str, *, dry_run: bool = False) -> SwitchResult:
         """Let another space serve, which every process notices at its next call.
 
         Raises:
-            NotFound: there is none of that name.
-            Refused: `space_incomplete`, memories lack vectors in it; or the caller may not.
-            Unavailable: the store stayed locked, is full or read-only; nothing was changed.
+            NotFoundError: there is none of that name.
+            RejectedError: `space_incomplete`, memories lack vectors in it; or the caller may not.
+            UnavailableError: the store stayed locked, is full or read-only; nothing was changed.
 
         """
         shown = {one.name: one for one in self()}
         [serving] = (one.name for one in shown.values() if one.state is SpaceState.CURRENT)
         if dry_run and name in shown:
             lacking = shown[name].lacking
-            return Switched(before=serving, after=name, lacking=lacking, is_rehearsal=True)
-        before = self.house.store.spaces.switch(name)
-        return Switched(before=before.name, after=name, lacking=0)
+            return SwitchResult(before=serving, after=name, lacking=lacking, is_dry_run=True)
+        before = self.services.store.spaces.switch(name)
+        return SwitchResult(before=before.name, after=name, lacking=0)
 
     def drop(
-        self, name: str | None = None, *, compact: bool = False, on_progress: Progress = unwatched
-    ) -> Dropped:
+        self,
+        name: str | None = None,
+        *,
+        compact: bool = False,
+        on_progress: Progress = ignore_progress,
+    ) -> DropResult:
         """Delete the vectors of a space that does not serve; there is no way back to it then.
 
         Args:
@@ -224,27 +233,27 @@ class Spaces:
             on_progress: told how far it has come, 0..1.
 
         Raises:
-            NotFound: there is none of that name.
-            Refused: `space_in_use`, it serves; or the caller may not.
-            Unavailable: the store stayed locked, is full or read-only; what is left can be dropped
-                later.
+            NotFoundError: there is none of that name.
+            RejectedError: `space_in_use`, it serves; or the caller may not.
+            UnavailableError: the store stayed locked, is full or read-only; what is left can be
+                dropped later.
 
         """
         self._check_right()
-        spaces, count = self.house.store.spaces, 0
+        spaces, count = self.services.store.spaces, 0
         if name is not None:
             spaces.drop(name)
         total = spaces.dropped()
-        while swept := spaces.sweep(limit=SPACE_SWEPT_AT_ONCE):
-            count += swept
+        while deleted := spaces.sweep(limit=SPACE_SWEPT_AT_ONCE):
+            count += deleted
             on_progress(min(count / max(total, 1), 1.0))
         if compact:
-            self.house.store.compact()
-        return Dropped(space=name, vectors=count)
+            self.services.store.compact()
+        return DropResult(space=name, vectors=count)
 
     def _check_right(self) -> None:
         if self.caller.tenant != LOCAL_TENANT or not self.caller.role.covers(Role.ADMIN):
-            raise Refused(
+            raise RejectedError(
                 "All tenants of this store share its spaces.",
                 code="scope_denied",
                 hint="Ask whoever runs the server.",

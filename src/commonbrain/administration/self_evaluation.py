@@ -23,7 +23,7 @@ from typing import Final
 
 from commonbrain.clock import Clock
 from commonbrain.model import ids
-from commonbrain.model.errors import Invalid, Refused
+from commonbrain.model.errors import InvalidInputError, RejectedError
 from commonbrain.model.limits import (
     EVALUATED_DEFAULT,
     EVALUATED_MAX,
@@ -33,14 +33,14 @@ from commonbrain.model.limits import (
 )
 from commonbrain.model.memory import Memory, full_text
 from commonbrain.model.model_card import ModelRole, ModelState
-from commonbrain.model.query import Entry, Filter, Mark, is_allowed
-from commonbrain.model.recall_result import Recollection, Verdict
+from commonbrain.model.query import Entry, FeedbackMark, Filter, is_allowed
+from commonbrain.model.recall_result import RecallResult, ResultStatus
 from commonbrain.model.scope import Caller, Role
 from commonbrain.observability.interface import SILENT
 from commonbrain.retrieval.query_plan import search_terms
 from commonbrain.retrieval.service import Recall
-from commonbrain.retrieval.write_behind import Journal, Ledger
-from commonbrain.services import House
+from commonbrain.retrieval.write_behind import RecallLogPolicy, WriteBehindQueue
+from commonbrain.services import Services
 from commonbrain.storage.evaluation import DEPTH, Evaluation, Figure, figure, gain
 from commonbrain.storage.interface import Transaction
 from commonbrain.storage.records import EntryFilter
@@ -55,10 +55,10 @@ Rank = Callable[[str], tuple[int, int]]
 """Orders words by how well they ask, the best first."""
 _ABSENT_WORDS: Final = 6
 """With fewer each is a large part of the question, and something stored has it."""
-_GOOD: Final = frozenset({Mark.USED, Mark.USEFUL})
+_GOOD: Final = frozenset({FeedbackMark.USED, FeedbackMark.USEFUL})
 
 
-class Sort(StrEnum):
+class QuestionKind(StrEnum):
     """Where a question is from."""
 
     KNOWN = "known"
@@ -74,12 +74,12 @@ class Question:
     """One question, and the memories that answer it; none where it is of what is not there."""
 
     key: str
-    sort: Sort
+    sort: QuestionKind
     text: str
     gold: frozenset[int]
 
 
-def drawn(seed: int, key: object) -> int:
+def hash_draw(seed: int, key: object) -> int:
     """Give a number that is any, and the same for the same seed and key."""
     return int.from_bytes(blake2b(f"{seed}:{key}".encode(), digest_size=8).digest(), "big")
 
@@ -91,55 +91,57 @@ def known_items(memories: Sequence[Memory], *, seed: int, count: int) -> list[Qu
     def rank(word: str) -> tuple[int, int]:
         # What a few have too asks best; a name finds all alone, what all have finds nothing.
         has = common[word]
-        return (1 if has == 1 else 2 if has > usual else 0), drawn(seed, word)
+        return (1 if has == 1 else 2 if has > usual else 0), hash_draw(seed, word)
 
-    texts = ((memory, _asking_for(memory, seed=seed, rank=rank)) for memory in memories)
+    texts = ((memory, _query_for(memory, seed=seed, rank=rank)) for memory in memories)
     made = (
-        Question(key=f"k{memory.id}", sort=Sort.KNOWN, text=text, gold=frozenset({memory.id}))
+        Question(
+            key=f"k{memory.id}", sort=QuestionKind.KNOWN, text=text, gold=frozenset({memory.id})
+        )
         for memory, text in texts
         if text is not None
     )
     return list(islice(made, count))
 
 
-def _asking_for(memory: Memory, *, seed: int, rank: Rank) -> str | None:
+def _query_for(memory: Memory, *, seed: int, rank: Rank) -> str | None:
     """Ask by the best words of the longest sentence, in their order."""
     sentences = _SENTENCE.split(full_text(memory.headline, memory.body))
-    words = max(map(_telling, sentences), key=len, default=())
-    headline = frozenset(_telling(memory.headline))
-    kept = [word for word in words if word not in headline or drawn(seed, word) % 2]
-    if len(kept) < _WORDS:
+    words = max(map(_content_words, sentences), key=len, default=())
+    headline = frozenset(_content_words(memory.headline))
+    usable = [word for word in words if word not in headline or hash_draw(seed, word) % 2]
+    if len(usable) < _WORDS:
         return None
-    chosen = nsmallest(_WORDS, kept, key=rank)
-    return " ".join(word for word in kept if word in chosen)
+    chosen = nsmallest(_WORDS, usable, key=rank)
+    return " ".join(word for word in usable if word in chosen)
 
 
 def _common(memories: Iterable[Memory]) -> Counter[str]:
     """Count how many of these have each word."""
     return Counter(
-        word for one in memories for word in set(_telling(full_text(one.headline, one.body)))
+        word for one in memories for word in set(_content_words(full_text(one.headline, one.body)))
     )
 
 
-def _telling(text: str) -> tuple[str, ...]:
+def _content_words(text: str) -> tuple[str, ...]:
     return tuple(word for word in search_terms(text) if len(word) >= _LETTERS_MIN)
 
 
-def absent(memories: Sequence[Memory], *, seed: int, count: int) -> list[Question]:
+def unanswerable_questions(memories: Sequence[Memory], *, seed: int, count: int) -> list[Question]:
     """Ask for what is not there: words that only one of these has, each of another one."""
     common = _common(memories)
-    told = (_telling(full_text(one.headline, one.body)) for one in memories)
+    contents = (_content_words(full_text(one.headline, one.body)) for one in memories)
     lone = [
-        min(own, key=lambda word: drawn(seed, word))
-        for words in told
+        min(own, key=lambda word: hash_draw(seed, word))
+        for words in contents
         if (own := [word for word in words if common[word] == 1])
     ]
-    mixed = sorted(lone, key=lambda word: drawn(seed, f"absent {word}"))
+    mixed = sorted(lone, key=lambda word: hash_draw(seed, f"absent {word}"))
     starts = range(0, len(mixed) - _ABSENT_WORDS + 1, _ABSENT_WORDS)
     return [
         Question(
             key=f"a{start}",
-            sort=Sort.ABSENT,
+            sort=QuestionKind.ABSENT,
             text=" ".join(mixed[start : start + _ABSENT_WORDS]),
             gold=frozenset(),
         )
@@ -147,14 +149,16 @@ def absent(memories: Sequence[Memory], *, seed: int, count: int) -> list[Questio
     ]
 
 
-def asked(entries: Iterable[Entry], *, findable: Collection[int], count: int) -> list[Question]:
+def questions_from_recalls(
+    entries: Iterable[Entry], *, findable: Collection[int], count: int
+) -> list[Question]:
     """Ask again what was asked and marked: the latest, each question once."""
     made: dict[str, Question] = {}
     for entry in sorted(entries, key=lambda entry: -entry.id):
         good = {memory for memory, marks in entry.marks.items() if marks & _GOOD}
         gold = frozenset(good.intersection(findable))
         if entry.query and gold and len(made) < count:
-            one = Question(key=f"t{entry.id}", sort=Sort.ASKED, text=entry.query, gold=gold)
+            one = Question(key=f"t{entry.id}", sort=QuestionKind.ASKED, text=entry.query, gold=gold)
             made.setdefault(entry.query, one)
     return list(made.values())
 
@@ -162,7 +166,7 @@ def asked(entries: Iterable[Entry], *, findable: Collection[int], count: int) ->
 SELF: Final = "self"
 """The name of what is measured here."""
 _PAGE: Final = 2000
-_SPARE: Final = 4
+_OVERSAMPLE: Final = 4
 """So many times the memories that are to be asked for are looked at: some cannot be."""
 _ABSENT_SHARE: Final = 5
 """For so many questions there is one of what is not there."""
@@ -172,7 +176,7 @@ _SHARES: Final = {"p50": 0.5, "p95": 0.95}
 
 
 @dataclass(frozen=True, slots=True)
-class _Still:
+class _FrozenClock:
     """Says one moment for every question, and measures like any other."""
 
     at: datetime
@@ -189,7 +193,7 @@ class _Still:
 class Answer:
     """What came of one question; plain enough to be kept by a job between two steps."""
 
-    sort: Sort
+    sort: QuestionKind
     ranks: tuple[int, ...]
     """Where what answers stands among the first ten, from 1."""
     gold: int
@@ -214,7 +218,7 @@ class Answer:
         """Read what `plain` wrote."""
         sort, ranks, gold, packed, is_found, ms, lacks = plain
         return cls(
-            sort=Sort(str(sort)),
+            sort=QuestionKind(str(sort)),
             ranks=tuple(ranks),  # type: ignore[arg-type]
             gold=int(gold),  # type: ignore[call-overload]
             packed=float(packed),  # type: ignore[arg-type]
@@ -225,7 +229,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Exam:
+class EvaluationSet:
     """Questions to one store at one moment, and whoever is asked them."""
 
     at: datetime
@@ -235,7 +239,7 @@ class Exam:
 
     def ask(self, question: Question) -> Answer:
         """Ask once for the order, and once as agents ask, which is what is timed."""
-        clock = self.recall.house.clock
+        clock = self.recall.services.clock
         began_ms = clock.elapsed_ms()
         served = self.recall(question.text, bump=False)
         took_ms = clock.elapsed_ms() - began_ms
@@ -244,19 +248,19 @@ class Exam:
         )
         gold = question.gold
         places = enumerate(_ids(ranked), 1)
-        told = gold.intersection(_ids(served, is_in_words=True))
+        answered = gold.intersection(_ids(served, is_in_words=True))
         return Answer(
             sort=question.sort,
             ranks=tuple(place for place, id_ in places if id_ in gold),
             gold=len(gold),
-            packed=len(told) / len(gold) if gold else 0.0,
-            is_found=served.verdict is Verdict.FOUND,
+            packed=len(answered) / len(gold) if gold else 0.0,
+            is_found=served.verdict is ResultStatus.FOUND,
             ms=round(took_ms, 3),
             lacks=tuple(part.partition(":")[0] for part in served.degraded),
         )
 
 
-def _ids(found: Recollection, *, is_in_words: bool = False) -> list[int]:
+def _ids(found: RecallResult, *, is_in_words: bool = False) -> list[int]:
     return [
         ids.parse(ids.MEMORY, item.id)
         for item in found.items
@@ -268,7 +272,7 @@ def _ids(found: Recollection, *, is_in_words: bool = False) -> list[int]:
 class Evaluate:
     """Evaluation for one caller, who is asked about nothing that they may not see."""
 
-    house: House
+    services: Services
     caller: Caller
 
     def __call__(
@@ -288,60 +292,60 @@ class Evaluate:
             on_progress: told how far it is, 0..1.
 
         Raises:
-            Invalid: the number of questions is out of bounds.
-            Refused: `too_little`, the store holds too few memories to tell anything.
+            InvalidInputError: the number of questions is out of bounds.
+            RejectedError: `too_little`, the store holds too few memories to tell anything.
 
         """
-        exam = self.prepare(self.house.clock.now(), questions=questions, seed=seed)
+        exam = self.prepare(self.services.clock.now(), questions=questions, seed=seed)
         answers: list[Answer] = []
         for question in exam.questions:
             answers.append(exam.ask(question))
             on_progress(len(answers) / len(exam.questions))
-        drawn_id = ids.make_id(exam.at, self.house.chance.bits(ids.RANDOM_BITS))
+        drawn_id = ids.make_id(exam.at, self.services.random_source.bits(ids.RANDOM_BITS))
         done = self.result(exam, answers, id_=drawn_id)
-        with self.house.store.begin(self.caller.tenant) as tx:
+        with self.services.store.begin(self.caller.tenant) as tx:
             tx.evaluations.add(done)
         return done
 
     def history(self, name: str = SELF, *, limit: int = 100) -> list[Evaluation]:
         """List what was measured under a name, the newest first."""
-        with self.house.store.snapshot(self.caller.tenant) as tx:
+        with self.services.store.snapshot(self.caller.tenant) as tx:
             return tx.evaluations.listed(name, limit=limit)
 
-    def prepare(self, at: datetime, *, questions: int, seed: int) -> Exam:
+    def prepare(self, at: datetime, *, questions: int, seed: int) -> EvaluationSet:
         """Make the questions of one moment; what was stored later changes none of them.
 
         Raises:
-            Invalid: the number of questions is out of bounds.
-            Refused: `too_little`.
+            InvalidInputError: the number of questions is out of bounds.
+            RejectedError: `too_little`.
 
         """
         if not EVALUATED_MIN <= questions <= EVALUATED_MAX:
-            raise Invalid(
+            raise InvalidInputError(
                 f"questions is {questions}; {EVALUATED_MIN} to {EVALUATED_MAX} are allowed."
             )
-        with self.house.store.snapshot(self.caller.tenant) as tx:
-            memories = self._sample(tx, at, seed=seed, count=_SPARE * questions)
+        with self.services.store.snapshot(self.caller.tenant) as tx:
+            memories = self._sample(tx, at, seed=seed, count=_OVERSAMPLE * questions)
             known = known_items(memories, seed=seed, count=questions)
             if len(known) < EVALUATED_MIN:
-                raise Refused(
+                raise RejectedError(
                     f"Too few memories can be asked about: {len(known)}; it takes {EVALUATED_MIN} "
                     "to tell anything.",
                     code="too_little",
                     hint="Come back when the store holds more.",
                 )
-            again = self._asked(tx, at, count=questions)
+            again = self._past_questions(tx, at, count=questions)
             setup = self._setup(tx)
         few = max(EVALUATED_MIN, ceil(questions / _ABSENT_SHARE))
-        nothing = absent(memories, seed=seed, count=few)
-        return Exam(
+        nothing = unanswerable_questions(memories, seed=seed, count=few)
+        return EvaluationSet(
             at=at,
             questions=(*known, *again, *nothing),
             setup={**setup, "questions": questions, "seed": seed},
-            recall=Recall(self._still(at), self.caller),
+            recall=Recall(self._frozen_services(at), self.caller),
         )
 
-    def result(self, exam: Exam, answers: Sequence[Answer], *, id_: int) -> Evaluation:
+    def result(self, exam: EvaluationSet, answers: Sequence[Answer], *, id_: int) -> Evaluation:
         """Sum up what came of all questions."""
         took = sorted(one.ms for one in answers)
         took_ms = {
@@ -358,19 +362,21 @@ class Evaluate:
             took_ms=took_ms,
         )
 
-    def _still(self, at: datetime) -> House:
+    def _frozen_services(self, at: datetime) -> Services:
         """Give the house with its clock stopped, in which nothing that reads leave is kept."""
-        house, clock = self.house, _Still(at, self.house.clock)
-        journal = Journal(house.store, house.screen, clock=clock, ledger=Ledger(share=0.0))
-        return replace(house, clock=clock, journal=journal, telemetry=SILENT)
+        services, clock = self.services, _FrozenClock(at, self.services.clock)
+        journal = WriteBehindQueue(
+            services.store, services.screen, clock=clock, ledger=RecallLogPolicy(share=0.0)
+        )
+        return replace(services, clock=clock, journal=journal, telemetry=SILENT)
 
     def _sample(self, tx: Transaction, at: datetime, *, seed: int, count: int) -> Sequence[Memory]:
         """Draw memories that this caller's recall may give, the same for the same seed."""
-        drawn_ids = nsmallest(count, _all_ids(tx, at), key=lambda id_: drawn(seed, id_))
+        drawn_ids = nsmallest(count, _all_ids(tx, at), key=lambda id_: hash_draw(seed, id_))
         found = tx.memories.get(drawn_ids)
         return [found[id_] for id_ in drawn_ids if id_ in found and self._may(found[id_], at)]
 
-    def _asked(self, tx: Transaction, at: datetime, *, count: int) -> list[Question]:
+    def _past_questions(self, tx: Transaction, at: datetime, *, count: int) -> list[Question]:
         """Ask again what was asked last, of what is marked and can still be found."""
         # What others asked is an admin's to read, in the ledger as in what is made of it.
         is_admin = self.caller.role is Role.ADMIN
@@ -380,7 +386,7 @@ class Evaluate:
         late = entries[: ceil(len(entries) * _HELD_OUT)]
         gold = tx.memories.get(sorted({id_ for entry in late for id_ in entry.marks}))
         findable = [id_ for id_, memory in gold.items() if self._may(memory, at)]
-        return asked(late, findable=findable, count=count)
+        return questions_from_recalls(late, findable=findable, count=count)
 
     def _may(self, memory: Memory, at: datetime) -> bool:
         return is_allowed(memory, self.caller, wanted=Filter(), now=at)
@@ -392,7 +398,7 @@ class Evaluate:
         ranker = ids.show(ids.MODEL, active[0]) if active else "fixed weights"
         return {
             "version": version("commonbrain"),
-            "space": self.house.store.space.name,
+            "space": self.services.store.space.name,
             "reranker": ranker,
             "memories": sum(tx.memories.counts().values()),
         }
@@ -411,15 +417,15 @@ def _all_ids(tx: Transaction, at: datetime) -> Iterator[int]:
 
 def _figures(answers: Sequence[Answer]) -> dict[str, Figure]:
     figures: dict[str, Figure] = {}
-    for sort, prefix in ((Sort.KNOWN, ""), (Sort.ASKED, "asked_")):
+    for sort, prefix in ((QuestionKind.KNOWN, ""), (QuestionKind.ASKED, "asked_")):
         those = [one for one in answers if one.sort is sort]
-        for name, values in _found(those).items() if those else ():
+        for name, values in _measures(those).items() if those else ():
             figures[f"{prefix}{name}"] = figure(values)
-    nothing = [float(not one.is_found) for one in answers if one.sort is Sort.ABSENT]
+    nothing = [float(not one.is_found) for one in answers if one.sort is QuestionKind.ABSENT]
     return {**figures, "abstained": figure(nothing)}
 
 
-def _found(answers: Sequence[Answer]) -> dict[str, list[float]]:
+def _measures(answers: Sequence[Answer]) -> dict[str, list[float]]:
     """Give each measure of each answer."""
     first = [min(one.ranks, default=0) for one in answers]
     return {

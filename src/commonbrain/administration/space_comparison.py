@@ -7,20 +7,20 @@ from statistics import fmean, median
 from typing import Final
 
 from commonbrain.model import ids
-from commonbrain.model.errors import NotFound
+from commonbrain.model.errors import NotFoundError
 from commonbrain.model.limits import (
     COMPARED_MAX,
     COMPARED_PAGE,
     COMPARED_PAGES_MAX,
     RECALL_TOKENS_MAX,
 )
-from commonbrain.model.query import Entry, Mark
-from commonbrain.model.recall_result import Verdict
+from commonbrain.model.query import Entry, FeedbackMark
+from commonbrain.model.recall_result import ResultStatus
 from commonbrain.model.scope import Caller
 from commonbrain.observability.interface import SILENT
 from commonbrain.retrieval.service import Recall
-from commonbrain.retrieval.write_behind import Journal, Ledger
-from commonbrain.services import House
+from commonbrain.retrieval.write_behind import RecallLogPolicy, WriteBehindQueue
+from commonbrain.services import Services
 from commonbrain.storage.maintenance import Progress
 from commonbrain.storage.records import EntryFilter
 
@@ -143,8 +143,8 @@ def _figures(name: str, answers: Sequence[Answer], *, ranks: Sequence[float]) ->
     )
 
 
-_HELPED: Final = frozenset({Mark.USED, Mark.USEFUL})
-COMPARED_SINCE: Final = timedelta(days=30)
+_HELPED: Final = frozenset({FeedbackMark.USED, FeedbackMark.USEFUL})
+LOOKBACK: Final = timedelta(days=30)
 """What was asked longer ago tells less of what will be asked."""
 _DRAWN_BITS: Final = 32
 """So many that what remains of a division by a few hundred favours none of them."""
@@ -159,37 +159,39 @@ class Question:
     helped: frozenset[int]
 
 
-def compared(house: House, other: House, *, caller: Caller, on_progress: Progress) -> Comparison:
+def compare_spaces(
+    services: Services, other: Services, *, caller: Caller, on_progress: Progress
+) -> Comparison:
     """Ask the latest questions of the ledger in both houses' spaces.
 
     Raises:
-        NotFound: the ledger holds no question.
-        Unavailable: an embedder or the store does not answer.
+        NotFoundError: the ledger holds no question.
+        UnavailableError: an embedder or the store does not answer.
 
     """
-    questions = asked_before(house, caller)
+    questions = past_questions(services, caller)
     if not questions:
-        raise NotFound(
+        raise NotFoundError(
             "The ledger holds no question that could be asked again.",
             hint="Use the store for a while with COMMONBRAIN_TRACE_SHARE above 0.",
         )
     done: list[Compared] = []
     for one in questions:
         as_asked = replace(caller, agent=one.agent)
-        answers = [_answer(each, as_asked, query=one.query) for each in (house, other)]
+        answers = [_answer(each, as_asked, query=one.query) for each in (services, other)]
         done.append(Compared(one=answers[0], other=answers[1], helped=one.helped))
         on_progress(len(done) / len(questions))
     return compare(
         done,
-        names=(house.store.space.name, other.store.space.name),
-        draw=lambda count: house.chance.bits(_DRAWN_BITS) % count,
+        names=(services.store.space.name, other.store.space.name),
+        draw=lambda count: services.random_source.bits(_DRAWN_BITS) % count,
     )
 
 
-def asked_before(house: House, caller: Caller) -> list[Question]:
+def past_questions(services: Services, caller: Caller) -> list[Question]:
     """Give the latest questions of a tenant, each once, those rather that were marked."""
     latest: dict[str, Question] = {}
-    for entry in _entries(house, caller):
+    for entry in _entries(services, caller):
         # What helped once helps whoever asks the same again.
         known = latest.pop(entry.query, None)
         helped = _helped(entry).union(known.helped if known else ())
@@ -199,13 +201,13 @@ def asked_before(house: House, caller: Caller) -> list[Question]:
     return by_worth[-COMPARED_MAX:]
 
 
-def _entries(house: House, caller: Caller) -> Iterator[Entry]:
+def _entries(services: Services, caller: Caller) -> Iterator[Entry]:
     """Read the ledger page by page, what is of the last weeks."""
-    wanted = EntryFilter(since=house.clock.now() - COMPARED_SINCE)
+    criteria = EntryFilter(since=services.clock.now() - LOOKBACK)
     after = 0
     for _ in range(COMPARED_PAGES_MAX):
-        with house.store.snapshot(caller.tenant) as tx:
-            page = tx.ledger.entries(wanted, after=after, limit=COMPARED_PAGE)
+        with services.store.snapshot(caller.tenant) as tx:
+            page = tx.ledger.entries(criteria, after=after, limit=COMPARED_PAGE)
         yield from (one for one in page if one.query)
         if len(page) < COMPARED_PAGE:
             return
@@ -214,19 +216,23 @@ def _entries(house: House, caller: Caller) -> Iterator[Entry]:
 
 def _helped(entry: Entry) -> frozenset[int]:
     return frozenset(
-        id_ for id_, marks in entry.marks.items() if marks & _HELPED and Mark.WRONG not in marks
+        id_
+        for id_, marks in entry.marks.items()
+        if marks & _HELPED and FeedbackMark.WRONG not in marks
     )
 
 
-def _answer(house: House, caller: Caller, *, query: str) -> Answer:
+def _answer(services: Services, caller: Caller, *, query: str) -> Answer:
     """Ask, and leave nothing behind."""
-    nothing = Ledger(share=0.0)
-    journal = Journal(house.store, house.screen, clock=house.clock, ledger=nothing)
-    silent = replace(house, journal=journal, telemetry=SILENT)
-    began_ms = house.clock.elapsed_ms()
-    told = Recall(silent, caller)(query, max_items=TOP, max_tokens=RECALL_TOKENS_MAX, bump=False)
+    no_log = RecallLogPolicy(share=0.0)
+    journal = WriteBehindQueue(services.store, services.screen, clock=services.clock, ledger=no_log)
+    silent_services = replace(services, journal=journal, telemetry=SILENT)
+    began_ms = services.clock.elapsed_ms()
+    result = Recall(silent_services, caller)(
+        query, max_items=TOP, max_tokens=RECALL_TOKENS_MAX, bump=False
+    )
     return Answer(
-        ids=tuple(ids.parse(ids.MEMORY, item.id) for item in told.items),
-        is_answered=told.verdict is Verdict.FOUND,
-        took_ms=house.clock.elapsed_ms() - began_ms,
+        ids=tuple(ids.parse(ids.MEMORY, item.id) for item in result.items),
+        is_answered=result.verdict is ResultStatus.FOUND,
+        took_ms=services.clock.elapsed_ms() - began_ms,
     )

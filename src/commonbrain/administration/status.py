@@ -7,22 +7,22 @@ from datetime import timedelta
 from typing import Final
 
 from commonbrain.administration.backup import Repaired
-from commonbrain.model.errors import Unavailable
+from commonbrain.model.errors import UnavailableError
 from commonbrain.model.memory import CURRENT_STATES
 from commonbrain.model.scope import Caller
 from commonbrain.model.timestamps import show_instant
-from commonbrain.services import House
+from commonbrain.services import Services
 from commonbrain.storage.job_queue import key_of
 from commonbrain.storage.maintenance import Finding
 
-_LATE: Final = timedelta(days=7)
+_OVERDUE_AFTER: Final = timedelta(days=7)
 """It is due daily, where somebody works; a week without says that nobody does."""
-_AWAY: Final = "the server's store"
+_REMOTE_STORE: Final = "the server's store"
 """What callers of networked doors are told of where it lies."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Condition:
+class StoreStatus:
     """What the store holds for this tenant, and in which vector space."""
 
     store: str
@@ -55,17 +55,17 @@ class Diagnosis:
 class Status:
     """Counting for one caller."""
 
-    house: House
+    services: Services
     caller: Caller
 
-    def __call__(self) -> Condition:
+    def __call__(self) -> StoreStatus:
         """Count what is held.
 
         Raises:
-            Unavailable: the store cannot be read.
+            UnavailableError: the store cannot be read.
 
         """
-        counts, pending, jobs = self.house.store.read(
+        counts, pending, jobs = self.services.store.read(
             self.caller.tenant,
             lambda tx: (tx.memories.counts(), tx.index.pending(), tx.jobs.counts()),
         )
@@ -74,17 +74,17 @@ class Status:
         for (kind, state), count in counts.items():
             by_state[state] += count
             by_kind[kind] += count if state in CURRENT_STATES else 0
-        return Condition(
-            store=_AWAY if self.caller.admission else self.house.store.location,
+        return StoreStatus(
+            store=_REMOTE_STORE if self.caller.admission else self.services.store.location,
             memories=by_kind.total(),
             by_kind=+by_kind,
             by_state=by_state,
             embedding_pending=pending,
             jobs={str(state): count for state, count in sorted(jobs.items())},
-            space=self.house.store.space.name,
-            traces_dropped=self.house.journal.dropped,
-            accesses_dropped=self.house.journal.accesses_dropped,
-            heartbeats_dropped=self.house.journal.beats_dropped,
+            space=self.services.store.space.name,
+            traces_dropped=self.services.journal.dropped,
+            accesses_dropped=self.services.journal.accesses_dropped,
+            heartbeats_dropped=self.services.journal.beats_dropped,
         )
 
 
@@ -92,20 +92,20 @@ class Status:
 class Doctor:
     """Checking for one caller."""
 
-    house: House
+    services: Services
     caller: Caller
 
     def __call__(self) -> Diagnosis:
         """Check the store, what is derived from it, and the embedder; changes nothing."""
-        findings = (*self.house.store.examine(), self._upkeep(), self._embedder(), self._space())
+        findings = (*self.services.store.examine(), self._upkeep(), self._embedder(), self._space())
         return Diagnosis(
-            store=self.house.store.location,
+            store=self.services.store.location,
             is_sound=all(finding.is_sound for finding in findings),
             findings=findings,
         )
 
     def _space(self) -> Finding:
-        moved_to, own = self.house.store.moved_to, self.house.store.space.name
+        moved_to, own = self.services.store.moved_to, self.services.store.space.name
         if moved_to is None:
             return Finding(check="space", is_sound=True, detail=f"{own} serves")
         return Finding(
@@ -117,9 +117,9 @@ class Doctor:
 
     def _upkeep(self) -> Finding:
         """Say when the store was last kept: where no server or hook runs, nobody does it."""
-        with self.house.store.snapshot(self.caller.tenant) as tx:
+        with self.services.store.snapshot(self.caller.tenant) as tx:
             last = tx.jobs.newest("maintain", key=key_of("maintain", {}))
-        is_late = last is None or last + _LATE <= self.house.clock.now()
+        is_late = last is None or last + _OVERDUE_AFTER <= self.services.clock.now()
         return Finding(
             check="upkeep",
             is_sound=True,
@@ -128,10 +128,10 @@ class Doctor:
         )
 
     def _embedder(self) -> Finding:
-        name = self.house.embedder.space.name
+        name = self.services.embedder.space.name
         try:
             # Not as a question, whose vector may be known from before.
-            self.house.embedder.passages(["Is anybody there?"])
-        except Unavailable as error:
+            self.services.embedder.passages(["Is anybody there?"])
+        except UnavailableError as error:
             return Finding(check="embedder", is_sound=False, detail=f"{name}: {error}")
         return Finding(check="embedder", is_sound=True, detail=f"{name} answers")

@@ -15,7 +15,12 @@ from commonbrain.model.agents import (
     check_networks,
     check_tenant_name,
 )
-from commonbrain.model.errors import Invalid, Limited, NotFound, Refused
+from commonbrain.model.errors import (
+    InvalidInputError,
+    LimitExceededError,
+    NotFoundError,
+    RejectedError,
+)
 from commonbrain.model.limits import (
     ITEMS_PER_CALL_MAX,
     KEYS_MAX,
@@ -25,8 +30,8 @@ from commonbrain.model.limits import (
 from commonbrain.model.retention import Retention
 from commonbrain.model.scope import NO_POLICY, OWNERS, Caller, Policy, PolicyChange, Role
 from commonbrain.model.trust import Trust
-from commonbrain.security.quotas import held
-from commonbrain.services import House
+from commonbrain.security.quotas import count_stored
+from commonbrain.services import Services
 from commonbrain.storage.administration import AccessEntry, Tenant
 from commonbrain.storage.interface import Transaction
 
@@ -40,7 +45,7 @@ class NewKey:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeyWish:
+class KeyRequest:
     """What a new key is to be."""
 
     agent: str
@@ -54,7 +59,7 @@ class KeyWish:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AgentWish:
+class AgentRequest:
     """What is to change of an agent; None stays, or for a new one is the usual."""
 
     role: Role | None = None
@@ -75,30 +80,30 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
-class Govern:
+class AdministerTenant:
     """What an admin can do in its own tenant; all of it is in the audit of access."""
 
-    house: House
+    services: Services
     caller: Caller
 
     def agents(self) -> list[Agent]:
         """List the agents by name."""
         self._check()
-        with self.house.store.snapshot(self.caller.tenant) as tx:
+        with self.services.store.snapshot(self.caller.tenant) as tx:
             return tx.credentials.agents(limit=KEYS_MAX)
 
-    def set_agent(self, name: str, wish: AgentWish) -> Agent:
+    def set_agent(self, name: str, request: AgentRequest) -> Agent:
         """Make an agent or change one.
 
         Raises:
-            Invalid: the name, or the default trust above the ceiling.
-            Limited: `quota_exceeded`, there are too many agents.
+            InvalidInputError: the name, or the default trust above the ceiling.
+            LimitExceededError: `quota_exceeded`, there are too many agents.
 
         """
         self._check()
-        with self.house.store.begin(self.caller.tenant) as tx:
+        with self.services.store.begin(self.caller.tenant) as tx:
             known = tx.credentials.agent(name)
-            agent = self._wished(name, wish, known=known)
+            agent = self._updated_agent(name, request, known=known)
             if known is None and len(tx.credentials.agents(limit=KEYS_MAX)) >= KEYS_MAX:
                 raise _full("agents")
             tx.credentials.save_agent(agent)
@@ -108,43 +113,43 @@ class Govern:
     def keys(self, *, agent: str | None = None) -> list[ApiKey]:
         """List keys, every good one before those that are not, the newest first."""
         self._check()
-        now = self.house.clock.now()
-        with self.house.store.snapshot(self.caller.tenant) as tx:
+        now = self.services.clock.now()
+        with self.services.store.snapshot(self.caller.tenant) as tx:
             return tx.credentials.keys(limit=KEYS_MAX, now=now, agent=agent)
 
-    def create_key(self, wish: KeyWish) -> NewKey:
+    def create_key(self, request: KeyRequest) -> NewKey:
         """Make a key for an agent.
 
         Raises:
-            NotFound: there is no such agent, and no role to make it with.
-            Invalid: a network is none, or the days are not more than none.
-            Limited: `quota_exceeded`, there are too many keys.
+            NotFoundError: there is no such agent, and no role to make it with.
+            InvalidInputError: a network is none, or the days are not more than none.
+            LimitExceededError: `quota_exceeded`, there are too many keys.
 
         """
         self._check()
-        now = self.house.clock.now()
-        if wish.days is not None and not 0 < wish.days <= 36_500:  # noqa: PLR2004 a century
-            raise Invalid("A key holds for more than 0 and up to 36,500 days.")
-        expires = None if wish.days is None else now + timedelta(days=wish.days)
-        networks = check_networks(wish.networks)
+        now = self.services.clock.now()
+        if request.days is not None and not 0 < request.days <= 36_500:  # noqa: PLR2004 a century
+            raise InvalidInputError("A key holds for more than 0 and up to 36,500 days.")
+        expires = None if request.days is None else now + timedelta(days=request.days)
+        networks = check_networks(request.networks)
         text = self._drawn()
         key = ApiKey(
             prefix=text.prefix,
-            agent=wish.agent,
-            label=wish.label,
-            scopes=wish.scopes,
+            agent=request.agent,
+            label=request.label,
+            scopes=request.scopes,
             networks=networks,
-            seal=self.house.seals().seal(text.secret),
+            seal=self.services.seals().seal(text.secret),
             created_at=now,
             expires_at=expires,
         )
-        with self.house.store.begin(self.caller.tenant) as tx:
-            if tx.credentials.agent(wish.agent) is None:
-                if wish.role is None:
-                    raise _no_agent(wish.agent)
-                made = Agent(name=wish.agent, role=wish.role, created_at=now)
+        with self.services.store.begin(self.caller.tenant) as tx:
+            if tx.credentials.agent(request.agent) is None:
+                if request.role is None:
+                    raise _no_agent(request.agent)
+                made = Agent(name=request.agent, role=request.role, created_at=now)
                 tx.credentials.save_agent(made)
-                self._note(tx, "agent_set", subject=wish.agent)
+                self._note(tx, "agent_set", subject=request.agent)
             self._add(tx, key, action="key_create")
         return NewKey(key=key, text=text)
 
@@ -152,20 +157,20 @@ class Govern:
         """Make a key like another one, which ends after some minutes.
 
         Raises:
-            NotFound: there is no such key, or it is not good any more.
-            Invalid: the minutes are out of bounds.
+            NotFoundError: there is no such key, or it is not good any more.
+            InvalidInputError: the minutes are out of bounds.
 
         """
         self._check()
         if not 0 <= minutes <= ROTATION_MINUTES_MAX:
-            raise Invalid(
+            raise InvalidInputError(
                 f"The old key cannot go on for {minutes} minutes.",
                 hint=f"Give 0 to {ROTATION_MINUTES_MAX}.",
             )
-        now = self.house.clock.now()
+        now = self.services.clock.now()
         text = self._drawn()
-        seal = self.house.seals().seal(text.secret)
-        with self.house.store.begin(self.caller.tenant) as tx:
+        seal = self.services.seals().seal(text.secret)
+        with self.services.store.begin(self.caller.tenant) as tx:
             old = tx.credentials.key(prefix)
             if old is None or not old.is_good(now):
                 raise _no_key(prefix)
@@ -179,12 +184,12 @@ class Govern:
         """End a key at once; every process has learnt of it within `ACCESS_KEPT_S` seconds.
 
         Raises:
-            NotFound: there is no such key.
+            NotFoundError: there is no such key.
 
         """
         self._check()
-        now = self.house.clock.now()
-        with self.house.store.begin(self.caller.tenant) as tx:
+        now = self.services.clock.now()
+        with self.services.store.begin(self.caller.tenant) as tx:
             if tx.credentials.key(prefix) is None:
                 raise _no_key(prefix)
             tx.credentials.end_key(prefix, revoked_at=now, expires_at=now)
@@ -198,13 +203,13 @@ class Govern:
         """Give the tenant's policy, changed where something is to be another.
 
         Raises:
-            Refused: `insufficient_role`, only who owns the store may move a tenant's bounds.
-            Invalid: a bound lets nothing through, or a rule of retention is none.
+            RejectedError: `insufficient_role`, only who owns the store may move a tenant's bounds.
+            InvalidInputError: a bound lets nothing through, or a rule of retention is none.
 
         """
         self._check()
         if self.caller.admission is not None and OWNERS & set(change):
-            raise Refused(
+            raise RejectedError(
                 "A tenant's rates and quota are not for its own admins to change.",
                 code="insufficient_role",
                 hint="Ask who runs the server: brain tenant policy.",
@@ -214,7 +219,7 @@ class Govern:
         if "retention" in change:
             # Written as it is read: upkeep must never meet a rule that is none.
             change["retention"] = tuple(str(Retention.read(one)) for one in change["retention"])
-        with self.house.store.begin(self.caller.tenant) as tx:
+        with self.services.store.begin(self.caller.tenant) as tx:
             tenant = tx.credentials.tenant()
             policy = replace(tenant.policy if tenant else NO_POLICY, **change)
             tx.credentials.set_policy(policy)
@@ -224,48 +229,48 @@ class Govern:
     def usage(self) -> Usage:
         """Count what the tenant uses, and give its policy."""
         self._check()
-        now = self.house.clock.now()
-        with self.house.store.snapshot(self.caller.tenant) as tx:
-            shelf = tx.credentials
-            tenant = shelf.tenant()
+        now = self.services.clock.now()
+        with self.services.store.snapshot(self.caller.tenant) as tx:
+            credentials = tx.credentials
+            tenant = credentials.tenant()
             return Usage(
-                memories=held(tx),
-                agents=len(shelf.agents(limit=KEYS_MAX)),
-                keys=shelf.good_keys(now),
+                memories=count_stored(tx),
+                agents=len(credentials.agents(limit=KEYS_MAX)),
+                keys=credentials.good_keys(now),
                 policy=tenant.policy if tenant else NO_POLICY,
             )
 
     def noted(self, *, limit: int = ITEMS_PER_CALL_MAX) -> Sequence[AccessEntry]:
         """List what was refused and governed of late, the newest first."""
         self._check()
-        with self.house.store.snapshot(self.caller.tenant) as tx:
+        with self.services.store.snapshot(self.caller.tenant) as tx:
             return tx.credentials.noted(limit=min(limit, ITEMS_PER_CALL_MAX))
 
     def _check(self) -> None:
         if self.caller.role is not Role.ADMIN:
-            raise Refused(
+            raise RejectedError(
                 f"Agent {self.caller.agent} is a {self.caller.role}; governing takes an admin.",
                 code="insufficient_role",
                 hint="Ask an admin.",
             )
 
-    def _wished(self, name: str, wish: AgentWish, *, known: Agent | None) -> Agent:
-        now = self.house.clock.now()
+    def _updated_agent(self, name: str, request: AgentRequest, *, known: Agent | None) -> Agent:
+        now = self.services.clock.now()
         before = known or Agent(name=name, role=Role.WRITER, created_at=now)
-        is_disabled = wish.is_disabled
+        is_disabled = request.is_disabled
         if is_disabled is None:
             is_disabled = before.disabled_at is not None
         return replace(
             before,
-            role=wish.role or before.role,
-            trust_default=wish.trust_default or before.trust_default,
-            trust_ceiling=wish.trust_ceiling or before.trust_ceiling,
+            role=request.role or before.role,
+            trust_default=request.trust_default or before.trust_default,
+            trust_ceiling=request.trust_ceiling or before.trust_ceiling,
             disabled_at=(before.disabled_at or now) if is_disabled else None,
         )
 
     def _drawn(self) -> KeyText:
         """Draw a key; a hexadecimal digit is four bits."""
-        bits = self.house.chance.bits
+        bits = self.services.random_source.bits
         return KeyText(
             tenant=self.caller.tenant,
             prefix=f"{bits(4 * PREFIX_CHARS):0{PREFIX_CHARS}x}",
@@ -283,7 +288,7 @@ class Govern:
         admission = self.caller.admission
         tx.credentials.note(
             AccessEntry(
-                at=self.house.clock.now(),
+                at=self.services.clock.now(),
                 action=action,
                 agent=self.caller.agent,
                 credential=admission.credential if admission else None,
@@ -293,18 +298,20 @@ class Govern:
         )
 
 
-def _no_agent(name: str) -> NotFound:
-    return NotFound(
+def _no_agent(name: str) -> NotFoundError:
+    return NotFoundError(
         f"There is no agent {name[:40]!r}.", hint="Make it first, or give the role it is to have."
     )
 
 
-def _no_key(prefix: str) -> NotFound:
-    return NotFound(f"There is no such key {prefix[:40]!r}.", hint="The list of keys tells them.")
+def _no_key(prefix: str) -> NotFoundError:
+    return NotFoundError(
+        f"There is no such key {prefix[:40]!r}.", hint="The list of keys tells them."
+    )
 
 
-def _full(what: str) -> Limited:
-    return Limited(
+def _full(what: str) -> LimitExceededError:
+    return LimitExceededError(
         f"A tenant has up to {KEYS_MAX} {what}.",
         code="quota_exceeded",
         hint="Revoke or disable those that nobody uses.",
@@ -315,38 +322,40 @@ def _full(what: str) -> Limited:
 class Tenants:
     """What is done across tenants; nobody who came through a networked door may."""
 
-    house: House
+    services: Services
     caller: Caller
 
     def list(self) -> list[Tenant]:
         """List all of them by name."""
         self._check()
-        return [self.get(name) for name in self.house.store.tenants()]
+        return [self.get(name) for name in self.services.store.tenants()]
 
     def make(self, name: str) -> Tenant:
         """Make one.
 
         Raises:
-            Invalid: no tenant may be called so, or there is one already.
+            InvalidInputError: no tenant may be called so, or there is one already.
 
         """
         self._check()
-        if not self.house.store.make_tenant(check_tenant_name(name), at=self.house.clock.now()):
-            raise Invalid(f"There is a tenant {name} already.", hint="Take another name.")
+        if not self.services.store.make_tenant(
+            check_tenant_name(name), at=self.services.clock.now()
+        ):
+            raise InvalidInputError(f"There is a tenant {name} already.", hint="Take another name.")
         return self.get(name)
 
     def get(self, name: str) -> Tenant:
         """Give one.
 
         Raises:
-            NotFound: there is none of that name.
+            NotFoundError: there is none of that name.
 
         """
         self._check()
-        with self.house.store.snapshot(check_tenant_name(name)) as tx:
+        with self.services.store.snapshot(check_tenant_name(name)) as tx:
             tenant = tx.credentials.tenant()
         if tenant is None:
-            raise NotFound(f"There is no tenant {name}.", hint="brain tenant list tells them.")
+            raise NotFoundError(f"There is no tenant {name}.", hint="brain tenant list tells them.")
         return tenant
 
     def usage(self, name: str) -> Usage:
@@ -356,9 +365,9 @@ class Tenants:
     def suspend(self, name: str, *, is_suspended: bool) -> Tenant:
         """Shut the networked doors to one, or open them again; what it holds stays."""
         known = self.get(name)
-        now = self.house.clock.now()
+        now = self.services.clock.now()
         at = (known.suspended_at or now) if is_suspended else None
-        with self.house.store.begin(name) as tx:
+        with self.services.store.begin(name) as tx:
             tx.credentials.suspend(at)
             tx.credentials.note(
                 AccessEntry(
@@ -375,12 +384,12 @@ class Tenants:
         policy = self._govern(self.get(name).name).policy(**change)
         return replace(self.get(name), policy=policy)
 
-    def _govern(self, tenant: str) -> Govern:
-        return Govern(self.house, replace(self.caller, tenant=tenant))
+    def _govern(self, tenant: str) -> AdministerTenant:
+        return AdministerTenant(self.services, replace(self.caller, tenant=tenant))
 
     def _check(self) -> None:
         if self.caller.admission is not None:
-            raise Refused(
+            raise RejectedError(
                 "Tenants are governed by who owns the store, at the machine it is on.",
                 code="insufficient_role",
                 hint="Use brain tenant there.",

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from threading import Lock
 
 from commonbrain.client import Brain
-from commonbrain.model.sessions import UNKNOWN, Contact
+from commonbrain.model.sessions import UNKNOWN, ClientInfo
 
 
 @dataclass(slots=True, kw_only=True)
@@ -17,9 +17,9 @@ class Connection:
     `told` gives the key that it told at the beginning.
     """
 
-    find: Callable[[Brain], Contact] = lambda _: UNKNOWN
+    find: Callable[[Brain], ClientInfo] = lambda _: UNKNOWN
     told: Callable[[Brain], str | None] = lambda _: None
-    _contact: Contact | None = None
+    _contact: ClientInfo | None = None
     _last: Brain | None = None
     _lock: Lock = field(default_factory=Lock)
 

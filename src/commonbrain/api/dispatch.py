@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final, Literal, get_args, get_origin
 
-from commonbrain.api.errors import EXIT_REFUSED, fault_of
-from commonbrain.api.operation import Door, Operation, ReplyT, Request, RequestT
+from commonbrain.api.errors import EXIT_REFUSED, to_transport_error
+from commonbrain.api.operation import Operation, ReplyT, Request, RequestT, Transport
 from commonbrain.client import Brain
 from commonbrain.model import ids
-from commonbrain.model.errors import CommonbrainError, Limited, Refused
+from commonbrain.model.errors import CommonbrainError, LimitExceededError, RejectedError
 from commonbrain.model.scope import Caller
-from commonbrain.observability.tool_events import OK, REFUSED, ToolEvent, told
-from commonbrain.services import House
+from commonbrain.observability.tool_events import OK, REFUSED, ToolEvent, visible_parameters
+from commonbrain.services import Services
 from commonbrain.storage.administration import ADMITTING, AccessEntry
 
 FAULT: Final = "internal"
@@ -41,36 +41,38 @@ class Call:
         known = isinstance(error, CommonbrainError)
         broken = FAULT if isinstance(error, Exception) else INTERRUPTED
         self.outcome = error.code if known else broken
-        self.http_status = fault_of(error).http_status if known else 500
+        self.http_status = to_transport_error(error).http_status if known else 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class CallContext:
     """What is called, through which door, with which arguments."""
 
     operation: Operation[Any, Any]
-    door: Door
+    door: Transport
     given: Mapping[str, object] = field(default_factory=dict[str, object])
 
     @property
     def args(self) -> str:
         """Tell the arguments without a word of them."""
-        return told(self.given, words=words_of(self.operation.request))
+        return visible_parameters(self.given, words=words_of(self.operation.request))
 
 
-def asked(operation: Operation[Any, Any], request: Request, *, door: Door) -> Asked:
+def record_call(
+    operation: Operation[Any, Any], request: Request, *, door: Transport
+) -> CallContext:
     """Say what is called by its request: the fields that were set, as they were given."""
     given = {name: getattr(request, name) for name in sorted(request.model_fields_set)}
-    return Asked(operation=operation, door=door, given=given)
+    return CallContext(operation=operation, door=door, given=given)
 
 
 @contextmanager
-def noted(brain: Brain, asked: Asked) -> Generator[Call]:
+def record_event(brain: Brain, asked: CallContext) -> Generator[Call]:
     """Leave an event of what is done inside, however that ends; nothing fails for it."""
-    house, caller = brain.house, brain.caller
+    services, caller = brain.services, brain.caller
     call = Call()
-    at, since_ms = house.clock.now(), house.clock.elapsed_ms()
-    with house.telemetry.calling(asked.operation.name, door=asked.door):
+    at, since_ms = services.clock.now(), services.clock.elapsed_ms()
+    with services.telemetry.calling(asked.operation.name, door=asked.door):
         try:
             yield call
         except BaseException as error:
@@ -78,19 +80,19 @@ def noted(brain: Brain, asked: Asked) -> Generator[Call]:
             raise
         finally:
             event = ToolEvent(
-                id=ids.make_id(at, house.chance.bits(ids.RANDOM_BITS)),
+                id=ids.make_id(at, services.random_source.bits(ids.RANDOM_BITS)),
                 tenant=caller.tenant,
                 at=at,
                 session=caller.session,
                 agent=caller.agent,
                 tool=asked.operation.name,
                 door=asked.door,
-                duration_ms=round(house.clock.elapsed_ms() - since_ms, 3),
+                duration_ms=round(services.clock.elapsed_ms() - since_ms, 3),
                 outcome=call.outcome,
                 args=asked.args,
             )
-            house.journal.note(event)
-            house.telemetry.called(event, http_status=call.http_status)
+            services.journal.note(event)
+            services.telemetry.called(event, http_status=call.http_status)
 
 
 @cache
@@ -106,7 +108,7 @@ def _words(annotation: Any) -> list[str]:  # noqa: ANN401 annotations are of any
     return [word for part in get_args(annotation) for word in _words(part)]
 
 
-def noted_unopened(asked: Asked, error: CommonbrainError, *, agent: str | None) -> None:
+def record_failed_open(asked: CallContext, error: CommonbrainError, *, agent: str | None) -> None:
     """Leave an event of a call for which no store could be opened."""
     # What opens stores takes long to load; here it was loaded before.
     from commonbrain.runtime.bootstrap import note_unopened  # noqa: PLC0415
@@ -115,17 +117,17 @@ def noted_unopened(asked: Asked, error: CommonbrainError, *, agent: str | None) 
     note_unopened(tool, error, agent=agent, door=asked.door, args=asked.args)
 
 
-def let_in(house: House, caller: Caller) -> None:
+def authorize(services: Services, caller: Caller) -> None:
     """Count a call before anything is read or written for it: a flood leaves one line a minute.
 
     Raises:
-        Limited: `rate_limited`; nothing but the audit of access tells of it.
+        LimitExceededError: `rate_limited`; nothing but the audit of access tells of it.
 
     """
     try:
-        house.bounds.check_rate(caller)
-    except Limited as error:
-        note_refusal(ADMITTING, house, caller=caller, error=error)
+        services.quotas.check_rate(caller)
+    except LimitExceededError as error:
+        record_denial(ADMITTING, services, caller=caller, error=error)
         raise
 
 
@@ -135,22 +137,24 @@ def check_call(operation: Operation[Any, Any], brain: Brain, *, request: Request
     The rate comes before all this: where a caller is let in, and nothing is known of the call yet.
 
     Raises:
-        Refused: `insufficient_role`, `scope_denied` or `boot_required`.
-        Limited: `quota_exceeded`.
+        RejectedError: `insufficient_role`, `scope_denied` or `boot_required`.
+        LimitExceededError: `quota_exceeded`.
 
     """
     _check_role(operation, brain.caller)
     if operation.adds(request):
-        brain.house.bounds.check_quota(brain.caller)
+        brain.services.quotas.check_quota(brain.caller)
     _check_booted(operation, brain)
 
 
-def note_refusal(action: str, house: House, *, caller: Caller, error: CommonbrainError) -> None:
+def record_denial(
+    action: str, services: Services, *, caller: Caller, error: CommonbrainError
+) -> None:
     """Leave who was refused what and why to the audit of access: no word of the content."""
-    house.refusals.note(
+    services.refusals.note(
         caller.tenant,
         AccessEntry(
-            at=house.clock.now(),
+            at=services.clock.now(),
             action=action,
             code=error.code,
             agent=caller.agent,
@@ -164,13 +168,13 @@ def _check_role(operation: Operation[Any, Any], caller: Caller) -> None:
     if caller.role.covers(operation.role):
         return
     if caller.admission is not None and caller.admission.role.covers(operation.role):
-        raise Refused(
+        raise RejectedError(
             f"This key's scopes do not let it {operation.name}, which takes the role "
             f"{operation.role}.",
             code="scope_denied",
             hint="Use a key with wider scopes.",
         )
-    raise Refused(
+    raise RejectedError(
         f"Agent {caller.agent} is a {caller.role}; {operation.name} takes the role "
         f"{operation.role}.",
         code="insufficient_role",
@@ -183,19 +187,19 @@ def _check_booted(operation: Operation[Any, Any], brain: Brain) -> None:
     if admission is None or not admission.policy.is_boot_required or operation.is_first:
         return
     if not brain.session.has_booted():
-        raise Refused(
+        raise RejectedError(
             f"This tenant wants a session to boot before {operation.name}.",
             code="boot_required",
             hint="Call boot with your session first: it tells what binds you.",
         )
 
 
-def answer(
+def dispatch(
     operation: Operation[RequestT, ReplyT],
     brain: Brain,
     *,
     request: RequestT,
-    door: Door = Door.MCP,
+    door: Transport = Transport.MCP,
 ) -> ReplyT:
     """Do what is asked, if the caller may; an event is left either way.
 
@@ -203,17 +207,17 @@ def answer(
     they let the caller in.
 
     Raises:
-        Refused: `insufficient_role`, `scope_denied`, `boot_required`; nothing was done.
-        Limited: `quota_exceeded`; nothing was stored.
+        RejectedError: `insufficient_role`, `scope_denied`, `boot_required`; nothing was done.
+        LimitExceededError: `quota_exceeded`; nothing was stored.
         CommonbrainError: whatever the operation raises.
 
     """
-    with noted(brain, asked(operation, request, door=door)) as call:
+    with record_event(brain, record_call(operation, request, door=door)) as call:
         try:
             check_call(operation, brain, request=request)
             reply = operation.handle(brain, request)
-        except (Refused, Limited) as error:
-            note_refusal(operation.name, brain.house, caller=brain.caller, error=error)
+        except (RejectedError, LimitExceededError) as error:
+            record_denial(operation.name, brain.services, caller=brain.caller, error=error)
             raise
         call.answered(operation.exit_code(reply))
         return reply

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from commonbrain.model.errors import (
+    AuthenticationError,
     CommonbrainError,
-    Corrupt,
-    Invalid,
-    Limited,
-    NotFound,
-    Refused,
-    Unavailable,
-    Unknown,
+    InvalidInputError,
+    LimitExceededError,
+    NotFoundError,
+    RejectedError,
+    StoreCorruptError,
+    UnavailableError,
 )
 
 EXIT_REFUSED: Final = 3
@@ -22,7 +22,7 @@ EXIT_CORRUPT: Final = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
+class TransportError:
     """How one class of errors is shown; HTTP statuses follow RFC 9110."""
 
     error: type[CommonbrainError]
@@ -31,18 +31,18 @@ class Fault:
 
 
 ERRORS: Final = (
-    Fault(error=Invalid, exit_code=2, http_status=422),
-    Fault(error=Unknown, exit_code=EXIT_REFUSED, http_status=401),
-    Fault(error=Refused, exit_code=EXIT_REFUSED, http_status=403),
-    Fault(error=Limited, exit_code=5, http_status=429),
-    Fault(error=NotFound, exit_code=4, http_status=404),
-    Fault(error=Unavailable, exit_code=5, http_status=503),
-    Fault(error=Corrupt, exit_code=EXIT_CORRUPT, http_status=500),
-    Fault(error=CommonbrainError, exit_code=1, http_status=500),
+    TransportError(error=InvalidInputError, exit_code=2, http_status=422),
+    TransportError(error=AuthenticationError, exit_code=EXIT_REFUSED, http_status=401),
+    TransportError(error=RejectedError, exit_code=EXIT_REFUSED, http_status=403),
+    TransportError(error=LimitExceededError, exit_code=5, http_status=429),
+    TransportError(error=NotFoundError, exit_code=4, http_status=404),
+    TransportError(error=UnavailableError, exit_code=5, http_status=503),
+    TransportError(error=StoreCorruptError, exit_code=EXIT_CORRUPT, http_status=500),
+    TransportError(error=CommonbrainError, exit_code=1, http_status=500),
 )
 
 
-def fault_of(error: CommonbrainError) -> Fault:
+def to_transport_error(error: CommonbrainError) -> TransportError:
     """Find how an error is shown."""
     return next(fault for fault in ERRORS if isinstance(error, fault.error))
 
@@ -54,6 +54,6 @@ def describe(error: CommonbrainError) -> dict[str, str | int]:
         "message": error.message,
         "hint": error.hint,
     }
-    if isinstance(error, Limited) and error.retry_after_s is not None:
+    if isinstance(error, LimitExceededError) and error.retry_after_s is not None:
         told["retry_after_s"] = error.retry_after_s
     return told

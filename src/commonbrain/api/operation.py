@@ -17,7 +17,7 @@ from commonbrain.model.timestamps import parse_instant
 from commonbrain.storage.maintenance import Progress
 
 
-class Door(StrEnum):
+class Transport(StrEnum):
     """A way in."""
 
     CLI = "cli"
@@ -50,7 +50,7 @@ GivenT_contra = TypeVar("GivenT_contra", bound=Request, contravariant=True)
 MadeT_co = TypeVar("MadeT_co", covariant=True)
 
 
-class Watched(Protocol[GivenT_contra, MadeT_co]):
+class ProgressHandler(Protocol[GivenT_contra, MadeT_co]):
     """How an operation is done that tells how far it has come."""
 
     def __call__(
@@ -93,7 +93,7 @@ class Operation(Generic[RequestT, ReplyT]):
     request: type[RequestT]
     reply: type[ReplyT]
     handle: Callable[[Brain, RequestT], ReplyT]
-    watched: "Watched[RequestT, ReplyT] | None" = None
+    watched: "ProgressHandler[RequestT, ReplyT] | None" = None
     """The same for who wants to see it move, where it may take long."""
     many: Callable[[Brain, Sequence[RequestT]], ReplyT] | None = None
     """The same for several requests at once, where the command takes a file of them."""
@@ -102,7 +102,7 @@ class Operation(Generic[RequestT, ReplyT]):
     exit_code: Callable[[ReplyT], int] = lambda _: 0
     """How the command ends: other than 0 when anything was refused or found broken."""
     role: Role = Role.READER
-    doors: frozenset[Door] = frozenset(Door)
+    doors: frozenset[Transport] = frozenset(Transport)
     profile: Profile = Profile.CORE
     """The smallest that shows its tool."""
     adds: Callable[[RequestT], bool] = lambda _: False

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from commonbrain.model.errors import Invalid
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.limits import NAME_CHARS_MAX
 
 FILE: Final = ".commonbrain.toml"
@@ -38,7 +38,7 @@ def folder_of(path: Path) -> Folder:
     """Say what is known of a folder from it and those above.
 
     Raises:
-        Invalid: the nearest `.commonbrain.toml` cannot be understood.
+        InvalidInputError: the nearest `.commonbrain.toml` cannot be understood.
 
     """
     above = [path, *path.parents][:_DEPTH_MAX]
@@ -89,7 +89,7 @@ def _read(file: Path | None) -> Mapping[str, object]:
     try:
         return tomllib.loads(_head(file).decode())
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise Invalid(f"{file} is not valid TOML.", hint="Mend or remove it.") from error
+        raise InvalidInputError(f"{file} is not valid TOML.", hint="Mend or remove it.") from error
 
 
 def _text(told: Mapping[str, object], key: str, *, file: Path | None) -> str | None:
@@ -97,19 +97,23 @@ def _text(told: Mapping[str, object], key: str, *, file: Path | None) -> str | N
     if value is None:
         return None
     if not isinstance(value, str) or not (value.isprintable() and 0 < len(value) <= NAME_CHARS_MAX):
-        raise Invalid(f"{key} in {file} is no name.", hint=f'Write {key} = "a name".')
+        raise InvalidInputError(f"{key} in {file} is no name.", hint=f'Write {key} = "a name".')
     return value
 
 
 def _flag(told: Mapping[str, object], key: str, *, file: Path | None) -> bool:
     value = told.get(key, True)
     if not isinstance(value, bool):
-        raise Invalid(f"{key} in {file} is neither true nor false.", hint=f"Write {key} = false.")
+        raise InvalidInputError(
+            f"{key} in {file} is neither true nor false.", hint=f"Write {key} = false."
+        )
     return value
 
 
 def _choice(told: Mapping[str, object], key: str, *, file: Path | None) -> str | None:
     value = _text(told, key, file=file)
     if value is not None and value not in CAPTURES:
-        raise Invalid(f"{key} in {file} is unknown.", hint=f"Choose one of {', '.join(CAPTURES)}.")
+        raise InvalidInputError(
+            f"{key} in {file} is unknown.", hint=f"Choose one of {', '.join(CAPTURES)}."
+        )
     return value

@@ -11,14 +11,14 @@ from typing import Final, TypeVar
 import anyio
 
 from commonbrain.clock import UNTIL
-from commonbrain.model.errors import Unavailable
+from commonbrain.model.errors import UnavailableError
 
 _T = TypeVar("_T")
 _AFTER_S: Final = 0.1
 """How much later than whoever asked the thread gives up: who waits hears of it first."""
 
 
-class Threads:
+class ThreadLimiter:
     """A bounded number of threads; what comes while all are busy waits its turn.
 
     With `seconds_max` a call, its wait counted, is left behind when that is over. What it waits
@@ -42,7 +42,7 @@ class Threads:
         """Do it in a thread and give what it gives.
 
         Raises:
-            Unavailable: `deadline`; what was begun goes on and may still be done.
+            UnavailableError: `deadline`; what was begun goes on and may still be done.
             CommonbrainError: whatever the work raises.
 
         """
@@ -56,7 +56,7 @@ class Threads:
                 await asyncio.wait({answer}, timeout=self._seconds_max)
             if answer.done():
                 return await answer
-            raise Unavailable(
+            raise UnavailableError(
                 f"This took longer than {self._seconds_max:g} seconds; it may still be done.",
                 code="deadline",
                 hint="Ask again, with the same idempotency key where you gave one.",

@@ -5,14 +5,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
-from commonbrain.causality.result import Step, Traced, counted, rooted, shown, step_of
+from commonbrain.causality.result import (
+    TraceResult,
+    TraceStep,
+    format_id,
+    pluralize,
+    step_of,
+    to_roots,
+)
 from commonbrain.causality.traversal import (
     EPISODES_MIN,
     SILENCE_MAX,
     STEPS_MAX,
     Chain,
+    ChainWalker,
     Hop,
-    Trail,
     in_order,
     ranked_roots,
 )
@@ -20,28 +27,30 @@ from commonbrain.model.kinds import AtomDetail
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import CURRENT_STATES, Memory
 from commonbrain.retrieval.provenance import seen
-from commonbrain.storage.knowledge import Way
+from commonbrain.storage.knowledge import Direction
 
 GAPS_MAX: Final = 20
 
 
-def gaps_of(hops: Iterable[Hop], memories: Mapping[int, Memory], *, way: Way) -> tuple[str, ...]:
+def evidence_gaps(
+    hops: Iterable[Hop], memories: Mapping[int, Memory], *, way: Direction
+) -> tuple[str, ...]:
     """Name the steps that are thin: words alone, time that runs backwards, a long silence."""
     lines = (line for hop in hops for line in _thin(hop, memories, way=way))
     return tuple(line for line, _ in zip(lines, range(GAPS_MAX), strict=False))
 
 
-def _thin(hop: Hop, memories: Mapping[int, Memory], *, way: Way) -> Iterable[str]:
+def _thin(hop: Hop, memories: Mapping[int, Memory], *, way: Direction) -> Iterable[str]:
     there, here = memories[hop.there], memories[hop.here]
-    cause, effect = (there, here) if way is Way.AGAINST else (here, there)
-    ends = f"{shown(cause.id)} and {shown(effect.id)}"
+    cause, effect = (there, here) if way is Direction.AGAINST else (here, there)
+    ends = f"{format_id(cause.id)} and {format_id(effect.id)}"
     if hop.link is None:
         yield f"No link joins {ends}: only their words are alike ({hop.score:.2f})."
     between = effect.occurred_at - cause.occurred_at
     if between.total_seconds() < 0:
-        yield f"{shown(cause.id)} is dated after {shown(effect.id)}, to which it is said to lead."
+        yield f"{format_id(cause.id)} is dated after its effect {format_id(effect.id)}."
     elif between > SILENCE_MAX and not _explains(cause):
-        days = counted(between.days, "day lies", many="days lie")
+        days = pluralize(between.days, "day lies", many="days lie")
         yield f"{days} between {ends}, and nothing known in between."
 
 
@@ -50,17 +59,19 @@ def _explains(memory: Memory) -> bool:
     return isinstance(memory.detail, AtomDetail) and memory.detail.outcome_delay_s is not None
 
 
-def limits_of(chain: Chain, memories: Mapping[int, Memory], *, trail: Trail) -> tuple[str, ...]:
+def evidence_limits(
+    chain: Chain, memories: Mapping[int, Memory], *, walker: ChainWalker
+) -> tuple[str, ...]:
     """Say what a chain as a whole cannot carry."""
     hops = chain.hops
     if not hops:
-        what = "to have led to it" if trail.way is Way.AGAINST else "to have come of it"
+        what = "to have led to it" if walker.way is Direction.AGAINST else "to have come of it"
         return (f"Depth 0: nothing is known {what}.",)
-    total = counted(len(hops), "step", many="steps")
+    total = pluralize(len(hops), "step", many="steps")
     once = sum(1 for hop in hops if hop.link and hop.link.observations < EPISODES_MIN)
     only = sum(1 for hop in hops if hop.link and hop.link.type is LinkType.PRECEDES)
     words = sum(1 for hop in hops if hop.link is None)
-    past = sum(1 for hop in hops if not _holds(memories[hop.there], trail.now))
+    past = sum(1 for hop in hops if not _holds(memories[hop.there], walker.now))
     counted_lines = (
         (once, f"of {total} seen fewer than {EPISODES_MIN} times: a coincidence looks the same."),
         (only, f"of {total} merely came before: that is time, not cause."),
@@ -68,7 +79,7 @@ def limits_of(chain: Chain, memories: Mapping[int, Memory], *, trail: Trail) -> 
         (past, f"of {total} no longer hold."),
     )
     lines = [f"{count} {line}" for count, line in counted_lines if count]
-    return (*lines, *open_ends(chain, depth_max=trail.depth_max))
+    return (*lines, *open_ends(chain, depth_max=walker.depth_max))
 
 
 def _holds(memory: Memory, now: datetime) -> bool:
@@ -90,28 +101,30 @@ def open_ends(chain: Chain, *, depth_max: int) -> Sequence[str]:
 _ROOTS_MAX = 10
 
 
-def chain_of(trail: Trail, start: Memory, *, op: str, asked: str) -> Traced:
+def build_chain(walker: ChainWalker, start: Memory, *, op: str, asked: str) -> TraceResult:
     """Tell what led to a memory, or came of it, with where the chain is thin."""
-    chain = trail.chain(start)
-    memories = memories_of(trail, [chain], starts=[start])
-    is_back = trail.way is Way.AGAINST
+    chain = walker.chain(start)
+    memories = memories_of(walker, [chain], starts=[start])
+    is_back = walker.way is Direction.AGAINST
     roots = [id_ for id_ in chain.ends if id_ != start.id] if is_back else []
     surest = sorted(roots, key=lambda id_: (id_ in chain.guessed, chain.depths[id_], id_))
-    return Traced(
+    return TraceResult(
         op=op,
         asked=asked,
-        steps=tuple(steps_of(trail, chain, memories=memories)),
-        roots=rooted(dict.fromkeys(surest[:_ROOTS_MAX], 1), memories, guessed=chain.guessed),
-        gaps=gaps_of(chain.hops, memories, way=trail.way),
-        limits=limits_of(chain, memories, trail=trail),
+        steps=tuple(steps_of(walker, chain, memories=memories)),
+        roots=to_roots(dict.fromkeys(surest[:_ROOTS_MAX], 1), memories, guessed=chain.guessed),
+        gaps=evidence_gaps(chain.hops, memories, way=walker.way),
+        limits=evidence_limits(chain, memories, walker=walker),
         is_cut=chain.is_cut or chain.is_deeper,
     )
 
 
-def roots_of(trail: Trail, targets: Sequence[Memory], *, op: str, asked: str) -> Traced:
+def find_roots(
+    walker: ChainWalker, targets: Sequence[Memory], *, op: str, asked: str
+) -> TraceResult:
     """Rank the roots of several episodes by how many they explain."""
-    chains = [trail.chain(one) for one in targets]
-    memories = memories_of(trail, chains, starts=targets)
+    chains = [walker.chain(one) for one in targets]
+    memories = memories_of(walker, chains, starts=targets)
     explained: defaultdict[int, set[int]] = defaultdict(set)
     nearness: dict[int, int] = {}
     sure: set[int] = set()
@@ -123,60 +136,64 @@ def roots_of(trail: Trail, targets: Sequence[Memory], *, op: str, asked: str) ->
                 sure |= {id_} - chain.guessed
     guessed = explained.keys() - sure
     ranked = sorted(ranked_roots(explained, nearness), key=guessed.__contains__)
-    gaps = [line for one in chains for line in gaps_of(one.hops, memories, way=trail.way)]
-    return Traced(
+    gaps = [line for one in chains for line in evidence_gaps(one.hops, memories, way=walker.way)]
+    return TraceResult(
         op=op,
         asked=asked,
-        steps=tuple(step for one in chains for step in steps_of(trail, one, memories=memories)),
-        roots=rooted(
+        steps=tuple(step for one in chains for step in steps_of(walker, one, memories=memories)),
+        roots=to_roots(
             {id_: len(explained[id_]) for id_ in ranked[:_ROOTS_MAX]}, memories, guessed=guessed
         ),
         gaps=tuple(dict.fromkeys(gaps))[:GAPS_MAX],
-        limits=_limits(chains, memories, trail=trail),
+        limits=_limits(chains, memories, walker=walker),
         is_cut=any(one.is_cut or one.is_deeper for one in chains) or len(ranked) > _ROOTS_MAX,
     )
 
 
 def _limits(
-    chains: Sequence[Chain], memories: Mapping[int, Memory], *, trail: Trail
+    chains: Sequence[Chain], memories: Mapping[int, Memory], *, walker: ChainWalker
 ) -> tuple[str, ...]:
     known = [chain for chain in chains if chain.hops]
     if not known:
         return ("Depth 0: of nothing that was found a cause is known.",)
     lines: list[str] = []
     if len(known) < len(chains):
-        some = counted(len(chains) - len(known), "episode", many="episodes")
+        some = pluralize(len(chains) - len(known), "episode", many="episodes")
         lines.append(f"Depth 0: of {some} of {len(chains)} no cause is known.")
     if len(known) < EPISODES_MIN:
-        some = counted(len(known), "episode", many="episodes")
+        some = pluralize(len(known), "episode", many="episodes")
         lines.append(f"Only {some} with a known cause; {EPISODES_MIN} begin to tell a pattern.")
-    each = [line for one in known for line in limits_of(one, memories, trail=trail)]
+    each = [line for one in known for line in evidence_limits(one, memories, walker=walker)]
     return (*lines, *dict.fromkeys(each))
 
 
 def memories_of(
-    trail: Trail, chains: Sequence[Chain], *, starts: Sequence[Memory]
+    walker: ChainWalker, chains: Sequence[Chain], *, starts: Sequence[Memory]
 ) -> Mapping[int, Memory]:
     """Fetch all that chains lead to."""
     wanted = dict.fromkeys(hop.there for chain in chains for hop in chain.hops)
-    return {one.id: one for one in starts} | trail.tx.memories.get(list(wanted))
+    return {one.id: one for one in starts} | walker.tx.memories.get(list(wanted))
 
 
-def steps_of(trail: Trail, chain: Chain, *, memories: Mapping[int, Memory]) -> Sequence[Step]:
+def steps_of(
+    walker: ChainWalker, chain: Chain, *, memories: Mapping[int, Memory]
+) -> Sequence[TraceStep]:
     """Show a chain as a tree laid out in a list, what was asked about first."""
     inside = [memories[chain.start], *(memories[hop.there] for hop in chain.hops)]
-    told = [one.source_message_id for one in inside if one.source_message_id is not None]
-    messages = seen(trail.tx, trail.caller, wanted=told)
-    roots = set(chain.ends) - {chain.start} if trail.way is Way.AGAINST else set[int]()
+    source_ids = [one.source_message_id for one in inside if one.source_message_id is not None]
+    messages = seen(walker.tx, walker.caller, wanted=source_ids)
+    roots = set(chain.ends) - {chain.start} if walker.way is Direction.AGAINST else set[int]()
 
-    def said(memory: Memory) -> Memory | None:
+    def source_message(memory: Memory) -> Memory | None:
         source = memory.source_message_id
         return messages.get(source) if source is not None else None
 
     start = memories[chain.start]
-    steps = [step_of(start, depth=0, message=said(start))]
+    steps = [step_of(start, depth=0, message=source_message(start))]
     for hop, depth in in_order(chain.start, chain.hops):
         one = memories[hop.there]
         is_root = one.id in roots
-        steps.append(step_of(one, depth=depth, hop=hop, is_root=is_root, message=said(one)))
+        steps.append(
+            step_of(one, depth=depth, hop=hop, is_root=is_root, message=source_message(one))
+        )
     return steps

@@ -4,16 +4,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from commonbrain.ingestion.result import Outcome, Status
-from commonbrain.ingestion.service import Course, Remember
+from commonbrain.ingestion.result import ItemResult, ItemStatus
+from commonbrain.ingestion.service import Remember, WriteOptions
 from commonbrain.model import ids as keys
 from commonbrain.model.errors import (
     CommonbrainError,
-    Invalid,
-    NotFound,
-    Refused,
-    Unavailable,
-    one_of,
+    InvalidInputError,
+    NotFoundError,
+    RejectedError,
+    UnavailableError,
+    parse_choice,
 )
 from commonbrain.model.kinds import Atom, Kind
 from commonbrain.model.limits import ITEMS_PER_CALL_MAX
@@ -21,8 +21,8 @@ from commonbrain.model.memory import CURRENT_STATES, Draft, Memory
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import Caller, Role, Scope, is_visible
 from commonbrain.model.scoring import confidence_of
-from commonbrain.services import House
-from commonbrain.storage.interface import Look, Transaction
+from commonbrain.services import Services
+from commonbrain.storage.interface import QueryScope, Transaction
 from commonbrain.text.normalisation import normalise_line
 
 _TEXTS: Final = frozenset(Kind) - {Kind.ATOM, Kind.TASK}
@@ -47,7 +47,7 @@ class Atomized:
     """Atoms that were there already."""
     rejected: int
     """Atoms that were not stored, and memories that could not be read."""
-    items: tuple[Outcome, ...] = ()
+    items: tuple[ItemResult, ...] = ()
     next: str | None = None
     """The last memory of this call, to go on before it; None where there are no more."""
 
@@ -56,7 +56,7 @@ class Atomized:
 class _Done:
     """What has become of the memories so far, each by itself."""
 
-    items: list[Outcome] = field(default_factory=list[Outcome])
+    items: list[ItemResult] = field(default_factory=list[ItemResult])
     read: int = 0
     last: int | None = None
     error: CommonbrainError | None = None
@@ -68,7 +68,7 @@ class _Done:
 class Atomize:
     """Making atoms for one caller."""
 
-    house: House
+    services: Services
     caller: Caller
 
     def __call__(
@@ -96,64 +96,66 @@ class Atomize:
             What was read and stored, and of what could not be, why.
 
         Raises:
-            NotFound: one of the ids is none, or not to be seen; nothing was stored.
-            Refused: the limit, or the count of ids, is out of bounds, or the caller may not write;
-                nothing was stored.
-            Invalid: a kind is none, or one in which no causes are looked for.
-            Unavailable: `extractor_down` for every memory, and nothing was stored; or the store
-                cannot be written, and what was stored before stays.
+            NotFoundError: one of the ids is none, or not to be seen; nothing was stored.
+            RejectedError: the limit, or the count of ids, is out of bounds, or the caller may not
+                write; nothing was stored.
+            InvalidInputError: a kind is none, or one in which no causes are looked for.
+            UnavailableError: `extractor_down` for every memory, and nothing was stored; or the
+                store cannot be written, and what was stored before stays.
 
         """
-        wanted = (ids,) if isinstance(ids, str) else tuple(ids)
-        if not 1 <= limit <= ITEMS_PER_CALL_MAX or len(wanted) > ITEMS_PER_CALL_MAX:
-            raise Refused(
+        requested_ids = (ids,) if isinstance(ids, str) else tuple(ids)
+        if not 1 <= limit <= ITEMS_PER_CALL_MAX or len(requested_ids) > ITEMS_PER_CALL_MAX:
+            raise RejectedError(
                 f"1 to {ITEMS_PER_CALL_MAX} memories a call are allowed.",
                 code="limit_exceeded",
                 hint="Call it again for more: the answer says where to go on.",
             )
         among = _texts(kinds)
         where = Filter(kinds=among, project=normalise_line(project), trust_min=0.0)
-        look = Look(caller=self.caller, filter=where, now=self.house.clock.now())
-        with self.house.store.snapshot(self.caller.tenant) as tx:
-            if wanted:
-                sources, is_more = self._named(tx, wanted), False
+        query_scope = QueryScope(caller=self.caller, filter=where, now=self.services.clock.now())
+        with self.services.store.snapshot(self.caller.tenant) as tx:
+            if requested_ids:
+                sources, is_more = self._named(tx, requested_ids), False
             else:
-                listed = self._listed(tx, look, limit=limit + 1, before=before)
+                listed = self._listed(tx, query_scope, limit=limit + 1, before=before)
                 known = tx.memories.get(listed[:limit])
                 sources = [known[id_] for id_ in listed[:limit] if id_ in known]
                 is_more = len(listed) > limit
         return self._settle(sources, is_more=is_more)
 
-    def _named(self, tx: Transaction, wanted: Sequence[str]) -> list[Memory]:
-        parsed = [keys.parse(keys.MEMORY, one) for one in wanted]
+    def _named(self, tx: Transaction, requested_ids: Sequence[str]) -> list[Memory]:
+        parsed = [keys.parse(keys.MEMORY, one) for one in requested_ids]
         known = tx.memories.get(parsed)
         for id_ in parsed:
             one = known.get(id_)
             if one is None or one.state not in CURRENT_STATES or not is_visible(self.caller, one):
-                raise NotFound(
+                raise NotFoundError(
                     f"There is no memory {keys.show(keys.MEMORY, id_)} to find causes in.",
                     hint="Check the id.",
                 )
         return [known[id_] for id_ in dict.fromkeys(parsed)]
 
     def _listed(
-        self, tx: Transaction, look: Look, *, limit: int, before: str | None
+        self, tx: Transaction, query_scope: QueryScope, *, limit: int, before: str | None
     ) -> Sequence[int]:
         """List the newest, or what comes behind one of them."""
         if before is None:
-            return [hit.id for hit in tx.memories.newest(look, limit=limit)]
+            return [hit.id for hit in tx.memories.newest(query_scope, limit=limit)]
         id_ = keys.parse(keys.MEMORY, before)
         place = tx.memories.get([id_]).get(id_)
         if place is None or not is_visible(self.caller, place):
-            raise NotFound(f"There is no memory {before} to go on before.", hint="Check the id.")
+            raise NotFoundError(
+                f"There is no memory {before} to go on before.", hint="Check the id."
+            )
         end = place.occurred_at.timestamp(), place.id
-        until = replace(look, filter=replace(look.filter, until=place.occurred_at))
+        until = replace(query_scope, filter=replace(query_scope.filter, until=place.occurred_at))
         size = limit
         while True:
             hits = tx.memories.newest(until, limit=size)
-            behind = [hit.id for hit in hits if (hit.score, hit.id) < end]
-            if len(behind) >= limit or len(hits) < size:
-                return behind[:limit]
+            older = [hit.id for hit in hits if (hit.score, hit.id) < end]
+            if len(older) >= limit or len(hits) < size:
+                return older[:limit]
             # So many occurred in the same instant, as what is imported does.
             size *= 2
 
@@ -167,11 +169,11 @@ class Atomize:
         statuses = [one.status for one in done.items]
         is_more = is_more or done.down >= _DOWN_MAX
         return Atomized(
-            extractor=self.house.extractor.name,
+            extractor=self.services.extractor.name,
             read=done.read,
-            stored=statuses.count(Status.STORED) + statuses.count(Status.QUARANTINED),
-            known=statuses.count(Status.EXISTS),
-            rejected=statuses.count(Status.REJECTED) + statuses.count(Status.DUPLICATE),
+            stored=statuses.count(ItemStatus.STORED) + statuses.count(ItemStatus.QUARANTINED),
+            known=statuses.count(ItemStatus.EXISTS),
+            rejected=statuses.count(ItemStatus.REJECTED) + statuses.count(ItemStatus.DUPLICATE),
             items=tuple(done.items),
             next=keys.show(keys.MEMORY, done.last) if is_more and done.last is not None else None,
         )
@@ -179,17 +181,19 @@ class Atomize:
     def _settle_one(self, source: Memory, done: _Done) -> None:
         """Read one memory and store what is found; what keeps it out keeps out no other."""
         if source.kind not in _TEXTS:
-            done.items.append(_unread(source))
+            done.items.append(_unsupported_source(source))
             return
         try:
             # Asking a model may take long: no transaction is open meanwhile.
-            drafts = [self._draft(one, source) for one in self.house.extractor.atoms(source.body)]
+            drafts = [
+                self._draft(one, source) for one in self.services.extractor.atoms(source.body)
+            ]
             done.items += self._write(drafts)
-        except (Invalid, NotFound, Refused, Unavailable) as error:
-            if isinstance(error, Unavailable) and error.code != _DOWN:
+        except (InvalidInputError, NotFoundError, RejectedError, UnavailableError) as error:
+            if isinstance(error, UnavailableError) and error.code != _DOWN:
                 raise
             done.error = error
-            done.items.append(_kept_out(source, error))
+            done.items.append(_rejected_source(source, error))
             if error.code == _DOWN:
                 done.down += 1
                 return
@@ -197,9 +201,9 @@ class Atomize:
             done.read += 1
         done.last, done.down = source.id, 0
 
-    def _write(self, drafts: Sequence[Draft]) -> Iterable[Outcome]:
-        course = Course(compares_meaning=False)
-        return Remember(self.house, self.caller).write(drafts, course).items if drafts else ()
+    def _write(self, drafts: Sequence[Draft]) -> Iterable[ItemResult]:
+        options = WriteOptions(checks_similarity=False)
+        return Remember(self.services, self.caller).write(drafts, options).items if drafts else ()
 
     def _draft(self, atom: Atom, source: Memory) -> Draft:
         """Give an atom as what is derived from its source, which settles trust and scope."""
@@ -224,25 +228,25 @@ class Atomize:
 
 
 def _texts(kinds: Sequence[Kind | str]) -> tuple[Kind, ...]:
-    asked = tuple(one_of(Kind, kind) for kind in kinds)
-    for kind in asked:
+    requested_kinds = tuple(parse_choice(Kind, kind) for kind in kinds)
+    for kind in requested_kinds:
         if kind not in _TEXTS:
-            raise Invalid(_WHY_UNREAD[kind], hint="Leave the kind out.")
-    return asked or tuple(_TEXTS)
+            raise InvalidInputError(_WHY_UNREAD[kind], hint="Leave the kind out.")
+    return requested_kinds or tuple(_TEXTS)
 
 
-def _unread(source: Memory) -> Outcome:
-    return Outcome(
-        status=Status.REJECTED,
+def _unsupported_source(source: Memory) -> ItemResult:
+    return ItemResult(
+        status=ItemStatus.REJECTED,
         kind=source.kind,
         code="no_text",
         reason=f"{keys.show(keys.MEMORY, source.id)}: {_WHY_UNREAD[source.kind]}",
     )
 
 
-def _kept_out(source: Memory, error: CommonbrainError) -> Outcome:
-    return Outcome(
-        status=Status.REJECTED,
+def _rejected_source(source: Memory, error: CommonbrainError) -> ItemResult:
+    return ItemResult(
+        status=ItemStatus.REJECTED,
         kind=source.kind,
         code=error.code,
         reason=f"{keys.show(keys.MEMORY, source.id)}: {error.message}",

@@ -6,18 +6,24 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from commonbrain.causality.result import (
-    Before,
     Pattern,
     Precursor,
-    Step,
-    Traced,
+    PrecursorsResult,
+    TraceResult,
+    TraceStep,
     average,
-    counted,
     peak_hour,
+    pluralize,
     precursors,
     step_of,
 )
-from commonbrain.causality.traversal import ALIKE_MIN, EPISODES_MIN, covered, leads_to, subject_of
+from commonbrain.causality.traversal import (
+    ALIKE_MIN,
+    EPISODES_MIN,
+    causes_of,
+    covers_words,
+    subject_of,
+)
 from commonbrain.model.kinds import AtomDetail, Kind
 from commonbrain.model.memory import Memory
 from commonbrain.model.query import Filter
@@ -25,7 +31,7 @@ from commonbrain.model.scope import Caller
 from commonbrain.model.timestamps import show_instant
 from commonbrain.retrieval.provenance import seen
 from commonbrain.retrieval.query_plan import search_terms
-from commonbrain.storage.interface import Look, Transaction
+from commonbrain.storage.interface import QueryScope, Transaction
 from commonbrain.text.time_expressions.calendar import EARLIEST
 
 OCCURRENCES_MAX: Final = 50
@@ -37,11 +43,11 @@ _SHOWN_MAX: Final = 50
 _INSTANT: Final = timedelta(milliseconds=1)
 """The least time there is between two that are not at once."""
 _OUTCOMES: Final = (Kind.ATOM, Kind.INCIDENT, Kind.EVENT)
-_TELLING: Final = (Kind.ATOM, Kind.INCIDENT, Kind.EVENT, Kind.EPISODE, Kind.MESSAGE)
+_EVENT_KINDS: Final = (Kind.ATOM, Kind.INCIDENT, Kind.EVENT, Kind.EPISODE, Kind.MESSAGE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
+class OutcomeWindow:
     """The time before an outcome, for one caller."""
 
     tx: Transaction
@@ -52,19 +58,21 @@ class Window:
     def occurrences(self, outcome: str) -> Sequence[Memory]:
         """Find when an outcome came about: what tells most of these words as its outcome."""
         asked = search_terms(outcome)
-        look = self._look(Filter(kinds=_OUTCOMES, project=self.caller.project))
-        hits = [hit.id for hit in self.tx.index.lexical(asked, look, limit=OCCURRENCES_MAX)]
+        query_scope = self._query_scope(Filter(kinds=_OUTCOMES, project=self.caller.project))
+        hits = [hit.id for hit in self.tx.index.lexical(asked, query_scope, limit=OCCURRENCES_MAX)]
         found = seen(self.tx, self.caller, wanted=hits).values()
-        told_ = [one for one in found if covered(asked, search_terms(leads_to(one))) >= ALIKE_MIN]
-        return sorted(told_, key=lambda one: (one.occurred_at, one.id))
+        matching = [
+            one for one in found if covers_words(asked, search_terms(causes_of(one))) >= ALIKE_MIN
+        ]
+        return sorted(matching, key=lambda one: (one.occurred_at, one.id))
 
     def leading_to(self, those: Sequence[Memory]) -> Sequence[Sequence[Memory]]:
         """List what came before each occurrence, the nearest first."""
         return self._fetched([self._until(one.occurred_at, one.project) for one in those])
 
-    def until(self, moment: datetime, *, project: str | None) -> Sequence[Memory]:
+    def until(self, at: datetime, *, project: str | None) -> Sequence[Memory]:
         """List what came before a moment, the nearest first."""
-        [earlier] = self._fetched([self._until(moment, project)])
+        [earlier] = self._fetched([self._until(at, project)])
         return earlier
 
     def _fetched(self, windows: Sequence[Sequence[int]]) -> Sequence[Sequence[Memory]]:
@@ -72,63 +80,68 @@ class Window:
         found = seen(self.tx, self.caller, wanted=list(wanted))
         return [[found[id_] for id_ in window if id_ in found] for window in windows]
 
-    def _until(self, moment: datetime, project: str | None) -> Sequence[int]:
+    def _until(self, at: datetime, project: str | None) -> Sequence[int]:
         # There is no time before the earliest.
-        since = moment - min(timedelta(hours=self.hours), moment - EARLIEST)
-        until = max(moment, EARLIEST + _INSTANT) - _INSTANT
-        wanted = Filter(kinds=_TELLING, project=project, since=since, until=until)
-        return [hit.id for hit in self.tx.memories.newest(self._look(wanted), limit=_WINDOW_MAX)]
+        since = at - min(timedelta(hours=self.hours), at - EARLIEST)
+        until = max(at, EARLIEST + _INSTANT) - _INSTANT
+        wanted = Filter(kinds=_EVENT_KINDS, project=project, since=since, until=until)
+        return [
+            hit.id for hit in self.tx.memories.newest(self._query_scope(wanted), limit=_WINDOW_MAX)
+        ]
 
-    def _look(self, wanted: Filter) -> Look:
-        return Look(caller=self.caller, filter=wanted, now=self.now)
+    def _query_scope(self, wanted: Filter) -> QueryScope:
+        return QueryScope(caller=self.caller, filter=wanted, now=self.now)
 
 
-def before(window: Window, those: Sequence[Memory], *, asked: str) -> Traced:
+def find_precursors(window: OutcomeWindow, those: Sequence[Memory], *, asked: str) -> TraceResult:
     """Tell what came before each occurrence, and what usually does."""
     latest = those[-_WINDOWS_MAX:]
     leading = window.leading_to(latest)
     steps = [
         step for one, earlier in zip(latest, leading, strict=True) for step in _steps(one, earlier)
     ]
-    return Traced(
+    return TraceResult(
         op="before",
         asked=asked,
         steps=tuple(steps[:_SHOWN_MAX]),
         precursors=_precursors(latest, leading),
-        limits=(*_limits(those, is_empty=not any(leading), hours=window.hours), *_bounds(those)),
+        limits=(
+            *_limits(those, is_empty=not any(leading), hours=window.hours),
+            *_limit_notes(those),
+        ),
         is_cut=len(steps) > _SHOWN_MAX or len(those) > len(latest) or any(map(_is_full, leading)),
     )
 
 
-def before_moment(window: Window, moment: datetime, *, asked: str) -> Traced:
+def before_time(window: OutcomeWindow, at: datetime, *, asked: str) -> TraceResult:
     """Tell what came before a moment, the nearest first."""
-    earlier = window.until(moment, project=window.caller.project)
-    told = f"Before {show_instant(moment)}, {window.hours:g} hours; no outcome was asked for."
+    earlier = window.until(at, project=window.caller.project)
+    line_ = f"Before {show_instant(at)}, {window.hours:g} hours; no outcome was asked for."
     nothing = () if earlier else (f"Nothing is known of the {window.hours:g} hours before.",)
-    return Traced(
+    return TraceResult(
         op="before",
         asked=asked,
         steps=tuple(step_of(one, depth=0) for one in earlier),
-        limits=(told, *nothing),
+        limits=(line_, *nothing),
         is_cut=_is_full(earlier),
     )
 
 
-def patterns(window: Window, outcome: str) -> Traced:
+def patterns(window: OutcomeWindow, outcome: str) -> TraceResult:
     """Tell delays, precursors and the hour of the day, where there are enough occurrences."""
     found = window.occurrences(outcome)
     details = [one.detail for one in found if isinstance(one.detail, AtomDetail)]
     those = episodes(window.tx, found)
     count = len(those)
     if count < EPISODES_MIN:
-        told = counted(count, "observation", many="observations")
-        line = f"{told} of this outcome; a pattern needs at least {EPISODES_MIN}."
-        return Traced(op="patterns", asked=outcome, limits=(line,))
+        line_ = pluralize(count, "observation", many="observations")
+        line = f"{line_} of this outcome; a pattern needs at least {EPISODES_MIN}."
+        return TraceResult(op="patterns", asked=outcome, limits=(line,))
     peak = peak_hour(one.occurred_at for one in those)
     latest = those[-_WINDOWS_MAX:]
     limits = ["Times and orders are counted; that one thing follows another is no proof of cause."]
     limits += [] if peak else ["No hour of the day stands out."]
-    return Traced(
+    return TraceResult(
         op="patterns",
         asked=outcome,
         steps=tuple(step_of(one, depth=0) for one in those[:_SHOWN_MAX]),
@@ -140,7 +153,7 @@ def patterns(window: Window, outcome: str) -> Traced:
             peak_hour=peak[0] if peak else None,
             peak_count=peak[1] if peak else None,
         ),
-        limits=(*limits, *_bounds(those)),
+        limits=(*limits, *_limit_notes(those)),
         is_cut=count > _SHOWN_MAX or count >= OCCURRENCES_MAX,
     )
 
@@ -149,9 +162,9 @@ def episodes(tx: Transaction, those: Sequence[Memory]) -> Sequence[Memory]:
     """Leave out the atoms of what is there itself: one event is not to be counted twice."""
     here = {one.id for one in those}
     sources = {(one.from_id, one.to_id) for one in tx.graph.supports(sorted(here))}
-    told = {from_id for from_id, to_id in sources if to_id in here}
-    told |= {one.id for one in those if one.source_message_id in here}
-    return [one for one in those if one.kind is not Kind.ATOM or one.id not in told]
+    line_ = {from_id for from_id, to_id in sources if to_id in here}
+    line_ |= {one.id for one in those if one.source_message_id in here}
+    return [one for one in those if one.kind is not Kind.ATOM or one.id not in line_]
 
 
 def _is_full(window: Sequence[Memory]) -> bool:
@@ -161,31 +174,33 @@ def _is_full(window: Sequence[Memory]) -> bool:
 def _precursors(
     those: Sequence[Memory], leading: Sequence[Sequence[Memory]]
 ) -> tuple[Precursor, ...]:
-    return precursors([_told(one, ones) for one, ones in zip(those, leading, strict=True)])
+    return precursors(
+        [_precursor_events(one, ones) for one, ones in zip(those, leading, strict=True)]
+    )
 
 
-def _bounds(those: Sequence[Memory]) -> tuple[str, ...]:
+def _limit_notes(those: Sequence[Memory]) -> tuple[str, ...]:
     """Say that what came before was not looked up for every occurrence."""
     count = len(those)
     line = f"What came before is counted for the latest {_WINDOWS_MAX} of {count} occurrences."
     return (line,) if count > _WINDOWS_MAX else ()
 
 
-def _told(one: Memory, earlier: Sequence[Memory]) -> list[Before]:
+def _precursor_events(one: Memory, earlier: Sequence[Memory]) -> list[PrecursorsResult]:
     """Say of what came before by which subject it counts, and whether it reads like a cause."""
-    asked = search_terms(leads_to(one))
+    asked = search_terms(causes_of(one))
     return [
-        Before(
+        PrecursorsResult(
             subject=subject_of(other),
             minutes=(one.occurred_at - other.occurred_at).total_seconds() / 60,
             is_candidate=isinstance(other.detail, AtomDetail)
-            and covered(asked, search_terms(leads_to(other))) >= ALIKE_MIN,
+            and covers_words(asked, search_terms(causes_of(other))) >= ALIKE_MIN,
         )
         for other in earlier
     ]
 
 
-def _steps(one: Memory, earlier: Sequence[Memory]) -> list[Step]:
+def _steps(one: Memory, earlier: Sequence[Memory]) -> list[TraceStep]:
     return [step_of(one, depth=0), *(step_of(other, depth=1) for other in earlier)]
 
 
@@ -194,6 +209,6 @@ def _limits(those: Sequence[Memory], *, is_empty: bool, hours: float) -> tuple[s
         return ("Depth 0: nothing stored tells of this outcome.",)
     lines = [f"Nothing is known of the {hours:g} hours before."] if is_empty else []
     if len(those) < EPISODES_MIN:
-        some = counted(len(those), "occurrence", many="occurrences")
+        some = pluralize(len(those), "occurrence", many="occurrences")
         lines.append(f"Only {some}; {EPISODES_MIN} begin to tell a pattern.")
     return tuple(lines)

@@ -35,7 +35,7 @@ class Precursor:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Before:
+class PrecursorsResult:
     """One memory that came before one occurrence."""
 
     subject: str
@@ -43,7 +43,7 @@ class Before:
     is_candidate: bool = False
 
 
-def precursors(before: Sequence[Iterable[Before]]) -> tuple[Precursor, ...]:
+def precursors(before: Sequence[Iterable[PrecursorsResult]]) -> tuple[Precursor, ...]:
     """Count what came before the occurrences, each subject once for each, the commonest first."""
     nearest: defaultdict[str, list[float]] = defaultdict(list)
     named: dict[str, str] = {}
@@ -90,12 +90,12 @@ def peak_hour(times: Iterable[datetime]) -> tuple[int, int] | None:
     return None if is_tied else ranked[0]
 
 
-BY_WORDS: Final = "by words"
+VIA_LEXICAL: Final = "by words"
 """How a step was found that no link leads to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class TraceStep:
     """One memory of a trace; a deeper one belongs to the nearest above it in the list."""
 
     depth: int
@@ -142,12 +142,12 @@ class Pattern:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Traced:
+class TraceResult:
     """The answer to every kind of trace; each fills what it has."""
 
     op: str
     asked: str
-    steps: tuple[Step, ...] = ()
+    steps: tuple[TraceStep, ...] = ()
     roots: tuple[Root, ...] = ()
     precursors: tuple[Precursor, ...] = ()
     pattern: Pattern | None = None
@@ -167,7 +167,7 @@ def step_of(
     hop: Hop | None = None,
     is_root: bool = False,
     message: Memory | None = None,
-) -> Step:
+) -> TraceStep:
     """Show a memory as a step, with the message it is from, if seen; of a forgotten one no word."""
     is_forgotten = memory.state is State.FORGOTTEN
     link = hop.link if hop else None
@@ -177,12 +177,12 @@ def step_of(
         if one is not None and isinstance(one.detail, MessageDetail)
     )
     thread = next((one for one in threads if one is not None), None)
-    return Step(
+    return TraceStep(
         depth=depth,
-        id=shown(memory.id),
+        id=format_id(memory.id),
         kind=memory.kind,
         headline=FORGOTTEN if is_forgotten else memory.headline,
-        via=(link.type if link else BY_WORDS) if hop else None,
+        via=(link.type if link else VIA_LEXICAL) if hop else None,
         strength=link.strength if link else None,
         observations=link.observations if link else None,
         score=hop.score if hop else None,
@@ -191,28 +191,28 @@ def step_of(
         occurred_at=memory.occurred_at,
         state=memory.state,
         source_ref=None if is_forgotten else memory.source_ref,
-        source_message=shown(message.id) if message is not None else None,
+        source_message=format_id(message.id) if message is not None else None,
         thread=ids.show(ids.THREAD, thread) if thread is not None else None,
     )
 
 
-def shown(id_: int) -> str:
+def format_id(id_: int) -> str:
     """Write the id of a memory as people see it."""
     return ids.show(ids.MEMORY, id_)
 
 
-def counted(count: int, one: str, *, many: str) -> str:
+def pluralize(count: int, one: str, *, many: str) -> str:
     """Say how many there are of something."""
     return f"{count} {one if count == 1 else many}"
 
 
-def rooted(
+def to_roots(
     roots: Mapping[int, int], memories: Mapping[int, Memory], *, guessed: Collection[int]
 ) -> tuple[Root, ...]:
     """Show roots with how many targets each explains, in the order given."""
     return tuple(
         Root(
-            id=shown(id_),
+            id=format_id(id_),
             headline=step_of(memories[id_], depth=0).headline,
             explains=count,
             is_guess=id_ in guessed,

@@ -6,12 +6,18 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Final
 
-from commonbrain.causality.chains import chain_of, memories_of, open_ends, roots_of, steps_of
-from commonbrain.causality.patterns import Window, before, before_moment, episodes, patterns
-from commonbrain.causality.result import Step, Traced, step_of
-from commonbrain.causality.traversal import CAUSAL, Trail
+from commonbrain.causality.chains import build_chain, find_roots, memories_of, open_ends, steps_of
+from commonbrain.causality.patterns import (
+    OutcomeWindow,
+    before_time,
+    episodes,
+    find_precursors,
+    patterns,
+)
+from commonbrain.causality.result import TraceResult, TraceStep, step_of
+from commonbrain.causality.traversal import CAUSAL, ChainWalker
 from commonbrain.model import ids
-from commonbrain.model.errors import Invalid, Refused
+from commonbrain.model.errors import InvalidInputError, RejectedError
 from commonbrain.model.kinds import Kind
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import Memory
@@ -21,32 +27,34 @@ from commonbrain.model.support import SUPPORTS
 from commonbrain.retrieval.get import fetch
 from commonbrain.retrieval.provenance import provenance, seen
 from commonbrain.retrieval.service import Recall, check_length
-from commonbrain.services import House
+from commonbrain.services import Services
 from commonbrain.storage.interface import Transaction
-from commonbrain.storage.knowledge import Way
+from commonbrain.storage.knowledge import Direction
 from commonbrain.text.normalisation import normalise
 from commonbrain.text.time_expressions.parser import moment_in
 
 
-def dependents_of(trail: Trail, start: Memory, *, asked: str) -> Traced:
+def dependents_of(walker: ChainWalker, start: Memory, *, asked: str) -> TraceResult:
     """Tell what rests on a memory, directly or over others."""
-    chain = trail.chain(start)
-    memories = memories_of(trail, [chain], starts=[start])
-    limits = open_ends(chain, depth_max=trail.depth_max) if chain.hops else ["Nothing rests on it."]
-    return Traced(
+    chain = walker.chain(start)
+    memories = memories_of(walker, [chain], starts=[start])
+    limits = (
+        open_ends(chain, depth_max=walker.depth_max) if chain.hops else ["Nothing rests on it."]
+    )
+    return TraceResult(
         op="dependents",
         asked=asked,
-        steps=tuple(steps_of(trail, chain, memories=memories)),
+        steps=tuple(steps_of(walker, chain, memories=memories)),
         limits=tuple(limits),
         is_cut=chain.is_cut or chain.is_deeper,
     )
 
 
-def provenance_of(trail: Trail, start: Memory, *, asked: str) -> Traced:
+def provenance_of(walker: ChainWalker, start: Memory, *, asked: str) -> TraceResult:
     """Tell where a memory comes from, step by step to the messages and the thread."""
-    known = provenance(trail.tx, trail.caller, memory=start, now=trail.now)
+    known = provenance(walker.tx, walker.caller, memory=start, now=walker.now)
     steps = (
-        Step(
+        TraceStep(
             depth=one.depth,
             id=one.id,
             kind=one.kind,
@@ -60,7 +68,7 @@ def provenance_of(trail: Trail, start: Memory, *, asked: str) -> Traced:
         )
         for one in known.origins
     )
-    return Traced(
+    return TraceResult(
         op="provenance",
         asked=asked,
         steps=(step_of(start, depth=0), *steps),
@@ -78,7 +86,14 @@ _TARGETS_MAX: Final = 5
 SEARCHES_MAX: Final = 3
 """How often one chain looks for what no link leads to; each costs as much as a search by words."""
 _ID_MARK: Final = f"{ids.MEMORY}_"
-_TELLING: Final = (Kind.ATOM, Kind.INCIDENT, Kind.EVENT, Kind.EPISODE, Kind.FACT, Kind.MESSAGE)
+_SEARCHED_KINDS: Final = (
+    Kind.ATOM,
+    Kind.INCIDENT,
+    Kind.EVENT,
+    Kind.EPISODE,
+    Kind.FACT,
+    Kind.MESSAGE,
+)
 _NOTHING: Final = "Depth 0: nothing stored answers this."
 
 
@@ -86,71 +101,72 @@ _NOTHING: Final = "Depth 0: nothing stored answers this."
 class Trace:
     """Traces for one caller.
 
-    All methods raise `Invalid` for an empty question or a malformed id, `NotFound` for an id that
-    the caller may not see, `Refused` for a depth or time out of bounds, and `Unavailable` when the
-    store cannot be read. What the caller may not see ends a trace and is not told of.
+    All methods raise `InvalidInputError` for an empty question or a malformed id, `NotFoundError`
+    for an id that the caller may not see, `RejectedError` for a depth or time out of bounds, and
+    `UnavailableError` when the store cannot be read. What the caller may not see ends a trace and
+    is not told of.
     """
 
-    house: House
+    services: Services
     caller: Caller
 
-    def causes(self, what: str, *, depth: int = DEPTH_MAX) -> Traced:
+    def causes(self, what: str, *, depth: int = DEPTH_MAX) -> TraceResult:
         """Walk back from a memory, given by id or by words, to what led to it."""
-        return self._chain("causes", what, way=Way.AGAINST, depth=depth)
+        return self._chain("causes", what, way=Direction.AGAINST, depth=depth)
 
-    def effects(self, what: str, *, depth: int = DEPTH_MAX) -> Traced:
+    def effects(self, what: str, *, depth: int = DEPTH_MAX) -> TraceResult:
         """Walk on from a memory, given by id or by words, to what came of it."""
-        return self._chain("effects", what, way=Way.ALONG, depth=depth)
+        return self._chain("effects", what, way=Direction.ALONG, depth=depth)
 
-    def before(self, what: str, *, hours: float = HOURS_DEFAULT) -> Traced:
+    def before(self, what: str, *, hours: float = HOURS_DEFAULT) -> TraceResult:
         """Tell what came before an outcome in words, a memory or a time ("yesterday at 3pm")."""
-        asked = _asked(what)
+        asked = _checked_query(what)
         _check(hours, "hours", low=0, high=_HOURS_MAX)
-        moment = moment_in(asked, self.house.clock.now())
+        at = moment_in(asked, self.services.clock.now())
         with self._snapshot() as tx:
             window = self._window(tx, hours=hours)
-            if moment is not None:
-                return before_moment(window, moment, asked=asked)
+            if at is not None:
+                return before_time(window, at, asked=asked)
             is_id = asked.startswith(_ID_MARK)
             those = [self._fetch(tx, asked)] if is_id else window.occurrences(asked)
-            return before(window, episodes(tx, those), asked=asked)
+            return find_precursors(window, episodes(tx, those), asked=asked)
 
-    def patterns(self, outcome: str, *, hours: float = HOURS_DEFAULT) -> Traced:
+    def patterns(self, outcome: str, *, hours: float = HOURS_DEFAULT) -> TraceResult:
         """Tell what at least three occurrences of an outcome have in common."""
-        asked = _asked(outcome)
+        asked = _checked_query(outcome)
         _check(hours, "hours", low=0, high=_HOURS_MAX)
         with self._snapshot() as tx:
             return patterns(self._window(tx, hours=hours), asked)
 
-    def deepen(self, query: str, *, depth: int = DEEPEN_DEPTH) -> Traced:
+    def deepen(self, query: str, *, depth: int = DEEPEN_DEPTH) -> TraceResult:
         """Rank the roots of up to five episodes that answer a question by how many they explain."""
-        asked = _asked(query)
+        asked = _checked_query(query)
         _check(depth, "depth", low=1, high=DEPTH_MAX)
         wanted = self._recalled(asked, limit=_TARGETS_MAX)
         with self._snapshot() as tx:
             targets = episodes(tx, list(seen(tx, self.caller, wanted=wanted).values()))
             if not targets:
-                return Traced(op="deepen", asked=asked, limits=(_NOTHING,))
-            trail = self._trail(tx, way=Way.AGAINST, depth=depth)
-            return roots_of(trail, targets, op="deepen", asked=asked)
+                return TraceResult(op="deepen", asked=asked, limits=(_NOTHING,))
+            walker = self._trail(tx, way=Direction.AGAINST, depth=depth)
+            return find_roots(walker, targets, op="deepen", asked=asked)
 
-    def dependents(self, id: str, *, depth: int = DEPTH_MAX) -> Traced:  # noqa: A002 the public name is id
+    def dependents(self, id: str, *, depth: int = DEPTH_MAX) -> TraceResult:  # noqa: A002 the public name is id
         """Tell what rests on a memory and would need review if it fell."""
         _check(depth, "depth", low=1, high=DEPTH_MAX)
         with self._snapshot() as tx:
             start = self._fetch(tx, id)
-            trail = self._trail(tx, way=Way.AGAINST, depth=depth, types=SUPPORTS)
-            return dependents_of(trail, start, asked=id)
+            walker = self._trail(tx, way=Direction.AGAINST, depth=depth, types=SUPPORTS)
+            return dependents_of(walker, start, asked=id)
 
-    def provenance(self, id: str) -> Traced:  # noqa: A002 the public name is id
+    def provenance(self, id: str) -> TraceResult:  # noqa: A002 the public name is id
         """Tell where a memory comes from: its sources, the messages and the thread."""
         with self._snapshot() as tx:
             start = self._fetch(tx, id)
-            trail = self._trail(tx, way=Way.AGAINST, depth=DEPTH_MAX)
-            return provenance_of(trail, start, asked=id)
+            walker = self._trail(tx, way=Direction.AGAINST, depth=DEPTH_MAX)
+            return provenance_of(walker, start, asked=id)
 
-    def _chain(self, op: str, what: str, *, way: Way, depth: int) -> Traced:
-        asked = _asked(what)
+    def _chain(self, op: str, what: str, *, way: Direction, depth: int) -> TraceResult:
+        asked = _checked_query(what)
         _check(depth, "depth", low=1, high=DEPTH_MAX)
         is_id = asked.startswith(_ID_MARK)
         wanted = [] if is_id else self._recalled(asked, limit=1)
@@ -158,57 +174,59 @@ class Trace:
             found = seen(tx, self.caller, wanted=wanted).values()
             starts = [self._fetch(tx, asked)] if is_id else list(found)
             if not starts:
-                return Traced(op=op, asked=asked, limits=(_NOTHING,))
-            return chain_of(self._trail(tx, way=way, depth=depth), starts[0], op=op, asked=asked)
+                return TraceResult(op=op, asked=asked, limits=(_NOTHING,))
+            return build_chain(self._trail(tx, way=way, depth=depth), starts[0], op=op, asked=asked)
 
     def _recalled(self, query: str, *, limit: int) -> list[int]:
         """Find what answers a question, as recall ranks it; nothing is counted as an access."""
-        recall = Recall(self.house, self.caller)
-        found = recall(query, kinds=list(_TELLING), max_items=limit, bump=False)
+        recall = Recall(self.services, self.caller)
+        found = recall(query, kinds=list(_SEARCHED_KINDS), max_items=limit, bump=False)
         return [ids.parse(ids.MEMORY, item.id) for item in found.items]
 
     def _snapshot(self) -> AbstractContextManager[Transaction]:
-        return self.house.store.snapshot(self.caller.tenant)
+        return self.services.store.snapshot(self.caller.tenant)
 
     def _fetch(self, tx: Transaction, id_: str) -> Memory:
         return fetch(tx, self.caller, id_=ids.parse(ids.MEMORY, id_))
 
     def _trail(
-        self, tx: Transaction, *, way: Way, depth: int, types: tuple[LinkType, ...] = CAUSAL
-    ) -> Trail:
-        return Trail(
+        self, tx: Transaction, *, way: Direction, depth: int, types: tuple[LinkType, ...] = CAUSAL
+    ) -> ChainWalker:
+        return ChainWalker(
             tx=tx,
             caller=self.caller,
             way=way,
-            now=self.house.clock.now(),
+            now=self.services.clock.now(),
             depth_max=depth,
             types=types,
             trust_min=TRUST_MIN_DEFAULT if types == CAUSAL else 0.0,
             searches_max=SEARCHES_MAX if types == CAUSAL else 0,
         )
 
-    def _window(self, tx: Transaction, *, hours: float) -> Window:
-        return Window(tx=tx, caller=self.caller, now=self.house.clock.now(), hours=hours)
+    def _window(self, tx: Transaction, *, hours: float) -> OutcomeWindow:
+        return OutcomeWindow(tx=tx, caller=self.caller, now=self.services.clock.now(), hours=hours)
 
 
-def _asked(text: str) -> str:
+def _checked_query(text: str) -> str:
     """Tidy what was asked.
 
     Raises:
-        Invalid: nothing was.
-        Refused: `limit_exceeded`, it is longer than a question may be.
+        InvalidInputError: nothing was.
+        RejectedError: `limit_exceeded`, it is longer than a question may be.
 
     """
     plain = normalise(text)
     if not plain:
-        raise Invalid("Nothing to trace.", hint="Give an id, or say in words what happened.")
+        raise InvalidInputError(
+            "Nothing to trace.", hint="Give an id, or say in words what happened."
+        )
     check_length(plain)
     return plain
 
 
 def _check(given: float, what: str, *, low: float, high: float) -> None:
     if not low <= given <= high:
-        raise Refused(
+        raise RejectedError(
             f"{what} is {given:g}; {low:g} to {high:g} is allowed.",
             code="limit_exceeded",
             hint=f"Leave {what} out for its default.",

@@ -15,8 +15,8 @@ from commonbrain.model.query import Filter
 from commonbrain.model.scope import Caller
 from commonbrain.retrieval.provenance import seen
 from commonbrain.retrieval.query_plan import search_terms
-from commonbrain.storage.interface import Look, Transaction
-from commonbrain.storage.knowledge import Reader, Way
+from commonbrain.storage.interface import QueryScope, Transaction
+from commonbrain.storage.knowledge import Direction, Reader
 
 CAUSAL: Final = (LinkType.CAUSES, LinkType.ENABLES, LinkType.PRECEDES)
 """What a walk over causes follows; what merely goes along with something leads nowhere."""
@@ -66,21 +66,21 @@ def _surest_last(hops: Iterable[Hop]) -> list[Hop]:
     return sorted(hops, key=lambda hop: (hop.weight, -hop.there))
 
 
-def alike(asked: Collection[str], said: Collection[str]) -> float:
+def are_alike(asked: Collection[str], said: Collection[str]) -> float:
     """Say which share of the fewer words is in the other text, word forms told apart loosely."""
     fewer, more = sorted((set(asked), set(said)), key=len)
     shared = _shared(fewer, more)
     return shared / len(fewer) if shared >= ALIKE_WORDS_MIN else 0.0
 
 
-def covered(asked: Collection[str], said: Collection[str]) -> float:
+def covers_words(asked: Collection[str], said: Collection[str]) -> float:
     """Say which share of the words asked for a text has."""
     return _shared(set(asked), set(said)) / len(set(asked)) if asked else 0.0
 
 
 def is_same(one: Collection[str], other: Collection[str]) -> bool:
     """Say whether two texts say nearly the same, be it a recurrence, a report or a denial of it."""
-    return min(covered(one, other), covered(other, one)) >= _SAME_FROM
+    return min(covers_words(one, other), covers_words(other, one)) >= _SAME_FROM
 
 
 def _shared(words: set[str], others: set[str]) -> int:
@@ -97,7 +97,7 @@ def _is_form(word: str, of: str) -> bool:
     return len(of) >= _STEM_CHARS_MIN and word.startswith(of)
 
 
-def comes_of(memory: Memory) -> str:
+def effects_of(memory: Memory) -> str:
     """Say what of a memory another would name as its result: who did what, or the root cause."""
     match memory.detail:
         case AtomDetail(subject=subject, action=action) if subject or action:
@@ -108,7 +108,7 @@ def comes_of(memory: Memory) -> str:
             return memory.text
 
 
-def leads_to(memory: Memory) -> str:
+def causes_of(memory: Memory) -> str:
     """Say what of a memory another would name as its cause: its outcome and consequences."""
     match memory.detail:
         case AtomDetail(outcome=outcome, consequences=after) if outcome or after:
@@ -138,7 +138,7 @@ STEPS_MAX: Final = 50
 _HITS_MAX: Final = 10
 _WORDS_MAX: Final = 8
 """Words that are looked up at once; each costs a search as long as it is common."""
-_TELLING: Final = (Kind.ATOM, Kind.INCIDENT, Kind.EVENT, Kind.EPISODE, Kind.MESSAGE)
+_EVENT_KINDS: Final = (Kind.ATOM, Kind.INCIDENT, Kind.EVENT, Kind.EPISODE, Kind.MESSAGE)
 """Kinds that tell what happened."""
 
 
@@ -159,12 +159,12 @@ class Chain:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trail:
+class ChainWalker:
     """Walks for one caller in one direction."""
 
     tx: Transaction
     caller: Caller
-    way: Way
+    way: Direction
     now: datetime
     depth_max: int
     types: tuple[LinkType, ...] = CAUSAL
@@ -183,7 +183,7 @@ class Trail:
                 is_open = len(chain.hops) < STEPS_MAX and chain.depths[end] < self.depth_max
                 if is_open and searches < self.searches_max:
                     searches += 1
-                    found = self._by_words(end, known=chain.depths)
+                    found = self._lexical_hop(end, known=chain.depths)
                 if found is None:
                     chain.ends.append(end)
                     continue
@@ -197,53 +197,53 @@ class Trail:
         """Add what links lead to from one memory; give where they end."""
         offset, closed = chain.depths[base], chain.depths.keys() - {base}
         graph = self.tx.graph.seen_by(Reader(caller=self.caller, trust_min=self.trust_min))
-        room = STEPS_MAX - len(chain.hops)
+        capacity = STEPS_MAX - len(chain.hops)
         walk = graph.walk(
             [base],
             self.way,
             types=self.types,
-            limit=room + 1 + len(closed),
+            limit=capacity + 1 + len(closed),
             depth_max=self.depth_max - offset + 1,
             stops=sorted(closed),
         )
         new = [one for one in walk.reached if one.id not in closed]
         fresh = [one for one in new if offset + one.depth <= self.depth_max]
-        reached = [base, *(one.id for one in fresh[:room])]
+        reached = [base, *(one.id for one in fresh[:capacity])]
         links = graph.among(reached, types=self.types)
         known = {(self._here(link), self._there(link), link.type): link for link in links}
-        for one in fresh[:room]:
+        for one in fresh[:capacity]:
             link = known[one.via_id, one.id, one.type]
             chain.hops.append(Hop(here=one.via_id, there=one.id, link=link))
             chain.depths[one.id] = offset + one.depth
         if base in chain.guessed:
             chain.guessed.update(reached)
         is_deeper = len(new) > len(fresh)
-        chain.is_cut |= len(fresh) > room or (walk.is_cut and not is_deeper)
+        chain.is_cut |= len(fresh) > capacity or (walk.is_cut and not is_deeper)
         chain.is_deeper |= is_deeper and not chain.is_cut
         onward = graph.onward(reached, self.way, types=self.types)
         return [id_ for id_ in reached if id_ not in onward]
 
     def _here(self, link: Link) -> int:
-        return link.from_id if self.way is Way.ALONG else link.to_id
+        return link.from_id if self.way is Direction.ALONG else link.to_id
 
     def _there(self, link: Link) -> int:
-        return link.to_id if self.way is Way.ALONG else link.from_id
+        return link.to_id if self.way is Direction.ALONG else link.from_id
 
-    def _by_words(self, end: int, *, known: Mapping[int, int]) -> Hop | None:
+    def _lexical_hop(self, end: int, *, known: Mapping[int, int]) -> Hop | None:
         """Find what reads like the cause, or the effect, of a memory that no link leads on from."""
         memory = seen(self.tx, self.caller, wanted=[end]).get(end)
-        if memory is None or memory.state is State.FORGOTTEN or memory.kind not in _TELLING:
+        if memory is None or memory.state is State.FORGOTTEN or memory.kind not in _EVENT_KINDS:
             return None
-        is_back = self.way is Way.AGAINST
-        asked = search_terms(comes_of(memory) if is_back else leads_to(memory))[:_WORDS_MAX]
+        is_back = self.way is Direction.AGAINST
+        asked = search_terms(effects_of(memory) if is_back else causes_of(memory))[:_WORDS_MAX]
         wanted = Filter(
-            kinds=_TELLING,
+            kinds=_EVENT_KINDS,
             project=memory.project,
             since=None if is_back else memory.occurred_at,
             until=memory.occurred_at if is_back else None,
         )
-        look = Look(caller=self.caller, filter=wanted, now=self.now)
-        hits = [hit.id for hit in self.tx.index.lexical(asked, look, limit=_HITS_MAX)]
+        query_scope = QueryScope(caller=self.caller, filter=wanted, now=self.now)
+        hits = [hit.id for hit in self.tx.index.lexical(asked, query_scope, limit=_HITS_MAX)]
         fresh = [id_ for id_ in hits if id_ not in known]
         scored = (
             (self._likeness(memory, other, asked=asked), other.id)
@@ -255,10 +255,10 @@ class Trail:
 
     def _likeness(self, memory: Memory, other: Memory, *, asked: Sequence[str]) -> float:
         """Compare what one comes of with what the other leads to; the cause must come first."""
-        is_back = self.way is Way.AGAINST
+        is_back = self.way is Direction.AGAINST
         cause, effect = (other, memory) if is_back else (memory, other)
         if cause.occurred_at >= effect.occurred_at and Kind.ATOM not in {cause.kind, effect.kind}:
             return 0.0
         if is_same(search_terms(cause.text), search_terms(effect.text)):
             return 0.0
-        return alike(asked, search_terms(leads_to(other) if is_back else comes_of(other)))
+        return are_alike(asked, search_terms(causes_of(other) if is_back else effects_of(other)))

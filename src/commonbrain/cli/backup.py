@@ -11,20 +11,20 @@ from rich.text import Text
 
 from commonbrain.cli.context import State
 from commonbrain.cli.progress import bar
-from commonbrain.cli.render import Inert, counted
-from commonbrain.model.errors import Invalid
+from commonbrain.cli.render import Inert, render_counts
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.timestamps import show_instant
-from commonbrain.storage.maintenance import Backup, Holdings, Replacement, Restored
+from commonbrain.storage.maintenance import Backup, Holdings, Replacement, RestoreResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class BackupOptions:
     """What is to be restored, and whether it was agreed to or is only to be seen."""
 
     file: Path
     digest: str | None
     is_agreed: bool
-    is_rehearsal: bool
+    is_dry_run: bool
 
 
 def run_backup(state: State, destination: Path, *, replace: bool, as_json: bool) -> None:
@@ -37,25 +37,27 @@ def run_backup(state: State, destination: Path, *, replace: bool, as_json: bool)
         Console().print(Inert(_backup(done)))
 
 
-def run_restore(state: State, wish: Wish, *, as_json: bool) -> None:
+def run_restore(state: State, wish: BackupOptions, *, as_json: bool) -> None:
     """Show what would be replaced, ask, and replace it.
 
     Raises:
-        Invalid: a program asks, which nobody can be asked for.
+        InvalidInputError: a program asks, which nobody can be asked for.
 
     """
     # The adapters are what takes long to load; help and completion do without.
     from commonbrain.runtime.bootstrap import preview_restore, restore  # noqa: PLC0415
 
-    if as_json and not (wish.is_agreed or wish.is_rehearsal):
-        raise Invalid("With --json nobody is asked.", hint="Add --yes, or --dry-run to look.")
+    if as_json and not (wish.is_agreed or wish.is_dry_run):
+        raise InvalidInputError(
+            "With --json nobody is asked.", hint="Add --yes, or --dry-run to look."
+        )
     plan = preview_restore(wish.file, state.store)
-    if wish.is_rehearsal and as_json:
+    if wish.is_dry_run and as_json:
         typer.echo(TypeAdapter(Replacement).dump_json(plan).decode())
         return
     if not as_json:
         Console().print(Inert(_replacement(plan)))
-    if wish.is_rehearsal:
+    if wish.is_dry_run:
         typer.echo("Nothing was changed. Run it again without --dry-run.")
         return
     if not wish.is_agreed:
@@ -63,7 +65,7 @@ def run_restore(state: State, wish: Wish, *, as_json: bool) -> None:
     with bar("restoring", is_shown=not as_json) as move:
         done = restore(wish.file, state.store, digest=wish.digest, on_progress=move)
     if as_json:
-        typer.echo(TypeAdapter(Restored).dump_json(done).decode())
+        typer.echo(TypeAdapter(RestoreResult).dump_json(done).decode())
     else:
         kept = f" What was there before is in {done.kept}." if done.kept else ""
         text = Text(f"{done.store} holds {_memories(done.memories)}.{kept}", overflow="fold")
@@ -90,7 +92,7 @@ def _replacement(plan: Replacement) -> RenderableType:
 
 
 def _memories(count: int) -> str:
-    return counted(count, "memory", many="memories")
+    return render_counts(count, "memory", many="memories")
 
 
 def _held(held: Holdings | None) -> tuple[str, str]:

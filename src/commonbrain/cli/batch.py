@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 
 from pydantic import BaseModel, ValidationError
 
-from commonbrain.model.errors import Invalid
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.limits import ITEMS_PER_CALL_MAX, TEXT_BYTES_MAX
 
 _BYTES_MAX: Final = 4 * ITEMS_PER_CALL_MAX * TEXT_BYTES_MAX
@@ -20,12 +20,12 @@ def read_requests(file: Path, request: type[BaseModel], *, shared: Mapping[str, 
     """Read every line of a file, or of stdin for `-`, as a request; `shared` fills what it omits.
 
     Raises:
-        Invalid: the file cannot be read, is too large, or a line is no such request.
+        InvalidInputError: the file cannot be read, is too large, or a line is no such request.
 
     """
     raw = _read(file)
     if len(raw) > _BYTES_MAX:
-        raise Invalid(
+        raise InvalidInputError(
             f"The file has over {_BYTES_MAX:,} bytes.", hint="Send it in parts, or import it."
         )
     # An encoding that is none reads as replaced letters, as it does in a text from stdin.
@@ -42,7 +42,7 @@ def _read(file: Path) -> bytes:
         with file.open("rb") as opened:
             return opened.read(_BYTES_MAX + 1)
     except OSError as error:
-        raise Invalid(f"{file} cannot be read: {error.strerror}.", hint=_HINT) from error
+        raise InvalidInputError(f"{file} cannot be read: {error.strerror}.", hint=_HINT) from error
 
 
 def _objects(lines: list[str]) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -54,7 +54,7 @@ def _objects(lines: list[str]) -> Iterator[tuple[int, dict[str, Any]]]:
         except (ValueError, RecursionError):
             given = None
         if not isinstance(given, dict):
-            raise Invalid(f"Line {number} is no JSON object.", hint=_HINT)
+            raise InvalidInputError(f"Line {number} is no JSON object.", hint=_HINT)
         yield number, cast("dict[str, Any]", given)
 
 
@@ -64,4 +64,6 @@ def _request(request: type[BaseModel], given: Mapping[str, Any], *, number: int)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         name = str(first["loc"][0]) if first["loc"] else "the object"
-        raise Invalid(f"Line {number}, {name[:40]!r}: {first['msg']}.", hint=_HINT) from error
+        raise InvalidInputError(
+            f"Line {number}, {name[:40]!r}: {first['msg']}.", hint=_HINT
+        ) from error

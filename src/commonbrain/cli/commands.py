@@ -14,9 +14,9 @@ from pydantic.fields import FieldInfo
 from commonbrain.api.errors import EXIT_REFUSED
 from commonbrain.api.operations import Command, Operation
 from commonbrain.cli.choices import CHOICES
-from commonbrain.cli.context import State, opened
+from commonbrain.cli.context import State, open_brain_for
 from commonbrain.client import Brain
-from commonbrain.model.errors import Invalid
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import escaped
 from commonbrain.model.limits import RAW_TEXT_BYTES_MAX
 
@@ -46,7 +46,9 @@ Wait = Annotated[bool, typer.Option("--wait", help="Until it has ended, with a b
 _NAMED: Final = (("as_json", Json), ("yes", Yes))
 
 
-def draw(operation: Operation[Any, Any], special: Command | None = None) -> Callable[..., None]:
+def build_command(
+    operation: Operation[Any, Any], special: Command | None = None
+) -> Callable[..., None]:
     """Make the command of one operation: parse, run, show, and exit by what became of it."""
     name = special.name if special else operation.name
 
@@ -63,13 +65,13 @@ def draw(operation: Operation[Any, Any], special: Command | None = None) -> Call
         state: State = context.obj
         if operation.many is not None and file is not None:
             requests = _requests(operation, given, file=file, command=name)
-            with opened(state, operation, request=None) as (brain, call):
+            with open_brain_for(state, operation, request=None) as (brain, call):
                 reply = operation.many(brain, requests)
                 call.answered(operation.exit_code(reply))
             _answer(operation, reply, as_json=as_json)
         preset = dict(special.preset) if special else {}
         request = _request(operation, given | preset, command=name)
-        with opened(state, operation, request=request) as (brain, call):
+        with open_brain_for(state, operation, request=request) as (brain, call):
             if not (as_json or yes) and _is_watched():
                 _ask_first(operation, request, brain=brain)
             reply = (
@@ -126,7 +128,9 @@ def _requests(
 ) -> list[Any]:
     """Read a file of requests; what else was typed holds for each of them."""
     if any(given.get(name) for name in operation.positional):
-        raise Invalid("Give a text or a file, not both.", hint=f"See brain {command} --help.")
+        raise InvalidInputError(
+            "Give a text or a file, not both.", hint=f"See brain {command} --help."
+        )
     # Only who has a file waits for its reader to be loaded.
     from commonbrain.cli.batch import read_requests  # noqa: PLC0415
 
@@ -150,9 +154,9 @@ def _handled(operation: Operation[Any, Any], request: Any, *, brain: Brain) -> A
 
 def _waited_for(brain: Brain, reply: Any, *, as_json: bool) -> Any:  # noqa: ANN401 see _answer
     # What works on jobs is loaded for who waits for one.
-    from commonbrain.cli.wait import wait_for  # noqa: PLC0415
+    from commonbrain.cli.wait import follow_job  # noqa: PLC0415
 
-    return wait_for(brain, reply, is_shown=not as_json)
+    return follow_job(brain, reply, is_shown=not as_json)
 
 
 def _show(operation: Operation[Any, Any], reply: Any) -> None:  # noqa: ANN401 each its own
@@ -277,7 +281,7 @@ def _request(operation: Operation[Any, Any], given: dict[str, Any], *, command: 
     """Check what was typed.
 
     Raises:
-        Invalid: a value is malformed; the message names its option.
+        InvalidInputError: a value is malformed; the message names its option.
 
     """
     if given.get("text") == _FROM_STDIN:
@@ -290,14 +294,16 @@ def _request(operation: Operation[Any, Any], given: dict[str, Any], *, command: 
         name for name, value in given.items() if value is None and _is_needed(operation, name)
     ]
     if missing:
-        raise Invalid(f"Missing {', '.join(missing)}.", hint=f"See brain {command} --help.")
+        raise InvalidInputError(
+            f"Missing {', '.join(missing)}.", hint=f"See brain {command} --help."
+        )
     try:
         return operation.request.model_validate(given)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         name = str(first["loc"][0]) if first["loc"] else "arguments"
         option = name if name in operation.positional else f"--{SINGULAR.get(name, name)}"
-        raise Invalid(
+        raise InvalidInputError(
             f"{option.replace('_', '-')}: {first['msg']}.",
             hint=f"See brain {command} --help.",
         ) from error
@@ -307,14 +313,16 @@ def _paired(name: str, texts: Sequence[str]) -> dict[str, Any]:
     """Read `NAME=VALUE`; a name that is repeated has a list of values.
 
     Raises:
-        Invalid: one of them has no `=`.
+        InvalidInputError: one of them has no `=`.
 
     """
     pairs: dict[str, Any] = {}
     for text in texts:
         key, equals, value = text.partition("=")
         if not equals:
-            raise Invalid(f"--{name}: {text[:40]!r} is no NAME=VALUE.", hint="Repeat it for more.")
+            raise InvalidInputError(
+                f"--{name}: {text[:40]!r} is no NAME=VALUE.", hint="Repeat it for more."
+            )
         known = pairs.get(key)
         pairs[key] = value if known is None else [*_listed(known), value]
     return pairs

@@ -37,14 +37,14 @@ from commonbrain.integrations import (
 )
 from commonbrain.integrations.change import read
 from commonbrain.mcp.proxy import at_home, checked_key, endpoint, read_key
-from commonbrain.model.errors import Invalid
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.text.locations import is_here, is_url
 
 _WishT = TypeVar("_WishT")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class ConnectOptions:
     """What is to be done with a client."""
 
     client: Annotated[
@@ -81,7 +81,7 @@ class Wish:
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the change only.")] = False
 
 
-def drawn_from(wish: type[_WishT], run: Callable[[_WishT], None]) -> Callable[..., None]:
+def build_parameters(wish: type[_WishT], run: Callable[[_WishT], None]) -> Callable[..., None]:
     """Make a command whose options are the fields of a wish."""
 
     def command(**given: Any) -> None:  # noqa: ANN401 the signature below types it
@@ -102,14 +102,14 @@ def drawn_from(wish: type[_WishT], run: Callable[[_WishT], None]) -> Callable[..
     return command
 
 
-def carry_out(state: State, wish: Wish) -> None:
+def connect_client(state: State, wish: ConnectOptions) -> None:
     """Ask for a key where one is wanted, show the changes, and make them.
 
     Raises:
-        Invalid: there is no such client or scope, what is wished does not go together, or a file
-            is not valid; all are left alone.
-        Refused: an entry of the same name reaches something else.
-        Unavailable: a file cannot be read or written.
+        InvalidInputError: there is no such client or scope, what is wished does not go together, or
+            a file is not valid; all are left alone.
+        RejectedError: an entry of the same name reaches something else.
+        UnavailableError: a file cannot be read or written.
 
     """
     if wish.key_file is not None:
@@ -119,23 +119,23 @@ def carry_out(state: State, wish: Wish) -> None:
         wish = replace(wish, key_file=asked.path)
     changes = plan(state, wish)
     if asked is not None:
-        _keep(asked, is_rehearsal=wish.dry_run)
+        _keep(asked, is_dry_run=wish.dry_run)
     for change in changes:
-        show(wish.client, change, is_rehearsal=wish.dry_run)
+        show(wish.client, change, is_dry_run=wish.dry_run)
     if wish.remove:
         _tell_kept(changes)
     elif wish.url is not None:
         _tell_next(wish, endpoint(wish.url))
 
 
-def plan(state: State, wish: Wish) -> list[Change]:
+def plan(state: State, wish: ConnectOptions) -> list[Change]:
     """Compute the changes to a client's files; it reaches the store or the server that is named.
 
     Raises:
-        Invalid: there is no such client or scope, what is wished does not go together, or a file
-            is not valid; all are left alone.
-        Refused: an entry of the same name reaches something else.
-        Unavailable: a file cannot be read.
+        InvalidInputError: there is no such client or scope, what is wished does not go together, or
+            a file is not valid; all are left alone.
+        RejectedError: an entry of the same name reaches something else.
+        UnavailableError: a file cannot be read.
 
     """
     if wish.remove:
@@ -145,7 +145,7 @@ def plan(state: State, wish: Wish) -> list[Change]:
         reach = _remote(state, wish, url=wish.url)
         return [connect(wish.client, reach, scope=wish.scope, force=wish.force)]
     if wish.key_file is not None or wish.no_key:
-        raise Invalid("Only a server takes a key.", hint="Give its --url too.")
+        raise InvalidInputError("Only a server takes a key.", hint="Give its --url too.")
     command, *arguments = brain_command()
     options = _options(state)
     entry = Entry(command=command, args=(*arguments, *options, "mcp"))
@@ -160,7 +160,7 @@ def _options(state: State) -> list[str]:
     """Give the options of this call that become part of the entry."""
     options: list[str] = []
     if is_url(state.store):
-        raise Invalid(
+        raise InvalidInputError(
             "A store's URL is not written into a client's file: it may hold a password.",
             hint="Give the client COMMONBRAIN_STORE in its environment, and connect without it.",
         )
@@ -171,19 +171,21 @@ def _options(state: State) -> list[str]:
     return options
 
 
-def _remote(state: State, wish: Wish, *, url: str) -> Reach:
+def _remote(state: State, wish: ConnectOptions, *, url: str) -> Reach:
     """Say how the client reaches a server: by itself, or over a bridge that reads a file."""
     # What the environment says is of this machine's own memory, and stays as it is.
     told = {"COMMONBRAIN_STORE": state.store, "COMMONBRAIN_AGENT": state.agent}
     if any(value is not None and os.environ.get(name) != value for name, value in told.items()):
-        raise Invalid(
+        raise InvalidInputError(
             "The server has its own store, and the key says which agent calls.",
             hint="Leave out --store and --agent.",
         )
     if wish.hooks:
-        raise Invalid("Hooks act on a store of this machine.", hint="Leave out --hooks.")
+        raise InvalidInputError("Hooks act on a store of this machine.", hint="Leave out --hooks.")
     if wish.no_key and wish.key_file is not None:
-        raise Invalid("There is a key, or there is none.", hint="Leave one of the two out.")
+        raise InvalidInputError(
+            "There is a key, or there is none.", hint="Leave one of the two out."
+        )
     at = endpoint(url).geturl()
     if wish.key_file is not None:
         return bridge(at, key_file=wish.key_file.absolute())
@@ -191,18 +193,20 @@ def _remote(state: State, wish: Wish, *, url: str) -> Reach:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class ConnectRequest:
     """A key that was typed in, and the file that is to hold it."""
 
     path: Path
     key: str
 
 
-def _ask_for_key(wish: Wish) -> Asked | None:
+def _ask_for_key(wish: ConnectOptions) -> ConnectRequest | None:
     """Ask who sits at the terminal for a key, where none is told in another way."""
     is_wanted = wish.url is not None and not (wish.remove or wish.no_key or wish.key_file)
     if wish.key_file is not None and not wish.remove and read_key(wish.key_file) is None:
-        raise Invalid(f"{wish.key_file} is empty.", hint="Give a file with the key in it.")
+        raise InvalidInputError(
+            f"{wish.key_file} is empty.", hint="Give a file with the key in it."
+        )
     if wish.url is None or not is_wanted or KEY_VARIABLE in os.environ or not sys.stdin.isatty():
         return None
     at = endpoint(wish.url)
@@ -211,7 +215,7 @@ def _ask_for_key(wish: Wish) -> Asked | None:
     if key is None:
         return None
     name = at.netloc.replace(":", "_")
-    return Asked(path=_keys() / name, key=key)
+    return ConnectRequest(path=_keys() / name, key=key)
 
 
 def _keys() -> Path:
@@ -219,9 +223,9 @@ def _keys() -> Path:
     return user_config_path("commonbrain", appauthor=False) / "keys"
 
 
-def _keep(asked: Asked, *, is_rehearsal: bool) -> None:
+def _keep(asked: ConnectRequest, *, is_dry_run: bool) -> None:
     """Write a key to its file, which only its owner reads; it is never shown."""
-    if is_rehearsal:
+    if is_dry_run:
         Console().print(Inert(Text(f"The key would go to {asked.path}.")))
         return
     apply(Change(path=asked.path, before=read(asked.path), after=f"{asked.key}\n"))
@@ -237,7 +241,7 @@ def _tell_kept(changes: Sequence[Change]) -> None:
             Console().print(Inert(Text(told)))
 
 
-def _tell_next(wish: Wish, at: SplitResult) -> None:
+def _tell_next(wish: ConnectOptions, at: SplitResult) -> None:
     """Say what is left to do, and what somebody on the way could read."""
     console = Console()
     if wish.key_file is None and not wish.no_key:
@@ -247,7 +251,7 @@ def _tell_next(wish: Wish, at: SplitResult) -> None:
         console.print(Inert(Text("Over http others can read the key on its way: use https.")))
 
 
-def show(client: str, change: Change, *, is_rehearsal: bool) -> None:
+def show(client: str, change: Change, *, is_dry_run: bool) -> None:
     """Print a change and make it, unless it is only to be seen."""
     console = Console()
     if not change.is_needed:
@@ -255,7 +259,7 @@ def show(client: str, change: Change, *, is_rehearsal: bool) -> None:
         return
     shown = Syntax(diff(change), "diff", background_color="default", word_wrap=True)
     console.print(Inert(shown))
-    if is_rehearsal:
+    if is_dry_run:
         console.print(Text("Nothing was written. Run it again without --dry-run."))
         return
     apply(change)

@@ -8,22 +8,28 @@ from typing import Any
 
 import typer
 
-from commonbrain.api.dispatch import Asked, Call, asked, noted, noted_unopened
+from commonbrain.api.dispatch import (
+    Call,
+    CallContext,
+    record_call,
+    record_event,
+    record_failed_open,
+)
 from commonbrain.api.operation import Request
-from commonbrain.api.operations import Door, Operation, Profile
+from commonbrain.api.operations import Operation, Profile, Transport
 from commonbrain.client import Brain, Identity
 from commonbrain.model.errors import CommonbrainError
-from commonbrain.model.sessions import UNKNOWN, Contact
+from commonbrain.model.sessions import UNKNOWN, ClientInfo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class StoreOption:
     """What is to be imported, and whether only to see what would happen."""
 
     format: str
     path: Path
     project: str | None
-    is_rehearsal: bool
+    is_dry_run: bool
     is_left: bool = False
     """Whether a worker does it."""
 
@@ -63,15 +69,15 @@ class State:
         return brain.acting_as(project=project, contact=_here())
 
 
-def _here() -> Contact:
+def _here() -> ClientInfo:
     """Tell the folder that a command was given in, which is all that lasts of it."""
     with suppress(OSError):
-        return Contact(cwd=str(Path.cwd()))
+        return ClientInfo(cwd=str(Path.cwd()))
     return UNKNOWN
 
 
 @contextmanager
-def opened(
+def open_brain_for(
     state: State, operation: Operation[Any, Any], *, request: Request | None
 ) -> Generator[tuple[Brain, Call]]:
     """Open the brain and note the call; `request` is None where a file holds many of them.
@@ -81,17 +87,17 @@ def opened(
 
     """
     call = (
-        Asked(operation=operation, door=Door.CLI, given={})
+        CallContext(operation=operation, door=Transport.CLI, given={})
         if request is None
-        else asked(operation, request, door=Door.CLI)
+        else record_call(operation, request, door=Transport.CLI)
     )
     try:
         brain = state.open()
     except CommonbrainError as error:
-        noted_unopened(call, error, agent=state.agent)
+        record_failed_open(call, error, agent=state.agent)
         raise
     left: typer.Exit | None = None
-    with brain, noted(brain, call) as noting:
+    with brain, record_event(brain, call) as noting:
         try:
             yield brain, noting
         except typer.Exit as exit_:

@@ -12,7 +12,7 @@ from commonbrain.administration.space_comparison import Comparison, Figures
 from commonbrain.cli.commands import Json
 from commonbrain.cli.context import State
 from commonbrain.cli.progress import bar
-from commonbrain.cli.render import Inert, counted
+from commonbrain.cli.render import Inert, render_counts
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -91,7 +91,7 @@ def switch(
         done = brain.spaces.switch(space, dry_run=dry_run)
     if as_json:
         _print_json(done)
-    elif done.is_rehearsal:
+    elif done.is_dry_run:
         lacking = f"{_memories(done.lacking)} lack vectors in it"
         _say(f"Would let {done.after} serve in the place of {done.before}: {lacking}.")
     else:
@@ -119,12 +119,12 @@ def drop(
     if as_json:
         _print_json(done)
     else:
-        _say(f"Deleted {counted(done.vectors, 'vector', many='vectors')}.")
+        _say(f"Deleted {render_counts(done.vectors, 'vector', many='vectors')}.")
 
 
 def _summary(done: Comparison) -> list[str]:
     lines = [
-        f"{counted(done.questions, 'question', many='questions')}, {done.marked:,} of them with "
+        f"{render_counts(done.questions, 'question', many='questions')}, {done.marked:,} with "
         f"marks; of the first ten, both give {done.overlap:.0%}."
     ]
     if done.gain is not None:
@@ -141,7 +141,7 @@ def _figures(one: Figures) -> tuple[str, str, str, str]:
 
 
 def _memories(count: int) -> str:
-    return counted(count, "memory", many="memories")
+    return render_counts(count, "memory", many="memories")
 
 
 def _say(told: str) -> None:

@@ -12,8 +12,8 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from commonbrain.api.operations import Door, Operation
-from commonbrain.cli.commands import draw
+from commonbrain.api.operations import Operation, Transport
+from commonbrain.cli.commands import build_command
 
 GROUPS: Final[Mapping[str, str]] = {
     "session": "Sessions: who is at work on what, what was noted, and what is handed over.",
@@ -63,13 +63,13 @@ def add_operations(app: typer.Typer, operations: Iterable[Operation[Any, Any]]) 
     """Add the commands of every operation that has this door."""
     groups = {name: typer.Typer(no_args_is_help=True, help=help_) for name, help_ in GROUPS.items()}
     for operation in operations:
-        if Door.CLI not in operation.doors:
+        if Transport.CLI not in operation.doors:
             continue
         if operation.has_own_command and operation.name not in groups:
-            app.command(operation.name)(draw(operation))
+            app.command(operation.name)(build_command(operation))
         for special in operation.commands:
             group, _, own = special.name.rpartition(" ")
             place = groups[group] if group else app
-            place.command(own)(draw(operation, special))
+            place.command(own)(build_command(operation, special))
     for name, group in groups.items():
         app.add_typer(group, name=name)

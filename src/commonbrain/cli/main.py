@@ -11,12 +11,12 @@ from typing import Annotated, Final
 
 import typer
 
-from commonbrain.api.errors import describe, fault_of
+from commonbrain.api.errors import describe, to_transport_error
 from commonbrain.api.operations import OPERATIONS
 from commonbrain.cli import choices, embeddings, stores
 from commonbrain.cli.commands import Json
-from commonbrain.cli.connect import Wish, drawn_from
-from commonbrain.cli.context import Source, State
+from commonbrain.cli.connect import ConnectOptions, build_parameters
+from commonbrain.cli.context import State, StoreOption
 from commonbrain.cli.groups import MainGroup, add_operations
 from commonbrain.model.errors import CommonbrainError
 from commonbrain.model.escaping import escaped
@@ -82,9 +82,9 @@ def mcp(
 ) -> None:
     """Serve one MCP client over stdin and stdout, from this machine's store or from a server."""
     if url is not None:
-        from commonbrain.mcp.proxy import run_bridge  # noqa: PLC0415
+        from commonbrain.mcp.proxy import run_proxy  # noqa: PLC0415
 
-        run_bridge(url, key_file=key_file)
+        run_proxy(url, key_file=key_file)
         return
     # The protocol's library costs every other command half a second.
     from commonbrain.mcp.server import serve_stdio  # noqa: PLC0415
@@ -123,9 +123,9 @@ def developer(
     workers: Annotated[int | None, typer.Option(help="Processes that answer; 1.")] = None,
 ) -> None:
     """Try out a whole server: brings a Postgres, a Redis, a worker and a first key of its own."""
-    from commonbrain.cli.serve import run_whole  # noqa: PLC0415
+    from commonbrain.cli.serve import run_dev_server  # noqa: PLC0415
 
-    run_whole(_STATE.get(), folder, port=port, workers=workers)
+    run_dev_server(_STATE.get(), folder, port=port, workers=workers)
 
 
 # What shows progress, tables and colours is loaded by the commands that do, for it takes longer to
@@ -151,11 +151,11 @@ def import_(
     """Read a foreign format into memory; running it again stores nothing twice."""
     from commonbrain.cli.transfer import run_import  # noqa: PLC0415
 
-    source = Source(
+    source = StoreOption(
         format=format,
         path=path,
         project=project,
-        is_rehearsal=dry_run,
+        is_dry_run=dry_run,
         is_left=background,
     )
     run_import(_STATE.get(), source, as_json=as_json)
@@ -199,9 +199,9 @@ def restore(
     as_json: Json = False,
 ) -> None:
     """Put a backup in the store's place; what was there is shown first, and kept beside it."""
-    from commonbrain.cli.backup import Wish, run_restore  # noqa: PLC0415
+    from commonbrain.cli.backup import BackupOptions, run_restore  # noqa: PLC0415
 
-    wish = Wish(file=file, digest=digest, is_agreed=yes, is_rehearsal=dry_run)
+    wish = BackupOptions(file=file, digest=digest, is_agreed=yes, is_dry_run=dry_run)
     run_restore(context.obj, wish, as_json=as_json)
 
 
@@ -217,9 +217,9 @@ def work(
     as_json: Json = False,
 ) -> None:
     """Work on jobs until told to stop; several such processes may serve one store."""
-    from commonbrain.cli.worker import Shift, run_work  # noqa: PLC0415
+    from commonbrain.cli.worker import WorkerOptions, run_work  # noqa: PLC0415
 
-    shift = Shift(is_once=once, concurrency=concurrency, kinds=tuple(kinds or ()))
+    shift = WorkerOptions(is_once=once, concurrency=concurrency, kinds=tuple(kinds or ()))
     run_work(context.obj, shift, as_json=as_json)
 
 
@@ -238,14 +238,14 @@ def maintain(
     run_maintain(context.obj, dry_run=dry_run, as_json=as_json)
 
 
-def _connect(wish: Wish) -> None:
+def _connect(wish: ConnectOptions) -> None:
     """Add this memory to a client's servers; everything else in its file stays as it is."""
-    from commonbrain.cli.connect import carry_out  # noqa: PLC0415
+    from commonbrain.cli.connect import connect_client  # noqa: PLC0415
 
-    carry_out(_STATE.get(), wish)
+    connect_client(_STATE.get(), wish)
 
 
-app.command("connect")(drawn_from(Wish, _connect))
+app.command("connect")(build_parameters(ConnectOptions, _connect))
 
 
 @app.command("hook")
@@ -273,13 +273,13 @@ def run() -> None:
         app()
     except CommonbrainError as error:
         _complain(error)
-        sys.exit(fault_of(error).exit_code)
+        sys.exit(to_transport_error(error).exit_code)
 
 
 def _complain(error: CommonbrainError) -> None:
     if "--json" in sys.argv:
         typer.echo(escaped(json.dumps({"error": describe(error)}, ensure_ascii=False)))
         return
-    from commonbrain.cli.render import complain  # noqa: PLC0415
+    from commonbrain.cli.render import print_error  # noqa: PLC0415
 
-    complain(error)
+    print_error(error)

@@ -6,66 +6,70 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from commonbrain.api.operations.job import said
+from commonbrain.api.operations.job import describe_result
 from commonbrain.cli.context import State
 from commonbrain.cli.progress import bar
 from commonbrain.cli.render import Inert
-from commonbrain.consolidation.maintenance import Foreseen
-from commonbrain.jobs.service import ShownJob
-from commonbrain.jobs.worker import Happening, Worker, worker_name
+from commonbrain.consolidation.maintenance import MaintenancePreview
+from commonbrain.jobs.service import JobView
+from commonbrain.jobs.worker import JobEvent, Worker, make_worker_name
 from commonbrain.model import ids
-from commonbrain.model.errors import Unavailable
+from commonbrain.model.errors import UnavailableError
 from commonbrain.model.jobs import Job, JobState
-from commonbrain.storage.job_queue import MAINTAIN, Ticket
+from commonbrain.storage.job_queue import MAINTAIN, QueueMessage
 
 
 def run_maintain(state: State, *, dry_run: bool, as_json: bool) -> None:
     """Keep the store and print what was done, or only what would be.
 
     Raises:
-        Refused: the caller is no admin.
-        Unavailable: `job_unfinished`, another worker is at it, or it failed and is tried again.
+        RejectedError: the caller is no admin.
+        UnavailableError: `job_unfinished`, another worker is at it, or it failed and is tried
+            again.
 
     """
     if dry_run:
         with state.open() as brain:
             foreseen = brain.maintain.preview()
         if as_json:
-            typer.echo(TypeAdapter(Foreseen).dump_json(foreseen).decode())
+            typer.echo(TypeAdapter(MaintenancePreview).dump_json(foreseen).decode())
         else:
-            Console().print(Inert(_foreseen(foreseen)))
+            Console().print(Inert(_preview(foreseen)))
         return
     done = _kept(state, is_shown=not as_json)
     if as_json:
-        typer.echo(TypeAdapter(ShownJob).dump_json(done).decode())
+        typer.echo(TypeAdapter(JobView).dump_json(done).decode())
     else:
-        Console().print(Inert(Text(said(MAINTAIN, done.result or {}))))
+        Console().print(Inert(Text(describe_result(MAINTAIN, done.result or {}))))
 
 
-def _kept(state: State, *, is_shown: bool) -> ShownJob:
+def _kept(state: State, *, is_shown: bool) -> JobView:
     with state.open() as brain, bar("keeping", is_shown=is_shown) as move:
         asked = brain.jobs.run(MAINTAIN)
 
-        def tell(_what: Happening, job: Job) -> None:
+        def tell(_what: JobEvent, job: Job) -> None:
             move(job.progress)
 
         worker = Worker(
-            house=brain.house, name=worker_name(brain.house), kinds=(MAINTAIN,), tell=tell
+            services=brain.services,
+            name=make_worker_name(brain.services),
+            kinds=(MAINTAIN,),
+            tell=tell,
         )
-        ticket = Ticket(tenant=brain.caller.tenant, job=ids.parse(ids.JOB, asked.id))
-        is_ours = worker.take_up(ticket)
+        ticket = QueueMessage(tenant=brain.caller.tenant, job=ids.parse(ids.JOB, asked.id))
+        is_ours = worker.handle_ticket(ticket)
         done = brain.jobs.show(asked.id)
     if done.state is JobState.DONE:
         return done
     why = f"it is {done.state}: {done.reason}" if is_ours else "another worker is at it"
-    raise Unavailable(
+    raise UnavailableError(
         f"{done.id} has not ended, {why}.",
         code="job_unfinished",
         hint="What it did so far stays; brain job list --kind maintain shows how it goes on.",
     )
 
 
-def _foreseen(told: Foreseen) -> RenderableType:
+def _preview(told: MaintenancePreview) -> RenderableType:
     if not told.counts:
         return Text("Nothing is due.")
     table = Table()

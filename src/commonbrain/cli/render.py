@@ -15,31 +15,36 @@ from rich.tree import Tree
 
 from commonbrain.administration.status import Diagnosis
 from commonbrain.api.operations import Operation
-from commonbrain.api.operations.get import Fetched, rows_of, told_origin
-from commonbrain.api.operations.status import Counted, watched_lines
-from commonbrain.cli.render_messages import mail
-from commonbrain.cli.render_views import agenda, briefing, told, traced
-from commonbrain.coordination.session_views import Told
-from commonbrain.history.change_plan import Revised
-from commonbrain.history.selection import Swept
-from commonbrain.ingestion.result import Outcome, Remembered, Status
+from commonbrain.api.operations.get import Fetched, origin_line, rows_of
+from commonbrain.api.operations.status import StatusReply, metrics_lines
+from commonbrain.cli.render_messages import render_messages
+from commonbrain.cli.render_views import (
+    render_briefing,
+    render_review_queue,
+    render_session,
+    render_trace,
+)
+from commonbrain.coordination.session_views import SessionResponse
+from commonbrain.history.change_plan import ReviseResult
+from commonbrain.history.selection import BulkChangeResult
+from commonbrain.ingestion.result import ItemResult, ItemStatus, RememberResult
 from commonbrain.ingestion.skills import SkillList
 from commonbrain.model.errors import CommonbrainError
 from commonbrain.model.escaping import inert
-from commonbrain.model.recall_result import UNSURE, Item, Order, Recollection, Verdict
+from commonbrain.model.recall_result import UNSURE, Item, Order, RecallResult, ResultStatus
 from commonbrain.model.timestamps import show_day, show_instant
-from commonbrain.retrieval.get import Shown
+from commonbrain.retrieval.get import MemoryView
 from commonbrain.retrieval.provenance import Provenance
 from commonbrain.retrieval.views import View
 from commonbrain.storage.maintenance import Finding
-from commonbrain.transfer.imports import Report
+from commonbrain.transfer.imports import ImportReport
 
 _COLOURS: Final = {
-    Status.STORED: "green",
-    Status.EXISTS: "cyan",
-    Status.DUPLICATE: "yellow",
-    Status.QUARANTINED: "yellow",
-    Status.REJECTED: "red",
+    ItemStatus.STORED: "green",
+    ItemStatus.EXISTS: "cyan",
+    ItemStatus.DUPLICATE: "yellow",
+    ItemStatus.QUARANTINED: "yellow",
+    ItemStatus.REJECTED: "red",
 }
 
 
@@ -62,7 +67,7 @@ class Inert:
             yield segment if segment.is_control else plain
 
 
-def complain(error: CommonbrainError) -> None:
+def print_error(error: CommonbrainError) -> None:
     """Print what is wrong and the next step, to stderr."""
     console = Console(stderr=True)
     console.print(Inert(Text(f"{error.code}: {error.message}", style="bold red")))
@@ -70,7 +75,7 @@ def complain(error: CommonbrainError) -> None:
         console.print(Inert(Text(error.hint)))
 
 
-def outcome(one: Outcome) -> RenderableType:
+def render_item_result(one: ItemResult) -> RenderableType:
     """Show what became of one item."""
     line = Text.assemble(
         (f"{one.status}", f"bold {_COLOURS[one.status]}"), f"  {one.id or ''}  {one.headline or ''}"
@@ -80,48 +85,48 @@ def outcome(one: Outcome) -> RenderableType:
     contested = {near.id for near in one.conflicts}
     alike = [near for near in one.similar if near.id not in contested]
     near = against + [f"similar  {near.id}  {near.headline}" for near in alike]
-    is_stored = one.status is Status.STORED
+    is_stored = one.status is ItemStatus.STORED
     lines = [text for text in more if text] + (near if is_stored else [])
     for may in one.suggestions:
         lines += [f"may rest on  {may.id}  {may.headline}  ({may.how})", f"  if so: {may.accept}"]
-    lines += [one.unseated.line()] if one.unseated else []
+    lines += [one.affected.line()] if one.affected else []
     if one.embedding_pending:
         lines.append("Found by its words only until the embedder is back.")
     return Group(line, *(Text(f"  {text}", style="dim") for text in lines))
 
 
-def _remembered(reply: Remembered) -> RenderableType:
-    unseated = [Text(reply.unseated.line(), style="yellow")] if reply.unseated else []
-    return Group(*(outcome(one) for one in reply.items), *unseated)
+def _remembered(reply: RememberResult) -> RenderableType:
+    affected = [Text(reply.affected.line(), style="yellow")] if reply.affected else []
+    return Group(*(render_item_result(one) for one in reply.items), *affected)
 
 
-def _recollection(reply: Recollection) -> RenderableType:
+def _recollection(reply: RecallResult) -> RenderableType:
     skipped = [Text(f"skipped: {what}", style="yellow") for what in reply.degraded]
     if not reply.items:
         return Group(Text(_EMPTY[reply.verdict], style="yellow"), *skipped)
     left_out = f", {reply.omitted.count} more left out" if reply.omitted.count else ""
-    found = counted(len(reply.items), "item", many="items")
+    found = render_counts(len(reply.items), "item", many="items")
     sure = f", confidence {reply.confidence.mean:.2f}" if reply.confidence else ""
     footer = Text(f"{found}, {reply.tokens} tokens{sure}{left_out}", style="dim")
     against = [Text(conflict.line(), style="yellow") for conflict in reply.conflicts]
-    is_unsure = reply.verdict is Verdict.BELOW_THRESHOLD
+    is_unsure = reply.verdict is ResultStatus.BELOW_THRESHOLD
     unsure = [Text(UNSURE, style="yellow")] if is_unsure else []
     return Group(*unsure, *_items(reply), *against, *skipped, footer)
 
 
 _EMPTY: Final = {
-    Verdict.NOTHING_STORED: "Nothing is stored that this filter allows.",
-    Verdict.BELOW_THRESHOLD: "Nothing stored answers this. Ask in other words or drop a filter.",
-    Verdict.FOUND: "Something was found, but nothing fits the budget. Raise --max-tokens.",
+    ResultStatus.NOTHING_STORED: "Nothing is stored that this filter allows.",
+    ResultStatus.BELOW_THRESHOLD: "Nothing stored answers this. Use other words or drop a filter.",
+    ResultStatus.FOUND: "Something was found, but nothing fits the budget. Raise --max-tokens.",
 }
 
 
-def counted(count: int, one: str, *, many: str) -> str:
+def render_counts(count: int, one: str, *, many: str) -> str:
     """Say how many there are of something."""
     return f"{count:,} {one if count == 1 else many}"
 
 
-def _items(reply: Recollection) -> Iterator[RenderableType]:
+def _items(reply: RecallResult) -> Iterator[RenderableType]:
     """Show the items; those of a timeline under their days."""
     if reply.order is Order.BEST:
         yield from (_item(item, when=show_day(item.occurred_at)) for item in reply.items)
@@ -158,12 +163,12 @@ def _fetched(reply: Fetched) -> RenderableType:
     return Group(*(_shown(one) for one in (reply, *reply.more)))
 
 
-def _shown(reply: Shown) -> RenderableType:
+def _shown(reply: MemoryView) -> RenderableType:
     table = Table(box=None, show_header=False)
     table.add_column(style="dim")
     table.add_column()
     hidden = {"body", "banner", "headline", "detail", "conflicts", *View}
-    for name in (name for name in Shown.__slots__ if name not in hidden):
+    for name in (name for name in MemoryView.__slots__ if name not in hidden):
         _add_row(table, name, value=getattr(reply, name))
     for name, value in reply.detail.items():
         _add_row(table, name, value=value)
@@ -181,7 +186,7 @@ def _way_back(id_: str, known: Provenance) -> RenderableType:
     for one in known.origins:
         # A step belongs to the last one that is nearer.
         del branches[one.depth :]
-        branches.append(branches[-1].add(Text(told_origin(one))))
+        branches.append(branches[-1].add(Text(origin_line(one))))
     cut = [Text("It goes on beyond what is shown.", style="dim")] if known.is_cut else []
     return Group(branches[0], *cut, *([Text(known.because)] if known.because else []))
 
@@ -211,13 +216,13 @@ def _add_row(table: Table, name: str, *, value: object) -> None:
     table.add_row(name, Text(_said(value)))
 
 
-def _condition(reply: Counted) -> RenderableType:
+def _condition(reply: StatusReply) -> RenderableType:
     table = Table()
     table.add_column("kind")
     table.add_column("current", justify="right")
     for kind, count in sorted(reply.by_kind.items()):
         table.add_row(kind, f"{count:,}")
-    held = counted(reply.memories, "memory", many="memories")
+    held = render_counts(reply.memories, "memory", many="memories")
     return Group(
         # Not the table's title, which would be cut to its few columns.
         Text(f"{held} in {reply.store}", overflow="fold"),
@@ -226,8 +231,8 @@ def _condition(reply: Counted) -> RenderableType:
         Text(f"states: {_counts(reply.by_state) or 'none'}", style="dim"),
         Text(f"space: {reply.space}, {reply.embedding_pending} wait for an embedding", style="dim"),
         *([Text(f"jobs: {_counts(reply.jobs)}", style="dim")] if reply.jobs else []),
-        *([agenda(reply.unsettled)] if reply.unsettled else []),
-        *(Text(line, overflow="fold") for line in watched_lines(reply)),
+        *([render_review_queue(reply.unsettled)] if reply.unsettled else []),
+        *(Text(line, overflow="fold") for line in metrics_lines(reply)),
     )
 
 
@@ -246,7 +251,7 @@ def _diagnosis(reply: Diagnosis) -> RenderableType:
     if done is None:
         return Group(table, *hints)
     mended = Text(
-        f"Written anew: the words of {counted(done.words, 'memory', many='memories')}, "
+        f"Written anew: the words of {render_counts(done.words, 'memory', many='memories')}, "
         f"the vectors of {done.vectors_made:,}; {done.vectors_dropped:,} unsound vectors dropped."
     )
     return Group(mended, table, *hints)
@@ -258,9 +263,9 @@ def _mark(one: Finding) -> Text:
     return Text("look", "yellow") if one.hint else Text("sound", "green")
 
 
-def _session(reply: Told) -> RenderableType:
-    handoff = [outcome(reply.outcome)] if reply.outcome else []
-    return Group(told(reply), *handoff)
+def _session(reply: SessionResponse) -> RenderableType:
+    handoff = [render_item_result(reply.outcome)] if reply.outcome else []
+    return Group(render_session(reply), *handoff)
 
 
 def _skills(reply: SkillList) -> RenderableType:
@@ -277,7 +282,7 @@ def _skills(reply: SkillList) -> RenderableType:
     return table
 
 
-def report(reply: Report) -> RenderableType:
+def report(reply: ImportReport) -> RenderableType:
     """Show what became of everything an import read."""
     table = Table()
     table.add_column("outcome")
@@ -290,26 +295,26 @@ def report(reply: Report) -> RenderableType:
     return Group(Text(f"{reply.format} from {reply.source}", overflow="fold"), table, *refusals)
 
 
-def revised(done: Revised) -> RenderableType:
+def render_revision(done: ReviseResult) -> RenderableType:
     """Show what became of a revision."""
     if done.outcome is not None:
-        return outcome(done.outcome)
+        return render_item_result(done.outcome)
     colour = {"done": "green", "unchanged": "cyan", "proposed": "yellow"}.get(done.status, "red")
     line = Text.assemble(
         (f"{done.action} {done.status}", f"bold {colour}"), f"  {done.id}  {done.headline or ''}"
     )
-    unseated = [done.unseated.line()] if done.unseated else []
-    more = [*done.changed, *unseated, *([done.hint] if done.hint else [])]
+    affected = [done.affected.line()] if done.affected else []
+    more = [*done.changed, *affected, *([done.hint] if done.hint else [])]
     return Group(line, *(Text(f"  {text}", style="dim") for text in more))
 
 
-def swept(reply: Swept) -> RenderableType:
+def render_bulk_change(reply: BulkChangeResult) -> RenderableType:
     """Show what a sweep did or would do."""
     kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(reply.by_kind.items()))
     line = Text(f"{reply.action} {reply.status}  {reply.count:,} ({kinds or 'none'})", style="bold")
     lists = (
         ("", reply.items, reply.count),
-        ("spared  ", reply.spared, reply.spared_count),
+        ("spared  ", reply.skipped, reply.skipped_count),
         ("rests on them  ", reply.dependents, reply.dependents_count),
     )
     lines: list[Text] = []
@@ -318,23 +323,23 @@ def swept(reply: Swept) -> RenderableType:
         if count > len(named):
             lines.append(Text(f"  {mark}and {count - len(named):,} more", style="dim"))
     looked = [f"  {place}: {count:,}" for place, count in reply.receipt.items()]
-    unseated = [reply.unseated.line()] if reply.unseated else []
-    more = [*looked, *unseated, *([reply.hint] if reply.hint else [])]
+    affected = [reply.affected.line()] if reply.affected else []
+    more = [*looked, *affected, *([reply.hint] if reply.hint else [])]
     return Group(line, *lines, *(Text(text, style="dim") for text in more))
 
 
 _RENDERERS: Final[Mapping[str, Callable[[Any], RenderableType]]] = {
-    "boot": briefing,
+    "boot": render_briefing,
     "remember": _remembered,
     "recall": _recollection,
     "get": _fetched,
-    "revise": revised,
-    "forget": swept,
+    "revise": render_revision,
+    "forget": render_bulk_change,
     "session": _session,
     "skill": _skills,
-    "message": mail,
-    "trace": traced,
+    "message": render_messages,
+    "trace": render_trace,
     "status": _condition,
-    "unsettled": agenda,
+    "unsettled": render_review_queue,
     "doctor": _diagnosis,
 }

@@ -8,9 +8,9 @@ from rich.padding import Padding
 from rich.text import Text
 
 from commonbrain.api.operations.message import Mail
-from commonbrain.coordination.assignments import Delegation
-from commonbrain.coordination.inbox import Letter, ThreadLine
-from commonbrain.coordination.sending import Sent
+from commonbrain.coordination.assignments import AssignedTask
+from commonbrain.coordination.inbox import MessageView, ThreadSummary
+from commonbrain.coordination.sending import SendResult
 from commonbrain.model.kinds import MessagePriority
 from commonbrain.model.timestamps import show_instant
 
@@ -23,7 +23,7 @@ _EMPTY: Final = {
 }
 
 
-def mail(reply: Mail) -> RenderableType:
+def render_messages(reply: Mail) -> RenderableType:
     """Show what one call brought."""
     lines = list(_lines(reply))
     if not lines:
@@ -46,7 +46,7 @@ def _lines(reply: Mail) -> Iterator[RenderableType]:
         yield from _delegation(task)
 
 
-def _sent(sent: Sent) -> Iterator[RenderableType]:
+def _sent(sent: SendResult) -> Iterator[RenderableType]:
     task = f"  task {sent.task}" if sent.task else ""
     yield Text.assemble(
         ("sent", "bold green"), f"  {sent.id}  to {_names(sent.to)}  in {sent.thread}{task}"
@@ -59,7 +59,7 @@ def _sent(sent: Sent) -> Iterator[RenderableType]:
         yield Text("  Found by its words only until the embedder is back.", style="dim")
 
 
-def _letter(one: Letter) -> Iterator[RenderableType]:
+def _letter(one: MessageView) -> Iterator[RenderableType]:
     mark = ("● ", "bold cyan") if one.is_unread else ("  ", "")
     loud = _COLOURS.get(one.priority, "")
     known = [
@@ -80,7 +80,7 @@ def _letter(one: Letter) -> Iterator[RenderableType]:
         yield Text(f"  ✓ {ack.agent}, {show_instant(ack.at)}{said}", style="green")
 
 
-def _thread(one: ThreadLine) -> Iterator[RenderableType]:
+def _thread(one: ThreadSummary) -> Iterator[RenderableType]:
     unread = (f"  {one.unread} unread", "bold cyan") if one.unread else ("", "")
     yield Text.assemble((one.subject, "bold"), unread)
     who = ", ".join(one.participants)
@@ -88,7 +88,7 @@ def _thread(one: ThreadLine) -> Iterator[RenderableType]:
     yield Text(f"  {' · '.join(part for part in known if part)}", style="dim")
 
 
-def _delegation(one: Delegation) -> Iterator[RenderableType]:
+def _delegation(one: AssignedTask) -> Iterator[RenderableType]:
     status = ("expired", "red") if one.is_expired else (str(one.status), "bold")
     yield Text.assemble(status, f"  {one.headline}")
     known = (

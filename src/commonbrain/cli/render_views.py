@@ -8,25 +8,25 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from commonbrain.api.operations.review import told_reviews
-from commonbrain.api.operations.session import DUTY_OPS, duty_lines
+from commonbrain.api.operations.review import reviews_lines
+from commonbrain.api.operations.session import DUTY_OPS, task_lines
 from commonbrain.api.operations.trace import step_line, summary_lines
-from commonbrain.causality.result import BY_WORDS, Traced
+from commonbrain.causality.result import VIA_LEXICAL, TraceResult
 from commonbrain.coordination.briefing import (
     Briefing,
-    Entry,
+    BriefingEntry,
     context_lines,
-    cut_line,
     handoff_lines,
     note_line,
-    sibling_line,
+    session_line,
+    truncation_line,
 )
-from commonbrain.coordination.session_views import Peer, Told
-from commonbrain.history.review_queue import Agenda, Dispute, Doubt, Waiting
+from commonbrain.coordination.session_views import ActiveSession, SessionResponse
+from commonbrain.history.review_queue import ConflictItem, PendingItem, ReviewQueue, StaleItem
 from commonbrain.model.timestamps import show_instant
 
 
-def briefing(reply: Briefing) -> RenderableType:
+def render_briefing(reply: Briefing) -> RenderableType:
     """Show what an agent is told when it begins, section by section."""
     return Group(*_lines(reply))
 
@@ -43,20 +43,20 @@ def _lines(reply: Briefing) -> Iterator[Text]:
     if reply.unread:
         yield Text(f"Messages: {reply.unread:,} unread", style="bold cyan")
     yield from _section("Urgent", reply.urgent, style="bold red")
-    yield from _plain("Other sessions here", [sibling_line(one) for one in reply.siblings])
+    yield from _plain("Other sessions here", [session_line(one) for one in reply.siblings])
     yield from _section("Patterns", reply.patterns, style="bold green")
     yield from _section("Tasks", reply.tasks, style="bold cyan")
     if reply.working_context:
         first, *rest = context_lines(reply.working_context)
         yield from _plain(first, rest)
     yield from (Text(f"Degraded: {what}", style="yellow") for what in reply.degraded)
-    yield from (Text(cut_line(cut), style="dim") for cut in reply.truncated)
+    yield from (Text(truncation_line(cut), style="dim") for cut in reply.truncated)
     where = f", project {reply.project}" if reply.project else ""
     session = f"session {reply.session}" if reply.session else "no session"
     yield Text(f"{session}{where}, {reply.tokens} tokens. {reply.loaded}", style="dim")
 
 
-def _section(heading: str, entries: Sequence[Entry], *, style: str) -> Iterator[Text]:
+def _section(heading: str, entries: Sequence[BriefingEntry], *, style: str) -> Iterator[Text]:
     if entries:
         yield Text(heading, style=style)
     for one in entries:
@@ -74,10 +74,10 @@ _COLUMNS: Final = ("session", "agent", "client", "project", "task", "state", "si
 _UNITS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
-def told(reply: Told) -> RenderableType:
+def render_session(reply: SessionResponse) -> RenderableType:
     """Show what became of a call about sessions."""
     if reply.op in DUTY_OPS:
-        return Text("\n".join(duty_lines(reply)))
+        return Text("\n".join(task_lines(reply)))
     if reply.sessions is None:
         return Text(f"session {reply.session} {_done(reply)}")
     if not reply.sessions:
@@ -90,7 +90,7 @@ def told(reply: Told) -> RenderableType:
     return table
 
 
-def _done(reply: Told) -> str:
+def _done(reply: SessionResponse) -> str:
     refused = reply.outcome is not None and reply.outcome.status.is_refused
     match reply.op:
         case "handoff":
@@ -101,7 +101,7 @@ def _done(reply: Told) -> str:
             return f"is at: {reply.task}"
 
 
-def _cells(one: Peer) -> tuple[str, ...]:
+def _cells(one: ActiveSession) -> tuple[str, ...]:
     return (
         one.session,
         one.agent,
@@ -119,12 +119,12 @@ def _age(seconds: int) -> str:
     return f"{seconds // size} {unit}"
 
 
-def traced(reply: Traced) -> RenderableType:
+def render_trace(reply: TraceResult) -> RenderableType:
     """Draw each thing that was asked about as a tree, with what led to it or came of it."""
     trees: list[Tree] = []
     branches: list[Tree] = []
     for one in reply.steps:
-        style = "dim" if one.via == BY_WORDS else "bold" if one.is_root or not one.depth else ""
+        style = "dim" if one.via == VIA_LEXICAL else "bold" if one.is_root or not one.depth else ""
         line = Text(step_line(one), style=style)
         # A step belongs to the last one that is nearer.
         del branches[one.depth :]
@@ -141,7 +141,7 @@ def _is_doubt(line: str) -> bool:
     return line.startswith(("gap: ", "limit: "))
 
 
-def agenda(reply: Agenda) -> RenderableType:
+def render_review_queue(reply: ReviewQueue) -> RenderableType:
     """Show what wants a decision, each with its commands."""
     rows = (*reply.conflicts, *reply.needs_review, *reply.proposals)
     if not rows:
@@ -151,8 +151,8 @@ def agenda(reply: Agenda) -> RenderableType:
     return Group(*shown, *(Text(line, style="dim") for line in more))
 
 
-def _row(row: Dispute | Doubt | Waiting) -> Iterator[Text]:
-    first, *rest = told_reviews(row)
+def _row(row: ConflictItem | StaleItem | PendingItem) -> Iterator[Text]:
+    first, *rest = reviews_lines(row)
     yield Text(first, style="bold yellow")
     calls = (line.replace("-> ", "brain ", 1) for line in rest if line.startswith("  -> "))
     yield from (Text(line) for line in rest if not line.startswith("  -> "))

@@ -9,7 +9,7 @@ import typer
 
 from commonbrain.cli.context import State
 from commonbrain.config import ServerSettings
-from commonbrain.model.errors import Invalid
+from commonbrain.model.errors import InvalidInputError
 
 
 def run_server(state: State, **given: object) -> None:
@@ -20,7 +20,8 @@ def run_server(state: State, **given: object) -> None:
         given: settings of the server that the command line names; None where it does not.
 
     Raises:
-        Invalid: the extra is not installed, a setting is wrong, or strangers would be let in.
+        InvalidInputError: the extra is not installed, a setting is wrong, or strangers would be let
+            in.
 
     """
     settings = _settled(state, given)
@@ -34,7 +35,7 @@ def run_server(state: State, **given: object) -> None:
     serve(settings)
 
 
-def run_whole(state: State, folder: Path, **given: object) -> None:
+def run_dev_server(state: State, folder: Path, **given: object) -> None:
     """Serve from a Postgres and a Redis of its own, with a worker, until told to stop.
 
     Args:
@@ -43,14 +44,14 @@ def run_whole(state: State, folder: Path, **given: object) -> None:
         given: settings of the server that the command line names; None where it does not.
 
     Raises:
-        Invalid: the extra or a wheel is not installed, or a setting is wrong.
+        InvalidInputError: the extra or a wheel is not installed, or a setting is wrong.
 
     """
     settings = _settled(state, given)
-    from commonbrain.http.dev import FIRST_AGENT, whole  # noqa: PLC0415
+    from commonbrain.http.dev import FIRST_AGENT, dev_server  # noqa: PLC0415
     from commonbrain.http.server import prepare, serve, unwinding, url_of  # noqa: PLC0415
 
-    with unwinding(), whole(folder.expanduser().absolute()) as beside:
+    with unwinding(), dev_server(folder.expanduser().absolute()) as beside:
         prepare(settings)
         url, load = url_of(settings), f". {shlex.quote(str(beside.environment))}"
         told = {
@@ -70,7 +71,7 @@ def run_whole(state: State, folder: Path, **given: object) -> None:
 def _settled(state: State, given: dict[str, object]) -> ServerSettings:
     missing = next((name for name in ("fastapi", "uvicorn") if find_spec(name) is None), None)
     if missing:
-        raise Invalid(
+        raise InvalidInputError(
             f"A shared server needs {missing}, which is not installed.",
             code="extra_missing",
             hint="Install it with: pip install 'commonbrain[server]'",

@@ -14,7 +14,7 @@ from commonbrain.cli.commands import Json
 from commonbrain.cli.context import State
 from commonbrain.cli.progress import bar
 from commonbrain.cli.render import Inert
-from commonbrain.storage.maintenance import Distributed, StoreCopy, Upgraded
+from commonbrain.storage.maintenance import DistributeResult, StoreCopy, UpgradeResult
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -39,7 +39,7 @@ def upgrade(
     state: State = context.obj
     done = upgrade_store(state.store, role=grant)
     if as_json:
-        typer.echo(TypeAdapter(Upgraded).dump_json(done).decode())
+        typer.echo(TypeAdapter(UpgradeResult).dump_json(done).decode())
         return
     typer.echo(f"{done.store} has schema version {done.schema_version}.")
     roles = ", ".join(done.roles)
@@ -67,7 +67,7 @@ def distribute(
     state: State = context.obj
     done = preview_distribute(state.store) if dry_run else distribute_store(state.store)
     if as_json:
-        typer.echo(TypeAdapter(Distributed).dump_json(done).decode())
+        typer.echo(TypeAdapter(DistributeResult).dump_json(done).decode())
     elif dry_run:
         typer.echo("\n".join(_script(done)))
     else:
@@ -79,7 +79,7 @@ def distribute(
         )
 
 
-def _script(plan: Distributed) -> Iterator[str]:
+def _script(plan: DistributeResult) -> Iterator[str]:
     """Write statements as psql reads them."""
     if plan.was_complete:
         yield "-- It is distributed already: this only tells every machine the functions again."

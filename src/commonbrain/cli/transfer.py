@@ -7,20 +7,20 @@ import typer
 from pydantic import TypeAdapter
 from rich.console import Console
 
-from commonbrain.api.operations.job import tell_job
-from commonbrain.cli.context import Source, State
+from commonbrain.api.operations.job import render_job
+from commonbrain.cli.context import State, StoreOption
 from commonbrain.cli.progress import progress
 from commonbrain.cli.render import Inert
 from commonbrain.cli.render import report as rendered
 from commonbrain.client import Brain
-from commonbrain.jobs.service import ShownJob
-from commonbrain.model.errors import Invalid
-from commonbrain.transfer.export import Exported
-from commonbrain.transfer.imports import Report
+from commonbrain.jobs.service import JobView
+from commonbrain.model.errors import InvalidInputError
+from commonbrain.transfer.export import ExportResult
+from commonbrain.transfer.imports import ImportReport
 from commonbrain.transfer.merge import OWN_FORMAT
 
 
-def run_import(state: State, source: Source, *, as_json: bool) -> None:
+def run_import(state: State, source: StoreOption, *, as_json: bool) -> None:
     """Import a source and print its report; progress goes to stderr."""
     if source.is_left:
         _leave(state, source, as_json=as_json)
@@ -28,32 +28,34 @@ def run_import(state: State, source: Source, *, as_json: bool) -> None:
     with state.open() as brain, progress(is_shown=not as_json) as shown:
         task = shown.add_task("importing", total=1.0)
 
-        def move(report: Report) -> None:
+        def move(report: ImportReport) -> None:
             counts = f"{report.read:,} read, {report.stored:,} stored"
             shown.update(task, completed=report.progress, description=counts)
 
         report = _read(brain, source, on_progress=move)
     if as_json:
-        typer.echo(TypeAdapter(Report).dump_json(report).decode())
+        typer.echo(TypeAdapter(ImportReport).dump_json(report).decode())
     else:
         Console().print(Inert(rendered(report)))
 
 
-def _leave(state: State, source: Source, *, as_json: bool) -> None:
+def _leave(state: State, source: StoreOption, *, as_json: bool) -> None:
     """Send a source to where workers find it, and print the job that reads it.
 
     Raises:
-        Invalid: nothing is to be stored, which needs no worker.
+        InvalidInputError: nothing is to be stored, which needs no worker.
 
     """
-    if source.is_rehearsal:
-        raise Invalid("--dry-run and --background exclude each other.", hint="Give one of them.")
+    if source.is_dry_run:
+        raise InvalidInputError(
+            "--dry-run and --background exclude each other.", hint="Give one of them."
+        )
     with state.open() as brain:
         job = brain.jobs.import_(source.format, source.path, project=source.project)
     if as_json:
-        typer.echo(TypeAdapter(ShownJob).dump_json(job).decode())
+        typer.echo(TypeAdapter(JobView).dump_json(job).decode())
     else:
-        typer.echo(tell_job(job))
+        typer.echo(render_job(job))
 
 
 def run_export(state: State, target: Path, *, as_json: bool) -> None:
@@ -64,17 +66,19 @@ def run_export(state: State, target: Path, *, as_json: bool) -> None:
             target, on_progress=lambda share: shown.update(task, completed=share)
         )
     if as_json:
-        typer.echo(TypeAdapter(Exported).dump_json(exported).decode())
+        typer.echo(TypeAdapter(ExportResult).dump_json(exported).decode())
     else:
         held = f"{exported.memories:,} memories, {exported.records:,} records in all"
         Console().print(Inert(f"{exported.path}: {held}"))
 
 
-def _read(brain: Brain, source: Source, *, on_progress: Callable[[Report], None]) -> Report:
+def _read(
+    brain: Brain, source: StoreOption, *, on_progress: Callable[[ImportReport], None]
+) -> ImportReport:
     """Read the house's own format, which is merged, or a foreign one, which is remembered.
 
     Raises:
-        Invalid: another project is named for what was exported with its own.
+        InvalidInputError: another project is named for what was exported with its own.
 
     """
     if source.format != OWN_FORMAT:
@@ -82,9 +86,9 @@ def _read(brain: Brain, source: Source, *, on_progress: Callable[[Report], None]
             source.format,
             source.path,
             project=source.project,
-            dry_run=source.is_rehearsal,
+            dry_run=source.is_dry_run,
             on_progress=on_progress,
         )
     if source.project is not None:
-        raise Invalid("An export keeps its own projects.", hint="Leave --project out.")
-    return brain.merge(source.path, dry_run=source.is_rehearsal, on_progress=on_progress)
+        raise InvalidInputError("An export keeps its own projects.", hint="Leave --project out.")
+    return brain.merge(source.path, dry_run=source.is_dry_run, on_progress=on_progress)

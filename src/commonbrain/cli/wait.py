@@ -11,44 +11,44 @@ from commonbrain.cli.progress import bar
 from commonbrain.cli.render import Inert
 from commonbrain.cli.worker import stopped_by_signals
 from commonbrain.client import Brain
-from commonbrain.jobs.service import JobsShown
-from commonbrain.jobs.worker import Worker, worker_name
+from commonbrain.jobs.service import JobsReply
+from commonbrain.jobs.worker import Worker, make_worker_name
 from commonbrain.model import ids
-from commonbrain.model.errors import Refused
+from commonbrain.model.errors import RejectedError
 from commonbrain.model.jobs import FAILED, LIVE
-from commonbrain.storage.job_queue import Ticket
+from commonbrain.storage.job_queue import QueueMessage
 
 _GLANCE_S: Final = 0.5
 """How long another worker's job is left alone before it is looked at again."""
 
 
-def wait_for(brain: Brain, reply: JobsShown, *, is_shown: bool) -> JobsShown:
+def follow_job(brain: Brain, reply: JobsReply, *, is_shown: bool) -> JobsReply:
     """Follow the job of a reply to its end, or until Ctrl-C; give it as it is then.
 
     Where no other process is known to work on jobs, this one does, unless somebody was faster.
 
     Raises:
-        Refused: `job_failed`, it is a dead letter or was cancelled.
+        RejectedError: `job_failed`, it is a dead letter or was cancelled.
 
     """
-    job, house, stop = reply.jobs[0], brain.house, Event()
-    ticket = Ticket(tenant=brain.caller.tenant, job=ids.parse(ids.JOB, job.id))
+    job, services, stop = reply.jobs[0], brain.services, Event()
+    ticket = QueueMessage(tenant=brain.caller.tenant, job=ids.parse(ids.JOB, job.id))
     with stopped_by_signals(stop), bar(job.kind, is_shown=is_shown) as move:
         worker = Worker(
-            house=house,
-            name=worker_name(house),
+            services=services,
+            name=make_worker_name(services),
             stop=stop,
             tell=lambda _what, moved: move(moved.progress),
         )
         while job.state in LIVE and not stop.is_set():
-            if house.has_own_worker:
-                worker.take_up(ticket)
+            if services.has_embedded_worker:
+                worker.handle_ticket(ticket)
             job = brain.jobs.show(job.id)
             move(job.progress)
             if job.state in LIVE:
                 stop.wait(_GLANCE_S)
     if job.state in FAILED:
-        raise Refused(
+        raise RejectedError(
             f"{job.id} is {job.state}: {job.reason or 'somebody ended it'}",
             code="job_failed",
             hint=f"Once that is mended: brain job retry {job.id}",

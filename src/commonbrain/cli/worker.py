@@ -16,15 +16,15 @@ import typer
 from rich.console import Console
 from rich.progress import Progress, TaskID
 
-from commonbrain.api.operations.job import said
+from commonbrain.api.operations.job import describe_result
 from commonbrain.cli.context import State
 from commonbrain.cli.progress import progress
 from commonbrain.cli.render import Inert
 from commonbrain.client import Brain
 from commonbrain.jobs.registry import JOBS, kind_of
-from commonbrain.jobs.worker import Happening, Worker, worker_name
+from commonbrain.jobs.worker import JobEvent, Worker, make_worker_name
 from commonbrain.model import ids
-from commonbrain.model.errors import Invalid
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import escaped, inert
 from commonbrain.model.jobs import Job
 from commonbrain.model.limits import WORKERS_MAX
@@ -32,36 +32,36 @@ from commonbrain.model.timestamps import show_instant
 
 _GLANCE_S: Final = 0.5
 _OVER: Final = frozenset(
-    {Happening.DONE, Happening.FAILED, Happening.DEAD, Happening.GIVEN_BACK, Happening.LOST}
+    {JobEvent.DONE, JobEvent.FAILED, JobEvent.DEAD, JobEvent.GIVEN_BACK, JobEvent.LOST}
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shift:
+class WorkerOptions:
     """How a worker is to work."""
 
     is_once: bool
     concurrency: int
     kinds: tuple[str, ...]
 
-    def checked(self) -> "Shift":
+    def checked(self) -> "WorkerOptions":
         """Give it back, if it makes sense.
 
         Raises:
-            Invalid: there is no such kind, or too many are to be done at once.
+            InvalidInputError: there is no such kind, or too many are to be done at once.
 
         """
         for name in self.kinds:
             kind_of(name)
         if not 1 <= self.concurrency <= WORKERS_MAX:
-            raise Invalid(
+            raise InvalidInputError(
                 f"concurrency is {self.concurrency}; 1 to {WORKERS_MAX} are allowed.",
                 hint="Start more processes for more.",
             )
         return self
 
 
-def run_work(state: State, shift: Shift, *, as_json: bool) -> None:
+def run_work(state: State, shift: WorkerOptions, *, as_json: bool) -> None:
     """Work until told to stop, or once until nothing is due; the last job is given back whole."""
     shift.checked()
     logging.basicConfig(format="%(levelname)s %(name)s: %(message)s")
@@ -73,8 +73,8 @@ def run_work(state: State, shift: Shift, *, as_json: bool) -> None:
     ):
         told = _Told(as_json=as_json, shown=shown, of=brain)
         worker = Worker(
-            house=brain.house,
-            name=worker_name(brain.house),
+            services=brain.services,
+            name=make_worker_name(brain.services),
             kinds=frozenset(shift.kinds or JOBS),
             stop=stop,
             tell=told.hear,
@@ -83,7 +83,7 @@ def run_work(state: State, shift: Shift, *, as_json: bool) -> None:
             worker.schedule()
             _at_once(worker.sweep, count=shift.concurrency, stop=stop)
         else:
-            told.say(f"{worker.name} works on {brain.house.store.location}")
+            told.say(f"{worker.name} works on {brain.services.store.location}")
             _at_once(worker.run, count=shift.concurrency, stop=stop)
 
 
@@ -93,7 +93,7 @@ class _Told:
     def __init__(self, *, as_json: bool, shown: Progress, of: Brain) -> None:
         self._as_json = as_json
         self._shown = shown
-        self._clock = of.house.clock
+        self._clock = of.services.clock
         self._bars: dict[int, TaskID] = {}
         self._lock = Lock()
 
@@ -102,19 +102,19 @@ class _Told:
         if not self._as_json:
             Console(stderr=True).print(Inert(line), soft_wrap=True)
 
-    def hear(self, what: Happening, job: Job) -> None:
+    def hear(self, what: JobEvent, job: Job) -> None:
         """Tell what happened to a job; threads may call at once."""
         with self._lock:
             self._move(what, job)
             if self._as_json:
                 told = _as_json(what, job, at=self._clock.now())
                 typer.echo(escaped(json.dumps(told, ensure_ascii=False)))
-            elif what is not Happening.MOVED:
+            elif what is not JobEvent.MOVED:
                 # While a bar is shown on the same terminal, it makes room for what is printed.
                 typer.echo(inert(_line(what, job)))
 
-    def _move(self, what: Happening, job: Job) -> None:
-        if what is Happening.TAKEN:
+    def _move(self, what: JobEvent, job: Job) -> None:
+        if what is JobEvent.TAKEN:
             self._bars[job.id] = self._shown.add_task(job.kind, total=1.0)
         bar = self._bars.get(job.id)
         if bar is None:
@@ -125,7 +125,7 @@ class _Told:
             del self._bars[job.id]
 
 
-def _as_json(what: Happening, job: Job, *, at: datetime) -> dict[str, object]:
+def _as_json(what: JobEvent, job: Job, *, at: datetime) -> dict[str, object]:
     told: dict[str, object] = {
         "at": show_instant(at),
         "event": what,
@@ -135,19 +135,19 @@ def _as_json(what: Happening, job: Job, *, at: datetime) -> dict[str, object]:
         "attempt": job.attempts,
         "progress": round(job.progress, 3),
     }
-    if what is Happening.DONE:
+    if what is JobEvent.DONE:
         told["result"] = job.result
-    if what in {Happening.FAILED, Happening.DEAD} and job.fault:
+    if what in {JobEvent.FAILED, JobEvent.DEAD} and job.fault:
         told["error"] = {"code": job.fault.code, "message": job.fault.message}
     return told
 
 
-def _line(what: Happening, job: Job) -> str:
+def _line(what: JobEvent, job: Job) -> str:
     parts = [ids.show(ids.JOB, job.id), job.kind, str(what).replace("_", " ")]
-    if what is Happening.DONE and job.result is not None:
+    if what is JobEvent.DONE and job.result is not None:
         is_preview = bool(job.given.get("dry_run"))
-        parts.append(said(job.kind, job.result, is_preview=is_preview))
-    if what in {Happening.FAILED, Happening.DEAD} and job.fault:
+        parts.append(describe_result(job.kind, job.result, is_preview=is_preview))
+    if what in {JobEvent.FAILED, JobEvent.DEAD} and job.fault:
         parts.append(f"attempt {job.attempts}, {job.fault.code}: {job.fault.message}")
     return "  ".join(parts)
 

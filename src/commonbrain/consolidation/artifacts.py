@@ -7,122 +7,129 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from commonbrain.learning.transitions import named, replaced_by
+from commonbrain.learning.transitions import model_name, replaced_by
 from commonbrain.model.jobs import JobState
 from commonbrain.model.limits import ARTIFACTS_KEPT_DAYS, DISCARDS_AT_ONCE, MODELS_AT_ONCE
 from commonbrain.model.model_card import ModelCard, ModelRole
 from commonbrain.model.scope import Caller
-from commonbrain.services import House
+from commonbrain.services import Services
 from commonbrain.storage.administration import AccessEntry, JobFilter
 from commonbrain.storage.interface import Transaction
-from commonbrain.storage.job_queue import DISCARD, Task, add_job
-from commonbrain.storage.uploads import Parcel
-from commonbrain.transfer.export import read_parcel
+from commonbrain.storage.job_queue import DISCARD, JobContext, enqueue
+from commonbrain.storage.uploads import Upload
+from commonbrain.transfer.export import read_upload
 
 
-def discard_later(
-    tx: Transaction, house: House, *, caller: Caller, parcel: Parcel, due_at: datetime
+def schedule_purge(
+    tx: Transaction, services: Services, *, caller: Caller, upload: Upload, due_at: datetime
 ) -> None:
     """See to it that a parcel does not stay for ever, whatever becomes of it."""
-    given = {"parcel": asdict(parcel)}
-    add_job(tx, house, caller=caller, kind=DISCARD, given=given, due_at=due_at)
+    given = {"parcel": asdict(upload)}
+    enqueue(tx, services, caller=caller, kind=DISCARD, given=given, due_at=due_at)
 
 
-def discard(task: Task) -> None:
+def purge_upload(task: JobContext) -> None:
     """Drop a parcel part by part; there may be nothing left of it."""
-    parcel = read_parcel(task.job.given["parcel"])
-    for done, part in enumerate(parcel.parts, 1):
+    upload = read_upload(task.job.given["parcel"])
+    for done, part in enumerate(upload.parts, 1):
         task.pause()
-        with task.house.store.snapshot(task.caller.tenant) as tx:
+        with task.services.store.snapshot(task.caller.tenant) as tx:
             # Who learns from what was learnt from before may have made the same model again.
             is_held = tx.registry.is_held(part)
         if not is_held:
-            task.house.staging.drop(replace(parcel, parts=(part,)))
+            task.services.staging.drop(replace(upload, parts=(part,)))
         with task.step() as tx:
-            task.reach(tx, done / len(parcel.parts), reached={})
+            task.save_progress(tx, done / len(upload.parts), reached={})
     with task.step() as tx:
-        task.finish(tx, {"bytes": parcel.size})
+        task.finish(tx, {"bytes": upload.size})
 
 
-def discard_again(tx: Transaction, house: House) -> int:
+def retry_discards(tx: Transaction, services: Services) -> int:
     """Give those that were given up their attempts again, a page of them; count them."""
     given_up = JobFilter(state=JobState.DEAD, kind=DISCARD)
     dead = tx.jobs.listed(given_up, before=None, limit=DISCARDS_AT_ONCE)
     for job in dead:
-        now = house.clock.now()
-        add_job(tx, house, caller=job.caller, kind=DISCARD, given=job.given, due_at=now)
+        now = services.clock.now()
+        enqueue(tx, services, caller=job.caller, kind=DISCARD, given=job.given, due_at=now)
     return len(dead)
 
 
 ACTION: Final = "artifact_dropped"
 """What the audit of access says was done to a model; its digest follows there."""
-_KEPT: Final = timedelta(days=ARTIFACTS_KEPT_DAYS)
+_RETENTION: Final = timedelta(days=ARTIFACTS_KEPT_DAYS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
+class UnusedArtifacts:
     """The models on one page of cards whose artifacts have no use any more."""
 
     cards: Sequence[ModelCard]
-    following: int | None
+    next_id: int | None
     """Before which card the next page begins; None after the last."""
 
 
-def ended(tx: Transaction, *, before: int | None, now: datetime) -> Ended:
+def find_unused_artifacts(tx: Transaction, *, before: int | None, now: datetime) -> UnusedArtifacts:
     """Look through a page of cards, the newest first."""
-    page, spared = tx.registry.listed(before=before, limit=MODELS_AT_ONCE), _spared(tx)
-    over = [
+    page, protected = tx.registry.listed(before=before, limit=MODELS_AT_ONCE), _protected_ids(tx)
+    unused = [
         card
         for card in page
-        if card.is_over and card.digest and card.moved_at < now - _KEPT and card.id not in spared
+        if card.is_over
+        and card.digest
+        and card.moved_at < now - _RETENTION
+        and card.id not in protected
     ]
-    return Ended(cards=over, following=page[-1].id if len(page) == MODELS_AT_ONCE else None)
+    return UnusedArtifacts(
+        cards=unused, next_id=page[-1].id if len(page) == MODELS_AT_ONCE else None
+    )
 
 
-def count_ended(tx: Transaction, *, now: datetime) -> int:
+def count_unused_artifacts(tx: Transaction, *, now: datetime) -> int:
     """Count all models whose artifacts have no use any more."""
-    page = ended(tx, before=None, now=now)
+    page = find_unused_artifacts(tx, before=None, now=now)
     count = len(page.cards)
-    while page.following is not None:
-        page = ended(tx, before=page.following, now=now)
+    while page.next_id is not None:
+        page = find_unused_artifacts(tx, before=page.next_id, now=now)
         count += len(page.cards)
     return count
 
 
-def empty(tx: Transaction, house: House, *, cards: Sequence[ModelCard], caller: Caller) -> int:
+def purge_artifacts(
+    tx: Transaction, services: Services, *, cards: Sequence[ModelCard], caller: Caller
+) -> int:
     """Take their artifacts from models, and have them dropped; count the models.
 
     The bytes are dropped by a job of its own, so that a bucket which is down holds up nothing, and
     no model can be brought back whose bytes are about to go.
     """
-    emptied = list(_emptied(tx, cards, caller=caller, now=house.clock.now()))
+    purged = list(_purged(tx, cards, caller=caller, now=services.clock.now()))
     # Who learns twice from the same makes the same: another model may live on these bytes.
-    digests = {card.digest for card in emptied if not tx.registry.is_held(card.digest)}
+    digests = {card.digest for card in purged if not tx.registry.is_held(card.digest)}
     if digests:
-        sizes = (card.told.get("bytes") for card in emptied if card.digest in digests)
-        parcel = Parcel(
+        sizes = (card.told.get("bytes") for card in purged if card.digest in digests)
+        upload = Upload(
             name="models",
             is_folder=False,
             parts=tuple(sorted(digests)),
             size=sum(size for size in sizes if isinstance(size, int)),
         )
-        discard_later(tx, house, caller=caller, parcel=parcel, due_at=house.clock.now())
-    return len(emptied)
+        schedule_purge(tx, services, caller=caller, upload=upload, due_at=services.clock.now())
+    return len(purged)
 
 
-def _emptied(
+def _purged(
     tx: Transaction, cards: Sequence[ModelCard], *, caller: Caller, now: datetime
 ) -> Iterator[ModelCard]:
     for card in cards:
         if tx.registry.move(card, replace(card, digest="")):
-            subject = f"{named(card)}: {card.digest}"
+            subject = f"{model_name(card)}: {card.digest}"
             tx.credentials.note(
                 AccessEntry(at=now, action=ACTION, agent=caller.agent, subject=subject)
             )
             yield card
 
 
-def _spared(tx: Transaction) -> frozenset[int]:
+def _protected_ids(tx: Transaction) -> frozenset[int]:
     """Give the models that may have to serve again for one that does."""
     serving = [card for role in ModelRole for card in tx.registry.serving(role)]
     replaced = (replaced_by(tx, card) for card in serving)

@@ -13,11 +13,11 @@ from commonbrain.model.limits import CORRECTIONS_MAX, SOURCES_MAX
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import CURRENT_STATES, Draft, Memory
 from commonbrain.model.revision import Action, Change
-from commonbrain.model.scope import Caller, Role, Scope, hold_apart, is_visible
+from commonbrain.model.scope import Caller, Role, Scope, is_visible, isolates
 from commonbrain.model.trust import Trust
 from commonbrain.storage.change_log import annotation_of
 from commonbrain.storage.interface import Transaction
-from commonbrain.text.statements import Statement, read
+from commonbrain.text.statements import Statement, read_statement
 from commonbrain.text.summaries import CORRECTION
 
 CORRECTIONS_MIN: Final = 3
@@ -45,7 +45,7 @@ def repeated(corrections: Sequence[Correction]) -> list[tuple[Correction, ...]]:
     """Put together corrections that say the same, and give those of three sessions or more."""
     groups: list[list[Correction]] = []
     for one in corrections:
-        if len(read(Statement(text=one.text)).content) < _WORDS_MIN:
+        if len(read_statement(Statement(text=one.text)).content) < _WORDS_MIN:
             continue
         group = next((group for group in groups if is_alike(group[0].text, one.text)), None)
         if group is None:
@@ -57,14 +57,14 @@ def repeated(corrections: Sequence[Correction]) -> list[tuple[Correction, ...]]:
 
 def is_alike(one: str, other: str) -> bool:
     """Say whether two texts say the same with much the same words, and neither denies the other."""
-    first, second = read(Statement(text=one)), read(Statement(text=other))
+    first, second = read_statement(Statement(text=one)), read_statement(Statement(text=other))
     every = first.content | second.content
     shared = first.content & second.content
     is_same_claim = first.is_denied == second.is_denied and first.numbers == second.numbers
     return bool(every) and is_same_claim and len(shared) >= _ALIKE * len(every)
 
 
-_LOOKED_BACK: Final = timedelta(days=30)
+_LOOKBACK: Final = timedelta(days=30)
 """What was corrected longer ago tells little of how the work goes now."""
 _CHAIN_MAX: Final = 50
 """Revisions that are followed from a memory to the latest of its lineage."""
@@ -75,7 +75,7 @@ _QUOTED: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Told:
+class _CorrectedMemories:
     """What was corrected of late, and the memories it was said of, each by its latest."""
 
     corrections: tuple[Correction, ...]
@@ -89,23 +89,25 @@ def rules(tx: Transaction, caller: Caller, *, project: str | None, now: datetime
     lineage that was corrected three times. None is proposed of a memory twice, whatever became of
     the first.
     """
-    told = _told(tx, caller, project=project, since=now - _LOOKED_BACK)
-    settled = _settled(tx, list(told.heads))
-    fresh = [one for one in told.corrections if one.of not in settled]
+    corrected = _load_corrections(tx, caller, project=project, since=now - _LOOKBACK)
+    settled = _settled(tx, list(corrected.heads))
+    fresh = [one for one in corrected.corrections if one.of not in settled]
     said = [one for one in fresh if one.text]
     made: list[Draft] = []
-    spoken_of: set[int] = set()
+    covered: set[int] = set()
     for group in repeated(said):
-        spoken_of.update(one.of for one in group)
-        made.append(_rule(group[-1].text, group, heads=told.heads, caller=caller))
+        covered.update(one.of for one in group)
+        made.append(_rule(group[-1].text, group, heads=corrected.heads, caller=caller))
     for head, those in _by_lineage(fresh):
-        if head not in spoken_of and len(those) >= CORRECTIONS_MIN:
-            caution = _caution(told.heads[head], those)
-            made.append(_rule(caution, those, heads=told.heads, caller=caller))
+        if head not in covered and len(those) >= CORRECTIONS_MIN:
+            caution = _caution(corrected.heads[head], those)
+            made.append(_rule(caution, those, heads=corrected.heads, caller=caller))
     return made
 
 
-def _told(tx: Transaction, caller: Caller, *, project: str | None, since: datetime) -> _Told:
+def _load_corrections(
+    tx: Transaction, caller: Caller, *, project: str | None, since: datetime
+) -> _CorrectedMemories:
     changes = tx.changes.by(
         agent=None, session=None, since=since, until=None, limit=CORRECTIONS_MAX
     )
@@ -115,11 +117,11 @@ def _told(tx: Transaction, caller: Caller, *, project: str | None, since: dateti
         id_: head
         for id_, head in _heads(tx, known).items()
         # What a private memory was corrected by stays private when a shared one takes its place.
-        if _may_be_told(known[id_], caller)
-        and _counts(head, caller)
-        and not (project and hold_apart(project, head.project))
+        if _is_shareable(known[id_], caller)
+        and _can_support_rule(head, caller)
+        and not (project and isolates(project, head.project))
     }
-    return _Told(
+    return _CorrectedMemories(
         corrections=tuple(replace(one, of=kept[id_].id) for id_, one in read if id_ in kept),
         heads={head.id: head for head in kept.values()},
     )
@@ -150,26 +152,26 @@ def _heads(tx: Transaction, known: Mapping[int, Memory]) -> dict[int, Memory]:
     """Follow memories to the latest of their lineages."""
     heads = {**known}
     for _ in range(_CHAIN_MAX):
-        behind = {id_: one.superseded_by for id_, one in heads.items() if one.superseded_by}
-        if not behind:
+        successors = {id_: one.superseded_by for id_, one in heads.items() if one.superseded_by}
+        if not successors:
             break
-        later = tx.memories.get(sorted(set(behind.values())))
-        heads |= {id_: later[to] for id_, to in behind.items() if to in later}
-        if not any(to in later for to in behind.values()):
+        later = tx.memories.get(sorted(set(successors.values())))
+        heads |= {id_: later[to] for id_, to in successors.items() if to in later}
+        if not any(to in later for to in successors.values()):
             break
     return heads
 
 
-def _counts(memory: Memory, caller: Caller) -> bool:
+def _can_support_rule(memory: Memory, caller: Caller) -> bool:
     """Say whether a rule may rest on a memory: it holds, is seen, and no secret of another."""
     is_claimed = memory.trust.weight <= caller.trust_ceiling.weight
     # A rule that nobody trusted would be quarantined, and tell on whoever wrote what it rests on.
     is_trusted = memory.trust is not Trust.UNTRUSTED_WEB
     holds = memory.kind in _KINDS and memory.state in CURRENT_STATES
-    return is_claimed and is_trusted and holds and _may_be_told(memory, caller)
+    return is_claimed and is_trusted and holds and _is_shareable(memory, caller)
 
 
-def _may_be_told(memory: Memory, caller: Caller) -> bool:
+def _is_shareable(memory: Memory, caller: Caller) -> bool:
     """Say whether what is made of a memory may repeat it: what is private is its author's."""
     is_own = memory.scope is not Scope.PRIVATE or memory.agent == caller.agent
     return is_own and is_visible(caller, memory)

@@ -9,17 +9,17 @@ from datetime import datetime
 from typing import Final
 
 from commonbrain.consolidation.clustering import Occurrence, clusters
-from commonbrain.embeddings.interface import Space
+from commonbrain.embeddings.interface import EmbeddingSpace
 from commonbrain.ingestion.validation import derive_headline
 from commonbrain.model.kinds import EpisodeDetail, EventDetail, Kind, MessageDetail
 from commonbrain.model.limits import REFLECT_PAGE
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import Draft, Memory, State
-from commonbrain.model.scope import Caller, Role, Scope, hold_apart, is_visible
+from commonbrain.model.scope import Caller, Role, Scope, is_visible, isolates
 from commonbrain.model.scoring import confidence
 from commonbrain.storage.interface import Transaction
 from commonbrain.text.normalisation import normalise_line
-from commonbrain.text.summaries import COMPACTED, SUMMARY, Point, Reflection, Told, body_of
+from commonbrain.text.summaries import COMPACTED, SUMMARY, Point, Reflection, SourceText, body_of
 
 _ROLES = frozenset({"assistant", "system", "tool", "user"})
 """Speakers whose names are nobody's: what they say stands for itself."""
@@ -34,9 +34,11 @@ class Drafts:
     facts: tuple[Draft, ...]
 
 
-def told_by(sources: Sequence[Memory]) -> list[Told]:
+def to_reflection_inputs(sources: Sequence[Memory]) -> list[SourceText]:
     """Give memories as what is reflected on."""
-    return [Told(text=one.text, speaker=_speaker(one), weight=one.salience) for one in sources]
+    return [
+        SourceText(text=one.text, speaker=_speaker(one), weight=one.salience) for one in sources
+    ]
 
 
 def drafts(reflection: Reflection, *, of: Sequence[Memory], caller: Caller) -> Drafts:
@@ -58,7 +60,7 @@ def _episode(reflection: Reflection, *, of: Sequence[Memory], caller: Caller) ->
         project=of[0].project,
         scope=_scope(of[0], caller),
         trust=of[0].trust,
-        confidence=_sure(of, text=body, kind=Kind.EPISODE),
+        confidence=_confidence(of, text=body, kind=Kind.EPISODE),
         occurred_at=max(one.occurred_at for one in of),
         auto_captured=True,
         detail=EpisodeDetail(
@@ -79,7 +81,7 @@ def _facts(claims: Sequence[Point], *, of: Sequence[Memory], caller: Caller) -> 
             project=sources[0].project,
             scope=_scope(sources[0], caller),
             trust=sources[0].trust,
-            confidence=_sure(sources, text=claim.text, kind=Kind.FACT),
+            confidence=_confidence(sources, text=claim.text, kind=Kind.FACT),
             source_ref=next((one.source_ref for one in sources if one.source_ref), None),
             occurred_at=max(one.occurred_at for one in sources),
             auto_captured=True,
@@ -88,7 +90,7 @@ def _facts(claims: Sequence[Point], *, of: Sequence[Memory], caller: Caller) -> 
         )
 
 
-def _sure(sources: Sequence[Memory], *, text: str, kind: Kind) -> float:
+def _confidence(sources: Sequence[Memory], *, text: str, kind: Kind) -> float:
     """Give no more confidence than the sources have on average, and than the text bears."""
     is_sourced = any(one.source_ref for one in sources)
     own = confidence(kind, text, trust=sources[0].trust, is_sourced=is_sourced)
@@ -113,12 +115,12 @@ def _speaker(memory: Memory) -> str | None:
     return None if name is None or name.casefold() in _ROLES else name
 
 
-RAW: Final = frozenset({Kind.EVENT, Kind.MESSAGE})
+RAW_KINDS: Final = frozenset({Kind.EVENT, Kind.MESSAGE})
 """Kinds that tell of what happened, one thing at a time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class EventPage:
     """Some of the memories of a span: which of them belong together, and where to go on."""
 
     clusters: tuple[tuple[Memory, ...], ...]
@@ -130,15 +132,15 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class SourceFilter:
     """For whom is gathered, of which project, and at which moment."""
 
     caller: Caller
     project: str | None
     now: datetime
-    space: Space
+    space: EmbeddingSpace
 
-    def takes(self, memory: Memory) -> bool:
+    def accepts(self, memory: Memory) -> bool:
         """Say whether a memory may be a source.
 
         What is private is so for its author alone, whoever else it went to. What is trusted more
@@ -147,41 +149,43 @@ class Wanted:
         caller = self.caller
         is_own = memory.scope is not Scope.PRIVATE or memory.agent == caller.agent
         is_claimed = memory.trust.weight <= caller.trust_ceiling.weight
-        is_here = not (self.project and hold_apart(self.project, memory.project))
+        is_here = not (self.project and isolates(self.project, memory.project))
         holds = memory.state is State.ACTIVE and not memory.is_over(self.now)
-        is_raw = memory.kind in RAW and holds and is_visible(caller, memory)
+        is_raw = memory.kind in RAW_KINDS and holds and is_visible(caller, memory)
         return is_raw and is_own and is_claimed and is_here
 
 
-def gather(tx: Transaction, wanted: Wanted, *, after: int, until: int) -> Page:
+def gather_events(
+    tx: Transaction, source_filter: SourceFilter, *, after: int, until: int
+) -> EventPage:
     """Read the next page of a span of ids, and put together what belongs together.
 
     What an episode is made of already is passed over: done again, it gives what was not kept yet.
     """
     there = tx.memories.page(after=after, limit=REFLECT_PAGE)
     listed = [id_ for id_ in there if id_ <= until]
-    raw = [one for one in tx.memories.get(listed).values() if wanted.takes(one)]
-    known = told_of(tx, [one.id for one in raw])
+    raw = [one for one in tx.memories.get(listed).values() if source_filter.accepts(one)]
+    known = already_summarized(tx, [one.id for one in raw])
     fresh = sorted(
         (one for one in raw if one.id not in known), key=lambda one: (one.occurred_at, one.id)
     )
-    return Page(
-        clusters=tuple(_clusters(tx, fresh, alike_at=wanted.space.relevant_at)),
+    return EventPage(
+        clusters=tuple(_clusters(tx, fresh, alike_at=source_filter.space.relevant_at)),
         read=len(raw),
         last=listed[-1] if len(listed) == REFLECT_PAGE else None,
     )
 
 
-def told_of(
-    tx: Transaction, ids: Sequence[int], *, besides: Collection[int] = ()
+def already_summarized(
+    tx: Transaction, ids: Sequence[int], *, exclude_ids: Collection[int] = ()
 ) -> Collection[int]:
     """Say of which memories there is another episode, whatever has become of that since.
 
     What sums up a question takes nothing from reflection: facts are proposed of what it tells.
     """
-    wanted = set(ids)
+    source_filter = set(ids)
     links = tx.links.touching(ids, types=[LinkType.DERIVED_FROM]) if ids else []
-    made = [one for one in links if one.to_id in wanted and one.from_id not in besides]
+    made = [one for one in links if one.to_id in source_filter and one.from_id not in exclude_ids]
     known = tx.memories.get([one.from_id for one in made])
     episodes = {
         id_ for id_, one in known.items() if one.kind is Kind.EPISODE and one.label != COMPACTED
@@ -195,7 +199,7 @@ def _clusters(
     """Put together what is alike, among what may stand in one episode."""
     classes: defaultdict[tuple[object, ...], list[Memory]] = defaultdict(list)
     for one in memories:
-        classes[class_of(one)].append(one)
+        classes[compatibility_key(one)].append(one)
     found: list[tuple[Memory, ...]] = []
     for those in classes.values():
         places = [Occurrence(at=one.occurred_at, within=_within(one)) for one in those]
@@ -207,7 +211,7 @@ def _clusters(
     return found
 
 
-def class_of(memory: Memory) -> tuple[object, ...]:
+def compatibility_key(memory: Memory) -> tuple[object, ...]:
     """Give what all sources of an episode share, so that none of them takes from another.
 
     A lesser trust would pull the others down with it, and a private memory would hide them.

@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 from commonbrain.embeddings.interface import Matrix
 from commonbrain.ingestion.embedding import vectors_for
 from commonbrain.model import ids
-from commonbrain.model.errors import Invalid
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import Kind
 from commonbrain.model.limits import (
     CLIQUE_STEPS_MAX,
@@ -24,9 +24,9 @@ from commonbrain.model.links import LinkType
 from commonbrain.model.memory import CURRENT_STATES, Memory
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import is_visible
-from commonbrain.services import House
-from commonbrain.storage.interface import Look, Transaction
-from commonbrain.storage.job_queue import Task
+from commonbrain.services import Services
+from commonbrain.storage.interface import QueryScope, Transaction
+from commonbrain.storage.job_queue import JobContext
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,79 +93,81 @@ _NEIGHBOURS: Final = 20
 """A group of more is found by its members' neighbours."""
 _REVISED_MIN: Final = 2
 """Corrected so often, a memory tells less than that nobody agrees on it."""
-_TOLD_APART: Final = (LinkType.CONFLICTS_WITH, LinkType.RELATES_TO)
+_DISTINCT_LINKS: Final = (LinkType.CONFLICTS_WITH, LinkType.RELATES_TO)
 """Links by which somebody has said of two that they are not the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Ask:
+class _Scope:
     """What is read, for whom."""
 
-    house: House
-    task: Task
+    services: Services
+    task: JobContext
     project: str | None
 
-    def look(self, *kinds: Kind, project: str | None) -> Look:
+    def query_scope(self, *kinds: Kind, project: str | None) -> QueryScope:
         """Confine a search to what the one who asked may see."""
-        wanted = Filter(kinds=kinds, project=project, trust_min=0.0)
-        return Look(caller=self.task.caller, filter=wanted, now=self.house.clock.now())
+        criteria = Filter(kinds=kinds, project=project, trust_min=0.0)
+        return QueryScope(caller=self.task.caller, filter=criteria, now=self.services.clock.now())
 
-    def is_meant(self, one: Memory) -> bool:
+    def is_in_scope(self, one: Memory) -> bool:
         """Say whether a memory is part of the report."""
         return (
             one.kind in _KINDS
             and one.state in CURRENT_STATES
-            and not one.is_over(self.house.clock.now())
+            and not one.is_over(self.services.clock.now())
             and self.project in {None, one.project}
             and is_visible(self.task.caller, one)
         )
 
 
-def consolidate(task: Task) -> None:
+def consolidate(task: JobContext) -> None:
     """Compare rules and facts with their neighbours, page by page, and report; changes nothing.
 
     Raises:
-        Invalid: a project has more rules than anybody could go through.
-        Unavailable: something has no vector yet, and the embedder is down.
+        InvalidInputError: a project has more rules than anybody could go through.
+        UnavailableError: something has no vector yet, and the embedder is down.
 
     """
     project = cast("str | None", task.job.given.get("project"))
-    ask = _Ask(house=task.house, task=task, project=project)
-    with task.house.store.snapshot(task.caller.tenant) as tx:
-        _check_rules(tx, ask)
+    request = _Scope(services=task.services, task=task, project=project)
+    with task.services.store.snapshot(task.caller.tenant) as tx:
+        _check_rules(tx, request)
         total = sum(tx.memories.counts().values())
     while task.is_live:
-        _read_page(ask, task, total=total)
+        _read_page(request, task, total=total)
 
 
-def _check_rules(tx: Transaction, ask: _Ask) -> None:
-    look = ask.look(Kind.RULE, project=ask.project)
-    found = tx.memories.newest(look, limit=CONSOLIDATED_RULES_MAX + 1)
+def _check_rules(tx: Transaction, request: _Scope) -> None:
+    query_scope = request.query_scope(Kind.RULE, project=request.project)
+    found = tx.memories.newest(query_scope, limit=CONSOLIDATED_RULES_MAX + 1)
     if len(found) > CONSOLIDATED_RULES_MAX:
-        raise Invalid(
+        raise InvalidInputError(
             f"There are more than {CONSOLIDATED_RULES_MAX} rules: a report on them has no reader.",
             hint="Give a project, or forget rules that nobody goes by.",
         )
 
 
-def _read_page(ask: _Ask, task: Task, *, total: int) -> None:
+def _read_page(request: _Scope, task: JobContext, *, total: int) -> None:
     reached: dict[str, Any] = {"after": 0, "read": 0, "near": [], "revised": [], **task.job.reached}
     tenant = task.caller.tenant
-    with ask.house.store.snapshot(tenant) as tx:
+    with request.services.store.snapshot(tenant) as tx:
         page = tx.memories.page(after=reached["after"], limit=EMBED_BATCH)
-        meant = [one for one in tx.memories.get(page).values() if ask.is_meant(one)]
-        kept = tx.index.first_windows([one.id for one in meant])
+        in_scope = [one for one in tx.memories.get(page).values() if request.is_in_scope(one)]
+        stored_vectors = tx.index.first_windows([one.id for one in in_scope])
     # Only what was stored while the embedder was down is embedded; `embed` keeps it, not this.
-    made = vectors_for([one for one in meant if one.id not in kept], ask.house.embedder)
-    queries = kept | {id_: vectors.windows[0] for id_, vectors in made.items()}
-    with ask.house.store.snapshot(tenant) as tx:
-        near = _near(tx, ask, memories=meant, queries=queries)
+    made = vectors_for(
+        [one for one in in_scope if one.id not in stored_vectors], request.services.embedder
+    )
+    queries = stored_vectors | {id_: vectors.windows[0] for id_, vectors in made.items()}
+    with request.services.store.snapshot(tenant) as tx:
+        near = _near(tx, request, memories=in_scope, queries=queries)
     known = {(one, other): cosine for one, other, cosine in reached["near"]} | near
-    often = [[one.id, one.superseded_count] for one in meant if _is_revised(one)]
+    often = [[one.id, one.superseded_count] for one in in_scope if _is_revised(one)]
     reached |= {
-        "read": reached["read"] + len(meant),
+        "read": reached["read"] + len(in_scope),
         "near": [[*pair, cosine] for pair, cosine in list(known.items())[:NEAR_PAIRS_MAX]],
-        "revised": _most([*reached["revised"], *often]),
+        "revised": _most_revised([*reached["revised"], *often]),
     }
     with task.step() as tx:
         if len(page) < EMBED_BATCH:
@@ -174,24 +176,26 @@ def _read_page(ask: _Ask, task: Task, *, total: int) -> None:
             reached["after"] = page[-1]
             done = reached.get("paged", 0) + len(page)
             reached["paged"] = done
-            task.reach(tx, done / max(total, done, 1), reached=reached)
+            task.save_progress(tx, done / max(total, done, 1), reached=reached)
 
 
 def _near(
-    tx: Transaction, ask: _Ask, *, memories: Sequence[Memory], queries: Mapping[int, Matrix]
+    tx: Transaction, request: _Scope, *, memories: Sequence[Memory], queries: Mapping[int, Matrix]
 ) -> dict[tuple[int, int], float]:
     """Find pairs of a kind that lie near, but for those that somebody has told apart."""
-    at_least = ask.house.embedder.space.similar_at
+    at_least = request.services.embedder.space.similar_at
     found: dict[tuple[int, int], float] = {}
     for one in memories:
-        look = ask.look(one.kind, project=ask.project or one.project)
-        for hit in tx.index.nearest(queries[one.id], look, limit=_NEIGHBOURS, at_least=at_least):
+        query_scope = request.query_scope(one.kind, project=request.project or one.project)
+        for hit in tx.index.nearest(
+            queries[one.id], query_scope, limit=_NEIGHBOURS, at_least=at_least
+        ):
             if hit.id != one.id and hit.score >= at_least:
                 found[min(one.id, hit.id), max(one.id, hit.id)] = round(hit.score, 4)
     ends = sorted({end for pair in found for end in pair})
     apart = {
         (min(link.from_id, link.to_id), max(link.from_id, link.to_id))
-        for link in tx.links.touching(ends, types=_TOLD_APART)
+        for link in tx.links.touching(ends, types=_DISTINCT_LINKS)
     }
     return {pair: cosine for pair, cosine in found.items() if pair not in apart}
 
@@ -200,7 +204,7 @@ def _is_revised(one: Memory) -> bool:
     return one.superseded_count >= _REVISED_MIN
 
 
-def _most(revised: list[list[int]]) -> list[list[int]]:
+def _most_revised(revised: list[list[int]]) -> list[list[int]]:
     return sorted(revised, key=lambda one: -one[1])[:CONSOLIDATED_SHOWN_MAX]
 
 

@@ -10,20 +10,20 @@ from typing import Any, Final
 
 from commonbrain.consolidation.corrections import rules
 from commonbrain.consolidation.episodes import (
-    RAW,
+    RAW_KINDS,
     Drafts,
-    Page,
-    Wanted,
-    class_of,
+    EventPage,
+    SourceFilter,
+    already_summarized,
+    compatibility_key,
     drafts,
-    gather,
-    told_by,
-    told_of,
+    gather_events,
+    to_reflection_inputs,
 )
-from commonbrain.ingestion.result import Beside, Outcome
-from commonbrain.ingestion.service import Course, Remember
+from commonbrain.ingestion.result import ItemResult, OnCommit
+from commonbrain.ingestion.service import Remember, WriteOptions
 from commonbrain.model import ids
-from commonbrain.model.errors import Refused, Unavailable
+from commonbrain.model.errors import RejectedError, UnavailableError
 from commonbrain.model.kinds import Kind
 from commonbrain.model.limits import (
     COMPACT_SOURCES_MAX,
@@ -37,8 +37,8 @@ from commonbrain.model.memory import Draft, Memory, State
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import Caller
 from commonbrain.retrieval.service import Recall
-from commonbrain.services import House
-from commonbrain.storage.interface import Look, Transaction
+from commonbrain.services import Services
+from commonbrain.storage.interface import QueryScope, Transaction
 from commonbrain.text.normalisation import normalise_line
 from commonbrain.text.summaries import COMPACTED, Reflection, Spent, digest
 from commonbrain.text.tokens import estimate
@@ -48,7 +48,7 @@ _SOURCES_MIN: Final = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compacted:
+class SummaryResult:
     """An episode of what was found, or what it would be; without a body there is none."""
 
     id: str | None = None
@@ -62,42 +62,44 @@ class Compacted:
     warnings: tuple[str, ...] = ()
 
 
-def compact(
-    house: House, caller: Caller, *, query: str, wanted: Wanted, is_preview: bool
-) -> Compacted:
+def summarize(
+    services: Services, caller: Caller, *, query: str, source_filter: SourceFilter, is_preview: bool
+) -> SummaryResult:
     """Sum up what a recall of events and messages finds, as far as most of it may stand together.
 
     Of two classes of as many memories it is the one with the best.
     """
-    found = Recall(house, caller)(
+    found = Recall(services, caller)(
         query,
-        kinds=tuple(sorted(RAW)),
-        project=wanted.project,
+        kinds=tuple(sorted(RAW_KINDS)),
+        project=source_filter.project,
         max_items=COMPACT_SOURCES_MAX,
         max_tokens=COMPACT_TOKENS_MAX,
         bump=False,
     )
-    with house.store.snapshot(caller.tenant) as tx:
+    with services.store.snapshot(caller.tenant) as tx:
         best = [ids.parse(ids.MEMORY, one.id) for one in found.items]
         known = tx.memories.get(best)
     # The store gives them in an order of its own, recall the best first.
-    seen = [known[id_] for id_ in best if id_ in known and wanted.takes(known[id_])]
-    [(most, _)] = Counter(map(class_of, seen)).most_common(1) or [((), 0)]
-    alike = [one for one in seen if class_of(one) == most]
+    seen = [known[id_] for id_ in best if id_ in known and source_filter.accepts(known[id_])]
+    [(most, _)] = Counter(map(compatibility_key, seen)).most_common(1) or [((), 0)]
+    alike = [one for one in seen if compatibility_key(one) == most]
     whole = list(_within(alike))
     warnings = [*found.degraded, *_warnings(found=len(known), alike=len(alike), whole=len(whole))]
     sources = sorted(whole, key=lambda one: (one.occurred_at, one.id))
-    told = digest(told_by(sources))
-    if len(sources) < _SOURCES_MIN or not told.points:
-        return Compacted(warnings=(*warnings, "There is too little to be summed up."))
-    episode = replace(drafts(told, of=sources, caller=caller).episode, label=COMPACTED)
-    kept = None
+    summary = digest(to_reflection_inputs(sources))
+    if len(sources) < _SOURCES_MIN or not summary.points:
+        return SummaryResult(warnings=(*warnings, "There is too little to be summed up."))
+    episode = replace(drafts(summary, of=sources, caller=caller).episode, label=COMPACTED)
+    result = None
     if not is_preview:
-        [kept] = Remember(house, caller).write([episode], Course(is_deed=False)).items
-        warnings += [*kept.warnings, *([kept.reason] if kept.reason else [])]
-    return Compacted(
-        id=kept.id if kept else None,
-        status=kept.status if kept else None,
+        [result] = (
+            Remember(services, caller).write([episode], WriteOptions(is_user_write=False)).items
+        )
+        warnings += [*result.warnings, *([result.reason] if result.reason else [])]
+    return SummaryResult(
+        id=result.id if result else None,
+        status=result.status if result else None,
         headline=episode.headline or "",
         body=episode.body,
         sources=tuple(ids.show(ids.MEMORY, one.id) for one in sources),
@@ -133,12 +135,12 @@ _PROPOSED_MAX: Final = 1000
 """Open proposals that a new one is held against."""
 
 
-class AlreadyTold(Exception):
+class AlreadySummarizedError(Exception):
     """Of the same memories somebody else has made an episode meanwhile."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class ReflectOptions:
     """What one reflection is asked for."""
 
     window_hours: int = REFLECT_HOURS_DEFAULT
@@ -146,7 +148,7 @@ class Wish:
     project: str | None = None
 
     @classmethod
-    def of(cls, given: Mapping[str, Any]) -> Wish:
+    def of(cls, given: Mapping[str, Any]) -> ReflectOptions:
         """Read what a job was given."""
         names = ("window_hours", "max_candidates", "project")
         return cls(**{name: given[name] for name in names if name in given})
@@ -155,7 +157,7 @@ class Wish:
         """Keep both numbers within their limits.
 
         Raises:
-            Refused: `limit_exceeded`, one of them is out of bounds.
+            RejectedError: `limit_exceeded`, one of them is out of bounds.
 
         """
         for what, number, most in (
@@ -163,7 +165,7 @@ class Wish:
             ("max_candidates", self.max_candidates, REFLECT_CANDIDATES_MAX),
         ):
             if not 1 <= number <= most:
-                raise Refused(
+                raise RejectedError(
                     f"{what} is {number}; 1 to {most} is allowed.",
                     code="limit_exceeded",
                     hint="Bring it within bounds.",
@@ -171,7 +173,7 @@ class Wish:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sketch:
+class DraftPreview:
     """Something that a reflection would store."""
 
     kind: Kind
@@ -184,18 +186,18 @@ class Sketch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Foreseen:
+class ReflectPreview:
     """What a reflection would make now, of the first page of what there is."""
 
     read: int
-    episodes: tuple[Sketch, ...] = ()
-    candidates: tuple[Sketch, ...] = ()
+    episodes: tuple[DraftPreview, ...] = ()
+    candidates: tuple[DraftPreview, ...] = ()
     is_more: bool = False
     """Whether there is more than was looked at."""
 
 
 @dataclass(slots=True, kw_only=True)
-class Budget:
+class TokenBudget:
     """What one run has spent of a language model, and may spend."""
 
     tokens_max: int
@@ -214,7 +216,7 @@ class Budget:
 class Reflect:
     """Reflection for one caller: on what they may see, and no private memory but their own."""
 
-    house: House
+    services: Services
     caller: Caller
 
     def __call__(
@@ -223,7 +225,7 @@ class Reflect:
         window_hours: int = REFLECT_HOURS_DEFAULT,
         max_candidates: int = REFLECT_CANDIDATES_DEFAULT,
         project: str | None = None,
-    ) -> Foreseen:
+    ) -> ReflectPreview:
         """Say what a reflection would make now, by rule and without a language model.
 
         Nothing is stored; `jobs.run("reflect")` does it.
@@ -234,38 +236,38 @@ class Reflect:
             project: only of this project and of none.
 
         Raises:
-            Refused: `limit_exceeded`, a number is out of bounds.
+            RejectedError: `limit_exceeded`, a number is out of bounds.
 
         """
-        wish = Wish(
+        options = ReflectOptions(
             window_hours=window_hours,
             max_candidates=max_candidates,
             project=normalise_line(project),
         )
-        now = self.house.clock.now()
-        after = ids.make_id(now - timedelta(hours=wish.window_hours), 0) - 1
-        with self.house.store.snapshot(self.caller.tenant) as tx:
-            page = gather(tx, self.wanted(wish), after=after, until=ids.LAST)
-            ruled = rules(tx, self.own, project=wish.project, now=now)
-        episodes: list[Sketch] = []
-        candidates: list[Sketch] = []
+        now = self.services.clock.now()
+        after = ids.make_id(now - timedelta(hours=options.window_hours), 0) - 1
+        with self.services.store.snapshot(self.caller.tenant) as tx:
+            page = gather_events(tx, self.source_filter(options), after=after, until=ids.LAST)
+            ruled = rules(tx, self.own, project=options.project, now=now)
+        episodes: list[DraftPreview] = []
+        candidates: list[DraftPreview] = []
         for cluster in page.clusters:
-            told = digest(told_by(cluster), claims_max=wish.max_candidates)
-            if told.points:
-                made = drafts(told, of=cluster, caller=self.own)
-                episodes.append(_sketch(made.episode))
-                candidates += map(_sketch, made.facts)
-        candidates += map(_sketch, ruled)
-        return Foreseen(
+            reflection = digest(to_reflection_inputs(cluster), claims_max=options.max_candidates)
+            if reflection.points:
+                made = drafts(reflection, of=cluster, caller=self.own)
+                episodes.append(_preview_draft(made.episode))
+                candidates += map(_preview_draft, made.facts)
+        candidates += map(_preview_draft, ruled)
+        return ReflectPreview(
             read=page.read,
             episodes=tuple(episodes),
-            candidates=tuple(candidates[: wish.max_candidates]),
+            candidates=tuple(candidates[: options.max_candidates]),
             is_more=page.last is not None,
         )
 
     def compact(
         self, query: str, *, project: str | None = None, is_preview: bool = False
-    ) -> Compacted:
+    ) -> SummaryResult:
         """Sum up what events and messages tell of a question in an episode, by rule and at once.
 
         Args:
@@ -274,48 +276,50 @@ class Reflect:
             is_preview: say what it would be, and store nothing.
 
         """
-        wanted = self.wanted(Wish(project=normalise_line(project)))
-        return compact(self.house, self.own, query=query, wanted=wanted, is_preview=is_preview)
+        source_filter = self.source_filter(ReflectOptions(project=normalise_line(project)))
+        return summarize(
+            self.services, self.own, query=query, source_filter=source_filter, is_preview=is_preview
+        )
 
     @property
     def own(self) -> Caller:
         """The caller as whom is stored: what is made belongs where its sources do."""
         return replace(self.caller, project=None, session=None)
 
-    def wanted(self, wish: Wish) -> Wanted:
+    def source_filter(self, options: ReflectOptions) -> SourceFilter:
         """Say what is gathered now."""
-        return Wanted(
+        return SourceFilter(
             caller=self.caller,
-            project=wish.project,
-            now=self.house.clock.now(),
-            space=self.house.store.space,
+            project=options.project,
+            now=self.services.clock.now(),
+            space=self.services.store.space,
         )
 
-    def page(self, wish: Wish, *, after: int, until: int) -> Page:
+    def page(self, options: ReflectOptions, *, after: int, until: int) -> EventPage:
         """Read the next page of what is still to be reflected on."""
-        with self.house.store.snapshot(self.caller.tenant) as tx:
-            return gather(tx, self.wanted(wish), after=after, until=until)
+        with self.services.store.snapshot(self.caller.tenant) as tx:
+            return gather_events(tx, self.source_filter(options), after=after, until=until)
 
     def make(
-        self, cluster: tuple[Memory, ...], *, budget: Budget, claims_max: int
+        self, cluster: tuple[Memory, ...], *, budget: TokenBudget, claims_max: int
     ) -> Drafts | None:
         """Say what becomes of memories that belong together; None where they say nothing.
 
         Asking a model may take long: no transaction is open meanwhile. Where it is down, answers
         what cannot be used or has had its tokens, sentences are chosen by rule instead.
         """
-        told = self._ask(cluster, budget=budget, claims_max=claims_max)
-        if told is None or not told.points:
-            told = digest(told_by(cluster), claims_max=claims_max)
-        return drafts(told, of=cluster, caller=self.own) if told.points else None
+        reflection = self._ask(cluster, budget=budget, claims_max=claims_max)
+        if reflection is None or not reflection.points:
+            reflection = digest(to_reflection_inputs(cluster), claims_max=claims_max)
+        return drafts(reflection, of=cluster, caller=self.own) if reflection.points else None
 
-    def untold(self, cluster: Sequence[Memory]) -> tuple[Memory, ...]:
+    def unsummarized(self, cluster: Sequence[Memory]) -> tuple[Memory, ...]:
         """Give those of these memories of which there is no episode by now."""
-        with self.house.store.snapshot(self.caller.tenant) as tx:
-            told = told_of(tx, [one.id for one in cluster])
-        return tuple(one for one in cluster if one.id not in told)
+        with self.services.store.snapshot(self.caller.tenant) as tx:
+            reflection = already_summarized(tx, [one.id for one in cluster])
+        return tuple(one for one in cluster if one.id not in reflection)
 
-    def keep(self, made: Drafts, *, of: Sequence[Memory], beside: Beside) -> None:
+    def store_episode(self, made: Drafts, *, of: Sequence[Memory], on_commit: OnCommit) -> None:
         """Store an episode and what is proposed with it, in one transaction with what is beside.
 
         Raises:
@@ -324,62 +328,64 @@ class Reflect:
         """
         fresh = self._fresh(made.facts) if made.facts else []
 
-        def alone(tx: Transaction, outcomes: Sequence[Outcome]) -> None:
+        def check_and_commit(tx: Transaction, outcomes: Sequence[ItemResult]) -> None:
             """Look in the very transaction that stores, for in it nobody else does."""
             own = {ids.parse(ids.MEMORY, one.id) for one in outcomes if one.id is not None}
-            if told_of(tx, [one.id for one in of], besides=own):
-                raise AlreadyTold
-            beside(tx, outcomes)
+            if already_summarized(tx, [one.id for one in of], exclude_ids=own):
+                raise AlreadySummarizedError
+            on_commit(tx, outcomes)
 
-        self._write([made.episode, *fresh], beside=alone)
+        self._write([made.episode, *fresh], on_commit=check_and_commit)
 
-    def corrections(self, wish: Wish) -> list[Draft]:
+    def corrections(self, options: ReflectOptions) -> list[Draft]:
         """Give the rules that are to be proposed, because the same was corrected so often."""
-        now = self.house.clock.now()
-        with self.house.store.snapshot(self.caller.tenant) as tx:
-            return rules(tx, self.own, project=wish.project, now=now)
+        now = self.services.clock.now()
+        with self.services.store.snapshot(self.caller.tenant) as tx:
+            return rules(tx, self.own, project=options.project, now=now)
 
-    def propose(self, proposed: list[Draft], *, beside: Beside) -> None:
+    def propose(self, proposed: list[Draft], *, on_commit: OnCommit) -> None:
         """Store rules as candidates, in one transaction with what is beside."""
-        self._write(proposed, beside=beside)
+        self._write(proposed, on_commit=on_commit)
 
     def _ask(
-        self, cluster: tuple[Memory, ...], *, budget: Budget, claims_max: int
+        self, cluster: tuple[Memory, ...], *, budget: TokenBudget, claims_max: int
     ) -> Reflection | None:
-        reflector = self.house.reflector
-        is_free = not self.house.reflector_tokens
+        reflector = self.services.reflector
+        is_free = not self.services.reflector_tokens
         if not is_free and not budget.is_open:
             budget.fallbacks += 1
             return None
         try:
-            told = reflector.reflect(told_by(cluster), claims_max=claims_max)
-        except Unavailable:
+            reflection = reflector.reflect(to_reflection_inputs(cluster), claims_max=claims_max)
+        except UnavailableError:
             budget.down += 1
             budget.fallbacks += 1
             return None
         budget.down = 0
-        budget.spent = budget.spent.and_(told.spent)
-        budget.fallbacks += not told.points
-        return told
+        budget.spent = budget.spent.and_(reflection.spent)
+        budget.fallbacks += not reflection.points
+        return reflection
 
     def _fresh(self, facts: Sequence[Draft]) -> list[Draft]:
         """Leave out the facts that await somebody's approval already."""
-        wanted = Filter(kinds=(Kind.FACT,), states=(State.CANDIDATE,), trust_min=0.0)
-        look = Look(caller=self.caller, filter=wanted, now=self.house.clock.now())
-        with self.house.store.snapshot(self.caller.tenant) as tx:
-            hits = tx.memories.newest(look, limit=_PROPOSED_MAX)
+        source_filter = Filter(kinds=(Kind.FACT,), states=(State.CANDIDATE,), trust_min=0.0)
+        query_scope = QueryScope(
+            caller=self.caller, filter=source_filter, now=self.services.clock.now()
+        )
+        with self.services.store.snapshot(self.caller.tenant) as tx:
+            hits = tx.memories.newest(query_scope, limit=_PROPOSED_MAX)
             known = tx.memories.get([hit.id for hit in hits]).values()
-        told = {(one.body, one.project, one.scope) for one in known}
-        return [one for one in facts if (one.body, one.project, one.scope) not in told]
+        reflection = {(one.body, one.project, one.scope) for one in known}
+        return [one for one in facts if (one.body, one.project, one.scope) not in reflection]
 
-    def _write(self, batch: list[Draft], *, beside: Beside) -> None:
-        course = Course(is_deed=False, beside=beside)
-        Remember(self.house, self.own).write(batch, course)
+    def _write(self, batch: list[Draft], *, on_commit: OnCommit) -> None:
+        options = WriteOptions(is_user_write=False, on_commit=on_commit)
+        Remember(self.services, self.own).write(batch, options)
 
 
-def _sketch(draft: Draft) -> Sketch:
+def _preview_draft(draft: Draft) -> DraftPreview:
     detail: Any = draft.detail
-    return Sketch(
+    return DraftPreview(
         kind=Kind(draft.kind or Kind.FACT),
         headline=draft.headline or draft.body,
         body=draft.body,

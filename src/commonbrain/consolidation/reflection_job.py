@@ -7,9 +7,14 @@ from datetime import timedelta
 from typing import cast
 
 from commonbrain.consolidation.clustering import CLUSTER_MIN
-from commonbrain.consolidation.episodes import RAW, Page
-from commonbrain.consolidation.reflection import AlreadyTold, Budget, Reflect, Wish
-from commonbrain.ingestion.result import Outcome, Status
+from commonbrain.consolidation.episodes import RAW_KINDS, EventPage
+from commonbrain.consolidation.reflection import (
+    AlreadySummarizedError,
+    Reflect,
+    ReflectOptions,
+    TokenBudget,
+)
+from commonbrain.ingestion.result import ItemResult, ItemStatus
 from commonbrain.model import ids
 from commonbrain.model.jobs import JobState
 from commonbrain.model.kinds import Kind
@@ -23,63 +28,65 @@ from commonbrain.model.memory import Memory, State
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import Caller
 from commonbrain.storage.administration import JobFilter
-from commonbrain.storage.interface import Look, Transaction
-from commonbrain.storage.job_queue import REFLECT, Task, key_of
+from commonbrain.storage.interface import QueryScope, Transaction
+from commonbrain.storage.job_queue import REFLECT, JobContext, key_of
 from commonbrain.text.summaries import Spent
 
 _COUNTED = ("read", "episodes", "candidates", "known", "rejected", "fallbacks")
 _SPENT = ("calls", "tokens_in", "tokens_out")
 _TRIES = 3
 """How often an episode is made anew because others were quicker with a part of it."""
-_STORED = frozenset({Status.STORED, Status.QUARANTINED})
+_STORED = frozenset({ItemStatus.STORED, ItemStatus.QUARANTINED})
 
 
-def reflect(task: Task) -> None:
+def reflect(task: JobContext) -> None:
     """Make episodes of what happened, and propose what it states and what it corrects."""
-    wish = Wish.of(task.job.given)
-    flow = Reflect(task.house, task.caller)
+    options = ReflectOptions.of(task.job.given)
+    flow = Reflect(task.services, task.caller)
     if "until" not in task.job.reached:
         with task.step() as tx:
-            since, until = _span(tx, task, wish=wish)
+            since, until = _span(tx, task, options=options)
             none = dict.fromkeys((*_COUNTED, *_SPENT), 0)
-            task.reach(tx, 0.0, reached={**none, "since": since, "after": since, "until": until})
+            task.save_progress(
+                tx, 0.0, reached={**none, "since": since, "after": since, "until": until}
+            )
     for _ in range(REFLECT_MEMORIES_MAX // REFLECT_PAGE):
         task.pause()
-        page = flow.page(wish, after=_count(task, "after"), until=_count(task, "until"))
-        _keep(task, flow, wish=wish, page=page)
+        page = flow.page(options, after=_count(task, "after"), until=_count(task, "until"))
+        _store_clusters(task, flow, options=options, page=page)
         with task.step() as tx:
             last = _count(task, "until") if page.last is None else page.last
             read = _count(task, "read") + page.read
-            task.reach(tx, _share(task, last), reached=_with(task, after=last, read=read))
+            task.save_progress(tx, _share(task, last), reached=_with(task, after=last, read=read))
         if page.last is None:
             break
-    _propose(task, flow, wish=wish)
+    _propose(task, flow, options=options)
 
 
-def is_wanted(tx: Transaction) -> bool:
+def has_work(tx: Transaction) -> bool:
     """Say whether there is anything that could be put together at all."""
-    raw = sum(tx.memories.counts().get((kind, State.ACTIVE), 0) for kind in RAW)
+    raw = sum(tx.memories.counts().get((kind, State.ACTIVE), 0) for kind in RAW_KINDS)
     return raw >= CLUSTER_MIN
 
 
-def is_soon(tx: Transaction, caller: Caller) -> bool:
+def is_due_early(tx: Transaction, caller: Caller) -> bool:
     """Say whether so much has happened since the last reflection that its day is not waited for."""
     last = tx.jobs.newest(REFLECT, key=key_of(REFLECT, {}))
     if last is None:
         return False
     since = last + timedelta(milliseconds=1)
-    happened = Filter(kinds=tuple(sorted(RAW)), since=since, trust_min=0.0)
-    look = Look(caller=caller, filter=happened, now=since)
-    return len(tx.memories.newest(look, limit=REFLECT_SOON)) >= REFLECT_SOON
+    happened = Filter(kinds=tuple(sorted(RAW_KINDS)), since=since, trust_min=0.0)
+    query_scope = QueryScope(caller=caller, filter=happened, now=since)
+    return len(tx.memories.newest(query_scope, limit=REFLECT_SOON)) >= REFLECT_SOON
 
 
-def _span(tx: Transaction, task: Task, *, wish: Wish) -> tuple[int, int]:
+def _span(tx: Transaction, task: JobContext, *, options: ReflectOptions) -> tuple[int, int]:
     """Give the ids to look at: of the window, and of what the last run left before it.
 
     Ids tell when something was recorded, so that what is told late is looked at, too.
     """
-    now = task.house.clock.now()
-    window = ids.make_id(now - timedelta(hours=wish.window_hours), 0) - 1
+    now = task.services.clock.now()
+    window = ids.make_id(now - timedelta(hours=options.window_hours), 0) - 1
     before = JobFilter(kind=REFLECT, state=JobState.DONE, agent=task.caller.agent)
     last = tx.jobs.listed(before, before=None, limit=JOBS_PAGE_DEFAULT)
     # One that kept to a project left the others unread.
@@ -89,10 +96,12 @@ def _span(tx: Transaction, task: Task, *, wish: Wish) -> tuple[int, int]:
     return min([window, *ended]), until
 
 
-def _keep(task: Task, flow: Reflect, *, wish: Wish, page: Page) -> None:
+def _store_clusters(
+    task: JobContext, flow: Reflect, *, options: ReflectOptions, page: EventPage
+) -> None:
     """Store an episode of each cluster of a page, each in a step of its own."""
-    budget = Budget(
-        tokens_max=task.house.reflector_tokens,
+    budget = TokenBudget(
+        tokens_max=task.services.reflector_tokens,
         spent=Spent(**{name: _count(task, name) for name in _SPENT}),
         fallbacks=_count(task, "fallbacks"),
     )
@@ -100,69 +109,76 @@ def _keep(task: Task, flow: Reflect, *, wish: Wish, page: Page) -> None:
         for _ in range(_TRIES):
             task.pause()
             # Another agent's reflection, or one that was given something else, may be at the same.
-            left = flow.untold(cluster)
-            if len(left) < CLUSTER_MIN or _keep_one(task, flow, wish=wish, of=left, budget=budget):
+            left = flow.unsummarized(cluster)
+            if len(left) < CLUSTER_MIN or _store_cluster(
+                task, flow, options=options, of=left, budget=budget
+            ):
                 break
 
 
-def _keep_one(
-    task: Task, flow: Reflect, *, wish: Wish, of: tuple[Memory, ...], budget: Budget
+def _store_cluster(
+    task: JobContext,
+    flow: Reflect,
+    *,
+    options: ReflectOptions,
+    of: tuple[Memory, ...],
+    budget: TokenBudget,
 ) -> bool:
     """Store an episode of some memories; say no where somebody told of one of them meanwhile."""
-    left = wish.max_candidates - _count(task, "candidates")
+    left = options.max_candidates - _count(task, "candidates")
     made = flow.make(of, budget=budget, claims_max=max(left, 0))
     if made is None:
         return True
 
-    def tell(tx: Transaction, outcomes: Sequence[Outcome]) -> None:
+    def tell(tx: Transaction, outcomes: Sequence[ItemResult]) -> None:
         """Count in the very transaction that stores: no death counts an episode twice."""
         counts = _counts(task, outcomes)
         more = {**counts, "fallbacks": budget.fallbacks, **budget.spent.told()}
-        task.reach(tx, task.job.progress, reached=_with(task, **more))
+        task.save_progress(tx, task.job.progress, reached=_with(task, **more))
 
     try:
-        with task.kept():
-            flow.keep(made, of=of, beside=tell)
-    except AlreadyTold:
+        with task.fenced():
+            flow.store_episode(made, of=of, on_commit=tell)
+    except AlreadySummarizedError:
         return False
     return True
 
 
-def _propose(task: Task, flow: Reflect, *, wish: Wish) -> None:
+def _propose(task: JobContext, flow: Reflect, *, options: ReflectOptions) -> None:
     """Propose rules of what was corrected again and again, and end."""
-    left = wish.max_candidates - _count(task, "candidates")
-    proposed = flow.corrections(wish)[: max(left, 0)]
+    left = options.max_candidates - _count(task, "candidates")
+    proposed = flow.corrections(options)[: max(left, 0)]
 
-    def end(tx: Transaction, outcomes: Sequence[Outcome]) -> None:
+    def end(tx: Transaction, outcomes: Sequence[ItemResult]) -> None:
         reached = _with(task, **_counts(task, outcomes))
         hidden = {"since", "after", "until"}
         counts = {name: value for name, value in reached.items() if name not in hidden}
-        task.finish(tx, {"reflector": task.house.reflector.name, **counts})
+        task.finish(tx, {"reflector": task.services.reflector.name, **counts})
 
-    with task.kept():
-        flow.propose(proposed, beside=end)
+    with task.fenced():
+        flow.propose(proposed, on_commit=end)
 
 
-def _counts(task: Task, outcomes: Sequence[Outcome]) -> dict[str, int]:
+def _counts(task: JobContext, outcomes: Sequence[ItemResult]) -> dict[str, int]:
     counts = {name: _count(task, name) for name in ("episodes", "candidates", "known", "rejected")}
     for one in outcomes:
         if one.status in _STORED:
             counts["episodes" if one.kind is Kind.EPISODE else "candidates"] += 1
         else:
-            is_known = one.status in {Status.EXISTS, Status.DUPLICATE}
+            is_known = one.status in {ItemStatus.EXISTS, ItemStatus.DUPLICATE}
             counts["known" if is_known else "rejected"] += 1
     return counts
 
 
-def _share(task: Task, last: int) -> float:
+def _share(task: JobContext, last: int) -> float:
     since, until = _count(task, "since"), _count(task, "until")
     return (last - since) / max(until - since, 1)
 
 
-def _with(task: Task, **more: int) -> dict[str, object]:
+def _with(task: JobContext, **more: int) -> dict[str, object]:
     return {**task.job.reached, **more}
 
 
-def _count(task: Task, name: str) -> int:
+def _count(task: JobContext, name: str) -> int:
     """Give what was counted, or come to, before this step."""
     return cast("int", task.job.reached.get(name, 0))

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
-from commonbrain.coordination.sending import Sent, deliver
-from commonbrain.history.unit_of_work import Act
-from commonbrain.ingestion.preparation import Prepared
-from commonbrain.ingestion.result import Status
-from commonbrain.ingestion.service import Course, Remember
+from commonbrain.coordination.sending import SendResult, deliver_message
+from commonbrain.history.unit_of_work import UnitOfWork
+from commonbrain.ingestion.preparation import PreparedDraft
+from commonbrain.ingestion.result import ItemStatus
+from commonbrain.ingestion.service import Remember, WriteOptions
 from commonbrain.ingestion.sources import put_link
 from commonbrain.model import ids
 from commonbrain.model.kinds import (
@@ -28,7 +28,7 @@ from commonbrain.model.query import Filter
 from commonbrain.model.revision import Action
 from commonbrain.storage.interface import Transaction
 
-_AS_LOUD: Final[Mapping[MessagePriority, TaskPriority]] = {
+_TASK_PRIORITY: Final[Mapping[MessagePriority, TaskPriority]] = {
     MessagePriority.INFO: TaskPriority.LOW,
     MessagePriority.ACTION: TaskPriority.MEDIUM,
     MessagePriority.URGENT: TaskPriority.HIGH,
@@ -36,7 +36,7 @@ _AS_LOUD: Final[Mapping[MessagePriority, TaskPriority]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Delegation:
+class AssignedTask:
     """A task that went to somebody in a message, and what has become of it."""
 
     task: str
@@ -56,54 +56,66 @@ class Delegation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DelegationPage:
+class AssignedTaskPage:
     """Some delegations, newest first, and the cursor of the next page."""
 
-    delegated: tuple[Delegation, ...]
+    delegated: tuple[AssignedTask, ...]
     cursor: str | None = None
 
 
 def task_of(message: Draft, *, due_at: datetime | None) -> Draft:
     """Give the task that a message delegates: shared by both, as pressing as the message."""
     detail = message.detail
-    loud = detail.priority if isinstance(detail, MessageDetail) else MessagePriority.ACTION
+    message_priority = (
+        detail.priority if isinstance(detail, MessageDetail) else MessagePriority.ACTION
+    )
     [assignee] = detail.recipients if isinstance(detail, MessageDetail) else (None,)
     return replace(
         message,
         kind=Kind.TASK,
-        detail=TaskDetail(due_at=due_at, priority=_AS_LOUD[loud], assignee=assignee),
+        detail=TaskDetail(
+            due_at=due_at, priority=_TASK_PRIORITY[message_priority], assignee=assignee
+        ),
         audience=(assignee,) if assignee else (),
     )
 
 
-def hand_over(act: Act, message: Prepared, *, task: Prepared, thread: int | None) -> Sent:
+def send_with_task(
+    unit: UnitOfWork, message: PreparedDraft, *, task: PreparedDraft, thread: int | None
+) -> SendResult:
     """Store the message, the task it brings, and the link between them."""
-    sent = deliver(act, message, thread=thread)
+    sent = deliver_message(unit, message, thread=thread)
     message_id = ids.parse(ids.MEMORY, sent.id)
     draft = replace(task.draft, source_message_id=message_id)
     # What the text marks was made of the message.
     sourced = replace(task, draft=draft, derived=())
-    writer = Remember(act.house, act.caller)
-    look = act.look(Filter(trust_min=0.0))
-    outcome = writer.settle(act.tx, sourced, look=look, course=Course(compares_meaning=False))
+    writer = Remember(unit.services, unit.caller)
+    query_scope = unit.query_scope(Filter(trust_min=0.0))
+    outcome = writer.store_draft(
+        unit.tx, sourced, query_scope=query_scope, options=WriteOptions(checks_similarity=False)
+    )
     task_id = ids.parse(ids.MEMORY, outcome.id or "")
-    if outcome.status is Status.STORED:
-        put_link(act.tx, act.fetch(message_id), to=task_id, type_=LinkType.ABOUT, caller=act.caller)
+    if outcome.status is ItemStatus.STORED:
+        put_link(
+            unit.tx, unit.fetch(message_id), to=task_id, type_=LinkType.ABOUT, caller=unit.caller
+        )
     return replace(sent, task=outcome.id, warnings=(*sent.warnings, *outcome.warnings))
 
 
-def delegation_of(tx: Transaction, task: Memory, *, now: datetime) -> Delegation | None:
+def assignment_of(tx: Transaction, task: Memory, *, now: datetime) -> AssignedTask | None:
     """Show a delegated task with its status and what was said of it last."""
     detail = task.detail
     if not isinstance(detail, TaskDetail) or task.source_message_id is None:
         return None
-    asked = tx.memories.get([task.source_message_id]).get(task.source_message_id)
-    told = [change for change in tx.changes.of([task.id]) if change.action is Action.STATUS]
-    last = max(told, key=lambda change: change.id, default=None)
-    return Delegation(
+    request = tx.memories.get([task.source_message_id]).get(task.source_message_id)
+    status_changes = [
+        change for change in tx.changes.of([task.id]) if change.action is Action.STATUS
+    ]
+    last = max(status_changes, key=lambda change: change.id, default=None)
+    return AssignedTask(
         task=ids.show(ids.MEMORY, task.id),
         message=ids.show(ids.MEMORY, task.source_message_id),
-        by=task.agent if asked is None else asked.agent,
+        by=task.agent if request is None else request.agent,
         to=detail.assignee or "",
         headline=task.headline,
         status=detail.status,

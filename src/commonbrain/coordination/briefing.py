@@ -11,7 +11,7 @@ NOTICE: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class BriefingEntry:
     """A memory as one line: its id, its headline and, where there is any, what else matters."""
 
     id: str
@@ -28,7 +28,7 @@ class PinnedNote:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sibling:
+class ActiveSession:
     """Another live session of the project."""
 
     session: str
@@ -38,7 +38,7 @@ class Sibling:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Inherited:
+class InheritedHandoff:
     """What the session before left behind: as much of it as fits, and where the rest is."""
 
     id: str
@@ -54,12 +54,12 @@ class WorkingContext:
     task: str
     names: tuple[str, ...] = ()
     """Files, tickets, people and topics that it names."""
-    skills: tuple[Entry, ...] = ()
+    skills: tuple[BriefingEntry, ...] = ()
     """Skills whose keywords it names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cut:
+class Truncation:
     """What of a section is not shown: how much of it, and which would have come next."""
 
     section: str
@@ -77,17 +77,17 @@ class Briefing:
     """
 
     notice: str = NOTICE
-    blockers: tuple[Entry, ...] = ()
-    skills: tuple[Entry, ...] = ()
+    blockers: tuple[BriefingEntry, ...] = ()
+    skills: tuple[BriefingEntry, ...] = ()
     """Those that are always on."""
     notes: tuple[PinnedNote, ...] = ()
-    action_items: tuple[Entry, ...] = ()
-    handoff: Inherited | None = None
-    urgent: tuple[Entry, ...] = ()
+    action_items: tuple[BriefingEntry, ...] = ()
+    handoff: InheritedHandoff | None = None
+    urgent: tuple[BriefingEntry, ...] = ()
     """Unread messages that are urgent."""
-    siblings: tuple[Sibling, ...] = ()
-    patterns: tuple[Entry, ...] = ()
-    tasks: tuple[Entry, ...] = ()
+    siblings: tuple[ActiveSession, ...] = ()
+    patterns: tuple[BriefingEntry, ...] = ()
+    tasks: tuple[BriefingEntry, ...] = ()
     working_context: WorkingContext | None = None
     unread: int = 0
     """Unread messages of every priority."""
@@ -97,7 +97,7 @@ class Briefing:
     session: str | None = None
     """The key that memories of this session carry."""
     project: str | None = None
-    truncated: tuple[Cut, ...] = ()
+    truncated: tuple[Truncation, ...] = ()
     degraded: tuple[str, ...] = ()
     """What did not take part, each with the reason."""
     loaded: str = ""
@@ -140,7 +140,7 @@ def _changing(briefing: Briefing) -> Iterator[str]:
         yield from map(entry_line, briefing.urgent)
     if briefing.siblings:
         yield "OTHER SESSIONS HERE"
-        yield from map(sibling_line, briefing.siblings)
+        yield from map(session_line, briefing.siblings)
     yield from _section("PATTERNS", briefing.patterns)
     yield from _section("TASKS", briefing.tasks)
     yield from tail_lines(briefing)
@@ -150,7 +150,7 @@ def tail_lines(briefing: Briefing) -> Iterator[str]:
     """Write what stands below the sections."""
     if briefing.working_context:
         yield from context_lines(briefing.working_context)
-    yield from map(cut_line, briefing.truncated)
+    yield from map(truncation_line, briefing.truncated)
     yield from (f"Degraded: {what}" for what in briefing.degraded)
     where = f", project {briefing.project}" if briefing.project else ""
     yield f"Session {briefing.session or 'unknown'}{where}."
@@ -159,14 +159,14 @@ def tail_lines(briefing: Briefing) -> Iterator[str]:
     yield briefing.loaded
 
 
-def _section(heading: str, entries: Iterable[Entry]) -> Iterator[str]:
+def _section(heading: str, entries: Iterable[BriefingEntry]) -> Iterator[str]:
     lines = list(map(entry_line, entries))
     if lines:
         yield heading
         yield from lines
 
 
-def entry_line(entry: Entry) -> str:
+def entry_line(entry: BriefingEntry) -> str:
     """Write an entry as a line."""
     return f"- {entry.id} {entry.headline}{f' ({entry.note})' if entry.note else ''}"
 
@@ -176,13 +176,13 @@ def note_line(note: PinnedNote) -> str:
     return f"- {note.key}: {note.value}"
 
 
-def sibling_line(one: Sibling) -> str:
+def session_line(one: ActiveSession) -> str:
     """Write a sibling as a line."""
     known = (one.session, one.agent, one.task, one.note)
     return f"- {' | '.join(part for part in known if part)}"
 
 
-def handoff_lines(handoff: Inherited) -> Iterator[str]:
+def handoff_lines(handoff: InheritedHandoff) -> Iterator[str]:
     """Write a handoff, every line of it quoted."""
     yield f"HANDOFF {handoff.id} by {handoff.agent}, {handoff.date}"
     yield from (f"> {line}" for line in handoff.text.splitlines())
@@ -196,7 +196,7 @@ def context_lines(context: WorkingContext) -> Iterator[str]:
     yield from _section("Skills it calls for:", context.skills)
 
 
-def cut_line(cut: Cut) -> str:
+def truncation_line(cut: Truncation) -> str:
     """Write what of a section is not shown."""
     what = f" ({', '.join(cut.ids)})" if cut.ids else ""
     return f"Not shown of {cut.section}: {cut.left_out:,}{what}"

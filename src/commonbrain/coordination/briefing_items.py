@@ -6,7 +6,13 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Final
 
-from commonbrain.coordination.briefing import Entry, Inherited, PinnedNote, Sibling, WorkingContext
+from commonbrain.coordination.briefing import (
+    ActiveSession,
+    BriefingEntry,
+    InheritedHandoff,
+    PinnedNote,
+    WorkingContext,
+)
 from commonbrain.coordination.briefing_packing import NOTE_CHARS_MAX
 from commonbrain.model import ids
 from commonbrain.model.escaping import inert, inert_line
@@ -33,22 +39,22 @@ _NAMES_MAX: Final = 8
 _NAME_CHARS: Final = 60
 
 
-def entry(memory: Memory, *notes: str | None) -> Entry:
+def entry(memory: Memory, *notes: str | None) -> BriefingEntry:
     """Show a memory by its headline, with what else matters of it."""
-    told = [note for note in notes if note]
-    return Entry(
+    shown_notes = [note for note in notes if note]
+    return BriefingEntry(
         id=ids.show(ids.MEMORY, memory.id),
         headline=inert_line(memory.headline),
-        note=", ".join(told) or None,
+        note=", ".join(shown_notes) or None,
     )
 
 
-def rule_entry(memory: Memory, *, project: str | None) -> Entry:
+def rule_entry(memory: Memory, *, project: str | None) -> BriefingEntry:
     """Show a rule; one of a project says so where no project was named."""
     return entry(memory, _elsewhere(memory, project))
 
 
-def skill_entry(memory: Memory) -> Entry:
+def skill_entry(memory: Memory) -> BriefingEntry:
     """Show a skill by its headline and the name it is loaded by."""
     skill = skill_of(memory)
     is_strict = isinstance(memory.detail, RuleDetail) and (
@@ -58,12 +64,12 @@ def skill_entry(memory: Memory) -> Entry:
     return entry(memory, name, Severity.BLOCKER if is_strict else None)
 
 
-def item_entry(memory: Memory, *, project: str | None) -> Entry:
+def item_entry(memory: Memory, *, project: str | None) -> BriefingEntry:
     """Show an action item."""
     return entry(memory, memory.kind, _elsewhere(memory, project))
 
 
-def task_entry(memory: Memory, caller: Caller, *, now: datetime) -> Entry:
+def task_entry(memory: Memory, caller: Caller, *, now: datetime) -> BriefingEntry:
     """Show a task, with what an agent chooses by."""
     detail = memory.detail
     if not isinstance(detail, TaskDetail):
@@ -81,15 +87,15 @@ def task_entry(memory: Memory, caller: Caller, *, now: datetime) -> Entry:
     )
 
 
-def message_entry(memory: Memory) -> Entry:
+def message_entry(memory: Memory) -> BriefingEntry:
     """Show a message by its headline and who sent it."""
     sender = memory.detail.sender if isinstance(memory.detail, MessageDetail) else None
     return entry(memory, f"from {inert_line(sender or memory.agent)}")
 
 
-def handoff_of(memory: Memory) -> Inherited:
+def handoff_of(memory: Memory) -> InheritedHandoff:
     """Show what a session handed over, whole."""
-    return Inherited(
+    return InheritedHandoff(
         id=ids.show(ids.MEMORY, memory.id),
         agent=inert_line(memory.agent),
         date=show_day(memory.occurred_at),
@@ -102,9 +108,9 @@ def note_of(note: Note) -> PinnedNote:
     return PinnedNote(key=inert_line(note.key), value=_cut(note.value, NOTE_CHARS_MAX))
 
 
-def sibling_of(session: Session, *, now: datetime) -> Sibling:
+def active_session_of(session: Session, *, now: datetime) -> ActiveSession:
     """Show another session."""
-    return Sibling(
+    return ActiveSession(
         session=inert_line(session.key),
         agent=inert_line(session.agent),
         task=_cut(session.task, SIBLING_TASK_CHARS) if session.task else None,

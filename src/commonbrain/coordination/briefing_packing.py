@@ -12,12 +12,12 @@ from functools import lru_cache
 from typing import Any, Final, Generic, TypeVar, cast
 
 from commonbrain.coordination.briefing import (
+    ActiveSession,
     Briefing,
-    Cut,
-    Entry,
-    Inherited,
+    BriefingEntry,
+    InheritedHandoff,
     PinnedNote,
-    Sibling,
+    Truncation,
     WorkingContext,
 )
 from commonbrain.text.tokens import ceiling, estimate
@@ -69,19 +69,19 @@ def _none() -> Listed[Any]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Material:
+class BriefingMaterial:
     """Everything a briefing could tell."""
 
-    blockers: Listed[Entry] = field(default_factory=_none)
-    skills: Listed[Entry] = field(default_factory=_none)
+    blockers: Listed[BriefingEntry] = field(default_factory=_none)
+    skills: Listed[BriefingEntry] = field(default_factory=_none)
     notes: Listed[PinnedNote] = field(default_factory=_none)
-    action_items: Listed[Entry] = field(default_factory=_none)
-    handoff: Inherited | None = None
-    urgent: Listed[Entry] = field(default_factory=_none)
+    action_items: Listed[BriefingEntry] = field(default_factory=_none)
+    handoff: InheritedHandoff | None = None
+    urgent: Listed[BriefingEntry] = field(default_factory=_none)
     unread: int = 0
-    siblings: Listed[Sibling] = field(default_factory=_none)
-    patterns: Listed[Entry] = field(default_factory=_none)
-    tasks: Listed[Entry] = field(default_factory=_none)
+    siblings: Listed[ActiveSession] = field(default_factory=_none)
+    patterns: Listed[BriefingEntry] = field(default_factory=_none)
+    tasks: Listed[BriefingEntry] = field(default_factory=_none)
     working_context: WorkingContext | None = None
     writes_blocked: bool = False
     session: str | None = None
@@ -89,10 +89,10 @@ class Material:
     degraded: tuple[str, ...] = ()
 
 
-def brief(material: Material) -> Briefing:
+def pack_briefing(material: BriefingMaterial) -> Briefing:
     """Pack a briefing that is at most 2,000 tokens, as text and as JSON."""
     capped = {name: list(_of(material, name).first[:cap]) for name, cap in CAPS.items()}
-    box = _Box(material=material, kept=capped, handoff=material.handoff)
+    box = _BriefingBuilder(material=material, kept=capped, handoff=material.handoff)
     box.context = material.working_context
     box.settle()
     briefing = box.briefing()
@@ -102,12 +102,12 @@ def brief(material: Material) -> Briefing:
 
 
 @dataclass(slots=True, kw_only=True)
-class _Box:
+class _BriefingBuilder:
     """A briefing being cut down to its budget."""
 
-    material: Material
+    material: BriefingMaterial
     kept: dict[str, list[Any]]
-    handoff: Inherited | None
+    handoff: InheritedHandoff | None
     context: WorkingContext | None = None
     names_cut: bool = True
     """Whether a cut names what it left out."""
@@ -137,7 +137,7 @@ class _Box:
             action_items_pending=given.action_items.total,
             writes_blocked=given.writes_blocked,
             session=given.session,
-            project=clipped(given.project, _NAME_TOKENS_MAX) if given.project else None,
+            project=clip_text(given.project, _NAME_TOKENS_MAX) if given.project else None,
             truncated=tuple(self._cuts()),
             degraded=_fitting(given.degraded, _DEGRADED_TOKENS_MAX),
         )
@@ -147,23 +147,25 @@ class _Box:
         kept = self.kept[name]
         was_whole = len(kept) == _of(self.material, name).total
         while kept and over > 0:
-            over -= cost(kept.pop())
+            over -= token_cost(kept.pop())
             if was_whole:
                 # From now on the section has a line in the report.
-                over, was_whole = over + cost(self._cut_of(name)), False
+                over, was_whole = over + token_cost(self._cut_of(name)), False
 
     def _shorten_handoff(self) -> None:
         while self.handoff and self.handoff.text and (over := self._over()) > 0:
             text = self.handoff.text
-            self.handoff = replace(self.handoff, text=clipped(text, cost(text) - over - 1))
+            self.handoff = replace(self.handoff, text=clip_text(text, token_cost(text) - over - 1))
 
     def _stable(self) -> int:
-        return sum(cost(one) for name in ("blockers", "skills", "notes") for one in self.kept[name])
+        return sum(
+            token_cost(one) for name in ("blockers", "skills", "notes") for one in self.kept[name]
+        )
 
     def _over(self) -> int:
-        return cost(self.briefing()) + _LOADED - BRIEFING_TOKENS_MAX
+        return token_cost(self.briefing()) + _LOADED - BRIEFING_TOKENS_MAX
 
-    def _cuts(self) -> Iterable[Cut]:
+    def _cuts(self) -> Iterable[Truncation]:
         for name in CAPS:
             cut = self._cut_of(name)
             if cut.left_out:
@@ -172,16 +174,16 @@ class _Box:
         if before and self.handoff and before != self.handoff:
             yield _cut_of_handoff(before, self.handoff)
         if self.context != self.material.working_context:
-            yield Cut(section="working_context", left_out=1, ids=())
+            yield Truncation(section="working_context", left_out=1, ids=())
 
-    def _cut_of(self, name: str) -> Cut:
+    def _cut_of(self, name: str) -> Truncation:
         listed, kept = _of(self.material, name), len(self.kept[name])
         following = listed.first[kept : kept + CUT_IDS_MAX] if self.names_cut else ()
-        names = tuple(clipped(_name_of(one), _NAME_TOKENS_MAX) for one in following)
-        return Cut(section=name, left_out=listed.total - kept, ids=names)
+        names = tuple(clip_text(_name_of(one), _NAME_TOKENS_MAX) for one in following)
+        return Truncation(section=name, left_out=listed.total - kept, ids=names)
 
 
-def cost(value: object) -> int:
+def token_cost(value: object) -> int:
     """Give the most tokens a part of a briefing takes, as text, and as JSON with every null."""
     return -(-_hundredths(value) // 100)
 
@@ -192,7 +194,7 @@ def _hundredths(value: object) -> int:
             return _cost_of_text(json.dumps(value)) + 100
         case str():
             return _cost_of_text(json.dumps(value, ensure_ascii=False)[1:-1])
-        case Inherited():
+        case InheritedHandoff():
             return _cost_of_fields(value) + _PER_LINE * len(value.text.splitlines())
         case tuple():
             return sum(100 + _hundredths(one) for one in cast("tuple[object, ...]", value))
@@ -202,14 +204,16 @@ def _hundredths(value: object) -> int:
             raise TypeError(type(value).__name__)
 
 
-def clipped(text: str, tokens: int) -> str:
+def clip_text(text: str, tokens: int) -> str:
     """Give as much of the beginning of a text as takes so many tokens at most."""
-    if cost(text) <= tokens:
+    if token_cost(text) <= tokens:
         return text
     low, high = 0, len(text)
     while low < high:
         middle = (low + high + 1) // 2
-        low, high = (middle, high) if cost(text[:middle] + "…") <= tokens else (low, middle - 1)
+        low, high = (
+            (middle, high) if token_cost(text[:middle] + "…") <= tokens else (low, middle - 1)
+        )
     return f"{text[:low].rstrip()}…" if low else ""
 
 
@@ -231,25 +235,25 @@ def _frame(type_: type) -> int:
     return ceiling(json.dumps(dict.fromkeys(names, "")) + ", ")
 
 
-def _of(material: Material, name: str) -> Listed[Any]:
+def _of(material: BriefingMaterial, name: str) -> Listed[Any]:
     return getattr(material, name)
 
 
-def _cut_of_handoff(before: Inherited, after: Inherited) -> Cut:
+def _cut_of_handoff(before: InheritedHandoff, after: InheritedHandoff) -> Truncation:
     left_out = len(before.text) - len(after.text.removesuffix("…"))
-    return Cut(section="handoff", left_out=left_out, ids=(before.id,))
+    return Truncation(section="handoff", left_out=left_out, ids=(before.id,))
 
 
-def _name_of(one: Entry | PinnedNote | Sibling) -> str:
+def _name_of(one: BriefingEntry | PinnedNote | ActiveSession) -> str:
     match one:
-        case Entry():
+        case BriefingEntry():
             return one.id
         case PinnedNote():
             return one.key
-        case Sibling():
+        case ActiveSession():
             return one.session
 
 
 def _fitting(lines: Sequence[str], tokens: int) -> tuple[str, ...]:
     """Share a few tokens among lines: each is clipped to its part."""
-    return tuple(clipped(line, tokens // len(lines)) for line in lines)
+    return tuple(clip_text(line, tokens // len(lines)) for line in lines)

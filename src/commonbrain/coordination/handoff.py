@@ -8,20 +8,20 @@ from datetime import datetime
 from typing import Final
 
 from commonbrain.coordination.registry import own_session
-from commonbrain.history.supersede import Heritage, replace_by
-from commonbrain.history.unit_of_work import Act
-from commonbrain.ingestion.preparation import Prepared, embed, prepare
-from commonbrain.ingestion.result import Outcome, exists, rejected
-from commonbrain.ingestion.service import Course, Remember
-from commonbrain.model.errors import Invalid, Refused
+from commonbrain.history.supersede import InheritOptions, supersede_with
+from commonbrain.history.unit_of_work import UnitOfWork
+from commonbrain.ingestion.preparation import PreparedDraft, embed_drafts, prepare_drafts
+from commonbrain.ingestion.result import ItemResult, exists, rejected
+from commonbrain.ingestion.service import Remember, WriteOptions
+from commonbrain.model.errors import InvalidInputError, RejectedError
 from commonbrain.model.kinds import EpisodeDetail, Kind
 from commonbrain.model.limits import HANDOFF_CHARS_MAX, TEXT_BYTES_MAX
 from commonbrain.model.memory import Draft, Memory
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import Caller
-from commonbrain.services import House
-from commonbrain.storage.interface import Look, Transaction
-from commonbrain.text.injected_context import without_own_evidence
+from commonbrain.services import Services
+from commonbrain.storage.interface import QueryScope, Transaction
+from commonbrain.text.injected_context import without_injected_context
 from commonbrain.text.normalisation import normalise, normalise_line
 
 LABEL: Final = "handoff"
@@ -49,8 +49,8 @@ def text_of(handoff: Handoff) -> str:
     What a recall gave is taken out of each part.
 
     Raises:
-        Invalid: there is no summary.
-        Refused: `limit_exceeded`, it says more than 2,000 characters in all.
+        InvalidInputError: there is no summary.
+        RejectedError: `limit_exceeded`, it says more than 2,000 characters in all.
 
     """
     parts = (handoff.summary, *handoff.next_steps, *handoff.blockers, handoff.context)
@@ -60,7 +60,9 @@ def text_of(handoff: Handoff) -> str:
         raise _too_long(given)
     summary = _prose(handoff.summary)
     if not summary:
-        raise Invalid("A handoff has a summary.", hint="Say in a few sentences what was done.")
+        raise InvalidInputError(
+            "A handoff has a summary.", hint="Say in a few sentences what was done."
+        )
     text = "\n\n".join((summary, *_rest(handoff)))
     if len(text) > HANDOFF_CHARS_MAX:
         raise _too_long(len(text))
@@ -69,7 +71,7 @@ def text_of(handoff: Handoff) -> str:
 
 def _rest(handoff: Handoff) -> Iterator[str]:
     for heading, items in ((_NEXT_STEPS, handoff.next_steps), (_BLOCKERS, handoff.blockers)):
-        told = [line for item in items if (line := normalise_line(without_own_evidence(item)))]
+        told = [line for item in items if (line := normalise_line(without_injected_context(item)))]
         if told:
             yield "\n".join((heading, *(f"- {line}" for line in told)))
     context = _prose(handoff.context)
@@ -78,11 +80,11 @@ def _rest(handoff: Handoff) -> Iterator[str]:
 
 
 def _prose(text: str) -> str:
-    return normalise(without_own_evidence(normalise(text)))
+    return normalise(without_injected_context(normalise(text)))
 
 
-def _too_long(chars: int) -> Refused:
-    return Refused(
+def _too_long(chars: int) -> RejectedError:
+    return RejectedError(
         f"The handoff has {chars:,} characters, {chars - HANDOFF_CHARS_MAX:,} more than the "
         f"{HANDOFF_CHARS_MAX:,} allowed.",
         code="limit_exceeded",
@@ -92,54 +94,58 @@ def _too_long(chars: int) -> Refused:
 
 _LATER: Final = "A later handoff of the same session."
 _OWN: Final = "The session left a handoff of its own."
-_LOOKED_AT: Final = 8
+_FIRST_PAGE: Final = 8
 """Handoffs looked at first; more only when all of these are the caller's own."""
 
 
 @dataclass(frozen=True, slots=True)
-class HandingOver:
+class PendingHandoff:
     """One handoff on its way through the write path; it is made before a transaction opens."""
 
-    ready: Prepared | Outcome
+    ready: PreparedDraft | ItemResult
     is_automatic: bool = False
 
-    def store(self, act: Act) -> Outcome:
+    def store(self, unit: UnitOfWork) -> ItemResult:
         """Store it in place of what the session left before, or say why it does not get in."""
-        if isinstance(self.ready, Outcome):
+        if isinstance(self.ready, ItemResult):
             return self.ready
         own = Filter(
             kinds=(Kind.EPISODE,),
             labels=(LABEL,),
-            agent=act.caller.agent,
-            session=act.caller.session,
+            agent=unit.caller.agent,
+            session=unit.caller.session,
             trust_min=0,
         )
-        known = act.tx.memories.newest(act.look(own), limit=1)
-        before = act.tx.memories.get([hit.id for hit in known])
+        known = unit.tx.memories.newest(unit.query_scope(own), limit=1)
+        before = unit.tx.memories.get([hit.id for hit in known])
         for id_, old in before.items():
             if self.is_automatic and not old.auto_captured:
                 return replace(exists(old), reason=_OWN)
             if old.text != self.ready.text:
-                return replace_by(act, self.ready, old_id=id_, reason=_LATER, heritage=Heritage())
-        writer = Remember(act.house, act.caller)
+                return supersede_with(
+                    unit, self.ready, old_id=id_, reason=_LATER, inherit_options=InheritOptions()
+                )
+        writer = Remember(unit.services, unit.caller)
         # What hands over repeats what was done: whether it resembles something helps nobody.
-        course = Course(compares_meaning=False)
-        return writer.settle(act.tx, self.ready, look=act.look(Filter()), course=course)
+        options = WriteOptions(checks_similarity=False)
+        return writer.store_draft(
+            unit.tx, self.ready, query_scope=unit.query_scope(Filter()), options=options
+        )
 
 
-def hand_over(house: House, caller: Caller, *, handoff: Handoff) -> HandingOver:
+def prepare_handoff(services: Services, caller: Caller, *, handoff: Handoff) -> PendingHandoff:
     """Take a handoff through the gate; the span that it tells of is its session's so far.
 
     Raises:
-        Invalid: it has no summary.
-        Refused: it says too much, or the caller may not write.
+        InvalidInputError: it has no summary.
+        RejectedError: it says too much, or the caller may not write.
 
     """
     text = text_of(handoff)
-    with house.store.snapshot(caller.tenant) as tx:
-        act = Act(tx=tx, house=house, caller=caller, now=house.clock.now())
-        session = own_session(act)
-    began = min(session.started_at, act.now)
+    with services.store.snapshot(caller.tenant) as tx:
+        unit = UnitOfWork(tx=tx, services=services, caller=caller, now=services.clock.now())
+        session = own_session(unit)
+    began = min(session.started_at, unit.now)
     draft = Draft(
         body=text,
         kind=Kind.EPISODE,
@@ -147,13 +153,13 @@ def hand_over(house: House, caller: Caller, *, handoff: Handoff) -> HandingOver:
         project=caller.project or session.project,
         source_ref=f"session:{session.key}",
         auto_captured=handoff.is_automatic,
-        detail=EpisodeDetail(started_at=began, ended_at=act.now),
+        detail=EpisodeDetail(started_at=began, ended_at=unit.now),
     )
-    prepared = prepare(draft, caller, house=house)
-    if not isinstance(prepared, Prepared):
-        return HandingOver(rejected(prepared))
-    [ready] = embed([prepared], house.embedder)
-    return HandingOver(ready, is_automatic=handoff.is_automatic)
+    prepared = prepare_drafts(draft, caller, services=services)
+    if not isinstance(prepared, PreparedDraft):
+        return PendingHandoff(rejected(prepared))
+    [ready] = embed_drafts([prepared], services.embedder)
+    return PendingHandoff(ready, is_automatic=handoff.is_automatic)
 
 
 def last_handoff(
@@ -163,10 +169,10 @@ def last_handoff(
 
     What holds for every project counts for each.
     """
-    wanted = Filter(kinds=(Kind.EPISODE,), labels=(LABEL,), project=project)
-    look, limit = Look(caller=caller, filter=wanted, now=now), _LOOKED_AT
+    criteria = Filter(kinds=(Kind.EPISODE,), labels=(LABEL,), project=project)
+    query_scope, limit = QueryScope(caller=caller, filter=criteria, now=now), _FIRST_PAGE
     while True:
-        newest = tx.board.latest(look, limit=limit)
+        newest = tx.board.latest(query_scope, limit=limit)
         known = tx.memories.get(newest)
         for id_ in newest:
             if not _is_own(known[id_], caller):

@@ -8,22 +8,22 @@ from datetime import datetime
 from typing import Final
 
 from commonbrain.model import ids
-from commonbrain.model.errors import Invalid
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import MessageDetail, MessagePriority
 from commonbrain.model.memory import Memory, Thread
-from commonbrain.model.messages import TOP, UNREAD_COUNTED_MAX, Place, Reader
+from commonbrain.model.messages import TOP, UNREAD_COUNTED_MAX, Mailbox, Reader
 from commonbrain.model.scope import EVERYBODY, Caller, is_visible
 from commonbrain.storage.interface import Transaction
 
 _URGENT_SHOWN_MAX: Final = 5
 _TOP_MAX: Final = 50
-_MARKS: Final = {"urgent": True, "unread": False}
+_CURSOR_PREFIXES: Final = {"urgent": True, "unread": False}
 """What stands in a cursor before the id of an unread message."""
 _READ: Final = "read"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unread:
+class UnreadSummary:
     """How much waits to be read, counted up to 1,000, and the newest of what is urgent."""
 
     count: int = 0
@@ -32,11 +32,11 @@ class Unread:
     @property
     def told(self) -> str:
         """The count as people read it."""
-        return counted(self.count)
+        return count_by_thread(self.count)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Leaf:
+class InboxPage:
     """One page of a mailbox: unread messages, then read ones, and where the next page begins."""
 
     unread: tuple[int, ...]
@@ -44,7 +44,9 @@ class Leaf:
     cursor: str | None = None
 
 
-def unread_of(tx: Transaction, caller: Caller, *, project: str | None, now: datetime) -> Unread:
+def unread_of(
+    tx: Transaction, caller: Caller, *, project: str | None, now: datetime
+) -> UnreadSummary:
     """Say what waits to be read by a caller who works in a project."""
     reader = Reader(agent=caller.agent, project=project, now=now)
     top = tx.mail.unread(reader, below=TOP, limit=_TOP_MAX)
@@ -52,59 +54,65 @@ def unread_of(tx: Transaction, caller: Caller, *, project: str | None, now: date
     is_all = len(top) < _TOP_MAX
     count = len(top) if is_all else tx.mail.count_unread(reader, limit=UNREAD_COUNTED_MAX + 1)
     urgent = [one.message_id for one in top if one.is_urgent][:_URGENT_SHOWN_MAX]
-    found = tx.memories.get(urgent)
-    shown = [found[id_] for id_ in urgent if id_ in found and is_visible(caller, found[id_])]
-    return Unread(count=count, urgent=tuple(shown))
+    memories = tx.memories.get(urgent)
+    shown = [
+        memories[id_] for id_ in urgent if id_ in memories and is_visible(caller, memories[id_])
+    ]
+    return UnreadSummary(count=count, urgent=tuple(shown))
 
 
-def counted(count: int) -> str:
+def count_by_thread(count: int) -> str:
     """Write a count that was made up to a bound."""
     return f"{UNREAD_COUNTED_MAX}+" if count > UNREAD_COUNTED_MAX else str(count)
 
 
 def page_of(
     tx: Transaction, reader: Reader, *, cursor: str | None, limit: int, with_read: bool
-) -> Leaf:
+) -> InboxPage:
     """Turn to a page of a mailbox: urgent on top, newest first, what is read after the unread."""
-    mark, id_ = _position(cursor)
-    waiting: list[Place] = []
-    if mark != _READ:
-        below = Place(is_urgent=_MARKS[mark], message_id=id_)
-        waiting = tx.mail.unread(reader, below=below, limit=limit + 1)
-    shown = waiting[:limit]
+    prefix, id_ = _position(cursor)
+    pending: list[Mailbox] = []
+    if prefix != _READ:
+        below = Mailbox(is_urgent=_CURSOR_PREFIXES[prefix], message_id=id_)
+        pending = tx.mail.unread(reader, below=below, limit=limit + 1)
+    shown = pending[:limit]
     unread = tuple(place.message_id for place in shown)
-    if len(waiting) > limit or not with_read:
-        is_more = len(waiting) > limit
-        return Leaf(unread=unread, cursor=_after(shown) if is_more else None)
-    room = limit - len(shown)
-    below_id = id_ if mark == _READ else ids.LAST
-    rest = tx.mail.read(reader, below=below_id, limit=room + 1)
-    read = tuple(rest[:room])
-    if len(rest) <= room:
-        return Leaf(unread=unread, read=read)
+    if len(pending) > limit or not with_read:
+        is_more = len(pending) > limit
+        return InboxPage(unread=unread, cursor=_after(shown) if is_more else None)
+    capacity = limit - len(shown)
+    below_id = id_ if prefix == _READ else ids.LAST
+    rest = tx.mail.read(reader, below=below_id, limit=capacity + 1)
+    read = tuple(rest[:capacity])
+    if len(rest) <= capacity:
+        return InboxPage(unread=unread, read=read)
     ends = f"{_READ}:{ids.show(ids.MEMORY, read[-1])}" if read else _after(shown)
-    return Leaf(unread=unread, read=read, cursor=ends)
+    return InboxPage(unread=unread, read=read, cursor=ends)
 
 
-def _after(shown: Sequence[Place]) -> str:
+def _after(shown: Sequence[Mailbox]) -> str:
     last = shown[-1]
-    mark = next(mark for mark, is_urgent in _MARKS.items() if is_urgent is last.is_urgent)
-    return f"{mark}:{ids.show(ids.MEMORY, last.message_id)}"
+    prefix = next(
+        prefix for prefix, is_urgent in _CURSOR_PREFIXES.items() if is_urgent is last.is_urgent
+    )
+    return f"{prefix}:{ids.show(ids.MEMORY, last.message_id)}"
 
 
 def _position(cursor: str | None) -> tuple[str, int]:
     """Read where a page begins.
 
     Raises:
-        Invalid: it is no cursor of an inbox.
+        InvalidInputError: it is no cursor of an inbox.
 
     """
     if cursor is None:
         return "urgent", ids.LAST
-    mark, _, id_ = cursor.partition(":")
-    if mark not in {*_MARKS, _READ}:
-        raise Invalid(f"{cursor[:40]!r} is no cursor.", hint="Give the one of the page before.")
-    return mark, ids.parse(ids.MEMORY, id_)
+    prefix, _, id_ = cursor.partition(":")
+    if prefix not in {*_CURSOR_PREFIXES, _READ}:
+        raise InvalidInputError(
+            f"{cursor[:40]!r} is no cursor.", hint="Give the one of the page before."
+        )
+    return prefix, ids.parse(ids.MEMORY, id_)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +125,7 @@ class Ack:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Letter:
+class MessageView:
     """One message as a reader is shown it; a list leaves its body out."""
 
     id: str
@@ -137,17 +145,17 @@ class Letter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class MessagePage:
     """Some messages, and the cursor of the next page where there is one."""
 
-    messages: tuple[Letter, ...]
+    messages: tuple[MessageView, ...]
     unread: str | None = None
     """How many wait to be read, counted up to 1,000; None where that was not asked."""
     cursor: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ThreadLine:
+class ThreadSummary:
     """One thread in a list, as far as the reader may see it."""
 
     id: str
@@ -165,13 +173,13 @@ class ThreadLine:
 class ThreadPage:
     """Some threads, latest first."""
 
-    threads: tuple[ThreadLine, ...]
+    threads: tuple[ThreadSummary, ...]
     cursor: str | None = None
 
 
-def letters(
+def to_message_views(
     tx: Transaction, caller: Caller, *, messages: Sequence[Memory], reader: Reader, whole: bool
-) -> tuple[Letter, ...]:
+) -> tuple[MessageView, ...]:
     """Show the messages that a caller may see, in their order; `whole` with their bodies."""
     seen = [one for one in messages if is_visible(caller, one)]
     known = [one.id for one in seen]
@@ -181,7 +189,7 @@ def letters(
     threads = {one.thread_id for one in details.values() if one.thread_id is not None}
     subjects = tx.threads.subjects(sorted(threads))
     return tuple(
-        Letter(
+        MessageView(
             id=ids.show(ids.MEMORY, one.id),
             thread=None if detail.thread_id is None else ids.show(ids.THREAD, detail.thread_id),
             sender=detail.sender or one.agent,
@@ -205,12 +213,14 @@ def letters(
     )
 
 
-def line_of(tx: Transaction, caller: Caller, *, thread: Thread, reader: Reader) -> ThreadLine:
+def summarize_thread(
+    tx: Transaction, caller: Caller, *, thread: Thread, reader: Reader
+) -> ThreadSummary:
     """Sum up a thread by those of its messages that the caller may see."""
     bound = UNREAD_COUNTED_MAX + 1
     found = tx.threads.messages(thread.id, caller, now=reader.now, below=ids.LAST, limit=bound)
     [newest] = tx.memories.get(found[:1]).values()
-    return ThreadLine(
+    return ThreadSummary(
         id=ids.show(ids.THREAD, thread.id),
         subject=thread.subject,
         messages=f"{UNREAD_COUNTED_MAX}+" if len(found) == bound else str(len(found)),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from commonbrain.coordination.session_views import Claiming, Lease, Owed
+from commonbrain.coordination.session_views import Lease, LeaseStatus, OpenTask
 from commonbrain.history.change_plan import check_current, show
-from commonbrain.history.unit_of_work import Act
+from commonbrain.history.unit_of_work import UnitOfWork
 from commonbrain.model import ids
-from commonbrain.model.errors import Invalid, Refused
+from commonbrain.model.errors import InvalidInputError, RejectedError
 from commonbrain.model.kinds import Kind, TaskDetail
 from commonbrain.model.memory import Memory, State
 from commonbrain.model.query import Filter
@@ -18,43 +18,47 @@ from commonbrain.model.tasks import OWED, holder_of, lease_end
 from commonbrain.storage.change_log import check_lease, is_held
 
 
-def claim(act: Act, id_: str, *, minutes: int) -> Lease:
+def claim(unit: UnitOfWork, id_: str, *, minutes: int) -> Lease:
     """Claim a task that is to be done, or renew the claim.
 
     Raises:
-        Refused: `lease_held` by another, or `not_open`.
-        Invalid: it is no task, or the minutes are out of bounds.
+        RejectedError: `lease_held` by another, or `not_open`.
+        InvalidInputError: it is no task, or the minutes are out of bounds.
 
     """
-    until = lease_end(minutes, now=act.now)
-    task, detail = _task(act, id_)
+    until = lease_end(minutes, now=unit.now)
+    task, detail = _task(unit, id_)
     if detail.status not in OWED:
-        raise Refused(
+        raise RejectedError(
             f"{show(task)} is {detail.status}: there is nothing to claim.",
             code="not_open",
             hint="Open it again first: revise status, value open.",
         )
-    check_lease(act.tx, act.caller, memory=task, now=act.now)
-    holder = holder_of(act.caller)
-    is_renewed = detail.lease_holder == holder and is_held(act.tx, detail, now=act.now)
+    check_lease(unit.tx, unit.caller, memory=task, now=unit.now)
+    holder = holder_of(unit.caller)
+    is_renewed = detail.lease_holder == holder and is_held(unit.tx, detail, now=unit.now)
     claimed = replace(detail, lease_holder=holder, lease_until=until)
-    _amend(act, task, detail=claimed, action=Action.CLAIM)
-    status = Claiming.RENEWED if is_renewed else Claiming.CLAIMED
+    _amend(unit, task, detail=claimed, action=Action.CLAIM)
+    status = LeaseStatus.RENEWED if is_renewed else LeaseStatus.CLAIMED
     return Lease(id=show(task), headline=task.headline, status=status, holder=holder, until=until)
 
 
-def owed(act: Act, *, project: str | None, limit: int) -> tuple[tuple[Owed, ...], int]:
+def open_tasks(
+    unit: UnitOfWork, *, project: str | None, limit: int
+) -> tuple[tuple[OpenTask, ...], int]:
     """List the tasks that are to be done, at most so many of them, and count all."""
-    look = act.look(Filter(kinds=(Kind.TASK,), states=(State.ACTIVE,), project=project))
-    ranked = act.tx.board.owed(look, limit=limit)
-    found = act.tx.memories.get(ranked.ids)
-    return tuple(_shown(act, found[id_]) for id_ in ranked.ids), ranked.total
+    query_scope = unit.query_scope(
+        Filter(kinds=(Kind.TASK,), states=(State.ACTIVE,), project=project)
+    )
+    ranked = unit.tx.board.owed(query_scope, limit=limit)
+    memories = unit.tx.memories.get(ranked.ids)
+    return tuple(_shown(unit, memories[id_]) for id_ in ranked.ids), ranked.total
 
 
-def _shown(act: Act, task: Memory) -> Owed:
+def _shown(unit: UnitOfWork, task: Memory) -> OpenTask:
     detail = task.detail if isinstance(task.detail, TaskDetail) else TaskDetail()
-    is_taken = is_held(act.tx, detail, now=act.now)
-    return Owed(
+    is_taken = is_held(unit.tx, detail, now=unit.now)
+    return OpenTask(
         id=show(task),
         headline=task.headline,
         status=detail.status,
@@ -68,20 +72,20 @@ def _shown(act: Act, task: Memory) -> Owed:
     )
 
 
-def release(act: Act, id_: str) -> Lease:
+def release(unit: UnitOfWork, id_: str) -> Lease:
     """Give a task back; an admin may do so for another.
 
     Raises:
-        Refused: `lease_held` by another.
-        Invalid: it is no task.
+        RejectedError: `lease_held` by another.
+        InvalidInputError: it is no task.
 
     """
-    task, detail = _task(act, id_)
-    if act.caller.role is not Role.ADMIN:
-        check_lease(act.tx, act.caller, memory=task, now=act.now)
-    status = Claiming.RELEASED if is_held(act.tx, detail, now=act.now) else Claiming.FREE
+    task, detail = _task(unit, id_)
+    if unit.caller.role is not Role.ADMIN:
+        check_lease(unit.tx, unit.caller, memory=task, now=unit.now)
+    status = LeaseStatus.RELEASED if is_held(unit.tx, detail, now=unit.now) else LeaseStatus.FREE
     _amend(
-        act,
+        unit,
         task,
         detail=replace(detail, lease_holder=None, lease_until=None),
         action=Action.RELEASE,
@@ -89,15 +93,17 @@ def release(act: Act, id_: str) -> Lease:
     return Lease(id=show(task), headline=task.headline, status=status)
 
 
-def _task(act: Act, id_: str) -> tuple[Memory, TaskDetail]:
-    task = act.fetch(ids.parse(ids.MEMORY, id_))
-    check_may_write(act.caller, task.scope)
-    check_current(task, act.now)
+def _task(unit: UnitOfWork, id_: str) -> tuple[Memory, TaskDetail]:
+    task = unit.fetch(ids.parse(ids.MEMORY, id_))
+    check_may_write(unit.caller, task.scope)
+    check_current(task, unit.now)
     if not isinstance(task.detail, TaskDetail):
-        raise Invalid(f"{show(task)} is a {task.kind}; only a task is claimed.")
+        raise InvalidInputError(f"{show(task)} is a {task.kind}; only a task is claimed.")
     return task, task.detail
 
 
-def _amend(act: Act, task: Memory, *, detail: TaskDetail, action: Action) -> None:
+def _amend(unit: UnitOfWork, task: Memory, *, detail: TaskDetail, action: Action) -> None:
     if detail != task.detail:
-        act.amend(task, replace(task, detail=detail), deed=act.deed(action, None))
+        unit.amend(
+            task, replace(task, detail=detail), change_context=unit.change_context(action, None)
+        )

@@ -8,42 +8,47 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Unpack
 
-from commonbrain.coordination.assignments import DelegationPage, delegation_of, hand_over, task_of
+from commonbrain.coordination.assignments import (
+    AssignedTaskPage,
+    assignment_of,
+    send_with_task,
+    task_of,
+)
 from commonbrain.coordination.inbox import (
-    Letter,
-    Page,
+    MessagePage,
+    MessageView,
     ThreadPage,
-    counted,
-    letters,
-    line_of,
+    count_by_thread,
     page_of,
+    summarize_thread,
+    to_message_views,
 )
 from commonbrain.coordination.sending import (
-    Envelope,
-    Sent,
-    addressed,
+    MessageOptions,
+    SendResult,
     check_thread,
-    deliver,
+    deliver_message,
     draft_of,
-    embedded,
-    prepared,
+    embed_messages,
+    parse_recipients,
+    prepare_message,
     thread_of,
 )
-from commonbrain.history.unit_of_work import Act
-from commonbrain.ingestion.preparation import Prepared
-from commonbrain.ingestion.secret_scanning import screened
+from commonbrain.history.unit_of_work import UnitOfWork
+from commonbrain.ingestion.preparation import PreparedDraft
+from commonbrain.ingestion.secret_scanning import scan_text
 from commonbrain.model import ids, limits
-from commonbrain.model.errors import Invalid, Refused
+from commonbrain.model.errors import InvalidInputError, RejectedError
 from commonbrain.model.kinds import Kind, MessageDetail, MessagePriority
 from commonbrain.model.memory import Memory
 from commonbrain.model.messages import UNREAD_COUNTED_MAX, Reader
 from commonbrain.model.scope import Caller, Scope, is_visible
 from commonbrain.model.timestamps import instant
 from commonbrain.retrieval.get import fetch
-from commonbrain.services import House
+from commonbrain.services import Services
 from commonbrain.storage.interface import Transaction
-from commonbrain.storage.records import Access
-from commonbrain.text.injected_context import without_own_evidence
+from commonbrain.storage.records import MemoryAccess
+from commonbrain.text.injected_context import without_injected_context
 from commonbrain.text.normalisation import normalise
 
 
@@ -51,21 +56,26 @@ from commonbrain.text.normalisation import normalise
 class Messages:
     """Messages for one caller.
 
-    All methods raise `Invalid` for what is no id or cursor, `NotFound` for what the caller may not
-    see, `Refused` for what the gate keeps out or is out of bounds, and `Unavailable` when the
-    store stayed locked; after an error everything is as it was.
+    All methods raise `InvalidInputError` for what is no id or cursor, `NotFoundError` for what the
+    caller may not see, `RejectedError` for what the gate keeps out or is out of bounds, and
+    `UnavailableError`
+    when the store stayed locked; after an error everything is as it was.
     """
 
-    house: House
+    services: Services
     caller: Caller
 
-    def send(self, to: Sequence[str] | str, body: str, **told: Unpack[Envelope]) -> Sent:
+    def send(
+        self, to: Sequence[str] | str, body: str, **options: Unpack[MessageOptions]
+    ) -> SendResult:
         """Send a message to one agent, to several, or to `all`.
 
         To names it is private to them and the sender. To all it is seen by the team, and waits in
         the inboxes of who works in its project, or in any when it has none.
         """
-        return self._send(addressed(to, self.caller, house=self.house), body, told=told)
+        return self._send(
+            parse_recipients(to, self.caller, services=self.services), body, options=options
+        )
 
     def reply(
         self,
@@ -73,21 +83,23 @@ class Messages:
         body: str,
         *,
         to: Sequence[str] | str | None = None,
-        **told: Unpack[Envelope],
-    ) -> Sent:
+        **options: Unpack[MessageOptions],
+    ) -> SendResult:
         """Answer a message in its thread: to its sender and its other recipients, unless told."""
         with self._snapshot() as tx:
             parent = self._message(tx, id)
         names = (
-            addressed(to, self.caller, house=self.house) if to else _answered(parent, self.caller)
+            parse_recipients(to, self.caller, services=self.services)
+            if to
+            else _reply_recipients(parent, self.caller)
         )
         detail = parent.detail
         thread = detail.thread_id if isinstance(detail, MessageDetail) else None
-        within = Envelope(project=parent.project)
+        within = MessageOptions(project=parent.project)
         if thread is not None:
             within["thread"] = ids.show(ids.THREAD, thread)
-        within.update(told)
-        return self._send(names, body, told=within, parent=parent)
+        within.update(options)
+        return self._send(names, body, options=within, parent=parent)
 
     def delegate(
         self,
@@ -95,23 +107,27 @@ class Messages:
         body: str,
         *,
         due_at: datetime | str | None = None,
-        **told: Unpack[Envelope],
-    ) -> Sent:
+        **options: Unpack[MessageOptions],
+    ) -> SendResult:
         """Send a task to one agent: its status, set by `revise`, is seen by both in `delegated`."""
-        names = addressed(to, self.caller, house=self.house)
+        names = parse_recipients(to, self.caller, services=self.services)
         if len(names) != 1:
-            raise Invalid("A task is delegated to one agent.", hint="Delegate to each of them.")
-        asked = Envelope(priority=MessagePriority.ACTION)
-        asked.update(told)
-        draft = draft_of(body, to=names, told=asked, caller=self.caller)
+            raise InvalidInputError(
+                "A task is delegated to one agent.", hint="Delegate to each of them."
+            )
+        defaults = MessageOptions(priority=MessagePriority.ACTION)
+        defaults.update(options)
+        draft = draft_of(body, to=names, options=defaults, caller=self.caller)
         due = instant(due_at) if due_at else None
         ready = [
-            prepared(one, self.caller, house=self.house)
+            prepare_message(one, self.caller, services=self.services)
             for one in (draft, task_of(draft, due_at=due))
         ]
-        message, task = embedded(ready, self.house)
-        with self.house.store.begin(self.caller.tenant) as tx:
-            return hand_over(self._act(tx), message, task=task, thread=thread_of(told))
+        message, task = embed_messages(ready, self.services)
+        with self.services.store.begin(self.caller.tenant) as tx:
+            return send_with_task(
+                self._unit_of_work(tx), message, task=task, thread=thread_of(options)
+            )
 
     def inbox(
         self,
@@ -119,56 +135,60 @@ class Messages:
         all: bool = False,  # noqa: A002 the public name is all
         limit: int = limits.MESSAGES_PAGE_DEFAULT,
         cursor: str | None = None,
-    ) -> Page:
+    ) -> MessagePage:
         """List what waits to be read, urgent first, then newest first; `all` adds what was read."""
         _check_limit(limit)
         with self._snapshot() as tx:
             reader = self._reader()
-            leaf = page_of(tx, reader, cursor=cursor, limit=limit, with_read=all)
-            found = tx.memories.get([*leaf.unread, *leaf.read])
-            listed = [found[id_] for id_ in (*leaf.unread, *leaf.read) if id_ in found]
+            inbox_page = page_of(tx, reader, cursor=cursor, limit=limit, with_read=all)
+            found = tx.memories.get([*inbox_page.unread, *inbox_page.read])
+            listed = [found[id_] for id_ in (*inbox_page.unread, *inbox_page.read) if id_ in found]
             unread = tx.mail.count_unread(reader, limit=UNREAD_COUNTED_MAX + 1)
-            return Page(
-                messages=letters(tx, self.caller, messages=listed, reader=reader, whole=False),
-                unread=counted(unread),
-                cursor=leaf.cursor,
+            return MessagePage(
+                messages=to_message_views(
+                    tx, self.caller, messages=listed, reader=reader, whole=False
+                ),
+                unread=count_by_thread(unread),
+                cursor=inbox_page.cursor,
             )
 
-    def read(self, id: str | Sequence[str]) -> Page:  # noqa: A002 the public name is id
+    def read(self, id: str | Sequence[str]) -> MessagePage:  # noqa: A002 the public name is id
         """Give messages in full, in the order asked for, and mark them as read."""
-        wanted = [id] if isinstance(id, str) else list(dict.fromkeys(id))
-        if not 0 < len(wanted) <= limits.IDS_PER_GET_MAX:
-            raise Refused(
-                f"{len(wanted)} ids; 1 to {limits.IDS_PER_GET_MAX} are allowed.",
+        message_ids = [id] if isinstance(id, str) else list(dict.fromkeys(id))
+        if not 0 < len(message_ids) <= limits.IDS_PER_GET_MAX:
+            raise RejectedError(
+                f"{len(message_ids)} ids; 1 to {limits.IDS_PER_GET_MAX} are allowed.",
                 code="limit_exceeded",
                 hint="Read them in several calls.",
             )
-        with self.house.store.begin(self.caller.tenant) as tx:
-            found = [self._message(tx, one) for one in wanted]
+        with self.services.store.begin(self.caller.tenant) as tx:
+            found = [self._message(tx, one) for one in message_ids]
             reader = self._reader()
-            shown = letters(tx, self.caller, messages=found, reader=reader, whole=True)
+            shown = to_message_views(tx, self.caller, messages=found, reader=reader, whole=True)
             tx.mail.take(reader)
             tx.mail.mark(reader, [one.id for one in found])
         known = tuple(one.id for one in found)
-        access = Access(tenant=self.caller.tenant, ids=known, at=self.house.clock.now())
-        self.house.journal.touch(access)
-        return Page(messages=shown)
+        access = MemoryAccess(tenant=self.caller.tenant, ids=known, at=self.services.clock.now())
+        self.services.journal.touch(access)
+        return MessagePage(messages=shown)
 
-    def ack(self, id: str, body: str | None = None) -> Letter:  # noqa: A002 the public name is id
+    def ack(self, id: str, body: str | None = None) -> MessageView:  # noqa: A002 the public name is id
         """Acknowledge a message, with a word to its sender if there is one; it counts as read."""
         answer = self._answer(body)
-        with self.house.store.begin(self.caller.tenant) as tx:
+        with self.services.store.begin(self.caller.tenant) as tx:
             message = self._message(tx, id)
             reader = self._reader()
             tx.mail.take(reader)
             tx.mail.mark(reader, [message.id])
             if not tx.mail.acknowledge(reader, message.id, answer=answer):
-                raise Refused(
+                raise RejectedError(
                     f"{id} was not sent to {self.caller.agent}.",
                     code="not_addressed",
                     hint="Acknowledge what stands in the inbox; reply to anything you see.",
                 )
-            [shown] = letters(tx, self.caller, messages=[message], reader=reader, whole=False)
+            [shown] = to_message_views(
+                tx, self.caller, messages=[message], reader=reader, whole=False
+            )
             return shown
 
     def history(
@@ -178,7 +198,7 @@ class Messages:
         agent: str | None = None,
         limit: int = limits.MESSAGES_PAGE_DEFAULT,
         cursor: str | None = None,
-    ) -> Page:
+    ) -> MessagePage:
         """Give what was said in a thread, or between the caller and an agent, in its order.
 
         The latest page comes first, itself oldest first; the cursor leads to what was said before.
@@ -186,7 +206,7 @@ class Messages:
         _check_limit(limit)
         below = ids.parse(ids.MEMORY, cursor) if cursor else ids.LAST
         if (thread is None) == (agent is None):
-            raise Invalid("Give the thread or the agent.", hint="One of them, not both.")
+            raise InvalidInputError("Give the thread or the agent.", hint="One of them, not both.")
         with self._snapshot() as tx:
             reader = self._reader()
             found = (
@@ -196,9 +216,11 @@ class Messages:
             )
             shown = found[:limit]
             known = tx.memories.get(shown)
-            said = [known[id_] for id_ in reversed(shown) if id_ in known]
-            return Page(
-                messages=letters(tx, self.caller, messages=said, reader=reader, whole=True),
+            content = [known[id_] for id_ in reversed(shown) if id_ in known]
+            return MessagePage(
+                messages=to_message_views(
+                    tx, self.caller, messages=content, reader=reader, whole=True
+                ),
                 cursor=_next(shown, found),
             )
 
@@ -212,7 +234,7 @@ class Messages:
             reader = self._reader()
             found = tx.threads.recent(self.caller, now=reader.now, below=below, limit=limit + 1)
             lines = tuple(
-                line_of(tx, self.caller, thread=thread, reader=reader)
+                summarize_thread(tx, self.caller, thread=thread, reader=reader)
                 for thread, _ in found[:limit]
             )
         last = [last for _, last in found]
@@ -220,50 +242,59 @@ class Messages:
 
     def delegated(
         self, *, limit: int = limits.MESSAGES_PAGE_DEFAULT, cursor: str | None = None
-    ) -> DelegationPage:
+    ) -> AssignedTaskPage:
         """List the tasks that the caller delegated or was delegated, newest first."""
         _check_limit(limit)
         below = ids.parse(ids.MEMORY, cursor) if cursor else ids.LAST
         with self._snapshot() as tx:
-            now = self.house.clock.now()
+            now = self.services.clock.now()
             found = tx.mail.delegated(self.caller.agent, below=below, limit=limit + 1)
             known = tx.memories.get(found[:limit])
             tasks = [known[id_] for id_ in found[:limit] if id_ in known]
             shown = [
-                delegation_of(tx, one, now=now) for one in tasks if is_visible(self.caller, one)
+                assignment_of(tx, one, now=now) for one in tasks if is_visible(self.caller, one)
             ]
-        return DelegationPage(
+        return AssignedTaskPage(
             delegated=tuple(one for one in shown if one is not None),
             cursor=_next(found[:limit], found),
         )
 
     def _send(
-        self, to: tuple[str, ...], body: str, *, told: Envelope, parent: Memory | None = None
-    ) -> Sent:
-        draft = draft_of(body, to=to, told=told, caller=self.caller, parent=parent)
-        [ready] = embedded([prepared(draft, self.caller, house=self.house)], self.house)
-        if any(isinstance(part, Prepared) for part in ready.derived):
+        self,
+        to: tuple[str, ...],
+        body: str,
+        *,
+        options: MessageOptions,
+        parent: Memory | None = None,
+    ) -> SendResult:
+        draft = draft_of(body, to=to, options=options, caller=self.caller, parent=parent)
+        [ready] = embed_messages(
+            [prepare_message(draft, self.caller, services=self.services)], self.services
+        )
+        if any(isinstance(part, PreparedDraft) for part in ready.derived):
             # What the text marks is compared with what is known: not while others wait to write.
             with self._snapshot() as tx:
                 tx.index.follow()
-        with self.house.store.begin(self.caller.tenant) as tx:
-            return deliver(self._act(tx), ready, thread=thread_of(told))
+        with self.services.store.begin(self.caller.tenant) as tx:
+            return deliver_message(self._unit_of_work(tx), ready, thread=thread_of(options))
 
     def _message(self, tx: Transaction, id: str) -> Memory:  # noqa: A002 the public name is id
         """Fetch a message that the caller may see.
 
         Raises:
-            NotFound: there is none.
-            Invalid: it is another kind of memory.
+            NotFoundError: there is none.
+            InvalidInputError: it is another kind of memory.
 
         """
         memory = fetch(tx, self.caller, id_=ids.parse(ids.MEMORY, id))
         if memory.kind is not Kind.MESSAGE:
-            raise Invalid(f"{id[:40]} is a {memory.kind}, no message.", hint="Fetch it with get.")
+            raise InvalidInputError(
+                f"{id[:40]} is a {memory.kind}, no message.", hint="Fetch it with get."
+            )
         return memory
 
     def _of_thread(self, tx: Transaction, thread: str, *, below: int, limit: int) -> list[int]:
-        thread_id, now = ids.parse(ids.THREAD, thread), self.house.clock.now()
+        thread_id, now = ids.parse(ids.THREAD, thread), self.services.clock.now()
         check_thread(tx, self.caller, thread_id=thread_id, now=now)
         return tx.threads.messages(thread_id, self.caller, now=now, below=below, limit=limit)
 
@@ -271,37 +302,39 @@ class Messages:
         """Read the words of an acknowledgement.
 
         Raises:
-            Invalid: they are too long.
-            Refused: `secret_detected`.
+            InvalidInputError: they are too long.
+            RejectedError: `secret_detected`.
 
         """
         if not body:
             return None
-        said = normalise(without_own_evidence(normalise(body)))
-        if len(said) > limits.NOTE_CHARS_MAX:
-            raise Invalid(
-                f"The answer has {len(said):,} characters; {limits.NOTE_CHARS_MAX:,} are allowed.",
+        content = normalise(without_injected_context(normalise(body)))
+        if len(content) > limits.NOTE_CHARS_MAX:
+            raise InvalidInputError(
+                f"The answer has {len(content):,} characters of at most {limits.NOTE_CHARS_MAX:,}.",
                 hint="Reply with a message.",
             )
-        return screened(said, what="answer", house=self.house) or None
+        return scan_text(content, what="answer", services=self.services) or None
 
     def _reader(self) -> Reader:
         return Reader(
-            agent=self.caller.agent, project=self.caller.project, now=self.house.clock.now()
+            agent=self.caller.agent, project=self.caller.project, now=self.services.clock.now()
         )
 
-    def _act(self, tx: Transaction) -> Act:
-        return Act(tx=tx, house=self.house, caller=self.caller, now=self.house.clock.now())
+    def _unit_of_work(self, tx: Transaction) -> UnitOfWork:
+        return UnitOfWork(
+            tx=tx, services=self.services, caller=self.caller, now=self.services.clock.now()
+        )
 
     def _snapshot(self) -> AbstractContextManager[Transaction]:
-        return self.house.store.snapshot(self.caller.tenant)
+        return self.services.store.snapshot(self.caller.tenant)
 
 
-def _answered(parent: Memory, caller: Caller) -> tuple[str, ...]:
+def _reply_recipients(parent: Memory, caller: Caller) -> tuple[str, ...]:
     """Say whom an answer is for; to a broadcast everybody, and to what one said, who was told.
 
     Raises:
-        Invalid: nobody else has the message; no recipients would mean everybody.
+        InvalidInputError: nobody else has the message; no recipients would mean everybody.
 
     """
     detail = parent.detail
@@ -311,13 +344,15 @@ def _answered(parent: Memory, caller: Caller) -> tuple[str, ...]:
     named = dict.fromkeys((parent.agent, *recipients))
     others = tuple(name for name in named if name != caller.agent)
     if not others:
-        raise Invalid("Nobody else has this message.", hint="Name whom the answer is for.")
+        raise InvalidInputError(
+            "Nobody else has this message.", hint="Name whom the answer is for."
+        )
     return others
 
 
 def _check_limit(limit: int) -> None:
     if not 1 <= limit <= limits.MESSAGES_PAGE_MAX:
-        raise Refused(
+        raise RejectedError(
             f"limit is {limit}; 1 to {limits.MESSAGES_PAGE_MAX} is allowed.",
             code="limit_exceeded",
             hint="Ask page by page: each reply gives the cursor of the next.",

@@ -6,18 +6,18 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
-from commonbrain.history.unit_of_work import Act
-from commonbrain.ingestion.secret_scanning import screened
-from commonbrain.model.errors import Invalid, Refused
+from commonbrain.history.unit_of_work import UnitOfWork
+from commonbrain.ingestion.secret_scanning import scan_text
+from commonbrain.model.errors import InvalidInputError, RejectedError
 from commonbrain.model.limits import NAME_CHARS_MAX, NOTE_CHARS_MAX
 from commonbrain.model.scope import Caller, Scope, check_may_write
 from commonbrain.model.sessions import NOTE_KEPT, NOTES_MAX, NOTES_PINNED_MAX, Note
 from commonbrain.model.trust import Trust
-from commonbrain.services import House
+from commonbrain.services import Services
 from commonbrain.storage.interface import Transaction
 from commonbrain.text.normalisation import normalise, normalise_line
 
-RESERVED: Final = "checkpoint:"
+RESERVED_PREFIX: Final = "checkpoint:"
 """Notes under such keys are the house's own: when an action was last checked."""
 
 
@@ -26,66 +26,66 @@ def pinned_notes(tx: Transaction, *, project: str | None, now: datetime) -> list
     return tx.notes.pinned(project, now=now)
 
 
-def list_notes(act: Act) -> list[Note]:
+def list_notes(unit: UnitOfWork) -> list[Note]:
     """List the notes of the caller's session, then those that others pinned to its project."""
-    own = [one for one in act.tx.notes.of(act.caller, now=act.now) if not is_reserved(one)]
+    own = [one for one in unit.tx.notes.of(unit.caller, now=unit.now) if not is_reserved(one)]
     known = {_writer(one) for one in own}
-    pinned = pinned_notes(act.tx, project=act.caller.project, now=act.now)
+    pinned = pinned_notes(unit.tx, project=unit.caller.project, now=unit.now)
     return [*own, *(one for one in pinned if _writer(one) not in known)]
 
 
-def put_note(act: Act, note: Note) -> Note | None:
+def put_note(unit: UnitOfWork, note: Note) -> Note | None:
     """Keep a note of the caller's session, or take it away where it says nothing.
 
     What is pinned to a project has its key there alone: whoever pins it again replaces it, and
     whoever empties it takes it away, for the session that pinned it may be over.
 
     Raises:
-        Refused: `limit_exceeded` names the pinned notes, or `insufficient_role`, or
+        RejectedError: `limit_exceeded` names the pinned notes, or `insufficient_role`, or
             `trust_override_denied`: what every boot shows is not for the untrusted to pin.
 
     """
-    check_may_write(act.caller, Scope.TEAM)
-    if note.pinned and act.caller.trust_ceiling is Trust.UNTRUSTED_WEB:
-        raise Refused(
+    check_may_write(unit.caller, Scope.TEAM)
+    if note.pinned and unit.caller.trust_ceiling is Trust.UNTRUSTED_WEB:
+        raise RejectedError(
             "Every boot shows what is pinned, so that an untrusted caller may not pin.",
             code="trust_override_denied",
             hint="Keep the note unpinned.",
         )
-    act.tx.notes.keep(act.caller, until=act.now + NOTE_KEPT, now=act.now)
-    own = act.tx.notes.of(act.caller, now=act.now)
-    pinned = act.tx.notes.pinned(note.project, now=act.now)
+    unit.tx.notes.keep(unit.caller, until=unit.now + NOTE_KEPT, now=unit.now)
+    own = unit.tx.notes.of(unit.caller, now=unit.now)
+    pinned = unit.tx.notes.pinned(note.project, now=unit.now)
     here = [one for one in pinned if one.project == note.project]
     if note.pinned or not note.value:
         for one in here:
             if one.key == note.key:
-                act.tx.notes.drop(one)
+                unit.tx.notes.drop(one)
     if not note.value:
-        act.tx.notes.drop(note)
+        unit.tx.notes.drop(note)
         return None
-    _check_room(note, own=own, pinned=here)
-    kept = replace(note, expires_at=None if note.pinned else act.now + NOTE_KEPT)
-    act.tx.notes.put(kept)
-    return kept
+    _check_note_quota(note, own=own, pinned=here)
+    stored = replace(note, expires_at=None if note.pinned else unit.now + NOTE_KEPT)
+    unit.tx.notes.put(stored)
+    return stored
 
 
-def checked_note(house: House, caller: Caller, *, key: str, value: str, pinned: bool) -> Note:
+def checked_note(services: Services, caller: Caller, *, key: str, value: str, pinned: bool) -> Note:
     """Make a note of what was told, as it may be kept; before a transaction opens.
 
     Raises:
-        Invalid: the key is empty, too long or reserved, or the value is too long.
-        Refused: `secret_detected`.
+        InvalidInputError: the key is empty, too long or reserved, or the value is too long.
+        RejectedError: `secret_detected`.
 
     """
-    name = screened(normalise_line(key) or "", what="key", house=house)
-    if not 0 < len(name) <= NAME_CHARS_MAX or name.startswith(RESERVED):
-        raise Invalid(
+    name = scan_text(normalise_line(key) or "", what="key", services=services)
+    if not 0 < len(name) <= NAME_CHARS_MAX or name.startswith(RESERVED_PREFIX):
+        raise InvalidInputError(
             f"The key {name[:40]!r} has {len(name)} characters, or is a reserved one.",
-            hint=f"Give 1 to {NAME_CHARS_MAX}, not beginning with {RESERVED}",
+            hint=f"Give 1 to {NAME_CHARS_MAX}, not beginning with {RESERVED_PREFIX}",
         )
-    text = screened(normalise(value), what="note", house=house)
+    text = scan_text(normalise(value), what="note", services=services)
     if len(text) > NOTE_CHARS_MAX:
-        raise Invalid(
+        raise InvalidInputError(
             f"The note has {len(text)} characters; {NOTE_CHARS_MAX} are allowed.",
             hint="Remember a long one as a memory, and note its id.",
         )
@@ -96,30 +96,30 @@ def checked_note(house: House, caller: Caller, *, key: str, value: str, pinned: 
         session=caller.session or "",
         project=caller.project,
         pinned=pinned,
-        at=house.clock.now(),
+        at=services.clock.now(),
     )
 
 
 def is_reserved(note: Note) -> bool:
     """Say whether a note is the house's own."""
-    return note.key.startswith(RESERVED)
+    return note.key.startswith(RESERVED_PREFIX)
 
 
 def _writer(note: Note) -> tuple[str, str, str]:
     return note.agent, note.session, note.key
 
 
-def _check_room(note: Note, *, own: list[Note], pinned: list[Note]) -> None:
+def _check_note_quota(note: Note, *, own: list[Note], pinned: list[Note]) -> None:
     keys = sorted(one.key for one in pinned if one.key != note.key)
     if note.pinned and len(keys) >= NOTES_PINNED_MAX:
-        raise Refused(
+        raise RejectedError(
             f"{len(keys)} notes are pinned here, as many as a boot shows: {', '.join(keys)}.",
             code="limit_exceeded",
             hint="Empty one of them first, by its key and no value.",
         )
     others = [one for one in own if one.key != note.key and not is_reserved(one)]
     if len(others) >= NOTES_MAX:
-        raise Refused(
+        raise RejectedError(
             f"This session has {len(others)} notes; {NOTES_MAX} are allowed.",
             code="limit_exceeded",
             hint="Empty some of them, or remember them as memories.",

@@ -4,13 +4,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from commonbrain.ingestion.result import Outcome
+from commonbrain.ingestion.result import ItemResult
 from commonbrain.model.kinds import TaskPriority, TaskStatus
 from commonbrain.model.sessions import Note, Session, is_idle
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Peer:
+class ActiveSession:
     """One session as others see it."""
 
     session: str
@@ -25,7 +25,7 @@ class Peer:
     heartbeat_age_s: int
 
 
-class Claiming(StrEnum):
+class LeaseStatus(StrEnum):
     """What became of a lease."""
 
     CLAIMED = "claimed"
@@ -41,13 +41,13 @@ class Lease:
 
     id: str
     headline: str
-    status: Claiming
+    status: LeaseStatus
     holder: str | None = None
     until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Owed:
+class OpenTask:
     """A task that is to be done, and who has claimed it until when."""
 
     id: str
@@ -63,7 +63,7 @@ class Owed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Noted:
+class NoteView:
     """A working note, and who wrote it."""
 
     key: str
@@ -75,7 +75,7 @@ class Noted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Binding:
+class MatchingRule:
     """A rule that binds an action; `skill` is the name of its trigger."""
 
     id: str
@@ -84,14 +84,14 @@ class Binding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Checked:
+class CheckpointResult:
     """What binds an action; nothing is told again where `is_repeated`."""
 
     at: datetime
     """When it was looked up."""
-    blockers: tuple[Binding, ...] = ()
-    patterns: tuple[Binding, ...] = ()
-    skills: tuple[Binding, ...] = ()
+    blockers: tuple[MatchingRule, ...] = ()
+    patterns: tuple[MatchingRule, ...] = ()
+    skills: tuple[MatchingRule, ...] = ()
     is_more: bool = False
     """Whether there are more blockers than are told."""
     is_repeated: bool = False
@@ -99,29 +99,29 @@ class Checked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class SessionResponse:
     """What became of a call about sessions; each op fills what it speaks of."""
 
     op: str
     session: str | None = None
     """The caller's own, by its key."""
     task: str | None = None
-    sessions: tuple[Peer, ...] | None = None
+    sessions: tuple[ActiveSession, ...] | None = None
     """Who else is at work, latest heartbeat first."""
-    outcome: Outcome | None = None
+    outcome: ItemResult | None = None
     """What became of a handoff at the gate."""
-    notes: tuple[Noted, ...] | None = None
+    notes: tuple[NoteView, ...] | None = None
     """The session's own, then those that others pinned to the project."""
-    tasks: tuple[Owed, ...] | None = None
+    tasks: tuple[OpenTask, ...] | None = None
     """What is to be done: by priority, then the earliest due, then the oldest."""
     tasks_total: int | None = None
     lease: Lease | None = None
-    checked: Checked | None = None
+    checked: CheckpointResult | None = None
 
 
-def shown_note(note: Note) -> Noted:
+def to_note_view(note: Note) -> NoteView:
     """Show a working note."""
-    return Noted(
+    return NoteView(
         key=note.key,
         value=note.value,
         agent=note.agent,
@@ -131,9 +131,9 @@ def shown_note(note: Note) -> Noted:
     )
 
 
-def peer(session: Session, now: datetime) -> Peer:
+def to_active_session(session: Session, now: datetime) -> ActiveSession:
     """Show a session to others."""
-    return Peer(
+    return ActiveSession(
         session=session.key,
         agent=session.agent,
         client=session.client,

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from commonbrain.embeddings.interface import Embedder, Matrix, Space
+    from commonbrain.embeddings.interface import Embedder, EmbeddingSpace, Matrix
 
 KEPT: Final = 256
 """Questions whose vectors are kept: half a megabyte of the default embedder's, texts included."""
 
 
-class Repeating:
+class CachingEmbedder:
     """Does as the embedder behind it, and answers the same question again at once.
 
     What failed is not kept. Two threads that ask something new at the same time both embed it.
@@ -27,7 +27,7 @@ class Repeating:
         self._query = lru_cache(maxsize=KEPT)(partial(_unchanging, behind))
 
     @property
-    def space(self) -> Space:
+    def space(self) -> EmbeddingSpace:
         """The space of the embedder behind it."""
         return self._behind.space
 

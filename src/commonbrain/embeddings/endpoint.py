@@ -28,7 +28,7 @@ from tenacity import (
 )
 
 from commonbrain.embeddings.options import Options
-from commonbrain.model.errors import Invalid, Unavailable
+from commonbrain.model.errors import InvalidInputError, UnavailableError
 from commonbrain.text.locations import is_here
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ _TIMES: Final = 2
 """One that took so many times as long as the longest of them hangs."""
 
 
-class Crowd:
+class WaiterGroup:
     """Those who wait for one endpoint; safe to use from several threads.
 
     Without it an endpoint that hangs takes every thread of a server within a second, and what
@@ -99,7 +99,7 @@ _OF_REQUEST: Final = frozenset({400, 413, 422})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
+class RetryPolicy:
     """How long an endpoint that fails is tried and left alone."""
 
     pause_s: float = 0.1
@@ -112,11 +112,11 @@ class Patience:
     answers took if that is longer, nobody joins them."""
 
 
-PATIENCE: Final = Patience()
+PATIENCE: Final = RetryPolicy()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Service:
+class EndpointSettings:
     """What an endpoint is asked for, as errors name it and its settings."""
 
     name: str
@@ -131,16 +131,20 @@ class Service:
         return f"{self.name}_down"
 
 
-EMBEDDING: Final = Service(name="embedder", settings="COMMONBRAIN_EMBEDDER")
-EXTRACTING: Final = Service(name="extractor", settings="COMMONBRAIN_EXTRACTOR", is_quick=False)
-REFLECTING: Final = Service(name="reflector", settings="COMMONBRAIN_REFLECTOR", is_quick=False)
-SERVICES: Final[Mapping[str, Service]] = {
+EMBEDDING: Final = EndpointSettings(name="embedder", settings="COMMONBRAIN_EMBEDDER")
+EXTRACTING: Final = EndpointSettings(
+    name="extractor", settings="COMMONBRAIN_EXTRACTOR", is_quick=False
+)
+REFLECTING: Final = EndpointSettings(
+    name="reflector", settings="COMMONBRAIN_REFLECTOR", is_quick=False
+)
+SERVICES: Final[Mapping[str, EndpointSettings]] = {
     one.name: one for one in (EMBEDDING, EXTRACTING, REFLECTING)
 }
 """By what each is for."""
 
 
-class AttemptFailed(Unavailable):
+class AttemptFailed(UnavailableError):
     """One attempt that failed: whether another may succeed, and after how many seconds."""
 
     def __init__(
@@ -169,8 +173,8 @@ class Endpoint:
         family: str,
         unknown_model_hint: str,
         options: Options,
-        patience: Patience = PATIENCE,
-        serves: Service = EMBEDDING,
+        patience: RetryPolicy = PATIENCE,
+        serves: EndpointSettings = EMBEDDING,
     ) -> None:
         self._serves = serves
         self.called = f"The {serves.name} {family} at {urlsplit(url).netloc}"
@@ -185,7 +189,7 @@ class Endpoint:
             recovery_timeout=patience.rest_s,  # pyright: ignore[reportArgumentType] it only adds it
             expected_exception=_blames_endpoint,
         )
-        self._crowd = Crowd(
+        self._crowd = WaiterGroup(
             patience.failures_max,
             silence_s=patience.silence_s if serves.is_quick else float("inf"),
             longest_s=options.timeout_s if serves.is_quick else float("inf"),
@@ -206,12 +210,12 @@ class Endpoint:
         """Send a body and give the reply's.
 
         Raises:
-            Unavailable: `embedder_down`, `extractor_down` or `reflector_down`; it did not answer
-                in time, refused, or is left alone.
+            UnavailableError: `embedder_down`, `extractor_down` or `reflector_down`; it did not
+                answer in time, refused, or is left alone.
 
         """
         if self._breaker.opened:
-            raise Unavailable(
+            raise UnavailableError(
                 f"{self.called} failed {self._breaker.failure_count} times in a row and is left "
                 f"alone for {self._breaker.open_remaining} s.",
                 code=self._serves.code,
@@ -270,9 +274,9 @@ class Endpoint:
         )
         return backing_off(attempt) if asked is None else asked
 
-    def _silent(self, *, is_trial: bool) -> Unavailable:
+    def _silent(self, *, is_trial: bool) -> UnavailableError:
         why = "is being tried by another call" if is_trial else "does not answer those who wait"
-        return Unavailable(
+        return UnavailableError(
             f"{self.called} {why}.",
             code=self._serves.code,
             hint="It is asked again when it answers. `brain doctor` says what is wrong with it.",
@@ -342,7 +346,7 @@ def joined(url: str, path: str, *, settings: str = "COMMONBRAIN_EMBEDDER") -> st
     """Put a path behind a base URL.
 
     Raises:
-        Invalid: it is no HTTP URL, or holds a name and password, which belong elsewhere.
+        InvalidInputError: it is no HTTP URL, or holds a name and password, which belong elsewhere.
 
     """
     try:
@@ -352,7 +356,7 @@ def joined(url: str, path: str, *, settings: str = "COMMONBRAIN_EMBEDDER") -> st
         is_sound, parts = False, urlsplit("")
     if not is_sound or "@" in parts.netloc:
         # The URL is not repeated: it may hold a password.
-        raise Invalid(
+        raise InvalidInputError(
             f"{settings}_URL is not the base of an HTTP API, or it holds a password.",
             hint=f"Write it like http://127.0.0.1:11434 and put a key into {settings}_API_KEY.",
         )

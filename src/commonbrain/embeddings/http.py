@@ -11,14 +11,14 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from commonbrain.embeddings.endpoint import OLLAMA_URL, OPENAI_URL, joined
-from commonbrain.embeddings.interface import Space
-from commonbrain.embeddings.windows import windows
-from commonbrain.model.errors import Invalid, Unavailable
+from commonbrain.embeddings.interface import EmbeddingSpace
+from commonbrain.embeddings.windows import token_windows
+from commonbrain.model.errors import InvalidInputError, UnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from commonbrain.embeddings.endpoint import Endpoint, Patience
+    from commonbrain.embeddings.endpoint import Endpoint, RetryPolicy
     from commonbrain.embeddings.interface import Matrix
     from commonbrain.embeddings.options import Options
 
@@ -44,7 +44,7 @@ class Model:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Family:
+class ApiFamily:
     """How one sort of endpoint is reached, asked and read."""
 
     name: str
@@ -60,7 +60,7 @@ class Family:
     extras: Mapping[str, object] = field(default_factory=dict[str, object])
 
 
-class Remote:
+class HttpEmbedder:
     """Embeds by one model of one endpoint; nothing is sent before the first text.
 
     The space's name is family, model and dimensions. That the endpoint serves the same weights
@@ -68,7 +68,7 @@ class Remote:
     """
 
     def __init__(
-        self, family: Family, options: Options, *, patience: Patience | None = None
+        self, family: ApiFamily, options: Options, *, patience: RetryPolicy | None = None
     ) -> None:
         self._family = family
         self._options = options
@@ -78,14 +78,14 @@ class Remote:
         known = family.models.get(self._name)
         dimensions = options.dimensions or (known.dimensions if known else None)
         if dimensions is None:
-            raise Invalid(
+            raise InvalidInputError(
                 f"It is not known how many dimensions the vectors of {self._name} have.",
                 hint="Set COMMONBRAIN_EMBEDDER_DIMENSIONS.",
             )
         self._model = known or Model(dimensions=dimensions)
         self._opening = Lock()
         self._endpoint: Endpoint | None = None
-        self.space = Space(
+        self.space = EmbeddingSpace(
             name=f"{family.name}/{self._name}/{dimensions}",
             dimensions=dimensions,
             duplicate_at=DUPLICATE_AT,
@@ -95,11 +95,11 @@ class Remote:
 
     def query(self, text: str) -> Matrix:
         """Embed what somebody asks; what lies beyond its first window does not count."""
-        return self._vectors([self._model.query_prefix + windows(text)[0]])[0]
+        return self._vectors([self._model.query_prefix + token_windows(text)[0]])[0]
 
     def passages(self, texts: Sequence[str]) -> list[Matrix]:
         """Embed what is stored, in windows, at most 64 to a request."""
-        cut = [windows(text) for text in texts]
+        cut = [token_windows(text) for text in texts]
         if not cut:
             return []
         prefix = self._model.passage_prefix
@@ -170,8 +170,8 @@ def _batches(texts: Sequence[str]) -> Iterator[Sequence[str]]:
         yield texts[start : start + BATCH_TEXTS_MAX]
 
 
-def _down(message: str, *, hint: str) -> Unavailable:
-    return Unavailable(message, code="embedder_down", hint=hint)
+def _down(message: str, *, hint: str) -> UnavailableError:
+    return UnavailableError(message, code="embedder_down", hint=hint)
 
 
 OPENAI_MODELS: Final[Mapping[str, Model]] = {
@@ -205,7 +205,7 @@ def _read(reply: bytes) -> list[list[float]]:
     return [one.embedding for one in data]
 
 
-OPENAI: Final = Family(
+OPENAI: Final = ApiFamily(
     name="openai",
     url=OPENAI_URL,
     path="/embeddings",
@@ -253,7 +253,7 @@ def _ollama_read(reply: bytes) -> list[list[float]]:
     return _OllamaReply.model_validate_json(reply).embeddings
 
 
-OLLAMA: Final = Family(
+OLLAMA: Final = ApiFamily(
     name="ollama",
     url=OLLAMA_URL,
     path="/api/embed",

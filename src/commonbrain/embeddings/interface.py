@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from commonbrain.model.kinds import Atom, CausalField
-from commonbrain.text.summaries import Reflection, Told
+from commonbrain.text.summaries import Reflection, SourceText
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +31,7 @@ class SpaceState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Space:
+class EmbeddingSpace:
     """One model's vector space; vectors of two spaces are never compared.
 
     `name` identifies model, version and quantisation together: if any of them changes, so does the
@@ -54,7 +54,7 @@ class Space:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeptSpace:
+class StoredSpace:
     """One of a store's spaces as it stands."""
 
     id: int
@@ -85,7 +85,7 @@ class Embedder(Protocol):
     """
 
     @property
-    def space(self) -> Space:
+    def space(self) -> EmbeddingSpace:
         """The space of every vector this embedder returns; known without loading the model."""
         ...
 
@@ -96,7 +96,7 @@ class Embedder(Protocol):
             One unit vector, shape `(dimensions,)`.
 
         Raises:
-            Unavailable: `embedder_down`; nothing was changed, a later call may succeed.
+            UnavailableError: `embedder_down`; nothing was changed, a later call may succeed.
 
         """
         ...
@@ -108,7 +108,7 @@ class Embedder(Protocol):
             One matrix per text in the order given, shape `(windows, dimensions)`, windows >= 1.
 
         Raises:
-            Unavailable: `embedder_down`; nothing was changed, a later call may succeed.
+            UnavailableError: `embedder_down`; nothing was changed, a later call may succeed.
 
         """
         ...
@@ -131,7 +131,7 @@ class Extractor(Protocol):
         """Find atoms, the most telling first; none where the text tells of no cause.
 
         Raises:
-            Unavailable: `extractor_down`; nothing was changed, a later call may succeed.
+            UnavailableError: `extractor_down`; nothing was changed, a later call may succeed.
 
         """
         ...
@@ -150,13 +150,13 @@ class Reflector(Protocol):
         """Name what reflects: shown to users, and kept with what came of it."""
         ...
 
-    def reflect(self, told: Sequence[Told], *, claims_max: int) -> Reflection:
+    def reflect(self, told: Sequence[SourceText], *, claims_max: int) -> Reflection:
         """Sum up what was told, in its order, and give at most so many claims that may last.
 
         One without points says in `fault` why; what it cost stands in it all the same.
 
         Raises:
-            Unavailable: `reflector_down`; nothing was changed, a later call may succeed.
+            UnavailableError: `reflector_down`; nothing was changed, a later call may succeed.
 
         """
         ...

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import commonbrain_minilm
 import numpy as np
 
-from commonbrain.embeddings.interface import Space
-from commonbrain.model.errors import Unavailable
+from commonbrain.embeddings.interface import EmbeddingSpace
+from commonbrain.model.errors import UnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from commonbrain.embeddings.interface import Matrix
 
-SPACE = Space(
+SPACE = EmbeddingSpace(
     name=commonbrain_minilm.NAME,
     dimensions=commonbrain_minilm.DIMENSIONS,
     # Both as chosen by `brain eval duplicates`; decision 24 has the figures.
@@ -57,7 +57,7 @@ class _Loaded:
     """Who runs it for what is stored; nobody waits for a thread of a pool that is not asked."""
 
 
-class MiniLm:
+class MiniLmEmbedder:
     """Embeds English best, 1 ms a question; equal texts give equal vectors on one machine.
 
     Between machines the vectors of a text differ by about 0.01 of cosine (simulated), as much as
@@ -168,7 +168,7 @@ def _translated(attempt: str) -> Generator[None]:
         yield
     # Everything, because tokenizers raises bare Exceptions and onnxruntime a dozen kinds of them.
     except Exception as error:
-        raise Unavailable(
+        raise UnavailableError(
             f"The embedder minilm could not {attempt}: {error}",
             code="embedder_down",
             hint="Reinstall commonbrain-minilm, onnxruntime and tokenizers, then retry.",

@@ -15,7 +15,7 @@ _PIECE: Final = re.compile(r"\s*\S{1,20}")
 """A word, or 20 characters of what has no spaces, with the space in front of it."""
 
 
-def windows(text: str) -> list[str]:
+def token_windows(text: str) -> list[str]:
     """Cut a text into pieces of at most 200 tokens (estimated) that share 50 with the one before.
 
     A short text is one window, letter by letter but for what no endpoint takes: halves of

@@ -9,27 +9,27 @@ from typing import Final
 from commonbrain.history import annotations as history_annotations
 from commonbrain.history import metadata, restore
 from commonbrain.history.change_plan import (
-    Amend,
-    Completion,
-    Note,
-    Plan,
-    Planner,
+    AddAnnotation,
+    ChangePlan,
+    ChangePlanner,
+    ChangeStatus,
     PutAck,
     PutLink,
-    Revised,
-    Settle,
+    ResolveReviews,
+    ReviseResult,
     Step,
-    amending,
+    UpdateMemory,
+    amend_steps,
+    describe,
     show,
-    told,
 )
-from commonbrain.history.proposals import how_settled, propose
-from commonbrain.history.supersede import carry_out
-from commonbrain.history.unit_of_work import Act
-from commonbrain.ingestion.pending_acks import check_changes
+from commonbrain.history.proposals import how_resolved, propose
+from commonbrain.history.supersede import apply_supersede
+from commonbrain.history.unit_of_work import UnitOfWork
+from commonbrain.ingestion.pending_acks import check_pending_acks_of
 from commonbrain.ingestion.skills import namesakes
 from commonbrain.model import ids
-from commonbrain.model.errors import Refused
+from commonbrain.model.errors import RejectedError
 from commonbrain.model.kinds import TaskStatus
 from commonbrain.model.links import link_image
 from commonbrain.model.memory import AWAITING_STATES, CURRENT_STATES, FINDABLE_STATES, Memory, State
@@ -40,86 +40,91 @@ from commonbrain.model.tasks import ack_image
 from commonbrain.model.trust import Trust
 from commonbrain.security.authority import (
     Proposal,
-    check_entitled,
-    check_may_settle,
-    is_entitled,
-    own_trust,
+    check_authorized,
+    check_may_resolve,
+    endorsed,
+    intrinsic_trust,
+    is_authorized,
     proposal_of,
-    vouched,
     without_proposal,
 )
-from commonbrain.storage.change_log import Deed, annotation_image, record_beside, settled_image
+from commonbrain.storage.change_log import (
+    ChangeContext,
+    annotation_image,
+    record_related_change,
+    settled_image,
+)
 from commonbrain.storage.records import Annotation
 
 
-def rejected(act: Act, memory: Memory) -> Plan:
+def plan_rejection(unit: UnitOfWork, memory: Memory) -> ChangePlan:
     """Forget what awaits review; its author may withdraw it too."""
     _check_awaits(memory)
-    is_own = memory.agent == act.caller.agent and act.caller.role is not Role.READER
+    is_own = memory.agent == unit.caller.agent and unit.caller.role is not Role.READER
     if not is_own:
-        check_may_settle(act.caller, memory)
+        check_may_resolve(unit.caller, memory)
     else:
-        check_may_write(act.caller, memory.scope)
-    gone = replace(memory, state=State.FORGOTTEN)
-    return Plan(steps=(Amend(before=memory, after=gone),))
+        check_may_write(unit.caller, memory.scope)
+    forgotten = replace(memory, state=State.FORGOTTEN)
+    return ChangePlan(steps=(UpdateMemory(before=memory, after=forgotten),))
 
 
-def check_approval(act: Act, memory: Memory) -> Proposal | None:
+def check_approval(unit: UnitOfWork, memory: Memory) -> Proposal | None:
     """Let somebody approve, and give the change that is proposed, if any.
 
     Raises:
-        Refused: the memory awaits nothing, or the caller lacks the authority.
+        RejectedError: the memory awaits nothing, or the caller lacks the authority.
 
     """
     _check_awaits(memory)
-    check_may_settle(act.caller, memory)
-    wanted = proposal_of(memory)
-    if wanted is not None:
-        target = act.fetch(wanted.id)
-        check_may_write(act.caller, target.scope)
-        check_entitled(act.caller, target)
-    return wanted
+    check_may_resolve(unit.caller, memory)
+    proposal = proposal_of(memory)
+    if proposal is not None:
+        target = unit.fetch(proposal.id)
+        check_may_write(unit.caller, target.scope)
+        check_authorized(unit.caller, target)
+    return proposal
 
 
-def activated(act: Act, memory: Memory, *, at_least: Trust | None = None) -> Memory:
+def activate(unit: UnitOfWork, memory: Memory, *, at_least: Trust | None = None) -> Memory:
     """Give an approved memory: who approves a text vouches for it, with the trust of its own.
 
     `at_least` is what the text takes the place of, which nothing trusted less may replace.
     """
-    those = (memory.trust, own_trust(act.caller), *([at_least] if at_least else []))
+    those = (memory.trust, intrinsic_trust(unit.caller), *([at_least] if at_least else []))
     trust = max(those, key=lambda one: one.weight)
     return replace(
-        vouched(memory, trust=trust),
+        endorsed(memory, trust=trust),
         state=State.ACTIVE,
-        believed_since=act.now,
+        believed_since=unit.now,
         payload=without_proposal(memory),
     )
 
 
-def settled(memory: Memory) -> Memory:
+def resolve_review(memory: Memory) -> Memory:
     """Give the task that carried a proposal as it is once that is carried out."""
     return replace(memory, state=State.FORGOTTEN)
 
 
 def _check_awaits(memory: Memory) -> None:
     if memory.state not in AWAITING_STATES:
-        raise Refused(
+        raise RejectedError(
             f"{show(memory)} is {memory.state}: it awaits no review.",
             code="not_awaiting",
             hint="Browse what does: recall without a query, states quarantined and candidate.",
         )
 
 
-_FREE: Final = frozenset({Action.ANNOTATE, Action.RATE, Action.ACK})
+_UNRESTRICTED: Final = frozenset({Action.ANNOTATE, Action.RATE, Action.ACK})
 """What needs no authority over the memory: it stands beside it, under an author of its own."""
 _LATER: Final = "It is found by its words only until the embedder is back."
 
 
-def _forgetting(act: Act, memory: Memory, *, wanted: Proposal) -> Plan:  # noqa: ARG001 the planners' shape
-    return Plan(steps=amending(memory, replace(memory, state=State.FORGOTTEN)))
+def _forgetting(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePlan:  # noqa: ARG001 the planners' shape
+    return ChangePlan(steps=amend_steps(memory, replace(memory, state=State.FORGOTTEN)))
 
 
-_PLANNERS: Final[Mapping[Action, Planner]] = {
+_PLANNERS: Final[Mapping[Action, ChangePlanner]] = {
     Action.RESTORE: restore.restore,
     Action.KEEP_BOTH: restore.keep_both,
     Action.RESOLVE: restore.resolve,
@@ -136,187 +141,206 @@ _PLANNERS: Final[Mapping[Action, Planner]] = {
 }
 
 
-def perform(act: Act, wanted: Proposal) -> Revised:
+def apply_change(unit: UnitOfWork, proposal: Proposal) -> ReviseResult:
     """Carry a change out, or store it as a proposal where the caller lacks the authority."""
-    memory = act.fetch(wanted.id)
-    is_free = wanted.op in _FREE
-    check_may_write(act.caller, Scope.TEAM if is_free else memory.scope)
-    _check_duties(act, [memory], wanted=wanted)
-    plan = _PLANNERS[wanted.op](act, memory, wanted=wanted)
+    memory = unit.fetch(proposal.id)
+    is_unrestricted = proposal.op in _UNRESTRICTED
+    check_may_write(unit.caller, Scope.TEAM if is_unrestricted else memory.scope)
+    _check_pending_acks(unit, [memory], proposal=proposal)
+    plan = _PLANNERS[proposal.op](unit, memory, proposal=proposal)
     # A change of one memory may reach another, or lead into another project.
-    _check_duties(act, [*_amended(plan), *_outcomes(plan)], wanted=wanted)
-    if not is_free and not _is_in_reach(act, plan):
-        held = propose(act, wanted, target=memory)
-        return Revised(
+    _check_pending_acks(unit, [*_amended(plan), *_outcomes(plan)], proposal=proposal)
+    if not is_unrestricted and not _is_permitted(unit, plan):
+        held = propose(unit, proposal, target=memory)
+        return ReviseResult(
             id=show(held),
-            action=wanted.op,
-            status=Completion.PROPOSED,
+            action=proposal.op,
+            status=ChangeStatus.PROPOSED,
             headline=held.headline,
-            hint=how_settled(held),
+            hint=how_resolved(held),
         )
-    return _carried(act, memory, wanted=wanted, plan=plan)
+    return _apply_plan(unit, memory, proposal=proposal, plan=plan)
 
 
-def _check_duties(act: Act, memories: list[Memory], *, wanted: Proposal) -> None:
-    if wanted.op is not Action.ACK:
-        done = {"status": TaskStatus.DONE}.items() <= wanted.told.items()
-        check_changes(act.tx, act.caller, memories=memories, now=act.now, is_settling=done)
+def _check_pending_acks(unit: UnitOfWork, memories: list[Memory], *, proposal: Proposal) -> None:
+    if proposal.op is not Action.ACK:
+        done = {"status": TaskStatus.DONE}.items() <= proposal.told.items()
+        check_pending_acks_of(
+            unit.tx, unit.caller, memories=memories, now=unit.now, is_resolving=done
+        )
 
 
-def approve(act: Act, wanted: Proposal) -> Revised:
+def approve(unit: UnitOfWork, proposal: Proposal) -> ReviseResult:
     """Let what awaits review hold; a change that it carries is carried out with it.
 
     Raises:
-        Refused: it awaits nothing, the caller lacks the authority, or the change cannot be made.
+        RejectedError: it awaits nothing, the caller lacks the authority, or the change cannot be
+            made.
 
     """
-    memory = act.fetch(wanted.id)
-    carried = check_approval(act, memory)
+    memory = unit.fetch(proposal.id)
+    carried = check_approval(unit, memory)
     if carried is None:
-        step = Amend(before=memory, after=activated(act, memory))
-        return _carried(act, memory, wanted=wanted, plan=Plan(steps=(step,)))
-    target = act.fetch(carried.id)
+        step = UpdateMemory(before=memory, after=activate(unit, memory))
+        return _apply_plan(unit, memory, proposal=proposal, plan=ChangePlan(steps=(step,)))
+    target = unit.fetch(carried.id)
     if carried.op is Action.SUPERSEDE:
-        new = activated(act, memory, at_least=target.trust)
-        carry_out(act, memory, activated=new, wanted=carried)
-        _check_name(act, new)
-        return Revised(
+        new = activate(unit, memory, at_least=target.trust)
+        apply_supersede(unit, memory, activated=new, proposal=carried)
+        _check_name(unit, new)
+        return ReviseResult(
             id=show(memory),
             action=Action.APPROVE,
-            status=Completion.DONE,
+            status=ChangeStatus.DONE,
             headline=memory.headline,
             changed=(f"{show(target)} superseded by {show(memory)}",),
         )
-    plan = _PLANNERS[carried.op](act, target, wanted=carried)
+    plan = _PLANNERS[carried.op](unit, target, proposal=carried)
     for one in _amended(plan):
-        check_may_write(act.caller, one.scope)
-        check_entitled(act.caller, one)
-    done = _carried(act, target, wanted=carried, plan=plan)
-    act.amend(memory, settled(memory), deed=act.deed(Action.APPROVE, wanted.reason))
-    return replace(done, action=Action.APPROVE, status=Completion.DONE)
+        check_may_write(unit.caller, one.scope)
+        check_authorized(unit.caller, one)
+    done = _apply_plan(unit, target, proposal=carried, plan=plan)
+    unit.amend(
+        memory,
+        resolve_review(memory),
+        change_context=unit.change_context(Action.APPROVE, proposal.reason),
+    )
+    return replace(done, action=Action.APPROVE, status=ChangeStatus.DONE)
 
 
-def reject(act: Act, wanted: Proposal) -> Revised:
+def reject(unit: UnitOfWork, proposal: Proposal) -> ReviseResult:
     """Forget what awaits review."""
-    memory = act.fetch(wanted.id)
-    return _carried(act, memory, wanted=wanted, plan=rejected(act, memory))
+    memory = unit.fetch(proposal.id)
+    return _apply_plan(unit, memory, proposal=proposal, plan=plan_rejection(unit, memory))
 
 
-def _is_in_reach(act: Act, plan: Plan) -> bool:
+def _is_permitted(unit: UnitOfWork, plan: ChangePlan) -> bool:
     for one in _amended(plan):
-        check_may_write(act.caller, one.scope)
-    is_untrusted = act.caller.trust_ceiling is Trust.UNTRUSTED_WEB
-    within = all(is_entitled(act.caller, one) for one in _amended(plan))
-    return within and not (plan.is_weighty and is_untrusted)
+        check_may_write(unit.caller, one.scope)
+    is_untrusted = unit.caller.trust_ceiling is Trust.UNTRUSTED_WEB
+    within = all(is_authorized(unit.caller, one) for one in _amended(plan))
+    return within and not (plan.requires_trust and is_untrusted)
 
 
-def _amended(plan: Plan) -> list[Memory]:
+def _amended(plan: ChangePlan) -> list[Memory]:
     """List the memories that a plan needs authority over."""
-    return [step.before if isinstance(step, Amend) else step.memory for step in plan.steps]
+    return [step.before if isinstance(step, UpdateMemory) else step.memory for step in plan.steps]
 
 
-def _outcomes(plan: Plan) -> list[Memory]:
+def _outcomes(plan: ChangePlan) -> list[Memory]:
     """List the memories that a plan amends, as they will be."""
-    return [step.after for step in plan.steps if isinstance(step, Amend)]
+    return [step.after for step in plan.steps if isinstance(step, UpdateMemory)]
 
 
-def _carried(act: Act, memory: Memory, *, wanted: Proposal, plan: Plan) -> Revised:
+def _apply_plan(
+    unit: UnitOfWork, memory: Memory, *, proposal: Proposal, plan: ChangePlan
+) -> ReviseResult:
     for step in plan.steps:
-        _take(act, step, wanted=wanted)
+        _apply_step(unit, step, proposal=proposal)
     for step in plan.steps:
-        if isinstance(step, Amend) and step.before.state not in CURRENT_STATES:
-            _check_name(act, step.after)
-    lines = tuple(line for step in plan.steps for line in told(step))
-    is_late = any(_is_bare(act, step) for step in plan.steps)
+        if isinstance(step, UpdateMemory) and step.before.state not in CURRENT_STATES:
+            _check_name(unit, step.after)
+    lines = tuple(line for step in plan.steps for line in describe(step))
+    is_late = any(_is_unembedded(unit, step) for step in plan.steps)
     hints = [*([plan.hint] if plan.hint else []), *([_LATER] if is_late else [])]
-    return Revised(
-        id=ids.show(ids.MEMORY, wanted.id),
-        action=wanted.op,
-        status=Completion.DONE if plan.steps else Completion.UNCHANGED,
+    return ReviseResult(
+        id=ids.show(ids.MEMORY, proposal.id),
+        action=proposal.op,
+        status=ChangeStatus.DONE if plan.steps else ChangeStatus.UNCHANGED,
         headline=None if memory.state is State.FORGOTTEN and not plan.steps else memory.headline,
         changed=lines,
         hint=" ".join(hints) or None,
     )
 
 
-def _check_name(act: Act, memory: Memory) -> None:
+def _check_name(unit: UnitOfWork, memory: Memory) -> None:
     """Refuse to let a skill hold again whose name another has taken meanwhile."""
     skill = skill_of(memory) if memory.state in CURRENT_STATES else None
-    taken = namesakes(act.tx, act.caller, name=skill.name, besides=[memory.id]) if skill else []
+    taken = (
+        namesakes(unit.tx, unit.caller, name=skill.name, exclude_ids=[memory.id]) if skill else []
+    )
     if skill and taken:
-        raise Refused(
+        raise RejectedError(
             f"There is another skill {skill.name} by now: {show(taken[0])}.",
             code="gate_skill",
             hint="Supersede or forget that one first.",
         )
 
 
-def _take(act: Act, step: Step, *, wanted: Proposal) -> None:
+def _apply_step(unit: UnitOfWork, step: Step, *, proposal: Proposal) -> None:
     """Take one step of a plan and record it."""
     match step:
-        case Amend(before=before, after=after, action=action):
-            act.amend(before, after, deed=act.deed(action or wanted.op, wanted.reason))
+        case UpdateMemory(before=before, after=after, action=action):
+            unit.amend(
+                before,
+                after,
+                change_context=unit.change_context(action or proposal.op, proposal.reason),
+            )
         case PutLink():
-            _put_link(act, step, deed=act.deed(wanted.op, wanted.reason))
+            _put_link(unit, step, change_context=unit.change_context(proposal.op, proposal.reason))
         case PutAck():
-            _put_ack(act, step)
-        case Note(memory=memory, text=text):
-            _note(act, memory, text=text)
-        case Settle():
-            _settle(act, step, wanted=wanted)
+            _put_ack(unit, step)
+        case AddAnnotation(memory=memory, text=text):
+            _note(unit, memory, text=text)
+        case ResolveReviews():
+            _settle(unit, step, proposal=proposal)
 
 
-def _put_link(act: Act, step: PutLink, *, deed: Deed) -> None:
+def _put_link(unit: UnitOfWork, step: PutLink, *, change_context: ChangeContext) -> None:
     known, link = step.known, step.link
     if link is not None:
-        act.tx.links.replace(link)
+        unit.tx.links.replace(link)
     elif known is not None:
-        act.tx.links.drop(known.from_id, known.to_id, type_=known.type)
-    record_beside(
-        act.tx,
+        unit.tx.links.drop(known.from_id, known.to_id, type_=known.type)
+    record_related_change(
+        unit.tx,
         step.memory,
-        deed=deed,
+        change_context=change_context,
         before={"link": link_image(known)} if known else {},
         after={"link": link_image(link)} if link else {},
     )
 
 
-def _put_ack(act: Act, step: PutAck) -> None:
-    act.tx.duties.put(step.ack)
-    record_beside(
-        act.tx,
+def _put_ack(unit: UnitOfWork, step: PutAck) -> None:
+    unit.tx.duties.put(step.ack)
+    record_related_change(
+        unit.tx,
         step.memory,
-        deed=act.deed(Action.ACK, step.ack.told()),
+        change_context=unit.change_context(Action.ACK, step.ack.told()),
         before={"ack": ack_image(step.known)} if step.known else {},
         after={"ack": ack_image(step.ack)},
     )
 
 
-def _note(act: Act, memory: Memory, *, text: str) -> None:
-    trust = own_trust(act.caller)
+def _note(unit: UnitOfWork, memory: Memory, *, text: str) -> None:
+    trust = intrinsic_trust(unit.caller)
     noted = Annotation(
-        memory_id=memory.id, text=text, agent=act.caller.agent, trust=trust, at=act.now
+        memory_id=memory.id, text=text, agent=unit.caller.agent, trust=trust, at=unit.now
     )
-    image = annotation_image(replace(noted, id=act.tx.annotations.add(noted)))
-    deed = act.deed(Action.ANNOTATE, None)
-    record_beside(act.tx, memory, deed=deed, before={}, after={"annotation": image})
+    image = annotation_image(replace(noted, id=unit.tx.annotations.add(noted)))
+    change_context = unit.change_context(Action.ANNOTATE, None)
+    record_related_change(
+        unit.tx, memory, change_context=change_context, before={}, after={"annotation": image}
+    )
 
 
-def _settle(act: Act, step: Settle, *, wanted: Proposal) -> None:
-    by, why = act.caller.agent, wanted.reason
-    settled = [replace(one, settled_at=act.now, settled_by=by, reason=why) for one in step.reviews]
-    act.tx.reviews.put(settled)
-    act.tx.reviews.touch([step.memory.id], at=act.now)
+def _settle(unit: UnitOfWork, step: ResolveReviews, *, proposal: Proposal) -> None:
+    by, why = unit.caller.agent, proposal.reason
+    settled = [replace(one, settled_at=unit.now, settled_by=by, reason=why) for one in step.reviews]
+    unit.tx.reviews.put(settled)
+    unit.tx.reviews.touch([step.memory.id], at=unit.now)
     image = {"review": settled_image(settled)}
-    deed = act.deed(Action.REVIEW, why)
-    record_beside(act.tx, step.memory, deed=deed, before={}, after=image)
+    change_context = unit.change_context(Action.REVIEW, why)
+    record_related_change(
+        unit.tx, step.memory, change_context=change_context, before={}, after=image
+    )
 
 
-def _is_bare(act: Act, step: Step) -> bool:
+def _is_unembedded(unit: UnitOfWork, step: Step) -> bool:
     """Say whether a step brings back a memory whose vectors could not be made."""
     return (
-        isinstance(step, Amend)
-        and step.before.id not in act.vectors
+        isinstance(step, UpdateMemory)
+        and step.before.id not in unit.vectors
         and step.before.state not in FINDABLE_STATES
         and step.after.state in FINDABLE_STATES
     )

@@ -8,11 +8,11 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Protocol
 
-from commonbrain.history.unit_of_work import Act
-from commonbrain.ingestion.result import Outcome
-from commonbrain.invalidation.preview import Unseated
+from commonbrain.history.unit_of_work import UnitOfWork
+from commonbrain.ingestion.result import ItemResult
+from commonbrain.invalidation.preview import AffectedDependents
 from commonbrain.model import ids
-from commonbrain.model.errors import Refused
+from commonbrain.model.errors import RejectedError
 from commonbrain.model.links import Link, is_inherited
 from commonbrain.model.memory import AWAITING_STATES, CURRENT_STATES, Memory, State
 from commonbrain.model.revision import Action, difference
@@ -23,7 +23,7 @@ from commonbrain.security.authority import Proposal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Amend:
+class UpdateMemory:
     """Bring a memory from one state to another; `action` where it differs from the plan's."""
 
     before: Memory
@@ -51,7 +51,7 @@ class PutAck:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Note:
+class AddAnnotation:
     """Note something beside a memory."""
 
     memory: Memory
@@ -59,35 +59,35 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settle:
+class ResolveReviews:
     """Vouch for a memory whose premises fell: its open reviews are settled."""
 
     memory: Memory
     reviews: tuple[Review, ...]
 
 
-Step = Amend | PutLink | PutAck | Note | Settle
+Step = UpdateMemory | PutLink | PutAck | AddAnnotation | ResolveReviews
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class ChangePlan:
     """The steps of one change in order; none when things are so already."""
 
     steps: tuple[Step, ...] = ()
-    is_weighty: bool = False
+    requires_trust: bool = False
     """Whether an untrusted caller may only propose it, even of what is its own."""
     hint: str | None = None
 
 
-class Planner(Protocol):
+class ChangePlanner(Protocol):
     """Plans one sort of change of a memory; changes nothing."""
 
-    def __call__(self, act: Act, memory: Memory, *, wanted: Proposal) -> Plan:
-        """Plan it, or raise `Invalid`, `NotFound` or `Refused` when it cannot be made."""
+    def __call__(self, unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePlan:
+        """Plan it; raise an error of the caller when it cannot be made."""
         ...
 
 
-class Completion(StrEnum):
+class ChangeStatus(StrEnum):
     """How a revision ended."""
 
     DONE = "done"
@@ -99,7 +99,7 @@ class Completion(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Revised:
+class ReviseResult:
     """What became of a revision; `changed` says it in words, `hint` what to do next.
 
     `id` names the memory that was revised; of what is `proposed` it names the proposal.
@@ -107,13 +107,13 @@ class Revised:
 
     id: str
     action: Action
-    status: Completion
+    status: ChangeStatus
     headline: str | None = None
     changed: tuple[str, ...] = ()
     hint: str | None = None
-    unseated: Unseated | None = None
+    affected: AffectedDependents | None = None
     """What rests on what no longer holds, and needs review now."""
-    outcome: Outcome | None = None
+    outcome: ItemResult | None = None
     """What the gate said of the new text, when it was superseded."""
 
 
@@ -126,13 +126,13 @@ def check_current(memory: Memory, now: datetime) -> None:
     """Refuse to revise what does not hold.
 
     Raises:
-        Refused: `not_current`.
+        RejectedError: `not_current`.
 
     """
     is_over = memory.is_over(now)
     if memory.state not in CURRENT_STATES or is_over:
         state = State.EXPIRED if is_over and memory.state in CURRENT_STATES else memory.state
-        raise Refused(
+        raise RejectedError(
             f"{show(memory)} is {state}: there is nothing to revise.",
             code="not_current",
             hint=f"Settle it first: revise approve or reject {show(memory)}."
@@ -141,20 +141,20 @@ def check_current(memory: Memory, now: datetime) -> None:
         )
 
 
-def amending(before: Memory, after: Memory) -> tuple[Step, ...]:
+def amend_steps(before: Memory, after: Memory) -> tuple[Step, ...]:
     """Plan one amendment, or nothing where nothing differs."""
-    return () if before == after else (Amend(before=before, after=after),)
+    return () if before == after else (UpdateMemory(before=before, after=after),)
 
 
-def told(step: Step) -> tuple[str, ...]:
+def describe(step: Step) -> tuple[str, ...]:
     """Say in words what a step changes."""
     match step:
-        case Amend(before=before, after=after):
+        case UpdateMemory(before=before, after=after):
             old, new = difference(before, after)
             lines = _compared(old, new)
             return tuple(f"{show(before)} {line}" for line in lines)
         case PutLink(memory=memory, link=None, known=known) if known is not None:
-            return _told_unlinked(memory, known)
+            return _describe_unlinked(memory, known)
         case PutLink(memory=memory, link=link) if link is not None:
             return (
                 f"{show(memory)} {link.type} {ids.show(ids.MEMORY, link.to_id)} "
@@ -162,35 +162,35 @@ def told(step: Step) -> tuple[str, ...]:
             )
         case PutAck(memory=memory, ack=ack):
             return (f"{show(memory)} acknowledged: {ack.told()}",)
-        case Note() | Settle():
-            return (_told_beside(step),)
+        case AddAnnotation() | ResolveReviews():
+            return (_describe_related(step),)
         case _:
             return ()
 
 
-def _told_unlinked(memory: Memory, known: Link) -> tuple[str, ...]:
+def _describe_unlinked(memory: Memory, known: Link) -> tuple[str, ...]:
     """Say which link goes; one that was inherited may lead to what the caller does not see."""
     if is_inherited(known):
         return ()
     return (f"{show(memory)} no longer {known.type} {ids.show(ids.MEMORY, known.to_id)}",)
 
 
-def _told_beside(step: Note | Settle) -> str:
+def _describe_related(step: AddAnnotation | ResolveReviews) -> str:
     match step:
-        case Note(memory=memory):
+        case AddAnnotation(memory=memory):
             return f"{show(memory)} annotated"
-        case Settle(memory=memory, reviews=reviews):
+        case ResolveReviews(memory=memory, reviews=reviews):
             return f"{show(memory)} holds, whatever became of {len(reviews)} that it rests on"
 
 
-_QUIET = frozenset({"believed_since", "superseded_at", "payload", "superseded_count"})
+_OMITTED_FIELDS = frozenset({"believed_since", "superseded_at", "payload", "superseded_count"})
 """Fields that follow from others that are told."""
 
 
 def _compared(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     lines: list[str] = []
     for name, value in new.items():
-        if name in _QUIET:
+        if name in _OMITTED_FIELDS:
             continue
         if is_dataclass(value) and not isinstance(value, type):
             was, is_ = _columns(old[name]), _columns(value)

@@ -7,36 +7,36 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final, Unpack
 
-from commonbrain.history.proposals import how_settled, propose
+from commonbrain.history.proposals import how_resolved, propose
 from commonbrain.history.selection import (
+    BulkChangeResult,
+    Phase,
     Selection,
     SelectorFields,
-    Stage,
-    Swept,
-    followed_up,
-    how_confirmed,
-    named,
-    preview_of,
-    resting_on,
+    confirmation_hint,
+    continue_after,
+    list_dependents,
+    make_preview,
+    memory_ref,
     select,
+    select_permitted,
     shown,
-    within_reach,
 )
-from commonbrain.history.unit_of_work import Act, checked_reason
-from commonbrain.ingestion.pending_acks import check_changes
-from commonbrain.invalidation.preview import foretell
-from commonbrain.model.errors import Refused, one_of
+from commonbrain.history.unit_of_work import UnitOfWork, validate_reason
+from commonbrain.ingestion.pending_acks import check_pending_acks_of
+from commonbrain.invalidation.preview import preview_affected
+from commonbrain.model.errors import RejectedError, parse_choice
 from commonbrain.model.kinds import KINDS, Kind, TaskDetail, TaskStatus
 from commonbrain.model.limits import PRUNE_AT_ONCE_MAX, PRUNE_DAYS_MIN, SCANNED_MAX
 from commonbrain.model.memory import CURRENT_STATES, Memory, State
-from commonbrain.model.query import Filter, Mark, Use
+from commonbrain.model.query import FeedbackEvent, FeedbackMark, Filter
 from commonbrain.model.revision import Action
 from commonbrain.model.scope import Caller, Scope, check_may_write
 from commonbrain.model.scoring import is_archived, last_touched
-from commonbrain.model.support import Fall
-from commonbrain.security.authority import Proposal, is_entitled
-from commonbrain.services import House
-from commonbrain.storage.change_log import check_lease, credit
+from commonbrain.model.support import InvalidationReason
+from commonbrain.security.authority import Proposal, is_authorized
+from commonbrain.services import Services
+from commonbrain.storage.change_log import check_lease, record_feedback
 from commonbrain.storage.interface import Transaction
 
 _NOTHING_DONE: Final = "Nothing is changed."
@@ -46,7 +46,7 @@ _NOTHING_DONE: Final = "Nothing is changed."
 class Forget:
     """Forgetting for one caller."""
 
-    house: House
+    services: Services
     caller: Caller
 
     def __call__(
@@ -57,7 +57,7 @@ class Forget:
         confirm: int | None = None,
         dry_run: bool = False,
         **matching: Unpack[SelectorFields],
-    ) -> Swept:
+    ) -> BulkChangeResult:
         """Forget memories: recall never returns them again, get shows a banner.
 
         One memory is forgotten at once. More than one are previewed: nothing happens until the call
@@ -71,90 +71,108 @@ class Forget:
             matching: instead of ids, what the memories have in common.
 
         Raises:
-            Invalid: there is no reason, no selector, or what is given is no id.
-            NotFound: there is none, or the caller may not see it.
-            Refused: the caller may not write there.
-            Unavailable: the store stayed locked; everything is as it was.
+            InvalidInputError: there is no reason, no selector, or what is given is no id.
+            NotFoundError: there is none, or the caller may not see it.
+            RejectedError: the caller may not write there.
+            UnavailableError: the store stayed locked; everything is as it was.
 
         """
-        why = checked_reason(reason, self.house) if reason or not dry_run else ""
+        why = validate_reason(reason, self.services) if reason or not dry_run else ""
         check_may_write(self.caller, Scope.TEAM)
         given = SelectorFields(**matching)
         if id:
             given["ids"] = [id] if isinstance(id, str) else list(id)
         if dry_run or len(given.get("ids", ())) != 1:
-            with self.house.store.snapshot(self.caller.tenant) as tx:
-                act = self._act(tx)
-                selection = _selected(act, given)
-                preview = _preview(act, selection, confirm=confirm, reason=why)
+            with self.services.store.snapshot(self.caller.tenant) as tx:
+                unit = self._unit_of_work(tx)
+                selection = _selected(unit, given)
+                preview = _preview(unit, selection, confirm=confirm, reason=why)
                 if dry_run or (preview.count > 1 and confirm != preview.count):
-                    return _foretold(act, selection, preview=preview, is_asked=dry_run)
-        with self.house.store.begin(self.caller.tenant) as tx:
-            act = self._act(tx)
-            done = _forget(act, given, confirm=confirm, reason=why)
-            done = replace(done, unseated=act.cascade())
-        return followed_up(self.house, self.caller, done=done)
+                    return _with_affected(unit, selection, preview=preview, is_dry_run=dry_run)
+        with self.services.store.begin(self.caller.tenant) as tx:
+            unit = self._unit_of_work(tx)
+            done = _forget(unit, given, confirm=confirm, reason=why)
+            done = replace(done, affected=unit.propagate_invalidation())
+        return continue_after(self.services, self.caller, done=done)
 
-    def _act(self, tx: Transaction) -> Act:
-        return Act(tx=tx, house=self.house, caller=self.caller, now=self.house.clock.now())
+    def _unit_of_work(self, tx: Transaction) -> UnitOfWork:
+        return UnitOfWork(
+            tx=tx, services=self.services, caller=self.caller, now=self.services.clock.now()
+        )
 
 
-def _foretold(act: Act, selection: Selection, *, preview: Swept, is_asked: bool) -> Swept:
+def _with_affected(
+    unit: UnitOfWork, selection: Selection, *, preview: BulkChangeResult, is_dry_run: bool
+) -> BulkChangeResult:
     """Tell with a preview what rests on what would be forgotten."""
     taken = [one.id for one in selection.taken]
-    told = replace(preview, unseated=foretell(act.tx, act.caller, ids_=taken, now=act.now))
-    return replace(told, status=Stage.DRY_RUN, hint=_NOTHING_DONE) if is_asked else told
+    result = replace(
+        preview, affected=preview_affected(unit.tx, unit.caller, ids_=taken, now=unit.now)
+    )
+    return replace(result, status=Phase.DRY_RUN, hint=_NOTHING_DONE) if is_dry_run else result
 
 
-def _selected(act: Act, given: SelectorFields) -> Selection:
-    found = select(act, given)
-    return within_reach(act, [one for one in found if one.state is not State.FORGOTTEN])
+def _selected(unit: UnitOfWork, given: SelectorFields) -> Selection:
+    found = select(unit, given)
+    return select_permitted(unit, [one for one in found if one.state is not State.FORGOTTEN])
 
 
-def _forget(act: Act, given: SelectorFields, *, confirm: int | None, reason: str) -> Swept:
+def _forget(
+    unit: UnitOfWork, given: SelectorFields, *, confirm: int | None, reason: str
+) -> BulkChangeResult:
     """Forget what is selected now, if it is what was seen."""
     ids = given.get("ids", ())
     if len(ids) == 1:
-        [only] = select(act, given)
-        check_changes(act.tx, act.caller, memories=[only], now=act.now, is_settling=True)
-        check_may_write(act.caller, only.scope)
-        if only.state is not State.FORGOTTEN and not is_entitled(act.caller, only):
-            wanted = Proposal(op=Action.FORGET, id=only.id, reason=reason)
-            held = propose(act, wanted, target=only)
-            return Swept(
+        [only] = select(unit, given)
+        check_pending_acks_of(
+            unit.tx, unit.caller, memories=[only], now=unit.now, is_resolving=True
+        )
+        check_may_write(unit.caller, only.scope)
+        if only.state is not State.FORGOTTEN and not is_authorized(unit.caller, only):
+            proposal = Proposal(op=Action.FORGET, id=only.id, reason=reason)
+            held = propose(unit, proposal, target=only)
+            return BulkChangeResult(
                 action=Action.FORGET,
-                status=Stage.PROPOSED,
-                items=(named(held),),
+                status=Phase.PROPOSED,
+                items=(memory_ref(held),),
                 reason=reason,
-                hint=how_settled(held),
+                hint=how_resolved(held),
             )
-    selection = _selected(act, given)
-    preview = _preview(act, selection, confirm=confirm, reason=reason)
+    selection = _selected(unit, given)
+    preview = _preview(unit, selection, confirm=confirm, reason=reason)
     if preview.count > 1 and confirm != preview.count:
         return preview
-    check_changes(act.tx, act.caller, memories=selection.taken, now=act.now, is_settling=True)
+    check_pending_acks_of(
+        unit.tx, unit.caller, memories=selection.taken, now=unit.now, is_resolving=True
+    )
     for one in selection.taken:
-        check_lease(act.tx, act.caller, memory=one, now=act.now)
-    deed = act.deed(Action.FORGET, reason)
+        check_lease(unit.tx, unit.caller, memory=one, now=unit.now)
+    change_context = unit.change_context(Action.FORGET, reason)
     for one in selection.taken:
-        act.amend(one, replace(one, state=State.FORGOTTEN), deed=deed)
+        unit.amend(one, replace(one, state=State.FORGOTTEN), change_context=change_context)
     if ids:
         # Who names what it was shown and has it forgotten was misled by it.
         taken = [one.id for one in selection.taken]
-        credit(act.tx, act.house, use=Use.by(act.caller, taken, mark=Mark.WRONG, at=act.now))
+        record_feedback(
+            unit.tx,
+            unit.services,
+            use=FeedbackEvent.by(unit.caller, taken, mark=FeedbackMark.WRONG, at=unit.now),
+        )
     left = "More are left: repeat the call to see them." if selection.is_more else None
-    status = Stage.DONE if selection.taken else Stage.UNCHANGED
-    before = [] if selection.taken else [named(one) for one in select(act, given)]
+    status = Phase.DONE if selection.taken else Phase.UNCHANGED
+    before = [] if selection.taken else [memory_ref(one) for one in select(unit, given)]
     return replace(preview, status=status, hint=left, items=preview.items or shown(before))
 
 
-def _preview(act: Act, selection: Selection, *, confirm: int | None, reason: str) -> Swept:
-    return preview_of(
+def _preview(
+    unit: UnitOfWork, selection: Selection, *, confirm: int | None, reason: str
+) -> BulkChangeResult:
+    return make_preview(
         selection,
         action=Action.FORGET,
-        dependents=resting_on(act, selection.taken),
+        dependents=list_dependents(unit, selection.taken),
         reason=reason,
-        hint=how_confirmed(len(selection.taken), confirm),
+        hint=confirmation_hint(len(selection.taken), confirm),
     )
 
 
@@ -166,7 +184,7 @@ _CLOSED = frozenset({TaskStatus.DONE, TaskStatus.STALE})
 class Prune:
     """Pruning for one caller."""
 
-    house: House
+    services: Services
     caller: Caller
 
     def __call__(
@@ -177,7 +195,7 @@ class Prune:
         min_access: int = 0,
         limit: int = PRUNE_AT_ONCE_MAX,
         confirm: int | None = None,
-    ) -> Swept:
+    ) -> BulkChangeResult:
         """Forget memories that nobody has touched for so many days, longest untouched first.
 
         Never pinned ones, rules and messages; of facts only those read at most `min_access` times,
@@ -191,29 +209,33 @@ class Prune:
             confirm: the count that the preview told; without it nothing is changed.
 
         Raises:
-            Refused: `prune_guard` with the rule that stopped it, or the caller is a reader.
-            Unavailable: the store stayed locked; everything is as it was.
+            RejectedError: `prune_guard` with the rule that stopped it, or the caller is a reader.
+            UnavailableError: the store stayed locked; everything is as it was.
 
         """
-        only = tuple(one_of(Kind, kind) for kind in kinds)
+        only = tuple(parse_choice(Kind, kind) for kind in kinds)
         check_may_write(self.caller, Scope.TEAM)
         _check_guards(days, limit=limit, kinds=only)
-        ask = _Ask(days=days, kinds=only, min_access=min_access, limit=limit, confirm=confirm)
-        with self.house.store.snapshot(self.caller.tenant) as tx:
-            preview, _ = _plan(self._act(tx), ask)
+        options = _PruneOptions(
+            days=days, kinds=only, min_access=min_access, limit=limit, confirm=confirm
+        )
+        with self.services.store.snapshot(self.caller.tenant) as tx:
+            preview, _ = _plan(self._unit_of_work(tx), options)
         if confirm is None or confirm != preview.count:
             return preview
-        with self.house.store.begin(self.caller.tenant) as tx:
-            act = self._act(tx)
-            done = replace(_prune(act, ask), unseated=act.cascade())
-        return followed_up(self.house, self.caller, done=done)
+        with self.services.store.begin(self.caller.tenant) as tx:
+            unit = self._unit_of_work(tx)
+            done = replace(_prune(unit, options), affected=unit.propagate_invalidation())
+        return continue_after(self.services, self.caller, done=done)
 
-    def _act(self, tx: Transaction) -> Act:
-        return Act(tx=tx, house=self.house, caller=self.caller, now=self.house.clock.now())
+    def _unit_of_work(self, tx: Transaction) -> UnitOfWork:
+        return UnitOfWork(
+            tx=tx, services=self.services, caller=self.caller, now=self.services.clock.now()
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Ask:
+class _PruneOptions:
     days: int
     kinds: tuple[Kind, ...]
     min_access: int
@@ -226,67 +248,71 @@ class _Ask:
 
 
 def _check_guards(days: int, *, limit: int, kinds: Sequence[Kind]) -> None:
-    spared = [kind for kind in kinds if not KINDS[kind].is_pruned]
+    skipped = [kind for kind in kinds if not KINDS[kind].is_pruned]
     for is_broken, rule in (
         (days < PRUNE_DAYS_MIN, f"days is {days}; at least {PRUNE_DAYS_MIN} are demanded."),
         (
             not 0 < limit <= PRUNE_AT_ONCE_MAX,
             f"limit is {limit}; 1 to {PRUNE_AT_ONCE_MAX} a call are allowed.",
         ),
-        (bool(spared), f"{', '.join(spared)} is never pruned."),
+        (bool(skipped), f"{', '.join(skipped)} is never pruned."),
     ):
         if is_broken:
-            raise Refused(rule, code="prune_guard", hint="Forget single memories by their ids.")
+            raise RejectedError(
+                rule, code="prune_guard", hint="Forget single memories by their ids."
+            )
 
 
-def _prune(act: Act, ask: _Ask) -> Swept:
-    preview, taken = _plan(act, ask)
-    if ask.confirm != preview.count:
+def _prune(unit: UnitOfWork, options: _PruneOptions) -> BulkChangeResult:
+    preview, taken = _plan(unit, options)
+    if options.confirm != preview.count:
         return preview
-    check_changes(act.tx, act.caller, memories=taken, now=act.now)
-    deed = act.deed(Action.PRUNE, ask.reason)
+    check_pending_acks_of(unit.tx, unit.caller, memories=taken, now=unit.now)
+    change_context = unit.change_context(Action.PRUNE, options.reason)
     for one in taken:
-        act.amend(one, replace(one, state=State.FORGOTTEN), deed=deed)
+        unit.amend(one, replace(one, state=State.FORGOTTEN), change_context=change_context)
     left = "More are left: prune again." if preview.is_more else None
-    return replace(preview, status=Stage.DONE if taken else Stage.UNCHANGED, hint=left)
+    return replace(preview, status=Phase.DONE if taken else Phase.UNCHANGED, hint=left)
 
 
-def _plan(act: Act, ask: _Ask) -> tuple[Swept, list[Memory]]:
-    old = sorted(_candidates(act, ask), key=last_touched)
-    found = within_reach(act, old)
-    taken = found.taken[: ask.limit]
+def _plan(unit: UnitOfWork, options: _PruneOptions) -> tuple[BulkChangeResult, list[Memory]]:
+    old = sorted(_candidates(unit, options), key=last_touched)
+    found = select_permitted(unit, old)
+    taken = found.taken[: options.limit]
     is_more = found.is_more or len(found.taken) > len(taken)
-    preview = preview_of(
+    preview = make_preview(
         replace(found, taken=taken, is_more=is_more),
         action=Action.PRUNE,
-        dependents=resting_on(act, taken, fall=Fall.PRUNED),
-        reason=ask.reason,
-        hint=how_confirmed(len(taken), ask.confirm) if taken else "Nothing is to be pruned.",
+        dependents=list_dependents(unit, taken, fall=InvalidationReason.PRUNED),
+        reason=options.reason,
+        hint=confirmation_hint(len(taken), options.confirm)
+        if taken
+        else "Nothing is to be pruned.",
     )
     return preview, list(taken)
 
 
-def _candidates(act: Act, ask: _Ask) -> list[Memory]:
-    since = act.now - timedelta(days=ask.days)
-    kinds = ask.kinds or tuple(kind for kind in Kind if KINDS[kind].is_pruned)
-    wanted = Filter(kinds=kinds, states=tuple(sorted(CURRENT_STATES)), trust_min=0.0)
-    hits = act.tx.memories.newest(act.look(wanted), limit=SCANNED_MAX)
-    found = act.tx.memories.get([hit.id for hit in hits]).values()
+def _candidates(unit: UnitOfWork, options: _PruneOptions) -> list[Memory]:
+    since = unit.now - timedelta(days=options.days)
+    kinds = options.kinds or tuple(kind for kind in Kind if KINDS[kind].is_pruned)
+    criteria = Filter(kinds=kinds, states=tuple(sorted(CURRENT_STATES)), trust_min=0.0)
+    hits = unit.tx.memories.newest(unit.query_scope(criteria), limit=SCANNED_MAX)
+    found = unit.tx.memories.get([hit.id for hit in hits]).values()
     return [
         one
         for one in found
-        if last_touched(one) <= since and not one.pinned and _is_spent(act, one, ask=ask)
+        if last_touched(one) <= since and not one.pinned and _is_spent(unit, one, options=options)
     ]
 
 
-def _is_spent(act: Act, memory: Memory, *, ask: _Ask) -> bool:
+def _is_spent(unit: UnitOfWork, memory: Memory, *, options: _PruneOptions) -> bool:
     """Say whether a memory of its kind may go at this age."""
     match memory.detail:
         case TaskDetail(status=status):
             return status in _CLOSED
         case _ if memory.kind is Kind.FACT:
-            return memory.access_count <= ask.min_access
+            return memory.access_count <= options.min_access
         case _ if KINDS[memory.kind].archived_after is not None:
-            return is_archived(memory, act.now)
+            return is_archived(memory, unit.now)
         case _:
             return True

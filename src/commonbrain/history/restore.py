@@ -9,20 +9,20 @@ from datetime import datetime
 from commonbrain.causality.traversal import CAUSAL
 from commonbrain.history.annotations import find_link
 from commonbrain.history.change_plan import (
-    Amend,
-    Plan,
+    ChangePlan,
     PutLink,
     Step,
-    amending,
+    UpdateMemory,
+    amend_steps,
     check_current,
     show,
 )
-from commonbrain.history.metadata import settling
-from commonbrain.history.unit_of_work import Act
-from commonbrain.invalidation.propagation import holding
+from commonbrain.history.metadata import resolve_reviews_steps
+from commonbrain.history.unit_of_work import UnitOfWork
+from commonbrain.invalidation.propagation import remaining_supports
 from commonbrain.model import ids
 from commonbrain.model.conflicts import is_placeable
-from commonbrain.model.errors import Refused
+from commonbrain.model.errors import RejectedError
 from commonbrain.model.links import (
     INHERITED,
     Link,
@@ -44,21 +44,21 @@ from commonbrain.model.revision import Action, own_state, restored, superseded
 from commonbrain.model.scope import Scope, is_visible
 from commonbrain.model.support import Support
 from commonbrain.retrieval.get import head_of
-from commonbrain.security.authority import Proposal, own_trust, vouched
-from commonbrain.storage.change_log import check_lease, record_beside
+from commonbrain.security.authority import Proposal, endorsed, intrinsic_trust
+from commonbrain.storage.change_log import check_lease, record_related_change
 
 
-def with_supports(act: Act, draft: Draft, *, old: Memory) -> Draft:
+def inherit_supports(unit: UnitOfWork, draft: Draft, *, old: Memory) -> Draft:
     """Let a revision rest on what the old text rests on, as far as that holds and is seen.
 
     What has fallen is left behind: to supersede what needs review is how one mends it.
     """
-    supports = _supports(act, old)
-    found = act.tx.memories.get([one.to_id for one in supports])
+    supports = _supports(unit, old)
+    memories = unit.tx.memories.get([one.to_id for one in supports])
     seen = {
         id_
-        for id_, one in found.items()
-        if one.state in FINDABLE_STATES and is_visible(act.caller, one)
+        for id_, one in memories.items()
+        if one.state in FINDABLE_STATES and is_visible(unit.caller, one)
     }
     return replace(
         draft,
@@ -67,47 +67,47 @@ def with_supports(act: Act, draft: Draft, *, old: Memory) -> Draft:
     )
 
 
-def take_over(act: Act, old: Memory, *, new: Memory, supports: bool) -> None:
+def copy_links(unit: UnitOfWork, old: Memory, *, new: Memory, supports: bool) -> None:
     """Give a successor the causes and effects of the old, and the supports that it has not yet.
 
     They are copied, each with a record of its own, so that undo and restore find all as it was.
     """
-    wanted = act.tx.links.touching([old.id], types=CAUSAL)
+    links_to_copy = unit.tx.links.touching([old.id], types=CAUSAL)
     if supports:
-        resting = {(one.from_id, one.to_id, one.type) for one in _supports(act, old)}
-        leaving = act.tx.links.touching([old.id], types=sorted({type_ for *_, type_ in resting}))
-        wanted += [one for one in leaving if (one.from_id, one.to_id, one.type) in resting]
-    there = {(one.from_id, one.to_id, one.type) for one in act.tx.links.touching([new.id])}
-    for link in wanted:
+        resting = {(one.from_id, one.to_id, one.type) for one in _supports(unit, old)}
+        leaving = unit.tx.links.touching([old.id], types=sorted({type_ for *_, type_ in resting}))
+        links_to_copy += [one for one in leaving if (one.from_id, one.to_id, one.type) in resting]
+    there = {(one.from_id, one.to_id, one.type) for one in unit.tx.links.touching([new.id])}
+    for link in links_to_copy:
         ends = [new.id if end == old.id else end for end in (link.from_id, link.to_id)]
         if (*ends, link.type) not in there and ends[0] != ends[1]:
-            _put(act, new, link=_moved(act, link, ends=ends, by=new))
+            _put(unit, new, link=_moved(unit, link, ends=ends, by=new))
 
 
-def inherited(act: Act, memory: Memory) -> list[Link]:
+def inherited_links(unit: UnitOfWork, memory: Memory) -> list[Link]:
     """List the causes and effects that a memory only has because it took another's place."""
-    links = act.tx.links.touching([memory.id], types=CAUSAL)
+    links = unit.tx.links.touching([memory.id], types=CAUSAL)
     return [one for one in links if is_inherited(one)]
 
 
-def _supports(act: Act, old: Memory) -> Sequence[Support]:
+def _supports(unit: UnitOfWork, old: Memory) -> Sequence[Support]:
     """Give what bears a memory and is not why it needs review, nor ever needed one."""
-    reviews = act.tx.reviews
-    fallen = {one.cause_id for one in reviews.of([old.id]).get(old.id, ())}
-    supports = holding(act.tx, old.id, now=act.now)
-    shaken = {
+    reviews = unit.tx.reviews
+    invalidated = {one.cause_id for one in reviews.of([old.id]).get(old.id, ())}
+    supports = remaining_supports(unit.tx, old.id, now=unit.now)
+    unstable = {
         id_
         for id_, those in reviews.of([one.to_id for one in supports]).items()
-        if any(one.is_open and one.cause_id in fallen for one in those)
+        if any(one.is_open and one.cause_id in invalidated for one in those)
     }
-    return [one for one in supports if one.to_id not in fallen | shaken]
+    return [one for one in supports if one.to_id not in invalidated | unstable]
 
 
 def _ends(supports: Sequence[Support], type_: LinkType, *, among: set[int]) -> tuple[int, ...]:
     return tuple(one.to_id for one in supports if one.type is type_ and one.to_id in among)
 
 
-def _moved(act: Act, link: Link, *, ends: Sequence[int], by: Memory) -> Link:
+def _moved(unit: UnitOfWork, link: Link, *, ends: Sequence[int], by: Memory) -> Link:
     """Say the same of the successor, in no greater trust than it has itself."""
     basis = link.basis if is_inherited(link) else f"{INHERITED}{link.basis or link.type}"
     from_id, to_id = ends
@@ -116,159 +116,166 @@ def _moved(act: Act, link: Link, *, ends: Sequence[int], by: Memory) -> Link:
         from_id=from_id,
         to_id=to_id,
         basis=basis,
-        agent=act.caller.agent,
+        agent=unit.caller.agent,
         trust=min(link.trust, by.trust, key=lambda trust: trust.weight),
-        created_at=act.now,
+        created_at=unit.now,
     )
 
 
-def _put(act: Act, new: Memory, *, link: Link) -> None:
-    act.tx.links.replace(link)
+def _put(unit: UnitOfWork, new: Memory, *, link: Link) -> None:
+    unit.tx.links.replace(link)
     image = {"link": link_image(link)}
-    record_beside(act.tx, new, deed=act.deed(Action.LINK, None), before={}, after=image)
+    record_related_change(
+        unit.tx, new, change_context=unit.change_context(Action.LINK, None), before={}, after=image
+    )
 
 
-def restore(act: Act, memory: Memory, *, wanted: Proposal) -> Plan:  # noqa: ARG001 the planners' shape
+def restore(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePlan:  # noqa: ARG001 the planners' shape
     """Bring back what was superseded, forgotten or archived, or has expired."""
     if is_erased(memory):
-        raise Refused(
+        raise RejectedError(
             f"{show(memory)} was erased: its text is nowhere.",
             code="erased",
             hint="Remember it anew if it is wanted again.",
         )
     match memory.state:
         case State.SUPERSEDED:
-            return _take_back(act, memory)
+            return _undo_supersede(unit, memory)
         case State.FORGOTTEN:
-            return _recover(act, memory)
+            return _undo_forget(unit, memory)
         case state if state in AWAITING_STATES:
-            raise Refused(
+            raise RejectedError(
                 f"{show(memory)} is {state}: it never held.",
                 code="not_current",
                 hint=f"Settle it by revise approve or reject {show(memory)}.",
             )
         case _:
-            back = restored(memory, at=act.now)
+            back = restored(memory, at=unit.now)
             if back is None:
-                return Plan()
-            return Plan(steps=(Amend(before=memory, after=back), *_vouched(act, memory)))
+                return ChangePlan()
+            return ChangePlan(
+                steps=(UpdateMemory(before=memory, after=back), *_endorse(unit, memory))
+            )
 
 
-def _vouched(act: Act, memory: Memory) -> tuple[Step, ...]:
+def _endorse(unit: UnitOfWork, memory: Memory) -> tuple[Step, ...]:
     """Vouch for what a cascade archived: who brings it back says that it holds all the same."""
-    there = act.tx.reviews.of([memory.id]).get(memory.id, ())
-    return settling(act, memory) if any(one.is_of_itself for one in there) else ()
+    there = unit.tx.reviews.of([memory.id]).get(memory.id, ())
+    return resolve_reviews_steps(unit, memory) if any(one.is_of_itself for one in there) else ()
 
 
-def keep_both(act: Act, memory: Memory, *, wanted: Proposal) -> Plan:
+def keep_both(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePlan:
     """Let two memories hold beside each other that excluded each other."""
-    other_id = wanted.told["other"]
+    other_id = proposal.told["other"]
     if other_id is not None:
-        other = act.fetch(ids.parse(ids.MEMORY, other_id))
-        if wanted.told.get("projects"):
-            return _place(act, memory, wanted=wanted, other=other)
-        return _declare_both(act, memory, wanted=wanted, other=other)
+        other = unit.fetch(ids.parse(ids.MEMORY, other_id))
+        if proposal.told.get("projects"):
+            return _place(unit, memory, proposal=proposal, other=other)
+        return _declare_both(unit, memory, proposal=proposal, other=other)
     if memory.state is not State.SUPERSEDED:
-        raise Refused(
+        raise RejectedError(
             f"{show(memory)} is {memory.state}, not superseded.",
             code="not_superseded",
             hint="Give the other memory too if the two conflict.",
         )
-    corrector = _corrector(act, memory)
-    check_current(corrector, act.now)
+    corrector = _corrector(unit, memory)
+    check_current(corrector, unit.now)
     freed = replace(corrector, superseded_count=0)
-    return Plan(
+    return ChangePlan(
         steps=(
-            Amend(before=memory, after=_held_again(act, memory)),
-            Amend(before=corrector, after=freed),
-            _related(act, memory, other=corrector, wanted=wanted),
+            UpdateMemory(before=memory, after=_reactivated(unit, memory)),
+            UpdateMemory(before=corrector, after=freed),
+            _related(unit, memory, other=corrector, proposal=proposal),
         )
     )
 
 
-def resolve(act: Act, memory: Memory, *, wanted: Proposal) -> Plan:
+def resolve(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePlan:
     """Settle a conflict in favour of one memory: the other is superseded by it.
 
     Who is entitled to it vouches for the one, so that it is found wherever the other was.
     """
-    other = act.fetch(ids.parse(ids.MEMORY, wanted.told["other"]))
-    check_current(memory, act.now)
-    check_is_head(act, other)
-    check_stays_seen(other, memory.scope)
+    other = unit.fetch(ids.parse(ids.MEMORY, proposal.told["other"]))
+    check_current(memory, unit.now)
+    check_is_head(unit, other)
+    check_stays_visible(other, memory.scope)
     if memory.id == other.id:
-        raise Refused("A memory cannot supersede itself.", code="not_in_conflict")
+        raise RejectedError("A memory cannot supersede itself.", code="not_in_conflict")
     if memory.superseded_count:
-        raise Refused(
+        raise RejectedError(
             f"{show(memory)} takes the place of another memory already; a chain has no branches.",
             code="chain_taken",
             hint=f"Supersede {show(other)} with its text, or forget {show(other)}, or keep both.",
         )
     is_weaker = memory.trust.weight < other.trust.weight
-    trusted = vouched(memory, trust=other.trust) if is_weaker else memory
+    trusted = endorsed(memory, trust=other.trust) if is_weaker else memory
     raised = replace(trusted, superseded_count=other.superseded_count + 1)
-    gone = superseded(other, by=memory.id, at=act.now)
-    return Plan(
+    removed = superseded(other, by=memory.id, at=unit.now)
+    return ChangePlan(
         steps=(
-            Amend(before=memory, after=raised),
-            Amend(before=other, after=gone, action=Action.SUPERSEDE),
-            *_without_conflict(act, memory, other=other),
+            UpdateMemory(before=memory, after=raised),
+            UpdateMemory(before=other, after=removed, action=Action.SUPERSEDE),
+            *_without_conflict(unit, memory, other=other),
         )
     )
 
 
-def check_is_head(act: Act, memory: Memory) -> None:
+def check_is_head(unit: UnitOfWork, memory: Memory) -> None:
     """Refuse to supersede what does not hold, and name what does.
 
     Raises:
-        Refused: `already_superseded` or `not_current`.
+        RejectedError: `already_superseded` or `not_current`.
 
     """
     if memory.state in CURRENT_STATES:
         return
     if memory.state is not State.SUPERSEDED:
-        raise Refused(
+        raise RejectedError(
             f"{show(memory)} is {memory.state}: there is nothing to revise.",
             code="not_current",
             hint="Remember the new text instead.",
         )
-    head = head_of(act.tx, memory)
-    raise Refused(
+    head = head_of(unit.tx, memory)
+    raise RejectedError(
         f"{show(memory)} is superseded already.",
         code="already_superseded",
         hint=f"Revise the one that holds now: {show(head)}.",
     )
 
 
-def check_stays_seen(old: Memory, scope: Scope) -> None:
+def check_stays_visible(old: Memory, scope: Scope) -> None:
     """Keep a chain visible to all who saw its beginning; the banner of the old names the new.
 
     Raises:
-        Refused: `scope_denied`.
+        RejectedError: `scope_denied`.
 
     """
     if scope is Scope.PRIVATE and old.scope is not Scope.PRIVATE:
-        raise Refused(
+        raise RejectedError(
             f"This memory has scope {old.scope}; a private one cannot replace it.",
             code="scope_denied",
             hint=f"Supersede it with scope {old.scope}, or remember your own beside it.",
         )
 
 
-def _take_back(act: Act, memory: Memory) -> Plan:
+def _undo_supersede(unit: UnitOfWork, memory: Memory) -> ChangePlan:
     """Undo a supersede: the old holds again, and its corrector is forgotten."""
-    corrector = _corrector(act, memory)
+    corrector = _corrector(unit, memory)
     retired = replace(corrector, state=State.FORGOTTEN, superseded_count=0)
     steps: tuple[Step, ...] = (
-        Amend(before=corrector, after=retired),
-        Amend(before=memory, after=_held_again(act, memory)),
-        *(PutLink(memory=corrector, known=one, link=None) for one in inherited(act, corrector)),
+        UpdateMemory(before=corrector, after=retired),
+        UpdateMemory(before=memory, after=_reactivated(unit, memory)),
+        *(
+            PutLink(memory=corrector, known=one, link=None)
+            for one in inherited_links(unit, corrector)
+        ),
     )
-    return Plan(steps=steps, hint=f"{show(corrector)}, which had replaced it, is forgotten.")
+    return ChangePlan(steps=steps, hint=f"{show(corrector)}, which had replaced it, is forgotten.")
 
 
-def _recover(act: Act, memory: Memory) -> Plan:
+def _undo_forget(unit: UnitOfWork, memory: Memory) -> ChangePlan:
     """Undo a forgetting: back to the state it had before."""
-    told = act.tx.changes.of([memory.id])
+    told = unit.tx.changes.of([memory.id])
     before = [
         one.before["state"]
         for one in told
@@ -277,78 +284,80 @@ def _recover(act: Act, memory: Memory) -> Plan:
     ]
     state = own_state(State(str(before[-1])), told) if before else State.ACTIVE
     is_held = state in CURRENT_STATES
-    since = act.now if is_held else memory.believed_since
-    expires_at = _still_ahead(act, memory) if is_held else memory.expires_at
+    since = unit.now if is_held else memory.believed_since
+    expires_at = _still_ahead(unit, memory) if is_held else memory.expires_at
     back = replace(memory, state=state, believed_since=since, expires_at=expires_at)
     hint = None if is_held else f"It is {state} again, as it was before it was forgotten."
-    return Plan(steps=(Amend(before=memory, after=back),), hint=hint)
+    return ChangePlan(steps=(UpdateMemory(before=memory, after=back),), hint=hint)
 
 
-def _corrector(act: Act, memory: Memory) -> Memory:
+def _corrector(unit: UnitOfWork, memory: Memory) -> Memory:
     """Find what superseded a memory, if nothing has superseded that in turn.
 
     Raises:
-        Refused: `mid_chain`, naming the head.
+        RejectedError: `mid_chain`, naming the head.
 
     """
     by = memory.superseded_by
-    corrector = act.tx.memories.get([by])[by] if by is not None else memory
+    corrector = unit.tx.memories.get([by])[by] if by is not None else memory
     if corrector.state is not State.SUPERSEDED:
         return corrector
-    head = head_of(act.tx, memory)
-    raise Refused(
+    head = head_of(unit.tx, memory)
+    raise RejectedError(
         f"{show(memory)} stands in the middle of its chain.",
         code="mid_chain",
         hint=f"Revise the one that holds now: {show(head)}.",
     )
 
 
-def _held_again(act: Act, memory: Memory) -> Memory:
+def _reactivated(unit: UnitOfWork, memory: Memory) -> Memory:
     freed = replace(memory, state=State.ACTIVE, superseded_by=None, superseded_at=None)
-    return replace(freed, believed_since=act.now, expires_at=_still_ahead(act, memory))
+    return replace(freed, believed_since=unit.now, expires_at=_still_ahead(unit, memory))
 
 
-def _still_ahead(act: Act, memory: Memory) -> datetime | None:
+def _still_ahead(unit: UnitOfWork, memory: Memory) -> datetime | None:
     """Give when it expires; a moment that has passed would hide again what is brought back."""
     at = memory.expires_at
-    return at if at is not None and at > act.now else None
+    return at if at is not None and at > unit.now else None
 
 
-def _declare_both(act: Act, memory: Memory, *, wanted: Proposal, other: Memory) -> Plan:
-    check_current(memory, act.now)
-    check_current(other, act.now)
-    gone = _without_conflict(act, memory, other=other)
-    if not gone:
-        related = act.tx.links.touching([memory.id], types=[LinkType.RELATES_TO])
+def _declare_both(
+    unit: UnitOfWork, memory: Memory, *, proposal: Proposal, other: Memory
+) -> ChangePlan:
+    check_current(memory, unit.now)
+    check_current(other, unit.now)
+    removed = _without_conflict(unit, memory, other=other)
+    if not removed:
+        related = unit.tx.links.touching([memory.id], types=[LinkType.RELATES_TO])
         if any(other.id in {one.from_id, one.to_id} for one in related):
-            return Plan()
+            return ChangePlan()
         raise _no_conflict(memory, other)
-    return Plan(steps=(*gone, _related(act, memory, other=other, wanted=wanted)))
+    return ChangePlan(steps=(*removed, _related(unit, memory, other=other, proposal=proposal)))
 
 
-def _place(act: Act, memory: Memory, *, wanted: Proposal, other: Memory) -> Plan:
+def _place(unit: UnitOfWork, memory: Memory, *, proposal: Proposal, other: Memory) -> ChangePlan:
     """Give each of two its project: where one of them holds, the other says nothing.
 
     The link between them stays: it tells who asks across projects, and binds again as soon as one
     is for every project.
     """
-    here, there = wanted.told["projects"]
-    if memory.id == other.id or not _conflicts_between(act, memory, other=other):
+    here, there = proposal.told["projects"]
+    if memory.id == other.id or not _conflicts_between(unit, memory, other=other):
         raise _no_conflict(memory, other)
     for one in (memory, other):
-        check_current(one, act.now)
-        check_lease(act.tx, act.caller, memory=one, now=act.now)
+        check_current(one, unit.now)
+        check_lease(unit.tx, unit.caller, memory=one, now=unit.now)
         _check_placeable(one)
-    return Plan(
+    return ChangePlan(
         steps=(
-            *amending(memory, replace(memory, project=here)),
-            *amending(other, replace(other, project=there)),
+            *amend_steps(memory, replace(memory, project=here)),
+            *amend_steps(other, replace(other, project=there)),
         )
     )
 
 
-def _no_conflict(memory: Memory, other: Memory) -> Refused:
-    return Refused(
+def _no_conflict(memory: Memory, other: Memory) -> RejectedError:
+    return RejectedError(
         f"{show(memory)} and {show(other)} are not in conflict.",
         code="not_in_conflict",
         hint="Link them if they belong together.",
@@ -357,7 +366,7 @@ def _no_conflict(memory: Memory, other: Memory) -> Refused:
 
 def _check_placeable(memory: Memory) -> None:
     if not is_placeable(memory):
-        raise Refused(
+        raise RejectedError(
             f"{show(memory)} is a {memory.kind} that binds or reaches others where it is: it is "
             "not moved to another project.",
             code="not_placeable",
@@ -365,28 +374,28 @@ def _check_placeable(memory: Memory) -> None:
         )
 
 
-def _conflicts_between(act: Act, memory: Memory, *, other: Memory) -> list[Link]:
+def _conflicts_between(unit: UnitOfWork, memory: Memory, *, other: Memory) -> list[Link]:
     pair = {memory.id, other.id}
-    about = act.tx.links.touching([memory.id], types=[LinkType.CONFLICTS_WITH])
+    about = unit.tx.links.touching([memory.id], types=[LinkType.CONFLICTS_WITH])
     return [one for one in about if {one.from_id, one.to_id} == pair]
 
 
-def _without_conflict(act: Act, memory: Memory, *, other: Memory) -> tuple[PutLink, ...]:
+def _without_conflict(unit: UnitOfWork, memory: Memory, *, other: Memory) -> tuple[PutLink, ...]:
     pair = {memory.id: memory, other.id: other}
-    between = _conflicts_between(act, memory, other=other)
+    between = _conflicts_between(unit, memory, other=other)
     return tuple(PutLink(memory=pair[one.from_id], known=one, link=None) for one in between)
 
 
-def _related(act: Act, memory: Memory, *, other: Memory, wanted: Proposal) -> PutLink:
+def _related(unit: UnitOfWork, memory: Memory, *, other: Memory, proposal: Proposal) -> PutLink:
     made = Link(
         from_id=memory.id,
         to_id=other.id,
         type=LinkType.RELATES_TO,
-        basis=wanted.reason,
-        agent=act.caller.agent,
-        trust=own_trust(act.caller),
-        created_at=act.now,
-        observed_at=act.now,
+        basis=proposal.reason,
+        agent=unit.caller.agent,
+        trust=intrinsic_trust(unit.caller),
+        created_at=unit.now,
+        observed_at=unit.now,
     )
-    known = find_link(act, memory.id, to_id=other.id, type_=LinkType.RELATES_TO)
+    known = find_link(unit, memory.id, to_id=other.id, type_=LinkType.RELATES_TO)
     return PutLink(memory=memory, known=known, link=strengthened(known, made) if known else made)

@@ -8,10 +8,10 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
 
-from commonbrain.invalidation.reviews import needing, notes
+from commonbrain.invalidation.reviews import open_reviews, review_notes
 from commonbrain.model import ids, limits
 from commonbrain.model.conflicts import Basis, basis_of, conflict_of, is_placeable
-from commonbrain.model.errors import Refused, one_of
+from commonbrain.model.errors import RejectedError, parse_choice
 from commonbrain.model.kinds import Kind
 from commonbrain.model.links import Link
 from commonbrain.model.memory import AWAITING_STATES, Memory
@@ -21,11 +21,11 @@ from commonbrain.model.scope import Caller, Scope
 from commonbrain.model.trust import Trust
 from commonbrain.retrieval.conflicts import outdated_of
 from commonbrain.security.authority import proposal_of
-from commonbrain.services import House
-from commonbrain.storage.interface import Look, Transaction
+from commonbrain.services import Services
+from commonbrain.storage.interface import QueryScope, Transaction
 
 
-class Matter(StrEnum):
+class ReviewCategory(StrEnum):
     """What sort of thing wants a decision."""
 
     CONFLICTS = "conflicts"
@@ -34,7 +34,7 @@ class Matter(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Side:
+class MemorySummary:
     """One memory that something is to be decided about."""
 
     id: str
@@ -47,11 +47,11 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dispute:
+class ConflictItem:
     """Two memories that disagree: the preferred one, the other, and by what it shows."""
 
-    preferred: Side
-    other: Side
+    preferred: MemorySummary
+    other: MemorySummary
     basis: Basis
     gap: float
     why: tuple[str, ...]
@@ -61,10 +61,10 @@ class Dispute:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Doubt:
+class StaleItem:
     """A memory that rests on what has fallen; `because` names it."""
 
-    memory: Side
+    memory: MemorySummary
     because: str
     repeats_old_of: str | None
     """What holds now, where the memory repeats what that replaced."""
@@ -73,10 +73,10 @@ class Doubt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Waiting:
+class PendingItem:
     """What is held back: a text that is to hold, or a change that is to be made of `target`."""
 
-    memory: Side
+    memory: MemorySummary
     change: Action | None
     target: str | None
     since: datetime
@@ -84,84 +84,84 @@ class Waiting:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Agenda:
+class ReviewQueue:
     """What wants a decision, the latest first; `more` names what goes on beyond the limit."""
 
-    conflicts: tuple[Dispute, ...] = ()
-    needs_review: tuple[Doubt, ...] = ()
-    proposals: tuple[Waiting, ...] = ()
-    more: tuple[Matter, ...] = ()
+    conflicts: tuple[ConflictItem, ...] = ()
+    needs_review: tuple[StaleItem, ...] = ()
+    proposals: tuple[PendingItem, ...] = ()
+    more: tuple[ReviewCategory, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Page:
-    look: Look
+    query_scope: QueryScope
     limit: int
     skip: int
 
-    def within(self, **more: Any) -> Look:  # noqa: ANN401 fields of a filter
+    def within(self, **more: Any) -> QueryScope:  # noqa: ANN401 fields of a filter
         """Look for less on the same page."""
-        wanted = Filter(trust_min=0.0, project=self.look.filter.project, **more)
-        return Look(caller=self.look.caller, filter=wanted, now=self.look.now)
+        wanted = Filter(trust_min=0.0, project=self.query_scope.filter.project, **more)
+        return QueryScope(caller=self.query_scope.caller, filter=wanted, now=self.query_scope.now)
 
 
 @dataclass(frozen=True, slots=True)
-class Unsettled:
+class ListReviewQueue:
     """Listing for one caller."""
 
-    house: House
+    services: Services
     caller: Caller
 
     def __call__(
         self,
-        matter: Matter | str | None = None,
+        category: ReviewCategory | str | None = None,
         *,
         project: str | None = None,
         limit: int = limits.AGENDA_DEFAULT,
         skip: int = 0,
-    ) -> Agenda:
+    ) -> ReviewQueue:
         """List open conflicts, memories that need review, and what is proposed or quarantined.
 
         Args:
-            matter: one of the three; all of them when left out.
+            category: one of the three; all of them when left out.
             project: only what concerns this project, and what concerns every one.
             limit: of each sort at most so many, 1 to 100.
             skip: leaves out so many of each sort, for the next page.
 
         Raises:
-            Invalid: there is no such matter.
-            Refused: `limit_exceeded`.
-            Unavailable: the store cannot be read.
+            InvalidInputError: there is no such matter.
+            RejectedError: `limit_exceeded`.
+            UnavailableError: the store cannot be read.
 
         """
         if not (1 <= limit <= limits.AGENDA_MAX and 0 <= skip <= limits.AGENDA_SKIP_MAX):
-            raise Refused(
+            raise RejectedError(
                 f"limit is {limit}, skip {skip}.",
                 code="limit_exceeded",
                 hint=f"1 to {limits.AGENDA_MAX} at once, beyond at most {limits.AGENDA_SKIP_MAX}.",
             )
-        wanted = [one_of(Matter, matter)] if matter else list(Matter)
-        look = Look(
+        wanted = [parse_choice(ReviewCategory, category)] if category else list(ReviewCategory)
+        query_scope = QueryScope(
             caller=self.caller,
             filter=Filter(trust_min=0.0, project=project),
-            now=self.house.clock.now(),
+            now=self.services.clock.now(),
         )
-        page = _Page(look=look, limit=limit, skip=skip)
-        with self.house.store.snapshot(self.caller.tenant) as tx:
+        page = _Page(query_scope=query_scope, limit=limit, skip=skip)
+        with self.services.store.snapshot(self.caller.tenant) as tx:
             found = {one: _LISTS[one](tx, page) for one in wanted}
-        return Agenda(
+        return ReviewQueue(
             **{one: those[:limit] for one, those in found.items()},
             more=tuple(one for one, those in found.items() if len(those) > limit),
         )
 
 
-def _conflicts(tx: Transaction, page: _Page) -> tuple[Dispute, ...]:
-    links = tx.disputes.unsettled(page.look, limit=page.limit + 1, skip=page.skip)
+def _conflicts(tx: Transaction, page: _Page) -> tuple[ConflictItem, ...]:
+    links = tx.disputes.unsettled(page.query_scope, limit=page.limit + 1, skip=page.skip)
     known = tx.memories.get(list({end for link in links for end in (link.from_id, link.to_id)}))
-    return tuple(_dispute(link, known) for link in links)
+    return tuple(_conflict_item(link, known) for link in links)
 
 
-def _dispute(link: Link, known: Mapping[int, Memory]) -> Dispute:
+def _conflict_item(link: Link, known: Mapping[int, Memory]) -> ConflictItem:
     told = conflict_of(known[link.from_id], known[link.to_id], basis=basis_of(link))
     best, rest = (known[ids.parse(ids.MEMORY, id_)] for id_ in told.ids)
     one, other = told.ids
@@ -169,9 +169,9 @@ def _dispute(link: Link, known: Mapping[int, Memory]) -> Dispute:
     apart = (
         (f"{both} --value PROJECT,PROJECT",) if is_placeable(best) and is_placeable(rest) else ()
     )
-    return Dispute(
-        preferred=_side(best),
-        other=_side(rest),
+    return ConflictItem(
+        preferred=_summarize(best),
+        other=_summarize(rest),
         basis=told.basis,
         gap=told.gap,
         why=told.why,
@@ -192,16 +192,16 @@ def _ending(best: Memory, rest: Memory) -> str:
     return f"revise resolve {_shown(best)} --other {_shown(rest)}"
 
 
-def _doubts(tx: Transaction, page: _Page) -> tuple[Doubt, ...]:
-    found = _listed(tx, page, look=page.within(needs_review=True))
-    caller, now = page.look.caller, page.look.now
-    needs = needing(tx, [one.id for one in found], moment=now)
-    told = notes(tx, caller, needs=needs)
+def _stale_items(tx: Transaction, page: _Page) -> tuple[StaleItem, ...]:
+    found = _listed(tx, page, query_scope=page.within(needs_review=True))
+    caller, now = page.query_scope.caller, page.query_scope.now
+    needs = open_reviews(tx, [one.id for one in found], as_of=now)
+    told = review_notes(tx, caller, needs=needs)
     stale = outdated_of(tx, caller, memories=found, needs=needs, now=now)
     heads = {conflict.ids[1]: conflict.ids[0] for conflict in stale}
     return tuple(
-        Doubt(
-            memory=_side(one),
+        StaleItem(
+            memory=_summarize(one),
             because=told[one.id],
             repeats_old_of=heads.get(_shown(one)),
             since=min(review.at for review in needs[one.id]),
@@ -216,12 +216,12 @@ def _doubts(tx: Transaction, page: _Page) -> tuple[Doubt, ...]:
     )
 
 
-def _waiting(tx: Transaction, page: _Page) -> tuple[Waiting, ...]:
-    found = _listed(tx, page, look=page.within(states=tuple(sorted(AWAITING_STATES))))
+def _pending_items(tx: Transaction, page: _Page) -> tuple[PendingItem, ...]:
+    found = _listed(tx, page, query_scope=page.within(states=tuple(sorted(AWAITING_STATES))))
     carried = {one.id: proposal_of(one) for one in found}
     return tuple(
-        Waiting(
-            memory=_side(one),
+        PendingItem(
+            memory=_summarize(one),
             change=wanted.op if wanted else None,
             target=ids.show(ids.MEMORY, wanted.id) if wanted else None,
             since=one.recorded_at,
@@ -232,8 +232,8 @@ def _waiting(tx: Transaction, page: _Page) -> tuple[Waiting, ...]:
     )
 
 
-def _listed(tx: Transaction, page: _Page, *, look: Look) -> Sequence[Memory]:
-    hits = tx.memories.newest(look, limit=page.skip + page.limit + 1)[page.skip :]
+def _listed(tx: Transaction, page: _Page, *, query_scope: QueryScope) -> Sequence[Memory]:
+    hits = tx.memories.newest(query_scope, limit=page.skip + page.limit + 1)[page.skip :]
     found = tx.memories.get([hit.id for hit in hits])
     return [found[hit.id] for hit in hits]
 
@@ -242,8 +242,8 @@ def _because(*calls: str) -> tuple[str, ...]:
     return tuple(f"{call} --reason WHY" for call in calls)
 
 
-def _side(memory: Memory) -> Side:
-    return Side(
+def _summarize(memory: Memory) -> MemorySummary:
+    return MemorySummary(
         id=_shown(memory),
         kind=memory.kind,
         headline=memory.headline,
@@ -258,8 +258,8 @@ def _shown(memory: Memory) -> str:
     return ids.show(ids.MEMORY, memory.id)
 
 
-_LISTS: Final[Mapping[Matter, Callable[[Transaction, _Page], tuple[Any, ...]]]] = {
-    Matter.CONFLICTS: _conflicts,
-    Matter.NEEDS_REVIEW: _doubts,
-    Matter.PROPOSALS: _waiting,
+_LISTS: Final[Mapping[ReviewCategory, Callable[[Transaction, _Page], tuple[Any, ...]]]] = {
+    ReviewCategory.CONFLICTS: _conflicts,
+    ReviewCategory.NEEDS_REVIEW: _stale_items,
+    ReviewCategory.PROPOSALS: _pending_items,
 }

@@ -8,41 +8,41 @@ from datetime import datetime
 from typing import Any, Final, Literal, TypedDict, Unpack
 
 from commonbrain.embeddings.interface import Vectors
-from commonbrain.history.annotations import noted_text
-from commonbrain.history.apply import approve, perform, reject
-from commonbrain.history.change_plan import Completion, Revised
+from commonbrain.history.annotations import checked_annotation
+from commonbrain.history.apply import apply_change, approve, reject
+from commonbrain.history.change_plan import ChangeStatus, ReviseResult
 from commonbrain.history.metadata import plain_instant, plain_names
-from commonbrain.history.supersede import Heritage, inherit, replace_by
-from commonbrain.history.unit_of_work import Act, checked_reason, vectors_of
-from commonbrain.ingestion.pending_acks import check_duties
-from commonbrain.ingestion.preparation import Prepared, embed, prepare
-from commonbrain.ingestion.result import Outcome, rejected
-from commonbrain.ingestion.salience import scored
-from commonbrain.ingestion.secret_scanning import screened
+from commonbrain.history.supersede import InheritOptions, inheritance_of, supersede_with
+from commonbrain.history.unit_of_work import UnitOfWork, validate_reason, vectors_of
+from commonbrain.ingestion.pending_acks import check_pending_acks
+from commonbrain.ingestion.preparation import PreparedDraft, embed_drafts, prepare_drafts
+from commonbrain.ingestion.result import ItemResult, rejected
+from commonbrain.ingestion.salience import with_salience
+from commonbrain.ingestion.secret_scanning import scan_text
 from commonbrain.ingestion.service import DraftFields, draft_of
-from commonbrain.invalidation.preview import Unseated, foretell
-from commonbrain.invalidation.propagation import follow_up
+from commonbrain.invalidation.preview import AffectedDependents, preview_affected
+from commonbrain.invalidation.propagation import continue_propagation
 from commonbrain.model import ids
-from commonbrain.model.errors import Invalid, one_of
+from commonbrain.model.errors import InvalidInputError, parse_choice
 from commonbrain.model.kinds import TaskPriority, TaskStatus
 from commonbrain.model.links import STRENGTH_DEFAULT, LinkType
-from commonbrain.model.query import Mark, Use
+from commonbrain.model.query import FeedbackEvent, FeedbackMark
 from commonbrain.model.revision import Action
 from commonbrain.model.scope import Caller
 from commonbrain.model.tasks import Decision
 from commonbrain.retrieval.get import fetch
 from commonbrain.security.authority import Proposal, proposal_of
-from commonbrain.services import House
-from commonbrain.storage.change_log import check_version, credit
+from commonbrain.services import Services
+from commonbrain.storage.change_log import check_version, record_feedback
 
 _REVIVING = frozenset({Action.RESTORE, Action.APPROVE})
 """What may make a memory findable again, so that it has to be embedded first."""
 _SIDES: Final = 2
-_CARRIED: Final = {Action.APPROVE: approve, Action.REJECT: reject}
+_HANDLERS: Final = {Action.APPROVE: approve, Action.REJECT: reject}
 """What is carried out otherwise than by a plan."""
 
 
-class TaskMove(TypedDict, total=False):
+class TaskUpdate(TypedDict, total=False):
     """What changes of a task beside its status, on what condition and why."""
 
     due_at: datetime | str | None
@@ -57,12 +57,14 @@ class Revise:
     """Revision for one caller.
 
     Every method but `supersede` answers with a `Revised`: done, unchanged when things are so
-    already, or proposed when the caller lacks the authority. All of them raise `Invalid` for what
-    is no id, `NotFound` for what the caller may not see, `Refused` with a code and the next step,
-    and `Unavailable` when the store stayed locked; after an error everything is as it was.
+    already, or proposed when the caller lacks the authority. All of them raise `InvalidInputError`
+    for what is no id, `NotFoundError` for what the caller may not see, `RejectedError` with a code
+    and the
+    next step, and `UnavailableError` when the store stayed locked; after an error everything is as
+    it was.
     """
 
-    house: House
+    services: Services
     caller: Caller
 
     def supersede(
@@ -75,7 +77,7 @@ class Revise:
         inherit_skill: bool = False,
         version: int | None = None,
         **known: Unpack[DraftFields],
-    ) -> Outcome:
+    ) -> ItemResult:
         """Replace a current memory by a new text; what is not given is taken from the old one.
 
         That goes for what it rests on too, as far as that holds, and for its causes and effects.
@@ -85,44 +87,54 @@ class Revise:
             `quarantined` is a proposal to; otherwise the old one still holds.
 
         Raises:
-            Invalid: the text is not an id, or there is no reason.
-            NotFound: there is none, or the caller may not see it.
-            Refused: `already_superseded` (names the head), `version_conflict`, action items are to
-                be answered first, or the scope is out of reach.
-            Unavailable: the store stayed locked; the old one still holds.
+            InvalidInputError: the text is not an id, or there is no reason.
+            NotFoundError: there is none, or the caller may not see it.
+            RejectedError: `already_superseded` (names the head), `version_conflict`, action items
+                are to be answered first, or the scope is out of reach.
+            UnavailableError: the store stayed locked; the old one still holds.
 
         """
-        why = checked_reason(reason, self.house)
+        why = validate_reason(reason, self.services)
         old_id = ids.parse(ids.MEMORY, id)
         is_tied = known.get("depends_on") or known.get("derived_from")
-        heritage = Heritage(pin=inherit_pin, skill=inherit_skill, supports=not is_tied)
-        with self.house.store.snapshot(self.caller.tenant) as tx:
-            act = Act(tx=tx, house=self.house, caller=self.caller, now=self.house.clock.now())
-            old = act.fetch(old_id)
-            draft = inherit(draft_of(text, **known), old, act=act, heritage=heritage)
-        prepared = prepare(draft, self.caller, house=self.house)
-        if not isinstance(prepared, Prepared):
+        inherit_options = InheritOptions(pin=inherit_pin, skill=inherit_skill, supports=not is_tied)
+        with self.services.store.snapshot(self.caller.tenant) as tx:
+            unit = UnitOfWork(
+                tx=tx, services=self.services, caller=self.caller, now=self.services.clock.now()
+            )
+            old = unit.fetch(old_id)
+            draft = inheritance_of(
+                draft_of(text, **known), old, unit=unit, inherit_options=inherit_options
+            )
+        prepared = prepare_drafts(draft, self.caller, services=self.services)
+        if not isinstance(prepared, PreparedDraft):
             return rejected(prepared)
-        [ready] = scored(embed([prepared], self.house.embedder), self.caller, house=self.house)
-        with self.house.store.begin(self.caller.tenant) as tx:
-            act = Act(tx=tx, house=self.house, caller=self.caller, now=self.house.clock.now())
-            old = act.fetch(old_id)
-            check_duties(
+        [ready] = with_salience(
+            embed_drafts([prepared], self.services.embedder), self.caller, services=self.services
+        )
+        with self.services.store.begin(self.caller.tenant) as tx:
+            unit = UnitOfWork(
+                tx=tx, services=self.services, caller=self.caller, now=self.services.clock.now()
+            )
+            old = unit.fetch(old_id)
+            check_pending_acks(
                 tx,
                 self.caller,
                 projects=[old.project, ready.project],
-                now=act.now,
+                now=unit.now,
                 settles=[old_id],
             )
             check_version(tx, old_id, version=version)
-            outcome = replace_by(act, ready, old_id=old_id, reason=why, heritage=heritage)
-            outcome = replace(outcome, unseated=act.cascade())
-        follow_up(self.house, self.caller)
+            outcome = supersede_with(
+                unit, ready, old_id=old_id, reason=why, inherit_options=inherit_options
+            )
+            outcome = replace(outcome, affected=unit.propagate_invalidation())
+        continue_propagation(self.services, self.caller)
         return outcome
 
-    def restore(self, id: str, *, reason: str) -> Revised:  # noqa: A002 the public name is id
+    def restore(self, id: str, *, reason: str) -> ReviseResult:  # noqa: A002 the public name is id
         """Bring back what was superseded (its corrector is forgotten), forgotten or archived."""
-        return self._do(Action.RESTORE, id, reason=checked_reason(reason, self.house))
+        return self._do(Action.RESTORE, id, reason=validate_reason(reason, self.services))
 
     def keep_both(
         self,
@@ -131,48 +143,58 @@ class Revise:
         reason: str,
         other: str | None = None,
         projects: Sequence[str] = (),
-    ) -> Revised:
+    ) -> ReviseResult:
         """Let a superseded memory hold beside its corrector, or two that were in conflict.
 
         With `projects`, of `id` and of the other, each holds in its own and is for no other.
 
         Raises:
-            Invalid: there are not two different projects, or no other memory.
+            InvalidInputError: there are not two different projects, or no other memory.
 
         """
         told: dict[str, Any] = {"other": _id(other) if other else None}
         if projects:
             told["projects"] = self._projects(projects, is_of_two=other is not None)
-        return self._do(Action.KEEP_BOTH, id, reason=checked_reason(reason, self.house), told=told)
+        return self._do(
+            Action.KEEP_BOTH, id, reason=validate_reason(reason, self.services), told=told
+        )
 
-    def resolve(self, id: str, *, other: str, reason: str) -> Revised:  # noqa: A002
+    def resolve(self, id: str, *, other: str, reason: str) -> ReviseResult:  # noqa: A002
         """Settle a conflict in favour of `id`: the other is superseded by it."""
         told = {"other": _id(other)}
-        return self._do(Action.RESOLVE, id, reason=checked_reason(reason, self.house), told=told)
+        return self._do(
+            Action.RESOLVE, id, reason=validate_reason(reason, self.services), told=told
+        )
 
-    def annotate(self, id: str, text: str) -> Revised:  # noqa: A002 the public name is id
+    def annotate(self, id: str, text: str) -> ReviseResult:  # noqa: A002 the public name is id
         """Note a correction, gotcha or warning beside a memory, under the caller's own trust."""
-        return self._do(Action.ANNOTATE, id, told={"text": noted_text(text, self.house)})
+        return self._do(Action.ANNOTATE, id, told={"text": checked_annotation(text, self.services)})
 
-    def rate(self, id: str, vote: Literal["up", "down"]) -> Revised:  # noqa: A002
+    def rate(self, id: str, vote: Literal["up", "down"]) -> ReviseResult:  # noqa: A002
         """Vote for or against a memory that was used."""
         votes = {"up": 1, "down": -1}
         if vote not in votes:
-            raise Invalid(f"{vote!r} is no vote.", hint="Give up or down.")
+            raise InvalidInputError(f"{vote!r} is no vote.", hint="Give up or down.")
         done = self._do(Action.RATE, id, told={"vote": votes[vote]})
-        if done.status is Completion.DONE:
-            self.house.telemetry.voted(votes[vote])
+        if done.status is ChangeStatus.DONE:
+            self.services.telemetry.voted(votes[vote])
         return done
 
-    def pin(self, id: str) -> Revised:  # noqa: A002 the public name is id
+    def pin(self, id: str) -> ReviseResult:  # noqa: A002 the public name is id
         """Pin a memory: it never fades."""
         return self._do(Action.PIN, id, told={"pinned": True})
 
-    def unpin(self, id: str) -> Revised:  # noqa: A002 the public name is id
+    def unpin(self, id: str) -> ReviseResult:  # noqa: A002 the public name is id
         """Take the pin off."""
         return self._do(Action.PIN, id, told={"pinned": False})
 
-    def retag(self, id: str, *, add: Sequence[str] = (), remove: Sequence[str] = ()) -> Revised:  # noqa: A002
+    def retag(
+        self,
+        id: str,
+        *,
+        add: Sequence[str] = (),
+        remove: Sequence[str] = (),  # noqa: A002 the public name is id
+    ) -> ReviseResult:
         """Add and take away tags."""
         told = {
             "add": self._names(add, what="tag"),
@@ -188,23 +210,23 @@ class Revise:
         type: LinkType | str,  # noqa: A002 the public name is type
         strength: float = STRENGTH_DEFAULT,
         reason: str | None = None,
-    ) -> Revised:
+    ) -> ReviseResult:
         """Link a memory to another, resting on `reason`; linking again strengthens the link."""
-        told = {"to": _id(to), "type": str(one_of(LinkType, type)), "strength": strength}
-        why = checked_reason(reason, self.house) if reason else None
+        told = {"to": _id(to), "type": str(parse_choice(LinkType, type)), "strength": strength}
+        why = validate_reason(reason, self.services) if reason else None
         return self._do(Action.LINK, id, reason=why, told=told)
 
-    def unlink(self, id: str, to: str, *, type: LinkType | str) -> Revised:  # noqa: A002
+    def unlink(self, id: str, to: str, *, type: LinkType | str) -> ReviseResult:  # noqa: A002
         """Take the link of that type to another memory away."""
-        told = {"to": _id(to), "type": str(one_of(LinkType, type))}
+        told = {"to": _id(to), "type": str(parse_choice(LinkType, type))}
         return self._do(Action.UNLINK, id, told=told)
 
     def status(
         self,
         id: str,  # noqa: A002 the public name is id
         status: TaskStatus | str,
-        **more: Unpack[TaskMove],
-    ) -> Revised:
+        **more: Unpack[TaskUpdate],
+    ) -> ReviseResult:
         """Move a task on: open, blocked, done or stale; a task that another has claimed stays.
 
         Args:
@@ -217,12 +239,12 @@ class Revise:
         """
         priority, assignee, reason = more.get("priority"), more.get("assignee"), more.get("reason")
         told = {
-            "status": str(one_of(TaskStatus, status)),
+            "status": str(parse_choice(TaskStatus, status)),
             "due_at": plain_instant(more.get("due_at")),
-            "priority": str(one_of(TaskPriority, priority)) if priority else None,
+            "priority": str(parse_choice(TaskPriority, priority)) if priority else None,
             "assignee": self._names([assignee], what="assignee")[0] if assignee else None,
         }
-        why = checked_reason(reason, self.house) if reason else None
+        why = validate_reason(reason, self.services) if reason else None
         return self._do(Action.STATUS, id, reason=why, told=told, version=more.get("version"))
 
     def ack(
@@ -232,46 +254,46 @@ class Revise:
         *,
         reason: str | None = None,
         until: datetime | str | None = None,
-    ) -> Revised:
+    ) -> ReviseResult:
         """Answer an action item: will_execute, already_done, not_relevant, or deferred until then.
 
         already_done (of tasks only, which are done then) and not_relevant need a reason. A task is
         answered for everybody, a rule for the caller's session.
         """
-        told = {"decision": str(one_of(Decision, decision)), "until": plain_instant(until)}
-        why = checked_reason(reason, self.house) if reason else None
+        told = {"decision": str(parse_choice(Decision, decision)), "until": plain_instant(until)}
+        why = validate_reason(reason, self.services) if reason else None
         return self._do(Action.ACK, id, reason=why, told=told)
 
-    def review(self, id: str, *, reason: str) -> Revised:  # noqa: A002 the public name is id
+    def review(self, id: str, *, reason: str) -> ReviseResult:  # noqa: A002 the public name is id
         """Vouch for a memory that needs review: it was looked at, and it holds because ..."""
-        return self._do(Action.REVIEW, id, reason=checked_reason(reason, self.house))
+        return self._do(Action.REVIEW, id, reason=validate_reason(reason, self.services))
 
-    def preview(self, id: str) -> Unseated:  # noqa: A002 the public name is id
+    def preview(self, id: str) -> AffectedDependents:  # noqa: A002 the public name is id
         """Say what would need review, or be archived, if a memory were superseded or forgotten."""
-        with self.house.store.snapshot(self.caller.tenant) as tx:
+        with self.services.store.snapshot(self.caller.tenant) as tx:
             memory = fetch(tx, self.caller, id_=ids.parse(ids.MEMORY, id))
-            now = self.house.clock.now()
-            return foretell(tx, self.caller, ids_=[memory.id], now=now)
+            now = self.services.clock.now()
+            return preview_affected(tx, self.caller, ids_=[memory.id], now=now)
 
-    def approve(self, id: str, *, reason: str) -> Revised:  # noqa: A002 the public name is id
+    def approve(self, id: str, *, reason: str) -> ReviseResult:  # noqa: A002 the public name is id
         """Let what was quarantined or proposed hold; a proposed change is carried out."""
-        return self._do(Action.APPROVE, id, reason=checked_reason(reason, self.house))
+        return self._do(Action.APPROVE, id, reason=validate_reason(reason, self.services))
 
-    def reject(self, id: str, *, reason: str) -> Revised:  # noqa: A002 the public name is id
+    def reject(self, id: str, *, reason: str) -> ReviseResult:  # noqa: A002 the public name is id
         """Forget what was quarantined or proposed; its author may withdraw it so."""
-        return self._do(Action.REJECT, id, reason=checked_reason(reason, self.house))
+        return self._do(Action.REJECT, id, reason=validate_reason(reason, self.services))
 
     def _projects(self, given: Sequence[str], *, is_of_two: bool) -> list[str]:
         names = self._names(given, what="project")
         if len(names) != len(given) or len(names) != _SIDES or not is_of_two:
-            raise Invalid(
+            raise InvalidInputError(
                 "Each side needs a project of its own.",
                 hint="Give other, and two different projects: that of id, and that of other.",
             )
         return names
 
     def _names(self, given: Sequence[str], *, what: str) -> list[str]:
-        clean = [screened(name, what=what, house=self.house) for name in given]
+        clean = [scan_text(name, what=what, services=self.services) for name in given]
         return plain_names(clean, what=what)
 
     def _do(
@@ -282,43 +304,45 @@ class Revise:
         reason: str | None = None,
         told: Mapping[str, Any] | None = None,
         version: int | None = None,
-    ) -> Revised:
-        wanted = Proposal(op=op, id=ids.parse(ids.MEMORY, id), reason=reason, told=told or {})
-        vectors = self._vectors(wanted) if op in _REVIVING else None
-        with self.house.store.begin(self.caller.tenant) as tx:
-            act = Act(
+    ) -> ReviseResult:
+        proposal = Proposal(op=op, id=ids.parse(ids.MEMORY, id), reason=reason, told=told or {})
+        vectors = self._vectors(proposal) if op in _REVIVING else None
+        with self.services.store.begin(self.caller.tenant) as tx:
+            unit = UnitOfWork(
                 tx=tx,
-                house=self.house,
+                services=self.services,
                 caller=self.caller,
-                now=self.house.clock.now(),
+                now=self.services.clock.now(),
                 vectors=vectors or {},
             )
-            check_version(tx, wanted.id, version=version)
-            done = _CARRIED.get(op, perform)(act, wanted)
-            _credit(act, wanted, done=done)
-            done = replace(done, unseated=act.cascade())
-        follow_up(self.house, self.caller)
+            check_version(tx, proposal.id, version=version)
+            done = _HANDLERS.get(op, apply_change)(unit, proposal)
+            _credit(unit, proposal, done=done)
+            done = replace(done, affected=unit.propagate_invalidation())
+        continue_propagation(self.services, self.caller)
         return done
 
-    def _vectors(self, wanted: Proposal) -> Mapping[int, Vectors]:
+    def _vectors(self, proposal: Proposal) -> Mapping[int, Vectors]:
         """Embed what may come back, outside the transaction: it takes longer than a write may."""
-        with self.house.store.snapshot(self.caller.tenant) as tx:
-            memory = fetch(tx, self.caller, id_=wanted.id)
+        with self.services.store.snapshot(self.caller.tenant) as tx:
+            memory = fetch(tx, self.caller, id_=proposal.id)
             carried = proposal_of(memory)
             both = [memory, *(tx.memories.get([carried.id]).values() if carried else ())]
-        return vectors_of(self.house, both)
+        return vectors_of(self.services, both)
 
 
-def _credit(act: Act, wanted: Proposal, *, done: Revised) -> None:
+def _credit(unit: UnitOfWork, proposal: Proposal, *, done: ReviseResult) -> None:
     """Mark a vote, or what something was linked to, on the recall that showed it."""
-    told = wanted.told
-    if wanted.op is Action.RATE and done.status is Completion.DONE:
-        id_, mark = wanted.id, Mark.USEFUL if told["vote"] > 0 else Mark.WRONG
-    elif wanted.op is Action.LINK and told["type"] != LinkType.CONFLICTS_WITH:
-        id_, mark = ids.parse(ids.MEMORY, told["to"]), Mark.USED
+    told = proposal.told
+    if proposal.op is Action.RATE and done.status is ChangeStatus.DONE:
+        id_, mark = proposal.id, FeedbackMark.USEFUL if told["vote"] > 0 else FeedbackMark.WRONG
+    elif proposal.op is Action.LINK and told["type"] != LinkType.CONFLICTS_WITH:
+        id_, mark = ids.parse(ids.MEMORY, told["to"]), FeedbackMark.USED
     else:
         return
-    credit(act.tx, act.house, use=Use.by(act.caller, [id_], mark=mark, at=act.now))
+    record_feedback(
+        unit.tx, unit.services, use=FeedbackEvent.by(unit.caller, [id_], mark=mark, at=unit.now)
+    )
 
 
 def _id(text: str) -> str:

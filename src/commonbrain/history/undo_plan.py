@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, cast
 
-from commonbrain.history.selection import why_not
-from commonbrain.history.unit_of_work import Act
+from commonbrain.history.selection import denial_reason
+from commonbrain.history.unit_of_work import UnitOfWork
 from commonbrain.model import ids
 from commonbrain.model.links import Link, LinkType, link_of
 from commonbrain.model.memory import CURRENT_STATES, Memory, State, is_erased
@@ -19,9 +19,9 @@ from commonbrain.model.tasks import Ack, ack_of
 from commonbrain.storage.change_log import settled_of
 from commonbrain.storage.interface import Transaction
 
-BESIDE: Final = frozenset({"link", "annotation", "ack", "review"})
+RELATED_IMAGES: Final = frozenset({"link", "annotation", "ack", "review"})
 """Keys of images that are no fields of a memory."""
-_NOBODYS: Final = frozenset({Action.UNDO, Action.CASCADE})
+_SYSTEM_ACTIONS: Final = frozenset({Action.UNDO, Action.CASCADE})
 """What an earlier undo did and another took back, or what followed from a deed, is no work."""
 _BUILT_ON: Final = (LinkType.DERIVED_FROM, LinkType.DEPENDS_ON)
 
@@ -31,7 +31,7 @@ _Whose = tuple[int, str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Seen:
+class _StateBeforeUndo:
     """What stands beside a memory, as it is once what came later is taken back."""
 
     links: dict[_Ends, Link | None] = field(default_factory=dict[_Ends, "Link | None"])
@@ -44,14 +44,14 @@ class Reversal:
 
     before: Memory
     after: Memory
-    beside: tuple[Change, ...] = ()
+    related: tuple[Change, ...] = ()
     """Links and annotations to take back, newest first."""
-    kept: str | None = None
+    skip_reason: str | None = None
 
     @property
     def is_due(self) -> bool:
         """Whether there is anything to do."""
-        return self.after != self.before or bool(self.beside)
+        return self.after != self.before or bool(self.related)
 
     @property
     def peers(self) -> set[int]:
@@ -61,51 +61,56 @@ class Reversal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Resting:
+class BuiltOn:
     """Something that rests on a memory: who linked it, and how that is told to the caller."""
 
     agent: str
     told: str
 
 
-def built_on(act: Act, memories: Sequence[Memory]) -> dict[int, list[Resting]]:
+def find_dependents(unit: UnitOfWork, memories: Sequence[Memory]) -> dict[int, list[BuiltOn]]:
     """List what rests on these memories, under the id of each."""
-    links = act.tx.links.touching([one.id for one in memories], types=_BUILT_ON)
-    above = act.tx.memories.get(list(dict.fromkeys(link.from_id for link in links)))
-    resting: defaultdict[int, list[Resting]] = defaultdict(list)
+    links = unit.tx.links.touching([one.id for one in memories], types=_BUILT_ON)
+    above = unit.tx.memories.get(list(dict.fromkeys(link.from_id for link in links)))
+    resting: defaultdict[int, list[BuiltOn]] = defaultdict(list)
     for link in links:
-        is_seen = link.from_id in above and is_visible(act.caller, above[link.from_id])
+        is_seen = link.from_id in above and is_visible(unit.caller, above[link.from_id])
         told = f"{ids.show(ids.MEMORY, link.from_id)} {link.type} it, says {link.agent}."
         # Whose private memory it is that rests on it is not for the caller to know.
-        one = Resting(agent=link.agent, told=told if is_seen else "Something rests on it since.")
+        one = BuiltOn(agent=link.agent, told=told if is_seen else "Something rests on it since.")
         resting[link.to_id].append(one)
     return resting
 
 
-def reverse(
-    act: Act, memory: Memory, *, wanted: Sequence[Change], resting: Sequence[Resting]
+def plan_reversal(
+    unit: UnitOfWork, memory: Memory, *, to_undo: Sequence[Change], resting: Sequence[BuiltOn]
 ) -> Reversal:
     """Take the wanted changes of a memory back, newest first, as far as nothing stands on them."""
     nothing = Reversal(before=memory, after=memory)
-    why = why_not(act.caller, memory)
+    why = denial_reason(unit.caller, memory)
     if is_erased(memory):
         why = "It was erased."
     if why is not None:
-        return replace(nothing, kept=why)
-    chosen = {one.id for one in wanted}
-    told = act.tx.changes.of([memory.id])
+        return replace(nothing, skip_reason=why)
+    chosen = {one.id for one in to_undo}
+    told = unit.tx.changes.of([memory.id])
     others = [one for one in told if one.id not in chosen and one.action is not Action.CASCADE]
-    newest_first = sorted(wanted, key=lambda one: one.id, reverse=True)
-    own = [one for one in newest_first if not _is_beside(one)]
-    aside = [one for one in newest_first if _is_beside(one)]
+    newest_first = sorted(to_undo, key=lambda one: one.id, reverse=True)
+    own = [one for one in newest_first if not _is_related(one)]
+    related_changes = [one for one in newest_first if _is_related(one)]
     own = [_as_own(one, told) for one in own]
     held = replace(memory, state=own_state(memory.state, told))
-    after, kept = _own(held, own, others=others, resting=resting)
-    beside, kept_beside = _beside(act, aside, others=others)
+    after, skip_reason = _reverse_fields(held, own, others=others, resting=resting)
+    related, related_skip_reason = _related_changes(unit, related_changes, others=others)
     if after.state is held.state:
         after = replace(after, state=memory.state)
-    after = _held(act, memory, after=after)
-    return Reversal(before=memory, after=after, beside=tuple(beside), kept=kept or kept_beside)
+    after = _held(unit, memory, after=after)
+    return Reversal(
+        before=memory,
+        after=after,
+        related=tuple(related),
+        skip_reason=skip_reason or related_skip_reason,
+    )
 
 
 def _as_own(change: Change, told: Sequence[Change]) -> Change:
@@ -116,58 +121,61 @@ def _as_own(change: Change, told: Sequence[Change]) -> Change:
     return replace(change, before={**change.before, "state": state})
 
 
-def _is_beside(change: Change) -> bool:
-    return bool(BESIDE & {*change.before, *change.after})
+def _is_related(change: Change) -> bool:
+    return bool(RELATED_IMAGES & {*change.before, *change.after})
 
 
-def _own(
+def _reverse_fields(
     memory: Memory,
     changes: Sequence[Change],
     *,
     others: Sequence[Change],
-    resting: Sequence[Resting],
+    resting: Sequence[BuiltOn],
 ) -> tuple[Memory, str | None]:
     """Take back what was done to the memory itself."""
-    after, kept = memory, None
+    after, skip_reason = memory, None
     for change in changes:
         if change.action is Action.CREATE:
-            after, kept = _unborn(after, change, others=others, resting=resting) or (after, kept)
+            after, skip_reason = _undo_create(after, change, others=others, resting=resting) or (
+                after,
+                skip_reason,
+            )
         elif _agrees(after, change.after):
             after = replace(after, **cast("dict[str, Any]", dict(change.before)))
         elif not _agrees(after, change.before):
-            kept = _who_changed(change, others)
-    return after, kept
+            skip_reason = _who_changed(change, others)
+    return after, skip_reason
 
 
-def _beside(
-    act: Act, changes: Sequence[Change], *, others: Sequence[Change]
+def _related_changes(
+    unit: UnitOfWork, changes: Sequence[Change], *, others: Sequence[Change]
 ) -> tuple[list[Change], str | None]:
     """Pick the links and notes that can be taken back."""
     taken: list[Change] = []
-    kept = None
-    seen = _Seen()
+    skip_reason = None
+    seen = _StateBeforeUndo()
     for change in changes:
-        stands = _stands(act, change, seen=seen)
-        if stands:
+        still_applies = _still_applies(unit, change, seen=seen)
+        if still_applies:
             taken.append(change)
-        elif stands is False:
-            kept = _who_changed(change, others)
-    return taken, kept
+        elif still_applies is False:
+            skip_reason = _who_changed(change, others)
+    return taken, skip_reason
 
 
-def _held(act: Act, before: Memory, *, after: Memory) -> Memory:
+def _held(unit: UnitOfWork, before: Memory, *, after: Memory) -> Memory:
     """Note since when it is believed again, if it is."""
     is_back = before.state not in CURRENT_STATES and after.state in CURRENT_STATES
-    return replace(after, believed_since=act.now) if is_back else after
+    return replace(after, believed_since=unit.now) if is_back else after
 
 
-def _unborn(
-    memory: Memory, born: Change, *, others: Sequence[Change], resting: Sequence[Resting]
+def _undo_create(
+    memory: Memory, born: Change, *, others: Sequence[Change], resting: Sequence[BuiltOn]
 ) -> tuple[Memory, str | None] | None:
     """Forget what was made, unless others have built on it since; None when it is gone already."""
     if memory.state is State.FORGOTTEN:
         return None
-    later = [one for one in others if one.id > born.id and one.action not in _NOBODYS]
+    later = [one for one in others if one.id > born.id and one.action not in _SYSTEM_ACTIONS]
     if later:
         return memory, f"{later[-1].agent} has built on it since ({later[-1].action})."
     for one in resting:
@@ -187,19 +195,19 @@ def _who_changed(change: Change, others: Sequence[Change]) -> str:
     return f"{who}; {change.action} is not taken back."
 
 
-def _stands(act: Act, change: Change, *, seen: _Seen) -> bool | None:
+def _still_applies(unit: UnitOfWork, change: Change, *, seen: _StateBeforeUndo) -> bool | None:
     """Say whether what stands beside is as a change left it; None when it is as before.
 
     `seen` holds how things look once what came later is taken back.
     """
     named = {*change.before, *change.after}
     if "annotation" in named:
-        return _is_noted(act, change)
+        return _annotation_applies(unit, change)
     if "review" in named:
-        is_settled = "review" not in change.after or settled_by(act.tx, change)
+        is_settled = "review" not in change.after or settled_by(unit.tx, change)
         return True if is_settled else None
     if "ack" in named:
-        return _is_answered(act, change, acks=seen.acks)
+        return _ack_applies(unit, change, acks=seen.acks)
     links = seen.links
     was, is_ = _link(change.before), _link(change.after)
     either = was or is_
@@ -207,7 +215,7 @@ def _stands(act: Act, change: Change, *, seen: _Seen) -> bool | None:
         return None
     ends = either.from_id, either.to_id, either.type
     if ends not in links:
-        there = act.tx.links.touching([either.from_id], types=[either.type])
+        there = unit.tx.links.touching([either.from_id], types=[either.type])
         links[ends] = next((one for one in there if one.to_id == either.to_id), None)
     if _is_same(links[ends], is_):
         links[ends] = was
@@ -223,14 +231,16 @@ def settled_by(tx: Transaction, change: Change) -> list[Review]:
     return [one for one in there if one.settled_at == at and not one.is_open]
 
 
-def _is_answered(act: Act, change: Change, *, acks: dict[_Whose, Ack | None]) -> bool | None:
+def _ack_applies(
+    unit: UnitOfWork, change: Change, *, acks: dict[_Whose, Ack | None]
+) -> bool | None:
     """Say whether an action item is answered as a change left it; None when it is as before."""
     was, is_ = (
         ack_of(image["ack"]) if "ack" in image else None for image in (change.before, change.after)
     )
     whose = (is_ or was).whose  # type: ignore[union-attr]
     if whose not in acks:
-        there = act.tx.duties.of([change.memory_id]).get(change.memory_id, [])
+        there = unit.tx.duties.of([change.memory_id]).get(change.memory_id, [])
         acks[whose] = next((one for one in there if one.whose == whose), None)
     if acks[whose] == is_:
         acks[whose] = was
@@ -238,10 +248,10 @@ def _is_answered(act: Act, change: Change, *, acks: dict[_Whose, Ack | None]) ->
     return None if acks[whose] == was else False
 
 
-def _is_noted(act: Act, change: Change) -> bool | None:
+def _annotation_applies(unit: UnitOfWork, change: Change) -> bool | None:
     """Say whether a note is there that is to go, or gone that is to come back."""
     image = cast("Mapping[str, Any]", {**change.before, **change.after}["annotation"])
-    there = act.tx.annotations.of([change.memory_id]).get(change.memory_id, [])
+    there = unit.tx.annotations.of([change.memory_id]).get(change.memory_id, [])
     if "annotation" in change.after:
         return True if image["id"] in {one.id for one in there} else None
     same = [one for one in there if (one.agent, one.text) == (image["agent"], image["text"])]

@@ -8,82 +8,88 @@ from datetime import datetime
 
 from commonbrain.embeddings.interface import Vectors
 from commonbrain.ingestion.embedding import vectors_for
-from commonbrain.ingestion.secret_scanning import screened
-from commonbrain.invalidation.preview import Unseated, tell_unseated
-from commonbrain.invalidation.propagation import spread
-from commonbrain.model.errors import Invalid, Unavailable
+from commonbrain.ingestion.secret_scanning import scan_text
+from commonbrain.invalidation.preview import AffectedDependents, summarize_affected
+from commonbrain.invalidation.propagation import propagate
+from commonbrain.model.errors import InvalidInputError, UnavailableError
 from commonbrain.model.limits import REASON_CHARS_MAX
 from commonbrain.model.memory import FINDABLE_STATES, Memory, State
 from commonbrain.model.query import Filter
 from commonbrain.model.revision import Action
 from commonbrain.model.scope import Caller
 from commonbrain.retrieval.get import fetch
-from commonbrain.security.quotas import UNCOUNTED
-from commonbrain.services import House
-from commonbrain.storage.change_log import Deed, amend
-from commonbrain.storage.interface import Look, Transaction
+from commonbrain.security.quotas import UNCOUNTED_STATES
+from commonbrain.services import Services
+from commonbrain.storage.change_log import ChangeContext, record_update
+from commonbrain.storage.interface import QueryScope, Transaction
 from commonbrain.text.normalisation import normalise_line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Act:
+class UnitOfWork:
     """What every step of a change needs; `vectors` are of what may become findable again."""
 
     tx: Transaction
-    house: House
+    services: Services
     caller: Caller
     now: datetime
     vectors: Mapping[int, Vectors] = field(default_factory=dict[int, Vectors])
 
     def fetch(self, id_: int) -> Memory:
-        """Fetch a memory that the caller may see, or raise `NotFound`."""
+        """Fetch a memory that the caller may see, or raise `NotFoundError`."""
         return fetch(self.tx, self.caller, id_=id_)
 
-    def look(self, wanted: Filter) -> Look:
+    def query_scope(self, criteria: Filter) -> QueryScope:
         """Confine a search to what the caller may see now."""
-        return Look(caller=self.caller, filter=wanted, now=self.now)
+        return QueryScope(caller=self.caller, filter=criteria, now=self.now)
 
-    def deed(self, action: Action, reason: str | None) -> Deed:
+    def change_context(self, action: Action, reason: str | None) -> ChangeContext:
         """Say who does what, when and why."""
-        return Deed(action=action, caller=self.caller, at=self.now, reason=reason)
+        return ChangeContext(action=action, caller=self.caller, at=self.now, reason=reason)
 
-    def amend(self, before: Memory, after: Memory, *, deed: Deed) -> None:
+    def amend(self, before: Memory, after: Memory, *, change_context: ChangeContext) -> None:
         """Bring a memory to another state, with its vectors where it becomes findable.
 
         Raises:
-            Limited: `quota_exceeded`, what was forgotten finds no room any more.
+            LimitExceededError: `quota_exceeded`, what was forgotten finds no room any more.
 
         """
-        if before.state is State.FORGOTTEN and after.state not in UNCOUNTED:
-            self.house.bounds.take_in(self.caller, self.tx)
-        amend(self.tx, before, after=after, deed=deed, vectors=self.vectors.get(before.id))
+        if before.state is State.FORGOTTEN and after.state not in UNCOUNTED_STATES:
+            self.services.quotas.reserve(self.caller, self.tx)
+        record_update(
+            self.tx,
+            before,
+            after=after,
+            change_context=change_context,
+            vectors=self.vectors.get(before.id),
+        )
 
-    def cascade(self) -> Unseated | None:
+    def propagate_invalidation(self) -> AffectedDependents | None:
         """Follow up what this change unseated; to be called last, within its transaction."""
-        step = spread(self.tx, self.deed(Action.CASCADE, None))
-        return tell_unseated(self.tx, self.caller, step=step, now=self.now)
+        step = propagate(self.tx, self.change_context(Action.CASCADE, None))
+        return summarize_affected(self.tx, self.caller, step=step, now=self.now)
 
 
-def vectors_of(house: House, memories: Sequence[Memory]) -> dict[int, Vectors]:
+def vectors_of(services: Services, memories: Sequence[Memory]) -> dict[int, Vectors]:
     """Embed what is not findable, before a transaction opens; nothing when the embedder is down."""
     hidden = [one for one in memories if one.state not in FINDABLE_STATES and one.text.strip()]
     try:
-        return vectors_for(hidden, house.embedder)
-    except Unavailable:
+        return vectors_for(hidden, services.embedder)
+    except UnavailableError:
         return {}
 
 
-def checked_reason(reason: str, house: House) -> str:
+def validate_reason(reason: str, services: Services) -> str:
     """Give a reason as it may be kept: on one line, without secrets.
 
     Raises:
-        Invalid: it is empty or too long.
-        Refused: `secret_detected`.
+        InvalidInputError: it is empty or too long.
+        RejectedError: `secret_detected`.
 
     """
-    stripped = screened(normalise_line(reason) or "", what="reason", house=house)
+    stripped = scan_text(normalise_line(reason) or "", what="reason", services=services)
     if not stripped or len(stripped) > REASON_CHARS_MAX:
-        raise Invalid(
+        raise InvalidInputError(
             f"The reason has {len(stripped)} characters; 1 to {REASON_CHARS_MAX} are allowed.",
             hint="Say in a sentence why; whoever asks later will read it.",
         )

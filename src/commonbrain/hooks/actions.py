@@ -9,12 +9,12 @@ from typing import Final
 from commonbrain.api.project_folder import Folder
 from commonbrain.client import Brain
 from commonbrain.coordination.handoff import LABEL
-from commonbrain.coordination.registry import contact_here
+from commonbrain.coordination.registry import detect_client
 from commonbrain.hooks.config import capture_of
-from commonbrain.hooks.event import Happening
-from commonbrain.hooks.table import Deed, Hook
+from commonbrain.hooks.event import HookEvent
+from commonbrain.hooks.table import Hook, HookAction
 from commonbrain.ingestion.drafts import DraftFields
-from commonbrain.jobs.worker import keep_a_while
+from commonbrain.jobs.worker import run_maintenance_slice
 from commonbrain.model.escaping import inert_line
 from commonbrain.model.kinds import Kind
 from commonbrain.model.limits import HOOK_NOTES_TOKENS, QUERY_CHARS_MAX, SOURCE_REF_CHARS_MAX
@@ -22,14 +22,14 @@ from commonbrain.model.trust import Trust
 from commonbrain.retrieval.options import RecallOptions
 from commonbrain.runtime.bootstrap import load_settings, open_brain
 from commonbrain.text.capture import both_ends, to_keep
-from commonbrain.text.injected_context import own_block
+from commonbrain.text.injected_context import injected_block
 from commonbrain.text.tokens import upper_bound
 
 _ITEMS_MAX: Final = 5
 """More than five answers to what nobody asked are a lecture."""
-_SIGNS_OF_LIFE: Final = frozenset({Deed.RECALL, Deed.CAPTURE, Deed.SUMMARISE})
+_SIGNS_OF_LIFE: Final = frozenset({HookAction.RECALL, HookAction.CAPTURE, HookAction.SUMMARISE})
 """The others say of a session that it begins or ends."""
-_TELLING: Final = frozenset({Deed.BOOT, Deed.RECALL})
+_TELLING: Final = frozenset({HookAction.BOOT, HookAction.RECALL})
 _KEEPING_S_MAX: Final = 2.0
 """A day of one agent takes far less; what is left is done after the next session."""
 _COMPACTED: Final = "compact"
@@ -40,11 +40,11 @@ _ANSWERING: Final = tuple(kind for kind in Kind if kind is not Kind.EVENT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class HookRequest:
     """One thing to do for a client, and the time there is for it."""
 
     hook: Hook
-    happening: Happening
+    happening: HookEvent
     folder: Folder
     agent: str
     left_s: Callable[[], float]
@@ -52,7 +52,7 @@ class Order:
     """How much may be told beside a prompt; settings say."""
 
 
-def perform(order: Order, store: Path | None) -> str | None:
+def perform(order: HookRequest, store: Path | None) -> str | None:
     """Do what a hook is for; give what its client's model is to be told.
 
     Raises:
@@ -64,7 +64,7 @@ def perform(order: Order, store: Path | None) -> str | None:
         return None
     with open_brain(store, lock_wait_s=_wait_s(order), agent=order.agent) as opened:
         brain = opened.acting_as(
-            contact=contact_here(opened.house, client=order.hook.client),
+            contact=detect_client(opened.services, client=order.hook.client),
             session=order.happening.session or None,
             project=settings.project or order.folder.project,
             # A model wrote what is kept: it may not claim more than its user could.
@@ -75,13 +75,13 @@ def perform(order: Order, store: Path | None) -> str | None:
         return DEEDS[order.hook.deed](brain, replace(order, tokens=settings.hook_prompt_tokens))
 
 
-def _wait_s(order: Order) -> float:
+def _wait_s(order: HookRequest) -> float:
     """Say how long to wait for others that write; what only tells does without them."""
     left_s = max(order.left_s(), _WAIT_S_MIN)
     return min(left_s / 4, _WAIT_S_MAX) if order.hook.deed in _TELLING else left_s
 
 
-def _boot(brain: Brain, order: Order) -> str:
+def _boot(brain: Brain, order: HookRequest) -> str:
     """Begin the session; tell its agent what binds it, what is owed and who else is at work.
 
     After a compaction its own working notes come with it: the conversation has lost them.
@@ -91,7 +91,7 @@ def _boot(brain: Brain, order: Order) -> str:
         own = (one for one in brain.session.notes().notes or () if not one.pinned)
         lines = [f"> {inert_line(one.key)}: {inert_line(one.value)}" for one in own]
         told += ["Your working notes:", *truncated(lines)] if lines else []
-    return own_block("\n".join(told))
+    return injected_block("\n".join(told))
 
 
 def truncated(lines: Sequence[str]) -> list[str]:
@@ -106,7 +106,7 @@ def truncated(lines: Sequence[str]) -> list[str]:
     return kept
 
 
-def _recall(brain: Brain, order: Order) -> str | None:
+def _recall(brain: Brain, order: HookRequest) -> str | None:
     """Tell what stands out of what is known about a prompt."""
     options = RecallOptions(
         project=brain.caller.project,
@@ -114,13 +114,13 @@ def _recall(brain: Brain, order: Order) -> str | None:
         max_items=_ITEMS_MAX,
         max_tokens=order.tokens,
         deadline_ms=max(1.0, order.left_s() * 1000),
-        unasked=True,
+        proactive=True,
     )
     found = brain.recall(order.happening.prompt[:QUERY_CHARS_MAX], **options)
-    return own_block(found.evidence) if found.items else None
+    return injected_block(found.evidence) if found.items else None
 
 
-def _capture(brain: Brain, order: Order) -> None:
+def _capture(brain: Brain, order: HookRequest) -> None:
     """Keep what the agent's last message tells that outlives the turn.
 
     What the gate does not let in is not worth a word to anybody.
@@ -135,14 +135,14 @@ def _capture(brain: Brain, order: Order) -> None:
         brain.remember(text, chunks=False, **told)
 
 
-def _summarise(brain: Brain, order: Order) -> None:
+def _summarise(brain: Brain, order: HookRequest) -> None:
     """Keep what a compaction made of the conversation, for whoever goes on after this one."""
     summary = both_ends(order.happening.summary)
     if summary and order.happening.session:
         brain.session.sum_up(summary)
 
 
-def _end(brain: Brain, order: Order) -> None:
+def _end(brain: Brain, order: HookRequest) -> None:
     """End the session, with what it last told of note where it left nothing itself."""
     captures = capture_of(order.folder, os.environ) != "off"
     if captures and not _left(brain, (Kind.EPISODE,), labels=(LABEL,)):
@@ -150,7 +150,7 @@ def _end(brain: Brain, order: Order) -> None:
             brain.session.sum_up(both_ends(last))
     brain.session.end()
     # Nobody waits for this process: a store that no server is ever open on is kept here.
-    keep_a_while(brain.house, seconds=min(order.left_s() / 2, _KEEPING_S_MAX))
+    run_maintenance_slice(brain.services, seconds=min(order.left_s() / 2, _KEEPING_S_MAX))
 
 
 def _left(brain: Brain, kinds: Sequence[Kind], *, labels: Sequence[str] = ()) -> list[str]:
@@ -168,10 +168,10 @@ def _left(brain: Brain, kinds: Sequence[Kind], *, labels: Sequence[str] = ()) ->
     return [one.body or "" for one in brain.recall("", **newest).items]
 
 
-DEEDS: Final[Mapping[Deed, Callable[[Brain, Order], str | None]]] = {
-    Deed.BOOT: _boot,
-    Deed.RECALL: _recall,
-    Deed.CAPTURE: _capture,
-    Deed.SUMMARISE: _summarise,
-    Deed.END: _end,
+DEEDS: Final[Mapping[HookAction, Callable[[Brain, HookRequest], str | None]]] = {
+    HookAction.BOOT: _boot,
+    HookAction.RECALL: _recall,
+    HookAction.CAPTURE: _capture,
+    HookAction.SUMMARISE: _summarise,
+    HookAction.END: _end,
 }

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 
 
-def go_on_behind(words: Sequence[str], told: bytes) -> None:
+def run_detached(words: Sequence[str], told: bytes) -> None:
     """Start the hook anew where nobody waits for it, told the same.
 
     What it is told goes by its stdin, where nobody else sees it; a command line is seen by all.

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from commonbrain.api.project_folder import CAPTURES, Folder
-from commonbrain.hooks.table import LIMITS_S, Deed
+from commonbrain.hooks.table import LIMITS_S, HookAction
 
 _NO: Final = frozenset({"off", "0", "false", "no", "n", "f"})
 """What the settings read as false."""
@@ -17,7 +17,7 @@ def is_off(environment: Mapping[str, str]) -> bool:
     return environment.get("COMMONBRAIN_HOOKS", "").strip().lower() in _NO
 
 
-def limit_s(deed: Deed, environment: Mapping[str, str]) -> float:
+def limit_s(deed: HookAction, environment: Mapping[str, str]) -> float:
     """Give the seconds that a deed has, from the start of the process."""
     variable, usual = LIMITS_S[deed]
     try:

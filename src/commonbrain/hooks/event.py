@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, cast
 
-from commonbrain.model.errors import Invalid
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.limits import NAME_CHARS_MAX
 
 INPUT_BYTES_MAX: Final = 4 * 1024 * 1024
@@ -24,7 +24,7 @@ _NAMES: Final = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Happening:
+class HookEvent:
     """One event in a client; what it does not tell is empty."""
 
     session: str = ""
@@ -46,24 +46,24 @@ class Happening:
         return f"{place}#{self.turn}" if place and self.turn else place or None
 
 
-def read_happening(raw: bytes) -> Happening:
+def read_event(raw: bytes) -> HookEvent:
     """Read what a client wrote.
 
     Raises:
-        Invalid: it is too large, or no JSON object.
+        InvalidInputError: it is too large, or no JSON object.
 
     """
     if len(raw) > INPUT_BYTES_MAX:
-        raise Invalid(f"The hook was told more than {INPUT_BYTES_MAX:,} bytes.")
+        raise InvalidInputError(f"The hook was told more than {INPUT_BYTES_MAX:,} bytes.")
     try:
         value = json.loads(raw or b"{}")
     except (ValueError, RecursionError) as error:
-        raise Invalid("The hook was told no JSON.") from error
+        raise InvalidInputError("The hook was told no JSON.") from error
     if not isinstance(value, dict):
-        raise Invalid("The hook was told no JSON object.")
+        raise InvalidInputError("The hook was told no JSON object.")
     told = cast("dict[str, Any]", value)
     texts = {name: _text(told, keys) for name, keys in _NAMES.items()}
-    return Happening(**{**texts, "session": _name(texts["session"])}, folder=_folder(told))
+    return HookEvent(**{**texts, "session": _name(texts["session"])}, folder=_folder(told))
 
 
 def _text(told: Mapping[str, Any], keys: tuple[str, ...]) -> str:

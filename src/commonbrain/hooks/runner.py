@@ -19,8 +19,8 @@ from typing import Final, NoReturn
 
 from commonbrain.api.project_folder import Folder, folder_of
 from commonbrain.hooks.config import capture_of, is_off, limit_s
-from commonbrain.hooks.event import INPUT_BYTES_MAX, Happening, read_happening
-from commonbrain.hooks.table import HOOKS, Deed, Hook
+from commonbrain.hooks.event import INPUT_BYTES_MAX, HookEvent, read_event
+from commonbrain.hooks.table import HOOKS, Hook, HookAction
 from commonbrain.hooks.trivial import is_trivial
 from commonbrain.model.errors import CommonbrainError
 from commonbrain.model.escaping import inert_line
@@ -30,7 +30,7 @@ _CLOSING_S: Final = 0.3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class HookCall:
     """What was called: which hook, and the store and agent that it was set up with."""
 
     client: str = ""
@@ -63,9 +63,9 @@ def run_hook(arguments: Sequence[str]) -> NoReturn:
     """
     began = monotonic()
     if list(arguments[:1]) == ["status"]:
-        from commonbrain.hooks.status import tell_status  # noqa: PLC0415
+        from commonbrain.hooks.status import render_status  # noqa: PLC0415
 
-        print(tell_status(os.environ, Path.cwd()))  # noqa: T201 it is what was asked for
+        print(render_status(os.environ, Path.cwd()))  # noqa: T201 it is what was asked for
         _leave()
     running = _Running()
     call = _read(arguments)
@@ -88,24 +88,24 @@ def _in_time(running: _Running, answer: Callable[[], str], *, until: float) -> N
         running.complaint = "There was not enough time."
 
 
-def is_idle(hook: Hook, happening: Happening, *, folder: Folder) -> bool:
+def is_idle(hook: Hook, happening: HookEvent, *, folder: Folder) -> bool:
     """Say whether there is nothing to do, before anything heavy is loaded."""
     if not folder.has_hooks:
         return True
     match hook.deed:
-        case Deed.BOOT:
+        case HookAction.BOOT:
             return False
-        case Deed.RECALL:
+        case HookAction.RECALL:
             return is_trivial(happening.prompt)
-        case Deed.CAPTURE:
+        case HookAction.CAPTURE:
             return not _to_keep(happening, folder)
-        case Deed.SUMMARISE:
+        case HookAction.SUMMARISE:
             return capture_of(folder, os.environ) == "off" or is_trivial(happening.summary)
-        case Deed.END:
+        case HookAction.END:
             return not happening.session
 
 
-def _to_keep(happening: Happening, folder: Folder) -> list[str]:
+def _to_keep(happening: HookEvent, folder: Folder) -> list[str]:
     """Choose what to keep of a message; that is seldom anything, and costs no brain to say."""
     # Prompts, which somebody waits for, do without.
     from commonbrain.text.capture import to_keep  # noqa: PLC0415
@@ -113,7 +113,7 @@ def _to_keep(happening: Happening, folder: Folder) -> list[str]:
     return to_keep(happening.said, capture_of(folder, os.environ))
 
 
-def _read(arguments: Sequence[str]) -> Call:
+def _read(arguments: Sequence[str]) -> HookCall:
     parser = ArgumentParser(prog="brain hook", exit_on_error=False, add_help=False)
     parser.add_argument("client", nargs="?", default="")
     parser.add_argument("event", nargs="?", default="")
@@ -124,8 +124,8 @@ def _read(arguments: Sequence[str]) -> Call:
         given, _ = parser.parse_known_args(arguments)
     # The parser leaves with 2 for some mistakes, which clients take for an order to stop.
     except (Exception, SystemExit):  # noqa: BLE001 see above
-        return Call()
-    return Call(**vars(given))
+        return HookCall()
+    return HookCall(**vars(given))
 
 
 def _attempt(running: _Running, answer: Callable[[], str]) -> None:
@@ -139,22 +139,22 @@ def _attempt(running: _Running, answer: Callable[[], str]) -> None:
         running.complaint = f"Something broke inside: {type(error).__name__}."
 
 
-def _answer(hook: Hook, call: Call, *, until: float) -> str:
+def _answer(hook: Hook, call: HookCall, *, until: float) -> str:
     raw = sys.stdin.buffer.read(INPUT_BYTES_MAX + 1)
-    happening = read_happening(raw)
+    happening = read_event(raw)
     folder = folder_of(happening.folder or Path.cwd())
     if is_idle(hook, happening, folder=folder):
         return ""
-    if hook.deed is Deed.END and not call.behind:
+    if hook.deed is HookAction.END and not call.behind:
         # Claude Code stops after a second and a half whatever ends with it, and so cannot wait.
-        from commonbrain.hooks.background import go_on_behind  # noqa: PLC0415
+        from commonbrain.hooks.background import run_detached  # noqa: PLC0415
 
-        go_on_behind(call.words, raw)
+        run_detached(call.words, raw)
         return ""
     # The brain takes half a second to load.
-    from commonbrain.hooks.actions import Order, perform  # noqa: PLC0415
+    from commonbrain.hooks.actions import HookRequest, perform  # noqa: PLC0415
 
-    order = Order(
+    order = HookRequest(
         hook=hook,
         happening=happening,
         folder=folder,

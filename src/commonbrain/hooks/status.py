@@ -6,15 +6,15 @@ from pathlib import Path
 from commonbrain.api.project_folder import FILE, Folder, folder_of
 from commonbrain.hooks.config import capture_of, is_off, limit_s
 from commonbrain.hooks.table import HOOKS, LIMITS_S
-from commonbrain.model.errors import Invalid
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import inert
 
 
-def tell_status(environment: Mapping[str, str], path: Path) -> str:
+def render_status(environment: Mapping[str, str], path: Path) -> str:
     """Say whether hooks are on in a folder, for which project, with which limits."""
     try:
         folder = folder_of(path)
-    except Invalid as error:
+    except InvalidInputError as error:
         return inert(f"hooks: off, {error}")
     clients: dict[str, list[str]] = {}
     for client, event in HOOKS:

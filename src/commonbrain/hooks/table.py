@@ -16,7 +16,7 @@ Answer: TypeAlias = Callable[[str], Mapping[str, object]]
 """How a client wants to be given text for its model."""
 
 
-class Deed(Enum):
+class HookAction(Enum):
     """What is done of an event."""
 
     BOOT = auto()
@@ -31,12 +31,12 @@ class Deed(Enum):
     """The session is over."""
 
 
-LIMITS_S: Final[Mapping[Deed, tuple[str, float]]] = {
-    Deed.BOOT: ("COMMONBRAIN_HOOK_START_S", HOOK_START_S),
-    Deed.RECALL: ("COMMONBRAIN_HOOK_PROMPT_S", HOOK_PROMPT_S),
-    Deed.CAPTURE: ("COMMONBRAIN_HOOK_KEEP_S", HOOK_KEEP_S),
-    Deed.SUMMARISE: ("COMMONBRAIN_HOOK_KEEP_S", HOOK_KEEP_S),
-    Deed.END: ("COMMONBRAIN_HOOK_KEEP_S", HOOK_KEEP_S),
+LIMITS_S: Final[Mapping[HookAction, tuple[str, float]]] = {
+    HookAction.BOOT: ("COMMONBRAIN_HOOK_START_S", HOOK_START_S),
+    HookAction.RECALL: ("COMMONBRAIN_HOOK_PROMPT_S", HOOK_PROMPT_S),
+    HookAction.CAPTURE: ("COMMONBRAIN_HOOK_KEEP_S", HOOK_KEEP_S),
+    HookAction.SUMMARISE: ("COMMONBRAIN_HOOK_KEEP_S", HOOK_KEEP_S),
+    HookAction.END: ("COMMONBRAIN_HOOK_KEEP_S", HOOK_KEEP_S),
 }
 """How long each may take from its start to its answer, and the setting that says otherwise."""
 
@@ -50,7 +50,7 @@ class Hook:
     """What it is called here, for every client the same."""
     native: str
     """What the client calls it."""
-    deed: Deed
+    deed: HookAction
     answer: Answer | None = None
     """None where the client takes nothing in."""
 
@@ -84,35 +84,35 @@ def _row(
     event: str,
     *,
     native: str,
-    deed: Deed,
+    deed: HookAction,
     answer: Answer | None = None,
 ) -> Hook:
     return Hook(client=client, event=event, native=native, deed=deed, answer=answer)
 
 
-def _like_claude(client: str, event: str, *, native: str, deed: Deed) -> Hook:
+def _like_claude(client: str, event: str, *, native: str, deed: HookAction) -> Hook:
     return _row(client, event, native=native, deed=deed, answer=_taking(native))
 
 
 _ROWS: Final = (
-    _like_claude("claude-code", START, native="SessionStart", deed=Deed.BOOT),
-    _like_claude("claude-code", PROMPT, native="UserPromptSubmit", deed=Deed.RECALL),
-    _row("claude-code", STOP, native="Stop", deed=Deed.CAPTURE),
-    _row("claude-code", COMPACTED, native="PostCompact", deed=Deed.SUMMARISE),
-    _row("claude-code", END, native="SessionEnd", deed=Deed.END),
+    _like_claude("claude-code", START, native="SessionStart", deed=HookAction.BOOT),
+    _like_claude("claude-code", PROMPT, native="UserPromptSubmit", deed=HookAction.RECALL),
+    _row("claude-code", STOP, native="Stop", deed=HookAction.CAPTURE),
+    _row("claude-code", COMPACTED, native="PostCompact", deed=HookAction.SUMMARISE),
+    _row("claude-code", END, native="SessionEnd", deed=HookAction.END),
     # Codex tells of no summary after a compaction and of no end of a session.
-    _like_claude("codex", START, native="SessionStart", deed=Deed.BOOT),
-    _like_claude("codex", PROMPT, native="UserPromptSubmit", deed=Deed.RECALL),
-    _row("codex", STOP, native="Stop", deed=Deed.CAPTURE),
-    _row("cursor", START, native="sessionStart", deed=Deed.BOOT, answer=_additional),
-    _row("cursor", PROMPT, native="beforeSubmitPrompt", deed=Deed.RECALL, answer=_going_on),
+    _like_claude("codex", START, native="SessionStart", deed=HookAction.BOOT),
+    _like_claude("codex", PROMPT, native="UserPromptSubmit", deed=HookAction.RECALL),
+    _row("codex", STOP, native="Stop", deed=HookAction.CAPTURE),
+    _row("cursor", START, native="sessionStart", deed=HookAction.BOOT, answer=_additional),
+    _row("cursor", PROMPT, native="beforeSubmitPrompt", deed=HookAction.RECALL, answer=_going_on),
     # Its stop event does not tell what was said.
-    _row("cursor", STOP, native="afterAgentResponse", deed=Deed.CAPTURE),
-    _row("cursor", END, native="sessionEnd", deed=Deed.END),
-    _like_claude("gemini", START, native="SessionStart", deed=Deed.BOOT),
-    _like_claude("gemini", PROMPT, native="BeforeAgent", deed=Deed.RECALL),
-    _row("gemini", STOP, native="AfterAgent", deed=Deed.CAPTURE),
-    _row("gemini", END, native="SessionEnd", deed=Deed.END),
+    _row("cursor", STOP, native="afterAgentResponse", deed=HookAction.CAPTURE),
+    _row("cursor", END, native="sessionEnd", deed=HookAction.END),
+    _like_claude("gemini", START, native="SessionStart", deed=HookAction.BOOT),
+    _like_claude("gemini", PROMPT, native="BeforeAgent", deed=HookAction.RECALL),
+    _row("gemini", STOP, native="AfterAgent", deed=HookAction.CAPTURE),
+    _row("gemini", END, native="SessionEnd", deed=HookAction.END),
 )
 
 HOOKS: Final[Mapping[tuple[str, str], Hook]] = {(row.client, row.event): row for row in _ROWS}

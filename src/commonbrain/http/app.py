@@ -19,21 +19,21 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from commonbrain.api.threads import Threads
+from commonbrain.api.threads import ThreadLimiter
 from commonbrain.client import Brain
-from commonbrain.http.authentication import Desk
-from commonbrain.http.compat import draw_mirror
-from commonbrain.http.files import IMPORT_PATH, draw_files
-from commonbrain.http.limits import Guard
-from commonbrain.http.mcp_http import McpDoor
-from commonbrain.http.oauth import MCP_PATH, WELL_KNOWN, Resource
+from commonbrain.http.authentication import RequestAuthenticator
+from commonbrain.http.compat import register_compat_routes
+from commonbrain.http.files import IMPORT_PATH, register_file_routes
+from commonbrain.http.limits import RequestLimitsMiddleware
+from commonbrain.http.mcp_http import McpEndpoint
+from commonbrain.http.oauth import MCP_PATH, WELL_KNOWN, ProtectedResource
 from commonbrain.http.problems import internal, malformed, plain, problem_schemas
-from commonbrain.http.rest import PROBLEMS, draw
-from commonbrain.http.tracing import Traced
+from commonbrain.http.rest import PROBLEMS, register_routes
+from commonbrain.http.tracing import TracingMiddleware
 from commonbrain.model.errors import CommonbrainError
 from commonbrain.model.limits import UPLOAD_BYTES_MAX
 from commonbrain.model.scope import LOCAL_TENANT
-from commonbrain.security.authentication import Access
+from commonbrain.security.authentication import Authenticator
 
 _LOG: Final = logging.getLogger(__name__)
 LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
@@ -65,7 +65,7 @@ class Application(FastAPI):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Intake:
+class BodyLimits:
     """How much one process takes on."""
 
     body_bytes_max: int = 1024 * 1024
@@ -76,11 +76,11 @@ class Intake:
 
 def make_app(
     brain: Brain,
-    access: Access,
+    access: Authenticator,
     *,
-    resource: Resource | None = None,
+    resource: ProtectedResource | None = None,
     hosts: frozenset[str] = LOOPBACK,
-    intake: Intake | None = None,
+    intake: BodyLimits | None = None,
     served: Server[Any] | None = None,
 ) -> FastAPI:
     """Make the application for an open house, which it closes when it ends.
@@ -94,18 +94,18 @@ def make_app(
         served: what MCP carries, where it is not the operations.
 
     """
-    intake = intake or Intake()
-    desk = Desk(
+    intake = intake or BodyLimits()
+    desk = RequestAuthenticator(
         brain=brain,
         access=access,
-        threads=Threads(
+        threads=ThreadLimiter(
             intake.calls_at_once,
             seconds_max=intake.request_s,
-            around=brain.house.store.one_moment,
+            around=brain.services.store.one_moment,
         ),
-        resource=resource or Resource(url="http://127.0.0.1:8377"),
+        resource=resource or ProtectedResource(url="http://127.0.0.1:8377"),
     )
-    door = McpDoor(desk, served)
+    door = McpEndpoint(desk, served)
     app = Application(
         title="Commonbrain",
         description=_ABOUT,
@@ -117,14 +117,14 @@ def make_app(
         separate_input_output_schemas=True,
     )
     _handle_errors(app, desk)
-    app.include_router(draw(desk))
-    app.include_router(draw_files(desk))
-    app.include_router(draw_mirror(desk))
+    app.include_router(register_routes(desk))
+    app.include_router(register_file_routes(desk))
+    app.include_router(register_compat_routes(desk))
     _add_health(app, desk)
     app.router.routes.append(Route(MCP_PATH, endpoint=door))
-    app.add_middleware(Traced)
+    app.add_middleware(TracingMiddleware)
     app.add_middleware(
-        Guard,
+        RequestLimitsMiddleware,
         hosts=hosts,
         body_bytes_max=intake.body_bytes_max,
         larger={IMPORT_PATH: intake.upload_bytes_max},
@@ -135,7 +135,9 @@ def make_app(
 
 
 @asynccontextmanager
-async def _life(_app: FastAPI, *, desk: Desk, door: McpDoor) -> AsyncGenerator[None]:
+async def _life(
+    _app: FastAPI, *, desk: RequestAuthenticator, door: McpEndpoint
+) -> AsyncGenerator[None]:
     async with door.open(), anyio.create_task_group() as tasks:
         tasks.start_soon(_warm_up, desk)
         try:
@@ -146,7 +148,7 @@ async def _life(_app: FastAPI, *, desk: Desk, door: McpDoor) -> AsyncGenerator[N
             desk.brain.close()
 
 
-async def _warm_up(desk: Desk) -> None:
+async def _warm_up(desk: RequestAuthenticator) -> None:
     """Load the embedder and touch the store, so that the first caller need not wait for it."""
     try:
         await desk.threads.run(partial(check, desk.brain))
@@ -160,7 +162,7 @@ async def _warm_up(desk: Desk) -> None:
     gc.freeze()
 
 
-def _handle_errors(app: FastAPI, desk: Desk) -> None:
+def _handle_errors(app: FastAPI, desk: RequestAuthenticator) -> None:
     """Answer every error with Problem Details."""
 
     async def refuse(request: Request, error: Exception) -> Response:
@@ -178,7 +180,7 @@ def _handle_errors(app: FastAPI, desk: Desk) -> None:
         app.add_exception_handler(kind, refuse)
 
 
-def _add_health(app: FastAPI, desk: Desk) -> None:
+def _add_health(app: FastAPI, desk: RequestAuthenticator) -> None:
     """Add what a supervisor asks: whether this lives, whether it can be sent requests."""
 
     async def live() -> dict[str, str]:
@@ -215,11 +217,11 @@ def check(brain: Brain) -> None:
     """See to it that the store can be read and that the embedder is loaded and has answered.
 
     Raises:
-        Unavailable: one of them does not answer.
+        UnavailableError: one of them does not answer.
 
     """
-    with brain.house.store.snapshot(LOCAL_TENANT) as tx:
+    with brain.services.store.snapshot(LOCAL_TENANT) as tx:
         tx.sessions.get("readiness", "readiness")
     # An answer to the same question is kept: an embedder that goes away later degrades recall,
     # which goes on by words, and takes no server out of service.
-    brain.house.embedder.query("readiness")
+    brain.services.embedder.query("readiness")

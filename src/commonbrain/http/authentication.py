@@ -8,17 +8,17 @@ from typing import Final
 from starlette.requests import HTTPConnection
 from starlette.responses import Response
 
-from commonbrain.api.dispatch import let_in, note_refusal
-from commonbrain.api.operations import Door
-from commonbrain.api.threads import Threads
+from commonbrain.api.dispatch import authorize, record_denial
+from commonbrain.api.operations import Transport
+from commonbrain.api.threads import ThreadLimiter
 from commonbrain.client import Brain
-from commonbrain.http.oauth import MCP_PATH, Resource
-from commonbrain.http.problems import Troubles, problem
-from commonbrain.model.errors import CommonbrainError, Refused, Unknown
+from commonbrain.http.oauth import MCP_PATH, ProtectedResource
+from commonbrain.http.problems import OutageHandler, problem
+from commonbrain.model.errors import AuthenticationError, CommonbrainError, RejectedError
 from commonbrain.model.limits import NAME_CHARS_MAX
 from commonbrain.model.scope import Caller, check_claims
-from commonbrain.model.sessions import Contact, printable_name
-from commonbrain.security.authentication import Access
+from commonbrain.model.sessions import ClientInfo, printable_name
+from commonbrain.security.authentication import Authenticator
 from commonbrain.storage.administration import ADMITTING
 
 SESSION_HEADERS: Final = ("commonbrain-session", "mcp-session-id")
@@ -35,23 +35,23 @@ _ADMITTED: Final = "commonbrain.caller"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Desk:
+class RequestAuthenticator:
     """Where every request is let in, whatever its door."""
 
     brain: Brain
     """What shows the house that all callers share."""
-    access: Access
-    threads: Threads
-    resource: Resource
-    troubles: Troubles = field(default_factory=Troubles)
+    access: Authenticator
+    threads: ThreadLimiter
+    resource: ProtectedResource
+    troubles: OutageHandler = field(default_factory=OutageHandler)
 
     async def admit(self, request: HTTPConnection) -> Caller:
         """Say who calls; a request is let in once, however often it is asked.
 
         Raises:
-            Unknown: the credential is missing or not valid.
-            Refused: it may not be used from there, or is not of whom the call claims to be.
-            Unavailable: it cannot be checked now.
+            AuthenticationError: the credential is missing or not valid.
+            RejectedError: it may not be used from there, or is not of whom the call claims to be.
+            UnavailableError: it cannot be checked now.
 
         """
         known: Caller | None = request.scope.get(_ADMITTED)
@@ -66,9 +66,9 @@ class Desk:
         tenant, agent = map(request.headers.get, CLAIM_HEADERS)
         try:
             check_claims(caller, tenant=tenant, agent=agent)
-        except Refused as error:
-            note_refusal(ADMITTING, self.brain.house, caller=caller, error=error)
-            self.brain.house.telemetry.turned_away(error.code, door=_door(request))
+        except RejectedError as error:
+            record_denial(ADMITTING, self.brain.services, caller=caller, error=error)
+            self.brain.services.telemetry.turned_away(error.code, door=_door(request))
             raise
         named = printable_name(request.headers.get(REQUEST_HEADER, ""))
         admitted = replace(caller, request_id=named or token_hex(_REQUEST_BYTES))
@@ -92,31 +92,31 @@ class Desk:
         Who calls too often is turned away before that: it begins no session.
 
         Raises:
-            Invalid: what a header says is no name.
-            Limited: `rate_limited`.
+            InvalidInputError: what a header says is no name.
+            LimitExceededError: `rate_limited`.
 
         """
-        let_in(self.brain.house, caller)
+        authorize(self.brain.services, caller)
         called = client or request.headers.get("user-agent", "")
         named = next(filter(None, map(request.headers.get, SESSION_HEADERS)), None)
-        contact = Contact(client=printable_name(called))
+        contact = ClientInfo(client=printable_name(called))
         seated = replace(caller, session=named or f"http {_family(called)}", contact=contact)
-        session = Brain.of(self.brain.house, seated).session.meet()
+        session = Brain.of(self.brain.services, seated).session.meet()
         return Brain.of(
-            self.brain.house, replace(seated, project=caller.project or session.project)
+            self.brain.services, replace(seated, project=caller.project or session.project)
         )
 
     def refusal(self, error: CommonbrainError, request: HTTPConnection) -> Response:
         """Write an error as a response; who was not known is told how to become so."""
         response = problem(self.troubles.afar(error))
-        if isinstance(error, Unknown):
-            self.brain.house.telemetry.turned_away(error.code, door=_door(request))
+        if isinstance(error, AuthenticationError):
+            self.brain.services.telemetry.turned_away(error.code, door=_door(request))
             given = credential_of(request) is not None
             response.headers["WWW-Authenticate"] = self.resource.challenge(was_given=given)
         return response
 
 
-def admitted(request: HTTPConnection) -> Caller:
+def authenticated(request: HTTPConnection) -> Caller:
     """Give who makes a request that was let in."""
     return request.scope[_ADMITTED]
 
@@ -129,8 +129,8 @@ def credential_of(request: HTTPConnection) -> str | None:
     return request.headers.get(KEY_HEADER) or None
 
 
-def _door(request: HTTPConnection) -> Door:
-    return Door.MCP if request.url.path == MCP_PATH else Door.REST
+def _door(request: HTTPConnection) -> Transport:
+    return Transport.MCP if request.url.path == MCP_PATH else Transport.REST
 
 
 def _family(client: str) -> str:

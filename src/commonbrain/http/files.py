@@ -10,13 +10,13 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi import Path as InPath
 from starlette.responses import StreamingResponse
 
-from commonbrain.api.dispatch import answer
-from commonbrain.api.operation import Door
+from commonbrain.api.dispatch import dispatch
+from commonbrain.api.operation import Transport
 from commonbrain.api.operations.job import JOB, JobRequest
 from commonbrain.client import Brain
-from commonbrain.http.authentication import Desk
+from commonbrain.http.authentication import RequestAuthenticator
 from commonbrain.http.rest import PROBLEMS, admitting, carry_out
-from commonbrain.jobs.service import JobsShown
+from commonbrain.jobs.service import JobsReply
 from commonbrain.model.limits import NAME_CHARS_MAX
 from commonbrain.model.scope import Caller, Role
 
@@ -25,14 +25,14 @@ _BYTES: Final = {"application/octet-stream": {"schema": {"type": "string", "form
 _Named = Query(max_length=NAME_CHARS_MAX)
 
 
-def draw_files(desk: Desk) -> APIRouter:
+def register_file_routes(desk: RequestAuthenticator) -> APIRouter:
     """Draw the routes."""
     router = APIRouter(tags=["v1"], responses=PROBLEMS)
     router.add_api_route(
         IMPORT_PATH,
         _importing(desk),
         methods=["POST"],
-        response_model=JobsShown,
+        response_model=JobsReply,
         operation_id="import",
         summary="Import",
         description="Send a file, or a folder as a zip; a job imports it. Takes the role writer.",
@@ -50,7 +50,7 @@ def draw_files(desk: Desk) -> APIRouter:
     return router
 
 
-def _importing(desk: Desk) -> Callable[..., Awaitable[Response]]:
+def _importing(desk: RequestAuthenticator) -> Callable[..., Awaitable[Response]]:
     async def import_(
         *,
         request: Request,
@@ -61,13 +61,13 @@ def _importing(desk: Desk) -> Callable[..., Awaitable[Response]]:
     ) -> Response:
         body = await request.body()
 
-        def keep(brain: Brain, _asked: JobRequest) -> JobsShown:
+        def keep(brain: Brain, _asked: JobRequest) -> JobsReply:
             # Whatever a name says, the file lies in a folder of its own.
             with TemporaryDirectory(prefix="commonbrain-") as folder:
                 path = Path(folder) / "sent"
                 path.write_bytes(body)
                 own = Path(name).name or "file"
-                return JobsShown(
+                return JobsReply(
                     jobs=(brain.jobs.import_(format_, path, name=own, project=project),)
                 )
 
@@ -79,7 +79,7 @@ def _importing(desk: Desk) -> Callable[..., Awaitable[Response]]:
     return import_
 
 
-def _fetching(desk: Desk) -> Callable[..., Awaitable[Response]]:
+def _fetching(desk: RequestAuthenticator) -> Callable[..., Awaitable[Response]]:
     async def fetch(
         *,
         request: Request,
@@ -89,10 +89,10 @@ def _fetching(desk: Desk) -> Callable[..., Awaitable[Response]]:
         found: Any = replace(JOB, role=Role.ADMIN, handle=_archive)
         asked = JobRequest(op="show", id=id_)
         parcel = await desk.threads.run(
-            lambda: answer(found, desk.see(caller, request), request=asked, door=Door.REST)
+            lambda: dispatch(found, desk.see(caller, request), request=asked, door=Transport.REST)
         )
         return StreamingResponse(
-            desk.brain.house.staging.read(parcel),
+            desk.brain.services.staging.read(parcel),
             media_type="application/octet-stream",
             headers={"Content-Disposition": f'attachment; filename="{parcel.name}"'},
         )

@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from commonbrain.http.oauth import MCP_PATH
 from commonbrain.http.problems import problem
-from commonbrain.model.errors import Invalid, Refused, Unavailable
+from commonbrain.model.errors import InvalidInputError, RejectedError, UnavailableError
 
 _SAFE: Final = {
     "Cache-Control": "no-store",
@@ -29,7 +29,7 @@ _DOORS: Final = ("/v1/", "/v0/", MCP_PATH)
 
 
 @dataclass(frozen=True, slots=True)
-class Guard:
+class RequestLimitsMiddleware:
     """Refuses what is meant for another host, comes from a foreign page, or is too much or slow.
 
     A page in a browser may make requests to loopback, and may give its own name an address there:
@@ -81,10 +81,12 @@ class Guard:
     def _foreign(self, headers: Headers) -> Response | None:
         origin = headers.get("origin")
         if not self._is_ours(f"//{headers.get('host', '')}"):
-            said = Refused("This host is not served here.", code="host_denied", hint=_HOSTS)
+            said = RejectedError("This host is not served here.", code="host_denied", hint=_HOSTS)
             return problem(said, status=HTTPStatus.MISDIRECTED_REQUEST)
         if origin is not None and not self._is_ours(origin):
-            said = Refused("Pages of this origin may not call.", code="origin_denied", hint=_HOSTS)
+            said = RejectedError(
+                "Pages of this origin may not call.", code="origin_denied", hint=_HOSTS
+            )
             return problem(said)
         return None
 
@@ -118,11 +120,13 @@ class Guard:
                     if not message.get("more_body", False):
                         return bytes(body)
         except TimeoutError:
-            late = Unavailable("The body did not arrive in time.", code="deadline", hint="Resend.")
+            late = UnavailableError(
+                "The body did not arrive in time.", code="deadline", hint="Resend."
+            )
             return problem(late, status=HTTPStatus.REQUEST_TIMEOUT)
 
     def _too_much(self, most: int) -> Response:
-        said = Invalid(
+        said = InvalidInputError(
             f"The body has more than {most} bytes.",
             code="limit_exceeded",
             hint="Send it in parts.",

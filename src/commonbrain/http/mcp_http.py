@@ -11,40 +11,40 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from commonbrain.api.dispatch import Asked
+from commonbrain.api.dispatch import CallContext
 from commonbrain.api.operations import Profile
 from commonbrain.client import Brain
-from commonbrain.http.authentication import Desk, admitted
+from commonbrain.http.authentication import RequestAuthenticator, authenticated
 from commonbrain.http.problems import problem
 from commonbrain.mcp.clients import Message, client_of
 from commonbrain.mcp.server import server_of
-from commonbrain.model.errors import CommonbrainError, Invalid
+from commonbrain.model.errors import CommonbrainError, InvalidInputError
 from commonbrain.model.scope import Role
 from commonbrain.model.trust import Trust
 from commonbrain.runtime.bootstrap import load_settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Admitted:
+class AuthenticatedClients:
     """The clients that were let in: each message comes with its caller."""
 
-    desk: Desk
+    desk: RequestAuthenticator
 
     def role(self, context: Message) -> Role:
         """Give the role of the credential."""
-        return admitted(_request(context)).role
+        return authenticated(_request(context)).role
 
     def see(self, context: Message) -> Brain:
         """See the brain as the credential's agent, in the client's session."""
         request = _request(context)
         client = client_of(context)
-        caller = admitted(request)
+        caller = authenticated(request)
         # A model fills the arguments: it may not claim more trust than a user has.
         ceiling = min(caller.trust_ceiling, Trust.USER_CLAIM, key=lambda trust: trust.weight)
         named = f"{client.name}/{client.version}" if client else None
         return self.desk.see(replace(caller, trust_ceiling=ceiling), request, client=named)
 
-    def missed(self, context: Message, *, call: Asked, error: CommonbrainError) -> None:
+    def missed(self, context: Message, *, call: CallContext, error: CommonbrainError) -> None:
         """Leave it at the answer: strangers make no file on this machine grow."""
 
     def told(self, error: CommonbrainError) -> CommonbrainError:
@@ -52,16 +52,18 @@ class Admitted:
         return self.desk.troubles.afar(error)
 
 
-class McpDoor:
+class McpEndpoint:
     """Lets in who has a credential, and gives what they send to the protocol's library.
 
     The server is that of the operations, unless another is to be carried.
     """
 
-    def __init__(self, desk: Desk, server: Server[Any] | None = None) -> None:
+    def __init__(self, desk: RequestAuthenticator, server: Server[Any] | None = None) -> None:
         self._desk = desk
         profile = Profile(load_settings().mcp_profile)
-        server = server or server_of(Admitted(desk=desk), threads=desk.threads, profile=profile)
+        server = server or server_of(
+            AuthenticatedClients(desk=desk), threads=desk.threads, profile=profile
+        )
         self._manager = StreamableHTTPSessionManager(server, json_response=True, stateless=True)
 
     @asynccontextmanager
@@ -79,7 +81,9 @@ class McpDoor:
         request = Request(scope)
         if request.method != "POST":
             # Nothing is pushed and no session is kept, so there is nothing to listen to or end.
-            said = Invalid("Messages come by POST.", code="method_not_allowed", hint="Use POST.")
+            said = InvalidInputError(
+                "Messages come by POST.", code="method_not_allowed", hint="Use POST."
+            )
             response = problem(said, status=405)
             response.headers["Allow"] = "POST"
             return response

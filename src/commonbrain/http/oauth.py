@@ -8,7 +8,7 @@ MCP_PATH: Final = "/mcp"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Resource:
+class ProtectedResource:
     """Under which URL callers know the server, and who issues tokens for it."""
 
     url: str

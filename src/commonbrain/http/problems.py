@@ -11,8 +11,14 @@ from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from commonbrain.api.errors import fault_of
-from commonbrain.model.errors import CommonbrainError, Corrupt, Invalid, NotFound, Unavailable
+from commonbrain.api.errors import to_transport_error
+from commonbrain.model.errors import (
+    CommonbrainError,
+    InvalidInputError,
+    NotFoundError,
+    StoreCorruptError,
+    UnavailableError,
+)
 
 MEDIA_TYPE: Final = "application/problem+json"
 RETRY_AFTER_S: Final = 2
@@ -23,7 +29,7 @@ _INTERNAL: Final = CommonbrainError(
 )
 
 
-class Wrong(BaseModel):
+class ProblemDetail(BaseModel):
     """One field that is wrong."""
 
     field: str = Field(description="Where it stands, its parts joined by dots")
@@ -39,7 +45,9 @@ class Problem(BaseModel):
     detail: str
     code: str = Field(description="Stable, for programs")
     hint: str = Field(description="The next step")
-    errors: list[Wrong] | None = Field(default=None, description="What is wrong in the request")
+    errors: list[ProblemDetail] | None = Field(
+        default=None, description="What is wrong in the request"
+    )
 
 
 def problem_schemas() -> dict[str, Any]:
@@ -49,10 +57,10 @@ def problem_schemas() -> dict[str, Any]:
 
 
 def problem(
-    error: CommonbrainError, *, status: int | None = None, wrong: list[Wrong] | None = None
+    error: CommonbrainError, *, status: int | None = None, wrong: list[ProblemDetail] | None = None
 ) -> Response:
     """Write an error as an HTTP response."""
-    status = status or fault_of(error).http_status
+    status = status or to_transport_error(error).http_status
     told = Problem(
         type=f"urn:commonbrain:{error.code}",
         title=HTTPStatus(status).phrase,
@@ -63,7 +71,7 @@ def problem(
         errors=wrong,
     )
     # An error of a limit knows when it is over; of what is down nobody does.
-    usual = RETRY_AFTER_S if isinstance(error, Unavailable) else None
+    usual = RETRY_AFTER_S if isinstance(error, UnavailableError) else None
     waits: int | None = getattr(error, "retry_after_s", usual)
     headers = None if waits is None else {"Retry-After": str(waits)}
     return JSONResponse(
@@ -75,10 +83,11 @@ def malformed(error: RequestValidationError) -> Response:
     """Say which fields are wrong, and repeat nothing of what was given."""
     found = error.errors()
     wrong = [
-        Wrong(field=".".join(str(part) for part in one["loc"]), message=one["msg"]) for one in found
+        ProblemDetail(field=".".join(str(part) for part in one["loc"]), message=one["msg"])
+        for one in found
     ]
     is_json = not any(one["type"] == "json_invalid" for one in found)
-    said = Invalid(
+    said = InvalidInputError(
         "The request does not fit its schema." if is_json else "The body is not JSON.",
         hint="GET /openapi.json tells what each operation takes.",
     )
@@ -88,7 +97,7 @@ def malformed(error: RequestValidationError) -> Response:
 def plain(error: HTTPException) -> Response:
     """Say what the framework refused: an unknown path, a method that is not there."""
     code = _CODES.get(error.status_code, "invalid")
-    told = NotFound if error.status_code == HTTPStatus.NOT_FOUND else Invalid
+    told = NotFoundError if error.status_code == HTTPStatus.NOT_FOUND else InvalidInputError
     said = told(f"{error.detail}.", code=code, hint="GET /openapi.json tells what there is.")
     response = problem(said, status=error.status_code)
     response.headers.update(error.headers or {})
@@ -114,7 +123,7 @@ _NEEDED: Final = {
 
 
 @dataclass(slots=True)
-class Troubles:
+class OutageHandler:
     """Keeps what is wrong for the log, which tells of each trouble once until it is over."""
 
     known: set[str] = field(default_factory=set[str])
@@ -123,7 +132,7 @@ class Troubles:
     def afar(self, error: CommonbrainError) -> CommonbrainError:
         """Give an error without where things lie: its message may name files and hosts."""
         needed = _NEEDED.get(error.code.partition("_")[0])
-        if needed is None or not isinstance(error, Unavailable | Corrupt):
+        if needed is None or not isinstance(error, UnavailableError | StoreCorruptError):
             return error
         self.note(error)
         return type(error)(f"{needed} cannot do this now.", code=error.code, hint=_HINT)

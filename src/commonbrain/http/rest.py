@@ -8,17 +8,17 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Body, Depends, Header, Path, Query, Request, Response, Security
 from fastapi.security import APIKeyHeader, HTTPBearer
 
-from commonbrain.api.dispatch import answer
+from commonbrain.api.dispatch import dispatch
 from commonbrain.api.operation import Request as Asked
-from commonbrain.api.operations import OPERATIONS, Door, Operation
+from commonbrain.api.operations import OPERATIONS, Operation, Transport
 from commonbrain.api.operations.get import GET, ViewName
-from commonbrain.http.authentication import KEY_HEADER, Desk
+from commonbrain.http.authentication import KEY_HEADER, RequestAuthenticator
 from commonbrain.http.problems import MEDIA_TYPE
-from commonbrain.model.errors import Invalid
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.limits import NAME_CHARS_MAX
 from commonbrain.model.scope import Caller
 
-SERVED: Final = tuple(one for one in OPERATIONS if Door.REST in one.doors)
+SERVED: Final = tuple(one for one in OPERATIONS if Transport.REST in one.doors)
 KEY_FIELD: Final = "idempotency_key"
 _STATUSES: Final = {
     400: "The body is not JSON",
@@ -58,7 +58,7 @@ _BEARER: Final = HTTPBearer(auto_error=False, description="An API key or a JWT")
 _KEY: Final = APIKeyHeader(name=KEY_HEADER, auto_error=False, description="An API key")
 
 
-def admitting(desk: Desk) -> Callable[..., Awaitable[Caller]]:
+def admitting(desk: RequestAuthenticator) -> Callable[..., Awaitable[Caller]]:
     """Make what tells the caller of every request before its body is looked at."""
 
     async def admitted(
@@ -74,31 +74,36 @@ def admitting(desk: Desk) -> Callable[..., Awaitable[Caller]]:
 
 
 async def carry_out(
-    desk: Desk, operation: Operation[Any, Any], *, caller: Caller, request: Request, asked: Asked
+    desk: RequestAuthenticator,
+    operation: Operation[Any, Any],
+    *,
+    caller: Caller,
+    request: Request,
+    asked: Asked,
 ) -> bytes:
     """Do what is asked in a thread, and give the reply as JSON."""
 
     def work() -> bytes:
-        reply = answer(operation, desk.see(caller, request), request=asked, door=Door.REST)
+        reply = dispatch(operation, desk.see(caller, request), request=asked, door=Transport.REST)
         return operation.replies.dump_json(reply)
 
     return await desk.threads.run(work)
 
 
-def draw(desk: Desk) -> APIRouter:
+def register_routes(desk: RequestAuthenticator) -> APIRouter:
     """Draw the routes of version 1."""
     router = APIRouter(prefix="/v1", tags=["v1"], responses=PROBLEMS)
     for operation in SERVED:
         add(router, desk, operation=operation, path=f"/{operation.name}", name=operation.name)
     router.add_api_route(
-        "/memories/{id}", showing(desk), response_model=GET.reply, **told_of(GET, "memory")
+        "/memories/{id}", describing(desk), response_model=GET.reply, **response_of(GET, "memory")
     )
     return router
 
 
 def add(
     router: APIRouter,
-    desk: Desk,
+    desk: RequestAuthenticator,
     *,
     operation: Operation[Any, Any],
     path: str,
@@ -110,11 +115,11 @@ def add(
         _endpoint(desk, operation),
         methods=["POST"],
         response_model=operation.reply,
-        **told_of(operation, name),
+        **response_of(operation, name),
     )
 
 
-def told_of(operation: Operation[Any, Any], name: str) -> dict[str, Any]:
+def response_of(operation: Operation[Any, Any], name: str) -> dict[str, Any]:
     """Give what the OpenAPI document tells of a route."""
     return {
         "summary": operation.title,
@@ -123,7 +128,9 @@ def told_of(operation: Operation[Any, Any], name: str) -> dict[str, Any]:
     }
 
 
-def _endpoint(desk: Desk, operation: Operation[Any, Any]) -> Callable[..., Awaitable[Response]]:
+def _endpoint(
+    desk: RequestAuthenticator, operation: Operation[Any, Any]
+) -> Callable[..., Awaitable[Response]]:
     takes_key = KEY_FIELD in operation.request.model_fields
 
     async def endpoint(
@@ -165,18 +172,20 @@ def with_key(asked: Asked, key: str | None) -> Asked:
     """Put the key of the header into the request, which has a field for it.
 
     Raises:
-        Invalid: the body names another one.
+        InvalidInputError: the body names another one.
 
     """
     if key is None:
         return asked
     named = getattr(asked, KEY_FIELD)
     if named not in {None, key}:
-        raise Invalid("Header and body name different idempotency keys.", hint="Give one of them.")
+        raise InvalidInputError(
+            "Header and body name different idempotency keys.", hint="Give one of them."
+        )
     return asked.model_copy(update={KEY_FIELD: key})
 
 
-def showing(desk: Desk) -> Callable[..., Awaitable[Response]]:
+def describing(desk: RequestAuthenticator) -> Callable[..., Awaitable[Response]]:
     """Make the route that shows one memory, to who does not have it as it is already."""
     fetched = GET.request.model_fields["views"]
 

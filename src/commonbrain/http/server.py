@@ -14,9 +14,9 @@ from fastapi import FastAPI
 
 from commonbrain.client import Brain
 from commonbrain.config import ServerSettings
-from commonbrain.http.app import LOOPBACK, Intake, make_app
-from commonbrain.http.oauth import Resource
-from commonbrain.model.errors import Invalid
+from commonbrain.http.app import LOOPBACK, BodyLimits, make_app
+from commonbrain.http.oauth import ProtectedResource
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.runtime.bootstrap import (
     load_server_settings,
     load_settings,
@@ -24,7 +24,7 @@ from commonbrain.runtime.bootstrap import (
     make_local_access,
     open_brain,
 )
-from commonbrain.security.authentication import Access
+from commonbrain.security.authentication import Authenticator
 from commonbrain.text.locations import is_here
 
 _PREFIX = "COMMONBRAIN_SERVE_"
@@ -39,9 +39,9 @@ def prepare(settings: ServerSettings) -> None:
     """See to it that the server can begin, for a worker that cannot is started again for ever.
 
     Raises:
-        Invalid: nothing tells callers apart, and not only this machine could call.
-        Unavailable: the store cannot be opened.
-        Corrupt: the store is damaged, foreign or newer.
+        InvalidInputError: nothing tells callers apart, and not only this machine could call.
+        UnavailableError: the store cannot be opened.
+        StoreCorruptError: the store is damaged, foreign or newer.
 
     """
     _check_reach(settings)
@@ -109,9 +109,9 @@ def make_worker() -> FastAPI:
     return make_app(
         brain,
         access_of(settings, brain),
-        resource=Resource(url=url_of(settings), issuer=load_settings().jwt_issuer),
+        resource=ProtectedResource(url=url_of(settings), issuer=load_settings().jwt_issuer),
         hosts=LOOPBACK | {settings.host.strip("[]").lower(), *map(str.lower, settings.allow_hosts)},
-        intake=Intake(
+        intake=BodyLimits(
             body_bytes_max=settings.body_bytes_max,
             request_s=settings.request_s,
             calls_at_once=settings.calls_at_once,
@@ -119,11 +119,11 @@ def make_worker() -> FastAPI:
     )
 
 
-def access_of(settings: ServerSettings, brain: Brain) -> Access:
+def access_of(settings: ServerSettings, brain: Brain) -> Authenticator:
     """Give what tells callers by their credentials.
 
     Raises:
-        Invalid: only half of an issuer of tokens is told.
+        InvalidInputError: only half of an issuer of tokens is told.
 
     """
     return make_local_access(brain.caller) if settings.open else make_access(brain)
@@ -148,7 +148,7 @@ def proxies_of(settings: ServerSettings) -> list[str]:
 def _check_reach(settings: ServerSettings) -> None:
     """Let nobody but this machine in where nobody is told apart."""
     if settings.open and not is_here(settings.host):
-        raise Invalid(
+        raise InvalidInputError(
             f"Who listens at {settings.host} is reached from elsewhere, and --open lets all in.",
             code="no_access_control",
             hint="Leave out --host, or leave out --open and give each caller a key.",

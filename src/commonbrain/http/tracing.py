@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 _BROKEN: Final = 500
 
 
-class Traced:
+class TracingMiddleware:
     """Draws a span round every request; its name is the method, for a path may hold an id."""
 
     def __init__(self, app: ASGIApp) -> None:

@@ -5,8 +5,8 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from commonbrain.clock import Chance
-from commonbrain.ingestion.preparation import Prepared
+from commonbrain.clock import RandomSource
+from commonbrain.ingestion.preparation import PreparedDraft
 from commonbrain.model import ids
 from commonbrain.model.kinds import Detail, EventDetail, FactDetail, Kind, MessageDetail, TaskDetail
 from commonbrain.model.memory import (
@@ -25,15 +25,17 @@ from commonbrain.model.scoring import LOW, confidence, salience
 from commonbrain.model.tasks import must_be_acknowledged
 from commonbrain.model.timestamps import instant
 from commonbrain.model.trust import Trust
-from commonbrain.services import House
-from commonbrain.storage.change_log import Deed, record_birth
+from commonbrain.services import Services
+from commonbrain.storage.change_log import ChangeContext, record_created
 from commonbrain.storage.interface import IdTaken, Transaction
 
 _DRAWS = 16
 """Ids drawn before giving up; two million fit into a millisecond, so one nearly always does."""
 
 
-def to_memory(prepared: Prepared, caller: Caller, *, now: datetime, revises: int) -> Memory:
+def build_memory(
+    prepared: PreparedDraft, caller: Caller, *, now: datetime, revision_number: int
+) -> Memory:
     """Make the row of what passed, still without an id; `revises` counts the revisions before."""
     draft, admitted = prepared.draft, prepared.admitted
     claimed = draft.confidence
@@ -53,7 +55,7 @@ def to_memory(prepared: Prepared, caller: Caller, *, now: datetime, revises: int
         headline=admitted.headline,
         body=admitted.body,
         detail=admitted.detail,
-        state=_first_state(prepared),
+        state=_initial_state(prepared),
         scope=prepared.scope,
         project=prepared.project,
         agent=caller.agent,
@@ -72,30 +74,32 @@ def to_memory(prepared: Prepared, caller: Caller, *, now: datetime, revises: int
         recorded_at=now,
         occurred_at=instant(draft.occurred_at) if draft.occurred_at else now,
         expires_at=_expiry(draft, admitted.detail, now=now),
-        superseded_count=revises,
-        payload=_shared(prepared),
+        superseded_count=revision_number,
+        payload=_audience_payload(prepared),
     )
 
 
 def commit(
-    tx: Transaction, memory: Memory, *, prepared: Prepared, caller: Caller, house: House
+    tx: Transaction, memory: Memory, *, prepared: PreparedDraft, caller: Caller, services: Services
 ) -> Memory:
     """Store row, thread, index, audit and event together; give the memory with its id.
 
     Raises:
-        Limited: `quota_exceeded`, the tenant has no room for one more.
+        LimitExceededError: `quota_exceeded`, the tenant has no room for one more.
 
     """
     if not memory.superseded_count or memory.state in AWAITING_STATES:
         # What takes another's place needs no room of its own: who is full can still mend.
-        house.bounds.take_in(caller, tx)
+        services.quotas.reserve(caller, tx)
     last = 0
     if isinstance(memory.detail, MessageDetail):
-        memory = _in_thread(tx, memory, thread=prepared.draft.thread, chance=house.chance)
+        memory = _in_thread(
+            tx, memory, thread=prepared.draft.thread, random_source=services.random_source
+        )
         # Ids are the order of what was said, whatever the clock of a process says: readers take
         # broadcasts over up to an id, and what came in below it later would be lost to them.
         last = tx.threads.last()
-    memory = _add(tx, memory, last=last, chance=house.chance)
+    memory = _add(tx, memory, last=last, random_source=services.random_source)
     if memory.audience:
         # A message waits to be read; what it gave rise to is only shared.
         read_at = None if memory.kind is Kind.MESSAGE else memory.recorded_at
@@ -103,36 +107,43 @@ def commit(
     if memory.state not in AWAITING_STATES:
         tx.index.put(memory, prepared.vectors)
     why = prepared.draft.distinct_because
-    deed = Deed(action=Action.CREATE, caller=caller, at=memory.recorded_at, reason=why)
-    record_birth(tx, memory, deed=deed)
+    change_context = ChangeContext(
+        action=Action.CREATE, caller=caller, at=memory.recorded_at, reason=why
+    )
+    record_created(tx, memory, change_context=change_context)
     return memory
 
 
 def open_thread(
-    tx: Transaction, thread: ThreadRef, *, project: str | None, now: datetime, chance: Chance
+    tx: Transaction,
+    thread: ThreadRef,
+    *,
+    project: str | None,
+    now: datetime,
+    random_source: RandomSource,
 ) -> int:
     """Find a thread by its key or make it; give its id."""
-    for drawn in _draws(now, chance):
+    for drawn in _draws(now, random_source):
         with suppress(IdTaken):
             return tx.threads.open(thread, project, new_id=drawn, now=now)
-    raise _broken_chance()
+    raise _random_source_error()
 
 
-def _first_state(prepared: Prepared) -> State:
+def _initial_state(prepared: PreparedDraft) -> State:
     """Hold back what would bind or reach everybody on an untrusted word, or on nobody's."""
     if prepared.draft.is_candidate:
         return State.CANDIDATE
     kind, detail = prepared.admitted.kind, prepared.admitted.detail
     must_ack = must_be_acknowledged(detail)
-    is_weighty = kind is Kind.RULE or prepared.scope is Scope.GLOBAL or must_ack
+    requires_trust = kind is Kind.RULE or prepared.scope is Scope.GLOBAL or must_ack
     is_untrusted = prepared.trust is Trust.UNTRUSTED_WEB
     # What nobody meant to write down holds up nobody either.
-    if (is_weighty and is_untrusted) or (must_ack and prepared.draft.auto_captured):
+    if (requires_trust and is_untrusted) or (must_ack and prepared.draft.auto_captured):
         return State.QUARANTINED
     return State.ARCHIVED if _salience(prepared) < LOW else State.ACTIVE
 
 
-def _shared(prepared: Prepared) -> Mapping[str, object]:
+def _audience_payload(prepared: PreparedDraft) -> Mapping[str, object]:
     """Name who else sees what is private, but for a message, which names its recipients."""
     audience = prepared.draft.audience
     is_shared = audience and prepared.scope is Scope.PRIVATE
@@ -140,7 +151,7 @@ def _shared(prepared: Prepared) -> Mapping[str, object]:
     return {AUDIENCE: list(audience)} if is_shared and not is_message else {}
 
 
-def _salience(prepared: Prepared) -> float:
+def _salience(prepared: PreparedDraft) -> float:
     """Say how much it matters; of an event its author may have said so."""
     detail = prepared.admitted.detail
     if isinstance(detail, EventDetail) and detail.importance is not None:
@@ -159,36 +170,36 @@ def _expiry(draft: Draft, detail: Detail, *, now: datetime) -> datetime | None:
     """Say until when it holds: as its author said, or for as long as a fact lives."""
     if draft.expires_at is not None:
         return instant(draft.expires_at)
-    lives_s = detail.ttl_s if isinstance(detail, FactDetail) else None
-    return None if lives_s is None else now + timedelta(seconds=lives_s)
+    lifetime_s = detail.ttl_s if isinstance(detail, FactDetail) else None
+    return None if lifetime_s is None else now + timedelta(seconds=lifetime_s)
 
 
 def _in_thread(
-    tx: Transaction, memory: Memory, *, thread: ThreadRef | None, chance: Chance
+    tx: Transaction, memory: Memory, *, thread: ThreadRef | None, random_source: RandomSource
 ) -> Memory:
     detail = memory.detail
     if thread is None or not isinstance(detail, MessageDetail):
         return memory
     thread_id = open_thread(
-        tx, thread, project=memory.project, now=memory.recorded_at, chance=chance
+        tx, thread, project=memory.project, now=memory.recorded_at, random_source=random_source
     )
     return replace(memory, detail=replace(detail, thread_id=thread_id))
 
 
-def _add(tx: Transaction, memory: Memory, *, last: int, chance: Chance) -> Memory:
-    for drawn in _draws(memory.recorded_at, chance):
+def _add(tx: Transaction, memory: Memory, *, last: int, random_source: RandomSource) -> Memory:
+    for drawn in _draws(memory.recorded_at, random_source):
         id_ = ids.after(last, drawn)
         with suppress(IdTaken):
             tx.memories.add(replace(memory, id=id_))
             return replace(memory, id=id_)
         # Where the clock went back every draw gives the next one, which is taken.
         last = last if id_ == drawn else id_
-    raise _broken_chance()
+    raise _random_source_error()
 
 
-def _draws(now: datetime, chance: Chance) -> Iterator[int]:
-    return (ids.make_id(now, chance.bits(ids.RANDOM_BITS)) for _ in range(_DRAWS))
+def _draws(now: datetime, random_source: RandomSource) -> Iterator[int]:
+    return (ids.make_id(now, random_source.bits(ids.RANDOM_BITS)) for _ in range(_DRAWS))
 
 
-def _broken_chance() -> RuntimeError:
+def _random_source_error() -> RuntimeError:
     return RuntimeError(f"No free id in {_DRAWS} draws; the source of chance is broken.")

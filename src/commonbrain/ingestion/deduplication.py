@@ -5,18 +5,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
-from commonbrain.embeddings.interface import Space
-from commonbrain.ingestion.preparation import Prepared
+from commonbrain.embeddings.interface import EmbeddingSpace
+from commonbrain.ingestion.preparation import PreparedDraft
 from commonbrain.model import limits
-from commonbrain.model.kinds import KINDS, Detail, EventDetail, FactDetail, Kind, OnDuplicate
+from commonbrain.model.kinds import KINDS, Detail, DuplicatePolicy, EventDetail, FactDetail, Kind
 from commonbrain.model.links import LinkType, link_of
 from commonbrain.model.memory import Memory, semantic_hash
 from commonbrain.model.query import Filter
 from commonbrain.model.revision import Action
 from commonbrain.model.scope import Scope, is_visible
 from commonbrain.model.timestamps import instant
-from commonbrain.storage.change_log import earlier
-from commonbrain.storage.interface import Look, Transaction
+from commonbrain.storage.change_log import predecessors
+from commonbrain.storage.interface import QueryScope, Transaction
 from commonbrain.text import contradictions
 from commonbrain.text.contradictions import Conflict
 from commonbrain.text.statements import Statement
@@ -32,7 +32,7 @@ _MOMENT: Final = re.compile(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Neighbour:
+class CandidateMemory:
     """A stored memory of the same kind that lies near; `similarity` is a cosine."""
 
     id: int
@@ -47,18 +47,18 @@ class Neighbour:
 class Contested:
     """A neighbour that cannot be true together with the draft, and why."""
 
-    neighbour: Neighbour
+    neighbour: CandidateMemory
     conflict: Conflict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Novel:
+class Unique:
     """Nobody said it yet; `similar` lists up to five near ones, nearest first.
 
     `conflicts` lists all near ones that contradict it, nearest first: to be linked when stored.
     """
 
-    similar: tuple[Neighbour, ...] = ()
+    similar: tuple[CandidateMemory, ...] = ()
     conflicts: tuple[Contested, ...] = ()
 
 
@@ -69,19 +69,19 @@ class Duplicate:
     `conflicts` is for a caller who insists that it is another.
     """
 
-    of: Neighbour
+    of: CandidateMemory
     is_refused: bool
     conflicts: tuple[Contested, ...] = ()
 
 
-def judge(
+def classify_duplicate(
     kind: Kind,
     text: str,
     *,
-    near: Sequence[Neighbour],
-    space: Space,
+    near: Sequence[CandidateMemory],
+    space: EmbeddingSpace,
     subject: str | None = None,
-) -> Novel | Duplicate:
+) -> Unique | Duplicate:
     """Place a text among its neighbours by the space's thresholds, conflicts first.
 
     What may be news against a neighbour is never its duplicate, however alike the two look; what
@@ -96,10 +96,10 @@ def judge(
         is_same = neighbour.id not in denied and not contradicts(text, neighbour.text)
         if neighbour.similarity >= space.duplicate_at and is_same:
             policy = KINDS[kind].on_duplicate
-            if policy in {OnDuplicate.REFUSE, OnDuplicate.WARN}:
-                is_refused = policy is OnDuplicate.REFUSE
+            if policy in {DuplicatePolicy.REFUSE, DuplicatePolicy.WARN}:
+                is_refused = policy is DuplicatePolicy.REFUSE
                 return Duplicate(of=neighbour, is_refused=is_refused, conflicts=contested)
-    return Novel(similar=similar[: limits.SIMILAR_HINTS_MAX], conflicts=contested)
+    return Unique(similar=similar[: limits.SIMILAR_HINTS_MAX], conflicts=contested)
 
 
 def is_comparable(
@@ -117,10 +117,10 @@ def is_comparable(
 
 def contradicts(one: str, other: str) -> bool:
     """Say whether one text may be news to who knows the other, so that it is no duplicate."""
-    return contradictions.may_be_news(one, other)
+    return contradictions.may_add_information(one, other)
 
 
-def recurs(text: str, other: str) -> bool:
+def is_repetition(text: str, other: str) -> bool:
     """Say whether two events are equal but for their numbers and times: it happened again."""
     one = _timeless(text)
     return any(one) and one == _timeless(other)
@@ -132,31 +132,36 @@ def _timeless(text: str) -> list[str]:
     return ["" if _MOMENT.fullmatch(word) else word for word in words]
 
 
-def _contested(statement: Statement, similar: Sequence[Neighbour]) -> tuple[Contested, ...]:
+def _contested(statement: Statement, similar: Sequence[CandidateMemory]) -> tuple[Contested, ...]:
     judged = (
-        (near, contradictions.judge(statement, Statement(text=near.text, subject=near.subject)))
+        (
+            near,
+            contradictions.find_contradiction(
+                statement, Statement(text=near.text, subject=near.subject)
+            ),
+        )
         for near in similar
     )
     return tuple(Contested(neighbour=near, conflict=found) for near, found in judged if found)
 
 
-_NEIGHBOURS = 40
+_SIMILAR_MAX = 40
 """How many of the nearest are looked at; asking for more would search the store twice over."""
 _WINDOWS_MAX = 4
 """Windows of a long text that are looked for: what comes later repeats less and costs as much."""
-_REPEATS_ALWAYS = frozenset({Kind.MESSAGE, Kind.INCIDENT})
+_ALWAYS_NEW_KINDS = frozenset({Kind.MESSAGE, Kind.INCIDENT})
 """Said or happened again, it is another one, word for word or not."""
-HAPPENINGS = frozenset({Kind.INCIDENT, Kind.EVENT})
+EVENT_KINDS = frozenset({Kind.INCIDENT, Kind.EVENT})
 """What has a time of its own: told of another time, it and its causes are others."""
-_COMES_FROM_A_SOURCE = _REPEATS_ALWAYS | {Kind.EVENT, Kind.EPISODE}
+_SOURCED_KINDS = _ALWAYS_NEW_KINDS | {Kind.EVENT, Kind.EPISODE}
 """Equal texts of these from two sources are two things; from one source they are one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
+class DuplicateCheck:
     """What the neighbours say: whether it is new, and which earlier event it is once more."""
 
-    verdict: Novel | Duplicate
+    decision: Unique | Duplicate
     conflicts: tuple[Contested, ...] = ()
     """All that cannot be true together with it."""
     contested: frozenset[int] = frozenset()
@@ -164,87 +169,98 @@ class Judged:
     recurring: Memory | None = None
 
 
-def find_exact(tx: Transaction, prepared: Prepared, *, look: Look) -> Memory | None:
+def find_exact(
+    tx: Transaction, prepared: PreparedDraft, *, query_scope: QueryScope
+) -> Memory | None:
     """Find a memory that says it to the letter.
 
     Where equal texts need not be the same thing, only one from the same source counts; a message
     or an incident of no known source is always another one, an event of another time, too.
     """
     kind, source = prepared.admitted.kind, None
-    if kind in _COMES_FROM_A_SOURCE:
+    if kind in _SOURCED_KINDS:
         source = prepared.draft.source_ref
-        if source is None and kind in _REPEATS_ALWAYS:
+        if source is None and kind in _ALWAYS_NEW_KINDS:
             return None
     same = tx.memories.by_hash(kind, semantic_hash(kind, prepared.text), source_ref=source)
-    found = (one for one in same if _may_compare(one, prepared, look=look))
-    return next((one for one in found if not _is_another_time(one, prepared)), None)
+    candidates = (one for one in same if _may_compare(one, prepared, query_scope=query_scope))
+    return next((one for one in candidates if not _is_another_time(one, prepared)), None)
 
 
-def happened_again(known: Memory, prepared: Prepared) -> bool:
+def is_recurrence(known: Memory, prepared: PreparedDraft) -> bool:
     """Say whether a text known to the letter tells of one more time: an event of no source."""
     return known.kind is Kind.EVENT and prepared.draft.source_ref is None
 
 
-def judge_neighbours(
+def check_duplicates(
     tx: Transaction,
-    prepared: Prepared,
+    prepared: PreparedDraft,
     *,
-    look: Look,
-    space: Space,
-    besides: frozenset[int],
-) -> Judged:
+    query_scope: QueryScope,
+    space: EmbeddingSpace,
+    exclude_ids: frozenset[int],
+) -> DuplicateCheck:
     """Compare a draft with the nearest of its kind, leaving out the ids `besides`."""
     if prepared.vectors is None:
-        return Judged(verdict=Novel())
+        return DuplicateCheck(decision=Unique())
     kind = prepared.admitted.kind
-    near = _nearest(tx, prepared, look=look, space=space)
-    found = [
+    near = _nearest(tx, prepared, query_scope=query_scope, space=space)
+    candidates = [
         memory
-        for memory in tx.memories.get([id_ for id_ in near if id_ not in besides]).values()
-        if _may_meet(memory, prepared, look=look)
+        for memory in tx.memories.get([id_ for id_ in near if id_ not in exclude_ids]).values()
+        if _is_candidate(memory, prepared, query_scope=query_scope)
     ]
 
-    def judged(memories: Iterable[Memory]) -> Novel | Duplicate:
+    def judged(memories: Iterable[Memory]) -> Unique | Duplicate:
         neighbours = [_neighbour(one, similarity=near[one.id]) for one in memories]
         subject = _subject(prepared.admitted.detail)
-        return judge(kind, prepared.text, near=neighbours, space=space, subject=subject)
+        return classify_duplicate(
+            kind, prepared.text, near=neighbours, space=space, subject=subject
+        )
 
-    kept = _kept_beside(tx, besides) if besides else frozenset[int]()
-    verdict = judged(one for one in found if _is_believed(one, prepared))
-    less = [one for one in found if not _is_believed(one, prepared)]
-    again = [one for one in found if kind is Kind.EVENT and recurs(prepared.text, one.text)]
-    return Judged(
-        verdict=verdict,
+    kept_both_ids = _kept_both(tx, exclude_ids) if exclude_ids else frozenset[int]()
+    decision = judged(one for one in candidates if _is_believed(one, prepared))
+    less_trusted = [one for one in candidates if not _is_believed(one, prepared)]
+    again = [
+        one for one in candidates if kind is Kind.EVENT and is_repetition(prepared.text, one.text)
+    ]
+    return DuplicateCheck(
+        decision=decision,
         conflicts=tuple(
             one
-            for one in (*verdict.conflicts, *(judged(less).conflicts if less else ()))
-            if one.neighbour.id not in kept
+            for one in (
+                *decision.conflicts,
+                *(judged(less_trusted).conflicts if less_trusted else ()),
+            )
+            if one.neighbour.id not in kept_both_ids
         ),
-        contested=frozenset(one.id for one in found if one.trust.weight <= prepared.trust.weight),
+        contested=frozenset(
+            one.id for one in candidates if one.trust.weight <= prepared.trust.weight
+        ),
         recurring=min(again, key=_by_count, default=None),
     )
 
 
-def _kept_beside(tx: Transaction, revised: Iterable[int]) -> frozenset[int]:
+def _kept_both(tx: Transaction, revised: Iterable[int]) -> frozenset[int]:
     """Give what somebody said to hold beside any revision of what is being revised."""
     chain = [
         id_
         for memory in tx.memories.get(list(revised)).values()
-        for id_ in (memory.id, *(one.id for one in earlier(tx, memory)))
+        for id_ in (memory.id, *(one.id for one in predecessors(tx, memory)))
     ]
     links = tx.links.touching(chain, types=[LinkType.RELATES_TO])
     ends = {frozenset((one.from_id, one.to_id)) for one in links}
-    said = {
+    dismissed = {
         frozenset((link.from_id, link.to_id))
         for change in tx.changes.of(sorted(frozenset[int]().union(*ends)))
         if change.action is Action.KEEP_BOTH and "link" in change.after
         for link in [link_of(cast("Mapping[str, Any]", change.after["link"]))]
     }
-    return frozenset[int]().union(*(ends & said)).difference(chain)
+    return frozenset[int]().union(*(ends & dismissed)).difference(chain)
 
 
-def _neighbour(memory: Memory, *, similarity: float) -> Neighbour:
-    return Neighbour(
+def _neighbour(memory: Memory, *, similarity: float) -> CandidateMemory:
+    return CandidateMemory(
         id=memory.id,
         headline=memory.headline,
         text=memory.text,
@@ -257,15 +273,17 @@ def _subject(detail: Detail) -> str | None:
     return detail.subject if isinstance(detail, FactDetail) else None
 
 
-def _nearest(tx: Transaction, prepared: Prepared, *, look: Look, space: Space) -> dict[int, float]:
+def _nearest(
+    tx: Transaction, prepared: PreparedDraft, *, query_scope: QueryScope, space: EmbeddingSpace
+) -> dict[int, float]:
     """Give the similarity of the nearest to the window of the draft that they are nearest to."""
-    like_it = Filter(kinds=(prepared.admitted.kind,), project=prepared.project, trust_min=0.0)
-    there = Look(caller=look.caller, filter=like_it, now=look.now)
+    same_kind = Filter(kinds=(prepared.admitted.kind,), project=prepared.project, trust_min=0.0)
+    there = QueryScope(caller=query_scope.caller, filter=same_kind, now=query_scope.now)
     near: dict[int, float] = {}
     windows = prepared.vectors.windows if prepared.vectors is not None else ()
     for window in windows[:_WINDOWS_MAX]:
         similar_at = space.similar_at
-        for hit in tx.index.nearest(window, there, limit=_NEIGHBOURS, at_least=similar_at):
+        for hit in tx.index.nearest(window, there, limit=_SIMILAR_MAX, at_least=similar_at):
             near[hit.id] = max(hit.score, near.get(hit.id, hit.score))
     return near
 
@@ -276,31 +294,33 @@ def _by_count(memory: Memory) -> tuple[int, int]:
     return (-detail.recurrences if isinstance(detail, EventDetail) else 0, memory.id)
 
 
-def _is_another_time(memory: Memory, prepared: Prepared) -> bool:
+def _is_another_time(memory: Memory, prepared: PreparedDraft) -> bool:
     """Say whether the author gave a time at which the known event did not happen.
 
     An atom is an observation, at another time another one; but a message has the time at which it
     was said, and what is said twice was not observed twice.
     """
-    draft, told = prepared.draft, prepared.draft.occurred_at
+    draft, given_time = prepared.draft, prepared.draft.occurred_at
     is_observed = memory.kind is Kind.ATOM and draft.source_message_id is None
     is_dated = memory.kind is Kind.EVENT or is_observed
-    return is_dated and told is not None and instant(told) != memory.occurred_at
+    return is_dated and given_time is not None and instant(given_time) != memory.occurred_at
 
 
-def _may_compare(memory: Memory, prepared: Prepared, *, look: Look) -> bool:
+def _may_compare(memory: Memory, prepared: PreparedDraft, *, query_scope: QueryScope) -> bool:
     """Leave out what a recall would not give in place of the draft."""
-    return _may_meet(memory, prepared, look=look) and _is_believed(memory, prepared)
+    return _is_candidate(memory, prepared, query_scope=query_scope) and _is_believed(
+        memory, prepared
+    )
 
 
-def _may_meet(memory: Memory, prepared: Prepared, *, look: Look) -> bool:
+def _is_candidate(memory: Memory, prepared: PreparedDraft, *, query_scope: QueryScope) -> bool:
     """Leave out what may not be seen by all who will see the draft, and what holds no more."""
-    is_over = memory.is_over(look.now)
+    is_over = memory.is_over(query_scope.now)
     comparable = is_comparable(
         memory, prepared.scope, project=prepared.project, readers=prepared.draft.audience
     )
-    return is_visible(look.caller, memory) and not is_over and comparable
+    return is_visible(query_scope.caller, memory) and not is_over and comparable
 
 
-def _is_believed(memory: Memory, prepared: Prepared) -> bool:
+def _is_believed(memory: Memory, prepared: PreparedDraft) -> bool:
     return memory.trust.weight >= prepared.trust.weight

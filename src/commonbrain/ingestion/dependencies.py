@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Final
 
-from commonbrain.embeddings.interface import Space
+from commonbrain.embeddings.interface import EmbeddingSpace
 from commonbrain.ingestion.deduplication import contradicts, is_comparable
-from commonbrain.ingestion.preparation import STATING, Prepared
-from commonbrain.ingestion.result import Because, Suggestion
+from commonbrain.ingestion.preparation import CLAIM_KINDS, PreparedDraft
+from commonbrain.ingestion.result import DependencySuggestion, SuggestionBasis
 from commonbrain.ingestion.sources import put_link
 from commonbrain.model import ids
 from commonbrain.model.kinds import Kind
@@ -20,76 +20,87 @@ from commonbrain.model.links import LinkType
 from commonbrain.model.memory import AWAITING_STATES, CURRENT_STATES, Memory
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import is_visible
-from commonbrain.storage.interface import Look, Transaction
+from commonbrain.storage.interface import QueryScope, Transaction
 from commonbrain.text.rationale import mentions
 
-_SUGGESTED_MAX: Final = 3
+_SUGGESTIONS_MAX: Final = 3
 _NEAREST: Final = 5
 _BASIS: Final = "because"
 
 
-def find_premises(
+def find_dependencies(
     tx: Transaction,
     memory: Memory,
     *,
-    prepared: Prepared,
-    look: Look,
-    space: Space,
-    but: Collection[int],
-) -> tuple[Suggestion, ...]:
+    prepared: PreparedDraft,
+    query_scope: QueryScope,
+    space: EmbeddingSpace,
+    exclude_ids: Collection[int],
+) -> tuple[DependencySuggestion, ...]:
     """Link a new memory to what it names as its premise; suggest what may be one, too."""
-    if memory.state in AWAITING_STATES or memory.kind not in STATING:
+    if memory.state in AWAITING_STATES or memory.kind not in CLAIM_KINDS:
         return ()
     # A revision does not rest on what it takes the place of.
-    known = {*prepared.draft.depends_on, *prepared.draft.derived_from, memory.id, *but}
-    named = _named(tx, memory, known=known, look=look)
-    wanted = {one.id: (one, Because.NAMED) for one in named}
-    for one in _told(tx, memory, prepared=prepared, look=look, space=space):
+    known = {*prepared.draft.depends_on, *prepared.draft.derived_from, memory.id, *exclude_ids}
+    named = _link_named(tx, memory, known=known, query_scope=query_scope)
+    wanted = {one.id: (one, SuggestionBasis.NAMED) for one in named}
+    for one in _match_rationales(
+        tx, memory, prepared=prepared, query_scope=query_scope, space=space
+    ):
         if one.id not in known:
-            wanted.setdefault(one.id, (one, Because.REASON))
-    return tuple(_suggestion(memory, one, how=how) for one, how in wanted.values())[:_SUGGESTED_MAX]
+            wanted.setdefault(one.id, (one, SuggestionBasis.REASON))
+    return tuple(_suggestion(memory, one, how=how) for one, how in wanted.values())[
+        :_SUGGESTIONS_MAX
+    ]
 
 
-def _named(tx: Transaction, memory: Memory, *, known: set[int], look: Look) -> list[Memory]:
+def _link_named(
+    tx: Transaction, memory: Memory, *, known: set[int], query_scope: QueryScope
+) -> list[Memory]:
     """Link what is named as a premise, and add it to what is known; give what is merely named."""
-    told = {one.id: one.is_premise for one in mentions(memory.text) if one.id not in known}
-    found = tx.memories.get(list(told)) if told else {}
-    holding = [one for one in found.values() if _holds(one, look)]
-    for one in holding:
-        if told[one.id]:
+    mentioned = {one.id: one.is_premise for one in mentions(memory.text) if one.id not in known}
+    memories = tx.memories.get(list(mentioned)) if mentioned else {}
+    current = [one for one in memories.values() if _holds(one, query_scope)]
+    for one in current:
+        if mentioned[one.id]:
             known.add(one.id)
             put_link(
                 tx,
                 memory,
                 to=one.id,
                 type_=LinkType.DEPENDS_ON,
-                caller=look.caller,
+                caller=query_scope.caller,
                 basis=_BASIS,
             )
-    return [one for one in holding if not told[one.id]]
+    return [one for one in current if not mentioned[one.id]]
 
 
-def _holds(one: Memory, look: Look) -> bool:
-    is_current = one.state in CURRENT_STATES and not one.is_over(look.now)
-    return is_current and is_visible(look.caller, one)
+def _holds(one: Memory, query_scope: QueryScope) -> bool:
+    is_current = one.state in CURRENT_STATES and not one.is_over(query_scope.now)
+    return is_current and is_visible(query_scope.caller, one)
 
 
-def _told(
-    tx: Transaction, memory: Memory, *, prepared: Prepared, look: Look, space: Space
+def _match_rationales(
+    tx: Transaction,
+    memory: Memory,
+    *,
+    prepared: PreparedDraft,
+    query_scope: QueryScope,
+    space: EmbeddingSpace,
 ) -> Iterator[Memory]:
     """Give the memories that say what the text gives as its reasons, the nearest first."""
     wanted = Filter(kinds=(Kind.FACT, Kind.RULE), project=memory.project, trust_min=0.0)
-    there = Look(caller=look.caller, filter=wanted, now=look.now)
-    for clause, vectors in zip(prepared.premises, prepared.premise_vectors, strict=False):
+    there = QueryScope(caller=query_scope.caller, filter=wanted, now=query_scope.now)
+    for clause, vectors in zip(prepared.premises, prepared.rationale_vectors, strict=False):
         hits = tx.index.nearest(vectors[0], there, limit=_NEAREST, at_least=space.similar_at)
-        found = tx.memories.get([hit.id for hit in hits])
+        memories = tx.memories.get([hit.id for hit in hits])
         for hit in hits:
-            one = found.get(hit.id)
-            if one is not None and _may_bear(one, memory, clause=clause):
+            one = memories.get(hit.id)
+            if one is not None and _can_support(one, memory, clause=clause):
                 yield one
 
 
-def _may_bear(one: Memory, memory: Memory, *, clause: str) -> bool:
+def _can_support(one: Memory, memory: Memory, *, clause: str) -> bool:
     """Leave out what says something else than the clause, and what fewer may see than the new."""
     is_other = one.id != memory.id and not contradicts(clause, one.text)
     return is_other and is_comparable(
@@ -97,9 +108,9 @@ def _may_bear(one: Memory, memory: Memory, *, clause: str) -> bool:
     )
 
 
-def _suggestion(memory: Memory, one: Memory, *, how: Because) -> Suggestion:
+def _suggestion(memory: Memory, one: Memory, *, how: SuggestionBasis) -> DependencySuggestion:
     own, its = (ids.show(ids.MEMORY, id_) for id_ in (memory.id, one.id))
-    return Suggestion(
+    return DependencySuggestion(
         id=its,
         headline=one.headline,
         how=how,

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Final, TypedDict, Unpack, cast
 
 from commonbrain.model import ids
-from commonbrain.model.errors import Invalid, Refused, one_of
+from commonbrain.model.errors import InvalidInputError, RejectedError, parse_choice
 from commonbrain.model.kinds import KINDS, Detail
 from commonbrain.model.limits import CHUNKS_MAX, RAW_TEXT_BYTES_MAX
 from commonbrain.model.memory import Draft, ThreadRef
@@ -15,7 +15,7 @@ from commonbrain.model.scope import Scope
 from commonbrain.model.timestamps import instant
 from commonbrain.model.trust import Trust
 from commonbrain.text.chunks import split
-from commonbrain.text.injected_context import without_own_evidence
+from commonbrain.text.injected_context import without_injected_context
 from commonbrain.text.normalisation import normalise
 
 
@@ -38,8 +38,8 @@ class DraftFields(TypedDict, total=False):
     occurred_at: datetime | str
     expires_at: datetime | str
     auto_captured: bool
-    finds_tasks: bool
-    finds_causes: bool
+    extract_tasks: bool
+    extract_causes: bool
     distinct_because: str
     severity: str
     thread: ThreadRef
@@ -58,7 +58,7 @@ class DraftFields(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Offer:
+class DraftBatch:
     """The drafts of one call, and how many passages were too short to be one."""
 
     drafts: Sequence[Draft]
@@ -69,58 +69,58 @@ def draft_of(text: str, **known: Unpack[DraftFields]) -> Draft:
     """Put a text and what is known of it into a draft.
 
     Raises:
-        Invalid: a name, scope, trust, id or time is none, or of a wrong type.
+        InvalidInputError: a name, scope, trust, id or time is none, or of a wrong type.
 
     """
-    told: dict[str, Any] = {name: value for name, value in known.items() if value is not None}
-    columns = {name: told.pop(name) for name in sorted(_COLUMNS & told.keys())}
-    unknown = sorted(set(told) - _FIELDS - {"source_message"})
+    given: dict[str, Any] = {name: value for name, value in known.items() if value is not None}
+    columns = {name: given.pop(name) for name in sorted(_COLUMNS & given.keys())}
+    unknown = sorted(set(given) - _FIELDS - {"source_message"})
     if unknown:
-        raise Invalid(f"There is no {', '.join(unknown)} to remember.", hint="See Draft.")
+        raise InvalidInputError(f"There is no {', '.join(unknown)} to remember.", hint="See Draft.")
     try:
-        read = {name: _READERS[name](value) for name, value in told.items() if name in _READERS}
+        read = {name: _PARSERS[name](value) for name, value in given.items() if name in _PARSERS}
     except (TypeError, AttributeError):
-        wrong = ", ".join(name for name in told if name in _READERS)
-        raise Invalid(f"One of {wrong} is of a wrong type.", hint="See Draft.") from None
-    if "source_message" in told:
-        read["source_message_id"] = ids.parse(ids.MEMORY, str(told.pop("source_message")))
-    return replace(Draft(body=text), columns=columns, **told | read)
+        wrong = ", ".join(name for name in given if name in _PARSERS)
+        raise InvalidInputError(f"One of {wrong} is of a wrong type.", hint="See Draft.") from None
+    if "source_message" in given:
+        read["source_message_id"] = ids.parse(ids.MEMORY, str(given.pop("source_message")))
+    return replace(Draft(body=text), columns=columns, **given | read)
 
 
-def drafts_of(text: str, *, cuts: bool | None, **known: Unpack[DraftFields]) -> Offer:
+def parse_drafts(text: str, *, is_chunked: bool | None, **known: Unpack[DraftFields]) -> DraftBatch:
     """Read a text as one statement, or as the passages of a raw text.
 
     A text is raw when nobody said its kind or headline and it has several passages; `cuts` decides
     when it is given.
 
     Raises:
-        Invalid: as `draft_of`.
-        Refused: `limit_exceeded`, the text has too many passages.
+        InvalidInputError: as `draft_of`.
+        RejectedError: `limit_exceeded`, the text has too many passages.
 
     """
     whole = draft_of(text, **known)
     is_one = whole.kind is not None or whole.headline is not None
-    if cuts is False or (is_one and not cuts) or len(text) > RAW_TEXT_BYTES_MAX:
-        return Offer(drafts=[whole])
-    passages = split(normalise(without_own_evidence(normalise(text))))
-    kept = [one.text for one in passages if not one.is_slight]
-    if len(kept) < 2:  # noqa: PLR2004 a single passage is the statement, with its heading
-        return Offer(drafts=[whole])
-    if len(kept) > CHUNKS_MAX:
-        raise Refused(
-            f"The text has {len(kept):,} passages; {CHUNKS_MAX:,} are allowed.",
+    if is_chunked is False or (is_one and not is_chunked) or len(text) > RAW_TEXT_BYTES_MAX:
+        return DraftBatch(drafts=[whole])
+    passages = split(normalise(without_injected_context(normalise(text))))
+    chunk_texts = [one.text for one in passages if not one.is_slight]
+    if len(chunk_texts) < 2:  # noqa: PLR2004 a single passage is the statement, with its heading
+        return DraftBatch(drafts=[whole])
+    if len(chunk_texts) > CHUNKS_MAX:
+        raise RejectedError(
+            f"The text has {len(chunk_texts):,} passages; {CHUNKS_MAX:,} are allowed.",
             code="limit_exceeded",
             hint="Import it, or send it in parts.",
         )
-    drafts = [replace(whole, body=one) for one in kept]
-    return Offer(drafts=drafts, skipped=len(passages) - len(kept))
+    drafts = [replace(whole, body=one) for one in chunk_texts]
+    return DraftBatch(drafts=drafts, skipped=len(passages) - len(chunk_texts))
 
 
 def listed(drafts: Draft | Sequence[Draft]) -> list[Draft]:
     """Take one draft for a list of it.
 
     Raises:
-        Invalid: it is neither.
+        InvalidInputError: it is neither.
 
     """
     # No annotation keeps a program from giving a number.
@@ -128,7 +128,7 @@ def listed(drafts: Draft | Sequence[Draft]) -> list[Draft]:
     listed = list(cast("Sequence[object]", given)) if isinstance(given, Sequence) else [given]
     known = [one for one in listed if isinstance(one, Draft)]
     if len(known) < len(listed):
-        raise Invalid(
+        raise InvalidInputError(
             "What is to be remembered is neither a text nor drafts.",
             hint="Give a text, a Draft, or a list of them.",
         )
@@ -143,9 +143,9 @@ def _ids(given: Sequence[str]) -> tuple[int, ...]:
     return tuple(ids.parse(ids.MEMORY, one) for one in _names(given))
 
 
-_READERS: Final[Mapping[str, Callable[[Any], Any]]] = {
-    "scope": partial(one_of, Scope),
-    "trust": partial(one_of, Trust),
+_PARSERS: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "scope": partial(parse_choice, Scope),
+    "trust": partial(parse_choice, Trust),
     "tags": _names,
     "people": _names,
     "derived_from": _ids,
@@ -155,8 +155,8 @@ _READERS: Final[Mapping[str, Callable[[Any], Any]]] = {
 }
 # Whom a memory is shared with is settled by messages alone; parts are cut by importers, and
 # what is only proposed is made by reflection.
-_INNER: Final = {"body", "audience", "part", "is_candidate"}
-_FIELDS: Final = {field.name for field in fields(Draft)} - _INNER
+_INTERNAL_FIELDS: Final = {"body", "audience", "part", "is_candidate"}
+_FIELDS: Final = {field.name for field in fields(Draft)} - _INTERNAL_FIELDS
 # Severity stands in the draft itself, for the gate has a step of its own for it; a lease is
 # claimed, not given.
 _COLUMNS: Final = frozenset(column for policy in KINDS.values() for column in policy.columns) - {

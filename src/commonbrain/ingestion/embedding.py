@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from commonbrain.embeddings.interface import Embedder, Vectors
-from commonbrain.model.errors import Invalid, Unavailable
+from commonbrain.model.errors import InvalidInputError, UnavailableError
 from commonbrain.model.kinds import CausalField, Detail, fields_of
 from commonbrain.model.limits import EMBED_BATCH, ITEMS_PER_CALL_MAX
 from commonbrain.model.memory import Memory
 from commonbrain.model.scope import Caller
-from commonbrain.services import House
+from commonbrain.services import Services
 from commonbrain.storage.interface import Transaction
 
 
@@ -19,48 +19,48 @@ def vectors_for(memories: Sequence[Memory], embedder: Embedder) -> dict[int, Vec
     """Embed memories in one batch; give their vectors by id.
 
     Raises:
-        Unavailable: the embedder is down, or does not take one of the texts.
+        UnavailableError: the embedder is down, or does not take one of the texts.
 
     """
     made = embedded([(one.text, one.detail) for one in memories], embedder)
     return {one.id: given for one, given in zip(memories, made, strict=True)}
 
 
-def embedded(told: Sequence[tuple[str, Detail | None]], embedder: Embedder) -> list[Vectors]:
+def embedded(inputs: Sequence[tuple[str, Detail | None]], embedder: Embedder) -> list[Vectors]:
     """Embed full texts and the fields of what is an atom, each distinct text once, in one batch.
 
     Raises:
-        Unavailable: the embedder is down, or does not take one of the texts.
+        UnavailableError: the embedder is down, or does not take one of the texts.
 
     """
-    fields = [fields_of(detail) for _, detail in told]
+    fields = [fields_of(detail) for _, detail in inputs]
     texts = dict.fromkeys(
-        said
-        for (text, _), parts in zip(told, fields, strict=True)
-        for said in (text, *parts.values())
+        segment
+        for (text, _), parts in zip(inputs, fields, strict=True)
+        for segment in (text, *parts.values())
     )
     made = dict(zip(texts, embedder.passages(list(texts)), strict=True)) if texts else {}
 
     def vectors(text: str, parts: Mapping[CausalField, str]) -> Vectors:
         # A field is a clause: of one that is longer than a window, its beginning tells the matter.
-        beginnings = {name: made[said][0] for name, said in parts.items()}
+        beginnings = {name: made[segment][0] for name, segment in parts.items()}
         return Vectors(windows=made[text], fields=beginnings)
 
-    return [vectors(text, parts) for (text, _), parts in zip(told, fields, strict=True)]
+    return [vectors(text, parts) for (text, _), parts in zip(inputs, fields, strict=True)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Embedded:
+class EmbedProgress:
     """How many memories got their vectors, and how many of this tenant's still wait."""
 
     count: int
     left: int
 
 
-Beside = Callable[[Transaction, Embedded], None]
+OnCommit = Callable[[Transaction, EmbedProgress], None]
 
 
-def _nothing(_tx: Transaction, _done: Embedded) -> None:
+def _nothing(_tx: Transaction, _done: EmbedProgress) -> None:
     """Do nothing beside."""
 
 
@@ -68,12 +68,12 @@ def _nothing(_tx: Transaction, _done: Embedded) -> None:
 class EmbedPending:
     """Catching up for one tenant."""
 
-    house: House
+    services: Services
     caller: Caller
 
     def __call__(
-        self, *, batch: int = EMBED_BATCH, one_by_one: bool = True, beside: Beside = _nothing
-    ) -> Embedded:
+        self, *, batch: int = EMBED_BATCH, one_by_one: bool = True, on_commit: OnCommit = _nothing
+    ) -> EmbedProgress:
         """Give vectors to a batch of those that lack some, oldest first.
 
         Call it again while it embeds some and leaves some. A text that the embedder does not take
@@ -82,48 +82,48 @@ class EmbedPending:
         Args:
             batch: how many at most, 1 to 100.
             one_by_one: try each alone when the batch fails; that takes longer while nothing works.
-            beside: what is to be done in the transaction that keeps the vectors.
+            on_commit: what is to be done in the transaction that keeps the vectors.
 
         Raises:
-            Invalid: the batch is out of bounds.
-            Unavailable: the embedder took none of them, or the store cannot be read or written;
-                those waiting still wait.
+            InvalidInputError: the batch is out of bounds.
+            UnavailableError: the embedder took none of them, or the store cannot be read or
+                written; those waiting still wait.
 
         """
         if not 1 <= batch <= ITEMS_PER_CALL_MAX:
-            raise Invalid(f"The batch is {batch}; 1 to {ITEMS_PER_CALL_MAX} are allowed.")
+            raise InvalidInputError(f"The batch is {batch}; 1 to {ITEMS_PER_CALL_MAX} are allowed.")
         tenant = self.caller.tenant
-        with self.house.store.snapshot(tenant) as tx:
+        with self.services.store.snapshot(tenant) as tx:
             waiting = tx.memories.get(tx.index.unembedded(limit=batch))
-        embed = embedded_if_taken if one_by_one else vectors_for
-        made = embed(list(waiting.values()), self.house.embedder)
-        with self.house.store.begin(tenant) as tx:
+        embed = embed_if_free if one_by_one else vectors_for
+        made = embed(list(waiting.values()), self.services.embedder)
+        with self.services.store.begin(tenant) as tx:
             count = sum(tx.index.embed(id_, vectors) for id_, vectors in made.items())
-            done = Embedded(count=count, left=tx.index.pending())
-            beside(tx, done)
+            done = EmbedProgress(count=count, left=tx.index.pending())
+            on_commit(tx, done)
         return done
 
 
-def embedded_if_taken(waiting: Sequence[Memory], embedder: Embedder) -> dict[int, Vectors]:
+def embed_if_free(waiting: Sequence[Memory], embedder: Embedder) -> dict[int, Vectors]:
     """Embed all at once, or one by one when something among them is refused.
 
     Raises:
-        Unavailable: none of them was taken.
+        UnavailableError: none of them was taken.
 
     """
     try:
         return vectors_for(waiting, embedder)
-    except Unavailable:
+    except UnavailableError:
         return _one_by_one(waiting, embedder)
 
 
 def _one_by_one(waiting: Sequence[Memory], embedder: Embedder) -> dict[int, Vectors]:
     taken: dict[int, Vectors] = {}
-    refusal: Unavailable | None = None
+    refusal: UnavailableError | None = None
     for one in waiting:
         try:
             taken |= vectors_for([one], embedder)
-        except Unavailable as error:
+        except UnavailableError as error:
             refusal = error
     if refusal and not taken:
         raise refusal

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Final
 
 from commonbrain.model import ids
-from commonbrain.model.errors import Refused
+from commonbrain.model.errors import RejectedError
 from commonbrain.model.escaping import inert_line
 from commonbrain.model.memory import Memory
 from commonbrain.model.scope import Caller
@@ -22,12 +22,12 @@ def pending_items(
 ) -> list[Memory]:
     """List the action items that bind a caller in a project, oldest first."""
     reach = _reach(caller, [project])
-    wanting = tx.duties.pending(caller, projects=reach, now=now)
-    found = tx.memories.get(wanting)
-    return [found[id_] for id_ in wanting if id_ in found]
+    pending = tx.duties.pending(caller, projects=reach, now=now)
+    memories = tx.memories.get(pending)
+    return [memories[id_] for id_ in pending if id_ in memories]
 
 
-def check_duties(
+def check_pending_acks(
     tx: Transaction,
     caller: Caller,
     *,
@@ -41,50 +41,50 @@ def check_duties(
     write finishes or takes away: one that does this to action items alone is let through.
 
     Raises:
-        Refused: `action_items_pending` names them and the next call.
+        RejectedError: `action_items_pending` names them and the next call.
 
     """
     reach = None if projects is None else _reach(caller, projects)
-    wanting = tx.duties.pending(caller, projects=reach, now=now)
-    if wanting and not (settles and set(settles) <= set(wanting)):
-        raise _refusal(tx, wanting)
+    pending = tx.duties.pending(caller, projects=reach, now=now)
+    if pending and not (settles and set(settles) <= set(pending)):
+        raise _refusal(tx, pending)
 
 
-def check_changes(
+def check_pending_acks_of(
     tx: Transaction,
     caller: Caller,
     *,
     memories: Collection[Memory],
     now: datetime,
-    is_settling: bool = False,
+    is_resolving: bool = False,
 ) -> None:
     """Let memories be changed, unless action items bind where they are, or say why not.
 
     `is_settling` where the change finishes them or takes them away.
 
     Raises:
-        Refused: `action_items_pending` names them and the next call.
+        RejectedError: `action_items_pending` names them and the next call.
 
     """
     if memories:
-        settles = [one.id for one in memories] if is_settling else []
+        settles = [one.id for one in memories] if is_resolving else []
         projects = {one.project for one in memories}
-        check_duties(tx, caller, projects=projects, now=now, settles=settles)
+        check_pending_acks(tx, caller, projects=projects, now=now, settles=settles)
 
 
 def _reach(caller: Caller, projects: Iterable[str | None]) -> frozenset[str]:
     return frozenset(one for one in (*projects, caller.project) if one is not None)
 
 
-def _refusal(tx: Transaction, wanting: list[int]) -> Refused:
-    found = tx.memories.get(wanting[:_NAMED_MAX])
-    named = [f"{_shown(id_)} ({inert_line(one.headline)})" for id_, one in found.items()]
-    more = f", and {len(wanting) - len(named)} more" if len(wanting) > len(named) else ""
-    count = "1 action item wants" if len(wanting) == 1 else f"{len(wanting)} action items want"
-    return Refused(
+def _refusal(tx: Transaction, pending: list[int]) -> RejectedError:
+    memories = tx.memories.get(pending[:_NAMED_MAX])
+    named = [f"{_shown(id_)} ({inert_line(one.headline)})" for id_, one in memories.items()]
+    more = f", and {len(pending) - len(named)} more" if len(pending) > len(named) else ""
+    count = "1 action item wants" if len(pending) == 1 else f"{len(pending)} action items want"
+    return RejectedError(
         f"{count} an answer before anything is written: {', '.join(sorted(named))}{more}.",
         code="action_items_pending",
-        hint=f"Answer each, then repeat this call: revise ack {_shown(wanting[0])} with value "
+        hint=f"Answer each, then repeat this call: revise ack {_shown(pending[0])} with value "
         "will_execute; or already_done or not_relevant, with a reason; or deferred, with due_at.",
     )
 

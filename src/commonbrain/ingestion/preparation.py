@@ -9,9 +9,9 @@ from typing import Final
 from commonbrain.clock import Clock
 from commonbrain.embeddings.interface import Embedder, Matrix, Vectors
 from commonbrain.ingestion.embedding import embedded
-from commonbrain.ingestion.secret_scanning import screen
-from commonbrain.ingestion.validation import Admitted, Rejected, admit
-from commonbrain.model.errors import Unavailable, one_of
+from commonbrain.ingestion.secret_scanning import scan_drafts
+from commonbrain.ingestion.validation import Rejection, Valid, validate
+from commonbrain.model.errors import UnavailableError, parse_choice
 from commonbrain.model.kinds import (
     Atom,
     CausalField,
@@ -34,17 +34,24 @@ from commonbrain.model.memory import Draft, check_types, full_text, texts_of
 from commonbrain.model.scope import Caller, Scope, check_may_write
 from commonbrain.model.scoring import confidence_of
 from commonbrain.model.trust import Trust, granted
-from commonbrain.services import House
-from commonbrain.text.causal_extraction import atoms
+from commonbrain.services import Services
+from commonbrain.text.causal_extraction import extract_atoms
 from commonbrain.text.classification import classify, kind_with, severity_of
 from commonbrain.text.entities import Entities, found_in
-from commonbrain.text.inline_tags import Marked, atom_of, duties, marked, of_atom, sole_mark
+from commonbrain.text.inline_tags import (
+    TaggedText,
+    atom_of,
+    extract_tasks,
+    of_atom,
+    sole_tag,
+    tagged_texts,
+)
 from commonbrain.text.normalisation import normalise_draft
-from commonbrain.text.rationale import premises
+from commonbrain.text.rationale import rationales
 
 
 @dataclass(slots=True)
-class Stopwatch:
+class StageTimer:
     """Counts the time between laps towards the stage that a lap ends."""
 
     clock: Clock
@@ -55,37 +62,37 @@ class Stopwatch:
         """Start."""
         self._since = self.clock.elapsed_ms()
 
-    def lap(self, stage: str) -> None:
+    def end_stage(self, stage: str) -> None:
         """Say that what was done since the last lap was this stage."""
         now = self.clock.elapsed_ms()
         self.stages_ms[stage] = round(self.stages_ms.get(stage, 0.0) + now - self._since, 3)
         self._since = now
 
 
-STATING: Final = frozenset({Kind.FACT, Kind.RULE, Kind.TASK, Kind.EPISODE})
+CLAIM_KINDS: Final = frozenset({Kind.FACT, Kind.RULE, Kind.TASK, Kind.EPISODE})
 """Kinds that may hold only while something else does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prepared:
+class PreparedDraft:
     """A draft that passed the gate, with what its author may claim; `vectors` may be missing."""
 
     draft: Draft
-    admitted: Admitted
+    admitted: Valid
     scope: Scope
     trust: Trust
     project: str | None
     entities: Entities = field(default_factory=Entities)
     """What its text names."""
     warnings: tuple[str, ...] = ()
-    derived: tuple[Prepared | Rejected, ...] = ()
+    derived: tuple[PreparedDraft | Rejection, ...] = ()
     """What its text marks to be remembered by itself."""
     vectors: Vectors | None = None
     salience: float | None = None
     """What a model foretells of it; None: the rule says it."""
     premises: tuple[str, ...] = ()
     """What its text says that it rests on, to be looked up."""
-    premise_vectors: tuple[Matrix, ...] = ()
+    rationale_vectors: tuple[Matrix, ...] = ()
 
     @property
     def text(self) -> str:
@@ -93,89 +100,91 @@ class Prepared:
         return full_text(self.admitted.headline, self.admitted.body)
 
 
-def prepare(
-    draft: Draft, caller: Caller, *, house: House, watch: Stopwatch | None = None
-) -> Prepared | Rejected:
+def prepare_drafts(
+    draft: Draft, caller: Caller, *, services: Services, timer: StageTimer | None = None
+) -> PreparedDraft | Rejection:
     """Normalise, screen for secrets, classify, gate, and settle trust and scope.
 
     Raises:
-        Refused: the caller may not write that scope or claim that trust.
-        Invalid: a field of the draft is of another type than it must be.
+        RejectedError: the caller may not write that scope or claim that trust.
+        InvalidInputError: a field of the draft is of another type than it must be.
 
     """
-    watch = watch or Stopwatch(house.clock)
+    timer = timer or StageTimer(services.clock)
     check_types(draft)
-    prepared = _prepare(draft, caller, house=house, watch=watch)
-    if isinstance(prepared, Rejected):
+    prepared = _prepare(draft, caller, services=services, timer=timer)
+    if isinstance(prepared, Rejection):
         return prepared
-    parts = [_prepare(part, caller, house=house, watch=watch) for part in _parts(prepared)]
-    return replace(prepared, derived=tuple(parts), premises=_premises(prepared))
+    parts = [
+        _prepare(part, caller, services=services, timer=timer) for part in _derived_drafts(prepared)
+    ]
+    return replace(prepared, derived=tuple(parts), premises=_rationales_of(prepared))
 
 
-def embed(prepared: Sequence[Prepared], embedder: Embedder) -> list[Prepared]:
+def embed_drafts(prepared: Sequence[PreparedDraft], embedder: Embedder) -> list[PreparedDraft]:
     """Give each its vectors in one batch, or leave all without when the embedder is down."""
     if not prepared:
         return []
-    told = [one for source in prepared for one in _told(source)]
+    texts = [one for source in prepared for one in _texts_to_embed(source)]
     try:
-        vectors = iter(embedded(told, embedder))
-    except Unavailable:
+        vectors = iter(embedded(texts, embedder))
+    except UnavailableError:
         return list(prepared)
     return [_embedded(one, next(vectors), rest=vectors) for one in prepared]
 
 
 def _prepare(
-    draft: Draft, caller: Caller, *, house: House, watch: Stopwatch
-) -> Prepared | Rejected:
+    draft: Draft, caller: Caller, *, services: Services, timer: StageTimer
+) -> PreparedDraft | Rejection:
     # Whoever makes a Draft by hand may have put plain words where members belong.
-    scope = one_of(Scope, draft.scope or Scope.TEAM)
+    scope = parse_choice(Scope, draft.scope or Scope.TEAM)
     check_may_write(caller, scope)
-    claimed = one_of(Trust, draft.trust) if draft.trust else None
+    claimed = parse_choice(Trust, draft.trust) if draft.trust else None
     trust = granted(claimed, default=caller.trust_default, ceiling=caller.trust_ceiling)
     if len(draft.body) > RAW_TEXT_BYTES_MAX:
         # Not even read: the work done for a text must be in proportion to what is allowed.
-        return _too_much(f"The text has {len(draft.body):,} characters.")
-    beyond = _check_bounds(draft)
-    if beyond is not None:
-        return beyond
+        return _limit_exceeded(f"The text has {len(draft.body):,} characters.")
+    violation = _check_bounds(draft)
+    if violation is not None:
+        return violation
     normal = normalise_draft(draft)
-    watch.lap("normalise")
+    timer.end_stage("normalise")
     if draft.body.strip() and not (normal.body or normal.headline):
-        return _nothing_said()
-    screened = screen(normal, house)
-    watch.lap("screen")
-    if isinstance(screened, Rejected):
+        return _only_own_evidence()
+    screened = scan_drafts(normal, services)
+    timer.end_stage("screen")
+    if isinstance(screened, Rejection):
         return screened
-    named = _classified(_unmarked(screened.draft))
-    watch.lap("classify")
+    named = _classified(_expand_sole_tag(screened.draft))
+    timer.end_stage("classify")
     # Bounds again, for what was composed or found in the text may have grown.
-    admitted = _check_bounds(named) or admit(named)
-    watch.lap("gate")
-    if isinstance(admitted, Rejected):
+    admitted = _check_bounds(named) or validate(named)
+    timer.end_stage("gate")
+    if isinstance(admitted, Rejection):
         return admitted
     text = full_text(admitted.headline, admitted.body)
-    return Prepared(
+    return PreparedDraft(
         draft=named,
         admitted=admitted,
         scope=scope,
         trust=trust,
         project=named.project or caller.project,
-        entities=_with_own(found_in(text), named),
+        entities=_merge_entities(found_in(text), named),
         warnings=screened.warnings + admitted.warnings,
     )
 
 
-def _nothing_said() -> Rejected:
-    return Rejected(
+def _only_own_evidence() -> Rejection:
+    return Rejection(
         code="own_evidence",
         reason="There is nothing but what a recall answered, or nothing that can be printed.",
         hint="It is stored already. Remember what you concluded from it, in your own words.",
     )
 
 
-def _unmarked(draft: Draft) -> Draft:
+def _expand_sole_tag(draft: Draft) -> Draft:
     """Read a text that is one mark from beginning to end as what it marks, an atom by its bars."""
-    sole = sole_mark(draft.body) if draft.kind is None else _atom(draft)
+    sole = sole_tag(draft.body) if draft.kind is None else _atom(draft)
     if sole is None:
         return draft
     return replace(
@@ -187,11 +196,11 @@ def _unmarked(draft: Draft) -> Draft:
     )
 
 
-def _atom(draft: Draft) -> Marked | None:
+def _atom(draft: Draft) -> TaggedText | None:
     """Read the fields of what is to be an atom from its text, where none is given apart."""
     named = kind_and_label(draft.kind) if draft.kind else None
-    is_told = fields_of(draft.detail) or set(CausalField) & draft.columns.keys()
-    return atom_of(draft.body) if named and named[0] is Kind.ATOM and not is_told else None
+    has_fields = fields_of(draft.detail) or set(CausalField) & draft.columns.keys()
+    return atom_of(draft.body) if named and named[0] is Kind.ATOM and not has_fields else None
 
 
 def _classified(draft: Draft) -> Draft:
@@ -202,7 +211,7 @@ def _classified(draft: Draft) -> Draft:
     return replace(draft, kind=kind, severity=draft.severity or severity)
 
 
-def _with_own(found: Entities, draft: Draft) -> Entities:
+def _merge_entities(found: Entities, draft: Draft) -> Entities:
     """Put what the author named before what the text names."""
     people = (name.casefold() for name in draft.people)
     return replace(
@@ -212,14 +221,14 @@ def _with_own(found: Entities, draft: Draft) -> Entities:
     )
 
 
-def _parts(source: Prepared) -> Iterator[Draft]:
+def _derived_drafts(source: PreparedDraft) -> Iterator[Draft]:
     """Give what a text marks as drafts: no wider, no more trusted, never a blocking one."""
     draft, body = source.draft, source.admitted.body
-    found = marked(body)
-    if draft.finds_tasks and source.admitted.kind is not Kind.TASK:
-        found += duties(body)
-    if _finds_causes(source):
-        found += [_told_cause(one, source) for one in atoms(body)]
+    found = tagged_texts(body)
+    if draft.extract_tasks and source.admitted.kind is not Kind.TASK:
+        found += extract_tasks(body)
+    if _extracts_causes(source):
+        found += [_tag_of_cause(one, source) for one in extract_atoms(body)]
     for part in found:
         yield Draft(
             body=part.text,
@@ -238,13 +247,15 @@ def _parts(source: Prepared) -> Iterator[Draft]:
         )
 
 
-def _finds_causes(source: Prepared) -> bool:
+def _extracts_causes(source: PreparedDraft) -> bool:
     """Say whether causes are looked for: in messages unless told not to, elsewhere on request."""
-    kind, wanted = source.admitted.kind, source.draft.finds_causes
-    return kind is not Kind.ATOM and (kind is Kind.MESSAGE if wanted is None else wanted)
+    kind, is_requested = source.admitted.kind, source.draft.extract_causes
+    return kind is not Kind.ATOM and (
+        kind is Kind.MESSAGE if is_requested is None else is_requested
+    )
 
 
-def _told_cause(atom: Atom, source: Prepared) -> Marked:
+def _tag_of_cause(atom: Atom, source: PreparedDraft) -> TaggedText:
     return of_atom(
         atom, confidence=confidence_of(atom, of=source.admitted.kind, trust=source.trust)
     )
@@ -254,44 +265,48 @@ def _audience(detail: Detail) -> tuple[str, ...]:
     return detail.recipients if isinstance(detail, MessageDetail) else ()
 
 
-def _severity(part: Marked) -> Severity | None:
+def _severity(part: TaggedText) -> Severity | None:
     is_rule = part.kind is None and classify(part.text) is Kind.RULE
     return Severity.PATTERN if is_rule else None
 
 
-def _told(source: Prepared) -> Iterator[tuple[str, Detail | None]]:
+def _texts_to_embed(source: PreparedDraft) -> Iterator[tuple[str, Detail | None]]:
     """Give what of it is embedded: itself, what is made of its marks, and on what it rests."""
-    made = (part for part in source.derived if isinstance(part, Prepared))
+    made = (part for part in source.derived if isinstance(part, PreparedDraft))
     yield from ((one.text, one.admitted.detail) for one in (source, *made))
     yield from ((premise, None) for premise in source.premises)
 
 
-def _embedded(prepared: Prepared, vectors: Vectors, *, rest: Iterator[Vectors]) -> Prepared:
+def _embedded(
+    prepared: PreparedDraft, vectors: Vectors, *, rest: Iterator[Vectors]
+) -> PreparedDraft:
     parts = tuple(
-        replace(part, vectors=next(rest)) if isinstance(part, Prepared) else part
+        replace(part, vectors=next(rest)) if isinstance(part, PreparedDraft) else part
         for part in prepared.derived
     )
     premises = tuple(next(rest).windows for _ in prepared.premises)
-    return replace(prepared, vectors=vectors, derived=parts, premise_vectors=premises)
+    return replace(prepared, vectors=vectors, derived=parts, rationale_vectors=premises)
 
 
-def _premises(prepared: Prepared) -> tuple[str, ...]:
+def _rationales_of(prepared: PreparedDraft) -> tuple[str, ...]:
     """Give the reasons of what states something; who said on what it rests is not asked."""
     is_open = not prepared.draft.depends_on and not prepared.draft.auto_captured
-    return premises(prepared.text) if is_open and prepared.admitted.kind in STATING else ()
+    return rationales(prepared.text) if is_open and prepared.admitted.kind in CLAIM_KINDS else ()
 
 
-def _check_bounds(draft: Draft) -> Rejected | None:
+def _check_bounds(draft: Draft) -> Rejection | None:
     for what, text in texts_of(draft):
         allowed = _CHARS_MAX.get(what, SOURCE_REF_CHARS_MAX)
         if len(text) > allowed:
-            return _too_much(f"The {what} has {len(text):,} characters; {allowed:,} are allowed.")
+            return _limit_exceeded(
+                f"The {what} has {len(text):,} characters; {allowed:,} are allowed."
+            )
     if draft.confidence is not None and not 0 <= draft.confidence <= 1:
-        return _too_much(f"The confidence is {draft.confidence}; 0 to 1 is allowed.")
+        return _limit_exceeded(f"The confidence is {draft.confidence}; 0 to 1 is allowed.")
     for what in ("tags", "people", "derived_from", "depends_on"):
         given, most = len(getattr(draft, what)), _COUNTS_MAX[what]
         if given > most:
-            return _too_much(f"{given} {what} were given; {most} are allowed.")
+            return _limit_exceeded(f"{given} {what} were given; {most} are allowed.")
     return None
 
 
@@ -307,5 +322,5 @@ _COUNTS_MAX = {
 }
 
 
-def _too_much(reason: str) -> Rejected:
-    return Rejected(code="limit_exceeded", reason=reason, hint="Bring it within bounds.")
+def _limit_exceeded(reason: str) -> Rejection:
+    return Rejection(code="limit_exceeded", reason=reason, hint="Bring it within bounds.")

@@ -5,16 +5,16 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from commonbrain.ingestion.deduplication import Neighbour
-from commonbrain.ingestion.validation import Rejected
-from commonbrain.invalidation.preview import Unseated
+from commonbrain.ingestion.deduplication import CandidateMemory
+from commonbrain.ingestion.validation import Rejection
+from commonbrain.invalidation.preview import AffectedDependents
 from commonbrain.model import ids
 from commonbrain.model.kinds import Kind
 from commonbrain.model.memory import AWAITING_STATES, Memory, State
 from commonbrain.storage.interface import Transaction
 
 
-class Status(StrEnum):
+class ItemStatus(StrEnum):
     """What became of one item."""
 
     STORED = "stored"
@@ -26,16 +26,16 @@ class Status(StrEnum):
     @property
     def is_new(self) -> bool:
         """Whether there is a memory now that was not there before."""
-        return self in {Status.STORED, Status.QUARANTINED}
+        return self in {ItemStatus.STORED, ItemStatus.QUARANTINED}
 
     @property
     def is_refused(self) -> bool:
         """Whether the caller's text did not get in."""
-        return self in {Status.DUPLICATE, Status.REJECTED}
+        return self in {ItemStatus.DUPLICATE, ItemStatus.REJECTED}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Similar:
+class SimilarMemory:
     """A memory near the one just offered; `similarity` is a cosine."""
 
     id: str
@@ -43,7 +43,7 @@ class Similar:
     similarity: float
 
 
-class Because(StrEnum):
+class SuggestionBasis(StrEnum):
     """Why a memory is thought to rest on another."""
 
     REASON = "reason"
@@ -53,20 +53,20 @@ class Because(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Suggestion:
+class DependencySuggestion:
     """A memory on which the new one may rest; `accept` is the command that says so."""
 
     id: str
     headline: str
-    how: Because
+    how: SuggestionBasis
     accept: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class DerivedResult:
     """What became of a part that a text marked to be remembered by itself."""
 
-    status: Status
+    status: ItemStatus
     id: str | None = None
     kind: Kind | None = None
     headline: str | None = None
@@ -75,38 +75,38 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class ItemResult:
     """What became of one item: `stored` means durable and searchable now.
 
     `id` names the new memory, or the one that says it already; `code`, `reason` and `hint` tell
     what kept it out and what to do.
     """
 
-    status: Status
+    status: ItemStatus
     id: str | None = None
     kind: Kind | None = None
     headline: str | None = None
     code: str | None = None
     reason: str | None = None
     hint: str | None = None
-    similar: tuple[Similar, ...] = ()
-    conflicts: tuple[Similar, ...] = ()
+    similar: tuple[SimilarMemory, ...] = ()
+    conflicts: tuple[SimilarMemory, ...] = ()
     """Memories that contradict it; both are kept, linked."""
-    derived: tuple[Part, ...] = ()
-    suggestions: tuple[Suggestion, ...] = ()
+    derived: tuple[DerivedResult, ...] = ()
+    suggestions: tuple[DependencySuggestion, ...] = ()
     """On what it may rest, at most three; nothing is linked by them."""
-    unseated: Unseated | None = None
+    affected: AffectedDependents | None = None
     """When it took the place of another: what rested on that, and needs review now."""
     warnings: tuple[str, ...] = ()
     embedding_pending: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Remembered:
+class RememberResult:
     """What became of every item, in the order given."""
 
-    items: tuple[Outcome, ...]
-    unseated: Unseated | None = None
+    items: tuple[ItemResult, ...]
+    affected: AffectedDependents | None = None
     """What rests on what the items contradict, and needs review now."""
     skipped: int = 0
     """Passages of a raw text that were too short to be a memory."""
@@ -114,30 +114,30 @@ class Remembered:
     """How long each stage took, all items together."""
 
 
-Beside = Callable[[Transaction, Sequence[Outcome]], None]
+OnCommit = Callable[[Transaction, Sequence[ItemResult]], None]
 """What is done in the transaction that stores a batch, once it is known what became of each."""
-_WHY_HELD: Final = {
+_HELD_REASONS: Final = {
     State.QUARANTINED: "What binds or reaches everybody needs a trusted source: it is kept, not "
     "recalled.",
     State.CANDIDATE: "It is proposed: it is not recalled before somebody approves it.",
 }
 
 
-def rejected(refusal: Rejected) -> Outcome:
+def rejected(refusal: Rejection) -> ItemResult:
     """Tell of a refusal by the gate."""
-    return Outcome(
-        status=Status.REJECTED,
+    return ItemResult(
+        status=ItemStatus.REJECTED,
         code=refusal.code,
         reason=refusal.reason,
         hint=refusal.hint,
     )
 
 
-def exists(memory: Memory, *, times: int = 0) -> Outcome:
+def exists(memory: Memory, *, times: int = 0) -> ItemResult:
     """Tell of a memory that says it to the letter; `times` counts how often it came again."""
     again = f" It has come again {times} times." if times else ""
-    return Outcome(
-        status=Status.EXISTS,
+    return ItemResult(
+        status=ItemStatus.EXISTS,
         id=ids.show(ids.MEMORY, memory.id),
         kind=memory.kind,
         headline=memory.headline,
@@ -145,11 +145,11 @@ def exists(memory: Memory, *, times: int = 0) -> Outcome:
     )
 
 
-def duplicate(kind: Kind, of: Neighbour) -> Outcome:
+def duplicate(kind: Kind, of: CandidateMemory) -> ItemResult:
     """Tell of a memory that says the same in other words, with the call that would revise it."""
     id_ = ids.show(ids.MEMORY, of.id)
-    return Outcome(
-        status=Status.DUPLICATE,
+    return ItemResult(
+        status=ItemStatus.DUPLICATE,
         id=id_,
         kind=kind,
         headline=of.headline,
@@ -163,20 +163,20 @@ def duplicate(kind: Kind, of: Neighbour) -> Outcome:
 
 def stored(
     memory: Memory,
-    near: Sequence[Neighbour],
+    near: Sequence[CandidateMemory],
     *,
-    conflicts: Sequence[Neighbour] = (),
+    conflicts: Sequence[CandidateMemory] = (),
     warnings: tuple[str, ...],
     embedding_pending: bool,
-) -> Outcome:
+) -> ItemResult:
     """Tell of a memory that got in."""
     is_held = memory.state in AWAITING_STATES
-    return Outcome(
-        status=Status.QUARANTINED if is_held else Status.STORED,
+    return ItemResult(
+        status=ItemStatus.QUARANTINED if is_held else ItemStatus.STORED,
         id=ids.show(ids.MEMORY, memory.id),
         kind=memory.kind,
         headline=memory.headline,
-        reason=_WHY_HELD.get(memory.state),
+        reason=_HELD_REASONS.get(memory.state),
         hint="Check it, then remember it in your own words." if is_held else None,
         similar=_similar(near),
         conflicts=_similar(conflicts),
@@ -185,9 +185,9 @@ def stored(
     )
 
 
-def part_of(outcome: Outcome) -> Part:
+def to_derived_result(outcome: ItemResult) -> DerivedResult:
     """Tell of what became of a part, in short."""
-    return Part(
+    return DerivedResult(
         status=outcome.status,
         id=outcome.id,
         kind=outcome.kind,
@@ -197,9 +197,9 @@ def part_of(outcome: Outcome) -> Part:
     )
 
 
-def _similar(near: Sequence[Neighbour]) -> tuple[Similar, ...]:
+def _similar(near: Sequence[CandidateMemory]) -> tuple[SimilarMemory, ...]:
     return tuple(
-        Similar(
+        SimilarMemory(
             id=ids.show(ids.MEMORY, neighbour.id),
             headline=neighbour.headline,
             similarity=round(neighbour.similarity, 3),

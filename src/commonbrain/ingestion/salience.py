@@ -10,20 +10,26 @@ from math import isfinite
 from typing import Final
 
 from commonbrain.clock import Clock
-from commonbrain.ingestion.commit import to_memory
-from commonbrain.ingestion.preparation import Prepared
+from commonbrain.ingestion.commit import build_memory
+from commonbrain.ingestion.preparation import PreparedDraft
 from commonbrain.learning.interface import Salience
-from commonbrain.learning.serving import Known, Models, Terms, Unfit, Unscored
+from commonbrain.learning.serving import (
+    InvalidModelError,
+    ModelLimits,
+    ModelPool,
+    ScoringFailure,
+    ServingCache,
+)
 from commonbrain.learning.usefulness import KINDS_SCORED, UNKNOWN_AUTHOR, features_of
 from commonbrain.model.kinds import EventDetail
 from commonbrain.model.limits import SALIENCE_MS_MAX
 from commonbrain.model.memory import Memory
 from commonbrain.model.model_card import ModelCard, ModelRole, ModelState
 from commonbrain.model.scope import Caller
-from commonbrain.services import House
+from commonbrain.services import Services
 from commonbrain.storage.interface import Store
 
-_TERMS: Final = Terms(limit_ms=SALIENCE_MS_MAX, failures=1, rest_ms=30_000.0)
+_TERMS: Final = ModelLimits(limit_ms=SALIENCE_MS_MAX, failures=1, cooldown_ms=30_000.0)
 """Nobody takes one back that fails, so its failures are made few."""
 
 
@@ -34,16 +40,16 @@ class Scored:
     saliences: tuple[float, ...]
 
 
-class Saliences:
+class SalienceModels:
     """Asks the active model of each tenant; several threads may at once."""
 
     def __init__(self, load: Callable[[str], Salience], *, store: Store, clock: Clock) -> None:
         """Ask models that are loaded by the digests of their artifacts."""
         self._store = store
-        self._known = Known(clock)
-        self._models = Models(lambda card: _loaded(load, card), clock=clock, terms=_TERMS)
+        self._known = ServingCache(clock)
+        self._models = ModelPool(lambda card: _loaded(load, card), clock=clock, terms=_TERMS)
 
-    def score(self, tenant: str, memories: Sequence[Memory]) -> Scored | Unscored | None:
+    def score(self, tenant: str, memories: Sequence[Memory]) -> Scored | ScoringFailure | None:
         """Score memories as they are written; None where none is or no model serves."""
         if not memories:
             return None
@@ -75,7 +81,7 @@ class Saliences:
 def _loaded(load: Callable[[str], Salience], card: ModelCard) -> Salience:
     salience = load(card.digest)
     if tuple(salience.features) != card.features:
-        raise Unfit("its features are not those of its card")
+        raise InvalidModelError("its features are not those of its card")
     return salience
 
 
@@ -83,45 +89,49 @@ def _scores(salience: Salience, memories: Sequence[Memory]) -> tuple[float, ...]
     # Whoever remembers has loaded it for the vectors.
     import numpy as np  # noqa: PLC0415
 
-    told = [
+    feature_rows = [
         features_of(one, author=salience.authors.get(one.agent, UNKNOWN_AUTHOR)) for one in memories
     ]
-    rows = np.array([[one[name] for name in salience.features] for one in told], dtype=np.float32)
-    found: list[float] = salience.scores(rows).tolist()
-    if len(found) != len(memories) or not all(isfinite(one) and 0 <= one <= 1 for one in found):
-        raise Unfit("it gave no salience of 0 to 1 to each memory")
-    return tuple(round(one, 4) for one in found)
+    rows = np.array(
+        [[one[name] for name in salience.features] for one in feature_rows], dtype=np.float32
+    )
+    values: list[float] = salience.scores(rows).tolist()
+    if len(values) != len(memories) or not all(isfinite(one) and 0 <= one <= 1 for one in values):
+        raise InvalidModelError("it gave no salience of 0 to 1 to each memory")
+    return tuple(round(one, 4) for one in values)
 
 
-def scored(ready: Sequence[Prepared], caller: Caller, *, house: House) -> list[Prepared]:
+def with_salience(
+    ready: Sequence[PreparedDraft], caller: Caller, *, services: Services
+) -> list[PreparedDraft]:
     """Give what is to be stored the salience that the tenant's model foretells.
 
     Where it does not answer the rule scores, and the outcome says so. What is stored already stays
     as it is, whatever is learnt later.
     """
-    now = house.clock.now()
-    each = [one for one in ready if _is_open(one)]
-    told = house.saliences.score(
-        caller.tenant, [to_memory(one, caller, now=now, revises=0) for one in each]
+    now = services.clock.now()
+    unscored = [one for one in ready if _is_open(one)]
+    result = services.saliences.score(
+        caller.tenant, [build_memory(one, caller, now=now, revision_number=0) for one in unscored]
     )
-    if told is None:
+    if result is None:
         return list(ready)
-    if not isinstance(told, Scored):
-        warning = f"Its salience is the rule's: the learnt one did not answer: {told.reason}."
+    if not isinstance(result, Scored):
+        warning = f"Its salience is the rule's: the learnt one did not answer: {result.reason}."
         return [
             replace(one, warnings=(*one.warnings, warning)) if _is_open(one) else one
             for one in ready
         ]
-    saliences = iter(told.saliences)
+    saliences = iter(result.saliences)
     return [_with(one, saliences) for one in ready]
 
 
-def _with(one: Prepared, saliences: Iterator[float]) -> Prepared:
+def _with(one: PreparedDraft, saliences: Iterator[float]) -> PreparedDraft:
     return replace(one, salience=next(saliences)) if _is_open(one) else one
 
 
-def _is_open(one: Prepared) -> bool:
+def _is_open(one: PreparedDraft) -> bool:
     """Say whether nobody has said how much it matters."""
     detail = one.admitted.detail
-    is_told = isinstance(detail, EventDetail) and detail.importance is not None
-    return one.admitted.kind in KINDS_SCORED and not is_told
+    has_importance = isinstance(detail, EventDetail) and detail.importance is not None
+    return one.admitted.kind in KINDS_SCORED and not has_importance

@@ -6,50 +6,55 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final, Unpack
 
-from commonbrain.ingestion.commit import commit, to_memory
+from commonbrain.ingestion.commit import build_memory, commit
 from commonbrain.ingestion.deduplication import (
-    HAPPENINGS,
+    EVENT_KINDS,
+    CandidateMemory,
     Duplicate,
-    Judged,
-    Neighbour,
-    Novel,
+    DuplicateCheck,
+    Unique,
+    check_duplicates,
     find_exact,
-    happened_again,
-    judge_neighbours,
+    is_recurrence,
 )
-from commonbrain.ingestion.dependencies import find_premises
-from commonbrain.ingestion.drafts import DraftFields, Offer, draft_of, drafts_of, listed
+from commonbrain.ingestion.dependencies import find_dependencies
+from commonbrain.ingestion.drafts import DraftBatch, DraftFields, draft_of, listed, parse_drafts
 from commonbrain.ingestion.embedding import EmbedPending
-from commonbrain.ingestion.idempotency import keep, make_ticket, replay
-from commonbrain.ingestion.pending_acks import check_duties
-from commonbrain.ingestion.preparation import Prepared, Stopwatch, embed, prepare
+from commonbrain.ingestion.idempotency import make_idempotency_record, replay_reply, save_reply
+from commonbrain.ingestion.pending_acks import check_pending_acks
+from commonbrain.ingestion.preparation import (
+    PreparedDraft,
+    StageTimer,
+    embed_drafts,
+    prepare_drafts,
+)
 from commonbrain.ingestion.result import (
-    Beside,
-    Outcome,
-    Remembered,
-    Status,
+    ItemResult,
+    ItemStatus,
+    OnCommit,
+    RememberResult,
     duplicate,
     exists,
-    part_of,
     rejected,
     stored,
+    to_derived_result,
 )
-from commonbrain.ingestion.salience import scored
+from commonbrain.ingestion.salience import with_salience
 from commonbrain.ingestion.sources import (
+    add_supporting_sources,
     check_skill,
     credit_sources,
+    dependency_hint,
+    limit_to_source,
     link_sources,
-    no_more_than,
-    premise_hint,
     put_link,
-    settle_sources,
-    tell_again,
+    resolve_sources,
 )
-from commonbrain.ingestion.validation import Rejected
-from commonbrain.invalidation.preview import tell_unseated
-from commonbrain.invalidation.propagation import follow_up, spread
+from commonbrain.ingestion.validation import Rejection
+from commonbrain.invalidation.preview import summarize_affected
+from commonbrain.invalidation.propagation import continue_propagation, propagate
 from commonbrain.model import ids
-from commonbrain.model.errors import Refused, Unavailable
+from commonbrain.model.errors import RejectedError, UnavailableError
 from commonbrain.model.kinds import EventDetail, Kind
 from commonbrain.model.limits import ITEMS_PER_CALL_MAX
 from commonbrain.model.links import LinkType
@@ -59,20 +64,24 @@ from commonbrain.model.revision import Action
 from commonbrain.model.scope import Caller
 from commonbrain.model.scoring import recurring
 from commonbrain.model.tasks import is_report
-from commonbrain.observability.interface import Remembering
-from commonbrain.services import House
-from commonbrain.storage.change_log import Deed, amend
-from commonbrain.storage.interface import Look, Transaction
-from commonbrain.storage.job_queue import await_vectors
+from commonbrain.observability.interface import RememberMetrics
+from commonbrain.services import Services
+from commonbrain.storage.change_log import ChangeContext, record_update
+from commonbrain.storage.interface import QueryScope, Transaction
+from commonbrain.storage.job_queue import enqueue_embedding
 
 
-def remembering(reply: Remembered, *, tenant: str, is_embedding: bool) -> Remembering:
+def summarize_remember(
+    reply: RememberResult, *, tenant: str, is_embedding: bool
+) -> RememberMetrics:
     """Sum up one run from its reply: what became a memory by kind, what did not by code."""
-    told = [*reply.items, *(part for item in reply.items for part in item.derived)]
-    stored = Counter(str(one.kind) for one in told if one.status is Status.STORED and one.kind)
-    kept_out = (Status.DUPLICATE, Status.REJECTED, Status.QUARANTINED)
-    refused = Counter(one.code or str(one.status) for one in told if one.status in kept_out)
-    return Remembering(
+    results = [*reply.items, *(part for item in reply.items for part in item.derived)]
+    stored = Counter(
+        str(one.kind) for one in results if one.status is ItemStatus.STORED and one.kind
+    )
+    not_stored = (ItemStatus.DUPLICATE, ItemStatus.REJECTED, ItemStatus.QUARANTINED)
+    refused = Counter(one.code or str(one.status) for one in results if one.status in not_stored)
+    return RememberMetrics(
         tenant=tenant,
         stages_ms=reply.stages_ms or {},
         stored=stored,
@@ -81,30 +90,30 @@ def remembering(reply: Remembered, *, tenant: str, is_embedding: bool) -> Rememb
     )
 
 
-__all__ = ["Course", "DraftFields", "Remember", "draft_of"]
+__all__ = ["DraftFields", "Remember", "WriteOptions", "draft_of"]
 
-_KEPT_HOWEVER_ALIKE: Final = frozenset({Kind.MESSAGE, Kind.ATOM})
+_NEVER_DEDUPLICATED: Final = frozenset({Kind.MESSAGE, Kind.ATOM})
 _CATCH_UP: Final = 16
 """Memories embedded behind one that was remembered, on its caller's time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Course:
+class WriteOptions:
     """How strictly one batch is judged: importers compare letters only, revisions skip a chain."""
 
-    compares_meaning: bool = True
-    besides: frozenset[int] = frozenset()
-    revises: int = 0
-    spares_reports: bool = True
+    checks_similarity: bool = True
+    exclude_ids: frozenset[int] = frozenset()
+    revision_number: int = 0
+    exempt_reports: bool = True
     """Whether action items let messages, incidents and handoffs through."""
-    is_deed: bool = True
+    is_user_write: bool = True
     """Whether somebody does it, whom action items bind, and who shows what was of use."""
-    beside: Beside | None = None
+    on_commit: OnCommit | None = None
     """What is to be done in the transaction that stores it."""
     proposal: Mapping[str, object] | None = None
     """The payload of a text that its author may only propose: it is stored, and held back."""
 
-    def held(self, memory: Memory) -> Memory:
+    def as_proposal(self, memory: Memory) -> Memory:
         """Hold back a memory that is only proposed."""
         if self.proposal is None:
             return memory
@@ -116,7 +125,7 @@ class Course:
 class Remember:
     """The write path for one caller."""
 
-    house: House
+    services: Services
     caller: Caller
 
     def __call__(
@@ -126,7 +135,7 @@ class Remember:
         chunks: bool | None = None,
         idempotency_key: str | None = None,
         **known: Unpack[DraftFields],
-    ) -> Remembered:
+    ) -> RememberResult:
         """Offer one text with what is known of it, or up to 100 drafts, to the memory.
 
         Args:
@@ -142,95 +151,120 @@ class Remember:
             One outcome per item in order; `stored` ones survive the death of this process.
 
         Raises:
-            Invalid: an argument is malformed; nothing was stored.
-            NotFound: a memory it is derived from is none, or not to be seen; nothing was stored.
-            Refused: the caller may not write there or claim that, gave over 100 items, used the
-                key for something else, or has to answer action items first; nothing was stored.
-            Unavailable: the store stayed locked, is full or read-only; nothing was stored.
+            InvalidInputError: an argument is malformed; nothing was stored.
+            NotFoundError: a memory it is derived from is none, or not to be seen; nothing was
+                stored.
+            RejectedError: the caller may not write there or claim that, gave over 100 items, used
+                the key for something else, or has to answer action items first; nothing was stored.
+            UnavailableError: the store stayed locked, is full or read-only; nothing was stored.
 
         """
         if isinstance(text, str):
-            offer = drafts_of(text, cuts=chunks, **known)
+            batch = parse_drafts(text, is_chunked=chunks, **known)
         else:
-            offer = Offer(drafts=listed(text))
-            if len(offer.drafts) > ITEMS_PER_CALL_MAX:
-                raise Refused(
-                    f"{len(offer.drafts)} items were given; {ITEMS_PER_CALL_MAX} a call are "
+            batch = DraftBatch(drafts=listed(text))
+            if len(batch.drafts) > ITEMS_PER_CALL_MAX:
+                raise RejectedError(
+                    f"{len(batch.drafts)} items were given; {ITEMS_PER_CALL_MAX} a call are "
                     "allowed.",
                     code="limit_exceeded",
                     hint="Send them in several calls, or use import.",
                 )
-        reply = self.write(offer.drafts, Course(), idempotency_key=idempotency_key)
-        return replace(reply, skipped=offer.skipped)
+        reply = self.write(batch.drafts, WriteOptions(), idempotency_key=idempotency_key)
+        return replace(reply, skipped=batch.skipped)
 
     def write(
-        self, drafts: Sequence[Draft], course: Course, *, idempotency_key: str | None = None
-    ) -> Remembered:
+        self, drafts: Sequence[Draft], options: WriteOptions, *, idempotency_key: str | None = None
+    ) -> RememberResult:
         """Take drafts through every stage; vectors are made before the transaction opens."""
-        watch = Stopwatch(self.house.clock)
-        gated = [prepare(one, self.caller, house=self.house, watch=watch) for one in drafts]
-        ticket = None if idempotency_key is None else make_ticket(idempotency_key, gated)
-        ready = [one for one in gated if isinstance(one, Prepared)]
-        if not course.compares_meaning:
+        timer = StageTimer(self.services.clock)
+        validated = [
+            prepare_drafts(one, self.caller, services=self.services, timer=timer) for one in drafts
+        ]
+        idempotency = (
+            None if idempotency_key is None else make_idempotency_record(idempotency_key, validated)
+        )
+        ready = [one for one in validated if isinstance(one, PreparedDraft)]
+        if not options.checks_similarity:
             ready = [replace(one, premises=()) for one in ready]
-        ready = scored(embed(ready, self.house.embedder), self.caller, house=self.house)
-        watch.lap("embed")
-        look = Look(caller=self.caller, filter=Filter(), now=self.house.clock.now())
-        refused = {n: rejected(one) for n, one in enumerate(gated) if isinstance(one, Rejected)}
-        if not ready and course.beside is None:
-            none = Remembered(items=tuple(refused.values()), stages_ms=watch.stages_ms)
-            return self._told(none, is_embedding=True)
-        if course.compares_meaning:
+        ready = with_salience(
+            embed_drafts(ready, self.services.embedder), self.caller, services=self.services
+        )
+        timer.end_stage("embed")
+        query_scope = QueryScope(caller=self.caller, filter=Filter(), now=self.services.clock.now())
+        refused = {
+            n: rejected(one) for n, one in enumerate(validated) if isinstance(one, Rejection)
+        }
+        if not ready and options.on_commit is None:
+            none = RememberResult(items=tuple(refused.values()), stages_ms=timer.stages_ms)
+            return self._emit_metrics(none, is_embedding=True)
+        if options.checks_similarity:
             # A process that has just started reads every vector: not while others wait to write.
-            with self.house.store.snapshot(self.caller.tenant) as tx:
+            with self.services.store.snapshot(self.caller.tenant) as tx:
                 tx.index.follow()
-        with self.house.store.begin(self.caller.tenant) as tx:
-            known = replay(tx, ticket, look=look) if ticket else None
+        with self.services.store.begin(self.caller.tenant) as tx:
+            known = replay_reply(tx, idempotency, query_scope=query_scope) if idempotency else None
             if known is not None:
                 return known
-            if course.is_deed:
-                self._check_duties(tx, ready, look=look, course=course)
-            settled = iter([self.settle(tx, one, look=look, course=course) for one in ready])
-            outcomes = tuple(
-                refused[n] if n in refused else next(settled) for n in range(len(gated))
+            if options.is_user_write:
+                self._check_pending_acks(tx, ready, query_scope=query_scope, options=options)
+            settled = iter(
+                [
+                    self.store_draft(tx, one, query_scope=query_scope, options=options)
+                    for one in ready
+                ]
             )
-            step = spread(tx, Deed(action=Action.CASCADE, caller=self.caller, at=look.now))
-            unseated = tell_unseated(tx, self.caller, step=step, now=look.now)
-            if self.house.store.moved_to or any(one.embedding_pending for one in outcomes):
-                await_vectors(tx, self.house, caller=self.caller)
-            watch.lap("decide")
-            stages = dict(watch.stages_ms)
-            reply = Remembered(items=outcomes, unseated=unseated, stages_ms=stages)
-            if course.beside is not None:
-                course.beside(tx, outcomes)
-            if ticket is not None:
-                keep(tx, ticket, reply=reply, look=look)
-        watch.lap("commit")
+            outcomes = tuple(
+                refused[n] if n in refused else next(settled) for n in range(len(validated))
+            )
+            step = propagate(
+                tx, ChangeContext(action=Action.CASCADE, caller=self.caller, at=query_scope.now)
+            )
+            affected = summarize_affected(tx, self.caller, step=step, now=query_scope.now)
+            if self.services.store.moved_to or any(one.embedding_pending for one in outcomes):
+                enqueue_embedding(tx, self.services, caller=self.caller)
+            timer.end_stage("decide")
+            stages = dict(timer.stages_ms)
+            reply = RememberResult(items=outcomes, affected=affected, stages_ms=stages)
+            if options.on_commit is not None:
+                options.on_commit(tx, outcomes)
+            if idempotency is not None:
+                save_reply(tx, idempotency, reply=reply, query_scope=query_scope)
+        timer.end_stage("commit")
         if step.is_cut:
-            follow_up(self.house, self.caller)
+            continue_propagation(self.services, self.caller)
         is_embedding = all(one.vectors is not None for one in ready)
         self._catch_up(is_embedding=is_embedding)
-        return self._told(replace(reply, stages_ms=watch.stages_ms), is_embedding=is_embedding)
+        return self._emit_metrics(
+            replace(reply, stages_ms=timer.stages_ms), is_embedding=is_embedding
+        )
 
-    def _told(self, reply: Remembered, *, is_embedding: bool) -> Remembered:
+    def _emit_metrics(self, reply: RememberResult, *, is_embedding: bool) -> RememberResult:
         """Tell who listens, and give the reply on."""
-        telemetry, tenant = self.house.telemetry, self.caller.tenant
+        telemetry, tenant = self.services.telemetry, self.caller.tenant
         if telemetry.is_on:
-            telemetry.remembered(remembering(reply, tenant=tenant, is_embedding=is_embedding))
+            telemetry.remembered(
+                summarize_remember(reply, tenant=tenant, is_embedding=is_embedding)
+            )
         return reply
 
-    def _check_duties(
-        self, tx: Transaction, ready: Sequence[Prepared], *, look: Look, course: Course
+    def _check_pending_acks(
+        self,
+        tx: Transaction,
+        ready: Sequence[PreparedDraft],
+        *,
+        query_scope: QueryScope,
+        options: WriteOptions,
     ) -> None:
         """Refuse the whole batch where action items bind any of it that is no report."""
         bound = [
             one
             for one in ready
-            if not (course.spares_reports and is_report(one.admitted.kind, one.admitted.label))
+            if not (options.exempt_reports and is_report(one.admitted.kind, one.admitted.label))
         ]
         if bound:
             projects = {one.project for one in bound}
-            check_duties(tx, self.caller, projects=projects, now=look.now)
+            check_pending_acks(tx, self.caller, projects=projects, now=query_scope.now)
 
     def _catch_up(self, *, is_embedding: bool) -> None:
         """Embed some of what was stored without vectors, once the embedder answers again.
@@ -238,55 +272,66 @@ class Remember:
         The caller's own texts are durable by now, so that nothing that fails here concerns them.
         What brings nothing is not tried again before the embedder has been down once more.
         """
-        behind = self.house.is_behind
+        unembedded = self.services.has_unembedded
         if not is_embedding:
-            behind.set()
-        elif behind.is_set():
-            behind.clear()
-            with suppress(Unavailable):
-                embed = EmbedPending(self.house, self.caller)
+            unembedded.set()
+        elif unembedded.is_set():
+            unembedded.clear()
+            with suppress(UnavailableError):
+                embed = EmbedPending(self.services, self.caller)
                 caught_up = embed(batch=_CATCH_UP, one_by_one=False)
                 if caught_up.count and caught_up.left:
-                    behind.set()
+                    unembedded.set()
 
-    def rehearse(self, drafts: Sequence[Draft]) -> list[Outcome]:
+    def preview_drafts(self, drafts: Sequence[Draft]) -> list[ItemResult]:
         """Say what would become of drafts, as far as it can be told letter by letter."""
-        gated = [prepare(draft, self.caller, house=self.house) for draft in drafts]
-        look = Look(caller=self.caller, filter=Filter(), now=self.house.clock.now())
-        with self.house.store.snapshot(self.caller.tenant) as tx:
-            return [self._rehearse(tx, one, look=look) for one in gated]
+        validated = [prepare_drafts(draft, self.caller, services=self.services) for draft in drafts]
+        query_scope = QueryScope(caller=self.caller, filter=Filter(), now=self.services.clock.now())
+        with self.services.store.snapshot(self.caller.tenant) as tx:
+            return [self._preview_one(tx, one, query_scope=query_scope) for one in validated]
 
-    def _rehearse(self, tx: Transaction, one: Prepared | Rejected, *, look: Look) -> Outcome:
-        if isinstance(one, Rejected):
+    def _preview_one(
+        self, tx: Transaction, one: PreparedDraft | Rejection, *, query_scope: QueryScope
+    ) -> ItemResult:
+        if isinstance(one, Rejection):
             return rejected(one)
-        known = find_exact(tx, one, look=look)
-        return exists(known) if known else Outcome(status=Status.STORED)
+        known = find_exact(tx, one, query_scope=query_scope)
+        return exists(known) if known else ItemResult(status=ItemStatus.STORED)
 
-    def settle(self, tx: Transaction, prepared: Prepared, *, look: Look, course: Course) -> Outcome:
+    def store_draft(
+        self,
+        tx: Transaction,
+        prepared: PreparedDraft,
+        *,
+        query_scope: QueryScope,
+        options: WriteOptions,
+    ) -> ItemResult:
         """Decide on one prepared draft against what is stored, and store it or say why not."""
-        prepared = settle_sources(tx, prepared, look=look)
-        refusal = check_skill(tx, prepared, caller=self.caller, besides=course.besides)
+        prepared = resolve_sources(tx, prepared, query_scope=query_scope)
+        refusal = check_skill(tx, prepared, caller=self.caller, exclude_ids=options.exclude_ids)
         if refusal is not None:
             return rejected(refusal)
-        outcome = self._settle(tx, prepared, look=look, course=course)
-        if outcome.status.is_new and course.compares_meaning and course.is_deed:
-            credit_sources(tx, prepared, look=look, house=self.house)
+        outcome = self._store_new(tx, prepared, query_scope=query_scope, options=options)
+        if outcome.status.is_new and options.checks_similarity and options.is_user_write:
+            credit_sources(tx, prepared, query_scope=query_scope, services=self.services)
         if not prepared.derived or outcome.id is None:
             return outcome
-        barred = self._barred(tx, prepared, look=look)
+        blocked = self._pending_ack_refusal(tx, prepared, query_scope=query_scope)
         parts = [
-            self._settle_part(
+            self._store_derived(
                 tx,
-                barred or no_more_than(part, prepared),
-                look=look,
-                course=course,
+                blocked or limit_to_source(part, prepared),
+                query_scope=query_scope,
+                options=options,
                 source=outcome,
             )
             for part in prepared.derived
         ]
-        return replace(outcome, derived=tuple(part_of(one) for one in parts))
+        return replace(outcome, derived=tuple(to_derived_result(one) for one in parts))
 
-    def _barred(self, tx: Transaction, prepared: Prepared, *, look: Look) -> Rejected | None:
+    def _pending_ack_refusal(
+        self, tx: Transaction, prepared: PreparedDraft, *, query_scope: QueryScope
+    ) -> Rejection | None:
         """Say why nothing is made of what a report marks, where action items let it through.
 
         A fact that a message marks is a fact: the exemption is of what reports, not of the rest.
@@ -294,27 +339,36 @@ class Remember:
         if not is_report(prepared.admitted.kind, prepared.admitted.label):
             return None
         try:
-            check_duties(tx, self.caller, projects=[prepared.project], now=look.now)
-        except Refused as refusal:
-            return Rejected(code=refusal.code, reason=refusal.message, hint=refusal.hint or "")
+            check_pending_acks(tx, self.caller, projects=[prepared.project], now=query_scope.now)
+        except RejectedError as refusal:
+            return Rejection(code=refusal.code, reason=refusal.message, hint=refusal.hint or "")
         return None
 
-    def _settle(
-        self, tx: Transaction, prepared: Prepared, *, look: Look, course: Course
-    ) -> Outcome:
-        known = find_exact(tx, prepared, look=look)
-        if known is not None and known.id not in course.besides:
-            is_found = prepared.draft.auto_captured and course.proposal is None
+    def _store_new(
+        self,
+        tx: Transaction,
+        prepared: PreparedDraft,
+        *,
+        query_scope: QueryScope,
+        options: WriteOptions,
+    ) -> ItemResult:
+        known = find_exact(tx, prepared, query_scope=query_scope)
+        if known is not None and known.id not in options.exclude_ids:
+            is_found = prepared.draft.auto_captured and options.proposal is None
             if prepared.draft.derived_from and is_found:
-                tell_again(tx, known, by=prepared.draft.derived_from, look=look)
-            if not happened_again(known, prepared):
+                add_supporting_sources(
+                    tx, known, by=prepared.draft.derived_from, query_scope=query_scope
+                )
+            if not is_recurrence(known, prepared):
                 return exists(known)
-            return exists(known, times=self._recur(tx, known, look=look))
-        judged = self._judge(tx, prepared, look=look, course=course)
+            return exists(known, times=self._count_recurrence(tx, known, query_scope=query_scope))
+        duplicate_check = self._classify_duplicate(
+            tx, prepared, query_scope=query_scope, options=options
+        )
         warnings = prepared.warnings
-        near: tuple[Neighbour, ...]
-        match judged.verdict:
-            case Novel(similar=near):
+        near: tuple[CandidateMemory, ...]
+        match duplicate_check.decision:
+            case Unique(similar=near):
                 pass
             case Duplicate(of=of, is_refused=True) if not prepared.draft.distinct_because:
                 return duplicate(prepared.admitted.kind, of)
@@ -322,76 +376,95 @@ class Remember:
                 near = (of,)
                 kind = prepared.admitted.kind
                 warnings = (*warnings, f"Another {kind} may say this already: {of.headline}")
-        made = to_memory(prepared, self.caller, now=look.now, revises=course.revises)
-        memory = course.held(made)
-        memory = commit(tx, memory, prepared=prepared, caller=self.caller, house=self.house)
+        made = build_memory(
+            prepared, self.caller, now=query_scope.now, revision_number=options.revision_number
+        )
+        memory = options.as_proposal(made)
+        memory = commit(tx, memory, prepared=prepared, caller=self.caller, services=self.services)
         link_sources(tx, memory, draft=prepared.draft, caller=self.caller)
-        space = self.house.store.space
+        space = self.services.store.space
         suggested = (
-            find_premises(tx, memory, prepared=prepared, look=look, space=space, but=course.besides)
-            if course.compares_meaning
+            find_dependencies(
+                tx,
+                memory,
+                prepared=prepared,
+                query_scope=query_scope,
+                space=space,
+                exclude_ids=options.exclude_ids,
+            )
+            if options.checks_similarity
             else ()
         )
-        self._mark_conflicts(tx, memory, judged=judged)
-        if judged.recurring is not None:
-            self._recur(tx, judged.recurring, look=look)
-        told = stored(
+        self._mark_conflicts(tx, memory, duplicate_check=duplicate_check)
+        if duplicate_check.recurring is not None:
+            self._count_recurrence(tx, duplicate_check.recurring, query_scope=query_scope)
+        result = stored(
             memory,
             near,
-            conflicts=[one.neighbour for one in judged.conflicts],
+            conflicts=[one.neighbour for one in duplicate_check.conflicts],
             warnings=warnings,
             embedding_pending=prepared.vectors is None,
         )
-        is_tied = prepared.draft.depends_on or course.revises or not course.compares_meaning
-        hint = None if is_tied or suggested else premise_hint(tx, memory, look=look)
-        return replace(told, hint=told.hint or hint, suggestions=suggested)
+        is_tied = (
+            prepared.draft.depends_on or options.revision_number or not options.checks_similarity
+        )
+        hint = (
+            None if is_tied or suggested else dependency_hint(tx, memory, query_scope=query_scope)
+        )
+        return replace(result, hint=result.hint or hint, suggestions=suggested)
 
-    def _settle_part(
+    def _store_derived(
         self,
         tx: Transaction,
-        part: Prepared | Rejected,
+        part: PreparedDraft | Rejection,
         *,
-        look: Look,
-        course: Course,
-        source: Outcome,
-    ) -> Outcome:
+        query_scope: QueryScope,
+        options: WriteOptions,
+        source: ItemResult,
+    ) -> ItemResult:
         """Settle what a text marks, with the text as its source."""
-        if isinstance(part, Rejected) or source.id is None:
-            return rejected(part) if isinstance(part, Rejected) else source
+        if isinstance(part, Rejection) or source.id is None:
+            return rejected(part) if isinstance(part, Rejection) else source
         id_ = ids.parse(ids.MEMORY, source.id)
         draft = replace(part.draft, derived_from=(id_,))
         if source.kind is Kind.MESSAGE:
             draft = replace(draft, source_message_id=id_)
-        if source.kind in HAPPENINGS and source.status is Status.STORED:
+        if source.kind in EVENT_KINDS and source.status is ItemStatus.STORED:
             # What happened again has its causes again, word for word or not.
-            draft = replace(draft, occurred_at=draft.occurred_at or look.now)
+            draft = replace(draft, occurred_at=draft.occurred_at or query_scope.now)
         # What a text holds that is held back is held back with it, and proposes nothing itself.
-        is_held = source.status is Status.QUARANTINED
-        besides = course.besides | {id_}
-        beside = replace(course, besides=besides, revises=0, proposal={} if is_held else None)
-        return self._settle(tx, replace(part, draft=draft), look=look, course=beside)
+        is_held = source.status is ItemStatus.QUARANTINED
+        exclude_ids = options.exclude_ids | {id_}
+        part_options = replace(
+            options, exclude_ids=exclude_ids, revision_number=0, proposal={} if is_held else None
+        )
+        return self._store_new(
+            tx, replace(part, draft=draft), query_scope=query_scope, options=part_options
+        )
 
-    def _recur(self, tx: Transaction, known: Memory, *, look: Look) -> int:
+    def _count_recurrence(self, tx: Transaction, known: Memory, *, query_scope: QueryScope) -> int:
         """Count one more occurrence of an event; give how often it came again."""
         detail = known.detail
         if not isinstance(detail, EventDetail):
             return 0
         counted = replace(detail, recurrences=detail.recurrences + 1)
-        matters = known.salience
+        salience = known.salience
         # What its author said of its importance stands.
         if detail.importance is None:
-            matters = recurring(matters, recurrences=counted.recurrences)
-        again = replace(known, detail=counted, salience=matters)
-        deed = Deed(action=Action.RECUR, caller=self.caller, at=look.now)
-        amend(tx, known, after=again, deed=deed)
+            salience = recurring(salience, recurrences=counted.recurrences)
+        again = replace(known, detail=counted, salience=salience)
+        change_context = ChangeContext(action=Action.RECUR, caller=self.caller, at=query_scope.now)
+        record_update(tx, known, after=again, change_context=change_context)
         return detail.recurrences + 1
 
-    def _mark_conflicts(self, tx: Transaction, memory: Memory, *, judged: Judged) -> None:
+    def _mark_conflicts(
+        self, tx: Transaction, memory: Memory, *, duplicate_check: DuplicateCheck
+    ) -> None:
         """Link a new memory to what it contradicts, where it is trusted enough to say so."""
         if memory.state in AWAITING_STATES:
             return
-        for one in judged.conflicts:
-            if one.neighbour.id in judged.contested:
+        for one in duplicate_check.conflicts:
+            if one.neighbour.id in duplicate_check.contested:
                 put_link(
                     tx,
                     memory,
@@ -401,10 +474,19 @@ class Remember:
                     basis=one.conflict.basis,
                 )
 
-    def _judge(self, tx: Transaction, prepared: Prepared, *, look: Look, course: Course) -> Judged:
+    def _classify_duplicate(
+        self,
+        tx: Transaction,
+        prepared: PreparedDraft,
+        *,
+        query_scope: QueryScope,
+        options: WriteOptions,
+    ) -> DuplicateCheck:
         # What was said is kept however like something else it is, so nothing like it is looked for.
         # Of causes neither: told in other words they were observed once more.
-        if not course.compares_meaning or prepared.admitted.kind in _KEPT_HOWEVER_ALIKE:
-            return Judged(verdict=Novel())
-        space = self.house.store.space
-        return judge_neighbours(tx, prepared, look=look, space=space, besides=course.besides)
+        if not options.checks_similarity or prepared.admitted.kind in _NEVER_DEDUPLICATED:
+            return DuplicateCheck(decision=Unique())
+        space = self.services.store.space
+        return check_duplicates(
+            tx, prepared, query_scope=query_scope, space=space, exclude_ids=options.exclude_ids
+        )

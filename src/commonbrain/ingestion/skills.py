@@ -9,8 +9,8 @@ from commonbrain.model.memory import Memory
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import Caller, Scope, is_visible
 from commonbrain.model.skills import Skill, read_skill, skill_of
-from commonbrain.services import House
-from commonbrain.storage.interface import Look, Transaction
+from commonbrain.services import Services
+from commonbrain.storage.interface import QueryScope, Transaction
 from commonbrain.text.normalisation import normalise
 
 
@@ -41,18 +41,18 @@ class SkillList:
 class Skills:
     """The skills that hold now, as far as one caller may see them."""
 
-    house: House
+    services: Services
     caller: Caller
 
     def __call__(self) -> SkillList:
         """List them all by name.
 
         Raises:
-            Unavailable: the store cannot be read.
+            UnavailableError: the store cannot be read.
 
         """
-        with self.house.store.snapshot(self.caller.tenant) as tx:
-            found = tx.memories.get(list(tx.memories.skills(self._look())))
+        with self.services.store.snapshot(self.caller.tenant) as tx:
+            found = tx.memories.get(list(tx.memories.skills(self._query_scope())))
         listed = [_listed(memory) for memory in found.values()]
         return SkillList(skills=tuple(sorted(listed, key=lambda one: (one.name, one.id))))
 
@@ -64,52 +64,58 @@ class Skills:
             project: where it is asked; left out, where the caller is.
 
         Raises:
-            Unavailable: the store cannot be read.
+            UnavailableError: the store cannot be read.
 
         """
         where = project or self.caller.project
-        with self.house.store.snapshot(self.caller.tenant) as tx:
-            found = fired(tx, self._look(), query=normalise(query), project=where)
+        with self.services.store.snapshot(self.caller.tenant) as tx:
+            found = match_skills(tx, self._query_scope(), query=normalise(query), project=where)
         return SkillList(skills=tuple(map(_listed, found)))
 
-    def _look(self) -> Look:
-        return Look(caller=self.caller, filter=Filter(), now=self.house.clock.now())
+    def _query_scope(self) -> QueryScope:
+        return QueryScope(caller=self.caller, filter=Filter(), now=self.services.clock.now())
 
 
-def fired(tx: Transaction, look: Look, *, query: str, project: str | None) -> list[Memory]:
+def match_skills(
+    tx: Transaction, query_scope: QueryScope, *, query: str, project: str | None
+) -> list[Memory]:
     """Give the rules whose trigger a question names, the project's own first, then the newest."""
-    named = [id_ for id_, one in _triggers(tx, look).items() if one.fires(query, project)]
+    named = [id_ for id_, one in _triggers(tx, query_scope).items() if one.fires(query, project)]
     return _in_order(tx.memories.get(named).values(), project=project)
 
 
-def always_on(tx: Transaction, look: Look, *, project: str | None) -> list[Memory]:
+def always_on(tx: Transaction, query_scope: QueryScope, *, project: str | None) -> list[Memory]:
     """Give the rules that need no keyword, the project's own first, then the newest."""
-    known = [id_ for id_, one in _triggers(tx, look).items() if one.always_on]
+    known = [id_ for id_, one in _triggers(tx, query_scope).items() if one.always_on]
     return _in_order(tx.memories.get(known).values(), project=project)
 
 
-def named(tx: Transaction, look: Look, *, name: str, project: str | None) -> list[Memory]:
+def skill_named(
+    tx: Transaction, query_scope: QueryScope, *, name: str, project: str | None
+) -> list[Memory]:
     """Give the rules that have this name: the project's own, then those of all, then the rest."""
-    wanted = name.strip().casefold()
-    found = [id_ for id_, one in _triggers(tx, look).items() if one.name.casefold() == wanted]
+    folded_name = name.strip().casefold()
+    found = [
+        id_ for id_, one in _triggers(tx, query_scope).items() if one.name.casefold() == folded_name
+    ]
     known = tx.memories.get(found).values()
     here = _in_order(known, project=project)
     return [*here, *(one for one in known if one not in here)]
 
 
 def namesakes(
-    tx: Transaction, caller: Caller, *, name: str, besides: Iterable[int]
+    tx: Transaction, caller: Caller, *, name: str, exclude_ids: Iterable[int]
 ) -> list[Memory]:
     """Give the other current rules of a name that the caller may see.
 
     Those of others that are private are not asked: a name refused for them would tell of them.
     """
-    others = [id_ for id_ in tx.memories.skilled(name) if id_ not in set(besides)]
+    others = [id_ for id_ in tx.memories.skilled(name) if id_ not in set(exclude_ids)]
     return [one for one in tx.memories.get(others).values() if is_visible(caller, one)]
 
 
-def _triggers(tx: Transaction, look: Look) -> Mapping[int, Skill]:
-    triggers = ((id_, read_skill(given)) for id_, given in tx.memories.skills(look).items())
+def _triggers(tx: Transaction, query_scope: QueryScope) -> Mapping[int, Skill]:
+    triggers = ((id_, read_skill(given)) for id_, given in tx.memories.skills(query_scope).items())
     return {id_: one for id_, one in triggers if one}
 
 

@@ -3,52 +3,54 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from commonbrain.ingestion.preparation import Prepared
+from commonbrain.ingestion.preparation import PreparedDraft
 from commonbrain.ingestion.skills import namesakes
-from commonbrain.ingestion.validation import Rejected
+from commonbrain.ingestion.validation import Rejection
 from commonbrain.model import ids
-from commonbrain.model.errors import Invalid, NotFound, Refused
+from commonbrain.model.errors import InvalidInputError, NotFoundError, RejectedError
 from commonbrain.model.kinds import Kind, MessageDetail, RuleDetail
 from commonbrain.model.limits import SOURCES_MAX
 from commonbrain.model.links import Link, LinkType, link_image
 from commonbrain.model.memory import CURRENT_STATES, FINDABLE_STATES, Draft, Memory
-from commonbrain.model.query import Filter, Mark, Use
+from commonbrain.model.query import FeedbackEvent, FeedbackMark, Filter
 from commonbrain.model.revision import Action
 from commonbrain.model.scope import Caller, Scope, is_visible
-from commonbrain.services import House
-from commonbrain.storage.change_log import Deed, credit, record_beside
-from commonbrain.storage.interface import Look, Transaction
+from commonbrain.services import Services
+from commonbrain.storage.change_log import ChangeContext, record_feedback, record_related_change
+from commonbrain.storage.interface import QueryScope, Transaction
 from commonbrain.text.rationale import mentions
 
-_PREMISES_MAX = 20
+_HINT_CANDIDATES_MAX = 20
 """Looked at of what names the same thing, the newest."""
 _DECISION = "decision"
-WIDTH = {Scope.PRIVATE: 0, Scope.TEAM: 1, Scope.GLOBAL: 2}
+SCOPE_WIDTH = {Scope.PRIVATE: 0, Scope.TEAM: 1, Scope.GLOBAL: 2}
 """How many see what has a scope: the more, the greater."""
 
 
-def settle_sources(tx: Transaction, prepared: Prepared, *, look: Look) -> Prepared:
+def resolve_sources(
+    tx: Transaction, prepared: PreparedDraft, *, query_scope: QueryScope
+) -> PreparedDraft:
     """Lower trust and narrow scope to those of the sources; asks nothing when none is named.
 
     Raises:
-        NotFound: a source does not exist, is gone, or may not be seen by the caller.
-        Invalid: the source message is no message, or the thread or parent does not exist.
-        Refused: `scope_denied`, private memories of different authors would be mixed.
+        NotFoundError: a source does not exist, is gone, or may not be seen by the caller.
+        InvalidInputError: the source message is no message, or the thread or parent does not exist.
+        RejectedError: `scope_denied`, private memories of different authors would be mixed.
 
     """
-    sources = _sources(tx, prepared, caller=look.caller)
-    _check_thread(tx, prepared, look=look)
+    sources = _sources(tx, prepared, caller=query_scope.caller)
+    _check_thread(tx, prepared, query_scope=query_scope)
     if not sources:
         return prepared
     # What went to the caller alone may be a source of what the caller keeps to itself.
     if len({one.agent for one in sources if one.scope is Scope.PRIVATE}) > 1:
-        raise Refused(
+        raise RejectedError(
             "Private memories of different authors cannot be made into one.",
             code="scope_denied",
             hint="Derive it from your own, or from what the team sees.",
         )
     trust = min((prepared.trust, *(one.trust for one in sources)), key=lambda one: one.weight)
-    scope = min((prepared.scope, *(one.scope for one in sources)), key=lambda one: WIDTH[one])
+    scope = min((prepared.scope, *(one.scope for one in sources)), key=lambda one: SCOPE_WIDTH[one])
     warnings = prepared.warnings
     if scope is not prepared.scope:
         warnings = (*warnings, f"Its scope is {scope}, as that of a memory it is derived from.")
@@ -56,17 +58,17 @@ def settle_sources(tx: Transaction, prepared: Prepared, *, look: Look) -> Prepar
 
 
 def check_skill(
-    tx: Transaction, prepared: Prepared, *, caller: Caller, besides: frozenset[int]
-) -> Rejected | None:
+    tx: Transaction, prepared: PreparedDraft, *, caller: Caller, exclude_ids: frozenset[int]
+) -> Rejection | None:
     """Refuse a trigger whose name another rule has: a skill is loaded by its name."""
     detail = prepared.admitted.detail
     if not isinstance(detail, RuleDetail) or detail.skill is None:
         return None
     name = str(detail.skill["name"])
-    taken = namesakes(tx, caller, name=name, besides=besides)
+    taken = namesakes(tx, caller, name=name, exclude_ids=exclude_ids)
     if not taken:
         return None
-    return Rejected(
+    return Rejection(
         code="gate_skill",
         reason=f"There is a skill {name} already: {ids.show(ids.MEMORY, taken[0].id)}.",
         hint="Choose another name, or supersede the rule that has it.",
@@ -83,23 +85,33 @@ def link_sources(tx: Transaction, memory: Memory, *, draft: Draft, caller: Calle
             put_link(tx, memory, to=one, type_=type_, caller=caller)
 
 
-def credit_sources(tx: Transaction, prepared: Prepared, *, look: Look, house: House) -> None:
+def credit_sources(
+    tx: Transaction, prepared: PreparedDraft, *, query_scope: QueryScope, services: Services
+) -> None:
     """Mark what a text that got in is built on: what it is derived from, depends on, or names."""
     draft = prepared.draft
     if draft.auto_captured:
         return
     named = (one.id for one in mentions(prepared.text))
     wanted = (*draft.derived_from, *draft.depends_on, *named)
-    credit(tx, house, use=Use.by(look.caller, wanted, mark=Mark.USED, at=look.now))
+    record_feedback(
+        tx,
+        services,
+        use=FeedbackEvent.by(
+            query_scope.caller, wanted, mark=FeedbackMark.USED, at=query_scope.now
+        ),
+    )
 
 
-def premise_hint(tx: Transaction, memory: Memory, *, look: Look) -> str | None:
+def dependency_hint(tx: Transaction, memory: Memory, *, query_scope: QueryScope) -> str | None:
     """Say on which rule or decision a new fact or task may depend: one on a thing that it names."""
     if memory.kind not in {Kind.FACT, Kind.TASK} or not memory.references:
         return None
     wanted = Filter(kinds=(Kind.RULE, Kind.FACT), project=memory.project, trust_min=0.0)
-    there = Look(caller=look.caller, filter=wanted, now=look.now)
-    found = tx.memories.get(tx.memories.naming(memory.references, there, limit=_PREMISES_MAX))
+    there = QueryScope(caller=query_scope.caller, filter=wanted, now=query_scope.now)
+    found = tx.memories.get(
+        tx.memories.naming(memory.references, there, limit=_HINT_CANDIDATES_MAX)
+    )
     decided = [
         one
         for one in found.values()
@@ -116,14 +128,18 @@ def premise_hint(tx: Transaction, memory: Memory, *, look: Look) -> str | None:
     )
 
 
-def no_more_than(part: Prepared | Rejected, source: Prepared) -> Prepared | Rejected:
+def limit_to_source(
+    part: PreparedDraft | Rejection, source: PreparedDraft
+) -> PreparedDraft | Rejection:
     """Hold what was found in a text to the trust and scope that the text itself was left with."""
-    if isinstance(part, Rejected):
+    if isinstance(part, Rejection):
         return part
     return replace(part, trust=source.trust, scope=source.scope)
 
 
-def tell_again(tx: Transaction, known: Memory, *, by: Sequence[int], look: Look) -> None:
+def add_supporting_sources(
+    tx: Transaction, known: Memory, *, by: Sequence[int], query_scope: QueryScope
+) -> None:
     """Rest what was derived from others on the texts that tell it once more, too.
 
     A text that is trusted less, or that fewer may see, holds nothing up: it only supports it.
@@ -135,11 +151,11 @@ def tell_again(tx: Transaction, known: Memory, *, by: Sequence[int], look: Look)
     for one in tx.memories.get([id_ for id_ in (*named, *by) if id_ is not None]).values():
         if one.id in sources or one.id == known.id or one.state not in CURRENT_STATES:
             continue
-        holds = 0 < len(sources | named) < SOURCES_MAX and _may_hold(one, known)
-        if holds:
-            _put_again(tx, known, of=one, type_=LinkType.DERIVED_FROM, look=look)
+        can_hold = 0 < len(sources | named) < SOURCES_MAX and _can_be_source(one, known)
+        if can_hold:
+            _link_existing(tx, known, of=one, type_=LinkType.DERIVED_FROM, query_scope=query_scope)
         elif known.kind is Kind.ATOM and not _supports(tx, one, known=known):
-            _put_again(tx, one, of=known, type_=LinkType.SUPPORTS, look=look)
+            _link_existing(tx, one, of=known, type_=LinkType.SUPPORTS, query_scope=query_scope)
 
 
 def _supports(tx: Transaction, one: Memory, *, known: Memory) -> bool:
@@ -147,18 +163,20 @@ def _supports(tx: Transaction, one: Memory, *, known: Memory) -> bool:
     return any(link.to_id == known.id for link in links)
 
 
-def _may_hold(source: Memory, known: Memory) -> bool:
+def _can_be_source(source: Memory, known: Memory) -> bool:
     """Say whether a memory is no more trusted and no wider than a source that comes to it late."""
     is_own = known.scope is not Scope.PRIVATE or source.agent == known.agent
-    is_wide = WIDTH[source.scope] >= WIDTH[known.scope]
+    is_wide = SCOPE_WIDTH[source.scope] >= SCOPE_WIDTH[known.scope]
     return is_own and is_wide and source.trust.weight >= known.trust.weight
 
 
-def _put_again(tx: Transaction, memory: Memory, *, of: Memory, type_: LinkType, look: Look) -> None:
+def _link_existing(
+    tx: Transaction, memory: Memory, *, of: Memory, type_: LinkType, query_scope: QueryScope
+) -> None:
     """Link a memory that was there before, now, in the trust of the lesser of the two."""
     trust = min((memory.trust, of.trust), key=lambda one: one.weight)
-    now = replace(memory, trust=trust, recorded_at=look.now)
-    put_link(tx, now, to=of.id, type_=type_, caller=look.caller)
+    now = replace(memory, trust=trust, recorded_at=query_scope.now)
+    put_link(tx, now, to=of.id, type_=type_, caller=query_scope.caller)
 
 
 def put_link(
@@ -184,53 +202,55 @@ def put_link(
         observed_at=now,
     )
     tx.links.put(link)
-    deed = Deed(action=Action.LINK, caller=caller, at=now)
-    record_beside(tx, memory, deed=deed, before={}, after={"link": link_image(link)})
+    change_context = ChangeContext(action=Action.LINK, caller=caller, at=now)
+    record_related_change(
+        tx, memory, change_context=change_context, before={}, after={"link": link_image(link)}
+    )
 
 
-def _sources(tx: Transaction, prepared: Prepared, *, caller: Caller) -> list[Memory]:
+def _sources(tx: Transaction, prepared: PreparedDraft, *, caller: Caller) -> list[Memory]:
     draft = prepared.draft
     message_id = draft.source_message_id
     wanted = [*draft.derived_from, *([message_id] if message_id is not None else [])]
-    every = [*wanted, *draft.depends_on]
-    if not every:
+    all_ids = [*wanted, *draft.depends_on]
+    if not all_ids:
         return []
-    known = tx.memories.get(every)
-    for id_ in every:
+    known = tx.memories.get(all_ids)
+    for id_ in all_ids:
         one = known.get(id_)
         if one is None or one.state not in FINDABLE_STATES or not is_visible(caller, one):
-            raise NotFound(
+            raise NotFoundError(
                 f"There is no memory {ids.show(ids.MEMORY, id_)} to rest it on.",
                 hint="Check the id, or leave it out.",
             )
     if message_id is not None and known[message_id].kind is not Kind.MESSAGE:
-        raise Invalid(
+        raise InvalidInputError(
             f"{ids.show(ids.MEMORY, message_id)} is no message.",
             hint="Name it in derived_from.",
         )
     return [known[id_] for id_ in dict.fromkeys(wanted)]
 
 
-def _check_thread(tx: Transaction, prepared: Prepared, *, look: Look) -> None:
+def _check_thread(tx: Transaction, prepared: PreparedDraft, *, query_scope: QueryScope) -> None:
     """Let a message into a thread, and answer one, of which its author sees something."""
     detail = prepared.admitted.detail
     if not isinstance(detail, MessageDetail):
         return
-    if detail.thread_id is not None and not _is_open(tx, detail.thread_id, look=look):
-        raise Invalid(
+    if detail.thread_id is not None and not _is_open(tx, detail.thread_id, query_scope=query_scope):
+        raise InvalidInputError(
             "There is no such thread.", hint="Ask which there are, or leave it out: it opens one."
         )
     if detail.parent_id is None:
         return
     parent = tx.memories.get([detail.parent_id]).get(detail.parent_id)
-    if parent is None or not is_visible(look.caller, parent):
-        raise Invalid("There is no such parent message.", hint="Leave parent_id out.")
+    if parent is None or not is_visible(query_scope.caller, parent):
+        raise InvalidInputError("There is no such parent message.", hint="Leave parent_id out.")
 
 
-def _is_open(tx: Transaction, thread_id: int, *, look: Look) -> bool:
+def _is_open(tx: Transaction, thread_id: int, *, query_scope: QueryScope) -> bool:
     """Say whether the author sees anything of a thread; one without a message is open to all."""
     is_begun = tx.threads.is_begun(thread_id)
     if not is_begun:
         return is_begun is False
-    caller, now = look.caller, look.now
+    caller, now = query_scope.caller, query_scope.now
     return bool(tx.threads.messages(thread_id, caller, now=now, below=ids.LAST, limit=1))

@@ -2,7 +2,7 @@
 
     gate_kind > gate_severity > gate_headline > gate_atomicity > duplicate
 
-The answer is a closed union: `Admitted`, or `Rejected` with the step, the reason and what to do.
+The answer is a closed union: `Admitted`, or `Rejection` with the step, the reason and what to do.
 """
 
 import re
@@ -12,14 +12,14 @@ from datetime import datetime
 from typing import Any, Final, cast
 
 from commonbrain.model import limits
-from commonbrain.model.errors import Invalid, one_of
+from commonbrain.model.errors import InvalidInputError, parse_choice
 from commonbrain.model.kinds import (
     KINDS,
     Detail,
     Kind,
+    KindPolicy,
     MessageDetail,
     MessagePriority,
-    Policy,
     RuleDetail,
     Severity,
     TaskPriority,
@@ -35,7 +35,7 @@ def with_columns(detail: Detail, given: Mapping[str, object]) -> Detail:
     """Put plain values into a detail; the trigger of a skill is checked wherever it came from.
 
     Raises:
-        Invalid: a value is of the wrong type or out of its bounds.
+        InvalidInputError: a value is of the wrong type or out of its bounds.
 
     """
     read: dict[str, Any] = {
@@ -45,7 +45,7 @@ def with_columns(detail: Detail, given: Mapping[str, object]) -> Detail:
     }
     if "priority" in read:
         choices = MessagePriority if isinstance(detail, MessageDetail) else TaskPriority
-        read["priority"] = one_of(choices, read["priority"])
+        read["priority"] = parse_choice(choices, read["priority"])
     told = replace(detail, **read)
     if isinstance(told, RuleDetail) and told.skill is not None:
         return replace(told, skill=read_trigger(told.skill))
@@ -94,16 +94,16 @@ def _names(name: str, value: object) -> tuple[str, ...]:
     return tuple(_text(name, one) for one in cast("list[object]", value))
 
 
-def _wrong(name: str, wanted: str) -> Invalid:
-    return Invalid(f"{name[:40]} is not {wanted}.", hint=f"Give {wanted}.")
+def _wrong(name: str, wanted: str) -> InvalidInputError:
+    return InvalidInputError(f"{name[:40]} is not {wanted}.", hint=f"Give {wanted}.")
 
 
 _READERS: Final[Mapping[str, Callable[[str, object], object]]] = {
-    "severity": lambda name, value: one_of(Severity, _text(name, value).upper()),
+    "severity": lambda name, value: parse_choice(Severity, _text(name, value).upper()),
     "skill": _trigger,
     "must_ack": _flag,
     "ttl_s": _whole,
-    "status": lambda name, value: one_of(TaskStatus, _text(name, value)),
+    "status": lambda name, value: parse_choice(TaskStatus, _text(name, value)),
     "due_at": _moment,
     "lease_until": _moment,
     "started_at": _moment,
@@ -129,7 +129,7 @@ _UPDATE_MARKER: Final = re.compile(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Admitted:
+class Valid:
     """A draft that passed: what the store will hold, and what to tell the author."""
 
     kind: Kind
@@ -141,7 +141,7 @@ class Admitted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rejected:
+class Rejection:
     """A draft that did not pass: the step by its code, the reason, and the next step."""
 
     code: str
@@ -149,7 +149,7 @@ class Rejected:
     hint: str
 
 
-def admit(draft: Draft) -> Admitted | Rejected:
+def validate(draft: Draft) -> Valid | Rejection:
     """Take a normalised, classified draft through the first four steps."""
     named = kind_and_label(draft.kind or "")
     if named is None:
@@ -157,13 +157,13 @@ def admit(draft: Draft) -> Admitted | Rejected:
     kind, alias = named
     policy = KINDS[kind]
     detail = _detail(policy, draft)
-    if isinstance(detail, Rejected):
+    if isinstance(detail, Rejection):
         return detail
     headline = draft.headline.strip() if draft.headline else derive_headline(draft.body)
     refusal = _check_headline(policy, headline) or _check_body(policy, draft.body)
     if refusal is not None:
         return refusal
-    return Admitted(
+    return Valid(
         kind=kind,
         label=draft.label or alias,
         headline=headline,
@@ -184,15 +184,15 @@ def derive_headline(body: str) -> str:
     return short + "…" if len(words) > limits.HEADLINE_WORDS_MAX else short
 
 
-def _unknown_kind(given: str | None) -> Rejected:
-    return Rejected(
+def _unknown_kind(given: str | None) -> Rejection:
+    return Rejection(
         code="gate_kind",
         reason=f"Kind {(given or '')[:40]!r} is not one of {', '.join(Kind)}.",
         hint="Choose the kind by how long it should live: a rule binds, a fact is true for now.",
     )
 
 
-def _detail(policy: Policy, draft: Draft) -> Detail | Rejected:
+def _detail(policy: KindPolicy, draft: Draft) -> Detail | Rejection:
     """Settle the kind's own columns, refusing a severity elsewhere and columns of other kinds."""
     detail = draft.detail or policy.detail()
     is_other = type(detail) is not policy.detail
@@ -201,20 +201,20 @@ def _detail(policy: Policy, draft: Draft) -> Detail | Rejected:
         return _foreign_columns(policy, type(detail).__name__ if is_other else ", ".join(foreign))
     try:
         detail = with_columns(detail, draft.columns)
-    except Invalid as error:
+    except InvalidInputError as error:
         code = error.code if error.code.startswith("gate_") else "gate_kind"
-        return Rejected(code=code, reason=error.message, hint=error.hint)
+        return Rejection(code=code, reason=error.message, hint=error.hint)
     if draft.severity is None:
         return detail
     if not isinstance(detail, RuleDetail):
-        return Rejected(
+        return Rejection(
             code="gate_severity",
             reason=f"Severity is for rules only; this is a {policy.kind}.",
             hint="Leave severity out, or store it with kind rule.",
         )
     severity = draft.severity.strip().upper()
     if severity not in tuple(Severity):
-        return Rejected(
+        return Rejection(
             code="gate_severity",
             reason=f"Severity {severity[:40]!r} is not one of {', '.join(Severity)}.",
             hint="A BLOCKER must never be broken, a PATTERN is how things are done.",
@@ -222,15 +222,15 @@ def _detail(policy: Policy, draft: Draft) -> Detail | Rejected:
     return replace(detail, severity=Severity(severity))
 
 
-def _foreign_columns(policy: Policy, foreign: str) -> Rejected:
-    return Rejected(
+def _foreign_columns(policy: KindPolicy, foreign: str) -> Rejection:
+    return Rejection(
         code="gate_kind",
         reason=f"A {policy.kind} does not have the columns of {foreign[:80]}.",
         hint=f"Its own columns are {', '.join(policy.columns)}.",
     )
 
 
-def _check_headline(policy: Policy, headline: str) -> Rejected | None:
+def _check_headline(policy: KindPolicy, headline: str) -> Rejection | None:
     words = len(headline.split())
     if not headline:
         reason = "There is no headline, and no text to derive one from."
@@ -240,7 +240,7 @@ def _check_headline(policy: Policy, headline: str) -> Rejected | None:
         reason = f"The headline {headline!r} has no letter."
     else:
         return None
-    return Rejected(
+    return Rejection(
         code="gate_headline",
         reason=reason,
         hint=(
@@ -250,7 +250,7 @@ def _check_headline(policy: Policy, headline: str) -> Rejected | None:
     )
 
 
-def _check_body(policy: Policy, body: str) -> Rejected | None:
+def _check_body(policy: KindPolicy, body: str) -> Rejection | None:
     size = len(body.encode())
     words = len(body.split())
     if size > limits.TEXT_BYTES_MAX:
@@ -262,14 +262,14 @@ def _check_body(policy: Policy, body: str) -> Rejected | None:
         reason = "The body carries several date-stamped updates: it has been merged, not revised."
     else:
         return None
-    return Rejected(
+    return Rejection(
         code="gate_atomicity",
         reason=reason,
         hint="Store one statement per memory; supersede the old one when it changes.",
     )
 
 
-def _warnings(policy: Policy, body: str) -> tuple[str, ...]:
+def _warnings(policy: KindPolicy, body: str) -> tuple[str, ...]:
     words = len(body.split())
     if not policy.is_atomic or words <= limits.ATOMIC_WORDS_ADVISED:
         return ()

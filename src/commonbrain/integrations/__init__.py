@@ -22,7 +22,7 @@ from commonbrain.integrations.entry import (
 )
 from commonbrain.integrations.hooks_file import HOOKS_FILES, HookCommand, HooksFile
 from commonbrain.integrations.json_clients import CLAUDE_CODE, CURSOR, GEMINI, OPENCODE, VSCODE
-from commonbrain.model.errors import Invalid
+from commonbrain.model.errors import InvalidInputError
 
 __all__ = [
     "CLIENTS",
@@ -59,9 +59,10 @@ def connect(client: str, entry: Reach, *, scope: str = "user", force: bool = Fal
         force: replace an entry of the same name that reaches something else.
 
     Raises:
-        Invalid: there is no such client or scope, or its file is not valid; the file is left alone.
-        Refused: an entry of the same name reaches something else; code `connect_conflict`.
-        Unavailable: the file cannot be read.
+        InvalidInputError: there is no such client or scope, or its file is not valid; the file is
+            left alone.
+        RejectedError: an entry of the same name reaches something else; code `connect_conflict`.
+        UnavailableError: the file cannot be read.
 
     """
     chosen, path = _file_of(client, scope)
@@ -73,8 +74,9 @@ def disconnect(client: str, *, scope: str = "user") -> Change:
     """Compute what makes a client forget this memory; nothing when it has no such entry.
 
     Raises:
-        Invalid: there is no such client or scope, or its file is not valid; the file is left alone.
-        Unavailable: the file cannot be read.
+        InvalidInputError: there is no such client or scope, or its file is not valid; the file is
+            left alone.
+        UnavailableError: the file cannot be read.
 
     """
     chosen, path = _file_of(client, scope)
@@ -87,13 +89,14 @@ def with_hooks(change: Change, client: str, *, scope: str, command: HookCommand)
     """Add to what tells a client of this memory what makes it call our hooks.
 
     Raises:
-        Invalid: the client has no hooks there, or its file is not valid; the file is left alone.
-        Unavailable: the file cannot be read.
+        InvalidInputError: the client has no hooks there, or its file is not valid; the file is left
+            alone.
+        UnavailableError: the file cannot be read.
 
     """
     file = HOOKS_FILES.get(client)
     if file is None or scope not in file.files:
-        raise Invalid(
+        raise InvalidInputError(
             f"There are no hooks for {client[:40]!r} in the scope {scope[:40]!r}.",
             hint=f"Choose one of {', '.join(HOOKS_FILES)}, and the scope user.",
         )
@@ -104,8 +107,8 @@ def without_hooks(change: Change, client: str, *, scope: str) -> list[Change]:
     """Add to what makes a client forget this memory what takes out our hooks, if it has any.
 
     Raises:
-        Invalid: its file is not valid; it is left alone.
-        Unavailable: the file cannot be read.
+        InvalidInputError: its file is not valid; it is left alone.
+        UnavailableError: the file cannot be read.
 
     """
     file = HOOKS_FILES.get(client)
@@ -132,11 +135,11 @@ def _both(
 def _file_of(client: str, scope: str) -> tuple[Client, Path]:
     chosen = CLIENTS.get(client)
     if chosen is None:
-        raise Invalid(
+        raise InvalidInputError(
             f"There is no client {client[:40]!r}.", hint=f"Choose one of {', '.join(CLIENTS)}."
         )
     if scope not in chosen.scopes:
-        raise Invalid(
+        raise InvalidInputError(
             f"{client} has no scope {scope[:40]!r}.",
             hint=f"Choose one of {', '.join(chosen.scopes)}.",
         )

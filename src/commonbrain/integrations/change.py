@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from commonbrain.model.errors import Invalid, Unavailable
+from commonbrain.model.errors import InvalidInputError, UnavailableError
 
 _PRIVATE: Final = 0o600
 """Such files hold tokens of other servers: a new one is for its owner only."""
@@ -42,8 +42,8 @@ def read(path: Path) -> str | None:
     """Read a file as it is, line ends included; None when there is none.
 
     Raises:
-        Invalid: it is not UTF-8 text.
-        Unavailable: it cannot be read.
+        InvalidInputError: it is not UTF-8 text.
+        UnavailableError: it cannot be read.
 
     """
     try:
@@ -51,11 +51,11 @@ def read(path: Path) -> str | None:
     except FileNotFoundError:
         return None
     except UnicodeDecodeError as error:
-        raise Invalid(
+        raise InvalidInputError(
             f"{path} is not UTF-8 text.", hint="Mend it first; it was left as it is."
         ) from error
     except OSError as error:
-        raise Unavailable(f"{path} cannot be read: {error.strerror}.") from error
+        raise UnavailableError(f"{path} cannot be read: {error.strerror}.") from error
 
 
 def diff(change: Change) -> str:
@@ -75,15 +75,17 @@ def apply(change: Change) -> None:
     """Make a change: keep what was there in `.bak`, then put the new text in place in one step.
 
     Raises:
-        Invalid: the file is not UTF-8 text any more; it was left as found.
-        Unavailable: the file has changed since it was read, or cannot be written; it was left as
-            found.
+        InvalidInputError: the file is not UTF-8 text any more; it was left as found.
+        UnavailableError: the file has changed since it was read, or cannot be written; it was left
+            as found.
 
     """
     if change.after is None or not change.is_needed:
         return
     if read(change.path) != change.before:
-        raise Unavailable(f"{change.path} has changed meanwhile.", hint="Run the command again.")
+        raise UnavailableError(
+            f"{change.path} has changed meanwhile.", hint="Run the command again."
+        )
     # A linked file (people keep their settings in repositories) is replaced where it lies.
     target = change.path.resolve()
     try:
@@ -93,7 +95,7 @@ def apply(change: Change) -> None:
             _put(change.backup, change.before, mode=mode)
         _put(target, change.after, mode=mode)
     except OSError as error:
-        raise Unavailable(f"{change.path} cannot be written: {error.strerror}.") from error
+        raise UnavailableError(f"{change.path} cannot be written: {error.strerror}.") from error
 
 
 def _put(target: Path, text: str, *, mode: int) -> None:

@@ -19,7 +19,7 @@ import tomlkit
 from tomlkit.exceptions import TOMLKitError
 
 from commonbrain.integrations.entry import SERVER, Reach, Remote, merged, not_valid
-from commonbrain.model.errors import Invalid, Refused
+from commonbrain.model.errors import InvalidInputError, RejectedError
 
 _SERVERS: Final = "mcp_servers"
 _OWN_TABLE: Final = re.compile(rf"\s*\[\s*{_SERVERS}\s*\.\s*([\"']?){SERVER}\1\s*[\].]")
@@ -89,7 +89,9 @@ def _read(text: str, path: Path) -> Toml:
 def _servers(whole: Toml, path: Path) -> Toml:
     servers = whole.get(_SERVERS, {})
     if not isinstance(servers, dict):
-        raise Invalid(f"{_SERVERS} in {path} is not a table.", hint="It was left as it is.")
+        raise InvalidInputError(
+            f"{_SERVERS} in {path} is not a table.", hint="It was left as it is."
+        )
     return cast("Toml", servers)
 
 
@@ -145,7 +147,7 @@ def _sound(candidates: Iterable[Callable[[], str]], wanted: Toml, *, path: Path)
             continue
         if {_SERVERS: {}, **told} == wanted:
             return text
-    raise Refused(
+    raise RejectedError(
         f"{path} is laid out in a way that cannot be changed safely.",
         code="connect_layout",
         hint=f"Change [{_SERVERS}.{SERVER}] by hand; the file was left as it is.",

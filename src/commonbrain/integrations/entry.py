@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final, Protocol, TypeAlias, cast
 from urllib.parse import urlsplit
 
-from commonbrain.model.errors import Invalid, Refused
+from commonbrain.model.errors import InvalidInputError, RejectedError
 
 SERVER: Final = "commonbrain"
 """The name of the entry in every client's file."""
@@ -71,8 +71,8 @@ class Client(Protocol):
         """Give the file's text with the entry in it and everything else as it is.
 
         Raises:
-            Invalid: the text is not valid; the message names the file and the line.
-            Refused: there is such an entry which reaches something else, and no force.
+            InvalidInputError: the text is not valid; the message names the file and the line.
+            RejectedError: there is such an entry which reaches something else, and no force.
 
         """
         ...
@@ -81,7 +81,7 @@ class Client(Protocol):
         """Give the file's text without the entry and everything else as it is.
 
         Raises:
-            Invalid: the text is not valid; the message names the file and the line.
+            InvalidInputError: the text is not valid; the message names the file and the line.
 
         """
         ...
@@ -103,14 +103,14 @@ def merged(
     entries have their variables in the member `environment`.
 
     Raises:
-        Refused: the known one reaches something else, and there is no force.
+        RejectedError: the known one reaches something else, and there is no force.
 
     """
     have = _mapping(known)
     if _reaches(have, ours, parts=(environment, "headers")):
         return have
     if not force:
-        raise Refused(
+        raise RejectedError(
             f"{path} has a server {SERVER} already, which is reached in another way.",
             code="connect_conflict",
             hint="Look at it, and use --force to replace it.",
@@ -171,10 +171,10 @@ def _words(value: object) -> list[object]:
     return list(cast("list[object]", value)) if isinstance(value, list) else [value]
 
 
-def not_valid(path: Path, format_name: str, *, line: int | None) -> Invalid:
+def not_valid(path: Path, format_name: str, *, line: int | None) -> InvalidInputError:
     """Make the error for a file that cannot be understood and is therefore left alone."""
     where = f"{path}, line {line}," if line else str(path)
-    return Invalid(
+    return InvalidInputError(
         f"{where} is not valid {format_name}.", hint="Mend it first; it was left as it is."
     )
 

@@ -17,7 +17,7 @@ from commonbrain.hooks.table import HOOKS, LIMITS_S, Hook
 from commonbrain.integrations.entry import SERVER, not_valid
 from commonbrain.integrations.json_clients import at_home, here
 from commonbrain.integrations.json_text import JsonObject, plain, read_object
-from commonbrain.model.errors import Invalid
+from commonbrain.model.errors import InvalidInputError
 
 _EVENTS: Final = "hooks"
 """The member that lists hooks by event, in all these files."""
@@ -59,7 +59,7 @@ class HooksFile:
         """Put our entries last in their lists, in the place of former ones.
 
         Raises:
-            Invalid: the text is not valid, or not laid out as the client has it.
+            InvalidInputError: the text is not valid, or not laid out as the client has it.
 
         """
         wanted = {hook.native: self.shape(hook, command.words(hook)) for hook in self.hooks}
@@ -78,7 +78,7 @@ class HooksFile:
         """Take our entries out, and the lists that are empty then.
 
         Raises:
-            Invalid: the text is not valid, or not laid out as the client has it.
+            InvalidInputError: the text is not valid, or not laid out as the client has it.
 
         """
         if not text.strip() or self._read(text, path).find(_EVENTS) is None:
@@ -101,7 +101,9 @@ class HooksFile:
             return events.with_member(name, [entry]) if entry else text
         value = known.value
         if not isinstance(value, list):
-            raise Invalid(f"{name} in {path} is not a list.", hint="It was left as it is.")
+            raise InvalidInputError(
+                f"{name} in {path} is not a list.", hint="It was left as it is."
+            )
         listed = cast("list[object]", value)
         wanted = [*self._foreign(listed), *([entry] if entry else [])]
         if wanted == listed:
@@ -115,7 +117,7 @@ class HooksFile:
         except json.JSONDecodeError as error:
             raise not_valid(path, "JSON", line=error.lineno) from error
         except ValueError as error:
-            raise Invalid(
+            raise InvalidInputError(
                 f"{path} does not hold a JSON object.", hint="It was left as it is."
             ) from error
 
@@ -123,7 +125,9 @@ class HooksFile:
         whole = self._read(text, path)
         events = whole.find(_EVENTS)
         if events is None or not isinstance(events.value, dict):
-            raise Invalid(f"{_EVENTS} in {path} is not an object.", hint="It was left as it is.")
+            raise InvalidInputError(
+                f"{_EVENTS} in {path} is not an object.", hint="It was left as it is."
+            )
         return whole.object_at(events)
 
     def _foreign(self, listed: Sequence[object]) -> list[object]:

@@ -11,7 +11,7 @@ from platformdirs import user_config_path
 
 from commonbrain.integrations.entry import SERVER, Entry, Reach, Remote, bridge, merged, not_valid
 from commonbrain.integrations.json_text import JsonObject, plain, read_object
-from commonbrain.model.errors import Invalid
+from commonbrain.model.errors import InvalidInputError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,14 +72,14 @@ class JsonFile:
         except json.JSONDecodeError as error:
             raise not_valid(path, "JSON", line=error.lineno) from error
         except ValueError as error:
-            raise Invalid(
+            raise InvalidInputError(
                 f"{path} does not hold a JSON object.", hint="It was left as it is."
             ) from error
 
     def _listed(self, whole: JsonObject, path: Path) -> JsonObject:
         servers = whole.find(self.servers)
         if servers is None or not isinstance(servers.value, dict):
-            raise Invalid(
+            raise InvalidInputError(
                 f"{self.servers} in {path} is not an object.", hint="It was left as it is."
             )
         return whole.object_at(servers)

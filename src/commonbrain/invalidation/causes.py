@@ -9,36 +9,43 @@ from datetime import datetime
 from commonbrain.model.links import Link, LinkType
 from commonbrain.model.memory import State
 from commonbrain.model.revision import Action, Change
-from commonbrain.model.support import Fall, Standing, contradicts, fall_of
+from commonbrain.model.support import (
+    InvalidationReason,
+    SupportStatus,
+    contradicts,
+    invalidation_of,
+)
 from commonbrain.storage.interface import Transaction
 
 
-def falls(
-    tx: Transaction, standings: Mapping[int, Standing], *, now: datetime
-) -> dict[int, Fall | None]:
+def find_invalidations(
+    tx: Transaction, standings: Mapping[int, SupportStatus], *, now: datetime
+) -> dict[int, InvalidationReason | None]:
     """Say of memories how each fell, or that it holds."""
     conflicts = _conflicts(tx, standings)
-    faded = pruned(tx, [one.id for one in standings.values() if one.state is State.FORGOTTEN])
+    pruned_ids = pruned(tx, [one.id for one in standings.values() if one.state is State.FORGOTTEN])
     return {
-        id_: fall_of(one, is_pruned=id_ in faded, conflicts=conflicts.get(id_, ()), now=now)
+        id_: invalidation_of(
+            one, is_pruned=id_ in pruned_ids, conflicts=conflicts.get(id_, ()), now=now
+        )
         for id_, one in standings.items()
     }
 
 
 def _conflicts(
-    tx: Transaction, standings: Mapping[int, Standing]
-) -> Mapping[int, Sequence[tuple[Link, Standing]]]:
+    tx: Transaction, standings: Mapping[int, SupportStatus]
+) -> Mapping[int, Sequence[tuple[Link, SupportStatus]]]:
     links = tx.links.touching(list(standings), types=[LinkType.CONFLICTS_WITH])
     ends = {end for link in links for end in (link.from_id, link.to_id)} - set(standings)
     known = {**standings, **tx.graph.standings(sorted(ends))}
     lost = tx.reviews.unsupported(sorted(known)) if links else {}
-    beside: defaultdict[int, list[tuple[Link, Standing]]] = defaultdict(list)
+    conflicts_by_id: defaultdict[int, list[tuple[Link, SupportStatus]]] = defaultdict(list)
     for link in links:
         for one, by in ((link.from_id, link.to_id), (link.to_id, link.from_id)):
             # What nothing holds up any more says nothing against others.
             if by not in lost:
-                beside[one].append((link, known[by]))
-    return beside
+                conflicts_by_id[one].append((link, known[by]))
+    return conflicts_by_id
 
 
 def pruned(tx: Transaction, forgotten: Sequence[int]) -> set[int]:
@@ -46,16 +53,18 @@ def pruned(tx: Transaction, forgotten: Sequence[int]) -> set[int]:
     return {one.memory_id for one in _forgettings(tx, forgotten) if one.action is Action.PRUNE}
 
 
-def fell_at(tx: Transaction, one: Standing, *, fall: Fall, now: datetime) -> datetime:
+def invalidated_at(
+    tx: Transaction, one: SupportStatus, *, fall: InvalidationReason, now: datetime
+) -> datetime:
     """Say when a memory fell; what is marked later, or once more, does not make that later."""
     match fall:
-        case Fall.EXPIRED:
+        case InvalidationReason.EXPIRED:
             at = one.expires_at
-        case Fall.SUPERSEDED:
+        case InvalidationReason.SUPERSEDED:
             at = tx.memories.get([one.id])[one.id].superseded_at
-        case Fall.FORGOTTEN | Fall.PRUNED:
+        case InvalidationReason.FORGOTTEN | InvalidationReason.PRUNED:
             at = next((change.at for change in _forgettings(tx, [one.id])), None)
-        case Fall.CONTRADICTED:
+        case InvalidationReason.CONTRADICTED:
             against = _conflicts(tx, {one.id: one}).get(one.id, ())
             said = (
                 link.created_at for link, by in against if contradicts(link, one, by=by, now=now)

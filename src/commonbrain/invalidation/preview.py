@@ -8,16 +8,16 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
-from commonbrain.invalidation.causes import falls
-from commonbrain.invalidation.propagation import EVERY, Spread, left_without
+from commonbrain.invalidation.causes import find_invalidations
+from commonbrain.invalidation.propagation import UNLIMITED, Propagation, newly_unsupported
 from commonbrain.model import ids
 from commonbrain.model.kinds import Kind
 from commonbrain.model.limits import CASCADE_AT_ONCE, FORETOLD_MAX
 from commonbrain.model.memory import CURRENT_STATES, State
 from commonbrain.model.scope import Caller, is_visible
-from commonbrain.model.support import SUPPORTS, Review, Standing, carried_by
+from commonbrain.model.support import SUPPORTS, Review, SupportStatus, carried_by
 from commonbrain.storage.interface import Transaction
-from commonbrain.storage.knowledge import Walk, Way
+from commonbrain.storage.knowledge import Direction, Walk
 
 _SHOWN_MAX: Final = 20
 _PATHS_MAX: Final = 5
@@ -25,7 +25,7 @@ _PATHS_MAX: Final = 5
 UNSEEN: Final = "a memory you may not see"
 
 
-class Fate(StrEnum):
+class DependentFate(StrEnum):
     """What becomes of a memory when something that it rests on falls."""
 
     REVIEW = "review"
@@ -33,19 +33,19 @@ class Fate(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Resting:
+class AffectedMemory:
     """A memory that a change would unseat, and over which it comes to rest on what would fall."""
 
     id: str
     kind: Kind
     headline: str
-    fate: Fate
+    fate: DependentFate
     path: tuple[str, ...]
     """From itself to what would fall, both named."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unseated:
+class AffectedDependents:
     """Memories that rest on what was changed and need review now; `ids` names the nearest.
 
     `is_more` when there are more than are counted here, of those that the caller may see.
@@ -58,14 +58,14 @@ class Unseated:
     """Those of them that are rules: marked, and never archived."""
     ids: tuple[str, ...] = ()
     is_more: bool = False
-    is_foretold: bool = False
+    is_preview: bool = False
     """Whether it only would be so."""
-    first: tuple[Resting, ...] = ()
+    first: tuple[AffectedMemory, ...] = ()
     """Of what is foretold: the first, with their paths."""
 
     def line(self) -> str:
         """Say it in a sentence with the next step; of a preview, with the paths of the first."""
-        if self.is_foretold:
+        if self.is_preview:
             what = (
                 f"Would need review: {self._counted()}." if self.count else "Nothing rests on it."
             )
@@ -81,72 +81,73 @@ class Unseated:
         return f"{self.count}{more}{archived}{rules}"
 
 
-def _path_line(one: Resting) -> str:
-    fate = " (archived)" if one.fate is Fate.ARCHIVE else ""
+def _path_line(one: AffectedMemory) -> str:
+    fate = " (archived)" if one.fate is DependentFate.ARCHIVE else ""
     return f"- {one.headline}{fate}: {' -> '.join(one.path)}"
 
 
-def tell_unseated(
-    tx: Transaction, caller: Caller, *, step: Spread, now: datetime
-) -> Unseated | None:
+def summarize_affected(
+    tx: Transaction, caller: Caller, *, step: Propagation, now: datetime
+) -> AffectedDependents | None:
     """Tell what a step unseated; None when it was nothing that the caller may see.
 
     What the caller may not see changes nothing in it, even where it fills a step to its limit.
     """
-    every, known = list(step.unseated), step.weighed.standings
+    every, known = list(step.affected), step.support_changes.standings
     if step.left:
-        every += _beyond(tx, step.left, besides=set(every), now=now)
+        every += _remaining_affected(tx, step.left, exclude_ids=set(every), now=now)
     standings = {**tx.graph.standings([id_ for id_ in every if id_ not in known]), **known}
     seen = _visible(caller, every, standings=standings)
     if not seen:
         return None
-    archived = set(step.weighed.archived)
+    archived = set(step.support_changes.archived)
     if step.left:
         concerned = {id_: standings[id_] for id_ in every if id_ in standings}
         archived = _archived(tx, (), standings=concerned, reviews=tx.reviews.of(every), now=now)
-    told = seen[:CASCADE_AT_ONCE]
-    return Unseated(
-        count=len(told),
-        archived=len(archived.intersection(told)),
-        rules=_rules(told, standings),
-        ids=tuple(ids.show(ids.MEMORY, id_) for id_ in told[:_SHOWN_MAX]),
+    shown = seen[:CASCADE_AT_ONCE]
+    return AffectedDependents(
+        count=len(shown),
+        archived=len(archived.intersection(shown)),
+        rules=_rules(shown, standings),
+        ids=tuple(ids.show(ids.MEMORY, id_) for id_ in shown[:_SHOWN_MAX]),
         is_more=len(seen) > CASCADE_AT_ONCE,
     )
 
 
-def _beyond(
-    tx: Transaction, left: Sequence[int], *, besides: Collection[int], now: datetime
+def _remaining_affected(
+    tx: Transaction, left: Sequence[int], *, exclude_ids: Collection[int], now: datetime
 ) -> list[int]:
     """Give what will be marked by what has not been followed up to its end."""
-    fallen = falls(tx, tx.graph.standings(left), now=now)
+    invalidated = find_invalidations(tx, tx.graph.standings(left), now=now)
     reached: dict[int, None] = {}
-    for types in {carried_by(fall) for fall in fallen.values() if fall is not None}:
-        start = [id_ for id_, fall in fallen.items() if fall and carried_by(fall) == types]
-        walk = tx.graph.walk(start, Way.AGAINST, types=types, limit=EVERY)
+    for types in {carried_by(fall) for fall in invalidated.values() if fall is not None}:
+        start = [id_ for id_, fall in invalidated.items() if fall and carried_by(fall) == types]
+        walk = tx.graph.walk(start, Direction.AGAINST, types=types, limit=UNLIMITED)
         reached |= dict.fromkeys(one.id for one in walk.reached)
     marked = tx.reviews.of(list(reached))
     return [
         id_
         for id_ in reached
-        if id_ not in besides and not any(one.cause_id in fallen for one in marked.get(id_, ()))
+        if id_ not in exclude_ids
+        and not any(one.cause_id in invalidated for one in marked.get(id_, ()))
     ]
 
 
 def _archived(
     tx: Transaction,
-    fallen: Sequence[int],
+    invalidated: Sequence[int],
     *,
-    standings: Mapping[int, Standing],
+    standings: Mapping[int, SupportStatus],
     reviews: Mapping[int, Sequence[Review]],
     now: datetime,
 ) -> set[int]:
     """Say what will be archived of what rests on something that falls."""
-    lost = left_without(tx, fallen, standings=standings, reviews=reviews, now=now)
+    lost = newly_unsupported(tx, invalidated, standings=standings, reviews=reviews, now=now)
     return {id_ for id_ in lost if standings[id_].state is State.ACTIVE}
 
 
 def _visible(
-    caller: Caller, ids_: Sequence[int], *, standings: Mapping[int, Standing]
+    caller: Caller, ids_: Sequence[int], *, standings: Mapping[int, SupportStatus]
 ) -> list[int]:
     """Give of some memories, in their order, those that hold and that the caller may see."""
     return [
@@ -158,29 +159,31 @@ def _visible(
     ]
 
 
-def _rules(seen: Sequence[int], standings: Mapping[int, Standing]) -> int:
+def _rules(seen: Sequence[int], standings: Mapping[int, SupportStatus]) -> int:
     return sum(standings[id_].kind is Kind.RULE for id_ in seen)
 
 
-def foretell(tx: Transaction, caller: Caller, *, ids_: Sequence[int], now: datetime) -> Unseated:
+def preview_affected(
+    tx: Transaction, caller: Caller, *, ids_: Sequence[int], now: datetime
+) -> AffectedDependents:
     """Tell what would need review if memories were superseded or forgotten as wrong."""
-    walk = tx.graph.walk(ids_, Way.AGAINST, types=SUPPORTS, limit=EVERY)
+    walk = tx.graph.walk(ids_, Direction.AGAINST, types=SUPPORTS, limit=UNLIMITED)
     reached = [one.id for one in walk.reached]
     standings, reviews = tx.graph.standings(reached), tx.reviews.of(reached)
     marked = {id_ for id_, those in reviews.items() if any(one.cause_id in ids_ for one in those)}
     fresh = [id_ for id_ in reached if id_ not in marked]
     seen = _visible(caller, fresh, standings=standings)
-    told = seen[:FORETOLD_MAX]
+    shown = seen[:FORETOLD_MAX]
     lost = _archived(tx, ids_, standings=standings, reviews=reviews, now=now)
-    archived = lost.intersection(told)
-    return Unseated(
-        count=len(told),
+    archived = lost.intersection(shown)
+    return AffectedDependents(
+        count=len(shown),
         archived=len(archived),
-        rules=_rules(told, standings),
-        ids=tuple(ids.show(ids.MEMORY, id_) for id_ in told[:_SHOWN_MAX]),
+        rules=_rules(shown, standings),
+        ids=tuple(ids.show(ids.MEMORY, id_) for id_ in shown[:_SHOWN_MAX]),
         is_more=len(seen) > FORETOLD_MAX,
-        is_foretold=True,
-        first=_first(tx, caller, seen=told[:_PATHS_MAX], walk=walk, archived=archived),
+        is_preview=True,
+        first=_first(tx, caller, seen=shown[:_PATHS_MAX], walk=walk, archived=archived),
     )
 
 
@@ -191,17 +194,17 @@ def _first(
     seen: Sequence[int],
     walk: Walk,
     archived: Collection[int],
-) -> tuple[Resting, ...]:
+) -> tuple[AffectedMemory, ...]:
     """Give the first with their paths; what the caller may not see is not named on them."""
-    found = tx.memories.get(seen)
+    memories = tx.memories.get(seen)
     paths = {id_: walk.path(id_) for id_ in seen}
     along = tx.graph.standings(sorted({step for path in paths.values() for step in path}))
     return tuple(
-        Resting(
+        AffectedMemory(
             id=ids.show(ids.MEMORY, id_),
-            kind=found[id_].kind,
-            headline=found[id_].headline,
-            fate=Fate.ARCHIVE if id_ in archived else Fate.REVIEW,
+            kind=memories[id_].kind,
+            headline=memories[id_].headline,
+            fate=DependentFate.ARCHIVE if id_ in archived else DependentFate.REVIEW,
             path=tuple(
                 ids.show(ids.MEMORY, step)
                 if step in along and is_visible(caller, along[step])
@@ -210,5 +213,5 @@ def _first(
             ),
         )
         for id_ in seen
-        if id_ in found
+        if id_ in memories
     )

@@ -8,18 +8,24 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from commonbrain.invalidation.propagation import EVERY
+from commonbrain.invalidation.propagation import UNLIMITED
 from commonbrain.model import ids
 from commonbrain.model.kinds import Kind
 from commonbrain.model.limits import CASCADE_AT_ONCE
 from commonbrain.model.memory import CURRENT_STATES, State
 from commonbrain.model.scope import Caller, is_visible
-from commonbrain.model.support import SUPPORTS, Fall, Review, Standing, carried_by
+from commonbrain.model.support import (
+    SUPPORTS,
+    InvalidationReason,
+    Review,
+    SupportStatus,
+    carried_by,
+)
 from commonbrain.model.timestamps import show_day
 from commonbrain.storage.interface import Transaction
-from commonbrain.storage.knowledge import Reached, Way
+from commonbrain.storage.knowledge import Direction, ReachedMemory
 
-_TOLD_MAX: Final = 3
+_CAUSES_SHOWN_MAX: Final = 3
 """Causes named in one sentence, the nearest."""
 _STEPS_MAX: Final = 6
 """Memories named of the path to a cause."""
@@ -41,18 +47,18 @@ class Dependent:
     needs_review: bool
 
 
-def needing(
-    tx: Transaction, ids_: Sequence[int], *, moment: datetime
+def open_reviews(
+    tx: Transaction, ids_: Sequence[int], *, as_of: datetime
 ) -> Mapping[int, Sequence[Review]]:
     """Give the open reviews that memories had at a moment, the nearest cause first."""
     known = tx.reviews.of(ids_)
-    unwritten = _unwritten(tx, set(ids_), known=known, moment=moment)
+    unwritten = _unwritten(tx, set(ids_), known=known, as_of=as_of)
     open_ = {
         id_: sorted(
             (
                 one
                 for one in (*known.get(id_, ()), *unwritten.get(id_, ()))
-                if one.is_open and one.at <= moment
+                if one.is_open and one.at <= as_of
             ),
             key=lambda one: (one.depth, one.cause_id),
         )
@@ -61,74 +67,78 @@ def needing(
     }
     # A premise may have fallen long before anybody said that something rests on it.
     marked = [id_ for id_, those in open_.items() if those]
-    ways = {*marked, *(one.via_id for id_ in marked for one in open_[id_])}
-    links = tx.graph.among(sorted(ways), types=SUPPORTS)
-    later = {(link.from_id, link.to_id) for link in links if link.created_at > moment}
+    stepped_ids = {*marked, *(one.via_id for id_ in marked for one in open_[id_])}
+    links = tx.graph.among(sorted(stepped_ids), types=SUPPORTS)
+    later = {(link.from_id, link.to_id) for link in links if link.created_at > as_of}
     needs = {id_: [one for one in open_[id_] if (id_, one.via_id) not in later] for id_ in marked}
     return {id_: those for id_, those in needs.items() if those}
 
 
 def _unwritten(
-    tx: Transaction, ids_: set[int], *, known: Mapping[int, Sequence[Review]], moment: datetime
+    tx: Transaction, ids_: set[int], *, known: Mapping[int, Sequence[Review]], as_of: datetime
 ) -> Mapping[int, Sequence[Review]]:
     """Give the reviews by what has expired since somebody last wrote: a reader writes none.
 
     Costs a look at a list that is nearly always empty.
     """
-    due = tx.reviews.due(moment, limit=_DUE_MAX) if ids_ else []
-    expired = [one for one in tx.graph.standings(due).values() if _has_expired(one, moment)]
+    due = tx.reviews.due(as_of, limit=_DUE_MAX) if ids_ else []
+    expired = [one for one in tx.graph.standings(due).values() if _has_expired(one, as_of)]
     found: defaultdict[int, list[Review]] = defaultdict(list)
     for cause in expired:
-        told = {one.memory_id for those in known.values() for one in those if _is_by(one, cause)}
-        types = carried_by(Fall.EXPIRED)
-        walk = tx.graph.walk([cause.id], Way.AGAINST, types=types, limit=CASCADE_AT_ONCE)
+        described = {
+            one.memory_id for those in known.values() for one in those if _is_by(one, cause)
+        }
+        types = carried_by(InvalidationReason.EXPIRED)
+        walk = tx.graph.walk([cause.id], Direction.AGAINST, types=types, limit=CASCADE_AT_ONCE)
         for one in walk.reached:
-            if one.id in ids_ - told:
-                found[one.id].append(_by_expiry(one, cause, moment=moment))
+            if one.id in ids_ - described:
+                found[one.id].append(_by_expiry(one, cause, as_of=as_of))
     return found
 
 
-def _has_expired(one: Standing, moment: datetime) -> bool:
-    return one.state in CURRENT_STATES and one.is_over(moment)
+def _has_expired(one: SupportStatus, as_of: datetime) -> bool:
+    return one.state in CURRENT_STATES and one.is_over(as_of)
 
 
-def _is_by(review: Review, cause: Standing) -> bool:
+def _is_by(review: Review, cause: SupportStatus) -> bool:
     return review.cause_id == cause.id
 
 
-def _by_expiry(one: Reached, cause: Standing, *, moment: datetime) -> Review:
+def _by_expiry(one: ReachedMemory, cause: SupportStatus, *, as_of: datetime) -> Review:
     return Review(
         memory_id=one.id,
         cause_id=cause.id,
-        fall=Fall.EXPIRED,
+        fall=InvalidationReason.EXPIRED,
         via_id=one.via_id,
         depth=one.depth,
-        at=cause.expires_at or moment,
+        at=cause.expires_at or as_of,
     )
 
 
-def notes(
+def review_notes(
     tx: Transaction, caller: Caller, *, needs: Mapping[int, Sequence[Review]]
 ) -> Mapping[int, str]:
     """Say in a few words why each of these memories needs review."""
     seen = _seen(tx, caller, needs=needs)
-    return {id_: f"needs review: {_fallen(those, seen)}" for id_, those in needs.items()}
+    return {id_: f"needs review: {_describe_causes(those, seen)}" for id_, those in needs.items()}
 
 
-def notice(tx: Transaction, caller: Caller, *, id_: int, now: datetime) -> str | None:
+def review_notice(tx: Transaction, caller: Caller, *, id_: int, now: datetime) -> str | None:
     """Say above a memory why it needs review, and what to do; None when it does not."""
-    needs = needing(tx, [id_], moment=now)
+    needs = open_reviews(tx, [id_], as_of=now)
     if not needs:
         return None
     seen = _seen(tx, caller, needs=needs)
     causes = [one for one in needs[id_] if not one.is_of_itself]
     paths = [
-        _path(tx, one, caller=caller, moment=now) for one in causes[:_TOLD_MAX] if one.depth > 1
+        _path(tx, one, caller=caller, as_of=now)
+        for one in causes[:_CAUSES_SHOWN_MAX]
+        if one.depth > 1
     ]
     shown = ids.show(ids.MEMORY, id_)
     return " ".join(
         [
-            f"Needs review: it rests on {_fallen(needs[id_], seen)}.",
+            f"Needs review: it rests on {_describe_causes(needs[id_], seen)}.",
             *(f"It got there by {path}." for path in paths),
             f"If it holds all the same: revise review {shown}; if not: supersede or forget it.",
         ]
@@ -139,7 +149,7 @@ def dependents(
     tx: Transaction, caller: Caller, *, id_: int, now: datetime
 ) -> tuple[Dependent, ...]:
     """List what rests on a memory and holds, as far as the caller sees it, the nearest first."""
-    walk = tx.graph.walk([id_], Way.AGAINST, types=SUPPORTS, limit=EVERY)
+    walk = tx.graph.walk([id_], Direction.AGAINST, types=SUPPORTS, limit=UNLIMITED)
     standings = tx.graph.standings([one.id for one in walk.reached])
     known = {one.id for one in standings.values() if is_visible(caller, one)}
     shown = [
@@ -150,7 +160,7 @@ def dependents(
         and (one.via_id == id_ or one.via_id in known)
     ][:DEPENDENTS_MAX]
     found = tx.memories.get([one.id for one in shown])
-    needs = needing(tx, list(found), moment=now)
+    needs = open_reviews(tx, list(found), as_of=now)
     return tuple(
         Dependent(
             id=ids.show(ids.MEMORY, one.id),
@@ -173,27 +183,31 @@ def _seen(
     return {id_: one.state for id_, one in found.items() if is_visible(caller, one)}
 
 
-def _fallen(reviews: Sequence[Review], seen: Mapping[int, State]) -> str:
+def _describe_causes(reviews: Sequence[Review], seen: Mapping[int, State]) -> str:
     """Name the nearest causes, and how each fell; a hidden one is not named, nor counted twice."""
-    told = dict.fromkeys(
+    described = dict.fromkeys(
         f"{ids.show(ids.MEMORY, one.cause_id)} ({one.fall} {show_day(one.at)})"
         if one.cause_id in seen
         else f"{_UNSEEN} ({one.fall} {show_day(one.at)})"
         for one in reviews
-        if one.fall is not Fall.UNSUPPORTED
+        if one.fall is not InvalidationReason.UNSUPPORTED
     )
-    more = f" and {len(told) - _TOLD_MAX} more" if len(told) > _TOLD_MAX else ""
+    more = (
+        f" and {len(described) - _CAUSES_SHOWN_MAX} more"
+        if len(described) > _CAUSES_SHOWN_MAX
+        else ""
+    )
     lost = any(one.is_of_itself for one in reviews)
     nothing = "; nothing else holds it up" if lost else ""
-    return f"{', '.join(list(told)[:_TOLD_MAX])}{more}{nothing}"
+    return f"{', '.join(list(described)[:_CAUSES_SHOWN_MAX])}{more}{nothing}"
 
 
-def _path(tx: Transaction, review: Review, *, caller: Caller, moment: datetime) -> str:
+def _path(tx: Transaction, review: Review, *, caller: Caller, as_of: datetime) -> str:
     """Name the memories from one that needs review to the cause, as far as they are seen."""
     path, here = [review.memory_id], review
     while here.via_id != here.cause_id and len(path) < _STEPS_MAX:
         path.append(here.via_id)
-        there = needing(tx, [here.via_id], moment=moment).get(here.via_id, ())
+        there = open_reviews(tx, [here.via_id], as_of=as_of).get(here.via_id, ())
         onward = [one for one in there if one.cause_id == review.cause_id]
         if not onward:
             break

@@ -8,55 +8,71 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, cast
 
-from commonbrain.administration.embedding_spaces import Place, fill, house_beside, places
+from commonbrain.administration.embedding_spaces import (
+    BuildCursor,
+    fill_batch,
+    services_in_space,
+    tenant_cursors,
+)
 from commonbrain.administration.self_evaluation import Answer, Evaluate
 from commonbrain.causality.extraction import Atomize
-from commonbrain.consolidation.artifacts import discard_later
-from commonbrain.ingestion.embedding import Embedded, EmbedPending
+from commonbrain.consolidation.artifacts import schedule_purge
+from commonbrain.ingestion.embedding import EmbedPending, EmbedProgress
 from commonbrain.model import ids
-from commonbrain.model.errors import Refused
+from commonbrain.model.errors import RejectedError
 from commonbrain.model.limits import ARCHIVE_KEPT_H, EVALUATED_AT_ONCE, EVALUATED_DEFAULT
 from commonbrain.model.timestamps import from_millis, to_millis
 from commonbrain.storage.interface import Transaction
-from commonbrain.storage.job_queue import Lost, Stopped, Task, TookTooLong
-from commonbrain.storage.uploads import Parcel
-from commonbrain.transfer.export import KEEPING, Export, Exported, parcel_of, read_parcel
-from commonbrain.transfer.imports import Going, Import, Refusal, Report, Source
+from commonbrain.storage.job_queue import (
+    JobContext,
+    JobTimeoutError,
+    LeaseLostError,
+    WorkerStoppedError,
+)
+from commonbrain.storage.uploads import Upload
+from commonbrain.transfer.export import (
+    PENDING_ARCHIVE,
+    Export,
+    ExportResult,
+    archive_of,
+    read_upload,
+)
+from commonbrain.transfer.imports import Import, ImportReport, ImportSource, Refusal, ResumeOptions
 from commonbrain.transfer.merge import OWN_FORMAT, Merge
 
 
-def embed(task: Task) -> None:
+def embed(task: JobContext) -> None:
     """Give vectors to what was stored while the embedder was down, batch by batch."""
     made = _count(task, "embedded")
 
-    def tell(tx: Transaction, done: Embedded) -> None:
+    def record_progress(tx: Transaction, done: EmbedProgress) -> None:
         """Count in the very transaction that keeps the vectors: no death counts them twice."""
         nonlocal made
         made += done.count
         counts = {"embedded": made}
         if done.left and done.count:
-            task.reach(tx, made / (made + done.left), reached=counts)
+            task.save_progress(tx, made / (made + done.left), reached=counts)
         else:
             # What is stored from here on without a vector asks for a job of its own.
             task.finish(tx, counts)
 
-    pending = EmbedPending(task.house, task.caller)
+    pending = EmbedPending(task.services, task.caller)
     while task.is_live:
-        with task.kept():
-            pending(beside=tell)
+        with task.fenced():
+            pending(on_commit=record_progress)
 
 
-def atomize(task: Task) -> None:
+def atomize(task: JobContext) -> None:
     """Find in memories what caused what, page by page from the newest."""
-    given, house = task.job.given, task.house
+    given, services = task.job.given, task.services
     counts = {name: _count(task, name) for name in ("read", "atoms", "rejected")}
     before = cast("str | None", task.job.reached.get("before"))
-    find = Atomize(house, task.caller)
-    with house.store.snapshot(task.caller.tenant) as tx:
+    find = Atomize(services, task.caller)
+    with services.store.snapshot(task.caller.tenant) as tx:
         total = sum(tx.memories.counts().values())
     while task.is_live:
         task.pause()
-        page = find(**_wanted(given), before=before)
+        page = find(**_atomize_options(given), before=before)
         counts["read"] += page.read
         # One that is found again was stored by an attempt that did not come to tell of it.
         counts["atoms"] += page.stored + page.known
@@ -67,60 +83,60 @@ def atomize(task: Task) -> None:
                 task.finish(tx, counts)
             else:
                 share = counts["read"] / max(total, counts["read"], 1)
-                task.reach(tx, share, reached={**counts, "before": before})
+                task.save_progress(tx, share, reached={**counts, "before": before})
 
 
-def reword(task: Task) -> None:
+def rebuild_text_index(task: JobContext) -> None:
     """Write the full text of the store anew from its rows."""
 
-    def tell(progress: float) -> None:
+    def record_progress(progress: float) -> None:
         with task.step() as tx:
-            task.reach(tx, progress, reached={})
+            task.save_progress(tx, progress, reached={})
 
-    words = task.house.store.rebuild_text(tell)
+    words = task.services.store.rebuild_text(record_progress)
     with task.step() as tx:
         task.finish(tx, {"reworded": words})
 
 
-def _count(task: Task, name: str) -> int:
+def _count(task: JobContext, name: str) -> int:
     """Give what was counted before this attempt."""
     return cast("int", task.job.reached.get(name, 0))
 
 
-def _wanted(given: Mapping[str, object]) -> dict[str, Any]:
+def _atomize_options(given: Mapping[str, object]) -> dict[str, Any]:
     """Give what atomize is asked with, as its table of fields has checked it."""
     return {name: given[name] for name in ("kinds", "project") if name in given}
 
 
-def respace(task: Task) -> None:
+def reembed(task: JobContext) -> None:
     """Give every memory vectors in another space, beside those it has; people switch.
 
     A memory that has them is passed over, so that a batch that nobody came to tell of is not lost.
     """
-    other = house_beside(task.house, cast("str | None", task.job.given.get("space")))
+    other = services_in_space(task.services, cast("str | None", task.job.given.get("space")))
     spaces, space_id = other.store.spaces, other.store.spaces.add(other.store.space).id
     total = max(sum(spaces.lacking(space_id).values()), 1)
     made = 0
     reached = _reached(task)
-    for start in places(other, since=reached.tenant):
+    for start in tenant_cursors(other, since=reached.tenant):
         place = reached if start.tenant == reached.tenant else start
         while place is not None:
             task.pause()
-            done = fill(other, place)
+            done = fill_batch(other, place)
             made, place = made + done.count, done.next
             at = place or start
             with task.step() as tx:
                 where = {"tenant": at.tenant, "after": at.after, "passes": at.passes}
-                task.reach(tx, min(made / total, 1.0), reached=where)
+                task.save_progress(tx, min(made / total, 1.0), reached=where)
     left = sum(spaces.lacking(space_id).values())
     with task.step() as tx:
         task.finish(tx, {"space": other.store.space.name, "lacking": left})
 
 
-def _reached(task: Task) -> Place:
+def _reached(task: JobContext) -> BuildCursor:
     """Give where an earlier attempt was."""
     known = task.job.reached
-    return Place(
+    return BuildCursor(
         tenant=cast("str", known.get("tenant", "")),
         after=cast("int", known.get("after", 0)),
         passes=cast("int", known.get("passes", 0)),
@@ -131,9 +147,9 @@ _SHOWN: Final = ("hit_1", "hit_5", "mrr", "packed", "abstained")
 """What the job tells itself; the rest is in the history."""
 
 
-def evaluate(task: Task) -> None:
+def evaluate(task: JobContext) -> None:
     """Ask some questions a step, of the moment at which it began."""
-    given, flow = task.job.given, Evaluate(task.house, task.caller)
+    given, flow = task.job.given, Evaluate(task.services, task.caller)
     at = _begun(task)
     try:
         exam = flow.prepare(
@@ -141,21 +157,21 @@ def evaluate(task: Task) -> None:
             questions=cast("int", given.get("questions", EVALUATED_DEFAULT)),
             seed=cast("int", given.get("seed", 0)),
         )
-    except Refused as refusal:
+    except RejectedError as refusal:
         # Trying again in a minute would find no more: it ends well, as training does.
         with task.step() as tx:
             task.finish(tx, {"outcome": "too_little_data", "why": refusal.message})
         return
-    told = dict(cast("dict[str, Sequence[object]]", task.job.reached["answers"]))
-    rest = [one for one in exam.questions if one.key not in told]
+    answered = dict(cast("dict[str, Sequence[object]]", task.job.reached["answers"]))
+    rest = [one for one in exam.questions if one.key not in answered]
     for start in range(0, len(rest), EVALUATED_AT_ONCE):
         task.pause()
         some = rest[start : start + EVALUATED_AT_ONCE]
-        told |= {one.key: exam.ask(one).plain() for one in some}
+        answered |= {one.key: exam.ask(one).plain() for one in some}
         with task.step() as tx:
-            reached = {"at": to_millis(at), "answers": told}
-            task.reach(tx, len(told) / max(len(exam.questions), 1), reached=reached)
-    answers = [Answer.read(told[one.key]) for one in exam.questions]
+            reached = {"at": to_millis(at), "answers": answered}
+            task.save_progress(tx, len(answered) / max(len(exam.questions), 1), reached=reached)
+    answers = [Answer.read(answered[one.key]) for one in exam.questions]
     with task.step() as tx:
         done = flow.result(exam, answers, id_=task.job.id)
         tx.evaluations.add(done)
@@ -163,12 +179,12 @@ def evaluate(task: Task) -> None:
         task.finish(tx, {"evaluation": ids.show(ids.EVALUATION, done.id), **shown})
 
 
-def _begun(task: Task) -> datetime:
+def _begun(task: JobContext) -> datetime:
     """Give the moment that all attempts ask about; the first of them settles it."""
     if "at" not in task.job.reached:
         with task.step() as tx:
-            at = to_millis(task.house.clock.now())
-            task.reach(tx, 0.0, reached={"at": at, "answers": {}})
+            at = to_millis(task.services.clock.now())
+            task.save_progress(tx, 0.0, reached={"at": at, "answers": {}})
     return from_millis(cast("int", task.job.reached["at"]))
 
 
@@ -178,80 +194,82 @@ _UPLOADED: Final = 0.9
 """How far an export is when all is written and nothing is kept of it yet."""
 
 
-def import_(task: Task) -> None:
+def import_(task: JobContext) -> None:
     """Take in what was sent, batch by batch; its report is the result."""
     given = task.job.given
-    parcel = read_parcel(given["parcel"])
-    with task.house.staging.opened(parcel) as path:
+    upload = read_upload(given["parcel"])
+    with task.services.staging.opened(upload) as path:
         known = _report(task.job.reached)
-        since = known or Report(format=str(given["format"]), source=parcel.name)
+        since = known or ImportReport(format=str(given["format"]), source=upload.name)
         report = _taken_in(task, path, since=since)
     with task.step() as tx:
-        task.finish(tx, {**asdict(replace(report, source=parcel.name))})
-    task.house.staging.drop(parcel)
+        task.finish(tx, {**asdict(replace(report, source=upload.name))})
+    task.services.staging.drop(upload)
 
 
-def _taken_in(task: Task, path: Path, *, since: Report) -> Report:
-    house, caller, given = task.house, task.caller, task.job.given
+def _taken_in(task: JobContext, path: Path, *, since: ImportReport) -> ImportReport:
+    services, caller, given = task.services, task.caller, task.job.given
 
-    def keep(tx: Transaction, report: Report) -> None:
-        task.reach(tx, report.progress, reached=asdict(report))
+    def keep(tx: Transaction, report: ImportReport) -> None:
+        task.save_progress(tx, report.progress, reached=asdict(report))
 
     if since.format == OWN_FORMAT:
-        return Merge(house, caller)(path, going=Going(since=since, around=task.kept, beside=keep))
+        return Merge(services, caller)(
+            path, resume=ResumeOptions(since=since, batch_context=task.fenced, on_commit=keep)
+        )
 
-    def tell(report: Report) -> None:
+    def tell(report: ImportReport) -> None:
         with task.step() as tx:
             keep(tx, report)
 
-    source = Source(
+    source = ImportSource(
         format=since.format,
         path=path,
         project=cast("str | None", given.get("project")),
-        finds_causes=bool(given.get("finds_causes")),
+        extract_causes=bool(given.get("extract_causes")),
     )
     # What a batch came to is kept under its key: done again, it tells the same.
     key = ids.show(ids.JOB, task.job.id)
-    return Import(house, caller).go_on(source, since=since, key=key, on_progress=tell)
+    return Import(services, caller).go_on(source, since=since, key=key, on_progress=tell)
 
 
-def export(task: Task) -> None:
+def export(task: JobContext) -> None:
     """Write everything into an archive, which whoever asked for it can fetch for a day."""
-    house, exported = task.house, list[Exported]()
-    left = parcel_of(task.job)
+    services, exported = task.services, list[ExportResult]()
+    left = archive_of(task.job)
     if left is not None:
         # Of an attempt that died while it kept its archive.
-        house.staging.drop(left)
+        services.staging.drop(left)
 
     def move(share: float) -> None:
         with task.step() as tx:
-            task.reach(tx, _UPLOADED * share, reached={})
+            task.save_progress(tx, _UPLOADED * share, reached={})
 
     def write(path: Path) -> None:
-        exported.append(Export(house, task.caller)(path, on_progress=move))
+        exported.append(Export(services, task.caller)(path, on_progress=move))
 
-    def tell(parcel: Parcel) -> None:
+    def tell(upload: Upload) -> None:
         # It is fetched for a day from its end on, which comes within the limit.
-        due_at = house.clock.now() + task.limit + ARCHIVE_KEPT
+        due_at = services.clock.now() + task.limit + ARCHIVE_KEPT
         with task.step() as tx:
-            discard_later(tx, house, caller=task.caller, parcel=parcel, due_at=due_at)
-            task.reach(tx, _UPLOADED, reached={KEEPING: asdict(parcel)})
+            schedule_purge(tx, services, caller=task.caller, upload=upload, due_at=due_at)
+            task.save_progress(tx, _UPLOADED, reached={PENDING_ARCHIVE: asdict(upload)})
 
-    parcel = house.staging.made(_ARCHIVE, write, tell=tell)
+    upload = services.staging.made(_ARCHIVE, write, tell=tell)
     try:
         with task.step() as tx:
-            task.reach(tx, 1.0, reached={"parcel": asdict(parcel)})
+            task.save_progress(tx, 1.0, reached={"parcel": asdict(upload)})
             counts = {"memories": exported[0].memories, "records": exported[0].records}
-            task.finish(tx, {**counts, "bytes": parcel.size, "kept_h": ARCHIVE_KEPT_H})
-    except (Lost, Stopped, TookTooLong):
+            task.finish(tx, {**counts, "bytes": upload.size, "kept_h": ARCHIVE_KEPT_H})
+    except (LeaseLostError, WorkerStoppedError, JobTimeoutError):
         # Nobody will know of it: what was erased since is in it.
-        house.staging.drop(parcel)
+        services.staging.drop(upload)
         raise
 
 
-def _report(reached: Mapping[str, object]) -> Report | None:
+def _report(reached: Mapping[str, object]) -> ImportReport | None:
     if not reached:
         return None
-    told: dict[str, Any] = {**reached}
-    told["refusals"] = tuple(Refusal(**one) for one in told["refusals"])
-    return Report(**told)
+    fields: dict[str, Any] = {**reached}
+    fields["refusals"] = tuple(Refusal(**one) for one in fields["refusals"])
+    return ImportReport(**fields)

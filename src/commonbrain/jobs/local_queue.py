@@ -4,7 +4,7 @@ import queue
 from contextlib import suppress
 from typing import Final
 
-from commonbrain.storage.job_queue import Ticket
+from commonbrain.storage.job_queue import QueueMessage
 
 _WAIT_S: Final = 1.0
 _TICKETS_MAX: Final = 1000
@@ -15,14 +15,14 @@ class LocalQueue:
     """Tickets in the memory of this process."""
 
     def __init__(self) -> None:
-        self._tickets: queue.Queue[Ticket | None] = queue.Queue(_TICKETS_MAX)
+        self._tickets: queue.Queue[QueueMessage | None] = queue.Queue(_TICKETS_MAX)
 
-    def put(self, ticket: Ticket) -> None:
+    def put(self, ticket: QueueMessage) -> None:
         """Tell a worker of this process, if there is one."""
         with suppress(queue.Full):
             self._tickets.put_nowait(ticket)
 
-    def take(self) -> Ticket | None:
+    def take(self) -> QueueMessage | None:
         """Give a ticket, or None when there was none for a second."""
         with suppress(queue.Empty):
             return self._tickets.get(timeout=_WAIT_S)

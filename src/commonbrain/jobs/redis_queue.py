@@ -15,8 +15,8 @@ from redis.exceptions import RedisError
 
 from commonbrain.model import ids
 from commonbrain.model.agents import check_tenant_name
-from commonbrain.model.errors import Invalid, Unavailable
-from commonbrain.storage.job_queue import Ticket
+from commonbrain.model.errors import InvalidInputError, UnavailableError
+from commonbrain.storage.job_queue import QueueMessage
 
 _NAME: Final = "commonbrain"
 _CONNECT_S: Final = 1.0
@@ -26,14 +26,14 @@ _TICKETS_MAX: Final = 100_000
 """Past it tickets are dropped: where nobody works, the jobs are found by who does so later."""
 
 
-class SharedQueue:
+class RedisQueue:
     """Tickets in one list of a Redis."""
 
     def __init__(self, url: str) -> None:
         """Connect to nothing yet.
 
         Raises:
-            Invalid: the URL is none of a Redis.
+            InvalidInputError: the URL is none of a Redis.
 
         """
         try:
@@ -42,7 +42,7 @@ class SharedQueue:
             )
         except ValueError:
             # The error would repeat the URL, which may hold a password.
-            raise Invalid(
+            raise InvalidInputError(
                 "COMMONBRAIN_REDIS_URL is no URL of a Redis.",
                 hint="It looks like redis://HOST:6379/0, or rediss:// with TLS.",
             ) from None
@@ -50,13 +50,13 @@ class SharedQueue:
         # Neither library tells its types.
         self._storage: Any = RedisStorage(_NAME, connection_pool=pool, read_timeout=1)
 
-    def put(self, ticket: Ticket) -> None:
+    def put(self, ticket: QueueMessage) -> None:
         """Tell one of the workers."""
         with _translated():
             if self._storage.queue_size() < _TICKETS_MAX:
                 self._storage.enqueue(json.dumps([ticket.tenant, ticket.job]).encode())
 
-    def take(self) -> Ticket | None:
+    def take(self) -> QueueMessage | None:
         """Give a ticket, or None when there was none for a second or it cannot be read."""
         with _translated():
             taken: bytes | None = self._storage.dequeue()
@@ -67,15 +67,15 @@ class SharedQueue:
         self._pool.disconnect()
 
 
-def _read(taken: bytes) -> Ticket | None:
+def _read(taken: bytes) -> QueueMessage | None:
     """Read a ticket; what anybody else put there is passed over."""
     try:
         match json.loads(taken):
             case [str(tenant), int(job)] if 0 <= job <= ids.LAST:
-                return Ticket(tenant=check_tenant_name(tenant), job=job)
+                return QueueMessage(tenant=check_tenant_name(tenant), job=job)
             case _:
                 return None
-    except (ValueError, RecursionError, Invalid):
+    except (ValueError, RecursionError, InvalidInputError):
         return None
 
 
@@ -84,7 +84,7 @@ def _translated() -> Generator[None]:
     try:
         yield
     except RedisError as error:
-        raise Unavailable(
+        raise UnavailableError(
             f"The queue did not answer: {type(error).__name__}.",
             code="queue_down",
             hint="Jobs are found without it, some seconds later. Check COMMONBRAIN_REDIS_URL.",

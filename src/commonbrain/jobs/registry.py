@@ -14,7 +14,7 @@ from commonbrain.jobs.handlers import evaluate
 from commonbrain.jobs.reranker_training import train_reranker
 from commonbrain.jobs.salience_training import train_salience
 from commonbrain.learning.usefulness import SETTLED_AFTER
-from commonbrain.model.errors import Invalid
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.limits import (
     EVALUATED_FROM,
     JOB_ATTEMPTS,
@@ -28,9 +28,9 @@ from commonbrain.model.limits import (
 )
 from commonbrain.model.scope import Caller, Role
 from commonbrain.storage.interface import Transaction
-from commonbrain.storage.job_queue import DISCARD, EMBED, EXPORT, MAINTAIN, REFLECT, Task
+from commonbrain.storage.job_queue import DISCARD, EMBED, EXPORT, MAINTAIN, REFLECT, JobContext
 
-Is = Callable[[object], bool]
+Validator = Callable[[object], bool]
 """Says whether a value may be given."""
 
 
@@ -50,7 +50,7 @@ def _are_names(value: object) -> bool:
     return isinstance(value, list | tuple) and all(map(_is_name, value))  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
 
 
-def _is_within(low: int, high: int) -> Is:
+def _is_within(low: int, high: int) -> Validator:
     """Say of a value whether it is a whole number within bounds."""
     return lambda value: type(value) is int and low <= value <= high
 
@@ -60,15 +60,15 @@ class JobKind:
     """What is known of all jobs of one kind."""
 
     purpose: str
-    handle: Callable[[Task], None]
+    handle: Callable[[JobContext], None]
     """Does it; may be done again from any point on, and ends by `Task.finish`."""
-    takes: Mapping[str, Is]
+    parameters: Mapping[str, Validator]
     """What it can be given, by name."""
     role: Role
     """Who may ask for it."""
     asked_by: str | None = None
     """What brings the file that it reads, and alone can ask for it."""
-    is_of_store: bool = False
+    is_store_wide: bool = False
     """Whether it works on what all tenants share, which is no single one's to ask for."""
     is_of_space: bool = False
     """Whether it is for programs alone that make, or compare, vectors of the space that serves."""
@@ -79,9 +79,9 @@ class JobKind:
     """How long after its first failure it is tried again."""
     every: timedelta | None = None
     """How often it asks for itself."""
-    is_wanted: Callable[[Transaction], bool] = lambda _: True
+    has_work: Callable[[Transaction], bool] = lambda _: True
     """Says whether there is anything to do, before it asks for itself."""
-    is_soon: Callable[[Transaction, Caller], bool] = lambda _tx, _caller: False
+    is_due_early: Callable[[Transaction, Caller], bool] = lambda _tx, _caller: False
     """Says whether it asks for itself before its time."""
     is_personal: bool = False
     """Whether it does something else for each agent that asks for it."""
@@ -91,29 +91,29 @@ JOBS: Final[Mapping[str, JobKind]] = {
     EMBED: JobKind(
         purpose="Give vectors to what was stored while the embedder was down.",
         handle=handlers.embed,
-        takes={},
+        parameters={},
         role=Role.WRITER,
         is_of_space=True,
         every=timedelta(hours=1),
-        is_wanted=lambda tx: tx.index.pending() > 0,
+        has_work=lambda tx: tx.index.pending() > 0,
     ),
     "atomize": JobKind(
         purpose="Find in stored memories what caused what.",
         handle=handlers.atomize,
-        takes={"kinds": _are_names, "project": _is_name},
+        parameters={"kinds": _are_names, "project": _is_name},
         role=Role.WRITER,
         is_personal=True,
     ),
     "train_salience": JobKind(
         purpose="Learn from what memories came to how much new ones matter.",
         handle=train_salience,
-        takes={"lookback_days": _is_within(SETTLED_AFTER.days + 1, LOOKBACK_DAYS_MAX)},
+        parameters={"lookback_days": _is_within(SETTLED_AFTER.days + 1, LOOKBACK_DAYS_MAX)},
         role=Role.ADMIN,
     ),
     "train_reranker": JobKind(
         purpose="Learn from marked recalls what order is better, and hold it against what serves.",
         handle=train_reranker,
-        takes={
+        parameters={
             "lookback_days": _is_within(LOOKBACK_DAYS_MIN, LOOKBACK_DAYS_MAX),
             "min_marked": _is_within(LESSONS_ASKED_MIN, LESSONS_MAX),
         },
@@ -122,37 +122,37 @@ JOBS: Final[Mapping[str, JobKind]] = {
     REFLECT: JobKind(
         purpose="Make episodes of what happened, and propose what it states.",
         handle=reflection_job.reflect,
-        takes={
+        parameters={
             "window_hours": _is_within(1, REFLECT_HOURS_MAX),
             "max_candidates": _is_within(1, REFLECT_CANDIDATES_MAX),
             "project": _is_name,
         },
         role=Role.WRITER,
         every=timedelta(days=1),
-        is_wanted=reflection_job.is_wanted,
-        is_soon=reflection_job.is_soon,
+        has_work=reflection_job.has_work,
+        is_due_early=reflection_job.is_due_early,
         is_personal=True,
     ),
     "reword": JobKind(
         purpose="Write the full text anew from the rows.",
-        handle=handlers.reword,
-        takes={},
+        handle=handlers.rebuild_text_index,
+        parameters={},
         role=Role.ADMIN,
-        is_of_store=True,
+        is_store_wide=True,
     ),
     "eval": JobKind(
         purpose="Measure recall on questions that the store's own memories give.",
         handle=evaluate,
-        takes={"questions": _is_count, "seed": _is_count},
+        parameters={"questions": _is_count, "seed": _is_count},
         role=Role.WRITER,
         every=timedelta(days=7),
-        is_wanted=lambda tx: sum(tx.memories.counts().values()) >= EVALUATED_FROM,
+        has_work=lambda tx: sum(tx.memories.counts().values()) >= EVALUATED_FROM,
         is_personal=True,
     ),
     "import": JobKind(
         purpose="Take in what was sent, in a foreign format or the house's own.",
         handle=handlers.import_,
-        takes={},
+        parameters={},
         role=Role.WRITER,
         asked_by="brain import --background, or POST /v1/import",
         limit=timedelta(hours=12),
@@ -160,29 +160,29 @@ JOBS: Final[Mapping[str, JobKind]] = {
     EXPORT: JobKind(
         purpose="Write everything into an archive, to be fetched for a day.",
         handle=handlers.export,
-        takes={},
+        parameters={},
         role=Role.ADMIN,
         limit=timedelta(hours=6),
     ),
     DISCARD: JobKind(
         purpose="Drop what was sent to be imported, exported or learnt, once its time is over.",
-        handle=artifacts.discard,
-        takes={},
+        handle=artifacts.purge_upload,
+        parameters={},
         role=Role.WRITER,
         asked_by="what puts a file there",
     ),
     "respace": JobKind(
         purpose="Give every memory vectors of the embedder that the store is to be moved to.",
-        handle=handlers.respace,
-        takes={"space": _is_name},
+        handle=handlers.reembed,
+        parameters={"space": _is_name},
         role=Role.ADMIN,
-        is_of_store=True,
+        is_store_wide=True,
         limit=timedelta(days=1),
     ),
     "consolidate": JobKind(
         purpose="Report rules and facts that say nearly the same, or are corrected ever again.",
         handle=consolidate,
-        takes={"project": _is_name},
+        parameters={"project": _is_name},
         role=Role.WRITER,
         is_of_space=True,
         is_personal=True,
@@ -190,7 +190,7 @@ JOBS: Final[Mapping[str, JobKind]] = {
     MAINTAIN: JobKind(
         purpose="Keep the store: what expired or is too old, stale tasks, old jobs and events.",
         handle=maintain,
-        takes={"dry_run": _is_flag},
+        parameters={"dry_run": _is_flag},
         role=Role.ADMIN,
         every=timedelta(days=1),
     ),
@@ -201,50 +201,53 @@ def kind_of(name: str) -> JobKind:
     """Find a kind by its name.
 
     Raises:
-        Invalid: there is none.
+        InvalidInputError: there is none.
 
     """
     known = JOBS.get(name)
     if known is None:
-        raise Invalid(f"There is no job {name[:40]!r}.", hint=f"There is {', '.join(JOBS)}.")
+        raise InvalidInputError(
+            f"There is no job {name[:40]!r}.", hint=f"There is {', '.join(JOBS)}."
+        )
     return known
 
 
-def check_given(name: str, given: Mapping[str, object]) -> None:
+def check_arguments(name: str, given: Mapping[str, object]) -> None:
     """Hold what a job is given to what its kind takes.
 
     Raises:
-        Invalid: a name is unknown, its value is of another sort, or all are too long together.
+        InvalidInputError: a name is unknown, its value is of another sort, or all are too long
+            together.
 
     """
     size = len(json.dumps(dict(given), ensure_ascii=False, default=str).encode())
     if size > JOB_GIVEN_BYTES_MAX:
-        raise Invalid(
+        raise InvalidInputError(
             f"{name} is given {size:,} bytes; {JOB_GIVEN_BYTES_MAX:,} are allowed.",
             code="limit_exceeded",
             hint="Ask for less at once.",
         )
-    takes = kind_of(name).takes
-    hint = f"It takes {', '.join(takes) or 'nothing'}."
+    parameters = kind_of(name).parameters
+    hint = f"It takes {', '.join(parameters) or 'nothing'}."
     for one, value in given.items():
-        if one not in takes:
-            raise Invalid(f"{name} takes no {one[:40]!r}.", hint=hint)
-        if not takes[one](value):
-            raise Invalid(f"{name} cannot take {str(value)[:40]!r} as {one}.", hint=hint)
+        if one not in parameters:
+            raise InvalidInputError(f"{name} takes no {one[:40]!r}.", hint=hint)
+        if not parameters[one](value):
+            raise InvalidInputError(f"{name} cannot take {str(value)[:40]!r} as {one}.", hint=hint)
 
 
-def as_taken(name: str, given: Mapping[str, object]) -> dict[str, object]:
+def parse_arguments(name: str, given: Mapping[str, object]) -> dict[str, object]:
     """Read what somebody typed as what the kind takes: a text, what it is in JSON, a list of it.
 
     Raises:
-        Invalid: there is no such kind.
+        InvalidInputError: there is no such kind.
 
     """
-    takes = kind_of(name).takes
-    return {one: _as_taken(value, takes.get(one)) for one, value in given.items()}
+    parameters = kind_of(name).parameters
+    return {one: _as_taken(value, parameters.get(one)) for one, value in given.items()}
 
 
-def _as_taken(value: object, fits: Is | None) -> object:
+def _as_taken(value: object, fits: Validator | None) -> object:
     """Give the first reading that fits; what never does is given back, to be refused as it is."""
     readings = (value, *_read(value), [value])
     return value if fits is None else next(filter(fits, readings), value)

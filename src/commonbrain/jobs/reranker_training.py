@@ -14,10 +14,10 @@ from datetime import datetime, timedelta
 from statistics import quantiles
 from typing import TYPE_CHECKING, Final, cast
 
-from commonbrain.learning.interface import Margin, Trainer
-from commonbrain.learning.outcomes import Lesson, Split, lesson_of, splits
+from commonbrain.learning.interface import QualityMargin, Trainer
+from commonbrain.learning.outcomes import Split, TrainingExample, splits, training_example_of
 from commonbrain.model import ids
-from commonbrain.model.errors import Corrupt, NotFound
+from commonbrain.model.errors import NotFoundError, StoreCorruptError
 from commonbrain.model.limits import (
     LEDGER_PAGE,
     LESSON_GROUPS_MIN,
@@ -27,8 +27,8 @@ from commonbrain.model.limits import (
     SCORING_MS_MAX,
 )
 from commonbrain.model.model_card import ModelCard, ModelRole, ModelState
-from commonbrain.retrieval.ranking import SHARES
-from commonbrain.storage.job_queue import Task
+from commonbrain.retrieval.ranking import NORMALIZED_WEIGHTS
+from commonbrain.storage.job_queue import JobContext
 from commonbrain.storage.records import EntryFilter
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ _CANDIDATES: Final = 80
 class _Trial:
     """What became of a model on lessons that it was not made of."""
 
-    margins: Mapping[str, Margin]
+    margins: Mapping[str, QualityMargin]
     scoring_ms: Mapping[str, float]
 
     @property
@@ -62,22 +62,22 @@ class _Trial:
         return "too_slow" if self.scoring_ms["p50"] > SCORING_MS_MAX else "better"
 
 
-def train_reranker(task: Task) -> None:
+def train_reranker(task: JobContext) -> None:
     """Learn from what was marked, say how that fared on what came later, and put its card there."""
     since = task.job.created_at - timedelta(days=_given(task, "lookback_days"))
     lessons = _read(task, since=since)
     parts = splits(lessons)
-    lacking = _lacking(lessons, parts, least=_given(task, "min_marked"))
-    if lacking:
+    shortfall = _shortfall(lessons, parts, least=_given(task, "min_marked"))
+    if shortfall:
         with task.step() as tx:
-            task.finish(tx, {"outcome": "too_little_data", **lacking})
+            task.finish(tx, {"outcome": "too_little_data", **shortfall})
         return
-    trainer = task.house.trainer()
+    trainer = task.services.trainer()
     parent = _active(task)
     margins = _judged(task, trainer, parts=_unseen(parts, parent), parent=parent)
     task.pause()
     # What serves is learnt from everything, in the way that was judged.
-    fitted = trainer.fit(lessons, base=SHARES, seed=_SEED, tenant=task.caller.tenant)
+    fitted = trainer.fit(lessons, base=NORMALIZED_WEIGHTS, seed=_SEED, tenant=task.caller.tenant)
     model = trainer.load(fitted.artifact)
     trial = _Trial(margins=margins, scoring_ms=_timed(task, model, held=lessons))
     told = {
@@ -85,13 +85,13 @@ def train_reranker(task: Task) -> None:
         "window": {"since": since.isoformat(), "until": task.job.created_at.isoformat()},
         "recalls": len(lessons),
         "sessions": _sessions(lessons),
-        "judged": [_told_split(one) for one in parts],
+        "judged": [_split_summary(one) for one in parts],
         "metrics": {name: asdict(margin) for name, margin in margins.items()},
         "scoring_ms": trial.scoring_ms,
         "bytes": len(fitted.artifact),
         **fitted.told,
     }
-    digest = task.house.blobs().put(fitted.artifact)
+    digest = task.services.blobs().put(fitted.artifact)
     card = _card(task, digest=digest, features=model.features, parent=parent, told=told)
     with task.step() as tx:
         tx.registry.add(card)
@@ -112,32 +112,32 @@ def _result(card: ModelCard, trial: _Trial, *, recalls: int) -> Mapping[str, obj
 _DEFAULTS: Final = {"lookback_days": LOOKBACK_DAYS_DEFAULT, "min_marked": LESSONS_MIN}
 
 
-def _given(task: Task, name: str) -> int:
+def _given(task: JobContext, name: str) -> int:
     return cast("int", task.job.given.get(name, _DEFAULTS[name]))
 
 
-def _read(task: Task, *, since: datetime) -> Sequence[Lesson]:
+def _read(task: JobContext, *, since: datetime) -> Sequence[TrainingExample]:
     """Read the ledger page by page; of more lessons than can be learnt from, the latest."""
-    lessons: deque[Lesson] = deque(maxlen=LESSONS_MAX)
-    wanted = EntryFilter(since=since, until=task.job.created_at, is_marked=True)
+    lessons: deque[TrainingExample] = deque(maxlen=LESSONS_MAX)
+    criteria = EntryFilter(since=since, until=task.job.created_at, is_marked=True)
     after, is_more, read = 0, True, 0
     while is_more:
         with task.step() as tx:
-            page = tx.ledger.entries(wanted, after=after, limit=LEDGER_PAGE)
-            lessons.extend(one for one in map(lesson_of, page) if one is not None)
+            page = tx.ledger.entries(criteria, after=after, limit=LEDGER_PAGE)
+            lessons.extend(one for one in map(training_example_of, page) if one is not None)
             is_more, read = len(page) == LEDGER_PAGE, read + len(page)
             after = page[-1].id if page else after
             # How many there are is known only once they are read.
-            task.reach(tx, _READ, reached={"read": read})
+            task.save_progress(tx, _READ, reached={"read": read})
     return lessons
 
 
-def _sessions(lessons: Sequence[Lesson]) -> int:
+def _sessions(lessons: Sequence[TrainingExample]) -> int:
     return len({lesson.group for lesson in lessons})
 
 
-def _lacking(
-    lessons: Sequence[Lesson], parts: Sequence[Split], *, least: int
+def _shortfall(
+    lessons: Sequence[TrainingExample], parts: Sequence[Split], *, least: int
 ) -> Mapping[str, object]:
     """Say what there is and what is needed, where that is more; nothing where there is enough."""
     sessions = _sessions(lessons)
@@ -156,19 +156,19 @@ def _lacking(
     }
 
 
-def _active(task: Task) -> ModelCard | None:
-    with task.house.store.snapshot(task.caller.tenant) as tx:
+def _active(task: JobContext) -> ModelCard | None:
+    with task.services.store.snapshot(task.caller.tenant) as tx:
         serving = tx.registry.serving(ModelRole.RERANKER)
     return next((card for card in serving if card.state is ModelState.ACTIVE), None)
 
 
-def _loaded(task: Task, trainer: Trainer, *, card: ModelCard | None) -> Reranker | None:
+def _loaded(task: JobContext, trainer: Trainer, *, card: ModelCard | None) -> Reranker | None:
     """Load the model that serves; where it cannot be, fixed weights serve in its stead."""
     if card is None:
         return None
     try:
-        return trainer.load(task.house.blobs().get(card.digest))
-    except (Corrupt, NotFound):
+        return trainer.load(task.services.blobs().get(card.digest))
+    except (StoreCorruptError, NotFoundError):
         return None
 
 
@@ -183,17 +183,19 @@ def _unseen(parts: Sequence[Split], parent: ModelCard | None) -> Sequence[Split]
 
 
 def _judged(
-    task: Task, trainer: Trainer, *, parts: Sequence[Split], parent: ModelCard | None
-) -> Mapping[str, Margin]:
+    task: JobContext, trainer: Trainer, *, parts: Sequence[Split], parent: ModelCard | None
+) -> Mapping[str, QualityMargin]:
     """Learn as of several moments, and judge each time by what came after."""
     before = _loaded(task, trainer, card=parent)
-    held: list[Lesson] = []
+    held: list[TrainingExample] = []
     scores: list[Matrix] = []
     for part in parts:
         task.pause()
         if not part.held:
             continue
-        made = trainer.fit(part.learnt, base=SHARES, seed=_SEED, tenant=task.caller.tenant)
+        made = trainer.fit(
+            part.learnt, base=NORMALIZED_WEIGHTS, seed=_SEED, tenant=task.caller.tenant
+        )
         model = trainer.load(made.artifact)
         held += part.held
         scores += [_scored(model, lesson) for lesson in part.held]
@@ -201,14 +203,14 @@ def _judged(
     return trainer.judge(held, before=known, after=scores, seed=_SEED)
 
 
-def _scored(model: Reranker | None, lesson: Lesson) -> Matrix:
+def _scored(model: Reranker | None, lesson: TrainingExample) -> Matrix:
     """Score what a recall showed, by a model or by fixed weights."""
     if model is not None:
         return model.scores(_rows([lesson], model.features))
-    return _rows([lesson], tuple(SHARES)) @ _array(list(SHARES.values()))
+    return _rows([lesson], tuple(NORMALIZED_WEIGHTS)) @ _array(list(NORMALIZED_WEIGHTS.values()))
 
 
-def _rows(lessons: Sequence[Lesson], features: Sequence[str]) -> Matrix:
+def _rows(lessons: Sequence[TrainingExample], features: Sequence[str]) -> Matrix:
     shown = (one for lesson in lessons for one in lesson.shown)
     return _array([[one.features.get(name, 0.0) for name in features] for one in shown])
 
@@ -220,10 +222,12 @@ def _array(numbers: Sequence[float] | Sequence[Sequence[float]]) -> Matrix:
     return np.array(numbers, dtype=np.float32)
 
 
-def _timed(task: Task, model: Reranker, *, held: Sequence[Lesson]) -> Mapping[str, float]:
+def _timed(
+    task: JobContext, model: Reranker, *, held: Sequence[TrainingExample]
+) -> Mapping[str, float]:
     """Time the scoring of as many candidates as a recall may have."""
     rows = _rows(held, model.features)[:_CANDIDATES]
-    clock, taken_ms = task.house.clock, list[float]()
+    clock, taken_ms = task.services.clock, list[float]()
     for _ in range(_TIMED):
         before_ms = clock.elapsed_ms()
         model.scores(rows)
@@ -232,7 +236,7 @@ def _timed(task: Task, model: Reranker, *, held: Sequence[Lesson]) -> Mapping[st
     return {"p50": round(cuts[9], 3), "p95": round(cuts[18], 3), "candidates": len(rows)}
 
 
-def _told_split(parts: Split) -> Mapping[str, object]:
+def _split_summary(parts: Split) -> Mapping[str, object]:
     return {
         "since": parts.since.isoformat(),
         "learnt": len(parts.learnt),
@@ -243,7 +247,7 @@ def _told_split(parts: Split) -> Mapping[str, object]:
 
 
 def _card(
-    task: Task,
+    task: JobContext,
     *,
     digest: str,
     features: tuple[str, ...],
@@ -251,10 +255,10 @@ def _card(
     told: Mapping[str, object],
 ) -> ModelCard:
     """Make the card; what is not better is kept beside the others, and not offered."""
-    house, is_better = task.house, told["outcome"] == "better"
-    now = house.clock.now()
+    services, is_better = task.services, told["outcome"] == "better"
+    now = services.clock.now()
     return ModelCard(
-        id=ids.make_id(now, house.chance.bits(ids.RANDOM_BITS)),
+        id=ids.make_id(now, services.random_source.bits(ids.RANDOM_BITS)),
         role=ModelRole.RERANKER,
         state=ModelState.CANDIDATE if is_better else ModelState.RETIRED,
         digest=digest,

@@ -16,10 +16,10 @@ from commonbrain.learning.usefulness import (
     KINDS_SCORED,
     SETTLED_AFTER,
     Authors,
-    Parts,
     Sample,
-    parted,
+    SampleSplit,
     sample,
+    split_samples,
     use_of,
 )
 from commonbrain.model import ids
@@ -33,20 +33,20 @@ from commonbrain.model.limits import (
 )
 from commonbrain.model.memory import Memory, State, is_erased
 from commonbrain.model.model_card import ModelCard, ModelRole, ModelState
-from commonbrain.model.query import Mark
-from commonbrain.storage.job_queue import Task
+from commonbrain.model.query import FeedbackMark
+from commonbrain.storage.job_queue import JobContext
 from commonbrain.storage.records import EntryFilter
 
 _SEED: Final = 0
 """The same store gives the same model."""
 _READ: Final = 0.8
 """About the share of the time that reading takes."""
-_HELD_MIN: Final = 5
+_HELD_OUT_MIN: Final = 5
 """Useful memories, and others, without which nothing can be judged."""
-_UNSETTLED: Final = frozenset({State.QUARANTINED, State.CANDIDATE})
+_UNREVIEWED_STATES: Final = frozenset({State.QUARANTINED, State.CANDIDATE})
 """What was never in anybody's way: nothing recalls it."""
 
-_Marks = Mapping[int, Sequence[tuple[datetime, Mark]]]
+_Marks = Mapping[int, Sequence[tuple[datetime, FeedbackMark]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,21 +59,21 @@ class _Read:
     until: datetime
 
 
-def train_salience(task: Task) -> None:
+def train_salience(task: JobContext) -> None:
     """Learn what is of use from what was, hold it against the rule, and put its card there."""
     days = cast("int", task.job.given.get("lookback_days", LOOKBACK_DAYS_DEFAULT))
     read = _read(task, since=task.job.created_at - timedelta(days=days))
     useful = sum(one.is_useful for one in read.samples)
     counts = {"settled": len(read.samples), "useful": useful}
-    parts = parted(read.samples)
+    parts = split_samples(read.samples)
     if not _is_enough(read.samples, parts):
         needed = {"settled_needed": SETTLED_MIN, "useful_needed": USEFUL_MIN}
-        why = _lacking(len(read.samples), useful=useful)
+        why = _shortfall(len(read.samples), useful=useful)
         with task.step() as tx:
             task.finish(tx, {"outcome": "too_little_data", "why": why, **counts, **needed})
         return
     task.pause()
-    fitted = task.house.salience_trainer().fit(
+    fitted = task.services.salience_trainer().fit(
         parts, authors=read.authors, seed=_SEED, tenant=task.caller.tenant
     )
     outcome = "better" if fitted.is_better else "not_better"
@@ -85,7 +85,7 @@ def train_salience(task: Task) -> None:
         "bytes": len(fitted.artifact),
         **fitted.told,
     }
-    card = _card(task, digest=task.house.blobs().put(fitted.artifact), told=told)
+    card = _card(task, digest=task.services.blobs().put(fitted.artifact), told=told)
     auc = cast("Mapping[str, Mapping[str, float]]", fitted.told["metrics"])["auc"]
     with task.step() as tx:
         tx.registry.add(card)
@@ -99,24 +99,24 @@ def train_salience(task: Task) -> None:
         task.finish(tx, result)
 
 
-def _lacking(settled: int, *, useful: int) -> str:
+def _shortfall(settled: int, *, useful: int) -> str:
     """Say what there is and what is needed."""
     others = settled - useful
     return (
         f"has {settled} memories a month old, {useful} of use and {others} not, needs {SETTLED_MIN}"
-        f" with {USEFUL_MIN} of either, {USEFUL_MIN // 2} of either early and {_HELD_MIN} late"
+        f" with {USEFUL_MIN} of either, {USEFUL_MIN // 2} of either early and {_HELD_OUT_MIN} late"
     )
 
 
-def _is_enough(samples: Sequence[Sample], parts: Parts) -> bool:
+def _is_enough(samples: Sequence[Sample], parts: SampleSplit) -> bool:
     """Say whether there is enough of what was useful and of what was not, in either part."""
-    enough = [(samples, USEFUL_MIN), (parts.learnt, USEFUL_MIN // 2), (parts.held, _HELD_MIN)]
+    enough = [(samples, USEFUL_MIN), (parts.learnt, USEFUL_MIN // 2), (parts.held, _HELD_OUT_MIN)]
     return len(samples) >= SETTLED_MIN and all(
         least <= sum(one.is_useful for one in some) <= len(some) - least for some, least in enough
     )
 
 
-def _read(task: Task, *, since: datetime) -> _Read:
+def _read(task: JobContext, *, since: datetime) -> _Read:
     """Read what was written from then on and has settled, with what came of it."""
     until = task.job.created_at - SETTLED_AFTER
     marks = _marks(task, since=since)
@@ -129,15 +129,15 @@ def _read(task: Task, *, since: datetime) -> _Read:
     return _Read(samples=samples, authors=shares, since=since, until=until)
 
 
-def _marks(task: Task, *, since: datetime) -> _Marks:
+def _marks(task: JobContext, *, since: datetime) -> _Marks:
     """Give by memory what was marked, and when it had been recalled."""
-    found: defaultdict[int, list[tuple[datetime, Mark]]] = defaultdict(list)
-    wanted = EntryFilter(since=since, until=task.job.created_at, is_marked=True)
+    found: defaultdict[int, list[tuple[datetime, FeedbackMark]]] = defaultdict(list)
+    criteria = EntryFilter(since=since, until=task.job.created_at, is_marked=True)
     after, is_more = 0, True
     while is_more:
         task.pause()
-        with task.house.store.snapshot(task.caller.tenant) as tx:
-            page = tx.ledger.entries(wanted, after=after, limit=LEARNING_PAGE)
+        with task.services.store.snapshot(task.caller.tenant) as tx:
+            page = tx.ledger.entries(criteria, after=after, limit=LEARNING_PAGE)
         for entry in page:
             for memory, marks in entry.marks.items():
                 found[memory] += [(entry.asked_at, mark) for mark in sorted(marks)]
@@ -145,7 +145,7 @@ def _marks(task: Task, *, since: datetime) -> _Marks:
     return found
 
 
-def _memories(task: Task, *, since: datetime, until: datetime) -> Iterator[Memory]:
+def _memories(task: JobContext, *, since: datetime, until: datetime) -> Iterator[Memory]:
     """Give memories by the order of their writing, page by page."""
     after, last = ids.make_id(since, 0) - 1, ids.make_id(until, 0)
     read, is_more = 0, True
@@ -156,23 +156,25 @@ def _memories(task: Task, *, since: datetime, until: datetime) -> Iterator[Memor
             is_more, read = len(page) == LEARNING_PAGE, read + len(page)
             after = page[-1] if page else after
             # How many there are is known only once they are read.
-            task.reach(tx, _READ, reached={"read": read})
+            task.save_progress(tx, _READ, reached={"read": read})
         yield from (
             one
             for one in map(found.__getitem__, page)
-            if one.kind in KINDS_SCORED and one.state not in _UNSETTLED and not is_erased(one)
+            if one.kind in KINDS_SCORED
+            and one.state not in _UNREVIEWED_STATES
+            and not is_erased(one)
         )
 
 
-def _card(task: Task, *, digest: str, told: Mapping[str, object]) -> ModelCard:
+def _card(task: JobContext, *, digest: str, told: Mapping[str, object]) -> ModelCard:
     """Make the card; what is not better is kept beside the others, and not offered."""
-    house, is_better = task.house, told["outcome"] == "better"
-    with house.store.snapshot(task.caller.tenant) as tx:
+    services, is_better = task.services, told["outcome"] == "better"
+    with services.store.snapshot(task.caller.tenant) as tx:
         serving = tx.registry.serving(ModelRole.SALIENCE)
     parent = next((one.id for one in serving if one.state is ModelState.ACTIVE), None)
-    now = house.clock.now()
+    now = services.clock.now()
     return ModelCard(
-        id=ids.make_id(now, house.chance.bits(ids.RANDOM_BITS)),
+        id=ids.make_id(now, services.random_source.bits(ids.RANDOM_BITS)),
         role=ModelRole.SALIENCE,
         state=ModelState.CANDIDATE if is_better else ModelState.RETIRED,
         digest=digest,

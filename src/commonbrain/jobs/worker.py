@@ -15,15 +15,27 @@ from threading import Event, Thread, Timer
 from typing import Final
 
 from commonbrain.jobs.registry import JOBS
-from commonbrain.jobs.scheduler import Declined, bury_gone, schedule
+from commonbrain.jobs.scheduler import LastIdle, dead_letter_removed_kinds, schedule
 from commonbrain.model import ids
-from commonbrain.model.errors import CommonbrainError, Corrupt, Invalid, Unavailable
-from commonbrain.model.jobs import Fault, Job, JobState, backoff
+from commonbrain.model.errors import (
+    CommonbrainError,
+    InvalidInputError,
+    StoreCorruptError,
+    UnavailableError,
+)
+from commonbrain.model.jobs import Job, JobError, JobState, backoff
 from commonbrain.model.limits import JOB_LEASE_S, JOBS_DUE_AT_ONCE, MODELS_SHOWN_MAX
 from commonbrain.model.model_card import ModelCard, ModelRole, ModelState
-from commonbrain.observability.interface import Standing
-from commonbrain.services import House
-from commonbrain.storage.job_queue import LEASE, MAINTAIN, Lost, Stopped, Task, Ticket
+from commonbrain.observability.interface import GaugeSnapshot
+from commonbrain.services import Services
+from commonbrain.storage.job_queue import (
+    LEASE,
+    MAINTAIN,
+    JobContext,
+    LeaseLostError,
+    QueueMessage,
+    WorkerStoppedError,
+)
 
 _LOG: Final = logging.getLogger(__name__)
 SWEEP_MS: Final = 5_000
@@ -37,7 +49,7 @@ _DOWN_S: Final = 1.0
 """How long a queue or store that does not answer is left alone."""
 
 
-class Happening(StrEnum):
+class JobEvent(StrEnum):
     """What can be told of a job in a worker's hands."""
 
     TAKEN = "taken"
@@ -49,10 +61,10 @@ class Happening(StrEnum):
     LOST = "lost"
 
 
-Listener = Callable[[Happening, Job], None]
+Listener = Callable[[JobEvent, Job], None]
 
 
-def _unheard(_what: Happening, _job: Job) -> None:
+def _ignore(_what: JobEvent, _job: Job) -> None:
     """Listen to nothing."""
 
 
@@ -60,163 +72,172 @@ def _unheard(_what: Happening, _job: Job) -> None:
 class Worker:
     """One of any number that work on the jobs of a store."""
 
-    house: House
+    services: Services
     name: str
     """Tells it apart from every other; it stands in the rows."""
     kinds: Collection[str] = frozenset(JOBS)
     """What it takes up."""
     stop: Event = field(default_factory=Event)
     """Set it to have this worker give back its job at the next step, and end."""
-    tell: Listener = _unheard
+    tell: Listener = _ignore
     sweep_ms: int = SWEEP_MS
-    _declined: Declined = field(default_factory=Declined)
+    _last_idle: LastIdle = field(default_factory=LastIdle)
 
     def run(self) -> None:
         """Work until told to stop; what does not answer is asked again a little later."""
-        swept = scheduled = float("-inf")
-        complained = ""
+        last_sweep = last_schedule = float("-inf")
+        last_error = ""
         while not self.stop.is_set():
-            now_ms = self.house.clock.elapsed_ms()
+            now_ms = self.services.clock.elapsed_ms()
             try:
-                if now_ms - scheduled >= SCHEDULE_MS:
+                if now_ms - last_schedule >= SCHEDULE_MS:
                     self.schedule()
-                    scheduled = now_ms
-                if now_ms - swept >= self.sweep_ms:
+                    last_schedule = now_ms
+                if now_ms - last_sweep >= self.sweep_ms:
                     self.sweep()
-                    swept = self.house.clock.elapsed_ms()
-                ticket = self.house.queue.take()
+                    last_sweep = self.services.clock.elapsed_ms()
+                ticket = self.services.queue.take()
                 if ticket is not None:
-                    self.take_up(ticket)
-                complained = ""
-            except Unavailable as error:
+                    self.handle_ticket(ticket)
+                last_error = ""
+            except UnavailableError as error:
                 # Once for each time that something is down, however long that lasts.
-                if error.code != complained and not self.stop.is_set():
+                if error.code != last_error and not self.stop.is_set():
                     _LOG.warning("%s: %s", error.code, error)
-                complained = error.code
+                last_error = error.code
                 self.stop.wait(_DOWN_S)
             except Exception as error:  # noqa: BLE001 a worker outlives what nobody foresaw
-                if type(error).__name__ != complained:
+                if type(error).__name__ != last_error:
                     _LOG.exception("a worker met what nobody foresaw")
-                complained = type(error).__name__
+                last_error = type(error).__name__
                 self.stop.wait(_DOWN_S)
 
     def schedule(self) -> None:
         """Ask for what is to be done again, and bury what nobody does, for every tenant."""
         counts: Counter[JobState] = Counter()
         cards: list[ModelCard] = []
-        for tenant in self.house.store.tenants():
-            bury_gone(self.house, tenant)
-            schedule(self.house, tenant, declined=self._declined)
-            with self.house.store.snapshot(tenant) as tx:
+        for tenant in self.services.store.tenants():
+            dead_letter_removed_kinds(self.services, tenant)
+            schedule(self.services, tenant, last_idle=self._last_idle)
+            with self.services.store.snapshot(tenant) as tx:
                 counts.update(tx.jobs.counts())
-                if self.house.telemetry.is_on:
+                if self.services.telemetry.is_on:
                     cards += tx.registry.listed(limit=MODELS_SHOWN_MAX)
-        self.house.telemetry.queued(counts[JobState.QUEUED], dead=counts[JobState.DEAD])
-        self.house.telemetry.modelled(_standings(cards))
+        self.services.telemetry.queued(counts[JobState.QUEUED], dead=counts[JobState.DEAD])
+        self.services.telemetry.modelled(_count_models(cards))
 
     def sweep(self) -> int:
         """Work until nothing is due, a job of each tenant in turn; count the jobs."""
-        tenants, worked = self.house.store.tenants(), 0
+        tenants, worked = self.services.store.tenants(), 0
         while tenants and not self.stop.is_set():
             # Who has nothing due now is looked at again by the next sweep.
-            tenants = [tenant for tenant in tenants if self._one_of(tenant)]
+            tenants = [tenant for tenant in tenants if self._run_one(tenant)]
             worked += len(tenants)
         return worked
 
-    def take_up(self, ticket: Ticket) -> bool:
+    def handle_ticket(self, ticket: QueueMessage) -> bool:
         """Do the job of a ticket, unless it is done, another's, or not for this worker."""
-        with self.house.store.snapshot(ticket.tenant) as tx:
+        with self.services.store.snapshot(ticket.tenant) as tx:
             job = tx.jobs.get(ticket.job)
-        if job is None or job.kind not in self._taken or not job.is_due(self.house.clock.now()):
+        if (
+            job is None
+            or job.kind not in self._runnable_kinds
+            or not job.is_due(self.services.clock.now())
+        ):
             return False
-        return self._do(job)
+        return self._run_job(job)
 
     @property
-    def _taken(self) -> Collection[str]:
+    def _runnable_kinds(self) -> Collection[str]:
         """What this program can do now: vectors of a space that it does not know it cannot make."""
-        if self.house.store.moved_to is None:
+        if self.services.store.moved_to is None:
             return self.kinds
         return [kind for kind in self.kinds if not JOBS[kind].is_of_space]
 
-    def _one_of(self, tenant: str) -> bool:
+    def _run_one(self, tenant: str) -> bool:
         """Do one of a tenant's due jobs; say whether there was any to be had."""
         if self.stop.is_set():
             return False
-        now = self.house.clock.now()
-        with self.house.store.snapshot(tenant) as tx:
-            due = tx.jobs.due(self._taken, now=now, limit=JOBS_DUE_AT_ONCE)
-        return any(self._do(job) for job in due)
+        now = self.services.clock.now()
+        with self.services.store.snapshot(tenant) as tx:
+            due = tx.jobs.due(self._runnable_kinds, now=now, limit=JOBS_DUE_AT_ONCE)
+        return any(self._run_job(job) for job in due)
 
-    def _do(self, job: Job) -> bool:
+    def _run_job(self, job: Job) -> bool:
         """Claim a job and do it; say whether it was to be had."""
-        now = self.house.clock.now()
-        is_worn = job.attempts >= JOBS[job.kind].attempts
-        worn = Fault(code="worker_lost", message="No worker lived to tell how it ended.")
+        now = self.services.clock.now()
+        is_exhausted = job.attempts >= JOBS[job.kind].attempts
+        lost_fault = JobError(code="worker_lost", message="No worker lived to tell how it ended.")
         held = (
-            job.buried(worn, now=now)
-            if is_worn
+            job.buried(lost_fault, now=now)
+            if is_exhausted
             else job.claimed(self.name, until=now + LEASE, now=now)
         )
-        with self.house.store.begin(job.caller.tenant) as tx:
+        with self.services.store.begin(job.caller.tenant) as tx:
             if not tx.jobs.move(job, held):
                 return False
-        if is_worn:
-            self._ended(Happening.DEAD, held)
+        if is_exhausted:
+            self._ended(JobEvent.DEAD, held)
         else:
-            self.tell(Happening.TAKEN, held)
+            self.tell(JobEvent.TAKEN, held)
             self._attempt(held)
         return True
 
     def _attempt(self, held: Job) -> None:
         kind = JOBS[held.kind]
-        task = Task(
-            house=self.house,
+        task = JobContext(
+            services=self.services,
             job=held,
             stop=self.stop,
             limit=kind.limit,
-            on_move=lambda job: self.tell(Happening.MOVED, job),
+            on_move=lambda job: self.tell(JobEvent.MOVED, job),
         )
         try:
             with _renewing(task):
                 kind.handle(task)
-        except Stopped:
-            self._end(task, Happening.GIVEN_BACK, after=task.job.given_back(self.house.clock.now()))
-        except Lost:
-            self._ended(Happening.LOST, task.job)
+        except WorkerStoppedError:
+            self._end(
+                task, JobEvent.GIVEN_BACK, after=task.job.given_back(self.services.clock.now())
+            )
+        except LeaseLostError:
+            self._ended(JobEvent.LOST, task.job)
         except CommonbrainError as error:
-            self._fail(task, Fault.told(error.code, error.message), error=error)
+            self._fail(task, JobError.told(error.code, error.message), error=error)
         except Exception as error:  # noqa: BLE001 a worker outlives whatever one job meets
             _LOG.exception("job %s failed", ids.show(ids.JOB, held.id))
-            self._fail(task, Fault.told("internal", type(error).__name__), error=error)
+            self._fail(task, JobError.told("internal", type(error).__name__), error=error)
         else:
-            self._ended(Happening.DONE, task.job)
+            self._ended(JobEvent.DONE, task.job)
 
-    def _fail(self, task: Task, fault: Fault, *, error: Exception) -> None:
+    def _fail(self, task: JobContext, fault: JobError, *, error: Exception) -> None:
         """Have it tried again later, or bury what will not get better or has failed too often."""
-        now, kind = self.house.clock.now(), JOBS[task.job.kind]
-        if isinstance(error, Invalid | Corrupt) or task.job.attempts >= kind.attempts:
-            self._end(task, Happening.DEAD, after=task.job.buried(fault, now=now))
+        now, kind = self.services.clock.now(), JOBS[task.job.kind]
+        if (
+            isinstance(error, InvalidInputError | StoreCorruptError)
+            or task.job.attempts >= kind.attempts
+        ):
+            self._end(task, JobEvent.DEAD, after=task.job.buried(fault, now=now))
             return
         again_at = now + backoff(kind.backoff, task.job.attempts)
-        self._end(task, Happening.FAILED, after=task.job.failed(fault, again_at=again_at))
+        self._end(task, JobEvent.FAILED, after=task.job.failed(fault, again_at=again_at))
 
-    def _end(self, task: Task, what: Happening, *, after: Job) -> None:
+    def _end(self, task: JobContext, what: JobEvent, *, after: Job) -> None:
         """Write how an attempt ended; where even that cannot be, its lease ends by itself."""
-        with suppress(Unavailable):
-            with self.house.store.begin(task.caller.tenant) as tx:
+        with suppress(UnavailableError):
+            with self.services.store.begin(task.caller.tenant) as tx:
                 is_ours = tx.jobs.move(task.job, after)
-            self._ended(what if is_ours else Happening.LOST, after)
+            self._ended(what if is_ours else JobEvent.LOST, after)
 
-    def _ended(self, what: Happening, job: Job) -> None:
+    def _ended(self, what: JobEvent, job: Job) -> None:
         """Tell how an attempt ended."""
-        self.house.telemetry.worked(job.kind, what, at=self.house.clock.now())
+        self.services.telemetry.worked(job.kind, what, at=self.services.clock.now())
         self.tell(what, job)
 
 
-def _standings(cards: Sequence[ModelCard]) -> list[Standing]:
+def _count_models(cards: Sequence[ModelCard]) -> list[GaugeSnapshot]:
     """Count models of every role in every state: what there is none of is told, too."""
     return [
-        Standing(
+        GaugeSnapshot(
             role=role,
             state=state,
             count=len(those),
@@ -229,7 +250,7 @@ def _standings(cards: Sequence[ModelCard]) -> list[Standing]:
 
 
 @contextmanager
-def _renewing(task: Task) -> Generator[None]:
+def _renewing(task: JobContext) -> Generator[None]:
     """Renew the lease of a task from time to time while it is worked on."""
     is_over = Event()
 
@@ -245,32 +266,32 @@ def _renewing(task: Task) -> Generator[None]:
         is_over.set()
 
 
-def worker_name(house: House) -> str:
+def make_worker_name(services: Services) -> str:
     """Make up a name that tells the machine and the process, and no other worker has."""
-    own = house.processes.own()
-    return f"{own.host[:_HOST_CHARS]}:{own.pid}:{house.chance.bits(_NAME_BITS):08x}"
+    own = services.processes.own()
+    return f"{own.host[:_HOST_CHARS]}:{own.pid}:{services.random_source.bits(_NAME_BITS):08x}"
 
 
-QUIET_S: Final = 10.0
+START_DELAY_S: Final = 10.0
 """A client that has just come has the machine to itself."""
 _SWEEP_MS: Final = 60_000
 """What this process is asked for it knows at once; the rest is in no hurry."""
-_PATIENCE_S: Final = 1.0
+_CLOSE_TIMEOUT_S: Final = 1.0
 """How long leaving waits for the step under way; after it, another has the job a minute later."""
 
 
 @dataclass(slots=True)
-class OwnWorker:
+class EmbeddedWorker:
     """A thread that works on jobs, where the house says so, until it is closed."""
 
-    house: House
-    quiet_s: float = QUIET_S
+    services: Services
+    start_delay_s: float = START_DELAY_S
     _stop: Event = field(default_factory=Event)
     _thread: Thread | None = None
 
     def start(self) -> None:
         """Begin in a while."""
-        if self.house.has_own_worker:
+        if self.services.has_embedded_worker:
             self._thread = Thread(target=self._work, daemon=True, name="worker")
             self._thread.start()
 
@@ -278,27 +299,29 @@ class OwnWorker:
         """Have it give back its job and end; waits for the step under way, but not for long."""
         self._stop.set()
         if self._thread is not None:
-            self.house.queue.close()
-            self._thread.join(_PATIENCE_S)
+            self.services.queue.close()
+            self._thread.join(_CLOSE_TIMEOUT_S)
 
     def _work(self) -> None:
-        if self._stop.wait(self.quiet_s):
+        if self._stop.wait(self.start_delay_s):
             return
-        house, stop = self.house, self._stop
-        worker = Worker(house=house, name=worker_name(house), stop=stop, sweep_ms=_SWEEP_MS)
+        services, stop = self.services, self._stop
+        worker = Worker(
+            services=services, name=make_worker_name(services), stop=stop, sweep_ms=_SWEEP_MS
+        )
         # Whatever keeps it from working is told to who calls, and to who asks for its jobs.
         with suppress(CommonbrainError):
             worker.run()
 
 
-def keep_a_while(house: House, *, seconds: float) -> None:
+def run_maintenance_slice(services: Services, *, seconds: float) -> None:
     """Do a slice of the upkeep that is due, where nobody else may ever work; then give it back.
 
     What it came to is kept, and the next one goes on from there.
     """
-    if not house.has_own_worker or seconds <= 0:
+    if not services.has_embedded_worker or seconds <= 0:
         return
-    worker = Worker(house=house, name=worker_name(house), kinds=(MAINTAIN,))
+    worker = Worker(services=services, name=make_worker_name(services), kinds=(MAINTAIN,))
     over = Timer(seconds, worker.stop.set)
     over.daemon = True
     over.start()

@@ -17,13 +17,13 @@ import pytrec_eval
 from pydantic import TypeAdapter, ValidationError
 
 from commonbrain.embeddings.interface import Matrix, Reranker
-from commonbrain.extras import needed
-from commonbrain.learning.interface import Fitted, Margin
-from commonbrain.learning.outcomes import GOOD_FROM, Lesson
-from commonbrain.model.errors import Corrupt
+from commonbrain.extras import load_extra
+from commonbrain.learning.interface import Fitted, QualityMargin
+from commonbrain.learning.outcomes import GOOD_FROM, TrainingExample
+from commonbrain.model.errors import StoreCorruptError
 from commonbrain.model.limits import FEATURES_MAX, MODEL_BYTES_MAX
 
-_STATS: Final[Any] = needed("scipy.stats", extra="learn")
+_STATS: Final[Any] = load_extra("scipy.stats", extra="learn")
 _METRICS: Final = {"nDCG@10": "ndcg_cut_10", "MRR": "recip_rank", "R@5": "recall_5"}
 """By the name that is told, trec_eval's; R@5 is the share of what was marked."""
 _ASKED: Final = {"ndcg_cut.10", "recip_rank", "recall.5"}
@@ -35,13 +35,13 @@ _SESSIONS_MIN: Final = 2
 _ByMetric = Mapping[str, float]
 
 
-def judge(
-    lessons: Sequence[Lesson],
+def compare_orders(
+    lessons: Sequence[TrainingExample],
     *,
     before: Sequence[Matrix],
     after: Sequence[Matrix],
     seed: int,
-) -> Mapping[str, Margin]:
+) -> Mapping[str, QualityMargin]:
     """Give each metric before and after, with the interval of the difference over sessions."""
     first, second = (_measured(lessons, scores) for scores in (before, after))
     pairs = [
@@ -52,11 +52,13 @@ def judge(
     return {name: _margin(pairs, metric=key, seed=seed) for name, key in _METRICS.items()}
 
 
-def _key(lesson: Lesson) -> str:
+def _key(lesson: TrainingExample) -> str:
     return str(lesson.trace_id)
 
 
-def _measured(lessons: Sequence[Lesson], scores: Sequence[Matrix]) -> Mapping[str, _ByMetric]:
+def _measured(
+    lessons: Sequence[TrainingExample], scores: Sequence[Matrix]
+) -> Mapping[str, _ByMetric]:
     gold: dict[str, dict[str, int]] = {}
     ranked: dict[str, dict[str, float]] = {}
     for lesson, given in zip(lessons, scores, strict=True):
@@ -71,16 +73,18 @@ def _measured(lessons: Sequence[Lesson], scores: Sequence[Matrix]) -> Mapping[st
     return judged
 
 
-def _margin(pairs: Sequence[tuple[str, _ByMetric, _ByMetric]], *, metric: str, seed: int) -> Margin:
+def _margin(
+    pairs: Sequence[tuple[str, _ByMetric, _ByMetric]], *, metric: str, seed: int
+) -> QualityMargin:
     if not pairs:
-        return Margin(before=0.0, after=0.0, low=0.0, high=0.0)
+        return QualityMargin(before=0.0, after=0.0, low=0.0, high=0.0)
     sums: defaultdict[str, float] = defaultdict(float)
     counts: defaultdict[str, int] = defaultdict(int)
     for group, first, second in pairs:
         sums[group] += second[metric] - first[metric]
         counts[group] += 1
     low, high = _interval(list(sums.values()), list(counts.values()), seed=seed)
-    return Margin(
+    return QualityMargin(
         before=round(float(np.mean([first[metric] for _, first, _ in pairs])), 5),
         after=round(float(np.mean([second[metric] for _, _, second in pairs])), 5),
         low=round(low, 5),
@@ -108,7 +112,7 @@ def _interval(sums: Sequence[float], counts: Sequence[int], *, seed: int) -> tup
     return float(told.confidence_interval.low), float(told.confidence_interval.high)
 
 
-_LIGHTGBM: Final[Any] = needed("lightgbm", extra="learn")
+_LIGHTGBM: Final[Any] = load_extra("lightgbm", extra="learn")
 _FORMAT: Final = 1
 _SCALES: Final = (10.0, 20.0)
 """What a difference of 1 in the weighted sum is to LambdaMART, whose unit is a logistic one."""
@@ -156,7 +160,7 @@ class _Envelope:
 _ENVELOPES: Final = TypeAdapter(_Envelope)
 
 
-class Boosted:
+class BoostedReranker:
     """A weighted sum and trees that correct it."""
 
     def __init__(self, envelope: _Envelope, booster: Any) -> None:  # noqa: ANN401 its library has no types
@@ -209,11 +213,16 @@ class _Table:
         )
 
 
-class Boosting:
+class BoostingTrainer:
     """Makes and reads boosted rerankers."""
 
     def fit(
-        self, lessons: Sequence[Lesson], *, base: Mapping[str, float], seed: int, tenant: str
+        self,
+        lessons: Sequence[TrainingExample],
+        *,
+        base: Mapping[str, float],
+        seed: int,
+        tenant: str,
     ) -> Fitted:
         """Choose by three folds of sessions how much to correct, then learn from all of them."""
         table = _table(lessons, base)
@@ -251,7 +260,8 @@ class Boosting:
         """Read a reranker, and hold its trees to the features that it names.
 
         Raises:
-            Corrupt: `model_corrupt`, these are not the bytes of one, or of another format.
+            StoreCorruptError: `model_corrupt`, these are not the bytes of one, or of another
+                format.
 
         """
         if len(artifact) > MODEL_BYTES_MAX:
@@ -263,22 +273,22 @@ class Boosting:
             raise _corrupt("It is no reranker of this format.") from error
         if tuple(booster.feature_name()) != envelope.features:
             raise _corrupt("Its trees ask for other features than it names.")
-        return Boosted(envelope, booster)
+        return BoostedReranker(envelope, booster)
 
     def judge(
         self,
-        lessons: Sequence[Lesson],
+        lessons: Sequence[TrainingExample],
         *,
         before: Sequence[Matrix],
         after: Sequence[Matrix],
         seed: int,
-    ) -> Mapping[str, Margin]:
+    ) -> Mapping[str, QualityMargin]:
         """Hold two ways of scoring against each other."""
-        return judge(lessons, before=before, after=after, seed=seed)
+        return compare_orders(lessons, before=before, after=after, seed=seed)
 
 
-def _corrupt(why: str) -> Corrupt:
-    return Corrupt(
+def _corrupt(why: str) -> StoreCorruptError:
+    return StoreCorruptError(
         f"A model cannot be read. {why}",
         code="model_corrupt",
         hint="Train another; fixed weights serve meanwhile.",
@@ -290,7 +300,7 @@ def _choices() -> Iterator[_Choice]:
         yield _Choice(scale=scale, leaves=leaves)
 
 
-def _table(lessons: Sequence[Lesson], base: Mapping[str, float]) -> _Table:
+def _table(lessons: Sequence[TrainingExample], base: Mapping[str, float]) -> _Table:
     seen = {name for lesson in lessons for one in lesson.shown for name in one.features}
     features = tuple(sorted({*base, *sorted(seen - set(base))[: FEATURES_MAX - len(base)]}))
     shown = [one for lesson in lessons for one in lesson.shown]
@@ -308,7 +318,7 @@ def _weights(features: Sequence[str], base: Mapping[str, float]) -> Any:  # noqa
     return np.array([base.get(name, 0.0) for name in features])
 
 
-def _folds(lessons: Sequence[Lesson]) -> Any:  # noqa: ANN401 an array
+def _folds(lessons: Sequence[TrainingExample]) -> Any:  # noqa: ANN401 an array
     """Number the fold of each lesson: stretches of time, and every session in one of them."""
     groups = {lesson.group: None for lesson in lessons}
     fold_of = {group: place * _FOLDS // len(groups) for place, group in enumerate(groups)}

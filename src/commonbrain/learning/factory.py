@@ -7,7 +7,7 @@ from functools import cache
 from statistics import fmean
 from typing import TYPE_CHECKING, Final
 
-from commonbrain.extras import needed
+from commonbrain.extras import load_extra
 from commonbrain.learning.interface import SalienceTrainer, Trainer
 from commonbrain.learning.rollout import Interval, Statistics
 
@@ -19,25 +19,25 @@ def make_trainer() -> Trainer:
     """Load the library that learns.
 
     Raises:
-        Invalid: `extra_missing`.
+        InvalidInputError: `extra_missing`.
 
     """
     for library in ("lightgbm", "pytrec_eval", "scipy.stats"):
-        needed(library, extra="learn")
-    from commonbrain.learning.boosting import Boosting  # noqa: PLC0415
+        load_extra(library, extra="learn")
+    from commonbrain.learning.boosting import BoostingTrainer  # noqa: PLC0415
 
-    return Boosting()
+    return BoostingTrainer()
 
 
 def make_salience_trainer() -> SalienceTrainer:
     """Load the library that learns.
 
     Raises:
-        Invalid: `extra_missing`.
+        InvalidInputError: `extra_missing`.
 
     """
     for library in ("lightgbm", "scipy.stats"):
-        needed(library, extra="learn")
+        load_extra(library, extra="learn")
     from commonbrain.learning.salience_model import SalienceBoosting  # noqa: PLC0415
 
     return SalienceBoosting()
@@ -49,17 +49,17 @@ _DRAWN: Final = 2000
 """Resamples of a bootstrap: its bounds at 99% are steady to a hundredth of their width."""
 
 
-class Scipy:
+class ScipyStatistics:
     """Statistics by scipy."""
 
     def __init__(self) -> None:
         """Load it.
 
         Raises:
-            Invalid: `extra_missing`.
+            InvalidInputError: `extra_missing`.
 
         """
-        self._stats = needed("scipy.stats", extra="learn")
+        self._stats = load_extra("scipy.stats", extra="learn")
 
     def difference(
         self, ones: Sequence[float], others: Sequence[float], *, confidence: float
@@ -93,7 +93,7 @@ def make_statistics() -> Statistics:
     """Load what compares samples.
 
     Raises:
-        Invalid: `extra_missing`.
+        InvalidInputError: `extra_missing`.
 
     """
-    return Scipy()
+    return ScipyStatistics()

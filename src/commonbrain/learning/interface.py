@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from commonbrain.embeddings.interface import Matrix, Reranker
-from commonbrain.learning.outcomes import Lesson
-from commonbrain.learning.usefulness import Parts
+from commonbrain.learning.outcomes import TrainingExample
+from commonbrain.learning.usefulness import SampleSplit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +21,7 @@ class Fitted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Margin:
+class QualityMargin:
     """A figure before and after, and where their difference lies with 95% confidence."""
 
     before: float
@@ -38,7 +38,12 @@ class Trainer(Protocol):
     """
 
     def fit(
-        self, lessons: Sequence[Lesson], *, base: Mapping[str, float], seed: int, tenant: str
+        self,
+        lessons: Sequence[TrainingExample],
+        *,
+        base: Mapping[str, float],
+        seed: int,
+        tenant: str,
     ) -> Fitted:
         """Learn what to add to a weighted sum of features, so that what was marked comes first.
 
@@ -55,19 +60,20 @@ class Trainer(Protocol):
         """Read a reranker.
 
         Raises:
-            Corrupt: `model_corrupt`, these are not the bytes of one, or of another format.
+            StoreCorruptError: `model_corrupt`, these are not the bytes of one, or of another
+                format.
 
         """
         ...
 
     def judge(
         self,
-        lessons: Sequence[Lesson],
+        lessons: Sequence[TrainingExample],
         *,
         before: Sequence[Matrix],
         after: Sequence[Matrix],
         seed: int,
-    ) -> Mapping[str, Margin]:
+    ) -> Mapping[str, QualityMargin]:
         """Hold two ways of scoring the same lessons against each other, session by session.
 
         Args:
@@ -120,7 +126,7 @@ class SalienceTrainer(Protocol):
     """
 
     def fit(
-        self, parts: Parts, *, authors: Mapping[str, float], seed: int, tenant: str
+        self, parts: SampleSplit, *, authors: Mapping[str, float], seed: int, tenant: str
     ) -> FittedSalience:
         """Learn from one part, and hold what came of it against the rule on the other."""
         ...
@@ -129,7 +135,8 @@ class SalienceTrainer(Protocol):
         """Read a model.
 
         Raises:
-            Corrupt: `model_corrupt`, these are not the bytes of one, or of another format.
+            StoreCorruptError: `model_corrupt`, these are not the bytes of one, or of another
+                format.
 
         """
         ...

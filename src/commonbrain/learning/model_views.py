@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from commonbrain.learning.monitor import Judged
+from commonbrain.learning.monitor import ModelEvaluation
 from commonbrain.learning.outcomes import Figures
-from commonbrain.learning.rollout import Keep, Promote, RollBack, TooEarly, Verdict
-from commonbrain.learning.transitions import ACTION, named
+from commonbrain.learning.rollout import KeepCanary, NotEnoughTraffic, Promote, RollBack, Verdict
+from commonbrain.learning.transitions import ACTION, model_name
 from commonbrain.model import ids
 from commonbrain.model.model_card import ModelCard, ModelRole, ModelState
 from commonbrain.storage.interface import Transaction
@@ -18,7 +18,7 @@ _AUDIT_LINES: Final = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownMove:
+class TransitionView:
     """One move of a model."""
 
     at: datetime
@@ -29,7 +29,7 @@ class ShownMove:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownModel:
+class ModelView:
     """One model: what it is, where it stands and since when."""
 
     id: str
@@ -47,12 +47,12 @@ class ShownModel:
     features: tuple[str, ...] | None = None
     told: Mapping[str, object] | None = None
     """Of what it was made, how, and how it fared before it served."""
-    moves: tuple[ShownMove, ...] | None = None
+    moves: tuple[TransitionView, ...] | None = None
     """The latest first, as far as the audit of access is looked through."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownJudgement:
+class EvaluationView:
     """What guards make of a model that serves."""
 
     id: str
@@ -68,12 +68,12 @@ class ShownJudgement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ModelsShown:
+class ModelsResponse:
     """Models after a call, and what the guards make of them where that was asked."""
 
     op: str
-    models: tuple[ShownModel, ...]
-    guards: tuple[ShownJudgement, ...] | None = None
+    models: tuple[ModelView, ...]
+    guards: tuple[EvaluationView, ...] | None = None
     is_preview: bool = False
     """Whether that is how they would be, and nothing was moved."""
     job: str | None = None
@@ -82,11 +82,11 @@ class ModelsShown:
     """Of which alone was asked."""
 
 
-def moves_of(tx: Transaction, card: ModelCard) -> list[ShownMove]:
+def transitions_of(tx: Transaction, card: ModelCard) -> list[TransitionView]:
     """List the moves of a model, the latest first."""
-    begins = f"{named(card)}: "
+    begins = f"{model_name(card)}: "
     return [
-        ShownMove(
+        TransitionView(
             at=line.at,
             agent=line.agent,
             to=line.action.removeprefix(ACTION),
@@ -97,11 +97,11 @@ def moves_of(tx: Transaction, card: ModelCard) -> list[ShownMove]:
     ]
 
 
-def shown(card: ModelCard) -> ShownModel:
+def summary_view(card: ModelCard) -> ModelView:
     """Show where a model stands."""
     is_canary = card.state is ModelState.CANARY
-    return ShownModel(
-        id=named(card),
+    return ModelView(
+        id=model_name(card),
         role=card.role,
         state=card.state,
         since=card.moved_at,
@@ -112,10 +112,10 @@ def shown(card: ModelCard) -> ShownModel:
     )
 
 
-def whole(card: ModelCard, moves: tuple[ShownMove, ...]) -> ShownModel:
+def full_view(card: ModelCard, moves: tuple[TransitionView, ...]) -> ModelView:
     """Show all that is told of a model."""
-    return ShownModel(
-        id=named(card),
+    return ModelView(
+        id=model_name(card),
         role=card.role,
         state=card.state,
         since=card.moved_at,
@@ -131,13 +131,13 @@ def whole(card: ModelCard, moves: tuple[ShownMove, ...]) -> ShownModel:
     )
 
 
-def judgement(judged: Judged) -> ShownJudgement:
+def to_evaluation_view(judged: ModelEvaluation) -> EvaluationView:
     """Show what guards make of a model."""
-    return ShownJudgement(
-        id=named(judged.card),
+    return EvaluationView(
+        id=model_name(judged.card),
         state=judged.card.state,
         verdict=_VERDICTS[type(judged.verdict)],
-        reason=reason_of(judged.verdict),
+        reason=explain_decision(judged.verdict),
         served=judged.served,
         control=judged.control,
         riskier=judged.riskier,
@@ -145,19 +145,19 @@ def judgement(judged: Judged) -> ShownJudgement:
 
 
 _VERDICTS: Final[Mapping[type[Verdict], str]] = {
-    Keep: "keep",
-    TooEarly: "too_early",
+    KeepCanary: "keep",
+    NotEnoughTraffic: "too_early",
     Promote: "promote",
     RollBack: "roll_back",
 }
 
 
-def reason_of(verdict: Verdict) -> str:
+def explain_decision(verdict: Verdict) -> str:
     """Say why a verdict is what it is."""
     match verdict:
-        case TooEarly(needs=needs):
+        case NotEnoughTraffic(needs=needs):
             return f"{'; '.join(needs)}."
         case RollBack(guard=guard, reason=reason):
             return f"{guard}: {reason}."
-        case Keep(reason=reason) | Promote(reason=reason):
+        case KeepCanary(reason=reason) | Promote(reason=reason):
             return reason

@@ -21,9 +21,9 @@ from commonbrain.learning.rollout import (
     RollBack,
     Statistics,
     Verdict,
-    judge,
+    judge_canary,
 )
-from commonbrain.learning.transitions import By, named, promote, roll_back
+from commonbrain.learning.transitions import Actor, model_name, promote, roll_back
 from commonbrain.model.errors import CommonbrainError
 from commonbrain.model.model_card import PERCENT_DEFAULT, ModelCard, ModelRole, ModelState
 from commonbrain.model.query import Trace
@@ -32,11 +32,11 @@ from commonbrain.storage.interface import Store, Transaction
 from commonbrain.storage.records import EntryFilter
 
 _LOG: Final = logging.getLogger(__name__)
-GUARD: Final = "guards"
+MONITOR_AGENT: Final = "guards"
 """Who moves a model where nobody does."""
-_APART_MS: Final = 2000.0
+_CANARY_INTERVAL_MS: Final = 2000.0
 """How long after one look at a canary the next is due, where nothing failed since."""
-_APART_ACTIVE_MS: Final = 60_000.0
+_ACTIVE_INTERVAL_MS: Final = 60_000.0
 """The same of an active model, which has stood its trial."""
 _CONTROLS: Final = 2.0
 """Recalls of the control for one of the canary: many more would tell little more."""
@@ -45,7 +45,7 @@ _TENANTS_MAX: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
+class ModelEvaluation:
     """A model that serves, its figures and those of its control, and what is to become of it."""
 
     card: ModelCard
@@ -56,7 +56,7 @@ class Judged:
     verdict: Verdict
 
 
-class Guards:
+class CanaryMonitor:
     """Judges the models of every tenant; several threads and processes may at once."""
 
     def __init__(
@@ -72,12 +72,12 @@ class Guards:
         self._clock = clock
         self._statistics = statistics
         self._moved = moved
-        self._looked_ms: dict[tuple[str, int], float] = {}
+        self._checked_ms: dict[tuple[str, int], float] = {}
 
-    def heard(self, tenant: str, traces: Sequence[Trace]) -> None:
+    def on_traces_written(self, tenant: str, traces: Sequence[Trace]) -> None:
         """Look at models whose recalls were kept just now; roll back and promote what is due."""
-        rankers = {trace.ranker for trace in traces if trace.ranker is not None}
-        if not rankers:
+        rerankers = {trace.ranker for trace in traces if trace.ranker is not None}
+        if not rerankers:
             return
         failing = {one.ranker for one in traces if _has_failed(one)}
         try:
@@ -85,45 +85,47 @@ class Guards:
                 judged = [
                     self.judged(tx, card)
                     for card in tx.registry.serving(ModelRole.RERANKER)
-                    if card.id in rankers and self._is_due(tenant, card, failing=failing)
+                    if card.id in rerankers and self._is_due(tenant, card, failing=failing)
                 ]
                 policy = getattr(tx.credentials.tenant(), "policy", NO_POLICY)
             for one in judged:
-                self._act(tenant, one, may_promote=policy.is_promotion_automatic)
+                self._apply(tenant, one, may_promote=policy.is_promotion_automatic)
         except CommonbrainError as error:
             _LOG.warning("The models of %s could not be judged: %s", tenant, error.message)
 
-    def judged(self, tx: Transaction, card: ModelCard) -> Judged:
+    def judged(self, tx: Transaction, card: ModelCard) -> ModelEvaluation:
         """Judge a model that serves, and move nothing."""
-        evidence = evidence_of(tx, card)
-        return Judged(
+        evidence = load_evidence(tx, card)
+        return ModelEvaluation(
             card=card,
             served=figures_of(evidence.served),
             control=figures_of(evidence.control),
             riskier=sum(one > 0 for one in evidence.risks),
-            verdict=judge(evidence, _Later(self._statistics)),
+            verdict=judge_canary(evidence, _LazyStatistics(self._statistics)),
         )
 
     def _is_due(self, tenant: str, card: ModelCard, *, failing: set[int | None]) -> bool:
         now_ms, key = self._clock.elapsed_ms(), (tenant, card.id)
-        apart = _APART_MS if card.state is ModelState.CANARY else _APART_ACTIVE_MS
-        last_ms = self._looked_ms.get(key)
-        if last_ms is not None and now_ms < last_ms + apart and card.id not in failing:
+        interval_ms = (
+            _CANARY_INTERVAL_MS if card.state is ModelState.CANARY else _ACTIVE_INTERVAL_MS
+        )
+        last_ms = self._checked_ms.get(key)
+        if last_ms is not None and now_ms < last_ms + interval_ms and card.id not in failing:
             return False
-        if len(self._looked_ms) >= _TENANTS_MAX:
-            self._looked_ms.clear()
-        self._looked_ms[key] = now_ms
+        if len(self._checked_ms) >= _TENANTS_MAX:
+            self._checked_ms.clear()
+        self._checked_ms[key] = now_ms
         return True
 
-    def _act(self, tenant: str, judged: Judged, *, may_promote: bool) -> None:
+    def _apply(self, tenant: str, judged: ModelEvaluation, *, may_promote: bool) -> None:
         """Move a model as its verdict says, unless another process was faster."""
         now = self._clock.now()
         match judged.verdict:
             case RollBack(guard=guard, reason=reason):
-                by = By(at=now, agent=GUARD, reason=f"{guard}: {reason}")
+                by = Actor(at=now, agent=MONITOR_AGENT, reason=f"{guard}: {reason}")
                 move = roll_back
             case Promote(reason=reason) if may_promote:
-                by = By(at=now, agent=GUARD, reason=reason)
+                by = Actor(at=now, agent=MONITOR_AGENT, reason=reason)
                 move = promote
             case _:
                 return
@@ -131,11 +133,11 @@ class Guards:
             moved = move(tx, judged.card, by=by)
         self._moved(tenant)
         for card in moved:
-            _LOG.warning("%s of %s is %s: %s", named(card), tenant, card.state, card.reason)
+            _LOG.warning("%s of %s is %s: %s", model_name(card), tenant, card.state, card.reason)
 
 
 @dataclass(frozen=True, slots=True)
-class _Later:
+class _LazyStatistics:
     """Statistics that are loaded when they are asked: most looks end before."""
 
     make: Callable[[], Statistics]
@@ -149,7 +151,7 @@ class _Later:
         return self.make().chance(more, fewer)
 
 
-def evidence_of(tx: Transaction, card: ModelCard) -> Evidence:
+def load_evidence(tx: Transaction, card: ModelCard) -> Evidence:
     """Read what a model is judged by, the latest of what the ledger holds of it."""
     mine = EntryFilter(since=card.moved_at, ranker=card.id)
     served = tx.ledger.latest(mine, limit=WINDOW, is_brief=True)

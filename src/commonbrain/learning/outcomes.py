@@ -8,8 +8,15 @@ from datetime import datetime
 from statistics import fmean, quantiles
 from typing import Final
 
-from commonbrain.model.query import TRUST_MIN_DEFAULT, Entry, Extent, LeftOut, Mark, Weighed
-from commonbrain.model.recall_result import Verdict
+from commonbrain.model.query import (
+    TRUST_MIN_DEFAULT,
+    Entry,
+    ExclusionReason,
+    FeedbackMark,
+    RankedCandidate,
+    ShownExtent,
+)
+from commonbrain.model.recall_result import ResultStatus
 
 RERANK: Final = "rerank"
 """The stage in which a model orders candidates."""
@@ -24,7 +31,7 @@ SLOW_MS: Final = 20.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class RecallOutcome:
     """What came of one recall."""
 
     asked_at: datetime
@@ -62,10 +69,14 @@ class Figures:
     recall_p95_ms: float | None
 
 
-def outcome_of(entry: Entry) -> Outcome:
+def outcome_of(entry: Entry) -> RecallOutcome:
     """Sum up one recall."""
-    helped = {id_ for id_, marks in entry.marks.items() if marks & {Mark.USED, Mark.USEFUL}}
-    misled = {id_ for id_, marks in entry.marks.items() if Mark.WRONG in marks}
+    helped = {
+        id_
+        for id_, marks in entry.marks.items()
+        if marks & {FeedbackMark.USED, FeedbackMark.USEFUL}
+    }
+    misled = {id_ for id_, marks in entry.marks.items() if FeedbackMark.WRONG in marks}
     places = (place for place, id_ in enumerate(entry.packed, 1) if id_ in helped - misled)
     first = next(places, None)
     taken = entry.stages_ms
@@ -75,12 +86,12 @@ def outcome_of(entry: Entry) -> Outcome:
     # What all the rest of the same recall took tells a slow model from a busy machine.
     is_slow = rerank_ms > max(SLOW_MS, total_ms - rerank_ms)
     is_named = any(one.startswith(RERANKER) for one in entry.degraded)
-    return Outcome(
+    return RecallOutcome(
         asked_at=entry.asked_at,
         who=entry.session or entry.agent,
         is_failed=is_named and (is_slow or rerank_ms <= SLOW_MS),
         is_unordered=is_named,
-        is_unanswered=entry.verdict == Verdict.BELOW_THRESHOLD,
+        is_unanswered=entry.verdict == ResultStatus.BELOW_THRESHOLD,
         is_marked=bool(entry.marks),
         marks=bool(first) - bool(misled),
         reciprocal=1 / first if first else 0.0,
@@ -96,7 +107,7 @@ def riskier(entry: Entry) -> int:
     The same candidates are put in the order that fixed weights gave them, and as many of them
     taken as were shown.
     """
-    allowed = [one for one in entry.considered if one.left_out != LeftOut.NOT_ALLOWED]
+    allowed = [one for one in entry.considered if one.left_out != ExclusionReason.NOT_ALLOWED]
     if not any(BY_WEIGHTS in one.features for one in allowed):
         return 0
     packed = set(entry.packed)
@@ -105,18 +116,18 @@ def riskier(entry: Entry) -> int:
     return shown - sum(map(_is_risky, by_weights))
 
 
-def _by_weights(one: Weighed) -> tuple[float, float]:
+def _by_weights(one: RankedCandidate) -> tuple[float, float]:
     return -one.features.get("skill", 0.0), -one.features.get(BY_WEIGHTS, 0.0)
 
 
-def _is_risky(one: Weighed) -> bool:
+def _is_risky(one: RankedCandidate) -> bool:
     """Say whether it is of low trust, contradicted, or rests on what has fallen."""
     told = one.features
     is_flagged = bool(told.get("needs_review") or told.get("contradicted"))
     return is_flagged or told.get("trust", 0.0) < TRUST_MIN_DEFAULT
 
 
-def figures_of(outcomes: Sequence[Outcome]) -> Figures:
+def figures_of(outcomes: Sequence[RecallOutcome]) -> Figures:
     """Sum up recalls."""
     marked = [one.reciprocal for one in outcomes if one.is_marked]
     return Figures(
@@ -146,10 +157,14 @@ UNMARKED: Final = 1
 """Shown beside something that was marked, and left."""
 WRONG: Final = 0
 """It misled, whatever else was done with it."""
-GRADES: Final[Mapping[Mark, int]] = {Mark.USED: 2, Mark.USEFUL: 3, Mark.WRONG: WRONG}
+GRADES: Final[Mapping[FeedbackMark, int]] = {
+    FeedbackMark.USED: 2,
+    FeedbackMark.USEFUL: 3,
+    FeedbackMark.WRONG: WRONG,
+}
 """How good an answer each mark says it was: what somebody said tells more than what was done."""
-GOOD_FROM: Final = GRADES[Mark.USED]
-_SAID: Final = frozenset({Mark.USEFUL, Mark.WRONG})
+GOOD_FROM: Final = GRADES[FeedbackMark.USED]
+_SAID: Final = frozenset({FeedbackMark.USEFUL, FeedbackMark.WRONG})
 """Marks that somebody set, having seen all that was shown."""
 
 
@@ -164,7 +179,7 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lesson:
+class TrainingExample:
     """One recall of which something is known: what it packed, each graded."""
 
     trace_id: int
@@ -180,7 +195,7 @@ class Lesson:
         return any(one.grade >= GOOD_FROM for one in self.shown)
 
 
-def lesson_of(entry: Entry) -> Lesson | None:
+def training_example_of(entry: Entry) -> TrainingExample | None:
     """Read a lesson from a recall; None where what it showed is not told apart by its marks."""
     packed = frozenset(entry.packed)
     shown = [one for one in entry.considered if one.memory_id in packed]
@@ -192,7 +207,7 @@ def lesson_of(entry: Entry) -> Lesson | None:
     )
     if len({one.grade for one in graded}) < 2:  # noqa: PLR2004 one grade alone orders nothing
         return None
-    return Lesson(
+    return TrainingExample(
         trace_id=entry.id,
         asked_at=entry.asked_at,
         group=entry.session or f"{entry.agent} {entry.asked_at:%Y-%m-%d}",
@@ -200,37 +215,37 @@ def lesson_of(entry: Entry) -> Lesson | None:
     )
 
 
-def _known(one: Weighed) -> Mapping[str, float]:
+def _known(one: RankedCandidate) -> Mapping[str, float]:
     """Give what a model would be told; the score that it took the place of is not."""
     return {name: value for name, value in one.features.items() if name != BY_WEIGHTS}
 
 
-def _marks(entry: Entry, one: Weighed) -> Collection[Mark]:
+def _marks(entry: Entry, one: RankedCandidate) -> Collection[FeedbackMark]:
     return entry.marks.get(one.memory_id, frozenset())
 
 
-def _is_judged(one: Weighed, *, tells_of_read: bool) -> bool:
+def _is_judged(one: RankedCandidate, *, tells_of_read: bool) -> bool:
     """Say whether that it was left tells anything: of a bare id nobody knows what it holds."""
-    if one.shown is Extent.BARE:
+    if one.shown is ShownExtent.BARE:
         return False
-    return tells_of_read or one.shown is not Extent.WHOLE
+    return tells_of_read or one.shown is not ShownExtent.WHOLE
 
 
-def _tells_of_read(entry: Entry, shown: Sequence[Weighed]) -> bool:
+def _tells_of_read(entry: Entry, shown: Sequence[RankedCandidate]) -> bool:
     """Say whether the marks tell anything of what was read within the answer itself.
 
     Who fetches a body leaves a mark; who was shown the whole of it uses it and leaves none. So a
     memory that was merely fetched is held against those of which as little was shown.
     """
     return any(
-        one.shown is Extent.WHOLE or not _SAID.isdisjoint(marks)
+        one.shown is ShownExtent.WHOLE or not _SAID.isdisjoint(marks)
         for one in shown
         if (marks := _marks(entry, one))
     )
 
 
-def _grade(marks: Collection[Mark]) -> int:
-    if Mark.WRONG in marks:
+def _grade(marks: Collection[FeedbackMark]) -> int:
+    if FeedbackMark.WRONG in marks:
         return WRONG
     return max((GRADES[mark] for mark in marks), default=UNMARKED)
 
@@ -239,8 +254,8 @@ def _grade(marks: Collection[Mark]) -> int:
 class Split:
     """Lessons parted by time and by session: what is judged is newer than all that is learnt."""
 
-    learnt: tuple[Lesson, ...]
-    held: tuple[Lesson, ...]
+    learnt: tuple[TrainingExample, ...]
+    held: tuple[TrainingExample, ...]
     since: datetime
     """Where one part ends and the other begins."""
 
@@ -249,7 +264,7 @@ _ORIGINS: Final = (0.4, 0.6, 0.8)
 """After these shares of the lessons it is asked how what was learnt until then fares next."""
 
 
-def splits(lessons: Sequence[Lesson]) -> tuple[Split, ...]:
+def splits(lessons: Sequence[TrainingExample]) -> tuple[Split, ...]:
     """Part lessons, the oldest first, at three moments, each judged on until the next.
 
     So each lesson past the first moment is judged once, by what knew only older ones (rolling
@@ -265,7 +280,7 @@ def splits(lessons: Sequence[Lesson]) -> tuple[Split, ...]:
     )
 
 
-def _split(lessons: Sequence[Lesson], *, since: datetime, until: datetime | None) -> Split:
+def _split(lessons: Sequence[TrainingExample], *, since: datetime, until: datetime | None) -> Split:
     late = {lesson.group for lesson in lessons if lesson.asked_at >= since}
     return Split(
         learnt=tuple(one for one in lessons if one.group not in late),

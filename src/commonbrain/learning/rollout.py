@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Final, Protocol
 
-from commonbrain.learning.outcomes import SLOW_MS, Outcome
+from commonbrain.learning.outcomes import SLOW_MS, RecallOutcome
 
 RECENT: Final = 20
 """The latest recalls, in which failing and being slow are counted."""
@@ -75,9 +75,9 @@ class Interval:
 class Evidence:
     """What a model is judged by, the latest first."""
 
-    served: Sequence[Outcome]
+    served: Sequence[RecallOutcome]
     """Since it came into its state."""
-    control: Sequence[Outcome]
+    control: Sequence[RecallOutcome]
     """Of what serves the other sessions meanwhile; for an active model, its own before that."""
     risks: Sequence[int]
     """How many more than fixed weights would, the model shows that should not be trusted."""
@@ -85,14 +85,14 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Keep:
+class KeepCanary:
     """It goes on as it is."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TooEarly:
+class NotEnoughTraffic:
     """Nothing speaks against it yet, and answers cannot be compared: what is lacking."""
 
     needs: tuple[str, ...]
@@ -113,24 +113,26 @@ class RollBack:
     reason: str
 
 
-Verdict = Keep | TooEarly | Promote | RollBack
+Verdict = KeepCanary | NotEnoughTraffic | Promote | RollBack
 
 
-def judge(evidence: Evidence, statistics: Statistics) -> Verdict:
+def judge_canary(evidence: Evidence, statistics: Statistics) -> Verdict:
     """Say what is to become of a model; what is unsafe or fails does not wait for traffic."""
     for name, finds in SWIFT.items():
         reason = finds(evidence, statistics)
         if reason is not None:
             return RollBack(guard=name, reason=reason)
     compared = _compared(evidence)
-    if isinstance(compared, TooEarly):
+    if isinstance(compared, NotEnoughTraffic):
         return compared
     for name, sees in SETTLED.items():
         reason = sees(compared, statistics)
         if reason is not None:
             return RollBack(guard=name, reason=reason)
     return (
-        _promoted(evidence, statistics) if evidence.is_canary else Keep(reason="No guard objects.")
+        _promoted(evidence, statistics)
+        if evidence.is_canary
+        else KeepCanary(reason="No guard objects.")
     )
 
 
@@ -172,15 +174,15 @@ SWIFT: Final[Mapping[str, Callable[[Evidence, Statistics], str | None]]] = {
 """Guards that act on a handful of recalls."""
 
 
-_Measure = Callable[[Outcome], float | None]
+_Measure = Callable[[RecallOutcome], float | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Compared:
     """Two sides of enough recalls, as of one look."""
 
-    served: Sequence[Outcome]
-    control: Sequence[Outcome]
+    served: Sequence[RecallOutcome]
+    control: Sequence[RecallOutcome]
     confidence: float
 
     def difference(self, statistics: Statistics, of: _Measure) -> Interval | None:
@@ -191,27 +193,27 @@ class _Compared:
         return statistics.difference(ones, others, confidence=self.confidence)
 
 
-def _marks(one: Outcome) -> float:
+def _marks(one: RecallOutcome) -> float:
     return one.marks
 
 
-def _order(one: Outcome) -> float | None:
+def _order(one: RecallOutcome) -> float | None:
     return one.reciprocal if one.is_marked else None
 
 
-def _abstained(one: Outcome) -> float:
+def _abstained(one: RecallOutcome) -> float:
     return one.is_unanswered
 
 
-def _taken(one: Outcome) -> float:
+def _taken(one: RecallOutcome) -> float:
     return one.total_ms
 
 
-def _compared(evidence: Evidence) -> _Compared | TooEarly:
+def _compared(evidence: Evidence) -> _Compared | NotEnoughTraffic:
     """Take the recalls up to the latest doubling, and those of the control in the same time."""
     lacking = tuple(_lacking(evidence, recalls=RECALLS_MIN, sessions=SESSIONS_MIN))
     if lacking:
-        return TooEarly(needs=lacking)
+        return NotEnoughTraffic(needs=lacking)
     looks = (len(evidence.served) // RECALLS_MIN).bit_length()
     served = sorted(evidence.served, key=lambda one: one.asked_at)
     served = served[: RECALLS_MIN * 2 ** (looks - 1)]
@@ -274,11 +276,11 @@ def _promoted(evidence: Evidence, statistics: Statistics) -> Verdict:
     if marked < PROMOTED_MARKED_MIN:
         lacking.append(f"{marked} of {PROMOTED_MARKED_MIN} recalls of each side are marked")
     if lacking:
-        return TooEarly(needs=tuple(lacking))
+        return NotEnoughTraffic(needs=tuple(lacking))
     both = _Compared(served=evidence.served, control=evidence.control, confidence=1 - _ERROR)
     unsure = list(_unsure(both, statistics))
     if unsure:
-        return Keep(reason=f"It may still be worse: {'; '.join(unsure)}.")
+        return KeepCanary(reason=f"It may still be worse: {'; '.join(unsure)}.")
     return Promote(reason=f"It is not worse, in {len(evidence.served)} recalls.")
 
 
@@ -294,7 +296,7 @@ def _unsure(both: _Compared, statistics: Statistics) -> Iterator[str]:
         yield f"time {slower.value:+.1f} ms (up to {slower.high:.1f})"
 
 
-def _by_session(outcomes: Iterable[Outcome], of: _Measure) -> Iterator[float]:
+def _by_session(outcomes: Iterable[RecallOutcome], of: _Measure) -> Iterator[float]:
     """Give the mean of each session in which there is anything to tell."""
     told: defaultdict[str, list[float]] = defaultdict(list)
     for one in outcomes:
@@ -304,7 +306,7 @@ def _by_session(outcomes: Iterable[Outcome], of: _Measure) -> Iterator[float]:
     return map(fmean, told.values())
 
 
-def _level(control: Sequence[Outcome]) -> float:
+def _level(control: Sequence[RecallOutcome]) -> float:
     return fmean(one.total_ms for one in control)
 
 

@@ -15,14 +15,14 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from commonbrain.embeddings.interface import Matrix
-from commonbrain.extras import needed
+from commonbrain.extras import load_extra
 from commonbrain.learning.interface import FittedSalience, Salience
-from commonbrain.learning.usefulness import FEATURES, Parts, Sample
-from commonbrain.model.errors import Corrupt
+from commonbrain.learning.usefulness import FEATURES, Sample, SampleSplit
+from commonbrain.model.errors import StoreCorruptError
 from commonbrain.model.limits import SALIENCE_BYTES_MAX
 
 _BOOSTING: Final[Any] = lightgbm
-_STATS: Final[Any] = needed("scipy.stats", extra="learn")
+_STATS: Final[Any] = load_extra("scipy.stats", extra="learn")
 """Neither says of what types its answers are."""
 _TREES_MAX: Final = 150
 _FOLDS: Final = 3
@@ -67,7 +67,7 @@ class _Envelope(BaseModel):
     booster: str
 
 
-class LearntSalience:
+class LearnedSalience:
     """Trees, and the scale on which their answer is told."""
 
     def __init__(self, envelope: _Envelope, booster: lightgbm.Booster) -> None:
@@ -100,7 +100,7 @@ class SalienceBoosting:
     """Makes and reads models of salience."""
 
     def fit(
-        self, parts: Parts, *, authors: Mapping[str, float], seed: int, tenant: str
+        self, parts: SampleSplit, *, authors: Mapping[str, float], seed: int, tenant: str
     ) -> FittedSalience:
         """Learn from one part, with as many trees as its own folds say, and judge by the other."""
         rows, useful = _rows(parts.learnt), _useful(parts.learnt)
@@ -119,7 +119,7 @@ class SalienceBoosting:
         artifact = json.dumps(
             envelope.model_dump(mode="json"), ensure_ascii=True, separators=(",", ":")
         ).encode()
-        judged = _judged(LearntSalience(envelope, booster), parts.held, seed=seed)
+        judged = _judged(LearnedSalience(envelope, booster), parts.held, seed=seed)
         gains = booster.feature_importance("gain")
         whole = float(gains.sum()) or 1.0
         shares = {name: round(float(g) / whole, 4) for name, g in zip(FEATURES, gains, strict=True)}
@@ -141,7 +141,8 @@ class SalienceBoosting:
         """Read a model, and hold it to the features that this program knows.
 
         Raises:
-            Corrupt: `model_corrupt`, these are not the bytes of one, or of another format.
+            StoreCorruptError: `model_corrupt`, these are not the bytes of one, or of another
+                format.
 
         """
         if len(artifact) > SALIENCE_BYTES_MAX:
@@ -155,15 +156,15 @@ class SalienceBoosting:
             raise _corrupt("It asks for other features than there are.")
         if not 1 < len(envelope.likely) == len(envelope.salience):
             raise _corrupt("Its scale has no two ends.")
-        return LearntSalience(envelope, booster)
+        return LearnedSalience(envelope, booster)
 
 
 def _interpolated(at: Any, points: Sequence[float], *, values: Sequence[float]) -> Any:  # noqa: ANN401 arrays
     return cast("Any", np).interp(at, points, values)
 
 
-def _corrupt(why: str) -> Corrupt:
-    return Corrupt(
+def _corrupt(why: str) -> StoreCorruptError:
+    return StoreCorruptError(
         f"A model cannot be read. {why}",
         code="model_corrupt",
         hint="Train another; the fixed rule serves meanwhile.",
@@ -210,7 +211,7 @@ def _scale(likely: Any, saliences: Any) -> tuple[tuple[float, ...], tuple[float,
 
 
 def _judged(
-    model: LearntSalience, held: Sequence[Sample], *, seed: int
+    model: LearnedSalience, held: Sequence[Sample], *, seed: int
 ) -> Mapping[str, Mapping[str, float]]:
     """Hold a model against the rule: how well each foretells use, and the interval between."""
     rows, uses = _rows(held), np.array([one.use for one in held])

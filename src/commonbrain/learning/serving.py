@@ -16,8 +16,8 @@ from typing import Final, Generic, TypeAlias, TypeVar
 
 from commonbrain.clock import Clock
 from commonbrain.embeddings.interface import Reranker
-from commonbrain.executors import Aside
-from commonbrain.model.errors import CommonbrainError, Corrupt
+from commonbrain.executors import DetachedExecutor
+from commonbrain.model.errors import CommonbrainError, StoreCorruptError
 from commonbrain.model.limits import MODELS_LOADED_MAX, RERANK_MS_MAX
 from commonbrain.model.model_card import ModelCard, serving_of
 from commonbrain.model.scope import Caller
@@ -26,45 +26,45 @@ M = TypeVar("M")
 """A model, by what it is asked."""
 Answer = TypeVar("Answer")
 
-KNOWN_MS: Final = 2000.0
+SERVING_CACHE_MS: Final = 2000.0
 """How long a process goes by what it read of who serves: a move is seen by all within it."""
-NOBODY_KNOWN_MS: Final = 10_000.0
+EMPTY_CACHE_MS: Final = 10_000.0
 """The same where nobody serves: there is nothing to roll back, and a first model may come later."""
 _TENANTS_MAX: Final = 10_000
 """Tenants of whom that is remembered; past it all are read anew."""
-_LOADING_S: Final = 0.5
+_LOAD_WAIT_S: Final = 0.5
 """How long the first that asks waits for a model to be loaded; those after it do not."""
-_AGAIN_MS: Final = 30_000.0
+_RELOAD_AFTER_MS: Final = 30_000.0
 """How long after a model could not be loaded that is tried again."""
 _THREADS: Final = 2
 """Of each model: one answer that hangs keeps no other from coming."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unscored:
+class ScoringFailure:
     """A model that did not answer."""
 
     reason: str
-    is_its_own: bool
+    is_model_fault: bool
     """Whether that is the model's doing, and counts against it."""
 
 
-class Unfit(Exception):
+class InvalidModelError(Exception):
     """A model that loads and yet is not what its card says, or gives what no score can be."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
+class ModelLimits:
     """What a model is granted."""
 
     limit_ms: float
     """For one answer."""
     failures: int
     """In a row, after which it rests."""
-    rest_ms: float
+    cooldown_ms: float
 
 
-class Known:
+class ServingCache:
     """Who serves each tenant, as it was at most two seconds ago; ten where nobody did."""
 
     def __init__(self, clock: Clock) -> None:
@@ -80,7 +80,7 @@ class Known:
         known = self._known.get(tenant)
         if known is None or now_ms >= known[0]:
             cards = tuple(read())
-            known = (now_ms + (KNOWN_MS if cards else NOBODY_KNOWN_MS), cards)
+            known = (now_ms + (SERVING_CACHE_MS if cards else EMPTY_CACHE_MS), cards)
             if len(self._known) >= _TENANTS_MAX:
                 self._known.clear()
             self._known[tenant] = known
@@ -95,27 +95,27 @@ class _Model(Generic[M]):
     """One model in this process, and how it fared lately."""
 
     def __init__(self, load: Callable[[], M], *, clock: Clock) -> None:
-        self._aside = Aside(_THREADS, name="model")
+        self._executor = DetachedExecutor(_THREADS, name="model")
         self.since_ms = clock.elapsed_ms()
-        self.is_awaited = False
+        self.was_awaited = False
         self.failures = 0
-        self.rests_until_ms = 0.0
-        self.loading = self._aside.begin(load)
+        self.cooldown_until_ms = 0.0
+        self.loading = self._executor.submit(load)
 
-    def ask(self, question: Callable[[M], Answer], *, within_ms: float) -> Future[Answer] | None:
+    def ask(self, question: Callable[[M], Answer], *, timeout_ms: float) -> Future[Answer] | None:
         """Have a question answered; None where there was no answer in time."""
         model = self.loading.result()
-        asking = self._aside.begin(lambda: question(model))
-        if wait([asking], timeout=within_ms / 1000).done:
+        asking = self._executor.submit(lambda: question(model))
+        if wait([asking], timeout=timeout_ms / 1000).done:
             return asking
         asking.cancel()
         return None
 
 
-class Models(Generic[M]):
+class ModelPool(Generic[M]):
     """Asks models of all tenants; several threads may at once."""
 
-    def __init__(self, load: Callable[[ModelCard], M], *, clock: Clock, terms: Terms) -> None:
+    def __init__(self, load: Callable[[ModelCard], M], *, clock: Clock, terms: ModelLimits) -> None:
         """Ask models that are loaded by their cards."""
         self._load = load
         self._clock = clock
@@ -124,27 +124,27 @@ class Models(Generic[M]):
         self._models: OrderedDict[tuple[str, int], _Model[M]] = OrderedDict()
 
     def ready(
-        self, tenant: str, card: ModelCard, *, within_ms: float | None = None
-    ) -> Unscored | None:
+        self, tenant: str, card: ModelCard, *, timeout_ms: float | None = None
+    ) -> ScoringFailure | None:
         """Have a model loaded, for which the first that asks waits a while; None when it is."""
         model = self._model(tenant, card)
-        if self._clock.elapsed_ms() < model.rests_until_ms:
+        if self._clock.elapsed_ms() < model.cooldown_until_ms:
             times = self._terms.failures
             many = f"{times} failures in a row" if times > 1 else "a failure"
-            return Unscored(reason=f"rests after {many}", is_its_own=False)
-        if not model.loading.done() and not model.is_awaited:
-            model.is_awaited = True
-            left_s = _LOADING_S if within_ms is None else within_ms / 1000
-            wait([model.loading], timeout=max(min(_LOADING_S, left_s), 0))
+            return ScoringFailure(reason=f"rests after {many}", is_model_fault=False)
+        if not model.loading.done() and not model.was_awaited:
+            model.was_awaited = True
+            left_s = _LOAD_WAIT_S if timeout_ms is None else timeout_ms / 1000
+            wait([model.loading], timeout=max(min(_LOAD_WAIT_S, left_s), 0))
         if not model.loading.done():
-            return Unscored(reason="is being loaded", is_its_own=False)
+            return ScoringFailure(reason="is being loaded", is_model_fault=False)
         error = model.loading.exception()
         if error is None:
             return None
-        if isinstance(error, CommonbrainError) and not isinstance(error, Corrupt):
+        if isinstance(error, CommonbrainError) and not isinstance(error, StoreCorruptError):
             # What it needs was not there: its library, or the place of its bytes.
-            return Unscored(reason=_cause(error), is_its_own=False)
-        return self._failed(model, _cause(error))
+            return ScoringFailure(reason=_describe_error(error), is_model_fault=False)
+        return self._failed(model, _describe_error(error))
 
     def ask(
         self,
@@ -152,25 +152,27 @@ class Models(Generic[M]):
         card: ModelCard,
         *,
         question: Callable[[M], Answer],
-        within_ms: float | None = None,
-    ) -> Answer | Unscored:
+        timeout_ms: float | None = None,
+    ) -> Answer | ScoringFailure:
         """Ask a model that is ready; it has its limit, or what the caller has left."""
         model = self._model(tenant, card)
         if not model.loading.done():
             # It had to give way to others since it was ready.
-            return Unscored(reason="is being loaded", is_its_own=False)
+            return ScoringFailure(reason="is being loaded", is_model_fault=False)
         most_ms = self._terms.limit_ms
-        limit_ms = most_ms if within_ms is None else min(most_ms, within_ms)
+        limit_ms = most_ms if timeout_ms is None else min(most_ms, timeout_ms)
         if model.loading.exception() is not None:
-            return Unscored(reason="could not be loaded again", is_its_own=False)
-        asking = model.ask(question, within_ms=max(limit_ms, 0))
+            return ScoringFailure(reason="could not be loaded again", is_model_fault=False)
+        asking = model.ask(question, timeout_ms=max(limit_ms, 0))
         if asking is None:
             if limit_ms < most_ms:
-                return Unscored(reason="deadline, there was no time left", is_its_own=False)
+                return ScoringFailure(
+                    reason="deadline, there was no time left", is_model_fault=False
+                )
             return self._failed(model, f"took over {most_ms:.0f} ms")
         error = asking.exception()
         if error is not None:
-            return self._failed(model, _cause(error))
+            return self._failed(model, _describe_error(error))
         model.failures = 0
         return asking.result()
 
@@ -184,7 +186,9 @@ class Models(Generic[M]):
         key, now_ms = (tenant, card.id), self._clock.elapsed_ms()
         with self._lock:
             model = self._models.get(key)
-            if model is None or (_is_lost(model) and now_ms >= model.since_ms + _AGAIN_MS):
+            if model is None or (
+                _has_failed_to_load(model) and now_ms >= model.since_ms + _RELOAD_AFTER_MS
+            ):
                 model = self._models[key] = _Model(lambda: self._load(card), clock=self._clock)
             self._models.move_to_end(key)
             if len(self._models) > MODELS_LOADED_MAX:
@@ -192,32 +196,32 @@ class Models(Generic[M]):
                 self._models.popitem(last=False)
         return model
 
-    def _failed(self, model: _Model[M], reason: str) -> Unscored:
+    def _failed(self, model: _Model[M], reason: str) -> ScoringFailure:
         """Count a failure; several in a row are followed by a rest."""
         model.failures += 1
         if model.failures >= self._terms.failures:
-            model.rests_until_ms = self._clock.elapsed_ms() + self._terms.rest_ms
-        return Unscored(reason=reason, is_its_own=True)
+            model.cooldown_until_ms = self._clock.elapsed_ms() + self._terms.cooldown_ms
+        return ScoringFailure(reason=reason, is_model_fault=True)
 
 
-def _is_lost(model: _Model[M]) -> bool:
+def _has_failed_to_load(model: _Model[M]) -> bool:
     return model.loading.done() and model.loading.exception() is not None
 
 
-def _cause(error: BaseException) -> str:
+def _describe_error(error: BaseException) -> str:
     """Name what went wrong; a message of foreign code may hold anything, and is not shown."""
     match error:
         case CommonbrainError():
             return f"{error.code}, {error.message}"
-        case Unfit():
+        case InvalidModelError():
             return str(error)
         case _:
             return f"failed with {type(error).__name__}"
 
 
-Told: TypeAlias = Sequence[Mapping[str, float]]
+FeatureRows: TypeAlias = Sequence[Mapping[str, float]]
 """The features of the candidates of one recall."""
-_TERMS: Final = Terms(limit_ms=RERANK_MS_MAX, failures=3, rest_ms=2000.0)
+_TERMS: Final = ModelLimits(limit_ms=RERANK_MS_MAX, failures=3, cooldown_ms=2000.0)
 """It is on trial with a share of recalls, and guards look at its failures: the rest is short."""
 
 
@@ -228,13 +232,13 @@ class Scored:
     scores: Sequence[float]
 
 
-class Rankers:
+class RerankerRegistry:
     """Asks rerankers of all tenants; several threads may at once."""
 
     def __init__(self, load: Callable[[str], Reranker], *, clock: Clock) -> None:
         """Ask models that are loaded by the digests of their artifacts."""
-        self._known = Known(clock)
-        self._models = Models(lambda card: _load(load, card), clock=clock, terms=_TERMS)
+        self._known = ServingCache(clock)
+        self._models = ModelPool(lambda card: _load(load, card), clock=clock, terms=_TERMS)
 
     def serving(self, caller: Caller, read: Callable[[], Sequence[ModelCard]]) -> ModelCard | None:
         """Give the model that serves a caller, as it was not long ago."""
@@ -245,19 +249,24 @@ class Rankers:
         """Look anew who serves a tenant: something was moved."""
         self._known.forget(tenant)
 
-    def ready(self, tenant: str, card: ModelCard, *, within_ms: float | None) -> Unscored | None:
+    def ready(
+        self, tenant: str, card: ModelCard, *, timeout_ms: float | None
+    ) -> ScoringFailure | None:
         """Have a model loaded, for which the first that asks waits a while; None when it is."""
-        return self._models.ready(tenant, card, within_ms=within_ms)
+        return self._models.ready(tenant, card, timeout_ms=timeout_ms)
 
     def ask(
-        self, tenant: str, card: ModelCard, *, told: Told, within_ms: float | None
-    ) -> Scored | Unscored:
+        self, tenant: str, card: ModelCard, *, feature_rows: FeatureRows, timeout_ms: float | None
+    ) -> Scored | ScoringFailure:
         """Score the candidates of one recall by a model that is ready.
 
         It has 50 ms, or what the caller has left.
         """
         return self._models.ask(
-            tenant, card, question=lambda one: Scored(_scores(one, told)), within_ms=within_ms
+            tenant,
+            card,
+            question=lambda one: Scored(_scores(one, feature_rows)),
+            timeout_ms=timeout_ms,
         )
 
     def close(self) -> None:
@@ -269,19 +278,20 @@ def _load(load: Callable[[str], Reranker], card: ModelCard) -> Reranker:
     """Load a model and try it, so that no recall pays for what only its first answer takes."""
     reranker = load(card.digest)
     if tuple(reranker.features) != card.features:
-        raise Unfit("its features are not those of its card")
+        raise InvalidModelError("its features are not those of its card")
     _scores(reranker, [{}, {}])
     return reranker
 
 
-def _scores(reranker: Reranker, told: Told) -> list[float]:
+def _scores(reranker: Reranker, feature_rows: FeatureRows) -> list[float]:
     # Whoever recalls has loaded it for the vectors; a command that does not never pays for it.
     import numpy as np  # noqa: PLC0415
 
     rows = np.array(
-        [[one.get(name, 0.0) for name in reranker.features] for one in told], dtype=np.float32
+        [[one.get(name, 0.0) for name in reranker.features] for one in feature_rows],
+        dtype=np.float32,
     )
-    found: list[float] = reranker.scores(rows.reshape(len(told), -1)).tolist()
-    if len(found) != len(told) or not all(map(isfinite, found)):
-        raise Unfit("it gave no score that is a number to each candidate")
-    return found
+    values: list[float] = reranker.scores(rows.reshape(len(feature_rows), -1)).tolist()
+    if len(values) != len(feature_rows) or not all(map(isfinite, values)):
+        raise InvalidModelError("it gave no score that is a number to each candidate")
+    return values

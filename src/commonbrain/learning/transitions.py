@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Final
 
 from commonbrain.model import ids
-from commonbrain.model.errors import Refused
+from commonbrain.model.errors import RejectedError
 from commonbrain.model.limits import MODELS_SHOWN_MAX
 from commonbrain.model.model_card import ModelCard, ModelState
 from commonbrain.storage.administration import AccessEntry
@@ -19,7 +19,7 @@ ACTION: Final = "model_"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class By:
+class Actor:
     """Who moves a model, when and why."""
 
     at: datetime
@@ -29,20 +29,20 @@ class By:
     request_id: str | None = None
 
 
-def put_to_test(
-    tx: Transaction, card: ModelCard, *, percent: float, allow: Sequence[str], by: By
+def start_canary(
+    tx: Transaction, card: ModelCard, *, percent: float, allow: Sequence[str], by: Actor
 ) -> list[ModelCard]:
     """Let a model serve a share of the sessions, or one that does another share.
 
     Raises:
-        Refused: `model_state`, it cannot serve; `canary_taken`, another is on trial; or
+        RejectedError: `model_state`, it cannot serve; `canary_taken`, another is on trial; or
             `model_moved`.
 
     """
     other = _other(tx, card, state=ModelState.CANARY)
     if other is not None:
-        raise Refused(
-            f"{named(other)} is the canary already.",
+        raise RejectedError(
+            f"{model_name(other)} is the canary already.",
             code="canary_taken",
             hint="Promote it, roll it back or retire it first.",
         )
@@ -54,11 +54,11 @@ def put_to_test(
     return [_moved(tx, card, after=on_trial, by=by)]
 
 
-def promote(tx: Transaction, card: ModelCard, *, by: By) -> list[ModelCard]:
+def promote(tx: Transaction, card: ModelCard, *, by: Actor) -> list[ModelCard]:
     """Let a model serve all sessions; what did so until now is retired in the same transaction.
 
     Raises:
-        Refused: `model_state` or `model_moved`; nothing was moved.
+        RejectedError: `model_state` or `model_moved`; nothing was moved.
 
     """
     after = card.moved(ModelState.ACTIVE, at=by.at, reason=by.reason)
@@ -71,28 +71,28 @@ def promote(tx: Transaction, card: ModelCard, *, by: By) -> list[ModelCard]:
     return [_moved(tx, card, after=after, by=by), *moved]
 
 
-def roll_back(tx: Transaction, card: ModelCard, *, by: By) -> list[ModelCard]:
+def roll_back(tx: Transaction, card: ModelCard, *, by: Actor) -> list[ModelCard]:
     """Let a model serve no more; where it was active, what it took the place of serves again.
 
     Raises:
-        Refused: `model_state` or `model_moved`; nothing was moved.
+        RejectedError: `model_state` or `model_moved`; nothing was moved.
 
     """
     after = card.moved(ModelState.ROLLED_BACK, at=by.at, reason=by.reason)
     moved = [_moved(tx, card, after=after, by=by)]
     before = replaced_by(tx, card)
     if before is not None:
-        why = f"{named(card)}, which had its place, was rolled back"
+        why = f"{model_name(card)}, which had its place, was rolled back"
         again = before.moved(ModelState.ACTIVE, at=by.at, reason=why)
         moved.append(_moved(tx, before, after=again, by=replace(by, reason=why)))
     return moved
 
 
-def retire(tx: Transaction, card: ModelCard, *, by: By) -> list[ModelCard]:
+def retire(tx: Transaction, card: ModelCard, *, by: Actor) -> list[ModelCard]:
     """Take a model out of service, or a candidate off the list, for no fault of its own.
 
     Raises:
-        Refused: `model_state` or `model_moved`.
+        RejectedError: `model_state` or `model_moved`.
 
     """
     retired = card.moved(ModelState.RETIRED, at=by.at, reason=by.reason)
@@ -111,13 +111,13 @@ def replaced_by(tx: Transaction, card: ModelCard) -> ModelCard | None:
     return next((one for one in retired if one.reason == _replaced(card)), None)
 
 
-def named(card: ModelCard) -> str:
+def model_name(card: ModelCard) -> str:
     """Write the id of a model as people and wires read it."""
     return ids.show(ids.MODEL, card.id)
 
 
 def _replaced(card: ModelCard) -> str:
-    return f"{named(card)} took its place"
+    return f"{model_name(card)} took its place"
 
 
 def _other(tx: Transaction, card: ModelCard, *, state: ModelState) -> ModelCard | None:
@@ -125,10 +125,10 @@ def _other(tx: Transaction, card: ModelCard, *, state: ModelState) -> ModelCard 
     return next((one for one in serving if one.state is state and one.id != card.id), None)
 
 
-def _moved(tx: Transaction, before: ModelCard, *, after: ModelCard, by: By) -> ModelCard:
+def _moved(tx: Transaction, before: ModelCard, *, after: ModelCard, by: Actor) -> ModelCard:
     if not tx.registry.move(before, after):
-        raise Refused(
-            f"{named(before)} was moved by another meanwhile.",
+        raise RejectedError(
+            f"{model_name(before)} was moved by another meanwhile.",
             code="model_moved",
             hint="Look at it again.",
         )
@@ -139,7 +139,7 @@ def _moved(tx: Transaction, before: ModelCard, *, after: ModelCard, by: By) -> M
             agent=by.agent,
             credential=by.credential,
             request_id=by.request_id,
-            subject=f"{named(after)}: {by.reason}"[:_SUBJECT_CHARS_MAX],
+            subject=f"{model_name(after)}: {by.reason}"[:_SUBJECT_CHARS_MAX],
         )
     )
     return after

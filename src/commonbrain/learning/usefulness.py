@@ -13,7 +13,7 @@ from typing import Final
 
 from commonbrain.model.kinds import Kind, RuleDetail, Severity, TaskDetail
 from commonbrain.model.memory import Memory
-from commonbrain.model.query import Mark
+from commonbrain.model.query import FeedbackMark
 from commonbrain.model.scope import Scope
 from commonbrain.model.scoring import confidence, salience
 
@@ -99,7 +99,7 @@ def features_of(memory: Memory, *, author: float) -> Mapping[str, float]:
     return {name: told.get(name, 0.0) for name in FEATURES}
 
 
-def use_of(memory: Memory, marks: Sequence[tuple[datetime, Mark]]) -> int:
+def use_of(memory: Memory, marks: Sequence[tuple[datetime, FeedbackMark]]) -> int:
     """Count how often a memory was of use within a month of its writing; 0 where it misled.
 
     A recall of which it was used counts once, who said that it helped twice, and votes and
@@ -107,9 +107,9 @@ def use_of(memory: Memory, marks: Sequence[tuple[datetime, Mark]]) -> int:
     """
     until = memory.recorded_at + SETTLED_AFTER
     told = [mark for at, mark in marks if at < until]
-    if Mark.WRONG in told or memory.rating < 0:
+    if FeedbackMark.WRONG in told or memory.rating < 0:
         return 0
-    said = told.count(Mark.USED) + 2 * told.count(Mark.USEFUL)
+    said = told.count(FeedbackMark.USED) + 2 * told.count(FeedbackMark.USEFUL)
     return said + memory.rating + min(memory.access_count // _ACCESSES, _ACCESSES_TELL_MAX)
 
 
@@ -176,7 +176,7 @@ def sample(memory: Memory, authors: Authors, *, use: int) -> Sample:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
+class SampleSplit:
     """Samples parted by time and by session, so that what is judged was never learnt from."""
 
     learnt: tuple[Sample, ...]
@@ -184,13 +184,13 @@ class Parts:
     """Written later than any of the others, in sessions that they know nothing of."""
 
 
-def parted(samples: Sequence[Sample]) -> Parts:
+def split_samples(samples: Sequence[Sample]) -> SampleSplit:
     """Part samples, the oldest first, at a moment; sessions that go on past it are held out."""
     if not samples:
-        return Parts(learnt=(), held=())
+        return SampleSplit(learnt=(), held=())
     since = samples[int(len(samples) * _LEARNT_SHARE)].recorded_at
     late = {one.group for one in samples if one.recorded_at >= since}
-    return Parts(
+    return SampleSplit(
         learnt=tuple(one for one in samples if one.group not in late),
         held=tuple(one for one in samples if one.recorded_at >= since),
     )

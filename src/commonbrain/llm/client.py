@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Final
 from pydantic import BaseModel, ConfigDict, Field
 
 from commonbrain.embeddings.endpoint import OLLAMA_URL, OPENAI_URL, joined
-from commonbrain.model.errors import Invalid
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.text.tokens import estimate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from commonbrain.embeddings.endpoint import Endpoint, Patience
+    from commonbrain.embeddings.endpoint import Endpoint, RetryPolicy
     from commonbrain.embeddings.options import Options
 
 
@@ -119,7 +119,7 @@ OPENAI_CHAT: Final = ChatFamily(
 )
 
 
-class Chat:
+class ChatClient:
     """Asks one model of one endpoint; nothing is sent before the first question."""
 
     def __init__(
@@ -128,11 +128,11 @@ class Chat:
         options: Options,
         *,
         serves: str,
-        patience: Patience | None = None,
+        patience: RetryPolicy | None = None,
     ) -> None:
         self.settings = f"COMMONBRAIN_{serves.upper()}"
         if options.model is None:
-            raise Invalid(
+            raise InvalidInputError(
                 f"The {serves} {family.name} needs a model.", hint=f"Set {self.settings}_MODEL."
             )
         self.name = f"{family.name}/{options.model}"
@@ -154,7 +154,7 @@ class Chat:
         """Set a task and give it a text.
 
         Raises:
-            Unavailable: the endpoint did not answer, with the code of what it serves.
+            UnavailableError: the endpoint did not answer, with the code of what it serves.
             ValidationError: it answered, and there are no words in that.
 
         """

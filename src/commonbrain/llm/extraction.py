@@ -10,21 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
-from commonbrain.llm.client import OLLAMA_CHAT, OPENAI_CHAT, Chat, ChatFamily
-from commonbrain.model.errors import Unavailable
-from commonbrain.model.kinds import (
-    ATOM_FIELD_CHARS_MAX,
-    ATOMS_MAX,
-    Atom,
-    is_grounded,
-    is_turned_round,
-)
-from commonbrain.text.causal_extraction import atoms
+from commonbrain.llm.client import OLLAMA_CHAT, OPENAI_CHAT, ChatClient, ChatFamily
+from commonbrain.model.errors import UnavailableError
+from commonbrain.model.kinds import ATOM_FIELD_CHARS_MAX, ATOMS_MAX, Atom, is_grounded, is_inverted
+from commonbrain.text.causal_extraction import extract_atoms
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from commonbrain.embeddings.endpoint import Patience
+    from commonbrain.embeddings.endpoint import RetryPolicy
     from commonbrain.embeddings.options import Options
 
 __all__ = ["OLLAMA_CHAT", "OPENAI_CHAT", "ChatExtractor"]
@@ -67,9 +61,9 @@ class ChatExtractor:
     """Asks one model of one endpoint; nothing is sent before the first text."""
 
     def __init__(
-        self, family: ChatFamily, options: Options, *, patience: Patience | None = None
+        self, family: ChatFamily, options: Options, *, patience: RetryPolicy | None = None
     ) -> None:
-        self._chat = Chat(family, options, serves="extractor", patience=patience)
+        self._chat = ChatClient(family, options, serves="extractor", patience=patience)
         self.name = self._chat.name
 
     def atoms(self, text: str) -> Sequence[Atom]:
@@ -77,13 +71,13 @@ class ChatExtractor:
         try:
             answer = _Answer.model_validate_json(self._chat.ask(_TASK, text).content)
         except ValidationError as error:
-            raise Unavailable(
+            raise UnavailableError(
                 f"{self._chat.called} sent a reply that holds no atoms.",
                 code="extractor_down",
                 hint=f"Choose a model that answers in JSON: {self._chat.settings}_MODEL.",
             ) from error
         found = (one.atom() for one in answer.atoms)
         # A small model mixes up the sides; where a pattern knows which is which, it is believed.
-        known = atoms(text)
-        kept = [one for one in found if is_grounded(one, text) and not is_turned_round(one, known)]
+        known = extract_atoms(text)
+        kept = [one for one in found if is_grounded(one, text) and not is_inverted(one, known)]
         return kept[:ATOMS_MAX]

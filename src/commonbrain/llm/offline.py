@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from commonbrain.model.kinds import Atom
-from commonbrain.text.causal_extraction import atoms
-from commonbrain.text.summaries import Reflection, Told, digest
+from commonbrain.text.causal_extraction import extract_atoms
+from commonbrain.text.summaries import Reflection, SourceText, digest
 
 PATTERNS: Final = "patterns"
 
@@ -17,7 +17,7 @@ class PatternExtractor:
 
     def atoms(self, text: str) -> Sequence[Atom]:
         """Find atoms by patterns, the most telling first."""
-        return atoms(text)
+        return extract_atoms(text)
 
 
 EXTRACTIVE: Final = "extractive"
@@ -28,6 +28,6 @@ class ExtractiveReflector:
 
     name = EXTRACTIVE
 
-    def reflect(self, told: Sequence[Told], *, claims_max: int) -> Reflection:
+    def reflect(self, told: Sequence[SourceText], *, claims_max: int) -> Reflection:
         """Choose the sentences that say most, each once."""
         return digest(told, claims_max=claims_max)

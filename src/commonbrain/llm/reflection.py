@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
-from commonbrain.llm.client import Chat, ChatFamily
+from commonbrain.llm.client import ChatClient, ChatFamily
 from commonbrain.text.capture import is_claimable
-from commonbrain.text.summaries import Point, Reflection, Spent, Told, is_told, spoken
+from commonbrain.text.summaries import Point, Reflection, SourceText, Spent, is_stated, spoken
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from commonbrain.embeddings.endpoint import Patience
+    from commonbrain.embeddings.endpoint import RetryPolicy
     from commonbrain.embeddings.options import Options
 
 _TASK: Final = (
@@ -63,12 +63,12 @@ class ChatReflector:
     """Asks one model of one endpoint; nothing is sent before the first reflection."""
 
     def __init__(
-        self, family: ChatFamily, options: Options, *, patience: Patience | None = None
+        self, family: ChatFamily, options: Options, *, patience: RetryPolicy | None = None
     ) -> None:
-        self._chat = Chat(family, options, serves="reflector", patience=patience)
+        self._chat = ChatClient(family, options, serves="reflector", patience=patience)
         self.name = self._chat.name
 
-    def reflect(self, told: Sequence[Told], *, claims_max: int) -> Reflection:
+    def reflect(self, told: Sequence[SourceText], *, claims_max: int) -> Reflection:
         """Ask for a summary, and keep of it what is made of words of what was told."""
         notes = _notes(told)
         reply = None
@@ -83,7 +83,7 @@ class ChatReflector:
         if answer is None or not points:
             return Reflection(spent=spent, fault="reply_unusable")
         sure = (one for one in _kept(answer.facts, told) if is_claimable(one.text))
-        is_grounded = is_told(answer.headline, [one.text for one in told])
+        is_grounded = is_stated(answer.headline, [one.text for one in told])
         return Reflection(
             points=points,
             headline=answer.headline if is_grounded else points[0].text,
@@ -92,7 +92,7 @@ class ChatReflector:
         )
 
 
-def _notes(told: Sequence[Told]) -> str:
+def _notes(told: Sequence[SourceText]) -> str:
     """Write what was told as data, a line each, the longest cut."""
     each = min(_NOTE_CHARS_MAX, _NOTES_CHARS_MAX // max(len(told), 1))
     return "\n".join(
@@ -101,11 +101,11 @@ def _notes(told: Sequence[Told]) -> str:
     )
 
 
-def _kept(points: Sequence[_Point], told: Sequence[Told]) -> Iterator[Point]:
+def _kept(points: Sequence[_Point], told: Sequence[SourceText]) -> Iterator[Point]:
     """Give the sentences that name notes there are, and say what those say."""
     for point in points:
         of = tuple(sorted({n - 1 for n in point.of if 1 <= n <= len(told)}))
         sources = [spoken(told[place].text, told[place].speaker) for place in of]
         text = " ".join(point.text.split())
-        if of and is_told(text, sources):
+        if of and is_stated(text, sources):
             yield Point(text=text, of=of)

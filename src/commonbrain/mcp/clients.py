@@ -12,9 +12,9 @@ from mcp.types import (
 )
 
 from commonbrain.api.connection import Connection
-from commonbrain.api.dispatch import Asked, noted_unopened
+from commonbrain.api.dispatch import CallContext, record_failed_open
 from commonbrain.client import Brain
-from commonbrain.jobs.worker import OwnWorker
+from commonbrain.jobs.worker import EmbeddedWorker
 from commonbrain.model.errors import CommonbrainError
 from commonbrain.model.scope import Role
 from commonbrain.model.sessions import printable_name
@@ -25,7 +25,7 @@ Message = ServerRequestContext[Any]
 
 
 @dataclass(slots=True)
-class Lazy:
+class LazyBrain:
     """A brain that is opened behind the first answer, so that a client need not wait for it.
 
     Claude Code shows its model no tools of a server that takes over a second to answer.
@@ -35,14 +35,14 @@ class Lazy:
     lock: Lock
     connection: Connection
     brain: Brain | None = None
-    worker: OwnWorker | None = None
+    worker: EmbeddedWorker | None = None
 
     def get(self) -> Brain:
         """Open the brain once, whoever asks first."""
         with self.lock:
             if self.brain is None:
                 self.brain = self.open()
-                self.worker = OwnWorker(self.brain.house)
+                self.worker = EmbeddedWorker(self.brain.services)
                 self.worker.start()
             return self.brain
 
@@ -76,7 +76,7 @@ class Clients(Protocol):
         """Give the brain as it is seen from there; called in the thread that works on it."""
         ...
 
-    def missed(self, context: Message, /, *, call: Asked, error: CommonbrainError) -> None:
+    def missed(self, context: Message, /, *, call: CallContext, error: CommonbrainError) -> None:
         """Keep what was called of a brain that could not be seen."""
         ...
 
@@ -114,11 +114,11 @@ class OneClient:
         told = printable_name(f"{client.name} {client.version}") if client else None
         return self.connection.view(named, client=told)
 
-    def missed(self, context: Message, *, call: Asked, error: CommonbrainError) -> None:
+    def missed(self, context: Message, *, call: CallContext, error: CommonbrainError) -> None:
         """Let the event of a call wait on disk, for the session that boots."""
         client = client_of(context)
         agent = self.agent or (printable_name(client.name) if client else None)
-        noted_unopened(call, error, agent=agent)
+        record_failed_open(call, error, agent=agent)
 
     def told(self, error: CommonbrainError) -> CommonbrainError:
         """Tell all: the user's own machine is what it is about."""

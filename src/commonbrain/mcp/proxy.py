@@ -20,7 +20,7 @@ from typing import Any, Final, TextIO, cast
 from urllib.parse import SplitResult, urlsplit
 from uuid import uuid4
 
-from commonbrain.model.errors import CommonbrainError, Invalid, Unavailable
+from commonbrain.model.errors import CommonbrainError, InvalidInputError, UnavailableError
 
 AT_ONCE_MAX: Final = 8
 """Messages under way at once; the rest wait their turn."""
@@ -40,7 +40,7 @@ JsonObject = Mapping[str, Any]
 
 
 @dataclass(slots=True)
-class Bridge:
+class StdioProxy:
     """One client at one end of two pipes, one server at the other end of a URL."""
 
     url: SplitResult
@@ -96,7 +96,7 @@ class Bridge:
         """Send a message and give what the server says.
 
         Raises:
-            Unavailable: it does not answer, or with something else than this one would.
+            UnavailableError: it does not answer, or with something else than this one would.
 
         """
         kind = HTTPSConnection if self.url.scheme == "https" else HTTPConnection
@@ -107,7 +107,7 @@ class Bridge:
             connection.request("POST", self.url.path or "/mcp", body, self._headers(message))
             return _read(connection.getresponse())
         except (OSError, HTTPException) as error:
-            raise Unavailable(
+            raise UnavailableError(
                 f"The memory at {self.url.netloc} does not answer ({type(error).__name__}).",
                 code="server_down",
                 hint="Start it with brain serve; the next call finds it again.",
@@ -138,18 +138,18 @@ class Bridge:
         }
 
 
-def run_bridge(url: str, *, key_file: Path | None = None) -> None:
+def run_proxy(url: str, *, key_file: Path | None = None) -> None:
     """Serve one client over stdin and stdout from a running server until it hangs up.
 
     Raises:
-        Invalid: the URL or the key cannot be used.
+        InvalidInputError: the URL or the key cannot be used.
 
     """
     signal.signal(signal.SIGTERM, _leave)
     signal.signal(signal.SIGINT, _leave)
     session = os.environ.get("COMMONBRAIN_SESSION") or f"bridge_{uuid4().hex[:16]}"
     key = read_key(key_file and at_home(key_file))
-    bridge = Bridge(url=endpoint(url), key=key, session=session, out=sys.stdout)
+    bridge = StdioProxy(url=endpoint(url), key=key, session=session, out=sys.stdout)
     bridge.carry(sys.stdin)
 
 
@@ -160,7 +160,7 @@ def run_words(words: list[str]) -> None:
     parser.add_argument("--key-file", type=Path)
     given = parser.parse_args(words)
     try:
-        run_bridge(given.url, key_file=given.key_file)
+        run_proxy(given.url, key_file=given.key_file)
     except CommonbrainError as error:
         print(f"{error.code}: {error}", file=sys.stderr)  # noqa: T201 it is what was asked for
         sys.exit(2)
@@ -175,7 +175,7 @@ def endpoint(url: str) -> SplitResult:
     """Give where MCP is on a server.
 
     Raises:
-        Invalid: the URL cannot be used, or holds what may be a secret.
+        InvalidInputError: the URL cannot be used, or holds what may be a secret.
 
     """
     try:
@@ -184,7 +184,9 @@ def endpoint(url: str) -> SplitResult:
     except ValueError:
         is_usable, parts = False, urlsplit("")
     if not is_usable or parts.username or parts.query:
-        raise Invalid("The URL cannot be used.", hint="Give one such as http://127.0.0.1:8377.")
+        raise InvalidInputError(
+            "The URL cannot be used.", hint="Give one such as http://127.0.0.1:8377."
+        )
     path = parts.path.rstrip("/")
     return parts._replace(path=path if path.endswith("/mcp") else f"{path}/mcp")
 
@@ -199,13 +201,15 @@ def read_key(file: Path | None) -> str | None:
     """Read the key from a file, else from the environment; never from the command line.
 
     Raises:
-        Invalid: the file cannot be read, or what is given is no key.
+        InvalidInputError: the file cannot be read, or what is given is no key.
 
     """
     try:
         given = file.read_text("utf-8") if file else os.environ.get("COMMONBRAIN_KEY", "")
     except (OSError, UnicodeDecodeError) as error:
-        raise Invalid(f"{file} cannot be read.", hint="Give a file with the key in it.") from error
+        raise InvalidInputError(
+            f"{file} cannot be read.", hint="Give a file with the key in it."
+        ) from error
     return checked_key(given)
 
 
@@ -213,12 +217,12 @@ def checked_key(given: str) -> str | None:
     """Give a key without the line end it came with; None where there is nothing.
 
     Raises:
-        Invalid: it is no key; it is not repeated.
+        InvalidInputError: it is no key; it is not repeated.
 
     """
     key = given.strip()
     if not (key.isascii() and key.isprintable() and " " not in key):
-        raise Invalid("The key holds what no key does.", hint="Give the key alone.")
+        raise InvalidInputError("The key holds what no key does.", hint="Give the key alone.")
     return key or None
 
 
@@ -228,14 +232,14 @@ def _read(response: HTTPResponse) -> JsonObject:
         return {}
     told = _object(body)
     if not told:
-        raise Unavailable(
+        raise UnavailableError(
             f"What answers there is no memory (HTTP {response.status}).",
             code="server_down",
             hint="Check the URL.",
         )
     if "jsonrpc" in told:
         return told
-    raise Unavailable(
+    raise UnavailableError(
         str(told.get("detail", f"HTTP {response.status}.")),
         code=str(told.get("code", "server_down")),
         hint=str(told.get("hint", "")),

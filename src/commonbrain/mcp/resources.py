@@ -20,13 +20,13 @@ from mcp.types import (
     TextResourceContents,
 )
 
-from commonbrain.api.dispatch import answer
+from commonbrain.api.dispatch import dispatch
 from commonbrain.api.operations import Operation
 from commonbrain.api.operations.boot import BOOT
 from commonbrain.api.operations.get import GET
 from commonbrain.api.operations.message import MESSAGE
 from commonbrain.client import Brain
-from commonbrain.model.errors import Invalid, NotFound
+from commonbrain.model.errors import InvalidInputError, NotFoundError
 from commonbrain.model.escaping import inert
 
 _PLAIN: Final = "text/plain"
@@ -38,7 +38,7 @@ _HOW_TO_WORK: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class Resource:
     """A resource: the operation that it shows, and how its address becomes the arguments."""
 
     scheme: str
@@ -62,14 +62,14 @@ class Page:
 PAGES: Final = {
     page.scheme: page
     for page in (
-        Page(
+        Resource(
             scheme="memory",
             argument="id",
             purpose="One memory, whole.",
             operation=GET,
             arguments=lambda id_: {"id": [id_]},
         ),
-        Page(
+        Resource(
             scheme="thread",
             argument="id",
             purpose="What was said in a thread.",
@@ -77,7 +77,7 @@ PAGES: Final = {
             arguments=lambda id_: {"op": "history", "thread": id_},
             is_there=lambda reply: bool(reply.messages),
         ),
-        Page(
+        Resource(
             scheme="boot",
             argument="project",
             purpose="What an agent that begins in a project is told.",
@@ -101,19 +101,19 @@ def read_page(brain: Brain, uri: str) -> ReadResourceResult:
     """Read a resource as the operation shows it to an agent.
 
     Raises:
-        NotFound: there is none, or it may not be seen; the two look the same.
-        Refused: the caller's role does not allow it.
+        NotFoundError: there is none, or it may not be seen; the two look the same.
+        RejectedError: the caller's role does not allow it.
 
     """
     scheme, _, address = uri.partition("://")
     page = PAGES.get(scheme)
     named = unquote(address)
     if page is None or not named:
-        raise NotFound("No such resource.", hint="Read memory://, thread:// or boot://.")
+        raise NotFoundError("No such resource.", hint="Read memory://, thread:// or boot://.")
     request = page.operation.request.model_validate(page.arguments(named))
-    reply = answer(page.operation, brain, request=request)
+    reply = dispatch(page.operation, brain, request=request)
     if not page.is_there(reply):
-        raise NotFound("Nothing to be seen there.", hint="Check the id.")
+        raise NotFoundError("Nothing to be seen there.", hint="Check the id.")
     text = inert(page.operation.tell(reply))
     return ReadResourceResult(contents=[TextResourceContents(uri=uri, mime_type=_PLAIN, text=text)])
 
@@ -122,13 +122,15 @@ def start_up(brain: Brain, name: str, *, arguments: Mapping[str, str]) -> GetPro
     """Boot, and give what an agent should know with two lines on how to work.
 
     Raises:
-        Invalid: there is no such prompt, or it takes no such argument.
+        InvalidInputError: there is no such prompt, or it takes no such argument.
 
     """
     known = {argument.name for argument in PROMPT.arguments or ()}
     if name != STARTUP or not set(arguments) <= known:
-        raise Invalid(f"There is no such prompt; {STARTUP} takes {' and '.join(sorted(known))}.")
+        raise InvalidInputError(
+            f"There is no such prompt; {STARTUP} takes {' and '.join(sorted(known))}."
+        )
     request = BOOT.request.model_validate(dict(arguments))
-    text = f"{BOOT.tell(answer(BOOT, brain, request=request))}\n\n{_HOW_TO_WORK}"
+    text = f"{BOOT.tell(dispatch(BOOT, brain, request=request))}\n\n{_HOW_TO_WORK}"
     said = PromptMessage(role="user", content=TextContent(text=inert(text)))
     return GetPromptResult(description=PROMPT.description, messages=[said])

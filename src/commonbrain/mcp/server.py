@@ -35,16 +35,16 @@ from mcp.types import (
 from pydantic import ValidationError
 
 from commonbrain.api.connection import Connection
-from commonbrain.api.dispatch import answer, asked
+from commonbrain.api.dispatch import dispatch, record_call
 from commonbrain.api.operation import Request
-from commonbrain.api.operations import OPERATIONS, Door, Operation, Profile
+from commonbrain.api.operations import OPERATIONS, Operation, Profile, Transport
 from commonbrain.api.schemas import lean_output_schema, lean_schema
-from commonbrain.api.threads import Threads
+from commonbrain.api.threads import ThreadLimiter
 from commonbrain.client import Brain
-from commonbrain.coordination.registry import contact_here
-from commonbrain.mcp.clients import Clients, Lazy, Message, OneClient
+from commonbrain.coordination.registry import detect_client
+from commonbrain.mcp.clients import Clients, LazyBrain, Message, OneClient
 from commonbrain.mcp.resources import PAGES, PROMPT, read_page, start_up
-from commonbrain.model.errors import CommonbrainError, Invalid, Unavailable
+from commonbrain.model.errors import CommonbrainError, InvalidInputError, UnavailableError
 from commonbrain.model.escaping import inert
 
 _LOG: Final = logging.getLogger(__name__)
@@ -72,7 +72,7 @@ def tools_of(profile: Profile) -> dict[str, Operation[Any, Any]]:
     return {
         operation.name: operation
         for operation in OPERATIONS
-        if Door.MCP in operation.doors and profile.shows(operation.profile)
+        if Transport.MCP in operation.doors and profile.shows(operation.profile)
     }
 
 
@@ -84,7 +84,7 @@ class _Handlers:
     """Answers clients' messages with the operations."""
 
     clients: Clients
-    threads: Threads
+    threads: ThreadLimiter
     tools: Mapping[str, Operation[Any, Any]]
     """Those that are shown and may be called, by name."""
 
@@ -104,7 +104,7 @@ class _Handlers:
         call = partial(self._run, operation, params.arguments or {}, context=context)
         try:
             return await self.threads.run(call)
-        except Unavailable as error:
+        except UnavailableError as error:
             return _failure(self.clients.told(error))
 
     async def list_prompts(
@@ -161,7 +161,7 @@ class _Handlers:
 
         try:
             return await self.threads.run(run)
-        except Unavailable as error:
+        except UnavailableError as error:
             raise MCPError(INTERNAL_ERROR, f"{error.code}: {error}") from None
 
     def _run(
@@ -174,7 +174,7 @@ class _Handlers:
         try:
             request = operation.request.model_validate(arguments)
             brain = self._opened(operation, request, context=context)
-            reply = answer(operation, brain, request=request)
+            reply = dispatch(operation, brain, request=request)
         except ValidationError as error:
             return _failure(_complaint(operation, error))
         except CommonbrainError as error:
@@ -197,7 +197,7 @@ class _Handlers:
         try:
             return self.clients.see(context)
         except CommonbrainError as error:
-            call = asked(operation, request, door=Door.MCP)
+            call = record_call(operation, request, door=Transport.MCP)
             self.clients.missed(context, call=call, error=error)
             raise
 
@@ -216,11 +216,11 @@ def build_server(
     """
     connection = connection or Connection()
     client = OneClient(brain=brain, agent=agent, connection=connection, warm=warm)
-    return server_of(client, threads=Threads(CALLS_AT_ONCE_MAX), profile=profile)
+    return server_of(client, threads=ThreadLimiter(CALLS_AT_ONCE_MAX), profile=profile)
 
 
 def server_of(
-    clients: Clients, *, threads: Threads, profile: Profile = Profile.CORE
+    clients: Clients, *, threads: ThreadLimiter, profile: Profile = Profile.CORE
 ) -> Server[Any]:
     """Make a server for whoever `clients` can tell, whose tools are a profile's operations."""
     handlers = _Handlers(clients=clients, threads=threads, tools=tools_of(profile))
@@ -244,17 +244,17 @@ def serve_stdio(
 ) -> None:
     """Serve one client over stdin and stdout until it hangs up or the process is told to stop."""
     connection = Connection(
-        find=lambda brain: contact_here(brain.house, serves=True),
-        told=lambda brain: brain.house.processes.session(brain.caller.agent),
+        find=lambda brain: detect_client(brain.services, serves=True),
+        told=lambda brain: brain.services.processes.session(brain.caller.agent),
     )
-    lazy = Lazy(open=open_brain, lock=Lock(), connection=connection)
+    lazy = LazyBrain(open=open_brain, lock=Lock(), connection=connection)
     try:
         anyio.run(partial(_serve, lazy, agent, profile=profile))
     finally:
         lazy.close()
 
 
-async def _serve(lazy: Lazy, agent: str | None, *, profile: Profile) -> None:
+async def _serve(lazy: LazyBrain, agent: str | None, *, profile: Profile) -> None:
     server = build_server(
         lazy.get,
         agent=agent,
@@ -269,7 +269,7 @@ async def _serve(lazy: Lazy, agent: str | None, *, profile: Profile) -> None:
         tasks.cancel_scope.cancel()
 
 
-async def _stop_on_signal(lazy: Lazy) -> None:
+async def _stop_on_signal(lazy: LazyBrain) -> None:
     """Leave at once and cleanly when told to stop.
 
     The thread that reads stdin cannot be interrupted, so an ordinary exit would hang on it until
@@ -304,14 +304,14 @@ def _tool(name: str) -> Tool:
     )
 
 
-def _complaint(operation: Operation[Any, Any], error: ValidationError) -> Invalid:
+def _complaint(operation: Operation[Any, Any], error: ValidationError) -> InvalidInputError:
     """Say which arguments are wrong and which there are, in words that an agent can act on."""
     wrong = (
         f"{'.'.join(str(part) for part in one['loc']) or 'arguments'}: {one['msg']}."
         for one in error.errors(include_url=False)
     )
     known = ", ".join(operation.request.model_fields) or "no arguments"
-    return Invalid(" ".join(wrong), hint=f"The tool {operation.name} takes {known}.")
+    return InvalidInputError(" ".join(wrong), hint=f"The tool {operation.name} takes {known}.")
 
 
 def _failure(error: CommonbrainError) -> CallToolResult:

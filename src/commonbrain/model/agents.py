@@ -7,7 +7,7 @@ from enum import StrEnum
 from ipaddress import ip_address, ip_network
 from typing import Final
 
-from commonbrain.model.errors import Invalid
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.limits import NAME_CHARS_MAX, NETWORKS_MAX
 from commonbrain.model.scope import NOBODYS_NAMES, Role
 from commonbrain.model.trust import Trust
@@ -53,18 +53,21 @@ class Agent:
         """Refuse a name that no caller may have, and a default above the ceiling.
 
         Raises:
-            Invalid: the name is empty, too long, unprintable or nobody's, or the trusts disagree.
+            InvalidInputError: the name is empty, too long, unprintable or nobody's, or the trusts
+                disagree.
 
         """
         if not (self.name.isprintable() and 0 < len(self.name) <= NAME_CHARS_MAX):
-            raise Invalid(
+            raise InvalidInputError(
                 f"The agent {self.name[:40]!r} has {len(self.name)} characters.",
                 hint=f"Give 1 to {NAME_CHARS_MAX} printable ones.",
             )
         if self.name in NOBODYS_NAMES:
-            raise Invalid(f"Nobody is called {self.name}.", hint="It stands for everybody.")
+            raise InvalidInputError(
+                f"Nobody is called {self.name}.", hint="It stands for everybody."
+            )
         if self.trust_default.weight > self.trust_ceiling.weight:
-            raise Invalid(
+            raise InvalidInputError(
                 f"The default trust {self.trust_default} is above the ceiling "
                 f"{self.trust_ceiling}.",
                 hint="Raise the ceiling or lower the default.",
@@ -139,11 +142,11 @@ def check_tenant_name(name: str) -> str:
     """Give a name that a tenant may have.
 
     Raises:
-        Invalid: it is not a label as DNS has them, in lower case.
+        InvalidInputError: it is not a label as DNS has them, in lower case.
 
     """
     if _TENANT.fullmatch(name) is None:
-        raise Invalid(
+        raise InvalidInputError(
             f"No tenant is called {name[:70]!r}.",
             hint="Give 1 to 63 of a-z, 0-9 and -, without - at the ends.",
         )
@@ -154,15 +157,18 @@ def check_networks(networks: tuple[str, ...]) -> tuple[str, ...]:
     """Give networks as they are compared.
 
     Raises:
-        Invalid: one is neither an address nor a network in CIDR notation, or there are too many.
+        InvalidInputError: one is neither an address nor a network in CIDR notation, or there are
+            too many.
 
     """
     if len(networks) > NETWORKS_MAX:
-        raise Invalid(f"A key has {len(networks)} networks.", hint=f"Give up to {NETWORKS_MAX}.")
+        raise InvalidInputError(
+            f"A key has {len(networks)} networks.", hint=f"Give up to {NETWORKS_MAX}."
+        )
     try:
         return tuple(str(ip_network(one)) for one in networks)
     except ValueError:
-        raise Invalid(
+        raise InvalidInputError(
             "An entry of the allow list is neither an address nor a network.",
             hint="Give them as 192.0.2.7 or 192.0.2.0/24, without host bits.",
         ) from None

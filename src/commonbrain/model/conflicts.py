@@ -107,7 +107,7 @@ def conflict_of(one: Memory, other: Memory, *, basis: Basis = Basis.SAID) -> Con
     return replace(told, preferred=None, why=(), is_close=False, projects=projects)
 
 
-def outdated(memory: Memory, *, head: Memory) -> Conflict:
+def conflict_with_source(memory: Memory, *, head: Memory) -> Conflict:
     """Tell of a memory that repeats what its source no longer says; what holds now is preferred."""
     told = conflict_of(memory, head, basis=Basis.SOURCE)
     first, second = (ids.show(ids.MEMORY, one.id) for one in (head, memory))
@@ -115,7 +115,7 @@ def outdated(memory: Memory, *, head: Memory) -> Conflict:
     return replace(told, ids=(first, second), preferred=first, why=why, is_close=False)
 
 
-def naming(conflicts: Iterable[Conflict], id_: str) -> list[Conflict]:
+def conflicts_naming(conflicts: Iterable[Conflict], id_: str) -> list[Conflict]:
     """Give the conflicts that a memory is part of."""
     return [conflict for conflict in conflicts if id_ in conflict.ids]
 

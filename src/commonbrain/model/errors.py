@@ -30,25 +30,25 @@ class CommonbrainError(Exception):
         return f"{self.message} {self.hint}".strip()
 
 
-class Invalid(CommonbrainError):
+class InvalidInputError(CommonbrainError):
     """The call is malformed; nothing was done."""
 
     default_code = "invalid"
 
 
-class Unknown(CommonbrainError):
+class AuthenticationError(CommonbrainError):
     """The credential is missing, wrong, over or revoked; nothing was done."""
 
     default_code = "invalid_credential"
 
 
-class Refused(CommonbrainError):
+class RejectedError(CommonbrainError):
     """The gate or a policy refused the call; nothing was done."""
 
     default_code = "refused"
 
 
-class Limited(CommonbrainError):
+class LimitExceededError(CommonbrainError):
     """A rate or a quota is used up; nothing was done."""
 
     default_code = "rate_limited"
@@ -61,19 +61,19 @@ class Limited(CommonbrainError):
         """Whole seconds after which it may succeed; None where time alone does not help."""
 
 
-class NotFound(CommonbrainError):
+class NotFoundError(CommonbrainError):
     """No such memory, or none that the caller may see; the two cannot be told apart."""
 
     default_code = "not_found"
 
 
-class Unavailable(CommonbrainError):
+class UnavailableError(CommonbrainError):
     """A dependency is down, locked or too slow; nothing was changed and a retry may succeed."""
 
     default_code = "store_down"
 
 
-class Corrupt(CommonbrainError):
+class StoreCorruptError(CommonbrainError):
     """The store is damaged, foreign or newer than this program; it was left as found."""
 
     default_code = "store_corrupt"
@@ -82,17 +82,17 @@ class Corrupt(CommonbrainError):
 _Set = TypeVar("_Set", bound=StrEnum)
 
 
-def one_of(choices: type[_Set], given: str) -> _Set:
+def parse_choice(choices: type[_Set], given: str) -> _Set:
     """Give the member of that name, or say which there are.
 
     Raises:
-        Invalid: there is none of that name.
+        InvalidInputError: there is none of that name.
 
     """
     try:
         return choices(given.strip())
     except ValueError:
-        raise Invalid(
+        raise InvalidInputError(
             f"{given[:40]!r} is not a {_spoken(choices)}.",
             hint=f"Choose one of {', '.join(choices)}.",
         ) from None

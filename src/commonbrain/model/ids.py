@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Final, cast
 
-from commonbrain.model.errors import Invalid
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.timestamps import to_millis
 
 RANDOM_BITS: Final = 21
@@ -55,7 +55,7 @@ def parse(prefix: str, text: str) -> int:
     """Read an id back; upper and lower case and the look-alikes I, L, O are forgiven.
 
     Raises:
-        Invalid: the text is not an id of this sort.
+        InvalidInputError: the text is not an id of this sort.
 
     """
     # No annotation keeps a program from giving the None that a refused text has for an id.
@@ -76,8 +76,8 @@ def parse(prefix: str, text: str) -> int:
     return id_
 
 
-def _not_an_id(prefix: str, text: str) -> Invalid:
-    return Invalid(
+def _not_an_id(prefix: str, text: str) -> InvalidInputError:
+    return InvalidInputError(
         f"{text[:80]!r} is not an id of this sort: expected {prefix}_ and {_LENGTH} characters.",
         hint="Take ids from the replies of remember and recall.",
     )

@@ -33,14 +33,14 @@ FAILED: Final = frozenset({JobState.DEAD, JobState.CANCELLED})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
+class JobError:
     """Why an attempt failed; never a stored text."""
 
     code: str
     message: str
 
     @classmethod
-    def told(cls, code: str, message: str) -> Fault:
+    def told(cls, code: str, message: str) -> JobError:
         """Make one of bounded length."""
         return cls(code=code, message=message[:JOB_FAULT_CHARS_MAX])
 
@@ -65,7 +65,7 @@ class Job:
     progress: float = 0.0
     reached: Mapping[str, object]
     """Where whoever takes it up again goes on, and what was counted up to there."""
-    fault: Fault | None = None
+    fault: JobError | None = None
     """Why the last attempt failed."""
     result: Mapping[str, object] | None = None
     created_at: datetime
@@ -101,11 +101,11 @@ class Job:
             self, state=JobState.DONE, progress=1.0, result=result, fault=None, finished_at=now
         )
 
-    def failed(self, fault: Fault, *, again_at: datetime) -> Job:
+    def failed(self, fault: JobError, *, again_at: datetime) -> Job:
         """Put it back for another attempt."""
         return replace(self, state=JobState.QUEUED, fault=fault, due_at=again_at)
 
-    def buried(self, fault: Fault, *, now: datetime) -> Job:
+    def buried(self, fault: JobError, *, now: datetime) -> Job:
         """Make it a dead letter."""
         return replace(self, state=JobState.DEAD, fault=fault, finished_at=now)
 

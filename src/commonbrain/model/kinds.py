@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
-from commonbrain.model.errors import Invalid
+from commonbrain.model.errors import InvalidInputError
 
 
 class Kind(StrEnum):
@@ -78,7 +78,9 @@ class FactDetail:
     def __post_init__(self) -> None:
         """Refuse a time to live that is none."""
         if self.ttl_s is not None and self.ttl_s <= 0:
-            raise Invalid(f"ttl_s is {self.ttl_s}; it must be above 0.", hint="Leave it out.")
+            raise InvalidInputError(
+                f"ttl_s is {self.ttl_s}; it must be above 0.", hint="Leave it out."
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +116,7 @@ class EventDetail:
     def __post_init__(self) -> None:
         """Refuse an importance that is no fraction."""
         if self.importance is not None and not 0 <= self.importance <= 1:
-            raise Invalid(f"importance is {self.importance}; 0 to 1 is allowed.")
+            raise InvalidInputError(f"importance is {self.importance}; 0 to 1 is allowed.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +129,7 @@ class EpisodeDetail:
     def __post_init__(self) -> None:
         """Refuse a span that ends before it begins."""
         if self.started_at and self.ended_at and self.ended_at < self.started_at:
-            raise Invalid("The episode ends before it begins.", hint="Swap the two.")
+            raise InvalidInputError("The episode ends before it begins.", hint="Swap the two.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,7 +168,7 @@ Detail = (
 )
 
 
-class OnDuplicate(StrEnum):
+class DuplicatePolicy(StrEnum):
     """What happens to a draft that says what a memory of its kind says already."""
 
     REFUSE = "refuse"
@@ -176,7 +178,7 @@ class OnDuplicate(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Policy:
+class KindPolicy:
     """The whole lifecycle of one kind."""
 
     kind: Kind
@@ -187,7 +189,7 @@ class Policy:
     """Whether its body must say one thing: words are counted and merges refused."""
     makes_claims: bool = False
     """Whether one of it may contradict another, so that both are linked."""
-    on_duplicate: OnDuplicate = OnDuplicate.KEEP
+    on_duplicate: DuplicatePolicy = DuplicatePolicy.KEEP
     half_life: timedelta | None = None
     """Strength halves in this time since the last access; None never fades."""
     archived_after: timedelta | None = None
@@ -203,51 +205,51 @@ class Policy:
 
 # What happened fades within days, what is true within weeks unless it is recalled; what binds, what
 # is owed and what was said never do. Half-lives: Ebbinghaus's curve of forgetting, as 2^(-age/h).
-KINDS: Final[Mapping[Kind, Policy]] = {
+KINDS: Final[Mapping[Kind, KindPolicy]] = {
     policy.kind: policy
     for policy in (
-        Policy(
+        KindPolicy(
             kind=Kind.RULE,
             detail=RuleDetail,
             is_atomic=True,
-            on_duplicate=OnDuplicate.REFUSE,
+            on_duplicate=DuplicatePolicy.REFUSE,
             salience=0.9,
             is_pruned=False,
         ),
-        Policy(
+        KindPolicy(
             kind=Kind.FACT,
             detail=FactDetail,
             is_atomic=True,
             makes_claims=True,
-            on_duplicate=OnDuplicate.REFUSE,
+            on_duplicate=DuplicatePolicy.REFUSE,
             half_life=timedelta(days=7),
             salience=0.7,
         ),
-        Policy(
+        KindPolicy(
             kind=Kind.INCIDENT,
             detail=IncidentDetail,
             archived_after=timedelta(days=90),
             salience=0.7,
         ),
-        Policy(
+        KindPolicy(
             kind=Kind.TASK,
             detail=TaskDetail,
             is_atomic=True,
-            on_duplicate=OnDuplicate.WARN,
+            on_duplicate=DuplicatePolicy.WARN,
             salience=0.7,
         ),
-        Policy(
+        KindPolicy(
             kind=Kind.EVENT,
             detail=EventDetail,
-            on_duplicate=OnDuplicate.RECUR,
+            on_duplicate=DuplicatePolicy.RECUR,
             half_life=timedelta(hours=48),
             salience=0.45,
         ),
-        Policy(
+        KindPolicy(
             kind=Kind.EPISODE, detail=EpisodeDetail, archived_after=timedelta(days=90), salience=0.6
         ),
-        Policy(kind=Kind.ATOM, detail=AtomDetail, half_life=timedelta(days=30), salience=0.6),
-        Policy(kind=Kind.MESSAGE, detail=MessageDetail, salience=0.45, is_pruned=False),
+        KindPolicy(kind=Kind.ATOM, detail=AtomDetail, half_life=timedelta(days=30), salience=0.6),
+        KindPolicy(kind=Kind.MESSAGE, detail=MessageDetail, salience=0.45, is_pruned=False),
     )
 }
 
@@ -365,7 +367,7 @@ def is_grounded(atom: Atom, text: str) -> bool:
     return all(_share_of(field, text) >= _GROUNDED_FROM for _, field in atom.fields)
 
 
-def is_turned_round(atom: Atom, known: Iterable[Atom]) -> bool:
+def is_inverted(atom: Atom, known: Iterable[Atom]) -> bool:
     """Say whether an atom gives as the effect what others give as the cause, and the reverse."""
     own = _sides(atom)
     return any(

@@ -6,7 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
 
-from commonbrain.model.errors import Invalid
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.trust import Trust
 
 STRENGTH_DEFAULT: Final = 0.5
@@ -54,13 +54,15 @@ class Link:
         """Refuse a link of a memory to itself, and a strength that is no fraction.
 
         Raises:
-            Invalid: one of the two.
+            InvalidInputError: one of the two.
 
         """
         if self.from_id == self.to_id:
-            raise Invalid("A memory cannot be linked to itself.", hint="Give two different ids.")
+            raise InvalidInputError(
+                "A memory cannot be linked to itself.", hint="Give two different ids."
+            )
         if not 0 <= self.strength <= 1:
-            raise Invalid(f"strength is {self.strength}; 0 to 1 is allowed.")
+            raise InvalidInputError(f"strength is {self.strength}; 0 to 1 is allowed.")
 
 
 def strengthened(known: Link, by: Link) -> Link:

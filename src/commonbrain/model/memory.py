@@ -7,7 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final, cast
 
-from commonbrain.model.errors import Invalid
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import AtomDetail, Detail, FactDetail, Kind, MessageDetail, fields_of
 from commonbrain.model.scope import Scope
 from commonbrain.model.trust import Trust
@@ -86,9 +86,9 @@ class Draft:
     source_message_id: int | None = None
     audience: tuple[str, ...] = ()
     """Who beside its author sees it while it is private; a message names its recipients instead."""
-    finds_tasks: bool = False
+    extract_tasks: bool = False
     """Whether sentences that say what is to be done become tasks of their own."""
-    finds_causes: bool | None = None
+    extract_causes: bool | None = None
     """Whether what it says caused what becomes atoms of their own; None: if it is a message."""
     part: int | None = None
     """Which part, from 1, of a text that is too long for one memory; None: it is a whole."""
@@ -212,7 +212,7 @@ _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
     **dict.fromkeys(("kind", "headline", "label", "project", "scope", "trust"), (str,)),
     **dict.fromkeys(("source_ref", "distinct_because", "severity", "body"), (str,)),
     **dict.fromkeys(("occurred_at", "expires_at"), (datetime,)),
-    **dict.fromkeys(("auto_captured", "finds_tasks", "finds_causes"), (bool,)),
+    **dict.fromkeys(("auto_captured", "extract_tasks", "extract_causes"), (bool,)),
     **dict.fromkeys(("tags", "people", "derived_from", "depends_on"), (tuple, list)),
     "confidence": (int, float),
     "source_message_id": (int,),
@@ -229,7 +229,7 @@ def check_types(draft: Draft) -> None:
     """Refuse what no annotation keeps a program from putting into a draft.
 
     Raises:
-        Invalid: a field holds a value of another type; the value is not repeated.
+        InvalidInputError: a field holds a value of another type; the value is not repeated.
 
     """
     for name, types in _TYPES.items():
@@ -334,5 +334,5 @@ def _free(detail: Any) -> dict[str, object]:  # noqa: ANN401 one of eight, of an
     return {name: value for name, value in own.items() if type(value) in {str, tuple, dict}}
 
 
-def _wrong(name: str, given: type) -> Invalid:
-    return Invalid(f"The {name} is a {given.__name__}.", hint="See Draft for the types.")
+def _wrong(name: str, given: type) -> InvalidInputError:
+    return InvalidInputError(f"The {name} is a {given.__name__}.", hint="See Draft for the types.")

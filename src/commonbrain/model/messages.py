@@ -40,14 +40,14 @@ class Reader:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Mailbox:
     """A place in a mailbox, where a page ends: urgent stands above the rest, newer above older."""
 
     is_urgent: bool
     message_id: int
 
 
-TOP: Final = Place(is_urgent=True, message_id=ids.LAST)
+TOP: Final = Mailbox(is_urgent=True, message_id=ids.LAST)
 """Above everything."""
 
 

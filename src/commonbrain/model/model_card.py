@@ -9,7 +9,7 @@ from enum import StrEnum
 from hashlib import sha256
 from typing import Final
 
-from commonbrain.model.errors import Refused
+from commonbrain.model.errors import RejectedError
 from commonbrain.model.limits import ARTIFACTS_KEPT_DAYS
 from commonbrain.model.scope import Caller
 
@@ -89,19 +89,19 @@ class ModelCard:
         """Bring it into another state.
 
         Raises:
-            Refused: `model_state`, there is no way from where it stands to there; or
+            RejectedError: `model_state`, there is no way from where it stands to there; or
                 `artifact_dropped`, it is to serve and nothing is left of it but its card.
 
         """
         if to not in _NEXT[self.state]:
             ways = ", ".join(sorted(_NEXT[self.state])) or "nowhere"
-            raise Refused(
+            raise RejectedError(
                 f"The model is {self.state} and cannot become {to}.",
                 code="model_state",
                 hint=f"From there it goes to: {ways}.",
             )
         if to in SERVING and not self.digest:
-            raise Refused(
+            raise RejectedError(
                 f"The artifact of the model was dropped; it cannot become {to}.",
                 code="artifact_dropped",
                 hint=f"Train another: what ended may serve again for {ARTIFACTS_KEPT_DAYS} days.",
@@ -115,7 +115,7 @@ _BYTES: Final = 6
 """Of the hash: 48 bits are a fraction below 1 that a float holds exactly."""
 
 
-def place_of(model: int, *, tenant: str, who: str) -> float:
+def bucket_of(model: int, *, tenant: str, who: str) -> float:
     """Give the place of a session before a model, from 0 to below 100, the same for ever.
 
     It is drawn from the SHA-256 of all three: even over sessions, and of one model it says nothing
@@ -125,16 +125,16 @@ def place_of(model: int, *, tenant: str, who: str) -> float:
     return int.from_bytes(sha256(named).digest()[:_BYTES]) / 256**_BYTES * 100
 
 
-def serves(card: ModelCard, caller: Caller) -> bool:
+def is_in_canary(card: ModelCard, caller: Caller) -> bool:
     """Say whether a model that serves at all serves this caller; more percent keep who had it."""
     if card.state is not ModelState.CANARY:
         return card.state is ModelState.ACTIVE
     who = caller.session or caller.agent
-    is_drawn = place_of(card.id, tenant=caller.tenant, who=who) < card.percent
+    is_drawn = bucket_of(card.id, tenant=caller.tenant, who=who) < card.percent
     return is_drawn or caller.agent in card.allow
 
 
 def serving_of(cards: Iterable[ModelCard], caller: Caller) -> ModelCard | None:
     """Give the model that serves a caller: the canary where it may, else the active one."""
-    serving = [card for card in cards if serves(card, caller)]
+    serving = [card for card in cards if is_in_canary(card, caller)]
     return min(serving, key=lambda card: card.state is ModelState.ACTIVE, default=None)

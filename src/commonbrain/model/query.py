@@ -8,15 +8,15 @@ from enum import StrEnum
 from typing import Final
 
 from commonbrain.model import limits
-from commonbrain.model.errors import Invalid, Refused
+from commonbrain.model.errors import InvalidInputError, RejectedError
 from commonbrain.model.kinds import CausalField, Kind, MessageDetail, fields_of
 from commonbrain.model.memory import CURRENT_STATES, FINDABLE_STATES, Memory, State
-from commonbrain.model.recall_result import Item, Order, Verdict
-from commonbrain.model.revision import Span
+from commonbrain.model.recall_result import Item, Order, ResultStatus
+from commonbrain.model.revision import BeliefPeriod
 from commonbrain.model.scope import Caller, Scope, is_visible
 
 
-class Extent(StrEnum):
+class ShownExtent(StrEnum):
     """How much of a memory an answer told."""
 
     WHOLE = "whole"
@@ -26,7 +26,7 @@ class Extent(StrEnum):
     """Its id alone."""
 
     @classmethod
-    def of(cls, item: Item) -> "Extent":
+    def of(cls, item: Item) -> "ShownExtent":
         """Read it off an item of an answer."""
         if item.body is not None:
             return cls.WHOLE
@@ -35,7 +35,7 @@ class Extent(StrEnum):
         return cls.BARE if item.headline is None else cls.HEADLINE
 
 
-class Mark(StrEnum):
+class FeedbackMark(StrEnum):
     """What was told of a memory that a recall had packed."""
 
     USED = "used"
@@ -56,27 +56,29 @@ class Feedback:
 
     trace_id: int
     memory_id: int
-    mark: Mark
+    mark: FeedbackMark
     agent: str
     session: str | None
     at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Use:
+class FeedbackEvent:
     """What an agent did with memories, whether or not a recall had shown them to it."""
 
     tenant: str
     agent: str
     session: str | None
     ids: tuple[int, ...]
-    mark: Mark
+    mark: FeedbackMark
     at: datetime
     is_fetch: bool = False
     """Whether it asked for the body, which tells nothing where it had been shown all of it."""
 
     @classmethod
-    def by(cls, caller: Caller, ids: Iterable[int], *, mark: Mark, at: datetime) -> "Use":
+    def by(
+        cls, caller: Caller, ids: Iterable[int], *, mark: FeedbackMark, at: datetime
+    ) -> "FeedbackEvent":
         """Say what a caller did."""
         given = tuple(dict.fromkeys(ids))
         return cls(
@@ -104,7 +106,7 @@ class Use:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Weighed:
+class RankedCandidate:
     """A candidate as its trace holds it; a feature that was 0 is left out."""
 
     memory_id: int
@@ -112,7 +114,7 @@ class Weighed:
     features: Mapping[str, float]
     left_out: str | None
     """Why it is not in the answer; None where it is."""
-    shown: Extent | None = None
+    shown: ShownExtent | None = None
     """How much of it the answer told; None where it is not in it."""
 
 
@@ -129,12 +131,12 @@ class Entry:
     verdict: str
     ranker: int | None
     """The model that ordered its candidates; None where fixed weights did."""
-    considered: tuple[Weighed, ...]
+    considered: tuple[RankedCandidate, ...]
     """Best first, as they were ordered then."""
     packed: tuple[int, ...]
     degraded: tuple[str, ...]
     stages_ms: Mapping[str, float]
-    marks: Mapping[int, frozenset[Mark]]
+    marks: Mapping[int, frozenset[FeedbackMark]]
     """By memory; those without one are absent."""
 
 
@@ -180,19 +182,21 @@ class Filter:
         """Keep both fractions within 0..1, and what was forgotten out of sight.
 
         Raises:
-            Refused: `limit_exceeded`, one of them is out of bounds.
-            Invalid: forgotten memories are asked for, states at a moment of the past, or a field
-                of what has none.
+            RejectedError: `limit_exceeded`, one of them is out of bounds.
+            InvalidInputError: forgotten memories are asked for, states at a moment of the past, or
+                a field of what has none.
 
         """
         _check_bounds("trust_min", self.trust_min, low=0, high=1)
         _check_bounds("min_confidence", self.min_confidence, low=0, high=1)
         if State.FORGOTTEN in self.states:
-            raise Invalid("What was forgotten is not recalled.", hint="Get it by its id.")
+            raise InvalidInputError("What was forgotten is not recalled.", hint="Get it by its id.")
         if self.field is not None and not {Kind.ATOM}.issuperset(self.kinds):
-            raise Invalid("Only atoms have fields.", hint="Leave field or kinds out.")
+            raise InvalidInputError("Only atoms have fields.", hint="Leave field or kinds out.")
         if self.states and self.as_of is not None:
-            raise Invalid("states and as_of exclude each other.", hint="Give one of the two.")
+            raise InvalidInputError(
+                "states and as_of exclude each other.", hint="Give one of the two."
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,7 +211,7 @@ class Budget:
         """Keep both within their limits.
 
         Raises:
-            Refused: `limit_exceeded`, one of them is out of bounds.
+            RejectedError: `limit_exceeded`, one of them is out of bounds.
 
         """
         _check_bounds("max_items", self.max_items, low=1, high=limits.RECALL_ITEMS_MAX)
@@ -232,7 +236,7 @@ class Candidate:
     """What was noted beside it, and what it is when it is not current."""
 
 
-class LeftOut(StrEnum):
+class ExclusionReason(StrEnum):
     """Why a memory that was considered is not in the answer."""
 
     NOT_ALLOWED = "not_allowed"
@@ -249,14 +253,14 @@ class Trace:
     caller: Caller
     asked_at: datetime
     query: str
-    verdict: Verdict
+    verdict: ResultStatus
     considered: tuple[Candidate, ...]
     packed: tuple[int, ...]
     degraded: tuple[str, ...]
     stages_ms: Mapping[str, float]
-    left_out: Mapping[int, LeftOut] = default(default_factory=dict[int, LeftOut])
+    left_out: Mapping[int, ExclusionReason] = default(default_factory=dict[int, ExclusionReason])
     """Why each of the others that were considered is not in the answer."""
-    extents: Mapping[int, Extent] = default(default_factory=dict[int, Extent])
+    extents: Mapping[int, ShownExtent] = default(default_factory=dict[int, ShownExtent])
     """How much was told of each that was packed."""
     ranker: int | None = None
     """The model that ordered its candidates; None where fixed weights did."""
@@ -270,7 +274,7 @@ def is_allowed(
     *,
     wanted: Filter,
     now: datetime,
-    past: Sequence[Span] = (),
+    past: Sequence[BeliefPeriod] = (),
 ) -> bool:
     """Apply every policy and filter to one candidate, whatever arm brought it.
 
@@ -311,7 +315,9 @@ def _thread_of(memory: Memory) -> int | None:
     return memory.detail.thread_id if isinstance(memory.detail, MessageDetail) else None
 
 
-def _was_believed(memory: Memory, wanted: Filter, *, now: datetime, past: Sequence[Span]) -> bool:
+def _was_believed(
+    memory: Memory, wanted: Filter, *, now: datetime, past: Sequence[BeliefPeriod]
+) -> bool:
     as_of = wanted.as_of
     moment = as_of or now
     if memory.is_over(moment):
@@ -327,7 +333,7 @@ def _was_believed(memory: Memory, wanted: Filter, *, now: datetime, past: Sequen
 
 def _check_bounds(name: str, given: float, *, low: int, high: int) -> None:
     if not low <= given <= high:
-        raise Refused(
+        raise RejectedError(
             f"{name} is {given}; {low} to {high} is allowed.",
             code="limit_exceeded",
             hint="Ask for less and recall again with a narrower query.",

@@ -23,7 +23,7 @@ ENVELOPE_TOKENS: Final = 48
 """The most that stands around the items of an answer in JSON: notice, verdict, trace, count."""
 
 
-class Verdict(StrEnum):
+class ResultStatus(StrEnum):
     """What an answer, above all an empty one, means."""
 
     FOUND = "found"
@@ -90,7 +90,7 @@ class Omitted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Certainty:
+class ConfidenceSummary:
     """The confidence of an answer's items: the least, the mean, the most."""
 
     lowest: float
@@ -98,17 +98,17 @@ class Certainty:
     highest: float
 
 
-def certainty(items: Sequence[Item]) -> Certainty | None:
+def certainty(items: Sequence[Item]) -> ConfidenceSummary | None:
     """Sum up how sure the items of an answer are."""
     if not items:
         return None
     given = [item.confidence for item in items]
     mean = round(sum(given) / len(given), 4)
-    return Certainty(lowest=min(given), mean=mean, highest=max(given))
+    return ConfidenceSummary(lowest=min(given), mean=mean, highest=max(given))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recollection:
+class RecallResult:
     """The answer to one recall: evidence within its budget, and what was left out or skipped.
 
     Where nothing seems to answer, `verdict` is `below_threshold`, and the items are a few of the
@@ -117,11 +117,11 @@ class Recollection:
 
     items: tuple[Item, ...]
     tokens: int
-    verdict: Verdict
+    verdict: ResultStatus
     trace_id: str
     conflicts: tuple[Conflict, ...] = ()
     """Pairs that disagree, one of each being an item."""
-    confidence: Certainty | None = None
+    confidence: ConfidenceSummary | None = None
     """How sure the items are; None without any."""
     omitted: Omitted = field(default_factory=Omitted)
     degraded: tuple[str, ...] = ()
@@ -131,7 +131,7 @@ class Recollection:
     @property
     def evidence(self) -> str:
         """The items as an agent reads them: quoted, dated, attributed, never over `tokens`."""
-        is_unsure = self.verdict is Verdict.BELOW_THRESHOLD
+        is_unsure = self.verdict is ResultStatus.BELOW_THRESHOLD
         return render(self.items, self.omitted, conflicts=self.conflicts, is_unsure=is_unsure)
 
 
@@ -158,7 +158,7 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Beside:
+class ItemMetadata:
     """What is told of an item beside its text; None where there is nothing to tell."""
 
     kind: str | None = None
@@ -175,46 +175,46 @@ class Beside:
 
 _BY_EACH: Final = ("kind", "trust")
 """What sort of memory it is, and whether it is to be doubted, stands by each."""
-_SHARED: Final = tuple(one for one in Beside.__slots__ if one not in {*_BY_EACH, "rest_as"})
+_SHARED: Final = tuple(one for one in ItemMetadata.__slots__ if one not in {*_BY_EACH, "rest_as"})
 _by_each_of: Final = attrgetter(*_BY_EACH)
 _shared_of: Final = attrgetter(*_SHARED)
-_NOTHING: Final = Beside()
+_NOTHING: Final = ItemMetadata()
 _SHARED_MIN: Final = 2
 """To say that the rest is as in another item takes about as much as to say one thing."""
 
 
 @dataclass(frozen=True, slots=True)
-class Whole:
+class FullEvidence:
     """All that is told of an item beside its text, ready to be held against that of others."""
 
-    beside: Beside
+    beside: ItemMetadata
     shared: tuple[Any, ...]
     """What need not be told again if it is the same for another."""
     keys: tuple[tuple[object, ...], ...]
     """Alike for items that may refer to each other: of its thread, then of all."""
 
     @classmethod
-    def of(cls, item: Item) -> "Whole":
+    def of(cls, item: Item) -> "FullEvidence":
         """Give what is told of an item; nothing of one without a text."""
-        told = beside(item)
+        told = metadata_of(item)
         shared = _shared_of(told)
         shape = tuple([value is not None for value in (*_by_each_of(told), *shared)])
         return cls(told, shared, keys=((told.context, *shape), shape))
 
-    def less(self, other: "Whole", *, number: int) -> Beside:
+    def less(self, other: "FullEvidence", *, number: int) -> ItemMetadata:
         """Leave out what is the same for another item, which has that number."""
         pairs = zip(_SHARED, self.shared, other.shared, strict=True)
         told = {name: one for name, one, another in pairs if one != another}
-        return Beside(kind=self.beside.kind, trust=self.beside.trust, **told, rest_as=number)
+        return ItemMetadata(kind=self.beside.kind, trust=self.beside.trust, **told, rest_as=number)
 
-    def is_worth(self, other: "Whole") -> bool:
+    def is_worth(self, other: "FullEvidence") -> bool:
         """Say whether so much is the same for another of its shape that it is worth a word."""
         alike = sum(map(eq, self.shared, other.shared))
         return alike - self.shared.count(None) >= _SHARED_MIN
 
 
 @dataclass(slots=True)
-class Telling:
+class EvidenceRenderer:
     """Tells items one after the other, each thing that several share only once.
 
     An item leaves out what is the same for the first item of its thread, and that one what is the
@@ -224,11 +224,11 @@ class Telling:
 
     number: int = 0
     """Of the item told last."""
-    _firsts: dict[tuple[object, ...], tuple[int, Whole]] = field(
-        default_factory=dict[tuple[object, ...], tuple[int, Whole]]
+    _firsts: dict[tuple[object, ...], tuple[int, FullEvidence]] = field(
+        default_factory=dict[tuple[object, ...], tuple[int, FullEvidence]]
     )
 
-    def first(self, whole: Whole) -> tuple[int, Whole] | None:
+    def first(self, whole: FullEvidence) -> tuple[int, FullEvidence] | None:
         """Give the item, with its number, to which one would refer that came next."""
         for key in whole.keys:
             if key in self._firsts:
@@ -236,11 +236,11 @@ class Telling:
                 return (number, first) if whole.is_worth(first) else None
         return None
 
-    def of(self, whole: Whole) -> Beside:
+    def of(self, whole: FullEvidence) -> ItemMetadata:
         """Say what would be told if an item came next of which so much is to be told."""
-        return told_after(whole, self.first(whole))
+        return instruction_text(whole, self.first(whole))
 
-    def add(self, item: Item, whole: Whole) -> None:
+    def add(self, item: Item, whole: FullEvidence) -> None:
         """Tell an item, so that later ones can refer to it."""
         self.number += 1
         # What is noted beside an item holds for it alone.
@@ -249,16 +249,16 @@ class Telling:
                 self._firsts.setdefault(key, (self.number, whole))
 
 
-def told_after(whole: Whole, first: tuple[int, Whole] | None) -> Beside:
+def instruction_text(whole: FullEvidence, first: tuple[int, FullEvidence] | None) -> ItemMetadata:
     """Say what is told of an item that refers to another one, or to none."""
     return whole.beside if first is None else whole.less(first[1], number=first[0])
 
 
-def beside(item: Item) -> Beside:
+def metadata_of(item: Item) -> ItemMetadata:
     """Give all that is told of an item beside its text; nothing of one without."""
     if item.headline is None:
         return _NOTHING
-    return Beside(
+    return ItemMetadata(
         kind=_inert(item.label or item.kind),
         date=show_day(item.occurred_at),
         by=_inert(item.agent),
@@ -271,18 +271,18 @@ def beside(item: Item) -> Beside:
     )
 
 
-def evidence_of(items: Iterable[Item]) -> tuple[Evidence, ...]:
+def to_evidence(items: Iterable[Item]) -> tuple[Evidence, ...]:
     """Give items as an agent reads them in JSON."""
-    telling = Telling()
+    telling = EvidenceRenderer()
     told: list[Evidence] = []
     for item in items:
-        whole = Whole.of(item)
+        whole = FullEvidence.of(item)
         told.append(evidence(item, telling.of(whole)))
         telling.add(item, whole)
     return tuple(told)
 
 
-def evidence(item: Item, told: Beside) -> Evidence:
+def evidence(item: Item, told: ItemMetadata) -> Evidence:
     """Give one item as an agent reads it in JSON, with what is told beside its text."""
     return Evidence(
         id=item.id,
@@ -294,7 +294,7 @@ def evidence(item: Item, told: Beside) -> Evidence:
     )
 
 
-def evidence_beside(item: Item, told: Beside) -> str:
+def to_compact_evidence(item: Item, told: ItemMetadata) -> str:
     """Write what stands in JSON beside the text of an item, as compactly as the doors do."""
     *before, rest_as = _beside_of(told)
     values = (item.id, *before, _notes(item), rest_as)
@@ -304,7 +304,7 @@ def evidence_beside(item: Item, told: Beside) -> str:
     return f"{{{','.join(each)}}}"
 
 
-_BESIDE: Final = tuple(Beside.__slots__)
+_BESIDE: Final = tuple(ItemMetadata.__slots__)
 _beside_of: Final = attrgetter(*_BESIDE)
 _IN_JSON: Final = ("id", *_BESIDE[:-1], "notes", "rest_as")
 _WRITTEN: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
@@ -328,29 +328,29 @@ def render(
     """Write an answer for an agent: a heading, the items, what disagrees, what was left out."""
     if not items:
         return ""
-    telling = Telling()
+    telling = EvidenceRenderer()
     blocks = [HEADING, UNSURE] if is_unsure else [HEADING]
     for item in items:
-        whole = Whole.of(item)
+        whole = FullEvidence.of(item)
         blocks += _lines(item, telling.of(whole), number=telling.number + 1)
         telling.add(item, whole)
     blocks += [conflict.line() for conflict in conflicts]
     if omitted.count:
-        blocks.append(omission(omitted.count))
+        blocks.append(omission_line(omitted.count))
     return "\n".join(blocks)
 
 
-def render_item(item: Item, telling: Telling) -> str:
+def render_item(item: Item, telling: EvidenceRenderer) -> str:
     """Write the next item for an agent: a line of provenance, then its text, each line quoted."""
-    told = telling.of(Whole.of(item))
+    told = telling.of(FullEvidence.of(item))
     return "\n".join(_lines(item, told, number=telling.number + 1))
 
 
-def _lines(item: Item, told: Beside, *, number: int) -> Iterable[str]:
+def _lines(item: Item, told: ItemMetadata, *, number: int) -> Iterable[str]:
     return (provenance(item, told, number=number), *quoted(item))
 
 
-def provenance(item: Item, told: Beside, *, number: int) -> str:
+def provenance(item: Item, told: ItemMetadata, *, number: int) -> str:
     """Write the line above an item's text."""
     known = (
         f"[{number}] {item.id}",
@@ -389,6 +389,6 @@ def _inline(text: str) -> str:
     return inert_line(text).replace("|", "/")
 
 
-def omission(count: int) -> str:
+def omission_line(count: int) -> str:
     """Write the line that counts what is left out."""
     return f"{count} more left out; narrow the query or raise max_tokens."

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final, Self
 
-from commonbrain.model.errors import Invalid, one_of
+from commonbrain.model.errors import InvalidInputError, parse_choice
 from commonbrain.model.kinds import Kind, TaskDetail
 from commonbrain.model.limits import RETENTION_DAYS_MAX
 from commonbrain.model.memory import CURRENT_STATES, Memory, State
@@ -15,7 +15,7 @@ from commonbrain.model.tasks import OWED
 _GRAMMAR: Final = "kind=event label=log scope=team days=30 action=forget"
 
 
-class Ageing(StrEnum):
+class RetentionRule(StrEnum):
     """What becomes of a memory that is older than its tenant keeps it."""
 
     ARCHIVE = "archive"
@@ -29,7 +29,7 @@ class Retention:
     kind: Kind
     days: int
     """Since it was recorded: reading a memory does not make it younger."""
-    action: Ageing = Ageing.FORGET
+    action: RetentionRule = RetentionRule.FORGET
     label: str | None = None
     scope: Scope | None = None
 
@@ -37,32 +37,36 @@ class Retention:
         """Refuse what would let what binds go by its age.
 
         Raises:
-            Invalid: it is about rules, or the days are out of bounds.
+            InvalidInputError: it is about rules, or the days are out of bounds.
 
         """
         if self.kind is Kind.RULE:
-            raise Invalid("Rules are kept at any age.", hint="Supersede or forget them one by one.")
+            raise InvalidInputError(
+                "Rules are kept at any age.", hint="Supersede or forget them one by one."
+            )
         if not 1 <= self.days <= RETENTION_DAYS_MAX:
-            raise Invalid(f"days is {self.days}; 1 to {RETENTION_DAYS_MAX} are allowed.")
+            raise InvalidInputError(f"days is {self.days}; 1 to {RETENTION_DAYS_MAX} are allowed.")
 
     @classmethod
     def read(cls, written: str) -> Self:
         """Read a rule from words such as `kind=event days=30`.
 
         Raises:
-            Invalid: a word is none of these, or a value is none.
+            InvalidInputError: a word is none of these, or a value is none.
 
         """
         told = dict(word.split("=", 1) for word in written.split() if "=" in word)
         is_whole = len(told) == len(written.split()) and {"kind", "days"} <= set(told)
         if not is_whole or not set(told) <= set(cls.__slots__) or not told["days"].isdecimal():
-            raise Invalid(f"{written[:80]!r} is no rule.", hint=f"Write it as: {_GRAMMAR}")
+            raise InvalidInputError(
+                f"{written[:80]!r} is no rule.", hint=f"Write it as: {_GRAMMAR}"
+            )
         return cls(
-            kind=one_of(Kind, told["kind"]),
+            kind=parse_choice(Kind, told["kind"]),
             days=int(told["days"]),
-            action=one_of(Ageing, told.get("action", Ageing.FORGET)),
+            action=parse_choice(RetentionRule, told.get("action", RetentionRule.FORGET)),
             label=told.get("label"),
-            scope=one_of(Scope, told["scope"]) if "scope" in told else None,
+            scope=parse_choice(Scope, told["scope"]) if "scope" in told else None,
         )
 
     def __str__(self) -> str:
@@ -90,9 +94,9 @@ class Retention:
         if not is_meant or memory.pinned or is_owed:
             return None
         match self.action:
-            case Ageing.FORGET:
+            case RetentionRule.FORGET:
                 is_there = memory.state in CURRENT_STATES
                 return replace(memory, state=State.FORGOTTEN) if is_there else None
-            case Ageing.ARCHIVE:
+            case RetentionRule.ARCHIVE:
                 is_awake = memory.state is State.ACTIVE
                 return replace(memory, state=State.ARCHIVED) if is_awake else None

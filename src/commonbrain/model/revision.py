@@ -68,7 +68,7 @@ BESIDE: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Span:
+class BeliefPeriod:
     """From `since`, that moment included, to `until`, that moment left out."""
 
     since: datetime
@@ -96,7 +96,7 @@ class Change:
     at: datetime
     before: Mapping[str, object] = field(default_factory=dict[str, object])
     after: Mapping[str, object] = field(default_factory=dict[str, object])
-    believed: Span | None = None
+    believed: BeliefPeriod | None = None
     """The time in which it was believed, when this change ended it."""
 
 
@@ -148,8 +148,8 @@ def shown_detail(memory: Memory) -> dict[str, object]:
     return columns
 
 
-def ended_belief(before: Memory, after: Memory, *, at: datetime) -> Span | None:
+def ended_belief(before: Memory, after: Memory, *, at: datetime) -> BeliefPeriod | None:
     """Give the span in which a memory was believed, if this change ends it."""
     since = before.believed_since or before.recorded_at
     is_ended = before.state in CURRENT_STATES and after.state not in CURRENT_STATES
-    return Span(since=since, until=max(since, at)) if is_ended else None
+    return BeliefPeriod(since=since, until=max(since, at)) if is_ended else None

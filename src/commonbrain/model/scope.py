@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Protocol, TypedDict
 
-from commonbrain.model.errors import Invalid, Refused
+from commonbrain.model.errors import InvalidInputError, RejectedError
 from commonbrain.model.limits import NAME_CHARS_MAX, RETENTIONS_MAX
-from commonbrain.model.sessions import UNKNOWN, Contact
+from commonbrain.model.sessions import UNKNOWN, ClientInfo
 from commonbrain.model.trust import Trust
 
 
@@ -46,17 +46,18 @@ class Policy:
         """Refuse a bound that lets nothing through.
 
         Raises:
-            Invalid: a rate is below 1, a quota below 0, or there are too many rules of retention.
+            InvalidInputError: a rate is below 1, a quota below 0, or there are too many rules of
+                retention.
 
         """
         rates = (self.key_calls_per_minute, self.tenant_calls_per_minute)
         if any(rate is not None and rate < 1 for rate in rates) or (self.memories_max or 0) < 0:
-            raise Invalid(
+            raise InvalidInputError(
                 "A rate is at least 1 a minute and a quota at least 0.",
                 hint="To shut a tenant, suspend it.",
             )
         if len(self.retention) > RETENTIONS_MAX:
-            raise Invalid(f"A tenant has up to {RETENTIONS_MAX} rules of retention.")
+            raise InvalidInputError(f"A tenant has up to {RETENTIONS_MAX} rules of retention.")
 
 
 NO_POLICY = Policy()
@@ -111,7 +112,7 @@ class Caller:
     agent: str
     role: Role = Role.ADMIN
     session: str | None = None
-    contact: Contact = UNKNOWN
+    contact: ClientInfo = UNKNOWN
     project: str | None = None
     trust_default: Trust = Trust.USER_CLAIM
     trust_ceiling: Trust = Trust.TRUSTED_TOOL
@@ -124,21 +125,23 @@ class Caller:
         """Refuse names that no store or terminal should be given.
 
         Raises:
-            Invalid: a name is empty, too long, or holds something that cannot be printed.
+            InvalidInputError: a name is empty, too long, or holds something that cannot be printed.
 
         """
         for what in ("agent", "session", "project", "request_id"):
             name: str | None = getattr(self, what)
             if name is not None and not (name.isprintable() and 0 < len(name) <= NAME_CHARS_MAX):
-                raise Invalid(
+                raise InvalidInputError(
                     f"The {what} {name[:40]!r} has {len(name)} characters.",
                     hint=f"Give 1 to {NAME_CHARS_MAX} printable ones.",
                 )
         if self.agent in NOBODYS_NAMES:
-            raise Invalid(f"Nobody is called {self.agent}.", hint="It stands for everybody.")
+            raise InvalidInputError(
+                f"Nobody is called {self.agent}.", hint="It stands for everybody."
+            )
 
 
-class Owned(Protocol):
+class OwnedRow(Protocol):
     """What visibility looks at."""
 
     @property
@@ -157,12 +160,12 @@ class Owned(Protocol):
         ...
 
 
-def hold_apart(here: str | None, there: str | None) -> bool:
+def isolates(here: str | None, there: str | None) -> bool:
     """Say whether what holds in one project says nothing in the other; None is every project."""
     return None not in {here, there} and here != there
 
 
-def is_visible(caller: Caller, owned: Owned) -> bool:
+def is_visible(caller: Caller, owned: OwnedRow) -> bool:
     """Say whether the caller may see it: all of the tenant's but what is private to others."""
     is_own = owned.agent == caller.agent or caller.agent in owned.audience
     return is_own or owned.scope is not Scope.PRIVATE
@@ -172,7 +175,7 @@ def check_claims(caller: Caller, *, tenant: str | None, agent: str | None) -> No
     """Refuse who says to be somebody else than the credential does; None says nothing.
 
     Raises:
-        Refused: `tenant_mismatch` or `agent_mismatch`.
+        RejectedError: `tenant_mismatch` or `agent_mismatch`.
 
     """
     for what, claimed, known in (
@@ -180,7 +183,7 @@ def check_claims(caller: Caller, *, tenant: str | None, agent: str | None) -> No
         ("agent", agent, caller.agent),
     ):
         if claimed is not None and claimed != known:
-            raise Refused(
+            raise RejectedError(
                 f"The credential is not of the {what} that the call claims.",
                 code=f"{what}_mismatch",
                 hint=f"Leave the {what} out: the credential tells it.",
@@ -191,17 +194,17 @@ def check_may_write(caller: Caller, scope: Scope) -> None:
     """Let a caller write into a scope, or say why not.
 
     Raises:
-        Refused: `insufficient_role` for readers, `scope_denied` for global without admin.
+        RejectedError: `insufficient_role` for readers, `scope_denied` for global without admin.
 
     """
     if caller.role is Role.READER:
-        raise Refused(
+        raise RejectedError(
             f"Agent {caller.agent} is a reader and may not write.",
             code="insufficient_role",
             hint="Ask an admin for the role writer.",
         )
     if scope is Scope.GLOBAL and caller.role is not Role.ADMIN:
-        raise Refused(
+        raise RejectedError(
             "Scope global needs the role admin.",
             code="scope_denied",
             hint="Write with scope team or private.",

@@ -35,7 +35,7 @@ class Process:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Contact:
+class ClientInfo:
     """What is known of the client behind a call, beside the agent that acts; all may be unknown.
 
     `process` is the long-lived client's, never that of a short command; `server` is what holds the
@@ -56,7 +56,7 @@ def printable_name(given: str) -> str | None:
     return "".join(filter(str.isprintable, words))[:NAME_CHARS_MAX].strip() or None
 
 
-UNKNOWN: Final = Contact()
+UNKNOWN: Final = ClientInfo()
 """A client of which nothing is known."""
 
 
@@ -65,7 +65,7 @@ class Session:
     """One live client with a task; provisional until it boots.
 
     `key` is what memories name it by: the client's own id of it where it gives one, else one drawn
-    for its connection. For `process` and `server` see `Contact`.
+    for its connection. For `process` and `server` see `ClientInfo`.
     """
 
     id: int
@@ -135,19 +135,21 @@ def ending_of(
     return Ending.SILENT if now - session.heartbeat_at >= SILENCE_MAX else None
 
 
-def key_of(last: str | None, *, known: Session | None, around: Sequence[Session]) -> str | None:
+def key_of(
+    last: str | None, *, known: Session | None, live_sessions: Sequence[Session]
+) -> str | None:
     """Say under which key a connection acts whose client gave it none; None for a new one.
 
     Args:
         last: the key it acted under before.
         known: what is stored under that key.
-        around: the live sessions of the same agent, process and folder.
+        live_sessions: the live sessions of the same agent, process and folder.
 
     A key that the client gave, through a hook, beats one that was drawn for the connection, as
     long as there is one such key and no more. What is over is not gone on with.
 
     """
-    named = [one.key for one in around if one.is_named]
+    named = [one.key for one in live_sessions if one.is_named]
     if last in named:
         return last
     if len(named) == 1:
@@ -155,18 +157,18 @@ def key_of(last: str | None, *, known: Session | None, around: Sequence[Session]
     return None if known is not None and is_over(known) else last
 
 
-def rebooted_by(session: Session, around: Sequence[Session]) -> list[Session]:
+def rebooted_by(session: Session, live_sessions: Sequence[Session]) -> list[Session]:
     """List the sessions that end because this one begins in the same process and folder.
 
     A client that names its sessions has one at a time; connections without a name stand side by
     side, for one process may hold many.
     """
-    return [one for one in around if session.is_named and one.key != session.key]
+    return [one for one in live_sessions if session.is_named and one.key != session.key]
 
 
-def told_by(contact: Contact) -> dict[str, object]:
+def session_told_by(contact: ClientInfo) -> dict[str, object]:
     """Give what a contact tells of its client; what it does not know stays as it is."""
-    told = {name: getattr(contact, name) for name in Contact.__slots__}
+    told = {name: getattr(contact, name) for name in ClientInfo.__slots__}
     return {name: value for name, value in told.items() if value is not None}
 
 

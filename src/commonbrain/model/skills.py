@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, cast
 
-from commonbrain.model.errors import Invalid
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import RuleDetail
 from commonbrain.model.limits import NAME_CHARS_MAX
 from commonbrain.model.memory import Memory
@@ -48,7 +48,7 @@ def read_trigger(given: Mapping[str, object]) -> dict[str, object]:
     """Check a trigger and give it as it is stored; keywords are folded, what is left out is off.
 
     Raises:
-        Invalid: `gate_skill`, a part is missing, unknown or malformed.
+        InvalidInputError: `gate_skill`, a part is missing, unknown or malformed.
 
     """
     unknown = sorted(str(part) for part in given if part not in _PARTS)
@@ -128,8 +128,8 @@ def _texts(given: object) -> Iterable[str]:
     return (one for one in cast("Sequence[object]", given) if isinstance(one, str))
 
 
-def _wrong(message: str) -> Invalid:
-    return Invalid(
+def _wrong(message: str) -> InvalidInputError:
+    return InvalidInputError(
         message,
         code="gate_skill",
         hint="Give name, keywords, and projects or always_on where they matter.",

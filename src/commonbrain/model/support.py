@@ -17,7 +17,7 @@ from typing import Final
 from commonbrain.model.kinds import Kind
 from commonbrain.model.links import Link, LinkType
 from commonbrain.model.memory import CURRENT_STATES, State
-from commonbrain.model.scope import Scope, hold_apart
+from commonbrain.model.scope import Scope, isolates
 from commonbrain.model.trust import Trust
 
 SUPPORTS: Final = (LinkType.DERIVED_FROM, LinkType.DEPENDS_ON)
@@ -26,7 +26,7 @@ CONCERNED: Final = frozenset({*SUPPORTS, LinkType.CONFLICTS_WITH})
 """Links whose making or unmaking may unseat something."""
 
 
-class Fall(StrEnum):
+class InvalidationReason(StrEnum):
     """How a memory came to bear nothing any more."""
 
     SUPERSEDED = "superseded"
@@ -39,11 +39,13 @@ class Fall(StrEnum):
     """Said of the memory itself: nothing that it rests on holds, so that it was archived."""
 
 
-_LEFT: Final[Mapping[State, Fall]] = {
-    State.SUPERSEDED: Fall.SUPERSEDED,
-    State.EXPIRED: Fall.EXPIRED,
+_LEFT: Final[Mapping[State, InvalidationReason]] = {
+    State.SUPERSEDED: InvalidationReason.SUPERSEDED,
+    State.EXPIRED: InvalidationReason.EXPIRED,
 }
-FADED: Final = frozenset({Fall.EXPIRED, Fall.PRUNED, Fall.ERASED})
+FADED: Final = frozenset(
+    {InvalidationReason.EXPIRED, InvalidationReason.PRUNED, InvalidationReason.ERASED}
+)
 """It went, but nobody said that it was wrong: what was derived from it stays true."""
 
 
@@ -56,7 +58,7 @@ class Review:
 
     memory_id: int
     cause_id: int
-    fall: Fall
+    fall: InvalidationReason
     via_id: int
     depth: int
     """Steps to the cause."""
@@ -75,11 +77,11 @@ class Review:
     @property
     def is_of_itself(self) -> bool:
         """Whether it says that the memory lost every support."""
-        return self.fall is Fall.UNSUPPORTED
+        return self.fall is InvalidationReason.UNSUPPORTED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class SupportStatus:
     """What of a memory decides whether it bears others."""
 
     id: int
@@ -108,37 +110,41 @@ class Support:
     type: LinkType
 
 
-def carried_by(fall: Fall) -> tuple[LinkType, ...]:
+def carried_by(fall: InvalidationReason) -> tuple[LinkType, ...]:
     """Give the links along which a fall goes: what merely faded unseats only what depends on it."""
     return (LinkType.DEPENDS_ON,) if fall in FADED else SUPPORTS
 
 
-def fall_of(
-    one: Standing, *, is_pruned: bool, conflicts: Iterable[tuple[Link, Standing]], now: datetime
-) -> Fall | None:
+def invalidation_of(
+    one: SupportStatus,
+    *,
+    is_pruned: bool,
+    conflicts: Iterable[tuple[Link, SupportStatus]],
+    now: datetime,
+) -> InvalidationReason | None:
     """Say how a memory fell; None while it holds, or awaits review and never held.
 
     `conflicts` are its links of conflict, each with what stands at the other end.
     """
     if one.is_erased:
-        return Fall.ERASED
+        return InvalidationReason.ERASED
     if one.state is State.FORGOTTEN:
-        return Fall.PRUNED if is_pruned else Fall.FORGOTTEN
+        return InvalidationReason.PRUNED if is_pruned else InvalidationReason.FORGOTTEN
     if one.state not in CURRENT_STATES:
         return _LEFT.get(one.state)
     if one.is_over(now):
-        return Fall.EXPIRED
+        return InvalidationReason.EXPIRED
     is_denied = any(contradicts(link, one, by=other, now=now) for link, other in conflicts)
-    return Fall.CONTRADICTED if is_denied else None
+    return InvalidationReason.CONTRADICTED if is_denied else None
 
 
-def contradicts(link: Link, one: Standing, *, by: Standing, now: datetime) -> bool:
+def contradicts(link: Link, one: SupportStatus, *, by: SupportStatus, now: datetime) -> bool:
     """Say whether a conflict tells against `one`: from more trust, or from as much by who said it.
 
     What holds no more contradicts nothing, nor does what holds elsewhere, and what few may see
     unseats nothing that more do.
     """
-    if by.state not in CURRENT_STATES or by.is_over(now) or hold_apart(one.project, by.project):
+    if by.state not in CURRENT_STATES or by.is_over(now) or isolates(one.project, by.project):
         return False
     if by.scope is Scope.PRIVATE and (one.scope, one.agent) != (by.scope, by.agent):
         return False
@@ -148,9 +154,9 @@ def contradicts(link: Link, one: Standing, *, by: Standing, now: datetime) -> bo
     return said_it and min(by.trust.weight, link.trust.weight) >= one.trust.weight
 
 
-def bears(
+def is_supported_by(
     support: Support,
-    target: Standing | None,
+    target: SupportStatus | None,
     *,
     is_unsupported: bool,
     is_pruned: bool,

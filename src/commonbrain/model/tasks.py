@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final, cast
 
-from commonbrain.model.errors import Invalid
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import Detail, Kind, RuleDetail, TaskDetail, TaskStatus
 from commonbrain.model.scope import Caller
 from commonbrain.model.timestamps import show_instant
@@ -66,7 +66,7 @@ def must_be_acknowledged(detail: Detail) -> bool:
     return isinstance(detail, RuleDetail | TaskDetail) and detail.must_ack
 
 
-def is_owed(detail: Detail) -> bool:
+def needs_ack(detail: Detail) -> bool:
     """Say whether what has this detail is a task that must be acknowledged and is to be done."""
     return isinstance(detail, TaskDetail) and detail.must_ack and detail.status in OWED
 
@@ -81,19 +81,22 @@ def check_decision(ack: Ack, kind: Kind) -> None:
     """Hold a decision to what it needs.
 
     Raises:
-        Invalid: a rule is done, a reason or a time is missing, or the time is out of bounds.
+        InvalidInputError: a rule is done, a reason or a time is missing, or the time is out of
+            bounds.
 
     """
     if ack.decision is Decision.ALREADY_DONE and kind is Kind.RULE:
-        raise Invalid(
+        raise InvalidInputError(
             "A rule is never done: it binds as long as it holds.",
             hint="Say will_execute, or not_relevant with the reason.",
         )
     if ack.decision in _REASONED and not ack.reason:
-        raise Invalid(f"{ack.decision} needs a reason.", hint="Say in a sentence why; it is kept.")
+        raise InvalidInputError(
+            f"{ack.decision} needs a reason.", hint="Say in a sentence why; it is kept."
+        )
     is_deferred = ack.decision is Decision.DEFERRED
     if is_deferred is (ack.until is None):
-        raise Invalid(
+        raise InvalidInputError(
             "deferred needs a time, the other decisions take none.",
             hint=f"Give when it binds again, at most {DEFERRED_DAYS_MAX} days from now.",
         )
@@ -127,7 +130,7 @@ def ack_of(image: object) -> Ack:
 
 def _check_until(until: datetime, *, now: datetime) -> None:
     if not now < until <= now + timedelta(days=DEFERRED_DAYS_MAX):
-        raise Invalid(
+        raise InvalidInputError(
             f"{show_instant(until)} is not within the next {DEFERRED_DAYS_MAX} days.",
             hint="Give a later or nearer time; what will never be done is not_relevant.",
         )
@@ -153,11 +156,11 @@ def lease_end(minutes: int, *, now: datetime) -> datetime:
     """Give the moment at which a lease of so many minutes ends.
 
     Raises:
-        Invalid: it is none, or too long.
+        InvalidInputError: it is none, or too long.
 
     """
     if not 1 <= minutes <= LEASE_MINUTES_MAX:
-        raise Invalid(
+        raise InvalidInputError(
             f"minutes is {minutes}; 1 to {LEASE_MINUTES_MAX} are allowed.",
             hint="Claim again before the time is up to keep it for longer.",
         )

@@ -2,7 +2,7 @@
 
 from datetime import UTC, date, datetime, timedelta
 
-from commonbrain.model.errors import Invalid
+from commonbrain.model.errors import InvalidInputError
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -11,7 +11,7 @@ def instant(given: datetime | str, *, ends_day: bool = False) -> datetime:
     """Take a time as code or people give it, as aware UTC in whole milliseconds.
 
     Raises:
-        Invalid: it is a text that is no ISO 8601 date or time.
+        InvalidInputError: it is a text that is no ISO 8601 date or time.
 
     """
     return parse_instant(given, ends_day=ends_day) if isinstance(given, str) else to_utc(given)
@@ -37,7 +37,7 @@ def parse_instant(text: str, *, ends_day: bool = False) -> datetime:
     """Read an ISO 8601 date or time; a bare date is the start of its day, or its end when asked.
 
     Raises:
-        Invalid: the text is neither.
+        InvalidInputError: the text is neither.
 
     """
     stripped = text.strip()
@@ -48,7 +48,7 @@ def parse_instant(text: str, *, ends_day: bool = False) -> datetime:
             return midnight + timedelta(days=1, milliseconds=-1) if ends_day else midnight
         return to_utc(datetime.fromisoformat(stripped))
     except (ValueError, OverflowError) as error:
-        raise Invalid(
+        raise InvalidInputError(
             f"{text[:80]!r} is not a time.",
             hint="Give ISO 8601, such as 2026-03-31 or 2026-03-31T14:05:00Z.",
         ) from error

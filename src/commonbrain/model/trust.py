@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from commonbrain.model.errors import Refused
+from commonbrain.model.errors import RejectedError
 
 
 class Trust(StrEnum):
@@ -25,13 +25,13 @@ def granted(claimed: Trust | None, *, default: Trust, ceiling: Trust) -> Trust:
     """Give the trust a write gets: what it claims, or the default as far as the ceiling allows.
 
     Raises:
-        Refused: `trust_override_denied`, the claim is above the ceiling.
+        RejectedError: `trust_override_denied`, the claim is above the ceiling.
 
     """
     if claimed is None:
         return min(default, ceiling, key=lambda trust: trust.weight)
     if claimed.weight > ceiling.weight:
-        raise Refused(
+        raise RejectedError(
             f"Trust {claimed} is above what this caller may claim, which is {ceiling}.",
             code="trust_override_denied",
             hint=f"Leave trust out, or give {ceiling} or lower.",

@@ -6,19 +6,19 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 
-from commonbrain.observability.health import Reads
+from commonbrain.observability.health import ReplicaReads
 from commonbrain.observability.interface import (
     SILENT,
-    Recalling,
-    Remembering,
-    Silence,
-    Standing,
+    GaugeSnapshot,
+    NoTelemetry,
+    RecallMetrics,
+    RememberMetrics,
     Telemetry,
 )
 from commonbrain.observability.tool_events import ToolEvent
 
 
-class Listening(Silence):
+class TelemetryDispatch(NoTelemetry):
     """Tells each of several what it hears; one of them may draw spans, one may count."""
 
     def __init__(
@@ -46,12 +46,12 @@ class Listening(Silence):
         for ear in self._ears:
             ear.called(event, http_status=http_status)
 
-    def remembered(self, run: Remembering) -> None:
+    def remembered(self, run: RememberMetrics) -> None:
         """Tell of a run of the write path."""
         for ear in self._ears:
             ear.remembered(run)
 
-    def recalled(self, run: Recalling) -> None:
+    def recalled(self, run: RecallMetrics) -> None:
         """Tell of a run of the read path."""
         for ear in self._ears:
             ear.recalled(run)
@@ -76,12 +76,12 @@ class Listening(Silence):
         for ear in self._ears:
             ear.worked(kind, outcome, at=at)
 
-    def modelled(self, standings: Sequence[Standing]) -> None:
+    def modelled(self, standings: Sequence[GaugeSnapshot]) -> None:
         """Tell of the models."""
         for ear in self._ears:
             ear.modelled(standings)
 
-    def read_from(self, replicas: Sequence[Reads]) -> None:
+    def read_from(self, replicas: Sequence[ReplicaReads]) -> None:
         """Tell of the replicas."""
         for ear in self._ears:
             ear.read_from(replicas)

@@ -24,7 +24,7 @@ _POLL_S: Final = 0.005
 
 
 @dataclass(frozen=True, slots=True)
-class EarlyFile:
+class EarlyEventFile:
     """One file, which only its owner reads, under a lock that dies with its process."""
 
     path: Path

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from commonbrain.clock import Clock
-from commonbrain.extras import needed
-from commonbrain.model.errors import Invalid
-from commonbrain.observability.dispatch import Listening
+from commonbrain.extras import load_extra
+from commonbrain.model.errors import InvalidInputError
+from commonbrain.observability.dispatch import TelemetryDispatch
 from commonbrain.observability.interface import SILENT, Telemetry
 
 if TYPE_CHECKING:
-    from commonbrain.observability.metrics import Meters
+    from commonbrain.observability.metrics import PrometheusMetrics
 
 _LOG: Final = logging.getLogger(__name__)
 _STANDARD: Final = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
@@ -25,7 +25,7 @@ _OFF: Final = "OTEL_SDK_DISABLED"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class TelemetryOptions:
     """What is to listen."""
 
     log: Path | None = None
@@ -40,7 +40,9 @@ class Wanted:
     """Where Prometheus finds the figures, beside whatever else shows them."""
 
 
-def make_telemetry(name: str, wanted: Wanted, *, clock: Clock, about: dict[str, str]) -> Telemetry:
+def make_telemetry(
+    name: str, wanted: TelemetryOptions, *, clock: Clock, about: dict[str, str]
+) -> Telemetry:
     """Make what listens to a server.
 
     Args:
@@ -50,46 +52,46 @@ def make_telemetry(name: str, wanted: Wanted, *, clock: Clock, about: dict[str, 
         about: its version and the vector space, which its figures tell.
 
     Raises:
-        Invalid: a library that it takes is not installed.
+        InvalidInputError: a library that it takes is not installed.
 
     """
     spans: Telemetry = SILENT
     meters: Telemetry = SILENT
     if wants_spans(wanted):
-        needed("opentelemetry.sdk.trace", extra="server")
-        from commonbrain.observability.tracing import Spans  # noqa: PLC0415 an extra's
+        load_extra("opentelemetry.sdk.trace", extra="server")
+        from commonbrain.observability.tracing import OtelSpans  # noqa: PLC0415 an extra's
 
-        spans = Spans.sent(wanted.otlp_endpoint, about=about)
+        spans = OtelSpans.sent(wanted.otlp_endpoint, about=about)
     if wanted.counts:
-        needed("prometheus_client", extra="server")
-        from commonbrain.observability.metrics import Meters  # noqa: PLC0415 an extra's
+        load_extra("prometheus_client", extra="server")
+        from commonbrain.observability.metrics import PrometheusMetrics  # noqa: PLC0415 an extra's
 
-        counted = Meters(**about)
+        counted = PrometheusMetrics(**about)
         _open_page(counted, wanted)
         meters = counted
     ears = list(_ears(name, wanted, clock=clock))
     is_heard = ears or spans is not SILENT or meters is not SILENT
-    return Listening(ears, spans=spans, meters=meters) if is_heard else SILENT
+    return TelemetryDispatch(ears, spans=spans, meters=meters) if is_heard else SILENT
 
 
-def _open_page(meters: Meters, wanted: Wanted) -> None:
+def _open_page(meters: PrometheusMetrics, wanted: TelemetryOptions) -> None:
     """Show the figures at a port of their own, where one is wanted.
 
     Raises:
-        Invalid: nobody can listen there.
+        InvalidInputError: nobody can listen there.
 
     """
     try:
         if wanted.port and not meters.listen(wanted.host, wanted.port):
             _LOG.info("Another process shows the figures at port %d.", wanted.port)
     except OSError as error:
-        raise Invalid(
+        raise InvalidInputError(
             f"Nobody can listen at {wanted.host}, port {wanted.port}: {error.strerror}.",
             hint="Mend COMMONBRAIN_METRICS_HOST or COMMONBRAIN_METRICS_PORT.",
         ) from error
 
 
-def wants_spans(wanted: Wanted) -> bool:
+def wants_spans(wanted: TelemetryOptions) -> bool:
     """Say whether anybody said where spans go."""
     is_off = os.environ.get(_OFF, "").strip().lower() == "true"
     return not is_off and bool(
@@ -97,16 +99,16 @@ def wants_spans(wanted: Wanted) -> bool:
     )
 
 
-def _ears(name: str, wanted: Wanted, *, clock: Clock) -> Iterator[Telemetry]:
+def _ears(name: str, wanted: TelemetryOptions, *, clock: Clock) -> Iterator[Telemetry]:
     if wanted.log is not None:
-        from commonbrain.observability.logs import Log  # noqa: PLC0415 a command has none
+        from commonbrain.observability.logs import ServerLog  # noqa: PLC0415 a command has none
 
         try:
-            yield Log(wanted.log, name)
+            yield ServerLog(wanted.log, name)
         except OSError as error:
             # A server that cannot write its log still serves.
             _LOG.warning("No log is written to %s: %s", wanted.log, error.strerror or error)
     if wanted.notices:
-        from commonbrain.observability.notifications import Notice  # noqa: PLC0415 an extra's
+        from commonbrain.observability.notifications import DesktopNotifications  # noqa: PLC0415 an extra's
 
-        yield Notice(clock)
+        yield DesktopNotifications(clock)

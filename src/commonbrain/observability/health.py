@@ -39,7 +39,7 @@ def unprobed() -> Sequence[Dependency]:
     return ()
 
 
-class Trouble(StrEnum):
+class ReplicaTrouble(StrEnum):
     """What may be wrong with a replica, told without where it is."""
 
     FAILED = "it failed when it was last asked"
@@ -49,7 +49,7 @@ class Trouble(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reads:
+class ReplicaReads:
     """What one replica did for this process; what it did not answer the primary answered."""
 
     replica: str
@@ -62,7 +62,7 @@ class Reads:
     """How much was missing when it was last asked; None where nobody knows."""
     trouble: str | None = None
     """What is wrong with it, if anything was when it was last asked."""
-    sort: Trouble | None = None
+    sort: ReplicaTrouble | None = None
     """What sort of trouble that is."""
 
     @property
@@ -70,7 +70,7 @@ class Reads:
         """How often it was turned to."""
         return self.answered + self.lagged + self.failed
 
-    def masked(self, number: int) -> Reads:
+    def masked(self, number: int) -> ReplicaReads:
         """Tell the same without where it is."""
         trouble = None if self.sort is None else self.sort.value
         return replace(self, replica=f"replica {number}", trouble=trouble)
@@ -88,7 +88,7 @@ _PORTS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Doors:
+class HealthProbes:
     """By name where each dependency is: a URL, or a file."""
 
     places: dict[str, str | Path]

@@ -12,12 +12,12 @@ from datetime import datetime
 from typing import Final, Protocol
 
 from commonbrain.model.model_card import ModelRole, ModelState
-from commonbrain.observability.health import Reads
+from commonbrain.observability.health import ReplicaReads
 from commonbrain.observability.tool_events import ToolEvent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Remembering:
+class RememberMetrics:
     """One run of the write path."""
 
     tenant: str
@@ -31,7 +31,7 @@ class Remembering:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recalling:
+class RecallMetrics:
     """One run of the read path."""
 
     tenant: str
@@ -57,7 +57,7 @@ class Recalling:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class GaugeSnapshot:
     """How many models of one role are in one state, those of all tenants together."""
 
     role: ModelRole
@@ -83,11 +83,11 @@ class Telemetry(Protocol):
         """Hear that a call is over; `http_status` is what its outcome is over HTTP."""
         ...
 
-    def remembered(self, run: Remembering) -> None:
+    def remembered(self, run: RememberMetrics) -> None:
         """Hear of one run of the write path."""
         ...
 
-    def recalled(self, run: Recalling) -> None:
+    def recalled(self, run: RecallMetrics) -> None:
         """Hear of one run of the read path."""
         ...
 
@@ -107,11 +107,11 @@ class Telemetry(Protocol):
         """Hear how an attempt at a job ended."""
         ...
 
-    def modelled(self, standings: Sequence[Standing]) -> None:
+    def modelled(self, standings: Sequence[GaugeSnapshot]) -> None:
         """Hear how many models there are, of every role in every state."""
         ...
 
-    def read_from(self, replicas: Sequence[Reads]) -> None:
+    def read_from(self, replicas: Sequence[ReplicaReads]) -> None:
         """Hear how the replicas fared so far in this process."""
         ...
 
@@ -124,7 +124,7 @@ class Telemetry(Protocol):
         ...
 
 
-class Silence:
+class NoTelemetry:
     """Listens to nothing; what listens to something is one of these that overrides the rest."""
 
     @property
@@ -139,10 +139,10 @@ class Silence:
     def called(self, event: ToolEvent, *, http_status: int) -> None:
         """Hear nothing."""
 
-    def remembered(self, run: Remembering) -> None:
+    def remembered(self, run: RememberMetrics) -> None:
         """Hear nothing."""
 
-    def recalled(self, run: Recalling) -> None:
+    def recalled(self, run: RecallMetrics) -> None:
         """Hear nothing."""
 
     def voted(self, vote: int) -> None:
@@ -157,10 +157,10 @@ class Silence:
     def worked(self, kind: str, outcome: str, *, at: datetime) -> None:
         """Hear nothing."""
 
-    def modelled(self, standings: Sequence[Standing]) -> None:
+    def modelled(self, standings: Sequence[GaugeSnapshot]) -> None:
         """Hear nothing."""
 
-    def read_from(self, replicas: Sequence[Reads]) -> None:
+    def read_from(self, replicas: Sequence[ReplicaReads]) -> None:
         """Hear nothing."""
 
     def metrics(self) -> tuple[bytes, str]:
@@ -172,4 +172,4 @@ class Silence:
 
 
 _NOTHING: Final = nullcontext()
-SILENT: Final = Silence()
+SILENT: Final = NoTelemetry()

@@ -20,7 +20,7 @@ from filelock import FileLock, Timeout
 
 from commonbrain.model import ids
 from commonbrain.model.escaping import inert
-from commonbrain.observability.interface import Silence
+from commonbrain.observability.interface import NoTelemetry
 from commonbrain.observability.tool_events import ToolEvent
 
 OURS: Final = "commonbrain"
@@ -35,7 +35,7 @@ _CALLS: Final = f"{OURS}.calls"
 _JSON: Final = json.JSONEncoder(ensure_ascii=False)
 
 
-class Lines(logging.Formatter):
+class JsonLinesFormatter(logging.Formatter):
     """Writes a record as one line of JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -130,7 +130,7 @@ class _Owners(RotatingFileHandler):
         return cast("TextIOWrapper", open(name, mode, -1, *told, opener=make))
 
 
-class Log(Silence):
+class ServerLog(NoTelemetry):
     """One process's file in a folder; what it holds of calls are their events."""
 
     def __init__(self, folder: Path, name: str) -> None:
@@ -150,7 +150,7 @@ class Log(Silence):
             delay=True,
             errors="backslashreplace",
         )
-        self._handler.setFormatter(Lines())
+        self._handler.setFormatter(JsonLinesFormatter())
         self._errors: logging.Handler | None = None
         ours = logging.getLogger(OURS)
         if not (ours.handlers or logging.getLogger().handlers):

@@ -28,8 +28,13 @@ from prometheus_client import (
 from prometheus_client.multiprocess import MultiProcessCollector
 
 from commonbrain.model.model_card import ModelState
-from commonbrain.observability.health import Reads
-from commonbrain.observability.interface import Recalling, Remembering, Silence, Standing
+from commonbrain.observability.health import ReplicaReads
+from commonbrain.observability.interface import (
+    GaugeSnapshot,
+    NoTelemetry,
+    RecallMetrics,
+    RememberMetrics,
+)
 from commonbrain.observability.tool_events import ToolEvent
 
 TENANTS_MAX: Final = 100
@@ -66,7 +71,7 @@ TURNED_AWAY: Final = frozenset(
 """Codes of errors that are failures of authorisation."""
 
 
-class Meters(Silence):
+class PrometheusMetrics(NoTelemetry):
     """Counts what pipelines and doors tell; each of these has a registry of its own."""
 
     def __init__(self, *, version: str, space: str) -> None:
@@ -128,7 +133,7 @@ class Meters(Silence):
         self._done = gauge("job_done_timestamp_seconds", _DONE, "kind")
         self._standing = gauge("models", "Models of all tenants.", "role", "state")
         self._share = gauge("canary_share", _SHARE, "role")
-        self._known: dict[str, Reads] = {}
+        self._known: dict[str, ReplicaReads] = {}
         self._replica_reads = counter("replica_reads", _REPLICA_READS, "replica", "outcome")
         self._behind = gauge("replica_behind_bytes", _BEHIND, "replica")
         gauge("info", "What is served.", "version", "space").labels(version, space).set(1)
@@ -165,7 +170,7 @@ class Meters(Silence):
         """Count somebody who was not let in."""
         self._away.labels(code if code in TURNED_AWAY else "other", door).inc()
 
-    def remembered(self, run: Remembering) -> None:
+    def remembered(self, run: RememberMetrics) -> None:
         """Count what was stored and what was not."""
         self._time("remember", run.stages_ms)
         tenant = self._label(run.tenant, self._tenants)
@@ -176,7 +181,7 @@ class Meters(Silence):
         if "embed" in run.stages_ms:
             self._embedder.set(run.is_embedding)
 
-    def recalled(self, run: Recalling) -> None:
+    def recalled(self, run: RecallMetrics) -> None:
         """Count what was found, how sure, and what it cost."""
         self._time("recall", run.stages_ms)
         self._recalls.labels(run.verdict).inc()
@@ -206,18 +211,18 @@ class Meters(Silence):
         if outcome == "done":
             self._done.labels(kind).set(at.timestamp())
 
-    def modelled(self, standings: Sequence[Standing]) -> None:
+    def modelled(self, standings: Sequence[GaugeSnapshot]) -> None:
         """Take down how many models are in which state."""
         for one in standings:
             self._standing.labels(one.role, one.state).set(one.count)
             if one.state is ModelState.CANARY:
                 self._share.labels(one.role).set(one.percent / 100)
 
-    def read_from(self, replicas: Sequence[Reads]) -> None:
+    def read_from(self, replicas: Sequence[ReplicaReads]) -> None:
         """Count what replicas did since this was last told; what they did not, the primary did."""
         with self._lock:
             for one in replicas:
-                known = self._known.get(one.replica, Reads(replica=one.replica))
+                known = self._known.get(one.replica, ReplicaReads(replica=one.replica))
                 if one.asked < known.asked:
                     # Another thread was quicker to tell of a later moment.
                     continue

@@ -8,8 +8,8 @@ from threading import Lock, Thread
 from typing import Final
 
 from commonbrain.clock import Clock
-from commonbrain.extras import needed
-from commonbrain.observability.interface import Silence
+from commonbrain.extras import load_extra
+from commonbrain.observability.interface import NoTelemetry
 from commonbrain.observability.tool_events import ToolEvent
 
 _LOG: Final = logging.getLogger(__name__)
@@ -18,17 +18,17 @@ _APART_MS: Final = 60_000.0
 _BROKEN: Final = 500
 
 
-class Notice(Silence):
+class DesktopNotifications(NoTelemetry):
     """Tells of errors of ours and of what is away, never of what its caller has to mend."""
 
     def __init__(self, clock: Clock) -> None:
         """Load what shows notices.
 
         Raises:
-            Invalid: it is not installed.
+            InvalidInputError: it is not installed.
 
         """
-        self._shown = needed("desktop_notifier", extra="notice").DesktopNotifier(
+        self._shown = load_extra("desktop_notifier", extra="notice").DesktopNotifier(
             app_name="Commonbrain"
         )
         self._clock = clock

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Protocol, cast
 
-from commonbrain.model.errors import Invalid
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.ids import parse
 from commonbrain.model.limits import EVENT_ARGS_CHARS_MAX, SLOW_CALL_MS
-from commonbrain.model.query import Use
+from commonbrain.model.query import FeedbackEvent
 
 OK: Final = "ok"
 """How a call ended that did what was asked."""
@@ -48,7 +48,9 @@ class ToolEvent:
         return self.duration_ms > SLOW_CALL_MS
 
 
-def told(given: Mapping[str, object], *, words: Mapping[str, frozenset[str]] | None = None) -> str:
+def visible_parameters(
+    given: Mapping[str, object], *, words: Mapping[str, frozenset[str]] | None = None
+) -> str:
     """Say what a call was given, in 80 characters and without a word that somebody wrote.
 
     Args:
@@ -84,22 +86,22 @@ def _is_id(value: str) -> bool:
     prefix, _, _ = value.partition("_")
     try:
         parse(prefix.lower(), value)
-    except Invalid:
+    except InvalidInputError:
         return False
     return len(prefix) == _PREFIX_CHARS and prefix.isalpha()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Happened:
+class EventFilter:
     """Events of one tenant to be kept, and the moment before which older ones are dropped."""
 
     events: Sequence[ToolEvent]
     keep_from: datetime
-    uses: Sequence[Use] = ()
+    uses: Sequence[FeedbackEvent] = ()
     """What was done with memories, to be marked on the recalls that showed them."""
 
 
-class EventShelf(Protocol):
+class ToolEventRepository(Protocol):
     """The shelf of calls."""
 
     def latest(self, *, limit: int, since: datetime, failed: bool = False) -> list[ToolEvent]:

@@ -15,9 +15,9 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import Span, SpanContext, Status, StatusCode, Tracer
 
-from commonbrain.extras import needed
+from commonbrain.extras import load_extra
 from commonbrain.model import ids
-from commonbrain.observability.interface import Recalling, Remembering, Silence
+from commonbrain.observability.interface import NoTelemetry, RecallMetrics, RememberMetrics
 from commonbrain.observability.tool_events import ToolEvent
 
 _NS_A_MS: Final = 1_000_000
@@ -28,7 +28,7 @@ _SCOPE: Final = InstrumentationScope(_SERVICE)
 _NO_STATUS: Final = Status(StatusCode.UNSET)
 
 
-class Spans(Silence):
+class OtelSpans(NoTelemetry):
     """Draws spans; the attributes hold counts and names, never a text."""
 
     def __init__(self, provider: TracerProvider, processor: SpanProcessor) -> None:
@@ -37,19 +37,19 @@ class Spans(Silence):
         self._tracer: Tracer = provider.get_tracer(_SERVICE)
 
     @classmethod
-    def to(cls, processor: SpanProcessor, *, about: Mapping[str, str]) -> Spans:
+    def to(cls, processor: SpanProcessor, *, about: Mapping[str, str]) -> OtelSpans:
         """Give finished spans to a processor, with the version and the vector space."""
         return cls(_provider(processor, about), processor)
 
     @classmethod
-    def sent(cls, endpoint: str | None, *, about: Mapping[str, str]) -> Spans:
+    def sent(cls, endpoint: str | None, *, about: Mapping[str, str]) -> OtelSpans:
         """Send spans by OTLP over HTTP, to an endpoint or where the standard variables say.
 
         Raises:
-            Invalid: what sends them is not installed.
+            InvalidInputError: what sends them is not installed.
 
         """
-        otlp = needed("opentelemetry.exporter.otlp.proto.http.trace_exporter", extra="server")
+        otlp = load_extra("opentelemetry.exporter.otlp.proto.http.trace_exporter", extra="server")
         url = f"{endpoint.rstrip('/')}/v1/traces" if endpoint else None
         # The protocol's own library draws spans as well: they belong to the same traces.
         return made_global(BatchSpanProcessor(otlp.OTLPSpanExporter(endpoint=url)), about=about)
@@ -85,12 +85,12 @@ class Spans(Silence):
         if http_status >= _BROKEN:
             span.set_status(Status(StatusCode.ERROR, event.outcome))
 
-    def remembered(self, run: Remembering) -> None:
+    def remembered(self, run: RememberMetrics) -> None:
         """Draw the stages of the write path."""
         counts = {"stored": sum(run.stored.values()), "refused": sum(run.refused.values())}
         self._draw("remember", run.stages_ms, counts=counts)
 
-    def recalled(self, run: Recalling) -> None:
+    def recalled(self, run: RecallMetrics) -> None:
         """Draw the stages of the read path."""
         counts = {
             "considered": run.considered,
@@ -169,8 +169,8 @@ def _provider(processor: SpanProcessor, about: Mapping[str, str]) -> TracerProvi
     return provider
 
 
-def made_global(processor: SpanProcessor, *, about: Mapping[str, str]) -> Spans:
+def made_global(processor: SpanProcessor, *, about: Mapping[str, str]) -> OtelSpans:
     """Give finished spans to a processor, and those of every other library as well."""
     provider = _provider(processor, about)
     trace.set_tracer_provider(provider)
-    return Spans(provider, processor)
+    return OtelSpans(provider, processor)

@@ -5,14 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
-from commonbrain.invalidation.reviews import needing
-from commonbrain.model.conflicts import CONFLICTS_MAX, Conflict, basis_of, conflict_of, outdated
+from commonbrain.invalidation.reviews import open_reviews
+from commonbrain.model.conflicts import (
+    CONFLICTS_MAX,
+    Conflict,
+    basis_of,
+    conflict_of,
+    conflict_with_source,
+)
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import Memory
 from commonbrain.model.query import Filter, is_allowed
 from commonbrain.model.scope import Caller
-from commonbrain.model.support import Fall, Review
-from commonbrain.storage.change_log import later
+from commonbrain.model.support import InvalidationReason, Review
+from commonbrain.storage.change_log import successors
 from commonbrain.storage.interface import Transaction
 from commonbrain.text.contradictions import repeats
 
@@ -20,7 +26,7 @@ _LINKS_MAX = 50
 """Links of conflict looked at of one memory."""
 
 
-def disputes(
+def find_conflicts(
     tx: Transaction, caller: Caller, *, memory: Memory, now: datetime
 ) -> tuple[Conflict, ...]:
     """Tell of what disagrees with a memory, of what the caller may see and still holds."""
@@ -38,7 +44,7 @@ def disputes(
         for id_, link in ends.items()
         if holds(others[id_])
     ]
-    needs = needing(tx, [memory.id], moment=now)
+    needs = open_reviews(tx, [memory.id], as_of=now)
     stale = outdated_of(tx, caller, memories=[memory], needs=needs, now=now)
     return (*linked, *stale)[:CONFLICTS_MAX]
 
@@ -57,19 +63,23 @@ def outdated_of(
     it, ends it.
     """
     return tuple(
-        told
+        conflict
         for memory in memories
-        for told in _outdated(tx, caller, memory=memory, reviews=needs.get(memory.id, ()), now=now)
+        for conflict in _outdated(
+            tx, caller, memory=memory, reviews=needs.get(memory.id, ()), now=now
+        )
     )
 
 
 def _outdated(
     tx: Transaction, caller: Caller, *, memory: Memory, reviews: Sequence[Review], now: datetime
 ) -> Iterator[Conflict]:
-    causes = [one.cause_id for one in reviews if one.fall is Fall.SUPERSEDED][:CONFLICTS_MAX]
+    causes = [one.cause_id for one in reviews if one.fall is InvalidationReason.SUPERSEDED][
+        :CONFLICTS_MAX
+    ]
     wanted = Filter(trust_min=0.0)
     for source in tx.memories.get(causes).values():
-        *_, head = (source, *later(tx, source))
+        *_, head = (source, *successors(tx, source))
         is_seen = is_allowed(head, caller, wanted=wanted, now=now)
         if is_seen and repeats(memory.text, old=source.text, new=head.text):
-            yield outdated(memory, head=head)
+            yield conflict_with_source(memory, head=head)

@@ -10,10 +10,10 @@ from itertools import pairwise
 from math import fsum
 from typing import Final
 
-from commonbrain.retrieval.fusion import WORDS, Found
-from commonbrain.retrieval.query_plan import Plan
-from commonbrain.retrieval.retrievers import MEANING, Asked, Scores
-from commonbrain.storage.coordination import Passage
+from commonbrain.retrieval.fusion import LEXICAL, ScoresByRetriever
+from commonbrain.retrieval.query_plan import QueryPlan
+from commonbrain.retrieval.retrievers import VECTOR, RetrievalResult, ScoresById
+from commonbrain.storage.coordination import ThreadPassage
 from commonbrain.storage.interface import Transaction
 
 STAGE: Final = "passages"
@@ -25,12 +25,12 @@ _REACH: Final = max(_BEFORE, _AFTER)
 
 
 @dataclass(frozen=True, slots=True)
-class Passages:
+class ThreadContext:
     """How well the passages around messages match, beside what each matches by itself."""
 
-    views: Mapping[str, Scores] = field(default_factory=dict[str, Scores])
+    passage_scores: Mapping[str, ScoresById] = field(default_factory=dict[str, ScoresById])
     """By arm: the mean of a passage, by the id of the message that it is around."""
-    found: Found = field(default_factory=dict[str, Scores])
+    matches: ScoresByRetriever = field(default_factory=dict[str, ScoresById])
     """By arm: what was found, and the neighbours."""
     threads: Mapping[int, int] = field(default_factory=dict[int, int])
     """The thread of each message."""
@@ -40,47 +40,55 @@ class Passages:
     """What was said right before it."""
 
 
-def read_around(tx: Transaction, plan: Plan, *, found: Found, asked: Asked) -> Passages:
+def expand_context(
+    tx: Transaction, plan: QueryPlan, *, matches: ScoresByRetriever, retrieved: RetrievalResult
+) -> ThreadContext:
     """Read what was said around the messages that were found, as far as the look allows it."""
-    if not plan.query or plan.is_unasked or not plan.tuning.has(STAGE):
-        return Passages(found=found)
-    ids = list(dict.fromkeys(id_ for arm in (WORDS, MEANING) for id_ in found[arm]))
-    around = tx.threads.around(ids, plan.look, before=_REACH, after=_REACH)
+    if not plan.query or plan.is_proactive or not plan.overrides.is_enabled(STAGE):
+        return ThreadContext(matches=matches)
+    ids = list(dict.fromkeys(id_ for retriever in (LEXICAL, VECTOR) for id_ in matches[retriever]))
+    around = tx.threads.around(ids, plan.query_scope, before=_REACH, after=_REACH)
     if not around:
-        return Passages(found=found)
+        return ThreadContext(matches=matches)
     threads = {id_: passage.thread for passage in around.values() for id_ in passage.ids}
-    strangers = [id_ for id_ in threads if id_ not in found[MEANING]]
-    near = tx.index.similarities(asked.meant, strangers) if asked.meant is not None else {}
-    known = {WORDS: found[WORDS], MEANING: {**found[MEANING], **near}}
+    unscored_ids = [id_ for id_ in threads if id_ not in matches[VECTOR]]
+    near = (
+        tx.index.similarities(retrieved.query_vector, unscored_ids)
+        if retrieved.query_vector is not None
+        else {}
+    )
+    known = {LEXICAL: matches[LEXICAL], VECTOR: {**matches[VECTOR], **near}}
     after = {one: next_ for of in around.values() for one, next_ in pairwise(of.ids)}
-    said = _passages(around.values(), after)
+    passages = _passages(around.values(), after)
     words = {
-        id_: fsum([known[WORDS].get(one, 0.0) for one in ids]) / len(ids)
-        for id_, ids in said.items()
+        id_: fsum([known[LEXICAL].get(one, 0.0) for one in ids]) / len(ids)
+        for id_, ids in passages.items()
     }
-    return Passages(
-        views={WORDS: words, MEANING: _means(known[MEANING], said)},
-        found={**found, **known},
+    return ThreadContext(
+        passage_scores={LEXICAL: words, VECTOR: _means(known[VECTOR], passages)},
+        matches={**matches, **known},
         threads=threads,
         after=after,
         before={next_: one for one, next_ in after.items()},
     )
 
 
-def _passages(around: Iterable[Passage], after: Mapping[int, int]) -> Mapping[int, Sequence[int]]:
+def _passages(
+    around: Iterable[ThreadPassage], after: Mapping[int, int]
+) -> Mapping[int, Sequence[int]]:
     """Give the passage around every message that is known, as far as it is."""
     ids = dict.fromkeys(id_ for passage in around for id_ in passage.ids)
-    said: dict[int, Sequence[int]] = {}
+    passages: dict[int, Sequence[int]] = {}
     for first in ids.keys() - after.values():
         known = [first]
         while (later := after.get(known[-1])) is not None:
             known.append(later)
         for place, id_ in enumerate(known):
-            said[id_] = known[max(0, place - _BEFORE) : place + _AFTER + 1]
-    return said
+            passages[id_] = known[max(0, place - _BEFORE) : place + _AFTER + 1]
+    return passages
 
 
-def _means(scores: Mapping[int, float], said: Mapping[int, Sequence[int]]) -> Scores:
+def _means(scores: Mapping[int, float], passages: Mapping[int, Sequence[int]]) -> ScoresById:
     """Give the mean of what has a score; what was never embedded says nothing either way."""
-    told = {id_: [scores[one] for one in ids if one in scores] for id_, ids in said.items()}
-    return {id_: fsum(each) / len(each) for id_, each in told.items() if each}
+    scored = {id_: [scores[one] for one in ids if one in scores] for id_, ids in passages.items()}
+    return {id_: fsum(each) / len(each) for id_, each in scored.items() if each}

@@ -8,52 +8,58 @@ from heapq import nlargest
 from statistics import fmean
 from typing import Final
 
-from commonbrain.embeddings.interface import Space
-from commonbrain.retrieval.query_plan import AS_EVER, Tuning
+from commonbrain.embeddings.interface import EmbeddingSpace
+from commonbrain.retrieval.query_plan import NO_OVERRIDES, RetrievalOverrides
 
-Found = Mapping[str, Mapping[int, float]]
+ScoresByRetriever = Mapping[str, Mapping[int, float]]
 """Raw scores of each arm by memory id."""
 
 # BM25 and cosine weigh the same, each brought to 0..1 over the candidates; how this and their
 # quadratic mean were chosen is told with its measure in docs/explanation/decisions.md.
 # A skill is placed by its trigger, and a time that the query names is a feature of its own.
-ARM_WEIGHTS: Final[Mapping[str, float]] = {
+RETRIEVER_WEIGHTS: Final[Mapping[str, float]] = {
     "recent": 1.0,
     "skill": 0.0,
     "lexical": 0.5,
     "time": 0.0,
     "vector": 0.5,
 }
-WORDS: Final = "lexical"
+LEXICAL: Final = "lexical"
 """The arm that asks by words; what it does not find has none of them."""
-_NAMING: Final = ("recent", "skill", WORDS)
+_MATCHING_RETRIEVERS: Final = ("recent", "skill", LEXICAL)
 """Arms that find only what the query names."""
 
-_NOTHING: Final[Mapping[int, float]] = {}
-_BESIDE: Final = 0.5
+_EMPTY: Final[Mapping[int, float]] = {}
+_DEFAULT_CONTEXT_SHARE: Final = 0.5
 """The share of a passage before it is known how long the message is."""
-_OF_THREAD: Final = 3
+_THREAD_TOP_K: Final = 3
 """Messages that speak for their thread."""
 
 
-def answering(
-    found: Found, space: Space, *, is_about_time: bool = False, is_unasked: bool = False
-) -> Found:
+def apply_relevance_threshold(
+    matches: ScoresByRetriever,
+    space: EmbeddingSpace,
+    *,
+    is_about_time: bool = False,
+    is_proactive: bool = False,
+) -> ScoresByRetriever:
     """Leave out what shares no word with the query and whose meaning is too far from it.
 
     What only happened in the time that a query names answers it if that is all it asks for. Where
     nobody asked, a shared word is not enough once meaning is known.
     """
-    if is_unasked and found["vector"]:
-        near = {i for i, cosine in found["vector"].items() if cosine >= standing_out_at(space)}
-        return _only(found, near | set(found.get("skill", ())))
-    arms = (*_NAMING, "time") if is_about_time else _NAMING
-    named = {id_ for arm in arms for id_ in found.get(arm, ())}
-    close = {id_ for id_, cosine in found["vector"].items() if cosine >= space.relevant_at}
-    return _only(found, named | close)
+    if is_proactive and matches["vector"]:
+        near = {
+            i for i, cosine in matches["vector"].items() if cosine >= proactive_threshold(space)
+        }
+        return _restrict(matches, near | set(matches.get("skill", ())))
+    retrievers = (*_MATCHING_RETRIEVERS, "time") if is_about_time else _MATCHING_RETRIEVERS
+    named = {id_ for retriever in retrievers for id_ in matches.get(retriever, ())}
+    close = {id_ for id_, cosine in matches["vector"].items() if cosine >= space.relevant_at}
+    return _restrict(matches, named | close)
 
 
-def standing_out_at(space: Space) -> float:
+def proactive_threshold(space: EmbeddingSpace) -> float:
     """Give the cosine at which a memory is worth telling who did not ask.
 
     Half-way from what may be an answer to what says nearly the same.
@@ -61,19 +67,22 @@ def standing_out_at(space: Space) -> float:
     return (space.relevant_at + space.similar_at) / 2
 
 
-def _only(found: Found, kept: Collection[int]) -> Found:
-    return {arm: {i: s for i, s in scores.items() if i in kept} for arm, scores in found.items()}
+def _restrict(matches: ScoresByRetriever, allowed_ids: Collection[int]) -> ScoresByRetriever:
+    return {
+        retriever: {i: s for i, s in scores.items() if i in allowed_ids}
+        for retriever, scores in matches.items()
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fused:
+class FusedScores:
     """What is known of all candidates together, all scores 0..1; of one when it is asked for."""
 
-    scaled: Found
+    normalized: ScoresByRetriever
     """By arm: what it found."""
-    own: Mapping[int, float]
+    self_scores: Mapping[int, float]
     """What each matches by itself, the quadratic mean of its arms."""
-    beside: Mapping[int, float]
+    context_scores: Mapping[int, float]
     """The plain mean of the passage around it, where it has one."""
     fused: Mapping[int, float]
     """Between the two."""
@@ -82,109 +91,132 @@ class Fused:
 
     def of(self, id_: int) -> dict[str, float]:
         """Give the features of one; of what no arm found, that it is nothing to the query."""
-        if id_ not in self.own:
+        if id_ not in self.self_scores:
             return {"own": 0.0, "beside": 0.0, "skill": 0.0}
         return {
-            **{arm: self.scaled.get(arm, _NOTHING).get(id_, 0.0) for arm in ARM_WEIGHTS},
-            "own": self.own[id_],
-            "beside": self.beside.get(id_, self.own[id_]),
+            **{
+                retriever: self.normalized.get(retriever, _EMPTY).get(id_, 0.0)
+                for retriever in RETRIEVER_WEIGHTS
+            },
+            "own": self.self_scores[id_],
+            "beside": self.context_scores.get(id_, self.self_scores[id_]),
             "fused": self.fused[id_],
             "thread": self.thread[id_],
         }
 
     def shortlist(self, *, count: int) -> list[int]:
         """Give the ids of the best by fused score, skills before all."""
-        skills = self.scaled.get("skill", _NOTHING)
+        skills = self.normalized.get("skill", _EMPTY)
         best = sorted(self.fused, key=self.fused.__getitem__, reverse=True)
         return sorted(best, key=lambda id_: -skills.get(id_, 0.0))[:count]
 
 
 def fuse(
-    found: Found,
-    tuning: Tuning = AS_EVER,
+    matches: ScoresByRetriever,
+    overrides: RetrievalOverrides = NO_OVERRIDES,
     *,
-    views: Found | None = None,
+    passage_scores: ScoresByRetriever | None = None,
     threads: Mapping[int, int] | None = None,
-) -> Fused:
+) -> FusedScores:
     """Bring the arms' scores, and those of the passages around what they found, to one scale."""
-    weights = _shares(tuning.of(ARM_WEIGHTS), of={arm for arm, scores in found.items() if scores})
-    scaled = {
-        arm: _scale(scores, least=0.0 if arm == WORDS else None) for arm, scores in found.items()
+    weights = _retriever_shares(
+        overrides.of(RETRIEVER_WEIGHTS),
+        of={retriever for retriever, scores in matches.items() if scores},
+    )
+    normalized = {
+        retriever: _min_max(scores, least=0.0 if retriever == LEXICAL else None)
+        for retriever, scores in matches.items()
     }
-    own = _quadratic_means(scaled, weights=weights)
-    own |= dict.fromkeys((threads or {}).keys() - own.keys(), 0.0)
-    beside = _means(_views(views or {}, found=found, scaled=scaled), weights=weights)
-    return Fused(
-        scaled=scaled,
-        own=own,
-        beside=beside,
-        fused={id_: blended(one, beside.get(id_, one), share=_BESIDE) for id_, one in own.items()},
-        thread=_by_thread(own, threads or {}),
+    self_scores = _quadratic_means(normalized, weights=weights)
+    self_scores |= dict.fromkeys((threads or {}).keys() - self_scores.keys(), 0.0)
+    context_scores = _means(
+        _normalize_passages(passage_scores or {}, matches=matches, normalized=normalized),
+        weights=weights,
+    )
+    return FusedScores(
+        normalized=normalized,
+        self_scores=self_scores,
+        context_scores=context_scores,
+        fused={
+            id_: blend_scores(one, context_scores.get(id_, one), share=_DEFAULT_CONTEXT_SHARE)
+            for id_, one in self_scores.items()
+        },
+        thread=_by_thread(self_scores, threads or {}),
     )
 
 
-def _shares(table: Mapping[str, float], *, of: Collection[str]) -> Mapping[str, float]:
+def _retriever_shares(table: Mapping[str, float], *, of: Collection[str]) -> Mapping[str, float]:
     """Give the shares of those arms that found anything in what is weighed at all."""
-    taking_part = {arm: weight for arm, weight in table.items() if weight and arm in of}
-    total = sum(taking_part.values())
-    return {arm: weight / total for arm, weight in taking_part.items()}
+    active = {
+        retriever: weight for retriever, weight in table.items() if weight and retriever in of
+    }
+    total = sum(active.values())
+    return {retriever: weight / total for retriever, weight in active.items()}
 
 
-def _quadratic_means(scaled: Found, *, weights: Mapping[str, float]) -> dict[int, float]:
+def _quadratic_means(
+    normalized: ScoresByRetriever, *, weights: Mapping[str, float]
+) -> dict[int, float]:
     """Give the root of the weighted mean of squares, in which one sure arm beats two half-sure."""
-    squares = dict.fromkeys((id_ for scores in scaled.values() for id_ in scores), 0.0)
-    for arm, weight in weights.items():
-        for id_, score in scaled[arm].items():
+    squares = dict.fromkeys((id_ for scores in normalized.values() for id_ in scores), 0.0)
+    for retriever, weight in weights.items():
+        for id_, score in normalized[retriever].items():
             squares[id_] += weight * score**2
     return {id_: math.sqrt(square) for id_, square in squares.items()}
 
 
-def _views(views: Found, *, found: Found, scaled: Found) -> Found:
+def _normalize_passages(
+    passage_scores: ScoresByRetriever, *, matches: ScoresByRetriever, normalized: ScoresByRetriever
+) -> ScoresByRetriever:
     """Bring views to one scale: from the least that was found to the best message by itself.
 
     Were the least of a few passages nothing, the next best would be. Were the best always all,
     passages that miss would stand above knowledge that has none.
     """
-    told: dict[str, dict[int, float]] = {}
-    for arm, scores in views.items():
-        most = max((scaled[arm].get(id_, 0.0) for id_ in scores), default=0.0)
-        least = 0.0 if arm == WORDS else min(found[arm].values(), default=0.0)
-        told[arm] = {id_: most * score for id_, score in _scale(scores, least=least).items()}
-    return told
+    scaled_passages: dict[str, dict[int, float]] = {}
+    for retriever, scores in passage_scores.items():
+        most = max((normalized[retriever].get(id_, 0.0) for id_ in scores), default=0.0)
+        least = 0.0 if retriever == LEXICAL else min(matches[retriever].values(), default=0.0)
+        scaled_passages[retriever] = {
+            id_: most * score for id_, score in _min_max(scores, least=least).items()
+        }
+    return scaled_passages
 
 
-def _means(scaled: Found, *, weights: Mapping[str, float]) -> Mapping[int, float]:
+def _means(normalized: ScoresByRetriever, *, weights: Mapping[str, float]) -> Mapping[int, float]:
     means: defaultdict[int, float] = defaultdict(float)
-    for arm, scores in scaled.items():
-        weight = weights.get(arm, 0.0)
+    for retriever, scores in normalized.items():
+        weight = weights.get(retriever, 0.0)
         for id_, score in scores.items():
             means[id_] += weight * score
     return means
 
 
-def blended(own: float, beside: float, *, share: float) -> float:
+def blend_scores(self_scores: float, context_scores: float, *, share: float) -> float:
     """Give what one matches by itself and by what was said around it, by this share."""
-    return own + share * (beside - own)
+    return self_scores + share * (context_scores - self_scores)
 
 
-def _by_thread(own: Mapping[int, float], threads: Mapping[int, int]) -> dict[int, float]:
+def _by_thread(self_scores: Mapping[int, float], threads: Mapping[int, int]) -> dict[int, float]:
     """Say how well the best of each one's thread match; what has no thread stands for itself.
 
     Threads are held against the best of them, the rest against the best of all.
     """
-    said: defaultdict[int, list[float]] = defaultdict(list)
+    thread_scores: defaultdict[int, list[float]] = defaultdict(list)
     for id_, thread in threads.items():
-        said[thread].append(own[id_])
-    best = {thread: fmean(nlargest(_OF_THREAD, scores)) for thread, scores in said.items()}
+        thread_scores[thread].append(self_scores[id_])
+    best = {
+        thread: fmean(nlargest(_THREAD_TOP_K, scores)) for thread, scores in thread_scores.items()
+    }
     most_of_thread = max(best.values(), default=0.0) or 1.0
-    most = max(own.values(), default=0.0) or 1.0
+    most = max(self_scores.values(), default=0.0) or 1.0
     return {
         id_: best[threads[id_]] / most_of_thread if id_ in threads else one / most
-        for id_, one in own.items()
+        for id_, one in self_scores.items()
     }
 
 
-def _scale(scores: Mapping[int, float], *, least: float | None = None) -> dict[int, float]:
+def _min_max(scores: Mapping[int, float], *, least: float | None = None) -> dict[int, float]:
     """Bring scores to 0..1 by min-max; when all are equal, all are 1.
 
     `least` is what counts as nothing, where that may be less than the least of them.

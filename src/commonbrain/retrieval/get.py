@@ -5,40 +5,40 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from commonbrain.ingestion.skills import named
-from commonbrain.invalidation.reviews import Dependent, dependents, notice
+from commonbrain.ingestion.skills import skill_named
+from commonbrain.invalidation.reviews import Dependent, dependents, review_notice
 from commonbrain.model import ids, limits
 from commonbrain.model.conflicts import Conflict
-from commonbrain.model.errors import NotFound, Refused, one_of
+from commonbrain.model.errors import NotFoundError, RejectedError, parse_choice
 from commonbrain.model.kinds import Kind
 from commonbrain.model.memory import ERASED, Memory, State
-from commonbrain.model.query import Filter, Mark, Use
+from commonbrain.model.query import FeedbackEvent, FeedbackMark, Filter
 from commonbrain.model.revision import shown_detail
 from commonbrain.model.scope import Caller, Scope, is_visible
 from commonbrain.model.trust import Trust
 from commonbrain.retrieval.banner import FORGOTTEN, banner
-from commonbrain.retrieval.conflicts import disputes
+from commonbrain.retrieval.conflicts import find_conflicts
 from commonbrain.retrieval.provenance import Provenance, provenance
 from commonbrain.retrieval.views import (
-    Edge,
-    Event,
-    Noted,
-    Standing,
+    AccessStatus,
+    AnnotationView,
+    ChangeEvent,
+    LinkView,
     View,
+    access_status,
     edges,
     history,
-    later,
     noted,
-    standing,
+    successors,
 )
-from commonbrain.services import House
+from commonbrain.services import Services
 from commonbrain.storage.change_log import version_of
-from commonbrain.storage.interface import Look, Transaction
-from commonbrain.storage.records import Access
+from commonbrain.storage.interface import QueryScope, Transaction
+from commonbrain.storage.records import MemoryAccess
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class MemoryView:
     """One memory as it is stored; `banner` says when it no longer holds, and what does."""
 
     id: str
@@ -68,12 +68,12 @@ class Shown:
     detail: Mapping[str, object]
     conflicts: tuple[Conflict, ...] | None = None
     """What disagrees with it and holds; None where nothing does."""
-    history: tuple[Event, ...] | None = None
+    history: tuple[ChangeEvent, ...] | None = None
     """This and the views below are None unless they were asked for."""
     provenance: Provenance | None = None
-    links: tuple[Edge, ...] | None = None
-    annotations: tuple[Noted, ...] | None = None
-    policy: Standing | None = None
+    links: tuple[LinkView, ...] | None = None
+    annotations: tuple[AnnotationView, ...] | None = None
+    policy: AccessStatus | None = None
     dependents: tuple[Dependent, ...] | None = None
     """What rests on it and would need review if it fell, the nearest first."""
     namesakes: tuple[str, ...] | None = None
@@ -84,7 +84,7 @@ class Shown:
 class Get:
     """Fetching for one caller."""
 
-    house: House
+    services: Services
     caller: Caller
 
     def __call__(
@@ -94,7 +94,7 @@ class Get:
         skill: str = "",
         views: Sequence[View | str] = (),
         bump: bool = True,
-    ) -> Shown:
+    ) -> MemoryView:
         """Fetch one memory by id, in whatever state it is, or the current skill of a name.
 
         Args:
@@ -106,9 +106,9 @@ class Get:
             bump: whether to count it as an access, which revives what fades.
 
         Raises:
-            Invalid: the text is not an id, or a view is none.
-            NotFound: there is none, or the caller may not see it.
-            Unavailable: the store cannot be read.
+            InvalidInputError: the text is not an id, or a view is none.
+            NotFoundError: there is none, or the caller may not see it.
+            UnavailableError: the store cannot be read.
 
         """
         found, others = self._skill(skill.strip()) if skill else (id, None)
@@ -117,67 +117,71 @@ class Get:
 
     def several(
         self, ids_: Sequence[str], *, views: Sequence[View | str] = (), bump: bool = True
-    ) -> tuple[Shown, ...]:
+    ) -> tuple[MemoryView, ...]:
         """Fetch several memories by id, in the order given, each once.
 
         Raises:
-            Invalid: a text is not an id, or a view is none.
-            NotFound: one of them is not there, or the caller may not see it.
-            Refused: `limit_exceeded`, more than 20 at once.
-            Unavailable: the store cannot be read.
+            InvalidInputError: a text is not an id, or a view is none.
+            NotFoundError: one of them is not there, or the caller may not see it.
+            RejectedError: `limit_exceeded`, more than 20 at once.
+            UnavailableError: the store cannot be read.
 
         """
-        wanted = list(dict.fromkeys(ids.parse(ids.MEMORY, id_) for id_ in ids_))
-        if len(wanted) > limits.IDS_PER_GET_MAX:
-            raise Refused(
-                f"{len(wanted)} ids; {limits.IDS_PER_GET_MAX} are allowed.",
+        memory_ids = list(dict.fromkeys(ids.parse(ids.MEMORY, id_) for id_ in ids_))
+        if len(memory_ids) > limits.IDS_PER_GET_MAX:
+            raise RejectedError(
+                f"{len(memory_ids)} ids; {limits.IDS_PER_GET_MAX} are allowed.",
                 code="limit_exceeded",
                 hint="Fetch them in several calls.",
             )
-        chosen = frozenset(one_of(View, view) for view in views)
-        shown = self.house.store.read(
+        chosen = frozenset(parse_choice(View, view) for view in views)
+        shown = self.services.store.read(
             self.caller.tenant,
-            lambda tx: tuple(self._show(tx, id_, views=chosen) for id_ in wanted),
+            lambda tx: tuple(self._show(tx, id_, views=chosen) for id_ in memory_ids),
         )
         if bump:
-            access = Access(tenant=self.caller.tenant, ids=tuple(wanted), at=self.house.clock.now())
-            self.house.journal.touch(access)
-            use = Use.by(self.caller, wanted, mark=Mark.USED, at=access.at)
-            self.house.journal.use(replace(use, is_fetch=True))
+            access = MemoryAccess(
+                tenant=self.caller.tenant, ids=tuple(memory_ids), at=self.services.clock.now()
+            )
+            self.services.journal.touch(access)
+            use = FeedbackEvent.by(self.caller, memory_ids, mark=FeedbackMark.USED, at=access.at)
+            self.services.journal.use(replace(use, is_fetch=True))
         return shown
 
-    def _show(self, tx: Transaction, id_: int, *, views: frozenset[View]) -> Shown:
-        memory, now = fetch(tx, self.caller, id_=id_), self.house.clock.now()
+    def _show(self, tx: Transaction, id_: int, *, views: frozenset[View]) -> MemoryView:
+        memory, now = fetch(tx, self.caller, id_=id_), self.services.clock.now()
         is_forgotten = memory.state is State.FORGOTTEN
-        sides: Mapping[View, Callable[[], object]] = {
+        loaders: Mapping[View, Callable[[], object]] = {
             View.HISTORY: lambda: history(tx, self.caller, memory=memory),
             View.PROVENANCE: lambda: provenance(tx, self.caller, memory=memory, now=now),
             View.LINKS: lambda: () if is_forgotten else edges(tx, self.caller, memory=memory),
             View.ANNOTATIONS: lambda: () if is_forgotten else noted(tx, memory=memory),
-            View.POLICY: lambda: standing(tx, memory=memory, now=now),
+            View.POLICY: lambda: access_status(tx, memory=memory, now=now),
             View.DEPENDENTS: lambda: dependents(tx, self.caller, id_=id_, now=now),
         }
-        asked: dict[str, Any] = {view: side() for view, side in sides.items() if view in views}
+        asked: dict[str, Any] = {view: side() for view, side in loaders.items() if view in views}
         version = version_of(tx, memory.id)
         shown = _shown(memory, head_of(tx, memory), version=version, now=now)
-        told = shown.banner or notice(tx, self.caller, id_=id_, now=now)
-        against = disputes(tx, self.caller, memory=memory, now=now) or None
-        return replace(shown, banner=told, conflicts=against, **asked)
+        banner_text = shown.banner or review_notice(tx, self.caller, id_=id_, now=now)
+        against = find_conflicts(tx, self.caller, memory=memory, now=now) or None
+        return replace(shown, banner=banner_text, conflicts=against, **asked)
 
     def _skill(self, name: str) -> tuple[str, tuple[str, ...] | None]:
         """Find the current skill of a name, and the others that have it.
 
         Raises:
-            NotFound: there is none, or the caller may not see it.
+            NotFoundError: there is none, or the caller may not see it.
 
         """
-        look = Look(caller=self.caller, filter=Filter(), now=self.house.clock.now())
-        found = self.house.store.read(
+        query_scope = QueryScope(caller=self.caller, filter=Filter(), now=self.services.clock.now())
+        found = self.services.store.read(
             self.caller.tenant,
-            lambda tx: named(tx, look, name=name, project=self.caller.project),
+            lambda tx: skill_named(tx, query_scope, name=name, project=self.caller.project),
         )
         if not found:
-            raise NotFound(f"No skill {name[:40]!r}.", hint="Recall by its words, or by its name.")
+            raise NotFoundError(
+                f"No skill {name[:40]!r}.", hint="Recall by its words, or by its name."
+            )
         first, *others = (ids.show(ids.MEMORY, one.id) for one in found)
         return first, tuple(others) or None
 
@@ -186,12 +190,12 @@ def fetch(tx: Transaction, caller: Caller, *, id_: int) -> Memory:
     """Fetch a memory that the caller may see.
 
     Raises:
-        NotFound: there is none, or the caller may not see it; the two look the same.
+        NotFoundError: there is none, or the caller may not see it; the two look the same.
 
     """
     memory = tx.memories.get([id_]).get(id_)
     if memory is None or not is_visible(caller, memory):
-        raise NotFound(
+        raise NotFoundError(
             f"No memory {ids.show(ids.MEMORY, id_)}.",
             hint="Recall by its words, or check the id.",
         )
@@ -200,14 +204,14 @@ def fetch(tx: Transaction, caller: Caller, *, id_: int) -> Memory:
 
 def head_of(tx: Transaction, memory: Memory) -> Memory:
     """Follow a revision chain to the memory that holds now."""
-    *_, head = (memory, *later(tx, memory))
+    *_, head = (memory, *successors(tx, memory))
     return head
 
 
-def _shown(memory: Memory, head: Memory, *, version: int, now: datetime) -> Shown:
+def _shown(memory: Memory, head: Memory, *, version: int, now: datetime) -> MemoryView:
     is_forgotten = memory.state is State.FORGOTTEN
     erased_or_forgotten = ERASED if memory.headline == ERASED else FORGOTTEN
-    return Shown(
+    return MemoryView(
         id=ids.show(ids.MEMORY, memory.id),
         kind=memory.kind,
         state=memory.state,

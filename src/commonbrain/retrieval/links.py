@@ -11,8 +11,8 @@ from commonbrain.model.limits import EXPANSION_MAX
 from commonbrain.model.links import Link, LinkType
 from commonbrain.model.memory import Memory
 from commonbrain.model.query import is_allowed
-from commonbrain.model.scope import hold_apart
-from commonbrain.retrieval.query_plan import Plan
+from commonbrain.model.scope import isolates
+from commonbrain.retrieval.query_plan import QueryPlan
 from commonbrain.storage.interface import Transaction
 
 SEEDS_MAX: Final = 12
@@ -21,7 +21,7 @@ _LINKS_MAX: Final = 200
 """Links followed, the strongest; one memory may have thousands."""
 _REACHED_MAX: Final = 24
 """Neighbours looked at to find the few worth adding."""
-HALF_LIFE: Final = timedelta(hours=168)
+RECENCY_HALF_LIFE: Final = timedelta(hours=168)
 # A stated reason binds more than a mere likeness; what contradicts supports nothing.
 TYPE_WEIGHTS: Final[Mapping[LinkType, float]] = {
     LinkType.DERIVED_FROM: 1.0,
@@ -37,7 +37,7 @@ TYPE_WEIGHTS: Final[Mapping[LinkType, float]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Graph:
+class LinkExpansion:
     """The links of the best candidates, and the memories at their other ends."""
 
     links: Sequence[Link] = ()
@@ -48,7 +48,9 @@ class Graph:
     ends: Mapping[int, Memory] = field(default_factory=dict[int, Memory])
     """What stands at the other ends, whether it is added or not."""
 
-    def conflicting(self, known: Mapping[int, Memory]) -> Iterator[tuple[Memory, Memory, Link]]:
+    def conflicting_pairs(
+        self, known: Mapping[int, Memory]
+    ) -> Iterator[tuple[Memory, Memory, Link]]:
         """Give the pairs that disagree of which both are known."""
         for link in self.links:
             if link.type is LinkType.CONFLICTS_WITH:
@@ -57,44 +59,46 @@ class Graph:
                     yield one, other, link
 
 
-def follow_links(
-    tx: Transaction, plan: Plan, *, found: Mapping[int, Memory], fused: Mapping[int, float]
-) -> Graph:
+def expand_links(
+    tx: Transaction, plan: QueryPlan, *, matches: Mapping[int, Memory], fused: Mapping[int, float]
+) -> LinkExpansion:
     """Follow the links of the best candidates one step."""
-    seeds = sorted(found, key=lambda id_: -fused[id_])[:SEEDS_MAX]
+    seeds = sorted(matches, key=lambda id_: -fused[id_])[:SEEDS_MAX]
     every = tx.links.touching(seeds, limit=_LINKS_MAX)
     links = [link for link in every if link.trust.weight >= plan.filter.trust_min]
     if not links:
-        return Graph()
+        return LinkExpansion()
     reached: defaultdict[int, float] = defaultdict(float)
     for seed, end, link in _steps(links, frozenset(seeds)):
         pull = fused[seed] * link.strength * TYPE_WEIGHTS.get(link.type, 0.0)
         reached[end] = max(reached[end], pull)
-    strangers = sorted((end for end in reached if end not in found), key=lambda end: -reached[end])
-    ends = tx.memories.get(strangers[:_REACHED_MAX])
-    return Graph(
+    new_ids = sorted((end for end in reached if end not in matches), key=lambda end: -reached[end])
+    ends = tx.memories.get(new_ids[:_REACHED_MAX])
+    return LinkExpansion(
         links=links,
         added=_added(plan, ends, pull=reached),
-        support={id_: pull for id_, pull in reached.items() if id_ in found and pull > 0},
+        support={id_: pull for id_, pull in reached.items() if id_ in matches and pull > 0},
         ends=ends,
     )
 
 
-def contradicted(graph: Graph, plan: Plan, *, known: Mapping[int, Memory]) -> dict[int, float]:
+def find_contradicted(
+    graph: LinkExpansion, plan: QueryPlan, *, known: Mapping[int, Memory]
+) -> dict[int, float]:
     """Say which memories something preferable contradicts, and how strongly, 0..1.
 
     A mark acts only from equal or higher trust, and never in the name of what may not be seen.
     """
-    weighed: dict[int, float] = {}
-    for one, other, link in graph.conflicting(known):
+    strengths: dict[int, float] = {}
+    for one, other, link in graph.conflicting_pairs(known):
         best = preferred(one, other)
         rest = other if best is one else one
-        if hold_apart(one.project, other.project):
+        if isolates(one.project, other.project):
             continue
         is_entitled = link.trust.weight >= rest.trust.weight
         if is_entitled and is_allowed(best, plan.caller, wanted=plan.filter, now=plan.now):
-            weighed[rest.id] = max(link.strength, weighed.get(rest.id, 0.0))
-    return weighed
+            strengths[rest.id] = max(link.strength, strengths.get(rest.id, 0.0))
+    return strengths
 
 
 def _steps(links: Sequence[Link], seeds: frozenset[int]) -> Iterator[tuple[int, int, Link]]:
@@ -107,7 +111,7 @@ def _steps(links: Sequence[Link], seeds: frozenset[int]) -> Iterator[tuple[int, 
 
 
 def _added(
-    plan: Plan, ends: Mapping[int, Memory], *, pull: Mapping[int, float]
+    plan: QueryPlan, ends: Mapping[int, Memory], *, pull: Mapping[int, float]
 ) -> dict[int, float]:
     """Choose the few whose links speak for them most, the fresher the more.
 
@@ -120,11 +124,11 @@ def _added(
         for id_, memory in ends.items()
         if pull[id_] > 0 and is_allowed(memory, plan.caller, wanted=plan.filter, now=plan.now)
     }
-    room = min(EXPANSION_MAX, plan.budget.max_items // 2)
-    best = sorted(worth, key=lambda id_: (-worth[id_], -id_))[:room]
+    limit = min(EXPANSION_MAX, plan.budget.max_items // 2)
+    best = sorted(worth, key=lambda id_: (-worth[id_], -id_))[:limit]
     return {id_: worth[id_] for id_ in best}
 
 
 def recency(memory: Memory, now: datetime) -> float:
     """Say how lately it happened, 0..1: half for every week; that it was read makes it strong."""
-    return 2.0 ** -max((now - memory.occurred_at) / HALF_LIFE, 0.0)
+    return 2.0 ** -max((now - memory.occurred_at) / RECENCY_HALF_LIFE, 0.0)

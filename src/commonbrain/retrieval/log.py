@@ -8,14 +8,20 @@ from datetime import datetime
 from typing import Final
 
 from commonbrain.model import ids
-from commonbrain.model.errors import NotFound, Refused
+from commonbrain.model.errors import NotFoundError, RejectedError
 from commonbrain.model.kinds import Kind
 from commonbrain.model.limits import LEDGER_PAGE_DEFAULT, LEDGER_PAGE_MAX
 from commonbrain.model.memory import Memory, State
-from commonbrain.model.query import Entry, Extent, LeftOut, Mark, Weighed
+from commonbrain.model.query import (
+    Entry,
+    ExclusionReason,
+    FeedbackMark,
+    RankedCandidate,
+    ShownExtent,
+)
 from commonbrain.model.scope import Caller, Role, is_visible
-from commonbrain.retrieval.ranking import WEIGHTS
-from commonbrain.services import House
+from commonbrain.retrieval.ranking import FEATURE_WEIGHTS
+from commonbrain.services import Services
 from commonbrain.storage.interface import Transaction
 from commonbrain.storage.records import EntryFilter
 
@@ -24,7 +30,7 @@ _SLIGHT: Final = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownCandidate:
+class CandidateView:
     """A memory that a recall considered, as it stood then; its headline as it is now."""
 
     id: str
@@ -38,13 +44,13 @@ class ShownCandidate:
     """What was known of it, what fixed weights would make most of first; the rest was 0."""
     left_out: str | None
     """Why it was not in the answer; None where it was."""
-    shown: Extent | None
+    shown: ShownExtent | None
     """How much of it the answer told; None where it was not in it."""
-    marks: tuple[Mark, ...]
+    marks: tuple[FeedbackMark, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownRecall:
+class RecallView:
     """One recall of the ledger."""
 
     id: str
@@ -58,32 +64,32 @@ class ShownRecall:
     """The model that ordered it; None where fixed weights did."""
     considered: int
     packed: int
-    marks: Mapping[Mark, int]
+    marks: Mapping[FeedbackMark, int]
     """How many memories bear each."""
     degraded: tuple[str, ...]
     stages_ms: Mapping[str, float]
-    candidates: tuple[ShownCandidate, ...] | None = None
+    candidates: tuple[CandidateView, ...] | None = None
     """Best first; None unless one recall was asked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LedgerPage:
+class RecallPage:
     """Recalls, the newest first."""
 
-    recalls: tuple[ShownRecall, ...]
+    recalls: tuple[RecallView, ...]
     before: str | None = None
     """Where the next page goes on; None where there is no more."""
 
 
 @dataclass(frozen=True, slots=True)
-class ShowLedger:
+class ListRecalls:
     """Reading the ledger for one caller: an admin reads that of all agents, others their own.
 
     What a recall considered and its own caller was not allowed to see is told to admins alone, by
     its id and figures; the words of a memory only to who may see it.
     """
 
-    house: House
+    services: Services
     caller: Caller
 
     def __call__(
@@ -94,45 +100,46 @@ class ShowLedger:
         marked: bool = False,
         limit: int = LEDGER_PAGE_DEFAULT,
         before: str | None = None,
-    ) -> LedgerPage:
+    ) -> RecallPage:
         """List recalls, the newest first.
 
         Raises:
-            Refused: `limit_exceeded`; `insufficient_role`, another agent's are an admin's to read.
-            Invalid: what is given is no id.
+            RejectedError: `limit_exceeded`; `insufficient_role`, another agent's are an admin's to
+                read.
+            InvalidInputError: what is given is no id.
 
         """
         if not 1 <= limit <= LEDGER_PAGE_MAX:
-            raise Refused(
+            raise RejectedError(
                 f"limit is {limit}; 1 to {LEDGER_PAGE_MAX} is allowed.",
                 code="limit_exceeded",
                 hint="Read it in several pages.",
             )
         below = ids.parse(ids.TRACE, before) if before else ids.LAST
-        wanted = EntryFilter(agent=self._whose(agent), session=session, is_marked=marked)
+        criteria = EntryFilter(agent=self._whose(agent), session=session, is_marked=marked)
         # What was asked a moment ago is on its way still.
-        self.house.journal.flush()
-        with self.house.store.snapshot(self.caller.tenant) as tx:
-            entries = tx.ledger.latest(wanted, before=below, limit=limit + 1)
+        self.services.journal.flush()
+        with self.services.store.snapshot(self.caller.tenant) as tx:
+            entries = tx.ledger.latest(criteria, before=below, limit=limit + 1)
             shown = tuple(self._shown(tx, one) for one in entries[:limit])
         more = shown[-1].id if len(entries) > limit else None
-        return LedgerPage(recalls=shown, before=more)
+        return RecallPage(recalls=shown, before=more)
 
-    def one(self, trace: str) -> ShownRecall:
+    def one(self, trace: str) -> RecallView:
         """Show one recall with everything that it considered.
 
         Raises:
-            Invalid: it is no id.
-            NotFound: there is none any more, or it is not the caller's to read.
+            InvalidInputError: it is no id.
+            NotFoundError: there is none any more, or it is not the caller's to read.
 
         """
         id_ = ids.parse(ids.TRACE, trace)
-        self.house.journal.flush()
-        with self.house.store.snapshot(self.caller.tenant) as tx:
+        self.services.journal.flush()
+        with self.services.store.snapshot(self.caller.tenant) as tx:
             found = tx.ledger.entries(EntryFilter(), after=max(id_ - 1, 0), limit=1)
             entry = found[0] if found and found[0].id == id_ else None
             if entry is None or not (self._is_admin or entry.agent == self.caller.agent):
-                raise NotFound(
+                raise NotFoundError(
                     f"No recall {ids.show(ids.TRACE, id_)}.",
                     hint="Traces are kept for a time, and a share of them where settings say so.",
                 )
@@ -146,22 +153,24 @@ class ShowLedger:
         if self._is_admin:
             return agent
         if agent not in {None, self.caller.agent}:
-            raise Refused(
+            raise RejectedError(
                 "What other agents recalled is an admin's to read.",
                 code="insufficient_role",
                 hint="Leave agent out.",
             )
         return self.caller.agent
 
-    def _shown(self, tx: Transaction, entry: Entry, *, is_whole: bool = False) -> ShownRecall:
+    def _shown(self, tx: Transaction, entry: Entry, *, is_whole: bool = False) -> RecallView:
         known = tx.memories.get([one.memory_id for one in entry.considered])
-        told = [one for one in entry.considered if self._is_told(one, known.get(one.memory_id))]
-        each = [mark for one in told for mark in entry.marks.get(one.memory_id, ())]
+        visible = [
+            one for one in entry.considered if self._is_visible(one, known.get(one.memory_id))
+        ]
+        each = [mark for one in visible for mark in entry.marks.get(one.memory_id, ())]
         candidates = tuple(
             self._candidate(one, known.get(one.memory_id), place=place, entry=entry)
-            for place, one in enumerate(told, start=1)
+            for place, one in enumerate(visible, start=1)
         )
-        return ShownRecall(
+        return RecallView(
             id=ids.show(ids.TRACE, entry.id),
             asked_at=entry.asked_at,
             agent=entry.agent,
@@ -169,27 +178,27 @@ class ShowLedger:
             query=entry.query,
             verdict=entry.verdict,
             ranker=None if entry.ranker is None else ids.show(ids.MODEL, entry.ranker),
-            considered=len(told),
+            considered=len(visible),
             packed=sum(one.shown is not None for one in candidates),
-            marks={mark: each.count(mark) for mark in Mark if mark in each},
+            marks={mark: each.count(mark) for mark in FeedbackMark if mark in each},
             degraded=entry.degraded,
             stages_ms=entry.stages_ms,
             candidates=candidates if is_whole else None,
         )
 
-    def _is_told(self, one: Weighed, memory: Memory | None) -> bool:
+    def _is_visible(self, one: RankedCandidate, memory: Memory | None) -> bool:
         """Keep from who is no admin even the count of what it may not see."""
         if self._is_admin:
             return True
         is_seen = memory is not None and is_visible(self.caller, memory)
-        return is_seen and one.left_out != LeftOut.NOT_ALLOWED
+        return is_seen and one.left_out != ExclusionReason.NOT_ALLOWED
 
     def _candidate(
-        self, one: Weighed, memory: Memory | None, *, place: int, entry: Entry
-    ) -> ShownCandidate:
+        self, one: RankedCandidate, memory: Memory | None, *, place: int, entry: Entry
+    ) -> CandidateView:
         seen = memory if memory is not None and is_visible(self.caller, memory) else None
         worded = seen if seen and seen.state is not State.FORGOTTEN else None
-        return ShownCandidate(
+        return CandidateView(
             id=ids.show(ids.MEMORY, one.memory_id),
             place=place,
             kind=seen.kind if seen else None,
@@ -197,16 +206,16 @@ class ShowLedger:
             score=one.score,
             features=dict(sorted(one.features.items(), key=_weight, reverse=True)),
             left_out=one.left_out,
-            shown=one.shown or _shown_once(one, entry),
+            shown=one.shown or _legacy_extent(one, entry),
             marks=tuple(sorted(entry.marks.get(one.memory_id, ()))),
         )
 
 
 def _weight(feature: tuple[str, float]) -> float:
     name, value = feature
-    return abs(value * WEIGHTS.get(name, _SLIGHT))
+    return abs(value * FEATURE_WEIGHTS.get(name, _SLIGHT))
 
 
-def _shown_once(one: Weighed, entry: Entry) -> Extent | None:
+def _legacy_extent(one: RankedCandidate, entry: Entry) -> ShownExtent | None:
     """Read what an older program kept, which did not say how much of a memory it told."""
-    return Extent.BARE if one.memory_id in entry.packed else None
+    return ShownExtent.BARE if one.memory_id in entry.packed else None

@@ -5,21 +5,21 @@ from datetime import datetime
 from typing import Final, TypedDict
 
 from commonbrain.model import ids, limits
-from commonbrain.model.errors import Invalid, Refused, one_of
+from commonbrain.model.errors import InvalidInputError, RejectedError, parse_choice
 from commonbrain.model.kinds import CausalField, Kind, kind_and_label
 from commonbrain.model.memory import State
 from commonbrain.model.query import TRUST_MIN_DEFAULT, Budget, Filter
 from commonbrain.model.recall_result import Order
 from commonbrain.model.scope import Scope
 from commonbrain.text.normalisation import normalise_line
-from commonbrain.text.time_expressions.parser import moment_of
+from commonbrain.text.time_expressions.parser import parse_time_expression
 
 NEEDS_REVIEW: Final = "needs_review"
 """Given among the states: it is none, but a mark on memories of any."""
 
 
 class RecallOptions(TypedDict, total=False):
-    """How an answer is confined; see `Filter` and `Budget` for each."""
+    """How an answer is confined; see `Filter` and `TokenBudget` for each."""
 
     max_items: int
     max_tokens: int
@@ -42,19 +42,19 @@ class RecallOptions(TypedDict, total=False):
     deadline_ms: float | None
     order: Order | str
     bump: bool
-    unasked: bool
+    proactive: bool
 
 
 def read_filter(options: RecallOptions, now: datetime) -> Filter:
     """Read which memories may answer; words for a time are relative to now.
 
     Raises:
-        Invalid: an option is unknown, for a misspelt one that was passed over would give more than
-            was asked for; or a kind, state, field, scope or time is none.
-        Refused: `limit_exceeded`, a fraction is out of bounds.
+        InvalidInputError: an option is unknown, for a misspelt one that was passed over would give
+            more than was asked for; or a kind, state, field, scope or time is none.
+        RejectedError: `limit_exceeded`, a fraction is out of bounds.
 
     """
-    check_known(options)
+    check_option_names(options)
     kinds, aliases = _kinds(_listed(options.get("kinds", ())))
     states = [str(name) for name in _listed(options.get("states", ()))]
     scope, thread, field = (options.get(name) for name in ("scope", "thread", "field"))
@@ -63,17 +63,17 @@ def read_filter(options: RecallOptions, now: datetime) -> Filter:
         labels=(*_names(options.get("labels", ())), *aliases),
         tags=_names(options.get("tags", ())),
         people=tuple(name.casefold() for name in _names(options.get("people", ()))),
-        scope=one_of(Scope, scope) if scope else None,
-        states=tuple(one_of(State, name) for name in states if name != NEEDS_REVIEW),
+        scope=parse_choice(Scope, scope) if scope else None,
+        states=tuple(parse_choice(State, name) for name in states if name != NEEDS_REVIEW),
         needs_review=NEEDS_REVIEW in states,
-        field=one_of(CausalField, field) if field else None,
+        field=parse_choice(CausalField, field) if field else None,
         thread=ids.parse(ids.THREAD, thread) if thread else None,
         session=normalise_line(options.get("session")),
         project=normalise_line(options.get("project")),
         agent=normalise_line(options.get("agent")),
-        since=_moment(options.get("since"), now, ends=False),
-        until=_moment(options.get("until"), now, ends=True),
-        as_of=_moment(options.get("as_of"), now, ends=True),
+        since=_parse_time(options.get("since"), now, ends=False),
+        until=_parse_time(options.get("until"), now, ends=True),
+        as_of=_parse_time(options.get("as_of"), now, ends=True),
         trust_min=options.get("trust_min", TRUST_MIN_DEFAULT),
         min_confidence=options.get("min_confidence", 0.0),
     )
@@ -83,14 +83,14 @@ def read_budget(options: RecallOptions) -> Budget:
     """Read how much an answer may take.
 
     Raises:
-        Invalid: there is no such order.
-        Refused: `limit_exceeded`, it is out of bounds.
+        InvalidInputError: there is no such order.
+        RejectedError: `limit_exceeded`, it is out of bounds.
 
     """
     return Budget(
         max_items=options.get("max_items", limits.RECALL_ITEMS_DEFAULT),
         max_tokens=options.get("max_tokens", limits.RECALL_TOKENS_DEFAULT),
-        order=one_of(Order, options.get("order", Order.BEST)),
+        order=parse_choice(Order, options.get("order", Order.BEST)),
     )
 
 
@@ -98,12 +98,12 @@ def read_deadline(options: RecallOptions) -> float | None:
     """Read in how many milliseconds an answer is wanted; None when it may take its time.
 
     Raises:
-        Refused: `limit_exceeded`, it is out of bounds.
+        RejectedError: `limit_exceeded`, it is out of bounds.
 
     """
     given = options.get("deadline_ms")
     if given is not None and not 1 <= given <= limits.DEADLINE_MS_MAX:
-        raise Refused(
+        raise RejectedError(
             f"deadline_ms is {given}; 1 to {limits.DEADLINE_MS_MAX:,} is allowed.",
             code="limit_exceeded",
             hint="Leave it out to wait for every arm.",
@@ -111,16 +111,16 @@ def read_deadline(options: RecallOptions) -> float | None:
     return given
 
 
-def check_known(options: Mapping[str, object]) -> None:
+def check_option_names(options: Mapping[str, object]) -> None:
     """Refuse an option that there is none of.
 
     Raises:
-        Invalid: there is one.
+        InvalidInputError: there is one.
 
     """
     unknown = sorted(set(options) - set(RecallOptions.__annotations__))
     if unknown:
-        raise Invalid(
+        raise InvalidInputError(
             f"There is no {', '.join(unknown)} to recall by.",
             hint=f"Choose of {', '.join(RecallOptions.__annotations__)}.",
         )
@@ -131,9 +131,9 @@ def _kinds(given: Sequence[Kind | str]) -> tuple[tuple[Kind, ...], tuple[str, ..
     read = [kind_and_label(name) for name in given]
     for name, known in zip(given, read, strict=True):
         if known is None:
-            one_of(Kind, name)
-    found = [known for known in read if known is not None]
-    return tuple(kind for kind, _ in found), tuple(label for _, label in found if label)
+            parse_choice(Kind, name)
+    parsed = [known for known in read if known is not None]
+    return tuple(kind for kind, _ in parsed), tuple(label for _, label in parsed if label)
 
 
 def _names(given: Sequence[str]) -> tuple[str, ...]:
@@ -146,5 +146,5 @@ def _listed(given: Sequence[str]) -> Sequence[str]:
     return (given,) if isinstance(given, str) else given
 
 
-def _moment(given: datetime | str | None, now: datetime, *, ends: bool) -> datetime | None:
-    return None if given is None else moment_of(given, now, ends=ends)
+def _parse_time(given: datetime | str | None, now: datetime, *, ends: bool) -> datetime | None:
+    return None if given is None else parse_time_expression(given, now, ends=ends)

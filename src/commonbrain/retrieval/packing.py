@@ -7,23 +7,23 @@ from datetime import datetime
 from typing import Final
 
 from commonbrain.model import ids, limits
-from commonbrain.model.conflicts import CONFLICTS_MAX, Conflict, naming
+from commonbrain.model.conflicts import CONFLICTS_MAX, Conflict, conflicts_naming
 from commonbrain.model.kinds import Kind
 from commonbrain.model.query import FIELD, Budget, Candidate
 from commonbrain.model.recall_result import (
     ENVELOPE_TOKENS,
     HEADING,
     UNSURE,
+    EvidenceRenderer,
     Item,
     Omitted,
     Order,
-    Telling,
-    omission,
+    omission_line,
 )
 from commonbrain.model.scoring import doubted
 from commonbrain.model.skills import skill_of
 from commonbrain.model.trust import Trust
-from commonbrain.retrieval.detail_levels import Cost, Form, Text
+from commonbrain.retrieval.detail_levels import DetailCosts, DetailLevel, Text
 from commonbrain.text.excerpts import Sought
 from commonbrain.text.tokens import estimate
 
@@ -37,13 +37,13 @@ _COMPARED_CHARS: Final = 1000
 """How far into a text its words are compared."""
 
 
-def choose(ranked: Sequence[Candidate], max_items: int) -> Sequence[Candidate]:
+def select(ranked: Sequence[Candidate], max_items: int) -> Sequence[Candidate]:
     """Take the best, but keep a seat for the best trusted rule or fact close behind them."""
     best, behind = ranked[:max_items], ranked[max_items : 2 * max_items]
     if max_items == 1 or any(is_binding(candidate) for candidate in best):
         return best
     binding = next((candidate for candidate in behind if is_binding(candidate)), None)
-    if binding is None or is_fired(best[-1]) or not is_close(binding, best[-1]):
+    if binding is None or is_matching_skill(best[-1]) or not is_close(binding, best[-1]):
         return best
     return [*best[:-1], binding]
 
@@ -53,7 +53,7 @@ def is_close(binding: Candidate, last: Candidate) -> bool:
     return binding.score >= _CLOSE_AT * last.score
 
 
-def is_fired(candidate: Candidate) -> bool:
+def is_matching_skill(candidate: Candidate) -> bool:
     """Say whether it is a skill that the query names."""
     return bool(candidate.features.get("skill"))
 
@@ -64,7 +64,9 @@ def is_binding(candidate: Candidate) -> bool:
     return memory.kind in _BINDING_KINDS and memory.trust is not Trust.UNTRUSTED_WEB
 
 
-def thin(ranked: Sequence[Candidate], *, enough: int) -> tuple[list[Candidate], list[Candidate]]:
+def drop_near_duplicates(
+    ranked: Sequence[Candidate], *, enough: int
+) -> tuple[list[Candidate], list[Candidate]]:
     """Part the first `enough` that are worth a seat from what says nearly the same as two do.
 
     Skills that were fired are worth one whatever they say.
@@ -77,7 +79,7 @@ def thin(ranked: Sequence[Candidate], *, enough: int) -> tuple[list[Candidate], 
             break
         words = _words(candidate)
         alike = _alike(words, said)
-        if alike >= limits.NEAR_DUPLICATES_MAX and not is_fired(candidate):
+        if alike >= limits.NEAR_DUPLICATES_MAX and not is_matching_skill(candidate):
             near.append(candidate)
         else:
             kept.append(candidate)
@@ -160,12 +162,12 @@ def pack(
     nearly as good as the last that fits. A conflict that an item is part of is told with it where
     there is room for both.
     """
-    distinct, near = thin(ranked, enough=2 * budget.max_items)
+    distinct, near = drop_near_duplicates(ranked, enough=2 * budget.max_items)
     # What stands around the items is paid for in advance.
-    lines = (HEADING, *([UNSURE] if is_unsure else ()), omission(len(ranked)))
+    lines = (HEADING, *([UNSURE] if is_unsure else ()), omission_line(len(ranked)))
     around = max(sum(map(estimate, lines)) + len(lines), ENVELOPE_TOKENS)
     filling = _Filling(
-        texts=[Text.of(one, to_item(one)) for one in choose(distinct, budget.max_items)],
+        texts=[Text.of(one, to_item(one)) for one in select(distinct, budget.max_items)],
         sought=Sought(terms),
         conflicts=conflicts,
     )
@@ -191,7 +193,7 @@ class _Filling:
     sought: Sought
     conflicts: Sequence[Conflict]
 
-    def fill(self, *, room: int, order: Order) -> "_Box":
+    def fill(self, *, room: int, order: Order) -> "_OpenBudget":
         """Settle in which form each is shown, and put them in, best first."""
         binding = next((one for one in self.texts if is_binding(one.candidate)), None)
         box = self._fill(None, room=room, order=order)
@@ -203,7 +205,7 @@ class _Filling:
             return box
         return self._fill(binding, room=room, order=order)
 
-    def _fill(self, binding: Text | None, *, room: int, order: Order) -> "_Box":
+    def _fill(self, binding: Text | None, *, room: int, order: Order) -> "_OpenBudget":
         allowed = room
         while True:
             box = self._filled(binding, room=allowed)
@@ -213,10 +215,10 @@ class _Filling:
             # Told in another order, items may have less to refer to.
             allowed -= over
 
-    def _filled(self, binding: Text | None, *, room: int) -> "_Box":
-        seats = _seats(self.texts, binding, room=room)
+    def _filled(self, binding: Text | None, *, room: int) -> "_OpenBudget":
+        seats = _slots(self.texts, binding, room=room)
         planned = _Plan(room=room, sought=self.sought).settled(self.texts, seats=dict(seats))
-        box = _Box(room=room)
+        box = _OpenBudget(room=room)
         for place, text in enumerate(self.texts):
             seats.pop(text.id, None)
             if form := planned.get(place):
@@ -230,11 +232,11 @@ class _Plan:
 
     room: int
     sought: Sought
-    spent: Cost = field(default_factory=Cost)
-    forms: dict[int, Form] = field(default_factory=dict[int, Form])
-    telling: Telling = field(default_factory=Telling)
+    spent: DetailCosts = field(default_factory=DetailCosts)
+    forms: dict[int, DetailLevel] = field(default_factory=dict[int, DetailLevel])
+    telling: EvidenceRenderer = field(default_factory=EvidenceRenderer)
 
-    def settled(self, texts: Sequence[Text], *, seats: dict[int, int]) -> Mapping[int, Form]:
+    def settled(self, texts: Sequence[Text], *, seats: dict[int, int]) -> Mapping[int, DetailLevel]:
         """Give bodies and the foremost parts their shares, then whoever is left what is left."""
         for place, text in enumerate(texts):
             has_seat = seats.pop(text.id, None) is not None
@@ -263,7 +265,7 @@ class _Plan:
         if form is not None:
             self._take(place, text, form=form, cost=around + form.said)
 
-    def _widen(self, place: int, text: Text, *, form: Form) -> None:
+    def _widen(self, place: int, text: Text, *, form: DetailLevel) -> None:
         """Show whole what is shown in part, if there is room for it after all."""
         if form.item.body is not None:
             return
@@ -283,7 +285,7 @@ class _Plan:
                 self._take(place, text, form=form, cost=cost)
                 return
 
-    def _take(self, place: int, text: Text, *, form: Form, cost: Cost) -> None:
+    def _take(self, place: int, text: Text, *, form: DetailLevel, cost: DetailCosts) -> None:
         self.forms[place] = form
         self.spent += cost
         text.tell(form, self.telling)
@@ -294,22 +296,22 @@ def _share_of(room: int, share: float, *, most: int) -> int:
 
 
 @dataclass(slots=True, kw_only=True)
-class _Box:
+class _OpenBudget:
     """An answer being filled."""
 
     room: int
-    cost: Cost = field(default_factory=Cost)
-    shown: list[tuple[Text, Form]] = field(default_factory=list[tuple[Text, Form]])
+    cost: DetailCosts = field(default_factory=DetailCosts)
+    shown: list[tuple[Text, DetailLevel]] = field(default_factory=list[tuple[Text, DetailLevel]])
     conflicts: list[Conflict] = field(default_factory=list[Conflict])
     kept: set[int] = field(default_factory=set[int])
-    telling: Telling = field(default_factory=Telling)
+    telling: EvidenceRenderer = field(default_factory=EvidenceRenderer)
 
     def put(
-        self, text: Text, planned: Form, *, conflicts: Sequence[Conflict], kept_free: int
+        self, text: Text, planned: DetailLevel, *, conflicts: Sequence[Conflict], kept_free: int
     ) -> None:
         """Put one in, as full as it fits, with its conflicts if they fit with it."""
-        told = self._untold(naming(conflicts, planned.item.id)) if conflicts else ()
-        against = sum(map(_cost_of_conflict, told), Cost())
+        told = self._untold(conflicts_naming(conflicts, planned.item.id)) if conflicts else ()
+        against = sum(map(_cost_of_conflict, told), DetailCosts())
         for form in text.barer(planned):
             cost = self.cost + text.cost(form, self.telling)
             if cost.most + kept_free > self.room:
@@ -327,17 +329,20 @@ class _Box:
         """Say whether more than the id of one is in it."""
         return any(one is text and form.item.headline is not None for one, form in self.shown)
 
-    def told(self, order: Order) -> Sequence[tuple[Text, Form]]:
+    def told(self, order: Order) -> Sequence[tuple[Text, DetailLevel]]:
         """Give what is in it, in the order in which it is told."""
         if order is Order.BEST:
             return self.shown
         return sorted(self.shown, key=lambda one: _when(one[1].item))
 
-    def cost_in(self, order: Order) -> Cost:
+    def cost_in(self, order: Order) -> DetailCosts:
         """Count what is in it as it is told."""
         if order is Order.BEST:
             return self.cost
-        telling, cost = Telling(), sum(map(_cost_of_conflict, self.conflicts), Cost())
+        telling, cost = (
+            EvidenceRenderer(),
+            sum(map(_cost_of_conflict, self.conflicts), DetailCosts()),
+        )
         for text, form in self.told(order):
             cost += text.cost(form, telling)
             text.tell(form, telling)
@@ -353,19 +358,21 @@ def _when(item: Item) -> tuple[datetime, datetime, str]:
     return item.occurred_at, item.recorded_at, item.id
 
 
-def _cost_of_conflict(conflict: Conflict) -> Cost:
-    return Cost(estimate(conflict.line()) + 1, estimate(conflict.to_json()) + _CONFLICTS_KEY + 1)
+def _cost_of_conflict(conflict: Conflict) -> DetailCosts:
+    return DetailCosts(
+        estimate(conflict.line()) + 1, estimate(conflict.to_json()) + _CONFLICTS_KEY + 1
+    )
 
 
 _CONFLICTS_KEY: Final = estimate(',"conflicts":[]')
 
 
-def _seats(texts: Sequence[Text], binding: Text | None, *, room: int) -> dict[int, int]:
+def _slots(texts: Sequence[Text], binding: Text | None, *, room: int) -> dict[int, int]:
     """Say how many tokens to keep free for whom: for an id each, then for headlines, as it goes."""
-    seated = [one for one in texts if is_fired(one.candidate) or one is binding]
+    seated = [one for one in texts if is_matching_skill(one.candidate) or one is binding]
     seats: dict[int, int] = {}
     # Its number is at most the widest, and there may be nothing that it can refer to.
-    telling = Telling(number=len(texts) - 1)
+    telling = EvidenceRenderer(number=len(texts) - 1)
     for show in (Text.bare, Text.headline):
         for text in seated:
             form = show(text)
@@ -407,7 +414,7 @@ def to_item(candidate: Candidate) -> Item:
 
 def _reasons(candidate: Candidate) -> Iterator[str]:
     skill = skill_of(candidate.memory)
-    if skill and is_fired(candidate):
+    if skill and is_matching_skill(candidate):
         yield f"skill:{skill.name}"
     yield from (name for name in candidate.features if name.startswith(FIELD))
     for name, reason in _REASONS.items():

@@ -19,13 +19,13 @@ from commonbrain.model.scope import Caller, is_visible
 from commonbrain.model.timestamps import show_day
 from commonbrain.model.trust import Trust
 from commonbrain.retrieval.banner import FORGOTTEN
-from commonbrain.storage.interface import Look, Transaction
+from commonbrain.storage.interface import QueryScope, Transaction
 
 DEPTH_MAX: Final = 10
 """Steps that are followed from a memory to what it is derived from."""
 STEPS_MAX: Final = 50
 """Steps that are shown, the nearest; a summary of a long day has hundreds of sources."""
-_SAID_BEFORE: Final = 20
+_THREAD_MESSAGES_MAX: Final = 20
 """Messages of a thread, up to the one that matters, whose authors took part in it."""
 _NAMES_MAX: Final = 3
 _SUBJECT_CHARS_MAX: Final = 80
@@ -92,15 +92,17 @@ class _Step:
 
 def provenance(tx: Transaction, caller: Caller, *, memory: Memory, now: datetime) -> Provenance:
     """Tell where a memory comes from: its sources, and the conversation that produced it."""
-    steps, is_cut = _way_back(tx, caller, memory=memory)
+    steps, is_cut = _walk_back(tx, caller, memory=memory)
     own = [step for step in steps if step.to == memory.id]
     message = next((one.memory for one in own if one.via is Via.SOURCE_MESSAGE), None)
-    said = memory if memory.kind is Kind.MESSAGE else message
-    told = [said] if said else []
-    told += [step.memory for step in steps if step.memory.kind is Kind.MESSAGE]
-    subjects = tx.threads.subjects([id_ for one in told if (id_ := _thread_of(one)) is not None])
-    thread = _thread_of(said) if said else None
-    look = Look(caller=caller, filter=Filter(), now=now)
+    own_message = memory if memory.kind is Kind.MESSAGE else message
+    messages = [own_message] if own_message else []
+    messages += [step.memory for step in steps if step.memory.kind is Kind.MESSAGE]
+    subjects = tx.threads.subjects(
+        [id_ for one in messages if (id_ := _thread_of(one)) is not None]
+    )
+    thread = _thread_of(own_message) if own_message else None
+    query_scope = QueryScope(caller=caller, filter=Filter(), now=now)
     return Provenance(
         agent=memory.agent,
         session=memory.session,
@@ -111,7 +113,7 @@ def provenance(tx: Transaction, caller: Caller, *, memory: Memory, now: datetime
         source_message=_shown(message.id) if message else None,
         thread=ids.show(ids.THREAD, thread) if thread is not None else None,
         thread_subject=subjects.get(thread) if thread is not None else None,
-        because=_because(tx, look, told=told, subjects=subjects),
+        because=_explain_source(tx, query_scope, messages=messages, subjects=subjects),
         origins=tuple(_origin(step, subjects) for step in _in_order(memory.id, steps)),
         is_cut=is_cut,
     )
@@ -123,7 +125,7 @@ def seen(tx: Transaction, caller: Caller, *, wanted: Sequence[int]) -> Mapping[i
     return {id_: found[id_] for id_ in wanted if id_ in found and is_visible(caller, found[id_])}
 
 
-def _way_back(tx: Transaction, caller: Caller, *, memory: Memory) -> tuple[Sequence[_Step], bool]:
+def _walk_back(tx: Transaction, caller: Caller, *, memory: Memory) -> tuple[Sequence[_Step], bool]:
     """Walk back level by level, each memory once, so that a circle ends where it closes."""
     steps: list[_Step] = []
     known, frontier = {memory.id}, [memory]
@@ -135,13 +137,13 @@ def _way_back(tx: Transaction, caller: Caller, *, memory: Memory) -> tuple[Seque
         found = seen(tx, caller, wanted=list(level))
         if not found:
             return steps, False
-        room = STEPS_MAX - len(steps) if depth <= DEPTH_MAX else 0
+        capacity = STEPS_MAX - len(steps) if depth <= DEPTH_MAX else 0
         fresh = [
             _Step(to=level[id_][0], depth=depth, via=level[id_][1], memory=one)
             for id_, one in found.items()
         ]
-        steps += fresh[:room]
-        if len(fresh) > room:
+        steps += fresh[:capacity]
+        if len(fresh) > capacity:
             break
         known |= level.keys()
         frontier = list(found.values())
@@ -190,15 +192,19 @@ def _origin(step: _Step, subjects: Mapping[int, str]) -> Origin:
     )
 
 
-def _because(
-    tx: Transaction, look: Look, *, told: Iterable[Memory], subjects: Mapping[int, str]
+def _explain_source(
+    tx: Transaction,
+    query_scope: QueryScope,
+    *,
+    messages: Iterable[Memory],
+    subjects: Mapping[int, str],
 ) -> str | None:
     """Say in one sentence who discussed it in which thread, by the nearest message of one."""
-    for message in told:
+    for message in messages:
         thread = _thread_of(message)
         if thread is None or thread not in subjects or is_erased(message):
             continue
-        names = _names(tx, look, message=message, thread=thread)
+        names = _names(tx, query_scope, message=message, thread=thread)
         who = ", ".join(names[:_NAMES_MAX])
         others = len(names) - _NAMES_MAX
         if others > 0:
@@ -212,11 +218,11 @@ def _because(
     return None
 
 
-def _names(tx: Transaction, look: Look, *, message: Memory, thread: int) -> list[str]:
+def _names(tx: Transaction, query_scope: QueryScope, *, message: Memory, thread: int) -> list[str]:
     """Name who took part in a thread up to a message: its author, its recipients, the others."""
     wanted = Filter(kinds=(Kind.MESSAGE,), thread=thread, until=message.occurred_at, trust_min=0)
-    around = Look(caller=look.caller, filter=wanted, now=look.now)
-    before = [hit.id for hit in tx.memories.newest(around, limit=_SAID_BEFORE)]
+    around = QueryScope(caller=query_scope.caller, filter=wanted, now=query_scope.now)
+    before = [hit.id for hit in tx.memories.newest(around, limit=_THREAD_MESSAGES_MAX)]
     spoke = [one.speaker or one.agent for one in tx.memories.get(before).values()]
     detail = message.detail
     to = detail.recipients if isinstance(detail, MessageDetail) else ()

@@ -13,10 +13,10 @@ from typing import Final
 from commonbrain.model.kinds import Kind
 from commonbrain.model.memory import CURRENT_STATES
 from commonbrain.model.query import Budget, Filter
-from commonbrain.model.revision import Span
+from commonbrain.model.revision import BeliefPeriod
 from commonbrain.model.scope import Caller
-from commonbrain.storage.interface import Look
-from commonbrain.text.time_expressions.parser import period_of
+from commonbrain.storage.interface import QueryScope
+from commonbrain.text.time_expressions.parser import parse_time_range
 
 
 class Intent(StrEnum):
@@ -29,7 +29,7 @@ class Intent(StrEnum):
 
 
 # The first that matches wins: a question for permission is one, whatever else it says.
-_SIGNS: Final[Mapping[Intent, re.Pattern[str]]] = {
+_PATTERNS: Final[Mapping[Intent, re.Pattern[str]]] = {
     intent: re.compile(rf"\b(?:{words})\b", re.IGNORECASE)
     for intent, words in {
         Intent.CONSTRAINT: r"may (?:i|we)|can (?:i|we)|should|must|mustn't|allowed|permitted"
@@ -39,12 +39,12 @@ _SIGNS: Final[Mapping[Intent, re.Pattern[str]]] = {
     }.items()
 }
 # It speaks to who answered before: "what did you suggest", "your list", "the assistant".
-_OF_ANSWERS: Final = re.compile(
+_ABOUT_ANSWERS: Final = re.compile(
     r"\b(?:you (?:\w+ly )?(?:said|say|told|tell|suggest|recommend|mention|g[ai]ve|provide|list"
     r"|wr[io]te|explain|propose|advise|show|describe|create|ma[dk]e|came? up)\w*|your|assistant)\b",
     re.IGNORECASE,
 )
-_ANSWERS: Final[Mapping[Intent, Mapping[Kind, float]]] = {
+_KIND_PRIORS: Final[Mapping[Intent, Mapping[Kind, float]]] = {
     Intent.CONSTRAINT: {Kind.RULE: 1.0, Kind.FACT: 0.4, Kind.TASK: 0.2},
     Intent.CAUSAL: {Kind.ATOM: 1.0, Kind.INCIDENT: 1.0, Kind.FACT: 0.4, Kind.EPISODE: 0.4},
     Intent.TEMPORAL: {Kind.EVENT: 1.0, Kind.EPISODE: 0.6, Kind.MESSAGE: 0.6, Kind.INCIDENT: 0.6},
@@ -54,23 +54,23 @@ _ANSWERS: Final[Mapping[Intent, Mapping[Kind, float]]] = {
 
 def intent_of(query: str, *, names_time: bool) -> Intent:
     """Tell what sort of question it is; a phrase of time makes a plain one temporal."""
-    for intent, signs in _SIGNS.items():
-        if signs.search(query):
+    for intent, pattern in _PATTERNS.items():
+        if pattern.search(query):
             return intent
     return Intent.TEMPORAL if names_time else Intent.PLAIN
 
 
-def asks_of_answers(query: str) -> bool:
+def asks_about_answers(query: str) -> bool:
     """Say whether a question is for what was answered before, not for what the asker said."""
-    return _OF_ANSWERS.search(query) is not None
+    return _ABOUT_ANSWERS.search(query) is not None
 
 
-def prior(kind: Kind, intent: Intent) -> float:
+def kind_prior(kind: Kind, intent: Intent) -> float:
     """Say how well a kind answers such a question, 0..1."""
-    return _ANSWERS[intent].get(kind, 0.0)
+    return _KIND_PRIORS[intent].get(kind, 0.0)
 
 
-STAGES: Final[Mapping[str, str]] = {
+ABLATABLE_STAGES: Final[Mapping[str, str]] = {
     "names": "Leaving the names of who said things out of what is embedded.",
     "threshold": "Leaving out what shares no word with the query and whose meaning is too far.",
     "passages": "Scoring messages by what was said around them too, and those with them.",
@@ -81,7 +81,7 @@ STAGES: Final[Mapping[str, str]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tuning:
+class RetrievalOverrides:
     """What is left out and what weighs otherwise; as it comes, nothing."""
 
     without: frozenset[str] = frozenset()
@@ -89,7 +89,7 @@ class Tuning:
     weights: Mapping[str, float] = field(default_factory=dict[str, float])
     """Other weights than those of the tables, by the name of an arm or a feature."""
 
-    def has(self, name: str) -> bool:
+    def is_enabled(self, name: str) -> bool:
         """Say whether an arm or a stage takes part."""
         return name not in self.without
 
@@ -98,12 +98,12 @@ class Tuning:
         if not self.without and not self.weights:
             return table
         return {
-            name: self.weights.get(name, usual) if self.has(name) else 0.0
+            name: self.weights.get(name, usual) if self.is_enabled(name) else 0.0
             for name, usual in table.items()
         }
 
 
-AS_EVER: Final = Tuning()
+NO_OVERRIDES: Final = RetrievalOverrides()
 
 
 _WORD: Final = re.compile(r"\w+")
@@ -122,40 +122,40 @@ _FUNCTION_WORDS: Final = frozenset(
     ).split()
 )
 # Words that ask for whatever there was.
-_OCCURRENCES: Final = frozenset(
+_GENERIC_WORDS: Final = frozenset(
     "anything everything something happen happened happening happens go going went new news "
     "past recent recently show list tell give see memory memories".split()
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class QueryPlan:
     """One query, ready for the arms."""
 
     query: str
     terms: tuple[str, ...]
-    matter: tuple[str, ...]
+    content_terms: tuple[str, ...]
     """The same words, but for those that name a time: what has happened seldom says its date."""
-    look: Look
+    query_scope: QueryScope
     budget: Budget
     intent: Intent = Intent.PLAIN
     speakers: frozenset[str] = frozenset()
     """Who said something here and is named in the query, case-folded."""
-    period: Span | None = None
+    period: BeliefPeriod | None = None
     """The time it names: preferred, never a bound."""
     is_about_time: bool = False
     """Whether it asks for nothing but what was at that time."""
     is_about_answers: bool = False
     """Whether it asks for what an assistant said before."""
-    is_unasked: bool = False
+    is_proactive: bool = False
     """Whether nobody asked: only what stands out is worth being told."""
-    tuning: Tuning = AS_EVER
+    overrides: RetrievalOverrides = NO_OVERRIDES
 
     @property
     def is_about_now(self) -> bool:
         """Whether it asks for what holds now, not for the past or for what awaits review."""
-        wanted = self.look.filter
-        return wanted.as_of is None and CURRENT_STATES.issuperset(wanted.states)
+        criteria = self.query_scope.filter
+        return criteria.as_of is None and CURRENT_STATES.issuperset(criteria.states)
 
     @property
     def candidates(self) -> int:
@@ -165,59 +165,62 @@ class Plan:
     @property
     def project(self) -> str | None:
         """The project it is asked in: the one that it is confined to, else the caller's."""
-        return self.look.filter.project or self.look.caller.project
+        return self.query_scope.filter.project or self.query_scope.caller.project
 
     @property
     def filter(self) -> Filter:
         """Which memories may answer."""
-        return self.look.filter
+        return self.query_scope.filter
 
     @property
     def caller(self) -> Caller:
         """Who asks."""
-        return self.look.caller
+        return self.query_scope.caller
 
     @property
     def now(self) -> datetime:
         """When it was asked."""
-        return self.look.now
+        return self.query_scope.now
 
     @property
-    def look_in_period(self) -> Look | None:
+    def time_scoped(self) -> QueryScope | None:
         """The same look, confined to the time that the query names; None when it names none."""
         if self.period is None:
             return None
         since = max(self.period.since, self.filter.since or self.period.since)
         last = self.period.until - timedelta(milliseconds=1)
         until = min(last, self.filter.until or last)
-        return replace(self.look, filter=replace(self.filter, since=since, until=until))
+        return replace(self.query_scope, filter=replace(self.filter, since=since, until=until))
 
 
-def make_plan(query: str, look: Look, *, budget: Budget, speakers: Iterable[str]) -> Plan:
+def plan_query(
+    query: str, query_scope: QueryScope, *, budget: Budget, speakers: Iterable[str]
+) -> QueryPlan:
     """Read what a query asks for; asked of the past, "last week" is the one before then."""
-    named = period_of(query, look.filter.as_of or look.now)
+    named = parse_time_range(query, query_scope.filter.as_of or query_scope.now)
     rest = named[1] if named else query
-    return Plan(
+    return QueryPlan(
         query=query,
         terms=search_terms(query),
-        matter=search_terms(rest),
-        look=look,
+        content_terms=search_terms(rest),
+        query_scope=query_scope,
         budget=budget,
         intent=intent_of(query, names_time=named is not None),
-        is_about_answers=asks_of_answers(query),
+        is_about_answers=asks_about_answers(query),
         speakers=frozenset(speakers),
         period=named[0] if named else None,
-        is_about_time=named is not None and not _telling(rest, _FUNCTION_WORDS | _OCCURRENCES),
+        is_about_time=named is not None
+        and not _content_words(rest, _FUNCTION_WORDS | _GENERIC_WORDS),
     )
 
 
-def possible_names(query: str) -> list[str]:
+def name_ngrams(query: str) -> list[str]:
     """Give every word and pair of words of a query, case-folded, as names that it may hold."""
     words = [word.casefold() for word in _WORD.findall(query)][:_TERMS_MAX]
     return list(dict.fromkeys([*words, *(f"{one} {two}" for one, two in pairwise(words))]))
 
 
-def without_names(query: str, names: Iterable[str]) -> str:
+def strip_names(query: str, names: Iterable[str]) -> str:
     """Leave out of a query the names of who said things, unless nothing else is asked.
 
     A stored utterance does not hold its speaker's name, so that a name in the question only pulls
@@ -233,8 +236,8 @@ def without_names(query: str, names: Iterable[str]) -> str:
 
 def search_terms(query: str) -> tuple[str, ...]:
     """Give the words worth looking up, in order and once; function words only if all are."""
-    telling = _telling(query, _FUNCTION_WORDS)
-    return (telling or _telling(query, frozenset()))[:_TERMS_MAX]
+    content = _content_words(query, _FUNCTION_WORDS)
+    return (content or _content_words(query, frozenset()))[:_TERMS_MAX]
 
 
 def words_of(text: str) -> frozenset[str]:
@@ -242,6 +245,6 @@ def words_of(text: str) -> frozenset[str]:
     return frozenset(_WORD.findall(text.lower()))
 
 
-def _telling(query: str, silent: frozenset[str]) -> tuple[str, ...]:
+def _content_words(query: str, silent: frozenset[str]) -> tuple[str, ...]:
     words = dict.fromkeys(_WORD.findall(query.lower()))
     return tuple(word for word in words if word not in silent)

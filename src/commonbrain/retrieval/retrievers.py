@@ -13,19 +13,19 @@ from typing import Final, TypeVar
 
 from commonbrain.clock import Clock
 from commonbrain.embeddings.interface import Matrix
-from commonbrain.ingestion.skills import fired
-from commonbrain.model.errors import Unavailable
+from commonbrain.ingestion.skills import match_skills
+from commonbrain.model.errors import UnavailableError
 from commonbrain.model.limits import (
     LEXICAL_CANDIDATES,
     PERIOD_CANDIDATES,
     SKILLS_MAX,
     VECTOR_CANDIDATES,
 )
-from commonbrain.retrieval.query_plan import Plan
+from commonbrain.retrieval.query_plan import QueryPlan
 from commonbrain.storage.index import Hit
 from commonbrain.storage.interface import Transaction
 
-Wanted = TypeVar("Wanted")
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +45,11 @@ class Deadline:
         """How long it is until then, below zero past it; None without one."""
         return None if self.at_ms is None else self.at_ms - self.clock.elapsed_ms()
 
-    def await_(self, future: Future[Wanted]) -> Wanted:
+    def wait_for(self, future: Future[Result]) -> Result:
         """Wait for what is under way, no longer than there is time.
 
         Raises:
-            Unavailable: `deadline`, it is not there yet; or what it failed with.
+            UnavailableError: `deadline`, it is not there yet; or what it failed with.
 
         """
         if self.at_ms is None:
@@ -61,103 +61,105 @@ class Deadline:
         except TimeoutError:
             pass
         future.cancel()
-        raise Unavailable("It did not answer in time.", code="deadline")
+        raise UnavailableError("It did not answer in time.", code="deadline")
 
 
-Scores = dict[int, float]
+ScoresById = dict[int, float]
 """What one arm found: raw scores by memory id."""
 
 
 @dataclass(frozen=True, slots=True)
-class Arm:
+class Retriever:
     """One way of finding: whether a plan gives it anything to ask, and how it asks the store."""
 
-    serves: Callable[[Plan], bool]
-    ask: Callable[[Transaction, Plan], list[Hit]]
+    applies_to: Callable[[QueryPlan], bool]
+    retrieve: Callable[[Transaction, QueryPlan], list[Hit]]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RetrievalResult:
     """What each arm found, and the arms that did not take part, each with the reason."""
 
-    found: Mapping[str, Scores]
+    matches: Mapping[str, ScoresById]
     degraded: tuple[str, ...]
-    meant: Matrix | None = None
+    query_vector: Matrix | None = None
     """The vector of the query, where it was there in time."""
 
 
-def newest(tx: Transaction, plan: Plan) -> list[Hit]:
+def browse_newest(tx: Transaction, plan: QueryPlan) -> list[Hit]:
     """Browse the newest, when nothing is asked for in words."""
-    return tx.memories.newest(plan.look, limit=plan.budget.max_items)
+    return tx.memories.newest(plan.query_scope, limit=plan.budget.max_items)
 
 
-def by_skill(tx: Transaction, plan: Plan) -> list[Hit]:
+def retrieve_by_skill(tx: Transaction, plan: QueryPlan) -> list[Hit]:
     """Find the rules whose trigger the query names, the first five of them."""
-    found = fired(tx, plan.look, query=plan.query, project=plan.project)
-    return [Hit(id=memory.id, score=1.0) for memory in found[:SKILLS_MAX]]
+    matches = match_skills(tx, plan.query_scope, query=plan.query, project=plan.project)
+    return [Hit(id=memory.id, score=1.0) for memory in matches[:SKILLS_MAX]]
 
 
-def by_words(tx: Transaction, plan: Plan) -> list[Hit]:
+def retrieve_lexical(tx: Transaction, plan: QueryPlan) -> list[Hit]:
     """Find by stemmed words, BM25; in the time that the query names besides."""
-    hits = tx.index.lexical(plan.terms, plan.look, limit=LEXICAL_CANDIDATES)
-    if plan.look_in_period is None:
+    hits = tx.index.lexical(plan.terms, plan.query_scope, limit=LEXICAL_CANDIDATES)
+    if plan.time_scoped is None:
         return hits
-    return [*hits, *tx.index.lexical(plan.terms, plan.look_in_period, limit=PERIOD_CANDIDATES)]
+    return [*hits, *tx.index.lexical(plan.terms, plan.time_scoped, limit=PERIOD_CANDIDATES)]
 
 
-def by_time(tx: Transaction, plan: Plan) -> list[Hit]:
+def retrieve_by_time(tx: Transaction, plan: QueryPlan) -> list[Hit]:
     """Find what happened in the time that the query names, newest first."""
-    if plan.look_in_period is None:
+    if plan.time_scoped is None:
         return []
-    hits = tx.memories.newest(plan.look_in_period, limit=PERIOD_CANDIDATES)
+    hits = tx.memories.newest(plan.time_scoped, limit=PERIOD_CANDIDATES)
     return [Hit(id=hit.id, score=1.0) for hit in hits]
 
 
-ARMS: Final[Mapping[str, Arm]] = {
-    "recent": Arm(lambda plan: not plan.query, newest),
-    "skill": Arm(lambda plan: bool(plan.query) and plan.is_about_now, by_skill),
-    "lexical": Arm(lambda plan: bool(plan.terms), by_words),
-    "time": Arm(lambda plan: plan.period is not None, by_time),
+RETRIEVERS: Final[Mapping[str, Retriever]] = {
+    "recent": Retriever(lambda plan: not plan.query, browse_newest),
+    "skill": Retriever(lambda plan: bool(plan.query) and plan.is_about_now, retrieve_by_skill),
+    "lexical": Retriever(lambda plan: bool(plan.terms), retrieve_lexical),
+    "time": Retriever(lambda plan: plan.period is not None, retrieve_by_time),
 }
-MEANING: Final = "vector"
+VECTOR: Final = "vector"
 """The arm that asks by the query's vector."""
 
-_UNMADE: Final = (
-    f"{MEANING}: fields_unembedded, some atoms lack vectors of their fields; "
+_FIELDS_PENDING: Final = (
+    f"{VECTOR}: fields_unembedded, some atoms lack vectors of their fields; "
     "`brain doctor --repair` makes them."
 )
 
 
-def ask_arms(
-    tx: Transaction, plan: Plan, *, meaning: Future[Matrix] | None, deadline: Deadline
-) -> Asked:
+def retrieve_candidates(
+    tx: Transaction, plan: QueryPlan, *, meaning: Future[Matrix] | None, deadline: Deadline
+) -> RetrievalResult:
     """Ask every arm that the plan gives something to ask; scores by arm and id."""
-    found: dict[str, Scores] = {name: {} for name in (*ARMS, MEANING)}
+    matches: dict[str, ScoresById] = {name: {} for name in (*RETRIEVERS, VECTOR)}
     degraded: list[str] = []
-    meant: Matrix | None = None
-    for name, arm in ARMS.items():
-        if not (plan.tuning.has(name) and arm.serves(plan)):
+    query_vector: Matrix | None = None
+    for name, retriever in RETRIEVERS.items():
+        if not (plan.overrides.is_enabled(name) and retriever.applies_to(plan)):
             continue
         if deadline.is_over:
             degraded.append(f"{name}: deadline, there was no time left to ask.")
         else:
-            found[name] = {hit.id: hit.score for hit in arm.ask(tx, plan)}
+            matches[name] = {hit.id: hit.score for hit in retriever.retrieve(tx, plan)}
     if meaning is not None:
         try:
-            meant = deadline.await_(meaning)
-        except Unavailable as error:
-            degraded.append(f"{MEANING}: {error.code}, {error.message}")
+            query_vector = deadline.wait_for(meaning)
+        except UnavailableError as error:
+            degraded.append(f"{VECTOR}: {error.code}, {error.message}")
         else:
-            found[MEANING] = _by_meaning(tx, plan, vector=meant, found=found)
+            matches[VECTOR] = _retrieve_by_vector(tx, plan, vector=query_vector, matches=matches)
             if plan.filter.field is not None and tx.index.lacks_fields():
-                degraded.append(_UNMADE)
-    return Asked(found, tuple(degraded), meant)
+                degraded.append(_FIELDS_PENDING)
+    return RetrievalResult(matches, tuple(degraded), query_vector)
 
 
-def _by_meaning(
-    tx: Transaction, plan: Plan, *, vector: Matrix, found: Mapping[str, Scores]
-) -> Scores:
+def _retrieve_by_vector(
+    tx: Transaction, plan: QueryPlan, *, vector: Matrix, matches: Mapping[str, ScoresById]
+) -> ScoresById:
     """Find by cosine to the query's vector, and give that of what the other arms brought."""
-    near = {h.id: h.score for h in tx.index.nearest(vector, plan.look, limit=VECTOR_CANDIDATES)}
-    others = dict.fromkeys(id_ for scores in found.values() for id_ in scores if id_ not in near)
+    near = {
+        h.id: h.score for h in tx.index.nearest(vector, plan.query_scope, limit=VECTOR_CANDIDATES)
+    }
+    others = dict.fromkeys(id_ for scores in matches.values() for id_ in scores if id_ not in near)
     return near | tx.index.similarities(vector, list(others), field=plan.filter.field)

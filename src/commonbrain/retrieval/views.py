@@ -6,7 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
-from commonbrain.invalidation.reviews import needing
+from commonbrain.invalidation.reviews import open_reviews
 from commonbrain.model import ids
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import CURRENT_STATES, Memory, State
@@ -15,7 +15,7 @@ from commonbrain.model.scope import Caller, Scope, is_visible
 from commonbrain.model.scoring import is_dormant, strength
 from commonbrain.model.trust import Trust
 from commonbrain.retrieval.provenance import seen
-from commonbrain.storage.change_log import earlier, later
+from commonbrain.storage.change_log import predecessors, successors
 from commonbrain.storage.interface import Transaction
 
 LINKS_MAX: Final = 50
@@ -34,7 +34,7 @@ class View(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
+class ChangeEvent:
     """One thing that was done to a memory or to another of its chain."""
 
     id: str
@@ -46,7 +46,7 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Edge:
+class LinkView:
     """One link as seen from a memory; `is_outgoing` when it leads from it to the other."""
 
     type: LinkType
@@ -61,7 +61,7 @@ class Edge:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Noted:
+class AnnotationView:
     """One annotation, under an authority of its own."""
 
     text: str
@@ -71,7 +71,7 @@ class Noted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class AccessStatus:
     """Who may see a memory, and how it stands in its life."""
 
     scope: Scope
@@ -87,12 +87,12 @@ class Standing:
     last_access_at: datetime | None
 
 
-def history(tx: Transaction, caller: Caller, *, memory: Memory) -> tuple[Event, ...]:
+def history(tx: Transaction, caller: Caller, *, memory: Memory) -> tuple[ChangeEvent, ...]:
     """Tell what was done to every revision of a chain that the caller may see, oldest first."""
     chain = [one for one in _chain(tx, memory) if is_visible(caller, one)]
     changes = tx.changes.of([one.id for one in chain])
     return tuple(
-        Event(
+        ChangeEvent(
             id=ids.show(ids.MEMORY, change.memory_id),
             action=change.action,
             at=change.at,
@@ -104,13 +104,13 @@ def history(tx: Transaction, caller: Caller, *, memory: Memory) -> tuple[Event, 
     )
 
 
-def edges(tx: Transaction, caller: Caller, *, memory: Memory) -> tuple[Edge, ...]:
+def edges(tx: Transaction, caller: Caller, *, memory: Memory) -> tuple[LinkView, ...]:
     """List the links of a memory to what the caller may see, strongest first."""
     links = tx.links.touching([memory.id], limit=LINKS_MAX)
     others = {link: link.to_id if link.from_id == memory.id else link.from_id for link in links}
     known = seen(tx, caller, wanted=list(others.values()))
     return tuple(
-        Edge(
+        LinkView(
             type=link.type,
             is_outgoing=link.from_id == memory.id,
             id=ids.show(ids.MEMORY, other),
@@ -126,23 +126,23 @@ def edges(tx: Transaction, caller: Caller, *, memory: Memory) -> tuple[Edge, ...
     )
 
 
-def noted(tx: Transaction, *, memory: Memory) -> tuple[Noted, ...]:
+def noted(tx: Transaction, *, memory: Memory) -> tuple[AnnotationView, ...]:
     """List what was noted beside a memory, oldest first."""
     return tuple(
-        Noted(text=one.text, agent=one.agent, trust=one.trust, at=one.at)
+        AnnotationView(text=one.text, agent=one.agent, trust=one.trust, at=one.at)
         for one in tx.annotations.of([memory.id]).get(memory.id, ())
     )
 
 
-def standing(tx: Transaction, *, memory: Memory, now: datetime) -> Standing:
+def access_status(tx: Transaction, *, memory: Memory, now: datetime) -> AccessStatus:
     """Tell who may see a memory and how it stands."""
     is_expired = memory.is_over(now)
-    return Standing(
+    return AccessStatus(
         scope=memory.scope,
         seen_by=memory.agent if memory.scope is Scope.PRIVATE else "everyone in the tenant",
         state=memory.state,
         is_current=memory.state in CURRENT_STATES and not is_expired,
-        needs_review=bool(needing(tx, [memory.id], moment=now)),
+        needs_review=bool(open_reviews(tx, [memory.id], as_of=now)),
         strength=round(strength(memory, now), 4),
         dormant=is_dormant(memory, now),
         pinned=memory.pinned,
@@ -154,4 +154,4 @@ def standing(tx: Transaction, *, memory: Memory, now: datetime) -> Standing:
 
 def _chain(tx: Transaction, memory: Memory) -> Sequence[Memory]:
     """Give every revision of a chain, oldest first."""
-    return [*reversed(list(earlier(tx, memory))), memory, *later(tx, memory)]
+    return [*reversed(list(predecessors(tx, memory))), memory, *successors(tx, memory)]

@@ -18,15 +18,15 @@ from commonbrain.clock import Clock
 from commonbrain.model import ids
 from commonbrain.model.errors import CommonbrainError
 from commonbrain.model.limits import FAULTS_MAX, JOURNAL_ENTRIES_MAX
-from commonbrain.model.query import Trace, Use
-from commonbrain.observability.tool_events import Happened, ToolEvent
-from commonbrain.security.secrets import Screen
-from commonbrain.storage.coordination import Beat
+from commonbrain.model.query import FeedbackEvent, Trace
+from commonbrain.observability.tool_events import EventFilter, ToolEvent
+from commonbrain.security.secrets import SecretScanner
+from commonbrain.storage.coordination import Heartbeat
 from commonbrain.storage.interface import Store
-from commonbrain.storage.records import Access
+from commonbrain.storage.records import MemoryAccess
 from commonbrain.text.redaction import redacted
 
-Entry = TypeVar("Entry", "Trace", "Access", "Beat", "ToolEvent", "_Queued")
+QueueEntry = TypeVar("QueueEntry", "Trace", "MemoryAccess", "Heartbeat", "ToolEvent", "_PendingUse")
 
 _LOG = logging.getLogger(__name__)
 _PAUSE_S = 1.0
@@ -36,7 +36,7 @@ _LEAVE_S = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ledger:
+class RecallLogPolicy:
     """How much of what was recalled is kept: a share of the traces, 0..1, for how long."""
 
     share: float = 1.0
@@ -50,10 +50,10 @@ class Ledger:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Queued:
+class _PendingUse:
     """A use that waits until whatever showed what was used is written, in whichever process."""
 
-    use: Use
+    use: FeedbackEvent
     at_ms: float
 
 
@@ -62,10 +62,10 @@ class _Batch:
     """What is written together."""
 
     traces: Sequence[Trace]
-    accesses: Sequence[Access]
-    beats: Sequence[Beat]
+    accesses: Sequence[MemoryAccess]
+    beats: Sequence[Heartbeat]
     events: Sequence[ToolEvent]
-    uses: Sequence[_Queued]
+    uses: Sequence[_PendingUse]
 
     def __bool__(self) -> bool:
         """Say whether there is anything to write."""
@@ -91,17 +91,17 @@ class _Batch:
         )
 
 
-class Journal:
+class WriteBehindQueue:
     """Carries what reads leave to the store behind their back; close it to write the rest."""
 
     def __init__(
         self,
         store: Store,
-        screen: Screen,
+        screen: SecretScanner,
         *,
         clock: Clock,
-        ledger: Ledger | None = None,
-        gather_s: float = _PAUSE_S,
+        ledger: RecallLogPolicy | None = None,
+        flush_interval_s: float = _PAUSE_S,
         told: Callable[[str, Sequence[Trace]], None] | None = None,
     ) -> None:
         """Carry for a store whose tenants' entries are written together once so many seconds.
@@ -111,20 +111,20 @@ class Journal:
         self._store = store
         self._screen = screen
         self._clock = clock
-        self._ledger = ledger or Ledger()
+        self._ledger = ledger or RecallLogPolicy()
         self._waiting: deque[Trace] = deque()
-        self._accesses: deque[Access] = deque()
-        self._beats: deque[Beat] = deque()
+        self._accesses: deque[MemoryAccess] = deque()
+        self._beats: deque[Heartbeat] = deque()
         self._events: deque[ToolEvent] = deque()
-        self._uses: deque[_Queued] = deque()
+        self._uses: deque[_PendingUse] = deque()
         self._faults: deque[ToolEvent] = deque(maxlen=FAULTS_MAX)
-        self._gather_s = gather_s
-        self._told = told
+        self._gather_s = flush_interval_s
+        self._on_written = told
         self._since_ms: dict[str, float] = {}
         self._lock = threading.Lock()
         self._writing = threading.Lock()
         self._closing = threading.Event()
-        self._carrier: threading.Thread | None = None
+        self._writer: threading.Thread | None = None
         self._dropped = 0
         self._accesses_dropped = 0
         self._beats_dropped = 0
@@ -166,34 +166,34 @@ class Journal:
             self._dropped += _queue(self._waiting, trace)
             self._start(trace.caller.tenant)
 
-    def touch(self, access: Access) -> None:
+    def touch(self, access: MemoryAccess) -> None:
         """Queue an access and return at once; the oldest gives way when the queue is full."""
         with self._lock:
             self._accesses_dropped += _queue(self._accesses, access)
             self._start(access.tenant)
 
-    def use(self, use: Use) -> None:
+    def use(self, use: FeedbackEvent) -> None:
         """Queue what was done with memories and return at once; the oldest gives way.
 
         It is marked on the recall that showed them once that is written; where none did, nowhere.
         """
         with self._lock:
-            _queue(self._uses, _Queued(use=use, at_ms=self._clock.elapsed_ms()))
+            _queue(self._uses, _PendingUse(use=use, at_ms=self._clock.elapsed_ms()))
             self._start(use.tenant)
 
-    def showing(self, use: Use) -> frozenset[int]:
+    def showing(self, use: FeedbackEvent) -> frozenset[int]:
         """Give what of a use a recall of its session has shown of which the store knows nothing."""
-        wanted = set(use.ids)
+        memory_ids = set(use.ids)
         with self._lock:
             return frozenset(
                 id_
                 for trace in self._waiting
                 if (trace.caller.agent, trace.caller.session) == (use.agent, use.session)
                 and trace.caller.tenant == use.tenant
-                for id_ in wanted.intersection(trace.packed)
+                for id_ in memory_ids.intersection(trace.packed)
             )
 
-    def beat(self, beat: Beat) -> None:
+    def beat(self, beat: Heartbeat) -> None:
         """Queue a sign of life and return at once; the oldest gives way when the queue is full."""
         with self._lock:
             self._beats_dropped += _queue(self._beats, beat)
@@ -212,7 +212,7 @@ class Journal:
         """Write events of a tenant at once; each is kept once however often it is told.
 
         Raises:
-            Unavailable: the store cannot take them; nothing was kept.
+            UnavailableError: the store cannot take them; nothing was kept.
 
         """
         now = self._clock.now()
@@ -221,7 +221,7 @@ class Journal:
                 tenant,
                 traces=(),
                 accesses=(),
-                happened=Happened(events=events, keep_from=now - self._ledger.events_kept),
+                happened=EventFilter(events=events, keep_from=now - self._ledger.events_kept),
                 keep_from=now - self._ledger.kept,
             )
 
@@ -246,17 +246,17 @@ class Journal:
     def close(self) -> None:
         """Let the carrier write what is left; it is not waited for while the store is locked."""
         self._closing.set()
-        if self._carrier is not None:
-            self._carrier.join(_LEAVE_S)
+        if self._writer is not None:
+            self._writer.join(_LEAVE_S)
 
     def _start(self, tenant: str) -> None:
         """Put the carrier to work when there is something to carry."""
         self._since_ms.setdefault(tenant, self._clock.elapsed_ms())
-        if self._carrier is None and not self._closing.is_set():
-            self._carrier = threading.Thread(target=self._carry, daemon=True, name="journal")
-            self._carrier.start()
+        if self._writer is None and not self._closing.is_set():
+            self._writer = threading.Thread(target=self._run, daemon=True, name="journal")
+            self._writer.start()
 
-    def _carry(self) -> None:
+    def _run(self) -> None:
         while not self._closing.wait(_PAUSE_S):
             self.flush(gathered_s=self._gather_s - _PAUSE_S, ripe_s=self._gather_s + _PAUSE_S)
         self.flush()
@@ -265,20 +265,20 @@ class Journal:
         """Take what waits of tenants out of the queues, but for uses that came later than that."""
         for tenant in tenants:
             del self._since_ms[tenant]
-        uses = _taken(self._uses, lambda one: one.use.tenant in tenants and one.at_ms <= ripe_ms)
+        uses = _drain(self._uses, lambda one: one.use.tenant in tenants and one.at_ms <= ripe_ms)
         for one in self._uses:
             self._since_ms.setdefault(one.use.tenant, one.at_ms)
         return _Batch(
             uses=uses,
-            traces=_taken(self._waiting, lambda one: one.caller.tenant in tenants),
-            accesses=_taken(self._accesses, lambda one: one.tenant in tenants),
-            beats=_taken(self._beats, lambda one: one.tenant in tenants),
-            events=_taken(self._events, lambda one: one.tenant in tenants),
+            traces=_drain(self._waiting, lambda one: one.caller.tenant in tenants),
+            accesses=_drain(self._accesses, lambda one: one.tenant in tenants),
+            beats=_drain(self._beats, lambda one: one.tenant in tenants),
+            events=_drain(self._events, lambda one: one.tenant in tenants),
         )
 
     def _write(self, tenant: str, batch: "_Batch") -> None:
         now = self._clock.now()
-        happened = Happened(
+        happened = EventFilter(
             events=batch.events,
             keep_from=now - self._ledger.events_kept,
             uses=[one.use for one in batch.uses],
@@ -298,18 +298,18 @@ class Journal:
             _LOG.warning("%s", batch.lost(), exc_info=True)
         else:
             self._dropped += len(batch.traces) - kept
-            self._tell(tenant, batch.traces)
+            self._notify(tenant, batch.traces)
             return
         self._dropped += len(batch.traces)
         self._accesses_dropped += len(batch.accesses)
         self._beats_dropped += len(batch.beats)
         self._events_dropped += len(batch.events)
 
-    def _tell(self, tenant: str, traces: Sequence[Trace]) -> None:
-        if self._told is None:
+    def _notify(self, tenant: str, traces: Sequence[Trace]) -> None:
+        if self._on_written is None:
             return
         try:
-            self._told(tenant, traces)
+            self._on_written(tenant, traces)
         except Exception:  # noqa: BLE001 and whatever one listener meets
             _LOG.warning("What was kept of %s could not be looked at.", tenant, exc_info=True)
 
@@ -318,7 +318,7 @@ class Journal:
         return replace(trace, query=redacted(trace.query, self._screen.find(trace.query)))
 
 
-def _queue(waiting: deque[Entry], entry: Entry) -> int:
+def _queue(waiting: deque[QueueEntry], entry: QueueEntry) -> int:
     """Put an entry at the end of its queue; give how many had to give way."""
     is_full = len(waiting) >= JOURNAL_ENTRIES_MAX
     if is_full:
@@ -327,7 +327,7 @@ def _queue(waiting: deque[Entry], entry: Entry) -> int:
     return int(is_full)
 
 
-def _taken(waiting: deque[Entry], is_wanted: Callable[[Entry], bool]) -> list[Entry]:
+def _drain(waiting: deque[QueueEntry], is_wanted: Callable[[QueueEntry], bool]) -> list[QueueEntry]:
     """Take the wanted entries out of a queue; the others stay in their order."""
     entries = list(waiting)
     waiting.clear()

@@ -4,14 +4,14 @@ from pydantic import SecretStr
 
 from commonbrain.client import Brain
 from commonbrain.config import Settings
-from commonbrain.model.errors import Invalid
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.scope import Caller
 from commonbrain.runtime.settings_loading import load_settings
 from commonbrain.security import factory
-from commonbrain.security.authentication import Access, Issuer, LocalAccess
+from commonbrain.security.authentication import Authenticator, Issuer, LocalAuthenticator
 
 
-def make_access(brain: Brain, settings: Settings | None = None) -> Access:
+def make_access(brain: Brain, settings: Settings | None = None) -> Authenticator:
     """Make what tells the callers of networked doors by their credentials.
 
     Args:
@@ -19,23 +19,23 @@ def make_access(brain: Brain, settings: Settings | None = None) -> Access:
         settings: which tokens are taken; by default as the environment says.
 
     Raises:
-        Invalid: the extra `server` is not installed, or only half of an issuer is told.
+        InvalidInputError: the extra `server` is not installed, or only half of an issuer is told.
 
     """
-    house = brain.house
-    ground = factory.Ground(
-        store=house.store,
-        clock=house.clock,
-        refusals=house.refusals,
-        rates=house.bounds.rates(),
-        seals=house.seals(),
+    services = brain.services
+    ground = factory.AuthenticationServices(
+        store=services.store,
+        clock=services.clock,
+        refusals=services.refusals,
+        rates=services.quotas.rates(),
+        seals=services.seals(),
     )
     return factory.make_access(ground, _issuer(settings or load_settings()))
 
 
-def make_local_access(caller: Caller) -> Access:
+def make_local_access(caller: Caller) -> Authenticator:
     """Make what takes whoever calls from this machine for one caller."""
-    return LocalAccess(caller)
+    return LocalAuthenticator(caller)
 
 
 def _issuer(settings: Settings) -> Issuer | None:
@@ -49,7 +49,9 @@ def _issuer(settings: Settings) -> Issuer | None:
         if not any(told.values()):
             return None
         missing = ", ".join(setting for setting, value in told.items() if not value)
-        raise Invalid(f"Tokens are taken only with {missing} too.", hint="Set all three, or none.")
+        raise InvalidInputError(
+            f"Tokens are taken only with {missing} too.", hint="Set all three, or none."
+        )
     return Issuer(
         name=name,
         audience=audience,

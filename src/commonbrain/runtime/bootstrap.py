@@ -9,19 +9,19 @@ from pathlib import Path
 from typing import Final, Unpack
 
 from commonbrain.client import Brain, Identity
-from commonbrain.clock import Chance, Clock, SystemChance, SystemClock
+from commonbrain.clock import Clock, RandomSource, SystemClock, SystemRandom
 from commonbrain.config import Settings, Store
 from commonbrain.coordination.processes import LocalProcesses
-from commonbrain.embeddings.cache import Repeating
+from commonbrain.embeddings.cache import CachingEmbedder
 from commonbrain.embeddings.interface import Reranker
-from commonbrain.ingestion.salience import Saliences
+from commonbrain.ingestion.salience import SalienceModels
 from commonbrain.learning.factory import make_salience_trainer, make_statistics, make_trainer
-from commonbrain.learning.monitor import Guards
-from commonbrain.learning.serving import Rankers
-from commonbrain.model.errors import Invalid
+from commonbrain.learning.monitor import CanaryMonitor
+from commonbrain.learning.serving import RerankerRegistry
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.scope import LOCAL_TENANT, Caller
-from commonbrain.observability.health import Doors
-from commonbrain.retrieval.write_behind import Journal, Ledger
+from commonbrain.observability.health import HealthProbes
+from commonbrain.retrieval.write_behind import RecallLogPolicy, WriteBehindQueue
 from commonbrain.runtime.access import make_access, make_local_access, told
 from commonbrain.runtime.listening import early, listen, note_unopened, places
 from commonbrain.runtime.models import (
@@ -30,7 +30,7 @@ from commonbrain.runtime.models import (
     make_extractor,
     make_next_embedder,
     make_reflector,
-    telling_of_settings,
+    redacted_settings,
 )
 from commonbrain.runtime.settings_loading import load_server_settings, load_settings, login_name
 from commonbrain.runtime.stores import (
@@ -46,18 +46,18 @@ from commonbrain.runtime.stores import (
     upgrade_store,
 )
 from commonbrain.security import factory
-from commonbrain.security.denials import CountedRefusals
-from commonbrain.security.quotas import Bounds
-from commonbrain.security.secrets import PatternScreen
-from commonbrain.services import House
+from commonbrain.security.denials import CountedDenials
+from commonbrain.security.quotas import Quotas
+from commonbrain.security.secrets import PatternSecretScanner
+from commonbrain.services import Services
 from commonbrain.storage.blobs import Blobs, make_blobs
-from commonbrain.storage.uploads import BlobStaging
+from commonbrain.storage.uploads import BlobUploadStore
 from commonbrain.text.redaction import OnSecret
 from commonbrain.transfer.archive import JsonLines
 from commonbrain.transfer.importers import IMPORTERS
 
 __all__ = [
-    "build_house",
+    "build_services",
     "copy_store",
     "distribute_store",
     "listen",
@@ -102,10 +102,10 @@ def open_brain(
         identity: who acts.
 
     Raises:
-        Invalid: a setting or an environment variable is out of bounds.
-        NotFound: there is no such tenant.
-        Unavailable: the store cannot be opened or stayed locked; it was left as found.
-        Corrupt: the store is damaged, foreign or newer; it was left as found.
+        InvalidInputError: a setting or an environment variable is out of bounds.
+        NotFoundError: there is no such tenant.
+        UnavailableError: the store cannot be opened or stayed locked; it was left as found.
+        StoreCorruptError: the store is damaged, foreign or newer; it was left as found.
 
     """
     settings = load_settings()
@@ -113,16 +113,16 @@ def open_brain(
         settings = settings.model_copy(
             update={"lock_wait_s": min(lock_wait_s, settings.lock_wait_s)}
         )
-    house = build_house(settings, store_named(store, settings))
+    services = build_services(settings, store_named(store, settings))
     if serves is not None:
-        house = replace(house, telemetry=listen(settings, serves, space=house.store.space))
+        services = replace(services, telemetry=listen(settings, serves, space=services.store.space))
     caller = Caller(
         tenant=tenant or settings.tenant,
         agent=settings.agent or login_name(),
         session=settings.session,
         project=settings.project,
     )
-    brain = Brain.of(house, caller).acting_as(**identity)
+    brain = Brain.of(services, caller).acting_as(**identity)
     if caller.tenant != LOCAL_TENANT:
         # The first is made with the store; of the others each must have been made by name.
         with ExitStack() as unless_known:
@@ -132,40 +132,44 @@ def open_brain(
     return brain
 
 
-def build_house(
-    settings: Settings, at: Store, *, clock: Clock | None = None, chance: Chance | None = None
-) -> House:
+def build_services(
+    settings: Settings,
+    at: Store,
+    *,
+    clock: Clock | None = None,
+    random_source: RandomSource | None = None,
+) -> Services:
     """Put ports and adapters together for one store; time and chance are the machine's own."""
-    embedder = Repeating(make_embedder(settings))
+    embedder = CachingEmbedder(make_embedder(settings))
     clock = clock or SystemClock()
-    with telling_of_settings():
+    with redacted_settings():
         store = open_store(at, settings, space=calibrated(embedder.space, settings), clock=clock)
-    screen = PatternScreen()
+    screen = PatternSecretScanner()
     blobs = cache(partial(make_blobs, _blobs_at(settings, at), _blobs_key(settings)))
     salience_trainer = cache(make_salience_trainer)
-    rankers = Rankers(partial(_reranker, blobs), clock=clock)
-    guards = Guards(store, clock=clock, statistics=make_statistics, moved=rankers.forget)
-    return House(
+    rerankers = RerankerRegistry(partial(_reranker, blobs), clock=clock)
+    guards = CanaryMonitor(store, clock=clock, statistics=make_statistics, moved=rerankers.forget)
+    return Services(
         store=store,
         embedder=embedder,
         extractor=make_extractor(settings),
         reflector=make_reflector(settings),
         reflector_tokens=settings.reflector_run_tokens_max,
         clock=clock,
-        chance=chance or SystemChance(),
-        journal=Journal(
+        random_source=random_source or SystemRandom(),
+        journal=WriteBehindQueue(
             store,
             screen,
             clock=clock,
-            ledger=Ledger(
+            ledger=RecallLogPolicy(
                 share=settings.trace_share,
                 kept=timedelta(days=settings.trace_days),
                 events_kept=timedelta(days=settings.event_days),
             ),
-            gather_s=_GATHER_S if isinstance(at, Path) else _GATHER_SERVED_S,
-            told=guards.heard,
+            flush_interval_s=_GATHER_S if isinstance(at, Path) else _GATHER_SERVED_S,
+            told=guards.on_traces_written,
         ),
-        rankers=rankers,
+        rerankers=rerankers,
         guards=guards,
         importers=IMPORTERS,
         archive=JsonLines(),
@@ -173,26 +177,26 @@ def build_house(
         next_space=settings.embedder_next,
         processes=LocalProcesses(),
         queue=make_queue(settings),
-        has_own_worker=settings.redis_url is None,
+        has_embedded_worker=settings.redis_url is None,
         screen=screen,
-        bounds=Bounds(
+        quotas=Quotas(
             store=store,
             clock=clock,
             rates=cache(partial(factory.make_rates, told(settings.redis_url))),
             key_calls_per_minute=settings.key_calls_per_minute,
             tenant_calls_per_minute=settings.tenant_calls_per_minute,
         ),
-        refusals=CountedRefusals(store=store, clock=clock),
+        refusals=CountedDenials(store=store, clock=clock),
         trainer=cache(make_trainer),
-        seals=cache(factory.make_seals),
+        seals=cache(factory.make_password_hasher),
         blobs=blobs,
         salience_trainer=salience_trainer,
-        saliences=Saliences(
+        saliences=SalienceModels(
             lambda digest: salience_trainer().load(blobs().get(digest)), store=store, clock=clock
         ),
-        staging=BlobStaging(blobs),
+        staging=BlobUploadStore(blobs),
         early=early(settings, clock),
-        probe=Doors(places(settings, at), clock),
+        probe=HealthProbes(places(settings, at), clock),
         started_at=clock.now(),
         on_secret=OnSecret(settings.secrets),
     )
@@ -214,12 +218,12 @@ def _blobs_key(settings: Settings) -> tuple[str, str] | None:
     """Give the key of the bucket with its id, where settings have both.
 
     Raises:
-        Invalid: they have one without the other.
+        InvalidInputError: they have one without the other.
 
     """
     id_, key = told(settings.blobs_key_id), told(settings.blobs_key)
     if (id_ is None) != (key is None):
-        raise Invalid(
+        raise InvalidInputError(
             "Of COMMONBRAIN_BLOBS_KEY_ID and COMMONBRAIN_BLOBS_KEY one is set.",
             hint="Set both, or none and AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.",
         )

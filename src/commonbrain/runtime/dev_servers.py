@@ -120,7 +120,7 @@ def _serving(
     command = [str(binaries / "postgres"), "-D", str(home.folder / "data")]
     command += [f"--{name}={value}" for name, value in told.items()]
     url = f"postgresql://postgres:{password}@127.0.0.1:{port}/postgres"
-    with _kept(command, home=home) as keeper:
+    with _with_keeper(command, home=home) as keeper:
         _wait_for(lambda: _ask_postgres(url), keeper=keeper, log=home.log)
         yield url
 
@@ -167,7 +167,7 @@ def redis_server(folder: Path | None = None, *, is_durable: bool = True) -> Gene
     conf.write_text("\n".join(lines).replace("''", '""') + "\n", "utf-8")
     home.hand_over(conf)
     url = f"redis://:{password}@127.0.0.1:{port}/0"
-    with _kept([str(binary), str(conf)], home=home) as keeper:
+    with _with_keeper([str(binary), str(conf)], home=home) as keeper:
         _wait_for(lambda: _ask_redis(port, password), keeper=keeper, log=home.log)
         yield url
 
@@ -228,7 +228,7 @@ class _Home:
 
 
 @contextmanager
-def _kept(command: Sequence[str], *, home: _Home) -> Generator[subprocess.Popen[bytes]]:
+def _with_keeper(command: Sequence[str], *, home: _Home) -> Generator[subprocess.Popen[bytes]]:
     """Let the keeper run a server until the block ends, or this process does."""
     told = {
         "command": command,

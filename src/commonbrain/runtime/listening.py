@@ -3,15 +3,15 @@
 from importlib.metadata import version
 from pathlib import Path
 
-from commonbrain.clock import Clock, SystemChance, SystemClock
+from commonbrain.clock import Clock, SystemClock, SystemRandom
 from commonbrain.config import Settings, Store
 from commonbrain.embeddings.endpoint import ENDPOINTS
-from commonbrain.embeddings.interface import Space
+from commonbrain.embeddings.interface import EmbeddingSpace
 from commonbrain.model import ids
-from commonbrain.model.errors import CommonbrainError, Invalid
+from commonbrain.model.errors import CommonbrainError, InvalidInputError
 from commonbrain.model.scope import LOCAL_TENANT
-from commonbrain.observability.early_events import EarlyFile
-from commonbrain.observability.factory import Wanted, make_telemetry
+from commonbrain.observability.early_events import EarlyEventFile
+from commonbrain.observability.factory import TelemetryOptions, make_telemetry
 from commonbrain.observability.interface import Telemetry
 from commonbrain.observability.tool_events import ToolEvent
 from commonbrain.runtime.settings_loading import load_settings, login_name
@@ -20,14 +20,14 @@ _COUNTED = frozenset({"serve", "work"})
 """Servers that Prometheus asks; the others serve one client."""
 
 
-def listen(settings: Settings, name: str, *, space: Space) -> Telemetry:
+def listen(settings: Settings, name: str, *, space: EmbeddingSpace) -> Telemetry:
     """Make what listens to a server: `serve` and `work` are counted for Prometheus, all logged.
 
     Raises:
-        Invalid: a library that the settings want is not installed.
+        InvalidInputError: a library that the settings want is not installed.
 
     """
-    wanted = Wanted(
+    wanted = TelemetryOptions(
         log=settings.state.expanduser() / "log" if settings.log else None,
         otlp_endpoint=settings.otlp_endpoint,
         counts=name in _COUNTED,
@@ -45,12 +45,12 @@ def note_unopened(
     """Let the event of a call wait for which no store could be opened; nothing fails for it."""
     try:
         settings = load_settings()
-    except Invalid:
+    except InvalidInputError:
         # Nobody knows the folder, and the caller is told of the setting that is wrong.
         return
     clock = SystemClock()
     event = ToolEvent(
-        id=ids.make_id(clock.now(), SystemChance().bits(ids.RANDOM_BITS)),
+        id=ids.make_id(clock.now(), SystemRandom().bits(ids.RANDOM_BITS)),
         tenant=LOCAL_TENANT,
         at=clock.now(),
         session=None,
@@ -65,9 +65,9 @@ def note_unopened(
         early(settings, clock).keep(event)
 
 
-def early(settings: Settings, clock: Clock) -> EarlyFile:
+def early(settings: Settings, clock: Clock) -> EarlyEventFile:
     """Give where events wait whose session is not known yet."""
-    return EarlyFile(settings.state.expanduser() / "early.jsonl", clock)
+    return EarlyEventFile(settings.state.expanduser() / "early.jsonl", clock)
 
 
 def places(settings: Settings, at: Store) -> dict[str, str | Path]:

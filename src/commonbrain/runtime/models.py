@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from commonbrain.config import Settings
-from commonbrain.embeddings.interface import Embedder, Extractor, Reflector, Space
-from commonbrain.embeddings.local import SPACE, MiniLm
+from commonbrain.embeddings.interface import Embedder, EmbeddingSpace, Extractor, Reflector
+from commonbrain.embeddings.local import SPACE, MiniLmEmbedder
 from commonbrain.embeddings.options import Options
 from commonbrain.llm.offline import ExtractiveReflector, PatternExtractor
-from commonbrain.model.errors import Corrupt, Invalid
+from commonbrain.model.errors import InvalidInputError, StoreCorruptError
 from commonbrain.storage.administration import SpaceMismatch
 
 EmbedderFactory = Callable[[Options], Embedder]
@@ -24,19 +24,19 @@ ReflectorFactory = Callable[[Options], Reflector]
 
 
 def _minilm(options: Options) -> Embedder:
-    return MiniLm(threads=options.threads)
+    return MiniLmEmbedder(threads=options.threads)
 
 
 def _ollama(options: Options) -> Embedder:
-    from commonbrain.embeddings.http import OLLAMA, Remote  # noqa: PLC0415 see EMBEDDERS
+    from commonbrain.embeddings.http import OLLAMA, HttpEmbedder  # noqa: PLC0415 see EMBEDDERS
 
-    return Remote(OLLAMA, options)
+    return HttpEmbedder(OLLAMA, options)
 
 
 def _openai(options: Options) -> Embedder:
-    from commonbrain.embeddings.http import OPENAI, Remote  # noqa: PLC0415 see EMBEDDERS
+    from commonbrain.embeddings.http import OPENAI, HttpEmbedder  # noqa: PLC0415 see EMBEDDERS
 
-    return Remote(OPENAI, options)
+    return HttpEmbedder(OPENAI, options)
 
 
 _MINILM: Final = "minilm"
@@ -100,7 +100,7 @@ REFLECTORS: Final[Mapping[str, ReflectorFactory]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Named:
+class NamedModel:
     """The embedder that makes vectors of a space, as far as the space's name tells."""
 
     family: str
@@ -108,15 +108,15 @@ class Named:
     dimensions: int | None = None
 
 
-def embedder_named(space: str) -> Named | None:
+def embedder_named(space: str) -> NamedModel | None:
     """Say which embedder makes vectors of a space; None where its name does not tell."""
     if space in {SPACE.name, _MINILM}:
-        return Named(family=_MINILM)
+        return NamedModel(family=_MINILM)
     family, _, rest = space.partition("/")
     model, _, dimensions = rest.rpartition("/")
     if family not in EMBEDDERS or not model or not dimensions.isdecimal():
         return None
-    return Named(family=family, model=model, dimensions=int(dimensions))
+    return NamedModel(family=family, model=model, dimensions=int(dimensions))
 
 
 def settings_of(space: str) -> str | None:
@@ -139,7 +139,7 @@ __all__ = [
     "REFLECTORS",
     "EmbedderFactory",
     "ExtractorFactory",
-    "Named",
+    "NamedModel",
     "Options",
     "ReflectorFactory",
     "embedder_named",
@@ -151,12 +151,12 @@ def make_embedder(settings: Settings) -> Embedder:
     """Make the embedder that settings name; nothing is loaded or sent yet.
 
     Raises:
-        Invalid: there is no such embedder, or what it needs to know is missing or wrong.
+        InvalidInputError: there is no such embedder, or what it needs to know is missing or wrong.
 
     """
     make = EMBEDDERS.get(settings.embedder)
     if make is None:
-        raise Invalid(
+        raise InvalidInputError(
             f"There is no embedder {settings.embedder[:40]!r}.",
             hint=f"COMMONBRAIN_EMBEDDER may be {', '.join(EMBEDDERS)}.",
         )
@@ -176,12 +176,12 @@ def make_next_embedder(space: str, *, settings: Settings) -> Embedder:
     """Make the embedder of another space, by the space's name; nothing is loaded or sent yet.
 
     Raises:
-        Invalid: the name tells of none.
+        InvalidInputError: the name tells of none.
 
     """
     named = embedder_named(space)
     if named is None:
-        raise Invalid(
+        raise InvalidInputError(
             f"No embedder is known that makes vectors of {space[:60]!r}.",
             hint="It is minilm, or FAMILY/MODEL/DIMENSIONS as in ollama/nomic-embed-text/768.",
         )
@@ -203,12 +203,12 @@ def make_extractor(settings: Settings) -> Extractor:
     """Make the extractor that settings name; nothing is sent yet.
 
     Raises:
-        Invalid: there is no such extractor, or what it needs to know is missing or wrong.
+        InvalidInputError: there is no such extractor, or what it needs to know is missing or wrong.
 
     """
     make = EXTRACTORS.get(settings.extractor)
     if make is None:
-        raise Invalid(
+        raise InvalidInputError(
             f"There is no extractor {settings.extractor[:40]!r}.",
             hint=f"COMMONBRAIN_EXTRACTOR may be {', '.join(EXTRACTORS)}.",
         )
@@ -227,12 +227,12 @@ def make_reflector(settings: Settings) -> Reflector:
     """Make the reflector that settings name; nothing is sent yet.
 
     Raises:
-        Invalid: there is no such reflector, or what it needs to know is missing or wrong.
+        InvalidInputError: there is no such reflector, or what it needs to know is missing or wrong.
 
     """
     make = REFLECTORS.get(settings.reflector)
     if make is None:
-        raise Invalid(
+        raise InvalidInputError(
             f"There is no reflector {settings.reflector[:40]!r}.",
             hint=f"COMMONBRAIN_REFLECTOR may be {', '.join(REFLECTORS)}.",
         )
@@ -247,13 +247,13 @@ def make_reflector(settings: Settings) -> Reflector:
     return make(options)
 
 
-def calibrated(space: Space, settings: Settings) -> Space:
+def calibrated(space: EmbeddingSpace, settings: Settings) -> EmbeddingSpace:
     """Give a space the thresholds that settings know better."""
     names = ("duplicate_at", "similar_at", "relevant_at", "answers_at")
     told = {name: getattr(settings, name) for name in names}
     calibrated = replace(space, **{name: at for name, at in told.items() if at is not None})
     if not calibrated.relevant_at < calibrated.similar_at <= calibrated.duplicate_at:
-        raise Invalid(
+        raise InvalidInputError(
             f"The thresholds are relevant {calibrated.relevant_at}, similar "
             f"{calibrated.similar_at}, duplicate {calibrated.duplicate_at}; each must be above "
             "the one before.",
@@ -263,13 +263,13 @@ def calibrated(space: Space, settings: Settings) -> Space:
 
 
 @contextmanager
-def telling_of_settings() -> Generator[None]:
+def redacted_settings() -> Generator[None]:
     """Say which settings open a store whose vectors another embedder made."""
     try:
         yield
     except SpaceMismatch as error:
         known = settings_of(error.known)
-        raise Corrupt(
+        raise StoreCorruptError(
             error.message,
             code=error.code,
             hint=f"Open it with {known}; `brain space build` moves it to another embedder."

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from pydantic_settings import BaseSettings
 
 from commonbrain.config import ServerSettings, Settings
-from commonbrain.model.errors import Invalid
+from commonbrain.model.errors import InvalidInputError
 
 _SettingsT = TypeVar("_SettingsT", bound=BaseSettings)
 
@@ -37,7 +37,7 @@ def load_settings() -> Settings:
     handed secrets. A variable beats it.
 
     Raises:
-        Invalid: one of them is out of bounds, or there is no such folder.
+        InvalidInputError: one of them is out of bounds, or there is no such folder.
 
     """
     return _loaded(Settings)
@@ -47,7 +47,7 @@ def load_server_settings(**given: Any) -> ServerSettings:  # noqa: ANN401 settin
     """Read how to serve from the environment, but for what is given.
 
     Raises:
-        Invalid: something is out of bounds.
+        InvalidInputError: something is out of bounds.
 
     """
     return _loaded(ServerSettings, **given)
@@ -56,7 +56,7 @@ def load_server_settings(**given: Any) -> ServerSettings:  # noqa: ANN401 settin
 def _loaded(model: type[_SettingsT], **given: Any) -> _SettingsT:  # noqa: ANN401 the same
     folder = os.environ.get("COMMONBRAIN_SECRETS_DIR") or None
     if folder is not None and not Path(folder).is_dir():
-        raise Invalid(
+        raise InvalidInputError(
             "COMMONBRAIN_SECRETS_DIR is no folder.", hint="Name one that holds files, or unset it."
         )
     try:
@@ -67,7 +67,7 @@ def _loaded(model: type[_SettingsT], **given: Any) -> _SettingsT:  # noqa: ANN40
         prefix = model.model_config.get("env_prefix", "")
         is_hidden = name in _HIDDEN
         shown = "not valid" if is_hidden else repr(str(first["input"])[:80])
-        raise Invalid(
+        raise InvalidInputError(
             f"{prefix}{name.upper()} is {shown}: {first['msg']}.",
             hint="Mend or unset it.",
         ) from (None if is_hidden else error)

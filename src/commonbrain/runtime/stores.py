@@ -9,21 +9,21 @@ from pydantic import SecretStr
 
 from commonbrain.clock import Clock, SystemClock
 from commonbrain.config import Settings, Store
-from commonbrain.embeddings.interface import Space
+from commonbrain.embeddings.interface import EmbeddingSpace
 from commonbrain.jobs.local_queue import LocalQueue
-from commonbrain.model.errors import Invalid
-from commonbrain.runtime.models import calibrated, make_embedder, telling_of_settings
+from commonbrain.model.errors import InvalidInputError
+from commonbrain.runtime.models import calibrated, make_embedder, redacted_settings
 from commonbrain.runtime.settings_loading import load_settings
 from commonbrain.storage.copying import copy_rows, plan_copy
 from commonbrain.storage.job_queue import Queue
 from commonbrain.storage.maintenance import (
-    Distributed,
+    DistributeResult,
     Progress,
     Replacement,
-    Restored,
+    RestoreResult,
     StoreCopy,
-    Upgraded,
-    unwatched,
+    UpgradeResult,
+    ignore_progress,
 )
 from commonbrain.storage.sql_store import SqlStore
 from commonbrain.storage.sqlite.opening import open_sqlite
@@ -31,7 +31,7 @@ from commonbrain.storage.sqlite.restore import plan_restore, put_in_place
 from commonbrain.text.locations import is_url
 
 
-def open_store(at: Store, settings: Settings, *, space: Space, clock: Clock) -> SqlStore:
+def open_store(at: Store, settings: Settings, *, space: EmbeddingSpace, clock: Clock) -> SqlStore:
     """Open a file, or a Postgres by its URL."""
     if isinstance(at, Path):
         return open_sqlite(
@@ -63,7 +63,7 @@ def store_named(store: str | Path | None, settings: Settings) -> Store:
     return SecretStr(str(store)) if is_url(store) else Path(store)
 
 
-def upgrade_store(store: str | Path | None = None, *, role: str | None = None) -> Upgraded:
+def upgrade_store(store: str | Path | None = None, *, role: str | None = None) -> UpgradeResult:
     """Bring a store in Postgres to this version's schema, and let a role use it.
 
     Args:
@@ -71,9 +71,9 @@ def upgrade_store(store: str | Path | None = None, *, role: str | None = None) -
         role: who may open it from now on.
 
     Raises:
-        Invalid: the store is a file, which is upgraded when it is opened.
-        Unavailable: it cannot be reached, or others held what is needed for too long.
-        Corrupt: it is not a store, or of a newer version; it was left as found.
+        InvalidInputError: the store is a file, which is upgraded when it is opened.
+        UnavailableError: it cannot be reached, or others held what is needed for too long.
+        StoreCorruptError: it is not a store, or of a newer version; it was left as found.
 
     """
     url, settings = _owner_of(store)
@@ -88,13 +88,13 @@ def upgrade_store(store: str | Path | None = None, *, role: str | None = None) -
     )
 
 
-def preview_distribute(store: str | Path | None = None) -> Distributed:
+def preview_distribute(store: str | Path | None = None) -> DistributeResult:
     """Say what would distribute a store in Postgres by tenant, and change nothing.
 
     Raises:
-        Invalid: the store is a file, which stays on one machine.
-        Unavailable: it cannot be reached, or its schema is older.
-        Corrupt: it is not a store, or of a newer version.
+        InvalidInputError: the store is a file, which stays on one machine.
+        UnavailableError: it cannot be reached, or its schema is older.
+        StoreCorruptError: it is not a store, or of a newer version.
 
     """
     url, settings = _owner_of(store)
@@ -103,17 +103,17 @@ def preview_distribute(store: str | Path | None = None) -> Distributed:
     return preview_distribution(url, lock_wait_s=settings.lock_wait_s)
 
 
-def distribute_store(store: str | Path | None = None) -> Distributed:
+def distribute_store(store: str | Path | None = None) -> DistributeResult:
     """Distribute a store in Postgres by tenant over the machines of Citus, while nobody works.
 
     Args:
         store: its URL as its owner; by default as for `open`.
 
     Raises:
-        Invalid: the store is a file, which stays on one machine.
-        Refused: `citus_missing`, nothing there could distribute it; nothing has changed.
-        Unavailable: it cannot be reached, or its schema is older; run it again to go on.
-        Corrupt: it is not a store, or of a newer version.
+        InvalidInputError: the store is a file, which stays on one machine.
+        RejectedError: `citus_missing`, nothing there could distribute it; nothing has changed.
+        UnavailableError: it cannot be reached, or its schema is older; run it again to go on.
+        StoreCorruptError: it is not a store, or of a newer version.
 
     """
     url, settings = _owner_of(store)
@@ -126,7 +126,7 @@ def _owner_of(store: str | Path | None) -> tuple[str, Settings]:
     settings = load_settings()
     named = store_named(store, settings)
     if isinstance(named, Path):
-        raise Invalid(
+        raise InvalidInputError(
             "A store in a file is upgraded when it is opened, and stays on one machine.",
             hint="For a store in Postgres give its URL with --store or COMMONBRAIN_STORE.",
         )
@@ -138,10 +138,10 @@ def preview_copy(source: str | Path, destination: str | Path) -> StoreCopy:
     """Count what a copy of a store would bring, and change nothing.
 
     Raises:
-        Invalid: there is no source, or it is the destination.
-        Refused: `copy_other_data`, the destination holds what the source does not.
-        Unavailable: one of the two cannot be opened.
-        Corrupt: one of the two is damaged, foreign, newer, or of another space.
+        InvalidInputError: there is no source, or it is the destination.
+        RejectedError: `copy_other_data`, the destination holds what the source does not.
+        UnavailableError: one of the two cannot be opened.
+        StoreCorruptError: one of the two is damaged, foreign, newer, or of another space.
 
     """
     with ExitStack() as opened:
@@ -151,7 +151,7 @@ def preview_copy(source: str | Path, destination: str | Path) -> StoreCopy:
 
 
 def copy_store(
-    source: str | Path, destination: str | Path, *, on_progress: Progress = unwatched
+    source: str | Path, destination: str | Path, *, on_progress: Progress = ignore_progress
 ) -> StoreCopy:
     """Copy every tenant of a store into a new one, of either engine, and verify it.
 
@@ -161,11 +161,12 @@ def copy_store(
         on_progress: told how far it has come, 0..1.
 
     Raises:
-        Invalid: there is no source, or it is the destination.
-        Refused: `copy_other_data`, the destination holds what the source does not.
-        Unavailable: one of the two cannot be opened; whole pages stay, run it again.
-        Corrupt: one of the two is damaged, foreign, newer, or of another space; `copy_unfit`, a
-            row cannot be kept there; `copy_differs`, what was written is not what was read.
+        InvalidInputError: there is no source, or it is the destination.
+        RejectedError: `copy_other_data`, the destination holds what the source does not.
+        UnavailableError: one of the two cannot be opened; whole pages stay, run it again.
+        StoreCorruptError: one of the two is damaged, foreign, newer, or of another space;
+            `copy_unfit`, a row cannot be kept there; `copy_differs`, what was written is not what
+            was read.
 
     """
     with ExitStack() as opened:
@@ -183,12 +184,14 @@ def _open_both(
     named = [store_named(one, settings) for one in given]
     files = [one.expanduser().resolve() if isinstance(one, Path) else None for one in named]
     if files[0] is not None and not files[0].is_file():
-        raise Invalid(
+        raise InvalidInputError(
             f"There is no store at {files[0]}.", hint="Name the file that is to be copied first."
         )
     if named[0] == named[1] or (files[0] is not None and files[0] == files[1]):
-        raise Invalid("Both are the same store.", hint="Name another one to copy it into.")
-    with telling_of_settings():
+        raise InvalidInputError(
+            "Both are the same store.", hint="Name another one to copy it into."
+        )
+    with redacted_settings():
         space = calibrated(make_embedder(settings).space, settings)
         is_there = files[1] is None or files[1].exists()
         stores = [
@@ -204,9 +207,9 @@ def preview_restore(file: str | Path, store: str | Path | None = None) -> Replac
     """Say what a restore would put in the place of what, and change nothing.
 
     Raises:
-        Invalid: the file is not there, or is the store itself.
-        Unavailable: one of the two cannot be read.
-        Corrupt: the file is damaged, not a store, or of a newer version.
+        InvalidInputError: the file is not there, or is the store itself.
+        UnavailableError: one of the two cannot be read.
+        StoreCorruptError: the file is damaged, not a store, or of a newer version.
 
     """
     return plan_restore(Path(file).expanduser(), _store_path(store))
@@ -217,8 +220,8 @@ def restore(
     store: str | Path | None = None,
     *,
     digest: str | None = None,
-    on_progress: Progress = unwatched,
-) -> Restored:
+    on_progress: Progress = ignore_progress,
+) -> RestoreResult:
     """Put a backup in the place of a store that nobody has open; the old one is kept beside it.
 
     Args:
@@ -228,9 +231,10 @@ def restore(
         on_progress: told how far it has come, 0..1.
 
     Raises:
-        Invalid: the file is not there, is the store itself, or has another digest.
-        Unavailable: `store_in_use`, or the folder cannot be written; the store is as it was.
-        Corrupt: the file is damaged, not a store, or of a newer version; the store is as it was.
+        InvalidInputError: the file is not there, is the store itself, or has another digest.
+        UnavailableError: `store_in_use`, or the folder cannot be written; the store is as it was.
+        StoreCorruptError: the file is damaged, not a store, or of a newer version; the store is as
+            it was.
 
     """
     return put_in_place(
@@ -246,7 +250,7 @@ def _store_path(store: str | Path | None) -> Path:
     named = store_named(store, load_settings())
     if isinstance(named, Path):
         return named.expanduser()
-    raise Invalid(
+    raise InvalidInputError(
         "A store in Postgres is not restored from a file of Commonbrain.",
         code="restore_unsupported",
         hint="Restore it with pg_restore, from what pg_dump or your server's own backups wrote.",
@@ -257,11 +261,11 @@ def _need_server() -> None:
     """Make sure that the extra is there, which a store in a file does without.
 
     Raises:
-        Invalid: it is not installed.
+        InvalidInputError: it is not installed.
 
     """
     if find_spec("psycopg") is None or find_spec("pgvector") is None:
-        raise Invalid(
+        raise InvalidInputError(
             "A store in Postgres needs psycopg and pgvector, which are not installed.",
             code="extra_missing",
             hint="Install them with: pip install 'commonbrain[server]'",
@@ -272,18 +276,18 @@ def make_queue(settings: Settings) -> Queue:
     """Make the queue that settings name; nothing is connected to yet.
 
     Raises:
-        Invalid: it is no URL of a Redis, or what speaks to one is not installed.
+        InvalidInputError: it is no URL of a Redis, or what speaks to one is not installed.
 
     """
     if settings.redis_url is None:
         return LocalQueue()
     try:
         # What speaks to a Redis comes with the extra, and only a shared server has one.
-        from commonbrain.jobs.redis_queue import SharedQueue  # noqa: PLC0415
+        from commonbrain.jobs.redis_queue import RedisQueue  # noqa: PLC0415
     except ImportError as error:
-        raise Invalid(
+        raise InvalidInputError(
             f"COMMONBRAIN_REDIS_URL needs {error.name}, which is not installed.",
             code="extra_missing",
             hint="Install it with: pip install 'commonbrain[server]'",
         ) from error
-    return SharedQueue(settings.redis_url.get_secret_value())
+    return RedisQueue(settings.redis_url.get_secret_value())

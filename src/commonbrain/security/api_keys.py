@@ -8,7 +8,12 @@ from typing import Final
 
 from commonbrain.clock import Clock
 from commonbrain.model.agents import ApiKey, KeyText, read_key
-from commonbrain.model.errors import CommonbrainError, Limited, Refused, Unknown
+from commonbrain.model.errors import (
+    AuthenticationError,
+    CommonbrainError,
+    LimitExceededError,
+    RejectedError,
+)
 from commonbrain.model.limits import (
     ACCESS_KEPT_S,
     USES_APART_S,
@@ -16,10 +21,10 @@ from commonbrain.model.limits import (
     WRONG_CREDENTIALS_PER_MINUTE,
 )
 from commonbrain.model.scope import Admission, Caller
-from commonbrain.security.authentication import Standing, a_caller, check_open, unknown
-from commonbrain.security.cache import Kept
-from commonbrain.security.quotas import Rates
-from commonbrain.storage.administration import ADMITTING, AccessEntry, Refusals, Seals
+from commonbrain.security.authentication import Principal, a_caller, check_open, unknown
+from commonbrain.security.cache import TtlCache
+from commonbrain.security.quotas import RateLimiter
+from commonbrain.storage.administration import ADMITTING, AccessDenials, AccessEntry, PasswordHasher
 from commonbrain.storage.interface import Store
 
 _MS: Final = 1000
@@ -30,14 +35,14 @@ class _Known:
     """A key whose secret was found right, as the store had it when it was last looked at."""
 
     key: ApiKey
-    standing: Standing
+    standing: Principal
     caller: Caller
     used_at_ms: float
     """When it was last noted that the key is used."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeyAccess:
+class ApiKeyAuthenticator:
     """Admits who has a good API key.
 
     What is known of a key is kept under a keyed digest of it, never under the key, and read again
@@ -46,11 +51,11 @@ class KeyAccess:
     """
 
     store: Store
-    seals: Seals
+    seals: PasswordHasher
     clock: Clock
-    rates: Rates
-    refusals: Refusals
-    kept: Kept[bytes, _Known] = field(default_factory=lambda: Kept(most=VERIFIED_MAX))
+    rates: RateLimiter
+    refusals: AccessDenials
+    kept: TtlCache[bytes, _Known] = field(default_factory=lambda: TtlCache(most=VERIFIED_MAX))
     _digesting: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
 
     def admit(self, credential: str | None, *, address: str | None) -> Caller:
@@ -68,7 +73,7 @@ class KeyAccess:
             known = self._look(text, digest, address=address)
         try:
             self._check(known, address)
-        except (Unknown, Refused) as error:
+        except (AuthenticationError, RejectedError) as error:
             self._note(text.tenant, error, known=known)
             raise
         self._note_use(digest, known)
@@ -85,7 +90,7 @@ class KeyAccess:
             return None
         try:
             self._check(known, address)
-        except (Unknown, Refused):
+        except (AuthenticationError, RejectedError):
             return None
         self._note_use(digest, known)
         return known.caller
@@ -100,7 +105,7 @@ class KeyAccess:
         with self.store.snapshot(text.tenant) as tx:
             tenant, held = tx.credentials.tenant(), tx.credentials.held([text.prefix])
         key, agent = held.get(text.prefix, (None, None))
-        standing = Standing(tenant=tenant, agent=agent, read_at_ms=now_ms)
+        standing = Principal(tenant=tenant, agent=agent, read_at_ms=now_ms)
         is_right = self.seals.fits(key.seal if key else None, secret=text.secret)
         if not (is_right and key and standing.agent and standing.is_good):
             self._count_wrong(address)
@@ -125,7 +130,7 @@ class KeyAccess:
             held = tx.credentials.held([one.key.prefix for _, one in before])
         for digest, one in before:
             key, agent = held.get(one.key.prefix, (None, None))
-            standing = Standing(tenant=owner, agent=agent, read_at_ms=now_ms)
+            standing = Principal(tenant=owner, agent=agent, read_at_ms=now_ms)
             if key and key.seal == one.key.seal and agent and standing.is_good:
                 caller = _caller(key, standing)
                 self.kept.renew(digest, replace(one, key=key, standing=standing, caller=caller))
@@ -139,7 +144,7 @@ class KeyAccess:
         if known.standing.tenant is not None:
             check_open(known.standing.tenant)
         if not known.key.allows(address):
-            raise Refused(
+            raise RejectedError(
                 "This key may not be used from this address.",
                 code="scope_denied",
                 hint="Ask an admin to widen its allow list.",
@@ -164,14 +169,14 @@ class KeyAccess:
         if known is not None:
             self.kept.renew(digest, replace(known, used_at_ms=at_ms))
 
-    def _is_old(self, standing: Standing) -> bool:
+    def _is_old(self, standing: Principal) -> bool:
         return self.clock.elapsed_ms() - standing.read_at_ms >= ACCESS_KEPT_S * _MS
 
     def _check_patience(self, address: str | None) -> None:
         """Refuse to hash for an address that gave many wrong credentials of late."""
         wait_s = self.rates.wait(_wrong(address), per_minute=WRONG_CREDENTIALS_PER_MINUTE)
         if wait_s is not None:
-            raise Limited(
+            raise LimitExceededError(
                 "Too many credentials from this address were wrong.",
                 hint=f"Try again in {wait_s} s.",
                 retry_after_s=wait_s,
@@ -192,7 +197,7 @@ class KeyAccess:
         self.refusals.note(tenant, entry)
 
 
-def _caller(key: ApiKey, standing: Standing) -> Caller:
+def _caller(key: ApiKey, standing: Principal) -> Caller:
     """Make the caller that a key of a known agent stands for."""
     if standing.tenant is None or standing.agent is None:
         raise unknown()

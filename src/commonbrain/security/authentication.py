@@ -4,14 +4,14 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from commonbrain.model.agents import KEY_SIGN, Agent
-from commonbrain.model.errors import Refused, Unknown
+from commonbrain.model.errors import AuthenticationError, RejectedError
 from commonbrain.model.scope import Admission, Caller, Role
 from commonbrain.model.trust import Trust
 from commonbrain.storage.administration import Tenant
 from commonbrain.text.locations import is_loopback
 
 
-class Access(Protocol):
+class Authenticator(Protocol):
     """Tells callers by their credentials."""
 
     def admit(self, credential: str | None, *, address: str | None) -> Caller:
@@ -22,9 +22,10 @@ class Access(Protocol):
             address: the IP address that the call came from, where it is known.
 
         Raises:
-            Unknown: `missing_credential`, or `invalid_credential` whatever is wrong with it.
-            Refused: the credential may not be used from there.
-            Unavailable: it cannot be checked now.
+            AuthenticationError: `missing_credential`, or `invalid_credential` whatever is wrong
+                with it.
+            RejectedError: the credential may not be used from there.
+            UnavailableError: it cannot be checked now.
 
         """
         ...
@@ -37,7 +38,7 @@ class Access(Protocol):
         ...
 
 
-class LocalAccess:
+class LocalAuthenticator:
     """Takes every call from this machine for its user's, whatever credential it bears.
 
     Every program of the machine may call, those of other users too; a key tells them apart.
@@ -54,7 +55,7 @@ class LocalAccess:
     ) -> Caller:
         """Give the user; a call from elsewhere is refused."""
         if address is None or not is_loopback(address):
-            raise Refused(
+            raise RejectedError(
                 "Without access control only this machine may call.",
                 code="address_denied",
                 hint="Serve without --open, and give each caller a key.",
@@ -67,7 +68,7 @@ class LocalAccess:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class Principal:
     """A tenant and one of its agents as they were read; None where there is none."""
 
     tenant: Tenant | None
@@ -80,9 +81,9 @@ class Standing:
         return self.tenant is not None and (self.agent is None or self.agent.disabled_at is None)
 
 
-def unknown() -> Unknown:
+def unknown() -> AuthenticationError:
     """Say that a credential will not do, in the same words whatever is wrong with it."""
-    return Unknown(
+    return AuthenticationError(
         "The credential is not valid.",
         code="invalid_credential",
         hint="Give a key or token that is neither wrong, over nor revoked.",
@@ -93,18 +94,18 @@ def check_open(tenant: Tenant) -> None:
     """Refuse whoever comes to a suspended tenant with a good credential.
 
     Raises:
-        Refused: `tenant_suspended`.
+        RejectedError: `tenant_suspended`.
 
     """
     if tenant.suspended_at is not None:
-        raise Refused(
+        raise RejectedError(
             "This tenant is suspended.",
             code="tenant_suspended",
             hint="Ask who runs the server.",
         )
 
 
-def a_caller(standing: Standing, *, agent: str, role: Role, admission: Admission) -> Caller:
+def a_caller(standing: Principal, *, agent: str, role: Role, admission: Admission) -> Caller:
     """Make the caller of a networked door; an agent without a row has the usual trust."""
     tenant, known = standing.tenant, standing.agent
     if tenant is None:
@@ -120,16 +121,16 @@ def a_caller(standing: Standing, *, agent: str, role: Role, admission: Admission
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Chain:
+class AuthenticatorChain:
     """Asks the keys about what looks like a key, and the tokens, if there are any, of the rest."""
 
-    keys: Access
-    tokens: Access | None = None
+    keys: Authenticator
+    tokens: Authenticator | None = None
 
     def admit(self, credential: str | None, *, address: str | None) -> Caller:
         """Give who calls."""
         if not credential:
-            raise Unknown(
+            raise AuthenticationError(
                 "This takes a credential.",
                 code="missing_credential",
                 hint="Send an API key or a token: Authorization: Bearer ...",

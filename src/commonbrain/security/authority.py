@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, cast
 
 from commonbrain.model import ids
-from commonbrain.model.errors import Refused
+from commonbrain.model.errors import RejectedError
 from commonbrain.model.memory import Memory
 from commonbrain.model.revision import Action
 from commonbrain.model.scope import Caller, Role, check_may_write
@@ -55,49 +55,49 @@ def without_proposal(memory: Memory) -> dict[str, object]:
     return {key: value for key, value in memory.payload.items() if key != _KEY}
 
 
-def is_entitled(caller: Caller, memory: Memory) -> bool:
+def is_authorized(caller: Caller, memory: Memory) -> bool:
     """Say whether a memory is trusted no more than its changer."""
     return caller.trust_ceiling.weight >= memory.trust.weight
 
 
-def own_trust(caller: Caller) -> Trust:
+def intrinsic_trust(caller: Caller) -> Trust:
     """Give the trust of what a caller says without claiming any."""
     return granted(None, default=caller.trust_default, ceiling=caller.trust_ceiling)
 
 
-def vouched(memory: Memory, *, trust: Trust) -> Memory:
+def endorsed(memory: Memory, *, trust: Trust) -> Memory:
     """Give a memory that somebody vouches for: trusted as said, and no less sure than that is."""
     is_sourced = memory.source_ref is not None
     likely = confidence(memory.kind, memory.text, trust=trust, is_sourced=is_sourced)
     return replace(memory, trust=trust, confidence=max(memory.confidence, likely))
 
 
-def check_may_settle(caller: Caller, memory: Memory) -> None:
+def check_may_resolve(caller: Caller, memory: Memory) -> None:
     """Let admins and trusted sources settle what awaits review, and authors withdraw their own.
 
     Raises:
-        Refused: `insufficient_role`, `scope_denied` or `trust_override_denied`.
+        RejectedError: `insufficient_role`, `scope_denied` or `trust_override_denied`.
 
     """
     check_may_write(caller, memory.scope)
     is_senior = caller.role is Role.ADMIN or caller.trust_ceiling is Trust.TRUSTED_TOOL
     if caller.trust_ceiling is Trust.UNTRUSTED_WEB or not is_senior:
-        raise Refused(
+        raise RejectedError(
             f"{ids.show(ids.MEMORY, memory.id)} awaits an admin or a trusted source.",
             code="trust_override_denied",
             hint="Leave it to them; until then it is kept and not recalled.",
         )
 
 
-def check_entitled(caller: Caller, memory: Memory) -> None:
+def check_authorized(caller: Caller, memory: Memory) -> None:
     """Let a caller change what is trusted no more than itself.
 
     Raises:
-        Refused: `trust_override_denied`.
+        RejectedError: `trust_override_denied`.
 
     """
-    if not is_entitled(caller, memory):
-        raise Refused(
+    if not is_authorized(caller, memory):
+        raise RejectedError(
             f"{ids.show(ids.MEMORY, memory.id)} is trusted as {memory.trust}, the caller as "
             f"{caller.trust_ceiling}.",
             code="trust_override_denied",

@@ -11,7 +11,7 @@ V = TypeVar("V")
 
 
 @dataclass(slots=True, kw_only=True)
-class Kept(Generic[K, V]):
+class TtlCache(Generic[K, V]):
     """So many values; the longest unused makes room. Threads may share it."""
 
     most: int

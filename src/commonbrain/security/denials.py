@@ -30,7 +30,7 @@ class _Line:
 
 
 @dataclass(slots=True, kw_only=True)
-class CountedRefusals:
+class CountedDenials:
     """The first of a sort is written soon; what comes within a minute is counted in the next line.
 
     However many calls are refused, a minute brings one line of each sort, and at most

@@ -8,81 +8,81 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from commonbrain.clock import Clock
-from commonbrain.model.errors import Invalid
-from commonbrain.security.authentication import Access, Chain, Issuer
-from commonbrain.security.quotas import Rates
-from commonbrain.storage.administration import Refusals, Seals
+from commonbrain.model.errors import InvalidInputError
+from commonbrain.security.authentication import Authenticator, AuthenticatorChain, Issuer
+from commonbrain.security.quotas import RateLimiter
+from commonbrain.storage.administration import AccessDenials, PasswordHasher
 from commonbrain.storage.interface import Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ground:
+class AuthenticationServices:
     """What telling callers stands on."""
 
     store: Store
     clock: Clock
-    refusals: Refusals
-    rates: Rates
-    seals: Seals
+    refusals: AccessDenials
+    rates: RateLimiter
+    seals: PasswordHasher
 
 
-def make_seals() -> Seals:
+def make_password_hasher() -> PasswordHasher:
     """Make what seals secrets.
 
     Raises:
-        Invalid: `extra_missing`.
+        InvalidInputError: `extra_missing`.
 
     """
     with _telling_of_the_extra():
-        from commonbrain.security.passwords import Argon2Seals  # noqa: PLC0415
+        from commonbrain.security.passwords import Argon2PasswordHasher  # noqa: PLC0415
 
-    return Argon2Seals()
+    return Argon2PasswordHasher()
 
 
-def make_rates(redis_url: str | None = None) -> Rates:
+def make_rates(redis_url: str | None = None) -> RateLimiter:
     """Make what counts calls, in Redis if there is one.
 
     Raises:
-        Invalid: `extra_missing`, or the address is none that Redis could have.
+        InvalidInputError: `extra_missing`, or the address is none that Redis could have.
 
     """
     with _telling_of_the_extra():
-        from commonbrain.security.rate_limits import shared_rates  # noqa: PLC0415
+        from commonbrain.security.rate_limits import shared_rate_limiter  # noqa: PLC0415
 
     try:
-        return shared_rates(redis_url)
+        return shared_rate_limiter(redis_url)
     except ValueError:
-        raise Invalid(
+        raise InvalidInputError(
             "COMMONBRAIN_REDIS_URL is no address of a Redis.",
             hint="Give it as redis://host:6379/0, or unset it.",
         ) from None
 
 
-def make_access(ground: Ground, issuer: Issuer | None) -> Access:
+def make_access(ground: AuthenticationServices, issuer: Issuer | None) -> Authenticator:
     """Make what tells callers by their credentials; without an issuer, by keys alone.
 
     Raises:
-        Invalid: `extra_missing`.
+        InvalidInputError: `extra_missing`.
 
     """
     with _telling_of_the_extra():
-        from commonbrain.security.api_keys import KeyAccess  # noqa: PLC0415
+        from commonbrain.security.api_keys import ApiKeyAuthenticator  # noqa: PLC0415
 
-    keys = KeyAccess(
+    keys = ApiKeyAuthenticator(
         store=ground.store,
         seals=ground.seals,
         clock=ground.clock,
         rates=ground.rates,
         refusals=ground.refusals,
     )
-    return Chain(keys=keys, tokens=_token_access(ground, issuer) if issuer else None)
+    return AuthenticatorChain(keys=keys, tokens=_token_access(ground, issuer) if issuer else None)
 
 
-def _token_access(ground: Ground, issuer: Issuer) -> Access:
+def _token_access(ground: AuthenticationServices, issuer: Issuer) -> Authenticator:
     with _telling_of_the_extra():
-        from commonbrain.security.tokens import IssuerKeys, TokenAccess  # noqa: PLC0415
+        from commonbrain.security.tokens import IssuerKeys, JwtAuthenticator  # noqa: PLC0415
 
-    return TokenAccess(
+    return JwtAuthenticator(
         store=ground.store,
         clock=ground.clock,
         refusals=ground.refusals,
@@ -96,7 +96,7 @@ def _telling_of_the_extra() -> Generator[None]:
     try:
         yield
     except ImportError as error:
-        raise Invalid(
+        raise InvalidInputError(
             f"This needs {(error.name or 'a library').partition('.')[0]}, which is not installed.",
             code="extra_missing",
             hint="Install it with: pip install 'commonbrain[server]'",

@@ -7,7 +7,7 @@ from argon2 import PasswordHasher, Type
 from argon2.exceptions import InvalidHashError, VerificationError, VerifyMismatchError
 
 from commonbrain.model.agents import SECRET_CHARS
-from commonbrain.model.errors import Unavailable
+from commonbrain.model.errors import UnavailableError
 
 # OWASP's password storage cheat sheet names 19 MiB, 2 passes, 1 lane as its first choice. A secret
 # here has 192 random bits, so the hash need not make up for a weak one: more would only make
@@ -20,7 +20,7 @@ AT_ONCE_MAX: Final = 2
 WAIT_S: Final = 5.0
 
 
-class Argon2Seals:
+class Argon2PasswordHasher:
     """Seals secrets with argon2id."""
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class Argon2Seals:
     def fits(self, seal: str | None, *, secret: str) -> bool:
         """Say whether a seal was made of this secret; without a seal it takes as long."""
         if not self._turns.acquire(timeout=WAIT_S):
-            raise Unavailable(
+            raise UnavailableError(
                 "Too many credentials are being checked.", hint="Try again in some seconds."
             )
         try:

@@ -5,14 +5,14 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from commonbrain.clock import Clock
-from commonbrain.model.errors import Limited
+from commonbrain.model.errors import LimitExceededError
 from commonbrain.model.limits import KEY_CALLS_PER_MINUTE, TENANT_CALLS_PER_MINUTE, USAGE_KEPT_S
 from commonbrain.model.memory import State
 from commonbrain.model.scope import Caller
 from commonbrain.storage.interface import Store, Transaction
 
 
-class Rates(Protocol):
+class RateLimiter(Protocol):
     """Counts what is done within the last minute, for every process that shares the counts."""
 
     def take(self, name: str, *, per_minute: int) -> int | None:
@@ -24,7 +24,7 @@ class Rates(Protocol):
         ...
 
 
-UNCOUNTED = frozenset({State.SUPERSEDED, State.FORGOTTEN})
+UNCOUNTED_STATES = frozenset({State.SUPERSEDED, State.FORGOTTEN})
 """What nobody holds any more, though its row is there: who is full can still mend and forget."""
 
 
@@ -37,12 +37,12 @@ class _Count:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
+class Quotas:
     """Counts calls and memories; what a policy leaves open is bounded by the settings."""
 
     store: Store
     clock: Clock
-    rates: Callable[[], Rates]
+    rates: Callable[[], RateLimiter]
     key_calls_per_minute: int = KEY_CALLS_PER_MINUTE
     tenant_calls_per_minute: int = TENANT_CALLS_PER_MINUTE
     _counts: dict[str, _Count] = field(default_factory=dict[str, "_Count"])
@@ -51,7 +51,7 @@ class Bounds:
         """Count a call of a credential and of its tenant; local callers call as they like.
 
         Raises:
-            Limited: `rate_limited`, with the seconds to wait.
+            LimitExceededError: `rate_limited`, with the seconds to wait.
 
         """
         if caller.admission is None:
@@ -65,7 +65,7 @@ class Bounds:
         ):
             wait_s = self.rates().take(name, per_minute=per_minute)
             if wait_s is not None:
-                raise Limited(
+                raise LimitExceededError(
                     f"{whose} may call {per_minute} times a minute.",
                     hint=f"Wait {wait_s} s.",
                     retry_after_s=wait_s,
@@ -75,7 +75,7 @@ class Bounds:
         """Refuse a tenant that is full before its text is read; it may not fit even if this passes.
 
         Raises:
-            Limited: `quota_exceeded`.
+            LimitExceededError: `quota_exceeded`.
 
         """
         most = _most(caller)
@@ -86,7 +86,7 @@ class Bounds:
         if count.memories >= most:
             raise _full(f"This tenant holds {count.memories} memories and may hold {most}.")
 
-    def take_in(self, caller: Caller, tx: Transaction) -> None:
+    def reserve(self, caller: Caller, tx: Transaction) -> None:
         """Count one more memory, which is about to be stored, unless there is no room for it.
 
         They are counted anew when there seems to be no room, so that nobody is refused for what
@@ -94,7 +94,8 @@ class Bounds:
         it stores itself: several may together let in a little too much.
 
         Raises:
-            Limited: `quota_exceeded`; what was stored by the same transaction is not kept either.
+            LimitExceededError: `quota_exceeded`; what was stored by the same transaction is not
+                kept either.
 
         """
         most = _most(caller)
@@ -114,7 +115,7 @@ class Bounds:
         return known if is_new else None
 
     def _count(self, tx: Transaction, tenant: str) -> _Count:
-        count = self._counts[tenant] = _Count(self.clock.elapsed_ms(), held(tx))
+        count = self._counts[tenant] = _Count(self.clock.elapsed_ms(), count_stored(tx))
         return count
 
 
@@ -122,15 +123,15 @@ def _most(caller: Caller) -> int | None:
     return caller.admission.policy.memories_max if caller.admission else None
 
 
-def _full(told: str) -> Limited:
-    return Limited(
-        told,
+def _full(message: str) -> LimitExceededError:
+    return LimitExceededError(
+        message,
         code="quota_exceeded",
         hint="Forget what is not needed any more, or ask who runs the server for more.",
     )
 
 
-def held(tx: Transaction) -> int:
+def count_stored(tx: Transaction) -> int:
     """Count what a tenant holds: all but what was superseded or forgotten."""
     counts = tx.memories.counts().items()
-    return sum(count for (_, state), count in counts if state not in UNCOUNTED)
+    return sum(count for (_, state), count in counts if state not in UNCOUNTED_STATES)

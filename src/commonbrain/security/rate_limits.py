@@ -21,7 +21,7 @@ _COUNTED_UNDER: Final = "commonbrain"
 
 
 @dataclass(slots=True, kw_only=True)
-class WindowRates:
+class MovingWindowLimiter:
     """Counts in Redis where there is one, so that all processes share the counts.
 
     While Redis is down each process counts by itself: nobody is shut out, and nobody calls more
@@ -67,7 +67,7 @@ class WindowRates:
             return ask(self.own)
 
 
-def shared_rates(redis_url: str | None) -> WindowRates:
+def shared_rate_limiter(redis_url: str | None) -> MovingWindowLimiter:
     """Count in Redis if there is one, else in this process; Redis is asked for at the first call.
 
     Raises:
@@ -75,14 +75,14 @@ def shared_rates(redis_url: str | None) -> WindowRates:
 
     """
     if redis_url is None:
-        return WindowRates()
+        return MovingWindowLimiter()
     storage: Storage = RedisStorage(
         redis_url,
         wrap_exceptions=True,
         socket_timeout=_REDIS_S,
         socket_connect_timeout=_REDIS_S,
     )
-    return WindowRates(shared=MovingWindowRateLimiter(storage))
+    return MovingWindowLimiter(shared=MovingWindowRateLimiter(storage))
 
 
 def _wait(window: MovingWindowRateLimiter, item: RateLimitItemPerMinute, *, name: str) -> int:

@@ -11,17 +11,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, Protocol
 
-from commonbrain.text.redaction import Found
+from commonbrain.text.redaction import SecretMatch
 
 
-class Screen(Protocol):
+class SecretScanner(Protocol):
     """Finds credentials in a text before anything else sees it; safe to call from several threads.
 
     Laws: the answer depends on the text alone; stretches lie inside it, in order, and do not
     overlap; what `redacted` makes of a text holds no certain secret; time is linear in the length.
     """
 
-    def find(self, text: str) -> list[Found]:
+    def find(self, text: str) -> list[SecretMatch]:
         """Find what is a secret, or looks like one."""
         ...
 
@@ -132,7 +132,7 @@ _DISTINCT_MIN: Final = 4
 
 
 @dataclass(frozen=True)
-class PatternScreen:
+class PatternSecretScanner:
     """A screen made of the patterns above."""
 
     @cached_property
@@ -142,13 +142,13 @@ class PatternScreen:
             (sort, SIGNS.get(sort, ("",)), re.compile(pattern)) for sort, pattern in FORMATS.items()
         )
 
-    def find(self, text: str) -> list[Found]:
+    def find(self, text: str) -> list[SecretMatch]:
         """Find what is a secret, or looks like one; where two overlap the first stands."""
         certain = _apart([*self._formatted(text), *_assigned(text)])
         looks = _beside(certain, _random(text))
         return sorted([*certain, *looks], key=lambda one: one.start)
 
-    def _formatted(self, text: str) -> Iterator[Found]:
+    def _formatted(self, text: str) -> Iterator[SecretMatch]:
         likely = (one for one in self.formats if _holds(text, one[1]))
         for sort, _, pattern in likely:
             for match in pattern.finditer(text):
@@ -156,7 +156,7 @@ class PatternScreen:
                 # A database on one's own machine has the password postgres for the user postgres.
                 is_default = text[start:end] == match.groupdict().get("user")
                 if not is_default and not _is_placeholder(text[start:end], sort):
-                    yield Found(sort=sort, start=start, end=end)
+                    yield SecretMatch(sort=sort, start=start, end=end)
 
 
 def _holds(text: str, signs: Sequence[str]) -> bool:
@@ -182,7 +182,7 @@ def _is_example(value: str) -> bool:
     return bool(re.search(r"example|xxxx|your|placeholder|\.\.\.", value, re.IGNORECASE))
 
 
-def _assigned(text: str) -> Iterator[Found]:
+def _assigned(text: str) -> Iterator[SecretMatch]:
     """Find values behind names such as `password`."""
     for match in _ASSIGNED.finditer(text) if _holds(text, _ASSIGNING) else ():
         value = match["value"].rstrip(".)]}")
@@ -192,12 +192,12 @@ def _assigned(text: str) -> Iterator[Found]:
         if _is_secret(value, is_password=is_password, is_code=is_code, quote=match["quote"]):
             start = match.start("value")
             sort = "password" if is_password else "assigned secret"
-            yield Found(sort=sort, start=start, end=start + len(value))
+            yield SecretMatch(sort=sort, start=start, end=start + len(value))
     for match in _SPOKEN.finditer(text):
         value = match["value"].rstrip(".)]}")
         if re.search(r"[!@#$%^&*?+=]", value) and re.search(r"\d", value):
             start = match.start("value")
-            yield Found(sort="password", start=start, end=start + len(value))
+            yield SecretMatch(sort="password", start=start, end=start + len(value))
 
 
 def _is_secret(value: str, *, is_password: bool, is_code: bool, quote: str) -> bool:
@@ -220,14 +220,16 @@ def _has_letters_and_digits(value: str) -> bool:
     return any(c.isdigit() for c in value) and any(c.isalpha() for c in value)
 
 
-def _random(text: str) -> Iterator[Found]:
+def _random(text: str) -> Iterator[SecretMatch]:
     """Find what looks random: hashes and ids do too, so it is only worth a word."""
     for match in _RUN.finditer(text):
         run = match[0]
         if _UUID.fullmatch(run) or "/" in run[:1] or not _is_mixed(run):
             continue
         if _bits(run) >= _BITS_MIN:
-            yield Found(sort="random text", start=match.start(), end=match.end(), is_certain=False)
+            yield SecretMatch(
+                sort="random text", start=match.start(), end=match.end(), is_certain=False
+            )
 
 
 def _is_mixed(run: str) -> bool:
@@ -240,20 +242,20 @@ def _bits(run: str) -> float:
     return -sum(n / total * math.log2(n / total) for n in Counter(run).values())
 
 
-def _apart(found: Iterable[Found]) -> list[Found]:
+def _apart(found: Iterable[SecretMatch]) -> list[SecretMatch]:
     """Keep the first and longest of those that overlap, in the order of the text."""
-    kept: list[Found] = []
+    kept: list[SecretMatch] = []
     for one in sorted(found, key=lambda one: (one.start, -one.end)):
         if not kept or one.start >= kept[-1].end:
             kept.append(one)
     return kept
 
 
-def _beside(certain: Sequence[Found], looks: Iterable[Found]) -> list[Found]:
+def _beside(certain: Sequence[SecretMatch], looks: Iterable[SecretMatch]) -> list[SecretMatch]:
     """Leave out of what merely looks random all that a certain secret touches."""
     starts = [one.start for one in certain]
 
-    def is_free(one: Found) -> bool:
+    def is_free(one: SecretMatch) -> bool:
         place = bisect_left(starts, one.end)
         return place == 0 or certain[place - 1].end <= one.start
 

@@ -10,12 +10,18 @@ from jwt import PyJWK, PyJWKClient
 
 from commonbrain.clock import Clock
 from commonbrain.model.agents import check_tenant_name
-from commonbrain.model.errors import CommonbrainError, Invalid, Refused, Unavailable, Unknown
+from commonbrain.model.errors import (
+    AuthenticationError,
+    CommonbrainError,
+    InvalidInputError,
+    RejectedError,
+    UnavailableError,
+)
 from commonbrain.model.limits import ACCESS_KEPT_S, VERIFIED_MAX
 from commonbrain.model.scope import Admission, Caller, Role
-from commonbrain.security.authentication import Issuer, Standing, a_caller, check_open, unknown
-from commonbrain.security.cache import Kept
-from commonbrain.storage.administration import ADMITTING, AccessEntry, Refusals
+from commonbrain.security.authentication import Issuer, Principal, a_caller, check_open, unknown
+from commonbrain.security.cache import TtlCache
+from commonbrain.storage.administration import ADMITTING, AccessDenials, AccessEntry
 from commonbrain.storage.interface import Store
 
 _LOG: Final = logging.getLogger(__name__)
@@ -51,8 +57,8 @@ class IssuerKeys:
         """Give the key that a token says it was signed with.
 
         Raises:
-            Unknown: there is no such key.
-            Unavailable: the issuer does not answer, or did not a moment ago.
+            AuthenticationError: there is no such key.
+            UnavailableError: the issuer does not answer, or did not a moment ago.
 
         """
         if self.clock.elapsed_ms() < self._silent_until_ms:
@@ -71,8 +77,8 @@ class IssuerKeys:
         return key
 
     @staticmethod
-    def _unavailable() -> Unavailable:
-        return Unavailable(
+    def _unavailable() -> UnavailableError:
+        return UnavailableError(
             "The issuer's keys cannot be fetched, so the token cannot be checked.",
             code="issuer_down",
             hint="Try again in some seconds, or use an API key.",
@@ -80,15 +86,17 @@ class IssuerKeys:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TokenAccess:
+class JwtAuthenticator:
     """Admits who has a token that the issuer signed for this server."""
 
     store: Store
     clock: Clock
-    refusals: Refusals
+    refusals: AccessDenials
     issuer: Issuer
     keys: IssuerKeys
-    kept: Kept[tuple[str, str], Standing] = field(default_factory=lambda: Kept(most=VERIFIED_MAX))
+    kept: TtlCache[tuple[str, str], Principal] = field(
+        default_factory=lambda: TtlCache(most=VERIFIED_MAX)
+    )
 
     def admit(self, credential: str | None, *, address: str | None) -> Caller:  # noqa: ARG002
         """Give who calls with a token; the issuer says from where it may be used."""
@@ -108,7 +116,7 @@ class TokenAccess:
                     credential=f"token/{agent}", role=role, policy=standing.tenant.policy
                 ),
             )
-        except (Unknown, Refused) as error:
+        except (AuthenticationError, RejectedError) as error:
             if standing.tenant is not None:
                 self._note(standing.tenant.name, agent, error=error)
             raise
@@ -143,16 +151,16 @@ class TokenAccess:
             raise unknown()
         try:
             return check_tenant_name(tenant), Caller(agent=agent).agent
-        except Invalid:
+        except InvalidInputError:
             raise unknown() from None
 
-    def _standing(self, tenant: str, agent: str) -> Standing:
+    def _standing(self, tenant: str, agent: str) -> Principal:
         known = self.kept.get((tenant, agent))
         now_ms = self.clock.elapsed_ms()
         if known is not None and now_ms - known.read_at_ms < ACCESS_KEPT_S * _MS:
             return known
         with self.store.snapshot(tenant) as tx:
-            standing = Standing(
+            standing = Principal(
                 tenant=tx.credentials.tenant(),
                 agent=tx.credentials.agent(agent),
                 read_at_ms=now_ms,
@@ -160,7 +168,7 @@ class TokenAccess:
         self.kept.put((tenant, agent), standing)
         return standing
 
-    def _role(self, claims: Mapping[str, Any], standing: Standing) -> Role:
+    def _role(self, claims: Mapping[str, Any], standing: Principal) -> Role:
         """Give the lesser of what the token says and what the agent is here; else a reader's."""
         told = claims.get(self.issuer.role_claim) if self.issuer.role_claim else None
         own = standing.agent.role if standing.agent else None

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Protocol
 
-from commonbrain.embeddings.interface import KeptSpace, Space
+from commonbrain.embeddings.interface import EmbeddingSpace, StoredSpace
 from commonbrain.model.agents import Agent, ApiKey
-from commonbrain.model.errors import Corrupt
+from commonbrain.model.errors import StoreCorruptError
 from commonbrain.model.jobs import Job, JobState
 from commonbrain.model.model_card import ModelCard, ModelRole
 from commonbrain.model.scope import NO_POLICY, Policy
@@ -48,7 +48,7 @@ class AccessEntry:
     """How many alike this line stands for."""
 
 
-class Credentials(Protocol):
+class CredentialRepository(Protocol):
     """The shelf of who may call."""
 
     def tenant(self) -> Tenant | None:
@@ -112,7 +112,7 @@ class Credentials(Protocol):
         ...
 
 
-class Registry(Protocol):
+class ModelRepository(Protocol):
     """The models of one tenant; of each role at most one is active, and one a canary."""
 
     def add(self, card: ModelCard) -> bool:
@@ -146,7 +146,7 @@ class Registry(Protocol):
         ...
 
 
-class Evaluations(Protocol):
+class EvaluationRepository(Protocol):
     """Measurements of one tenant's memory; of each name the latest stay."""
 
     def add(self, evaluation: Evaluation) -> bool:
@@ -166,14 +166,14 @@ class Evaluations(Protocol):
         ...
 
 
-class Spaces(Protocol):
+class SpaceRepository(Protocol):
     """The spaces of a store, which all of its tenants share."""
 
-    def listed(self) -> Sequence[KeptSpace]:
+    def listed(self) -> Sequence[StoredSpace]:
         """List those that there are, the oldest first.
 
         Raises:
-            Unavailable: `store_down`, the store cannot be read.
+            UnavailableError: `store_down`, the store cannot be read.
 
         """
         ...
@@ -182,7 +182,7 @@ class Spaces(Protocol):
         """Count by tenant the findable memories that lack vectors in a space; none are left out.
 
         Raises:
-            Unavailable: `store_down`, the store cannot be read.
+            UnavailableError: `store_down`, the store cannot be read.
 
         """
         ...
@@ -191,17 +191,17 @@ class Spaces(Protocol):
         """Say whether the engine has all that it searches a large space by."""
         ...
 
-    def add(self, space: Space) -> KeptSpace:
+    def add(self, space: EmbeddingSpace) -> StoredSpace:
         """Give what there is of a space; where there is none it is made, to be built.
 
         Raises:
-            Invalid: `space_mismatch`, there is one of that name with other dimensions.
-            Unavailable: the store stayed locked, is full or read-only; nothing was made.
+            InvalidInputError: `space_mismatch`, there is one of that name with other dimensions.
+            UnavailableError: the store stayed locked, is full or read-only; nothing was made.
 
         """
         ...
 
-    def switch(self, name: str) -> KeptSpace:
+    def switch(self, name: str) -> StoredSpace:
         """Let another space serve: for every process at once, and in one transaction.
 
         Nobody writes while it is looked for what the space lacks, so that nothing is overlooked.
@@ -210,19 +210,19 @@ class Spaces(Protocol):
             The space that served until then.
 
         Raises:
-            NotFound: there is none of that name.
-            Refused: `space_incomplete`, memories lack vectors in it; nothing was changed.
-            Unavailable: the store stayed locked, is full or read-only; nothing was changed.
+            NotFoundError: there is none of that name.
+            RejectedError: `space_incomplete`, memories lack vectors in it; nothing was changed.
+            UnavailableError: the store stayed locked, is full or read-only; nothing was changed.
 
         """
         ...
 
-    def drop(self, name: str) -> KeptSpace:
+    def drop(self, name: str) -> StoredSpace:
         """Let a space be none of the store's any more; its vectors are there until swept.
 
         Raises:
-            NotFound: there is none of that name.
-            Refused: `space_in_use`, it serves.
+            NotFoundError: there is none of that name.
+            RejectedError: `space_in_use`, it serves.
 
         """
         ...
@@ -236,7 +236,7 @@ class Spaces(Protocol):
         ...
 
 
-class SpaceMismatch(Corrupt):
+class SpaceMismatch(StoreCorruptError):
     """A store's vectors live in another space, `known` by name; it was left as found."""
 
     default_code = "space_mismatch"
@@ -261,7 +261,7 @@ class JobFilter:
     key: str | None = None
 
 
-class Jobs(Protocol):
+class JobRepository(Protocol):
     """The shelf of jobs of one tenant."""
 
     def add(self, job: Job) -> bool:
@@ -310,7 +310,7 @@ class Jobs(Protocol):
         ...
 
 
-class Refusals(Protocol):
+class AccessDenials(Protocol):
     """Takes what was refused to the audit of access, counted where there are many alike."""
 
     def note(self, tenant: str, entry: AccessEntry) -> None:
@@ -329,7 +329,7 @@ class Refusals(Protocol):
         ...
 
 
-class Seals(Protocol):
+class PasswordHasher(Protocol):
     """Seals secrets, and says whether one fits a seal."""
 
     def seal(self, secret: str) -> str:
@@ -340,7 +340,7 @@ class Seals(Protocol):
         """Say whether a seal was made of this secret; without a seal it takes as long.
 
         Raises:
-            Unavailable: too many are being checked at once.
+            UnavailableError: too many are being checked at once.
 
         """
         ...

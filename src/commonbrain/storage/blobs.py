@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final, Protocol
 
-from commonbrain.extras import needed
-from commonbrain.model.errors import Unavailable
+from commonbrain.extras import load_extra
+from commonbrain.model.errors import UnavailableError
 
 
 class Blobs(Protocol):
@@ -21,7 +21,7 @@ class Blobs(Protocol):
         """Keep bytes; give their SHA-256 in hexadecimal.
 
         Raises:
-            Unavailable: `blobs_down`; nothing is kept.
+            UnavailableError: `blobs_down`; nothing is kept.
 
         """
         ...
@@ -30,9 +30,9 @@ class Blobs(Protocol):
         """Give bytes by their digest.
 
         Raises:
-            NotFound: there are none.
-            Corrupt: `blob_corrupt`, what lies there has another digest.
-            Unavailable: `blobs_down`.
+            NotFoundError: there are none.
+            StoreCorruptError: `blob_corrupt`, what lies there has another digest.
+            UnavailableError: `blobs_down`.
 
         """
         ...
@@ -41,7 +41,7 @@ class Blobs(Protocol):
         """Delete bytes; there may be none.
 
         Raises:
-            Unavailable: `blobs_down`; they may be there still.
+            UnavailableError: `blobs_down`; they may be there still.
 
         """
         ...
@@ -57,11 +57,11 @@ def make_blobs(place: Path | str, key: tuple[str, str] | None = None) -> Blobs:
     AWS_ENDPOINT_URL and AWS_REGION, and where no key is given (its id first) that as well.
 
     Raises:
-        Invalid: `extra_missing`.
-        Unavailable: `blobs_down`, the folder cannot be made.
+        InvalidInputError: `extra_missing`.
+        UnavailableError: `blobs_down`, the folder cannot be made.
 
     """
-    needed("obstore", extra="learn")
+    load_extra("obstore", extra="learn")
     from commonbrain.storage.object_store import in_bucket, in_folder  # noqa: PLC0415
 
     if isinstance(place, str) and place.startswith(S3):
@@ -69,7 +69,7 @@ def make_blobs(place: Path | str, key: tuple[str, str] | None = None) -> Blobs:
     try:
         return in_folder(Path(place))
     except OSError as error:
-        raise Unavailable(
+        raise UnavailableError(
             f"The folder of artifacts {place} cannot be made: {error.strerror or error}.",
             code="blobs_down",
             hint="Mend it, or name another place in COMMONBRAIN_BLOBS.",
@@ -80,10 +80,10 @@ def in_memory() -> Blobs:
     """Make a place that ends with the process.
 
     Raises:
-        Invalid: `extra_missing`.
+        InvalidInputError: `extra_missing`.
 
     """
-    needed("obstore", extra="learn")
+    load_extra("obstore", extra="learn")
     from commonbrain.storage.object_store import in_memory as kept  # noqa: PLC0415
 
     return kept()

@@ -9,18 +9,18 @@ from typing import Any, Final, cast
 
 from commonbrain.embeddings.interface import Vectors
 from commonbrain.model import ids
-from commonbrain.model.errors import Refused
+from commonbrain.model.errors import RejectedError
 from commonbrain.model.kinds import TaskDetail
 from commonbrain.model.links import link_of
 from commonbrain.model.memory import FINDABLE_STATES, Memory
-from commonbrain.model.query import Use
+from commonbrain.model.query import FeedbackEvent
 from commonbrain.model.revision import Action, Change, difference, ended_belief
 from commonbrain.model.scope import Caller
-from commonbrain.model.support import CONCERNED, Fall, Review
-from commonbrain.model.tasks import holder_of, is_leased, is_owed
+from commonbrain.model.support import CONCERNED, InvalidationReason, Review
+from commonbrain.model.tasks import holder_of, is_leased, needs_ack
 from commonbrain.model.timestamps import show_instant
 from commonbrain.model.trust import Trust
-from commonbrain.services import House
+from commonbrain.services import Services
 from commonbrain.storage.interface import Transaction
 from commonbrain.storage.records import Annotation, AuditEntry
 
@@ -37,12 +37,12 @@ _TOPICS: Final = {
 """What workers are told; every other change is the topic of none."""
 
 
-_BEARING: Final = ("state", "trust", "expires_at", "project")
+_SUPPORT_FIELDS: Final = ("state", "trust", "expires_at", "project")
 """Fields whose change may unseat what rests on a memory, or seat it again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Deed:
+class ChangeContext:
     """Who does what, when and why: what every record of a change repeats."""
 
     action: Action
@@ -51,17 +51,17 @@ class Deed:
     reason: str | None = None
 
 
-def record_birth(tx: Transaction, memory: Memory, *, deed: Deed) -> None:
+def record_created(tx: Transaction, memory: Memory, *, change_context: ChangeContext) -> None:
     """Record that a memory came to be."""
-    _record(tx, memory, deed=deed, change=_change(memory, deed))
+    _record(tx, memory, change_context=change_context, change=_change(memory, change_context))
 
 
-def amend(
+def record_update(
     tx: Transaction,
     before: Memory,
     *,
     after: Memory,
-    deed: Deed,
+    change_context: ChangeContext,
     vectors: Vectors | None = None,
 ) -> None:
     """Bring a memory from one state to another: its row, its place in the index, the records.
@@ -70,30 +70,32 @@ def amend(
     """
     old, new = difference(before, after)
     tx.memories.update(before, after)
-    follow(tx, before, after=after, vectors=vectors)
-    if any(name in new for name in _BEARING) or is_owed(before.detail) != is_owed(after.detail):
-        tx.reviews.touch([after.id], at=deed.at)
-    believed = ended_belief(before, after, at=deed.at)
-    change = replace(_change(before, deed), before=old, after=new, believed=believed)
-    _record(tx, after, deed=deed, change=change)
+    follow_changes(tx, before, after=after, vectors=vectors)
+    if any(name in new for name in _SUPPORT_FIELDS) or needs_ack(before.detail) != needs_ack(
+        after.detail
+    ):
+        tx.reviews.touch([after.id], at=change_context.at)
+    believed = ended_belief(before, after, at=change_context.at)
+    change = replace(_change(before, change_context), before=old, after=new, believed=believed)
+    _record(tx, after, change_context=change_context, change=change)
 
 
-def record_beside(
+def record_related_change(
     tx: Transaction,
     memory: Memory,
     *,
-    deed: Deed,
+    change_context: ChangeContext,
     before: Mapping[str, object],
     after: Mapping[str, object],
 ) -> None:
     """Record what was done beside a memory: the images hold a `link` or an `annotation`."""
     for image in (before, after):
-        touch_ends(tx, image.get("link"), at=deed.at)
-    change = replace(_change(memory, deed), before=before, after=after)
-    _record(tx, memory, deed=deed, change=change)
+        touch_linked(tx, image.get("link"), at=change_context.at)
+    change = replace(_change(memory, change_context), before=before, after=after)
+    _record(tx, memory, change_context=change_context, change=change)
 
 
-def touch_ends(tx: Transaction, image: object, *, at: datetime) -> None:
+def touch_linked(tx: Transaction, image: object, *, at: datetime) -> None:
     """List both ends of a link that may unseat something, if that is what an image holds."""
     if image:
         link = link_of(cast("Mapping[str, Any]", image))
@@ -101,7 +103,9 @@ def touch_ends(tx: Transaction, image: object, *, at: datetime) -> None:
             tx.reviews.touch([link.from_id, link.to_id], at=at)
 
 
-def follow(tx: Transaction, before: Memory, *, after: Memory, vectors: Vectors | None) -> None:
+def follow_changes(
+    tx: Transaction, before: Memory, *, after: Memory, vectors: Vectors | None
+) -> None:
     """Bring the index after a change of a memory: put, dropped, or its words written anew."""
     was_findable, is_findable = (one.state in FINDABLE_STATES for one in (before, after))
     if is_findable and not was_findable:
@@ -112,32 +116,34 @@ def follow(tx: Transaction, before: Memory, *, after: Memory, vectors: Vectors |
         tx.index.reword(after)
 
 
-def _change(memory: Memory, deed: Deed) -> Change:
+def _change(memory: Memory, change_context: ChangeContext) -> Change:
     return Change(
         memory_id=memory.id,
-        action=deed.action,
-        agent=deed.caller.agent,
-        session=deed.caller.session,
-        reason=deed.reason,
-        at=deed.at,
+        action=change_context.action,
+        agent=change_context.caller.agent,
+        session=change_context.caller.session,
+        reason=change_context.reason,
+        at=change_context.at,
     )
 
 
-def _record(tx: Transaction, memory: Memory, *, deed: Deed, change: Change) -> None:
+def _record(
+    tx: Transaction, memory: Memory, *, change_context: ChangeContext, change: Change
+) -> None:
     entry = AuditEntry(
-        action=deed.action,
+        action=change_context.action,
         memory_id=memory.id,
-        agent=deed.caller.agent,
-        session=deed.caller.session,
-        reason=deed.reason,
+        agent=change_context.caller.agent,
+        session=change_context.caller.session,
+        reason=change_context.reason,
         content=memory.text,
-        at=deed.at,
+        at=change_context.at,
     )
     tx.records.audit(entry)
     tx.changes.add(change)
-    topic = _TOPICS.get(deed.action)
+    topic = _TOPICS.get(change_context.action)
     if topic is not None:
-        tx.records.publish(topic, memory.id, at=deed.at)
+        tx.records.publish(topic, memory.id, at=change_context.at)
 
 
 def annotation_image(annotation: Annotation) -> dict[str, object]:
@@ -158,21 +164,21 @@ def settled_image(reviews: Sequence[Review]) -> dict[str, object]:
 
 def settled_of(image: object, memory_id: int) -> list[Review]:
     """Read settled reviews back from an image, as if each cause were the next step."""
-    told = cast("Mapping[str, Any]", image)
-    at = datetime.fromisoformat(told["at"])
+    values = cast("Mapping[str, Any]", image)
+    at = datetime.fromisoformat(values["at"])
     return [
         Review(
             memory_id=memory_id,
             cause_id=int(cause),
-            fall=Fall.FORGOTTEN,
+            fall=InvalidationReason.FORGOTTEN,
             via_id=int(cause),
             depth=1,
             at=at,
             settled_at=at,
-            settled_by=told["by"],
-            reason=told["reason"],
+            settled_by=values["by"],
+            reason=values["reason"],
         )
-        for cause in told["causes"]
+        for cause in values["causes"]
     ]
 
 
@@ -185,7 +191,7 @@ def annotation_of(image: Mapping[str, Any]) -> Annotation:
     return Annotation(**{**image, **read})
 
 
-def later(tx: Transaction, memory: Memory) -> Iterator[Memory]:
+def successors(tx: Transaction, memory: Memory) -> Iterator[Memory]:
     """Follow a chain of revisions to its head, the head last."""
     one = memory
     for _ in range(CHAIN_MAX):
@@ -195,7 +201,7 @@ def later(tx: Transaction, memory: Memory) -> Iterator[Memory]:
         yield one
 
 
-def earlier(tx: Transaction, memory: Memory) -> Iterator[Memory]:
+def predecessors(tx: Transaction, memory: Memory) -> Iterator[Memory]:
     """Follow a chain of revisions to its beginning, the oldest last."""
     one = memory
     for _ in range(CHAIN_MAX):
@@ -206,18 +212,18 @@ def earlier(tx: Transaction, memory: Memory) -> Iterator[Memory]:
         yield one
 
 
-def credit(tx: Transaction, house: House, *, use: Use) -> None:
+def record_feedback(tx: Transaction, services: Services, *, use: FeedbackEvent) -> None:
     """Mark what was used on the latest recall of its session that showed it, if there was one.
 
     A recall that is still on its way to the store is marked when it is there.
     """
     if not use.ids:
         return
-    coming = house.journal.showing(use)
+    coming = services.journal.showing(use)
     there = tuple(id_ for id_ in use.ids if id_ not in coming)
     late = (*coming, *tx.ledger.credit(replace(use, ids=there)))
     if late:
-        house.journal.use(replace(use, ids=late))
+        services.journal.use(replace(use, ids=late))
 
 
 def version_of(tx: Transaction, memory_id: int) -> int:
@@ -229,13 +235,13 @@ def check_version(tx: Transaction, memory_id: int, *, version: int | None) -> No
     """Let a change through that rests on what the memory says now; None does not care.
 
     Raises:
-        Refused: `version_conflict` names the current version.
+        RejectedError: `version_conflict` names the current version.
 
     """
     current = version_of(tx, memory_id) if version is not None else None
     if current != version:
         id_ = ids.show(ids.MEMORY, memory_id)
-        raise Refused(
+        raise RejectedError(
             f"{id_} is at version {current} now, and this change rests on version {version}.",
             code="version_conflict",
             hint=f"Get {id_} again, then decide anew; history tells who changed it.",
@@ -246,7 +252,7 @@ def check_lease(tx: Transaction, caller: Caller, *, memory: Memory, now: datetim
     """Let a caller move a task on that nobody else has claimed.
 
     Raises:
-        Refused: `lease_held` names the holder and until when.
+        RejectedError: `lease_held` names the holder and until when.
 
     """
     detail = memory.detail
@@ -255,7 +261,7 @@ def check_lease(tx: Transaction, caller: Caller, *, memory: Memory, now: datetim
     if detail.lease_holder == holder_of(caller) or detail.lease_until is None:
         return
     id_ = ids.show(ids.MEMORY, memory.id)
-    raise Refused(
+    raise RejectedError(
         f"{id_} is claimed by {detail.lease_holder} until {show_instant(detail.lease_until)}.",
         code="lease_held",
         hint="Wait, take another task, or ask the holder by a message. An admin may release it.",

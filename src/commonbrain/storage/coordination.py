@@ -8,22 +8,22 @@ from datetime import datetime
 from typing import Protocol
 
 from commonbrain.model.memory import Thread, ThreadRef
-from commonbrain.model.messages import Place, Reader, Receipt
+from commonbrain.model.messages import Mailbox, Reader, Receipt
 from commonbrain.model.scope import Caller
 from commonbrain.model.sessions import Ending, Note, Process, Session
 from commonbrain.model.tasks import Ack
-from commonbrain.storage.query_scope import Look
+from commonbrain.storage.query_scope import QueryScope
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Beat:
+class Heartbeat:
     """A sign of life, or of an end: the session as who heard it at `heartbeat_at` knows it."""
 
     tenant: str
     session: Session
 
 
-class Sessions(Protocol):
+class SessionRepository(Protocol):
     """The shelf of sessions; each is known by its agent and key."""
 
     def get(self, agent: str, key: str) -> Session | None:
@@ -62,7 +62,7 @@ class Sessions(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Passage:
+class ThreadPassage:
     """A message with what was said just before and after it in its thread, in that order."""
 
     thread: int
@@ -70,7 +70,7 @@ class Passage:
     """Of what a look allows, the message itself among them."""
 
 
-class Threads(Protocol):
+class ThreadRepository(Protocol):
     """The shelf of threads that messages belong to."""
 
     def subjects(self, ids: Sequence[int]) -> dict[int, str]:
@@ -110,8 +110,8 @@ class Threads(Protocol):
         ...
 
     def around(
-        self, ids: Sequence[int], look: Look, *, before: int, after: int
-    ) -> dict[int, Passage]:
+        self, ids: Sequence[int], look: QueryScope, *, before: int, after: int
+    ) -> dict[int, ThreadPassage]:
         """Give the passage around each of these that is a message of a thread.
 
         So many messages `before` and `after`, at least 1 each, of those that the look allows: what
@@ -136,7 +136,7 @@ class Threads(Protocol):
         ...
 
 
-class Mail(Protocol):
+class MessageRepository(Protocol):
     """The shelf of receipts.
 
     A broadcast reaches who reads within its project, but its sender, from seven days before the
@@ -151,7 +151,7 @@ class Mail(Protocol):
         """Begin the reader's mailbox, where it has none yet: what comes from now on waits there."""
         ...
 
-    def unread(self, reader: Reader, *, below: Place, limit: int) -> list[Place]:
+    def unread(self, reader: Reader, *, below: Mailbox, limit: int) -> list[Mailbox]:
         """List what is current and unread below a place, urgent first, newest first within."""
         ...
 
@@ -204,7 +204,7 @@ class Mail(Protocol):
         ...
 
 
-class Duties(Protocol):
+class AckRepository(Protocol):
     """The shelf of acknowledgements, and of what still wants one."""
 
     def pending(
@@ -240,7 +240,7 @@ class Duties(Protocol):
         ...
 
 
-class Notes(Protocol):
+class ScratchpadRepository(Protocol):
     """The shelf of working notes; expired ones are not there."""
 
     def put(self, note: Note) -> None:
@@ -268,32 +268,32 @@ class Notes(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ranked:
+class RankedRule:
     """The first of some memories by their ids, best first, and how many there are in all."""
 
     ids: tuple[int, ...] = ()
     total: int = 0
 
 
-class Board(Protocol):
+class BriefingRepository(Protocol):
     """The shelf of what binds and what is owed, within a look at active memories."""
 
-    def blockers(self, look: Look, *, limit: int) -> Ranked:
+    def blockers(self, look: QueryScope, *, limit: int) -> RankedRule:
         """Find BLOCKER rules without a trigger: pinned first, then of a project, then newest."""
         ...
 
-    def patterns(self, look: Look) -> dict[int, bool]:
+    def patterns(self, look: QueryScope) -> dict[int, bool]:
         """Give every PATTERN rule without a trigger, and whether it is pinned; newest first."""
         ...
 
-    def has_patterns(self, look: Look) -> bool:
+    def has_patterns(self, look: QueryScope) -> bool:
         """Say whether there is any PATTERN rule without a trigger."""
         ...
 
-    def owed(self, look: Look, *, limit: int) -> Ranked:
+    def owed(self, look: QueryScope, *, limit: int) -> RankedRule:
         """Find tasks that are open or blocked: by priority, then the earliest due, then oldest."""
         ...
 
-    def latest(self, look: Look, *, limit: int) -> list[int]:
+    def latest(self, look: QueryScope, *, limit: int) -> list[int]:
         """List what a look of few rows allows, latest occurrence first."""
         ...

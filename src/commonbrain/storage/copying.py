@@ -27,10 +27,10 @@ from sqlalchemy import (
 )
 
 from commonbrain.embeddings.interface import SpaceState
-from commonbrain.model.errors import Corrupt, Refused
+from commonbrain.model.errors import RejectedError, StoreCorruptError
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.model.timestamps import to_millis
-from commonbrain.storage.maintenance import CopiedTable, Progress, StoreCopy, unwatched
+from commonbrain.storage.maintenance import CopiedTable, Progress, StoreCopy, ignore_progress
 from commonbrain.storage.schema.memories import memories, spaces, tenants
 from commonbrain.storage.schema.types import METADATA
 from commonbrain.storage.sql.context import known_spaces
@@ -141,7 +141,7 @@ class Rows:
         try:
             work.connection.execute(work.dialect.insert_or_skip(self.table), written)
         except (exc.DataError, exc.IntegrityError) as error:
-            raise Corrupt(
+            raise StoreCorruptError(
                 f"A row of {self.table.name} of tenant {work.tenant} does not fit into "
                 f"{work.dialect.location}: {cause_of(error)}.",
                 code="copy_unfit",
@@ -240,7 +240,7 @@ def plan_copy(source: SqlStore, destination: SqlStore | None) -> StoreCopy:
         destination: where to; None where it is yet to be made.
 
     Raises:
-        Refused: `copy_other_data`, the destination holds what the source does not.
+        RejectedError: `copy_other_data`, the destination holds what the source does not.
 
     """
     owners = source.tenants()
@@ -257,7 +257,7 @@ def plan_copy(source: SqlStore, destination: SqlStore | None) -> StoreCopy:
 
 
 def copy_rows(
-    source: SqlStore, destination: SqlStore, *, on_progress: Progress = unwatched
+    source: SqlStore, destination: SqlStore, *, on_progress: Progress = ignore_progress
 ) -> StoreCopy:
     """Copy every row of every tenant, write the full text anew, and verify all of it.
 
@@ -269,9 +269,9 @@ def copy_rows(
         on_progress: told how far it has come, 0..1, between transactions.
 
     Raises:
-        Refused: `copy_other_data`, the destination holds what the source does not.
-        Corrupt: `copy_unfit`, a row cannot be kept there; `copy_differs`, what was written is not
-            what was read.
+        RejectedError: `copy_other_data`, the destination holds what the source does not.
+        StoreCorruptError: `copy_unfit`, a row cannot be kept there; `copy_differs`, what was
+            written is not what was read.
 
     """
     plan = plan_copy(source, destination)
@@ -328,7 +328,7 @@ class _Copy:
         """Read the destination again, all of it.
 
         Raises:
-            Corrupt: it has not what was read from the source.
+            StoreCorruptError: it has not what was read from the source.
 
         """
         named = {table.name: table for table in TABLES}
@@ -343,7 +343,7 @@ class _Copy:
                         has.add(row)
                     self.way.go(len(page))
             if has != read:
-                raise Corrupt(
+                raise StoreCorruptError(
                     f"{self.destination.location} has {has.rows} rows of {name} of tenant {owner} "
                     f"with digest {has.digest[:16]}, the source {read.rows} with "
                     f"{read.digest[:16]}.",
@@ -422,7 +422,8 @@ def _compare(here: SqlTransaction, there: SqlTransaction, *, destination: SqlSto
     """Let pass what an interrupted copy left, or nothing.
 
     Raises:
-        Refused: the tenant is another one of the same name, or has rows that the source has not.
+        RejectedError: the tenant is another one of the same name, or has rows that the source has
+            not.
 
     """
     if _tenant(there) != _tenant(here) and not _is_new(there):
@@ -460,6 +461,6 @@ def _is_new(tx: SqlTransaction) -> bool:
 
 
 def _refuse(destination: SqlStore, what: str) -> NoReturn:
-    raise Refused(
+    raise RejectedError(
         f"{destination.location} holds other data: {what}.", code="copy_other_data", hint=_EMPTY
     )

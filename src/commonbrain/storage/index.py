@@ -9,7 +9,7 @@ from typing import Protocol
 from commonbrain.embeddings.interface import Matrix, Vectors
 from commonbrain.model.kinds import CausalField
 from commonbrain.model.memory import Memory
-from commonbrain.storage.query_scope import Look
+from commonbrain.storage.query_scope import QueryScope
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +38,7 @@ class Index(Protocol):
         """Make a memory unfindable: neither words nor vectors of it remain."""
         ...
 
-    def lexical(self, terms: Sequence[str], look: Look, *, limit: int) -> list[Hit]:
+    def lexical(self, terms: Sequence[str], look: QueryScope, *, limit: int) -> list[Hit]:
         """Rank by BM25 over stemmed words, best first; any of the terms may match.
 
         Of no terms nothing is found. Within one transaction the same terms score a memory the
@@ -47,7 +47,7 @@ class Index(Protocol):
         ...
 
     def nearest(
-        self, query: Matrix, look: Look, *, limit: int, at_least: float = -1.0
+        self, query: Matrix, look: QueryScope, *, limit: int, at_least: float = -1.0
     ) -> list[Hit]:
         """Rank by cosine to a unit vector `(d,)`, the best window of each memory, best first.
 

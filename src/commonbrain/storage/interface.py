@@ -14,20 +14,41 @@ from datetime import datetime
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from commonbrain.embeddings.interface import Space
+from commonbrain.embeddings.interface import EmbeddingSpace
 from commonbrain.model.kinds import Kind
 from commonbrain.model.memory import Memory, State
 from commonbrain.model.query import Trace
 from commonbrain.model.retention import Retention
-from commonbrain.observability.health import Reads
-from commonbrain.observability.tool_events import EventShelf, Happened
-from commonbrain.storage.administration import Credentials, Evaluations, Jobs, Registry, Spaces
-from commonbrain.storage.coordination import Beat, Board, Duties, Mail, Notes, Sessions, Threads
+from commonbrain.observability.health import ReplicaReads
+from commonbrain.observability.tool_events import EventFilter, ToolEventRepository
+from commonbrain.storage.administration import (
+    CredentialRepository,
+    EvaluationRepository,
+    JobRepository,
+    ModelRepository,
+    SpaceRepository,
+)
+from commonbrain.storage.coordination import (
+    AckRepository,
+    BriefingRepository,
+    Heartbeat,
+    MessageRepository,
+    ScratchpadRepository,
+    SessionRepository,
+    ThreadRepository,
+)
 from commonbrain.storage.index import Hit, Index
-from commonbrain.storage.knowledge import Disputes, Graph, Reviews
-from commonbrain.storage.maintenance import Backup, Finding, Progress, unwatched
-from commonbrain.storage.query_scope import Look
-from commonbrain.storage.records import Access, Annotations, Changes, Ledger, Links, Records
+from commonbrain.storage.knowledge import ConflictRepository, GraphRepository, ReviewRepository
+from commonbrain.storage.maintenance import Backup, Finding, Progress, ignore_progress
+from commonbrain.storage.query_scope import QueryScope
+from commonbrain.storage.records import (
+    AnnotationRepository,
+    ChangeRepository,
+    LinkRepository,
+    MemoryAccess,
+    RecallLogRepository,
+    RecordRepository,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +61,7 @@ class DueBy:
     rules: Sequence[Retention] = ()
 
 
-class Ageing(Protocol):
+class MaintenanceQueries(Protocol):
     """Memories as upkeep goes through them: by ascending ids, page by page."""
 
     def due(self, wanted: DueBy, *, after: int, limit: int) -> list[int]:
@@ -55,7 +76,7 @@ class Ageing(Protocol):
 Answer = TypeVar("Answer")
 
 
-class Memories(Ageing, Protocol):
+class MemoryRepository(MaintenanceQueries, Protocol):
     """The shelf of memories: the rows that are the only truth."""
 
     def add(self, memory: Memory) -> None:
@@ -85,11 +106,11 @@ class Memories(Ageing, Protocol):
         """Find the current rules whose trigger has this name."""
         ...
 
-    def newest(self, look: Look, *, limit: int) -> list[Hit]:
+    def newest(self, look: QueryScope, *, limit: int) -> list[Hit]:
         """List what the look allows, latest occurrence first."""
         ...
 
-    def any(self, look: Look) -> bool:
+    def any(self, look: QueryScope) -> bool:
         """Say whether the look allows anything at all."""
         ...
 
@@ -101,7 +122,7 @@ class Memories(Ageing, Protocol):
         """Bring memories into one state and leave everything else of them."""
         ...
 
-    def skills(self, look: Look) -> Mapping[int, Mapping[str, object]]:
+    def skills(self, look: QueryScope) -> Mapping[int, Mapping[str, object]]:
         """Give the triggers of the rules that the look allows and that have one, by id."""
         ...
 
@@ -109,7 +130,7 @@ class Memories(Ageing, Protocol):
         """Say which of these case-folded names are of somebody who said something here."""
         ...
 
-    def naming(self, references: Sequence[str], look: Look, *, limit: int) -> list[int]:
+    def naming(self, references: Sequence[str], look: QueryScope, *, limit: int) -> list[int]:
         """List what the look allows that names one of these references, the newest first."""
         ...
 
@@ -130,7 +151,7 @@ class Transaction(Protocol):
     """The shelves of one tenant, seen at one moment and changed together or not at all."""
 
     @property
-    def memories(self) -> Memories:
+    def memories(self) -> MemoryRepository:
         """The rows."""
         ...
 
@@ -140,97 +161,97 @@ class Transaction(Protocol):
         ...
 
     @property
-    def threads(self) -> Threads:
+    def threads(self) -> ThreadRepository:
         """The threads of messages."""
         ...
 
     @property
-    def sessions(self) -> Sessions:
+    def sessions(self) -> SessionRepository:
         """Who is at work."""
         ...
 
     @property
-    def mail(self) -> Mail:
+    def mail(self) -> MessageRepository:
         """To whom messages went."""
         ...
 
     @property
-    def links(self) -> Links:
+    def links(self) -> LinkRepository:
         """The edges between memories."""
         ...
 
     @property
-    def changes(self) -> Changes:
+    def changes(self) -> ChangeRepository:
         """What was done to memories, with what was before."""
         ...
 
     @property
-    def annotations(self) -> Annotations:
+    def annotations(self) -> AnnotationRepository:
         """What was noted beside memories."""
         ...
 
     @property
-    def records(self) -> Records:
+    def records(self) -> RecordRepository:
         """What happened."""
         ...
 
     @property
-    def graph(self) -> Graph:
+    def graph(self) -> GraphRepository:
         """Walks over the links."""
         ...
 
     @property
-    def reviews(self) -> Reviews:
+    def reviews(self) -> ReviewRepository:
         """What needs review."""
         ...
 
     @property
-    def disputes(self) -> Disputes:
+    def disputes(self) -> ConflictRepository:
         """What disagrees, and is not settled."""
         ...
 
     @property
-    def duties(self) -> Duties:
+    def duties(self) -> AckRepository:
         """What was decided on action items."""
         ...
 
     @property
-    def board(self) -> Board:
+    def board(self) -> BriefingRepository:
         """What binds and what is owed."""
         ...
 
     @property
-    def notes(self) -> Notes:
+    def notes(self) -> ScratchpadRepository:
         """What sessions keep at hand."""
         ...
 
     @property
-    def credentials(self) -> Credentials:
+    def credentials(self) -> CredentialRepository:
         """Who may call."""
         ...
 
     @property
-    def jobs(self) -> Jobs:
+    def jobs(self) -> JobRepository:
         """What is to be done outside of any call."""
         ...
 
     @property
-    def events(self) -> EventShelf:
+    def events(self) -> ToolEventRepository:
         """Who called what."""
         ...
 
     @property
-    def ledger(self) -> Ledger:
+    def ledger(self) -> RecallLogRepository:
         """What recalls considered and packed, and what became of it."""
         ...
 
     @property
-    def registry(self) -> Registry:
+    def registry(self) -> ModelRepository:
         """The models."""
         ...
 
     @property
-    def evaluations(self) -> Evaluations:
+    def evaluations(self) -> EvaluationRepository:
         """What was measured."""
         ...
 
@@ -253,7 +274,7 @@ class Store(Protocol):
         ...
 
     @property
-    def space(self) -> Space:
+    def space(self) -> EmbeddingSpace:
         """The vector space its vectors live in."""
         ...
 
@@ -263,11 +284,11 @@ class Store(Protocol):
         ...
 
     @property
-    def spaces(self) -> Spaces:
+    def spaces(self) -> SpaceRepository:
         """The spaces that it is kept in."""
         ...
 
-    def beside(self, space: Space) -> Store:
+    def beside(self, space: EmbeddingSpace) -> Store:
         """Give the store as it is in another space, made where there is none; closed with this."""
         ...
 
@@ -275,8 +296,9 @@ class Store(Protocol):
         """Open a transaction that may write: commits at the end, rolls back on any exception.
 
         Raises:
-            Unavailable: `store_down`, the store stayed locked, is full or read-only; nothing kept.
-            Corrupt: `store_corrupt`, the store is damaged; nothing kept.
+            UnavailableError: `store_down`, the store stayed locked, is full or read-only; nothing
+                kept.
+            StoreCorruptError: `store_corrupt`, the store is damaged; nothing kept.
 
         """
         ...
@@ -292,8 +314,8 @@ class Store(Protocol):
         """Open a transaction that only reads and never waits for a writer.
 
         Raises:
-            Unavailable: `store_down`, the store cannot be read.
-            Corrupt: `store_corrupt`, the store is damaged.
+            UnavailableError: `store_down`, the store cannot be read.
+            StoreCorruptError: `store_corrupt`, the store is damaged.
 
         """
         ...
@@ -304,13 +326,13 @@ class Store(Protocol):
         Whatever anybody was told is kept before this is asked is seen, by whichever process.
 
         Raises:
-            Unavailable: `store_down`, the store cannot be read.
-            Corrupt: `store_corrupt`, the store is damaged.
+            UnavailableError: `store_down`, the store cannot be read.
+            StoreCorruptError: `store_corrupt`, the store is damaged.
 
         """
         ...
 
-    def replicas(self) -> Sequence[Reads]:
+    def replicas(self) -> Sequence[ReplicaReads]:
         """Tell how the replicas fared in this process; none where there are none."""
         ...
 
@@ -319,9 +341,9 @@ class Store(Protocol):
         tenant: str,
         *,
         traces: Sequence[Trace],
-        accesses: Sequence[Access],
-        beats: Sequence[Beat] = (),
-        happened: Happened | None = None,
+        accesses: Sequence[MemoryAccess],
+        beats: Sequence[Heartbeat] = (),
+        happened: EventFilter | None = None,
         keep_from: datetime,
     ) -> int:
         """Keep recall traces, count accesses and signs of life, drop old traces; all together.
@@ -336,7 +358,7 @@ class Store(Protocol):
             How many of the traces are new: one whose id is taken is passed over.
 
         Raises:
-            Unavailable: the store stayed locked, is full or read-only; nothing was kept.
+            UnavailableError: the store stayed locked, is full or read-only; nothing was kept.
 
         """
         ...
@@ -345,7 +367,7 @@ class Store(Protocol):
         """List the tenants by name: the one look across them, which tells nothing else of them.
 
         Raises:
-            Unavailable: `store_down`, the store cannot be read.
+            UnavailableError: `store_down`, the store cannot be read.
 
         """
         ...
@@ -354,7 +376,7 @@ class Store(Protocol):
         """Make a tenant; say whether there was none of that name. Only the owner may.
 
         Raises:
-            Unavailable: the store stayed locked, is full or read-only; nothing was made.
+            UnavailableError: the store stayed locked, is full or read-only; nothing was made.
 
         """
         ...
@@ -367,33 +389,34 @@ class Store(Protocol):
         """Give back the room of what was deleted, so that no byte of it stays in the store.
 
         Raises:
-            Unavailable: `store_down`, others are at work in it; nothing was changed.
+            UnavailableError: `store_down`, others are at work in it; nothing was changed.
 
         """
         ...
 
-    def rebuild_text(self, on_progress: Progress = unwatched) -> int:
+    def rebuild_text(self, on_progress: Progress = ignore_progress) -> int:
         """Write the full text anew from the rows, in short transactions; count the memories.
 
         Others read and write meanwhile. When it is interrupted, running it again finishes it.
 
         Raises:
-            Unavailable: `store_down`, the store stayed locked, is full or read-only.
+            UnavailableError: `store_down`, the store stayed locked, is full or read-only.
 
         """
         ...
 
     def backup(
-        self, destination: Path, *, replace: bool = False, on_progress: Progress = unwatched
+        self, destination: Path, *, replace: bool = False, on_progress: Progress = ignore_progress
     ) -> Backup:
         """Write everything, as of one moment, into a file that is verified before it appears.
 
         Others read and write meanwhile. Whatever goes wrong, the destination is as it was.
 
         Raises:
-            Invalid: the destination exists and is not to be replaced, or is the store itself.
-            Unavailable: the destination cannot be written, or the store cannot be read.
-            Corrupt: the store is damaged; a damaged backup is not left behind.
+            InvalidInputError: the destination exists and is not to be replaced, or is the store
+                itself.
+            UnavailableError: the destination cannot be written, or the store cannot be read.
+            StoreCorruptError: the store is damaged; a damaged backup is not left behind.
 
         """
         ...

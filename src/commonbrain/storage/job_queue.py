@@ -12,17 +12,17 @@ from threading import Event
 from typing import Final, Protocol
 
 from commonbrain.model import ids
-from commonbrain.model.errors import CommonbrainError, Invalid, Unavailable
+from commonbrain.model.errors import CommonbrainError, InvalidInputError, UnavailableError
 from commonbrain.model.jobs import LIVE, Job, JobState
 from commonbrain.model.limits import JOB_LEASE_S, JOB_REACHED_BYTES_MAX
 from commonbrain.model.scope import Caller
-from commonbrain.services import House
+from commonbrain.services import Services
 from commonbrain.storage.administration import JobFilter
 from commonbrain.storage.interface import Transaction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ticket:
+class QueueMessage:
     """What a queue carries: whose job, and which."""
 
     tenant: str
@@ -32,20 +32,20 @@ class Ticket:
 class Queue(Protocol):
     """Tickets in, tickets out: it makes workers quick, and may lose all it holds."""
 
-    def put(self, ticket: Ticket) -> None:
+    def put(self, ticket: QueueMessage) -> None:
         """Tell some worker of a job that is committed.
 
         Raises:
-            Unavailable: `queue_down`; the job's row is found without it.
+            UnavailableError: `queue_down`; the job's row is found without it.
 
         """
         ...
 
-    def take(self) -> Ticket | None:
+    def take(self) -> QueueMessage | None:
         """Give a ticket to one of those who ask; None when there was none for about a second.
 
         Raises:
-            Unavailable: `queue_down`.
+            UnavailableError: `queue_down`.
 
         """
         ...
@@ -73,9 +73,9 @@ def key_of(kind: str, given: Mapping[str, object]) -> str:
     return f"{kind}:{sha256(written.encode()).hexdigest()}"
 
 
-def add_job(
+def enqueue(
     tx: Transaction,
-    house: House,
+    services: Services,
     *,
     caller: Caller,
     kind: str,
@@ -86,10 +86,10 @@ def add_job(
 
     A dead letter that does the same gets its attempts again instead.
     """
-    now, key = house.clock.now(), key_of(kind, given)
+    now, key = services.clock.now(), key_of(kind, given)
     known = tx.jobs.keyed(key) or _revived(tx, key, due_at=due_at)
     while known is None:
-        drawn = ids.make_id(now, house.chance.bits(ids.RANDOM_BITS))
+        drawn = ids.make_id(now, services.random_source.bits(ids.RANDOM_BITS))
         made = Job(
             id=drawn, kind=kind, caller=caller, given=given, key=key,
             due_at=due_at, reached={}, created_at=now,
@@ -99,26 +99,26 @@ def add_job(
 
 
 def _revived(tx: Transaction, key: str, *, due_at: datetime) -> Job | None:
-    wanted = JobFilter(state=JobState.DEAD, key=key)
-    for dead in tx.jobs.listed(wanted, before=None, limit=1):
+    criteria = JobFilter(state=JobState.DEAD, key=key)
+    for dead in tx.jobs.listed(criteria, before=None, limit=1):
         again = dead.retried(due_at)
         return again if tx.jobs.move(dead, again) else None
     return None
 
 
-def await_vectors(tx: Transaction, house: House, *, caller: Caller) -> None:
+def enqueue_embedding(tx: Transaction, services: Services, *, caller: Caller) -> None:
     """Let somebody embed later what this transaction stores without vectors in the serving space.
 
     There is no ticket for it: nobody could do it right now, and the row will be found.
     """
-    due_at = house.clock.now() + _EMBED_AFTER
-    add_job(tx, house, caller=caller, kind=EMBED, given={}, due_at=due_at)
+    due_at = services.clock.now() + _EMBED_AFTER
+    enqueue(tx, services, caller=caller, kind=EMBED, given={}, due_at=due_at)
 
 
-def announce(house: House, job: Job) -> None:
+def notify_worker(services: Services, job: Job) -> None:
     """Tell a worker of a job that is committed; without a queue it is found a little later."""
-    with suppress(Unavailable):
-        house.queue.put(Ticket(tenant=job.caller.tenant, job=job.id))
+    with suppress(UnavailableError):
+        services.queue.put(QueueMessage(tenant=job.caller.tenant, job=job.id))
 
 
 _MILLISECOND: Final = timedelta(milliseconds=1)
@@ -129,25 +129,25 @@ UPKEEP: Final = "upkeep"
 """The agent for whom the brain keeps itself."""
 
 
-class Stopped(Exception):
+class WorkerStoppedError(Exception):
     """The worker was told to stop: the job goes back as it is."""
 
 
-class Lost(Exception):
+class LeaseLostError(Exception):
     """The job is another worker's, or was cancelled: nothing more is written."""
 
 
-class TookTooLong(CommonbrainError):
+class JobTimeoutError(CommonbrainError):
     """A job ran for longer than its kind may."""
 
     default_code = "took_too_long"
 
 
 @dataclass(slots=True, kw_only=True)
-class Task:
+class JobContext:
     """What a kind's handler works with; it ends by `finish`."""
 
-    house: House
+    services: Services
     job: Job
     """As it was last written by this worker."""
     stop: Event
@@ -161,7 +161,7 @@ class Task:
     def __post_init__(self) -> None:
         """Begin to measure."""
         self._held = self.job
-        self._began_ms = self.house.clock.elapsed_ms()
+        self._began_ms = self.services.clock.elapsed_ms()
 
     @property
     def caller(self) -> Caller:
@@ -176,7 +176,7 @@ class Task:
     @property
     def is_overdue(self) -> bool:
         """Say whether it has run for longer than it may."""
-        return self.house.clock.elapsed_ms() - self._began_ms > self.limit / _MILLISECOND
+        return self.services.clock.elapsed_ms() - self._began_ms > self.limit / _MILLISECOND
 
     def pause(self) -> None:
         """Give way between two steps, where everything so far is kept.
@@ -188,26 +188,28 @@ class Task:
 
         """
         if self.is_overdue:
-            raise TookTooLong(
+            raise JobTimeoutError(
                 f"It ran for more than {round(self.limit.total_seconds())} s.",
                 hint="What it reached is kept; another attempt goes on from there.",
             )
         if self.lost.is_set():
-            raise Lost
+            raise LeaseLostError
         if self.stop.is_set():
-            raise Stopped
+            raise WorkerStoppedError
 
-    def reach(self, tx: Transaction, progress: float, *, reached: Mapping[str, object]) -> None:
+    def save_progress(
+        self, tx: Transaction, progress: float, *, reached: Mapping[str, object]
+    ) -> None:
         """Tell within a step's transaction how far it has come and where to go on.
 
         Raises:
-            Invalid: that is more than a job may carry; the step must be rolled back.
+            InvalidInputError: that is more than a job may carry; the step must be rolled back.
             Lost: the job is no longer this worker's; the step must be rolled back.
 
         """
         size = len(json.dumps(dict(reached), ensure_ascii=False).encode())
         if size > JOB_REACHED_BYTES_MAX:
-            raise Invalid(
+            raise InvalidInputError(
                 f"It would carry {size:,} bytes on; {JOB_REACHED_BYTES_MAX:,} are allowed.",
                 code="limit_exceeded",
                 hint="Ask for less at once: a project, fewer questions, a smaller file.",
@@ -221,16 +223,16 @@ class Task:
             Lost: the job is no longer this worker's; the step must be rolled back.
 
         """
-        self._write(tx, self.job.done(result, now=self.house.clock.now()))
+        self._write(tx, self.job.done(result, now=self.services.clock.now()))
 
     @contextmanager
     def step(self) -> Generator[Transaction]:
         """Open a transaction of the job's tenant, after giving way."""
-        with self.kept(), self.house.store.begin(self.caller.tenant) as tx:
+        with self.fenced(), self.services.store.begin(self.caller.tenant) as tx:
             yield tx
 
     @contextmanager
-    def kept(self) -> Generator[None]:
+    def fenced(self) -> Generator[None]:
         """Give way, then do a step that opens its own transaction: what it told holds with it."""
         self.pause()
         before, is_kept = self.job, False
@@ -248,11 +250,11 @@ class Task:
             # Whoever hangs for so long is given up: its lease ends, and another takes the job.
             self.lost.set()
             return
-        until = self.house.clock.now() + LEASE
+        until = self.services.clock.now() + LEASE
         try:
-            with self.house.store.begin(self.caller.tenant) as tx:
+            with self.services.store.begin(self.caller.tenant) as tx:
                 is_ours = tx.jobs.move(self._held, self._held.renewed(until))
-        except Unavailable:
+        except UnavailableError:
             return
         if not is_ours:
             self.lost.set()
@@ -260,5 +262,5 @@ class Task:
     def _write(self, tx: Transaction, after: Job) -> None:
         if not tx.jobs.move(self.job, after):
             self.lost.set()
-            raise Lost
+            raise LeaseLostError
         self.job = after

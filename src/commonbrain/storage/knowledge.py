@@ -10,11 +10,11 @@ from typing import Protocol
 
 from commonbrain.model.links import Link, LinkType
 from commonbrain.model.scope import Caller
-from commonbrain.model.support import Review, Standing, Support
-from commonbrain.storage.query_scope import Look
+from commonbrain.model.support import Review, Support, SupportStatus
+from commonbrain.storage.query_scope import QueryScope
 
 
-class Way(StrEnum):
+class Direction(StrEnum):
     """In which direction links are followed."""
 
     ALONG = "along"
@@ -31,7 +31,7 @@ class Reader:
 
 
 @dataclass(frozen=True, slots=True)
-class Reached:
+class ReachedMemory:
     """A memory that a walk came to: after how many steps, from which one, over what link."""
 
     id: int
@@ -44,7 +44,7 @@ class Reached:
 class Walk:
     """What a walk came to, the nearest first; `is_cut` when it met its limit before its end."""
 
-    reached: tuple[Reached, ...]
+    reached: tuple[ReachedMemory, ...]
     is_cut: bool = False
 
     def path(self, id_: int) -> list[int]:
@@ -56,17 +56,17 @@ class Walk:
         return path
 
 
-class Graph(Protocol):
+class GraphRepository(Protocol):
     """Walks over the links of one tenant; no walk comes to a memory twice, nor back to a start."""
 
-    def seen_by(self, reader: Reader) -> Graph:
+    def seen_by(self, reader: Reader) -> GraphRepository:
         """Give the graph in which what is hidden from a reader is as if it were not there."""
         ...
 
     def walk(
         self,
         start: Sequence[int],
-        way: Way,
+        way: Direction,
         *,
         types: Sequence[LinkType],
         limit: int,
@@ -80,7 +80,7 @@ class Graph(Protocol):
         """
         ...
 
-    def onward(self, ids: Sequence[int], way: Way, *, types: Sequence[LinkType]) -> set[int]:
+    def onward(self, ids: Sequence[int], way: Direction, *, types: Sequence[LinkType]) -> set[int]:
         """Say from which of these memories a walk would go on."""
         ...
 
@@ -92,12 +92,12 @@ class Graph(Protocol):
         """List the links by which these memories rest on others."""
         ...
 
-    def standings(self, ids: Sequence[int]) -> dict[int, Standing]:
+    def standings(self, ids: Sequence[int]) -> dict[int, SupportStatus]:
         """Give what decides whether memories bear others; unknown ids are absent."""
         ...
 
 
-class Reviews(Protocol):
+class ReviewRepository(Protocol):
     """Reviews, and the list of memories whose fall has yet to be followed up."""
 
     def touch(self, ids: Sequence[int], *, at: datetime) -> None:
@@ -157,10 +157,10 @@ class Reviews(Protocol):
         ...
 
 
-class Disputes(Protocol):
+class ConflictRepository(Protocol):
     """Links of conflict between two memories that a look both allows."""
 
-    def unsettled(self, look: Look, *, limit: int, skip: int = 0) -> list[Link]:
+    def unsettled(self, look: QueryScope, *, limit: int, skip: int = 0) -> list[Link]:
         """List them, the latest first; not those whose sides hold in projects of their own.
 
         Of two that are linked in both directions the link of the lesser id is given.

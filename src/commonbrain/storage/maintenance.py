@@ -8,7 +8,7 @@ Progress = Callable[[float], None]
 """Told how far something long has come, 0..1."""
 
 
-def unwatched(_fraction: float) -> None:
+def ignore_progress(_fraction: float) -> None:
     """Take no notice of progress."""
 
 
@@ -61,7 +61,7 @@ class Replacement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Restored:
+class RestoreResult:
     """A store that was put in place; what was there before lies beside it."""
 
     store: str
@@ -72,7 +72,7 @@ class Restored:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Upgraded:
+class UpgradeResult:
     """A store on a server that was brought to this program's schema."""
 
     store: str
@@ -82,7 +82,7 @@ class Upgraded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Distributed:
+class DistributeResult:
     """What distributes a store on a server by tenant over many machines, in its order."""
 
     store: str

@@ -15,7 +15,12 @@ from typing import TYPE_CHECKING, Final
 from obstore.exceptions import BaseError
 from obstore.store import LocalStore, MemoryStore, ObjectStore, S3Store
 
-from commonbrain.model.errors import Corrupt, Invalid, NotFound, Unavailable
+from commonbrain.model.errors import (
+    InvalidInputError,
+    NotFoundError,
+    StoreCorruptError,
+    UnavailableError,
+)
 from commonbrain.model.limits import BLOB_BYTES_MAX, BLOBS_S
 
 if TYPE_CHECKING:
@@ -35,7 +40,7 @@ class ObjectBlobs:
     def put(self, content: bytes) -> str:
         """Keep bytes, and read them back before anybody is told that they are kept."""
         if len(content) > BLOB_BYTES_MAX:
-            raise Invalid(
+            raise InvalidInputError(
                 f"An artifact of {len(content):,} bytes; {BLOB_BYTES_MAX:,} are allowed.",
                 code="limit_exceeded",
             )
@@ -48,19 +53,19 @@ class ObjectBlobs:
     def get(self, digest: str) -> bytes:
         """Give bytes by their digest."""
         if _DIGEST.fullmatch(digest) is None:
-            raise NotFound(f"There is no artifact {digest[:80]!r}.")
+            raise NotFoundError(f"There is no artifact {digest[:80]!r}.")
         with self._reached():
             try:
                 found = self.store.get(digest)
             except FileNotFoundError:
-                raise NotFound(
+                raise NotFoundError(
                     f"There is no artifact {digest} in {self.location}.",
                     hint="Bring the folder or the bucket back, or train anew.",
                 ) from None
             # Of what was changed by hand not even the size can be relied upon.
             content = bytes(found.bytes()) if found.meta["size"] <= BLOB_BYTES_MAX else b""
         if _digest(content) != digest:
-            raise Corrupt(
+            raise StoreCorruptError(
                 f"What lies in {self.location} under {digest} has another digest.",
                 code="blob_corrupt",
                 hint="Bring it back from a backup, or train anew.",
@@ -78,7 +83,7 @@ class ObjectBlobs:
         try:
             yield
         except (BaseError, OSError) as error:
-            raise Unavailable(
+            raise UnavailableError(
                 f"{self.location} does not take or give artifacts ({type(error).__name__}).",
                 code="blobs_down",
                 hint="Look whether it is there, and whether the credentials are right.",

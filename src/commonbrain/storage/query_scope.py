@@ -8,7 +8,7 @@ from commonbrain.model.scope import Caller
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class QueryScope:
     """Who looks for what at which moment: what every search of the store is confined to."""
 
     caller: Caller

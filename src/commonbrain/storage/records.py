@@ -9,13 +9,13 @@ from typing import Protocol
 
 from commonbrain.model.ids import LAST
 from commonbrain.model.links import Link, LinkType
-from commonbrain.model.query import Entry, Feedback, Use
-from commonbrain.model.revision import Change, Span
+from commonbrain.model.query import Entry, Feedback, FeedbackEvent
+from commonbrain.model.revision import BeliefPeriod, Change
 from commonbrain.model.trust import Trust
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Access:
+class MemoryAccess:
     """Memories that somebody was shown, and when."""
 
     tenant: str
@@ -51,7 +51,7 @@ class Reply:
     at: datetime
 
 
-class Records(Protocol):
+class RecordRepository(Protocol):
     """The shelf of what happened: audit, events for workers, recall traces."""
 
     def audit(self, entry: AuditEntry) -> None:
@@ -96,7 +96,7 @@ class Annotation:
     at: datetime
 
 
-class Links(Protocol):
+class LinkRepository(Protocol):
     """The shelf of links between memories."""
 
     def put(self, link: Link) -> Link:
@@ -118,7 +118,7 @@ class Links(Protocol):
         ...
 
 
-class Changes(Protocol):
+class ChangeRepository(Protocol):
     """The shelf of before-images: what undo, restore and questions about the past read."""
 
     def add(self, change: Change) -> None:
@@ -160,12 +160,12 @@ class Changes(Protocol):
         """
         ...
 
-    def believed(self, ids: Sequence[int]) -> dict[int, list[Span]]:
+    def believed(self, ids: Sequence[int]) -> dict[int, list[BeliefPeriod]]:
         """Give the ended spans in which memories were believed, oldest first."""
         ...
 
 
-class Annotations(Protocol):
+class AnnotationRepository(Protocol):
     """The shelf of what was noted beside memories."""
 
     def add(self, annotation: Annotation) -> int:
@@ -205,21 +205,21 @@ class EntryFilter:
     session: str | None = None
 
 
-class Ledger(Protocol):
+class RecallLogRepository(Protocol):
     """The shelf of the ledger of one tenant."""
 
     def mark(self, told: Sequence[Feedback]) -> int:
         """Keep marks, each once; a mark on a trace that is not there is passed over. Count."""
         ...
 
-    def showing(self, use: Use) -> Mapping[int, int]:
+    def showing(self, use: FeedbackEvent) -> Mapping[int, int]:
         """Give the latest trace of the session that packed each, of those within `MARKED_WITHIN`.
 
         Absent where none did, and for a fetch where that trace had told the whole of it.
         """
         ...
 
-    def credit(self, use: Use) -> Sequence[int]:
+    def credit(self, use: FeedbackEvent) -> Sequence[int]:
         """Mark what was used on the traces that showed it; give what none that is here did."""
         ...
 

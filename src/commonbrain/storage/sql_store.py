@@ -12,44 +12,52 @@ from typing import TypeVar
 from pydantic_core import to_json
 from sqlalchemy import Connection, bindparam, func, select, text
 
-from commonbrain.embeddings.interface import KeptSpace, Space
+from commonbrain.embeddings.interface import EmbeddingSpace, StoredSpace
 from commonbrain.model import ids
-from commonbrain.model.errors import Corrupt, Unavailable
+from commonbrain.model.errors import StoreCorruptError, UnavailableError
 from commonbrain.model.memory import FINDABLE_STATES
 from commonbrain.model.query import Trace
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.model.timestamps import to_millis
-from commonbrain.observability.health import Reads
-from commonbrain.observability.tool_events import Happened
-from commonbrain.storage.coordination import Beat
+from commonbrain.observability.health import ReplicaReads
+from commonbrain.observability.tool_events import EventFilter
+from commonbrain.storage.coordination import Heartbeat
 from commonbrain.storage.index import Index
-from commonbrain.storage.maintenance import Backup, Finding, Progress, unwatched
-from commonbrain.storage.records import Access
-from commonbrain.storage.repositories.action_items import BoardShelf, DutyShelf
-from commonbrain.storage.repositories.changes import ChangeShelf
-from commonbrain.storage.repositories.conflicts import DisputeShelf
-from commonbrain.storage.repositories.credentials import CredentialShelf
-from commonbrain.storage.repositories.embedding_spaces import SqlSpaces
-from commonbrain.storage.repositories.erasure import scrub
-from commonbrain.storage.repositories.graph import GraphShelf
-from commonbrain.storage.repositories.jobs import JobShelf
-from commonbrain.storage.repositories.learning import EvaluationShelf, LedgerShelf, RegistryShelf
-from commonbrain.storage.repositories.links import AnnotationShelf, LinkShelf
-from commonbrain.storage.repositories.memories import MemoryShelf
-from commonbrain.storage.repositories.messages import MailShelf
+from commonbrain.storage.maintenance import Backup, Finding, Progress, ignore_progress
+from commonbrain.storage.records import MemoryAccess
+from commonbrain.storage.repositories.action_items import SqlAckRepository, SqlBriefingRepository
+from commonbrain.storage.repositories.changes import SqlChangeRepository
+from commonbrain.storage.repositories.conflicts import SqlConflictRepository
+from commonbrain.storage.repositories.credentials import SqlCredentialRepository
+from commonbrain.storage.repositories.embedding_spaces import SqlSpaceRepository
+from commonbrain.storage.repositories.erasure import erase_text
+from commonbrain.storage.repositories.graph import SqlGraphRepository
+from commonbrain.storage.repositories.jobs import SqlJobRepository
+from commonbrain.storage.repositories.learning import (
+    SqlEvaluationRepository,
+    SqlModelRepository,
+    SqlRecallLogRepository,
+)
+from commonbrain.storage.repositories.links import SqlAnnotationRepository, SqlLinkRepository
+from commonbrain.storage.repositories.memories import SqlMemoryRepository
+from commonbrain.storage.repositories.messages import SqlMessageRepository
 from commonbrain.storage.repositories.records import (
-    RecordShelf,
-    ToolEventShelf,
+    SqlRecordRepository,
+    SqlToolEventRepository,
     trace_row,
     write_events,
 )
-from commonbrain.storage.repositories.reviews import ReviewShelf
-from commonbrain.storage.repositories.sessions import NoteShelf, SessionShelf, beat_row
-from commonbrain.storage.repositories.threads import ThreadShelf
+from commonbrain.storage.repositories.reviews import SqlReviewRepository
+from commonbrain.storage.repositories.sessions import (
+    SqlScratchpadRepository,
+    SqlSessionRepository,
+    beat_row,
+)
+from commonbrain.storage.repositories.threads import SqlThreadRepository
 from commonbrain.storage.schema.memories import DETAILS, memories
-from commonbrain.storage.sql.context import Dialect, Work, add_tenant, serving_space
-from commonbrain.storage.sql.errors import translated
-from commonbrain.storage.sql.shared_snapshot import end_moment, one_moment, shared
+from commonbrain.storage.sql.context import Dialect, SqlContext, add_tenant, serving_space
+from commonbrain.storage.sql.errors import map_driver_errors
+from commonbrain.storage.sql.shared_snapshot import end_shared_read, shared, shared_read
 
 _Told = TypeVar("_Told")
 _VERSION = text("SELECT version_num FROM alembic_version")
@@ -74,55 +82,55 @@ _REWORDED_AT_ONCE = 200
 class SqlTransaction:
     """The shelves of one tenant in one transaction."""
 
-    work: Work
-    memories: MemoryShelf
+    work: SqlContext
+    memories: SqlMemoryRepository
     index: Index
-    threads: ThreadShelf
-    sessions: SessionShelf
-    mail: MailShelf
-    links: LinkShelf
-    changes: ChangeShelf
-    annotations: AnnotationShelf
-    records: RecordShelf
-    graph: GraphShelf
-    reviews: ReviewShelf
-    disputes: DisputeShelf
-    duties: DutyShelf
-    board: BoardShelf
-    notes: NoteShelf
-    credentials: CredentialShelf
-    jobs: JobShelf
-    events: ToolEventShelf
-    ledger: LedgerShelf
-    registry: RegistryShelf
-    evaluations: EvaluationShelf
+    threads: SqlThreadRepository
+    sessions: SqlSessionRepository
+    mail: SqlMessageRepository
+    links: SqlLinkRepository
+    changes: SqlChangeRepository
+    annotations: SqlAnnotationRepository
+    records: SqlRecordRepository
+    graph: SqlGraphRepository
+    reviews: SqlReviewRepository
+    disputes: SqlConflictRepository
+    duties: SqlAckRepository
+    board: SqlBriefingRepository
+    notes: SqlScratchpadRepository
+    credentials: SqlCredentialRepository
+    jobs: SqlJobRepository
+    events: SqlToolEventRepository
+    ledger: SqlRecallLogRepository
+    registry: SqlModelRepository
+    evaluations: SqlEvaluationRepository
 
     @classmethod
-    def of(cls, work: Work) -> "SqlTransaction":
+    def of(cls, work: SqlContext) -> "SqlTransaction":
         """Set up the shelves on a transaction in progress."""
         return cls(
             work=work,
-            memories=MemoryShelf(work),
+            memories=SqlMemoryRepository(work),
             index=work.dialect.index(work),
-            threads=ThreadShelf(work),
-            sessions=SessionShelf(work),
-            mail=MailShelf(work),
-            links=LinkShelf(work),
-            changes=ChangeShelf(work),
-            annotations=AnnotationShelf(work),
-            records=RecordShelf(work),
-            graph=GraphShelf(work),
-            reviews=ReviewShelf(work),
-            disputes=DisputeShelf(work),
-            duties=DutyShelf(work),
-            board=BoardShelf(work),
-            notes=NoteShelf(work),
-            credentials=CredentialShelf(work),
-            jobs=JobShelf(work),
-            events=ToolEventShelf(work),
-            ledger=LedgerShelf(work),
-            registry=RegistryShelf(work),
-            evaluations=EvaluationShelf(work),
+            threads=SqlThreadRepository(work),
+            sessions=SqlSessionRepository(work),
+            mail=SqlMessageRepository(work),
+            links=SqlLinkRepository(work),
+            changes=SqlChangeRepository(work),
+            annotations=SqlAnnotationRepository(work),
+            records=SqlRecordRepository(work),
+            graph=SqlGraphRepository(work),
+            reviews=SqlReviewRepository(work),
+            disputes=SqlConflictRepository(work),
+            duties=SqlAckRepository(work),
+            board=SqlBriefingRepository(work),
+            notes=SqlScratchpadRepository(work),
+            credentials=SqlCredentialRepository(work),
+            jobs=SqlJobRepository(work),
+            events=SqlToolEventRepository(work),
+            ledger=SqlRecallLogRepository(work),
+            registry=SqlModelRepository(work),
+            evaluations=SqlEvaluationRepository(work),
         )
 
     def scrub(self, memory_id: int) -> Mapping[str, int]:
@@ -130,7 +138,7 @@ class SqlTransaction:
         known = self.memories.get([memory_id])
         self.index.drop(memory_id)
         kind = known[memory_id].kind
-        return {"full text": 1, **scrub(self.work, memory_id, kind=kind)}
+        return {"full text": 1, **erase_text(self.work, memory_id, kind=kind)}
 
 
 @dataclass(slots=True)
@@ -139,14 +147,15 @@ class Schema:
 
     version: str
     mark: int | None = None
-    serving: KeptSpace | None = None
+    serving: StoredSpace | None = None
     """The space that served when the mark was last another; None before the first look."""
 
     def check(self, connection: Connection, dialect: Dialect) -> None:
         """Look closer only when the schema is not the one last seen.
 
         Raises:
-            Corrupt: `store_newer`, what this program does not know may be a rule it would break.
+            StoreCorruptError: `store_newer`, what this program does not know may be a rule it would
+                break.
 
         """
         mark = dialect.schema_mark(connection)
@@ -154,7 +163,7 @@ class Schema:
             return
         version = connection.execute(_VERSION).scalar_one()
         if version != self.version and not self.reads(connection, dialect):
-            raise Corrupt(
+            raise StoreCorruptError(
                 f"{dialect.location} was brought to schema version {version} while it was open "
                 f"here; this program knows {self.version}.",
                 code="store_newer",
@@ -174,7 +183,7 @@ class SqlStore:
     """A relational store of any dialect; made by `open_sqlite`, which brings its schema up."""
 
     dialect: Dialect
-    space: Space
+    space: EmbeddingSpace
     schema: Schema
     closed: Event = field(default_factory=Event)
 
@@ -190,11 +199,11 @@ class SqlStore:
         return None if serving is None or serving.id == self.dialect.space_id else serving.name
 
     @property
-    def spaces(self) -> SqlSpaces:
+    def spaces(self) -> SqlSpaceRepository:
         """The spaces of this store."""
-        return SqlSpaces(self.dialect)
+        return SqlSpaceRepository(self.dialect)
 
-    def beside(self, space: Space) -> "SqlStore":
+    def beside(self, space: EmbeddingSpace) -> "SqlStore":
         """Give the same store as it is in another space, which is made where there is none."""
         self._check_open()
         dialect = self.dialect.beside(space, self.spaces.add(space).id)
@@ -204,15 +213,15 @@ class SqlStore:
     def begin(self, tenant: str) -> Generator[SqlTransaction]:
         """Open a transaction that may write: commits at the end, rolls back on any exception."""
         self._check_open()
-        end_moment(self)
+        end_shared_read(self)
         with (
-            translated(self.location) as under_way,
+            map_driver_errors(self.location) as under_way,
             self.dialect.writer(tenant) as connection,
             connection.begin(),
         ):
             self.schema.check(connection, self.dialect)
             yield SqlTransaction.of(
-                Work(connection=connection, tenant=tenant, dialect=self.dialect)
+                SqlContext(connection=connection, tenant=tenant, dialect=self.dialect)
             )
             under_way.is_ending = True
         # It may have been moved between the first look and the commit; after it, it cannot matter.
@@ -225,14 +234,14 @@ class SqlStore:
         Inside `one_moment` it is the one that is open already.
         """
         with (
-            translated(self.location),
+            map_driver_errors(self.location),
             shared(self, tenant, begin=lambda: self._reading(tenant)) as transaction,
         ):
             yield transaction
 
     def one_moment(self) -> AbstractContextManager[None]:
         """Let all that is read inside, by this thread, be of one moment, until it writes."""
-        return one_moment()
+        return shared_read()
 
     def read(self, tenant: str, ask: Callable[[SqlTransaction], _Told]) -> _Told:
         """Ask what only reads: of a replica that has all that anybody was told is kept, if any.
@@ -243,23 +252,23 @@ class SqlStore:
 
         def asked(connection: Connection) -> _Told:
             self.schema.check(connection, self.dialect)
-            work = Work(connection=connection, tenant=tenant, dialect=self.dialect)
+            work = SqlContext(connection=connection, tenant=tenant, dialect=self.dialect)
             return ask(SqlTransaction.of(work))
 
-        with translated(self.location):
+        with map_driver_errors(self.location):
             told = self.dialect.ask_copy(tenant, asked)
         if told is not None:
             return told[0]
         with self.snapshot(tenant) as tx:
             return ask(tx)
 
-    def replicas(self) -> list[Reads]:
+    def replicas(self) -> list[ReplicaReads]:
         """Tell how the replicas fared that reads are answered from."""
         return self.dialect.replica_reads()
 
     def tenants(self) -> list[str]:
         """List every tenant by name: what a worker goes through, and who owns the store."""
-        with translated(self.location), self._reader(None) as connection:
+        with map_driver_errors(self.location), self._reader(None) as connection:
             return sorted(self.dialect.each_tenant(connection))
 
     def make_tenant(self, name: str, *, at: datetime) -> bool:
@@ -269,7 +278,7 @@ class SqlStore:
 
     def examine(self) -> list[Finding]:
         """Check that the store is whole and that what is derived agrees with the rows."""
-        with translated(self.location), self._reader(None) as connection:
+        with map_driver_errors(self.location), self._reader(None) as connection:
             return [*self.dialect.examine(connection), self._examine_rows(connection)]
 
     def note_reads(
@@ -277,9 +286,9 @@ class SqlStore:
         tenant: str,
         *,
         traces: Sequence[Trace],
-        accesses: Sequence[Access],
-        beats: Sequence[Beat] = (),
-        happened: Happened | None = None,
+        accesses: Sequence[MemoryAccess],
+        beats: Sequence[Heartbeat] = (),
+        happened: EventFilter | None = None,
         keep_from: datetime,
     ) -> int:
         """Keep traces and events, count accesses and signs of life, drop what is old; together."""
@@ -305,10 +314,10 @@ class SqlStore:
     def compact(self) -> None:
         """Give back the room of what was deleted, so that no byte of it stays in the file."""
         self._check_open()
-        with translated(self.location):
+        with map_driver_errors(self.location):
             self.dialect.compact()
 
-    def rebuild_text(self, on_progress: Progress = unwatched) -> int:
+    def rebuild_text(self, on_progress: Progress = ignore_progress) -> int:
         """Write the full text anew from the rows, in short transactions; count the memories.
 
         A batch is replaced at once, so that nothing stops being found meanwhile.
@@ -328,7 +337,7 @@ class SqlStore:
         return done
 
     def backup(
-        self, destination: Path, *, replace: bool = False, on_progress: Progress = unwatched
+        self, destination: Path, *, replace: bool = False, on_progress: Progress = ignore_progress
     ) -> Backup:
         """Write everything, as of one moment, into a file that is verified before it appears."""
         self._check_open()
@@ -361,9 +370,9 @@ class SqlStore:
 
     @contextmanager
     def _reading(self, tenant: str) -> Generator[SqlTransaction]:
-        with translated(self.location), self._reader(tenant) as connection:
+        with map_driver_errors(self.location), self._reader(tenant) as connection:
             yield SqlTransaction.of(
-                Work(connection=connection, tenant=tenant, dialect=self.dialect)
+                SqlContext(connection=connection, tenant=tenant, dialect=self.dialect)
             )
 
     @contextmanager
@@ -375,7 +384,7 @@ class SqlStore:
 
     def _check_open(self) -> None:
         if self.closed.is_set():
-            raise Unavailable(f"The store {self.location} was closed.", hint="Open it again.")
+            raise UnavailableError(f"The store {self.location} was closed.", hint="Open it again.")
 
 
 def _bodiless(connection: Connection, tenant: str) -> int:

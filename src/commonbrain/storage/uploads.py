@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, Protocol
 
-from commonbrain.model.errors import CommonbrainError, Invalid
+from commonbrain.model.errors import CommonbrainError, InvalidInputError
 from commonbrain.model.limits import (
     PARCEL_BYTES_MAX,
     PARCEL_FILES_MAX,
@@ -23,7 +23,7 @@ from commonbrain.storage.blobs import Blobs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parcel:
+class Upload:
     """A file, or a folder packed into one, as artifacts that nobody else has."""
 
     name: str
@@ -35,12 +35,12 @@ class Parcel:
     """Bytes that were sent."""
 
 
-class Staging(Protocol):
+class UploadStore(Protocol):
     """Where files wait for a job, or for whoever asked for one."""
 
     def put(
-        self, source: Path, *, name: str | None = None, tell: Callable[[Parcel], None]
-    ) -> Parcel:
+        self, source: Path, *, name: str | None = None, tell: Callable[[Upload], None]
+    ) -> Upload:
         """Keep a file, or a folder without what is hidden in it; another call gives another parcel.
 
         Args:
@@ -50,38 +50,38 @@ class Staging(Protocol):
                 knows of it even if this process dies right after.
 
         Raises:
-            Invalid: it is missing, cannot be read, or is larger than may be sent.
-            Unavailable: `blobs_down`; what was kept until then is dropped.
+            InvalidInputError: it is missing, cannot be read, or is larger than may be sent.
+            UnavailableError: `blobs_down`; what was kept until then is dropped.
 
         """
         ...
 
-    def opened(self, parcel: Parcel) -> AbstractContextManager[Path]:
+    def opened(self, parcel: Upload) -> AbstractContextManager[Path]:
         """Give the file or folder as it was, which is gone when the block ends.
 
         Raises:
-            NotFound: a part is not there any more.
-            Invalid: the folder cannot be unpacked.
+            NotFoundError: a part is not there any more.
+            InvalidInputError: the folder cannot be unpacked.
 
         """
         ...
 
     def made(
-        self, name: str, write: Callable[[Path], object], *, tell: Callable[[Parcel], None]
-    ) -> Parcel:
+        self, name: str, write: Callable[[Path], object], *, tell: Callable[[Upload], None]
+    ) -> Upload:
         """Have a file written that is not there yet, and keep it; `tell` as in `put`."""
         ...
 
-    def read(self, parcel: Parcel) -> Iterator[bytes]:
+    def read(self, parcel: Upload) -> Iterator[bytes]:
         """Give the bytes that were kept, part by part.
 
         Raises:
-            NotFound: a part is not there any more.
+            NotFoundError: a part is not there any more.
 
         """
         ...
 
-    def drop(self, parcel: Parcel) -> None:
+    def drop(self, parcel: Upload) -> None:
         """Delete it; there may be nothing left of it."""
         ...
 
@@ -95,14 +95,14 @@ _FIRST: Final = (1980, 1, 1, 0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
-class BlobStaging:
+class BlobUploadStore:
     """Parcels among the artifacts of a house."""
 
     blobs: Callable[[], Blobs]
 
     def put(
-        self, source: Path, *, name: str | None = None, tell: Callable[[Parcel], None]
-    ) -> Parcel:
+        self, source: Path, *, name: str | None = None, tell: Callable[[Upload], None]
+    ) -> Upload:
         """Keep a file, or a folder packed into one."""
         if source.is_dir():
             with TemporaryDirectory(prefix="commonbrain-") as folder:
@@ -115,7 +115,7 @@ class BlobStaging:
         return self._keep(source, label, tell=tell)
 
     @contextmanager
-    def opened(self, parcel: Parcel) -> Generator[Path]:
+    def opened(self, parcel: Upload) -> Generator[Path]:
         """Give the file or folder as it was, for as long as the block lasts."""
         with TemporaryDirectory(prefix="commonbrain-") as folder:
             name = _file_name(parcel.name)
@@ -131,37 +131,37 @@ class BlobStaging:
             yield unpacked
 
     def made(
-        self, name: str, write: Callable[[Path], object], *, tell: Callable[[Parcel], None]
-    ) -> Parcel:
+        self, name: str, write: Callable[[Path], object], *, tell: Callable[[Upload], None]
+    ) -> Upload:
         """Have a file written, and keep it."""
         with TemporaryDirectory(prefix="commonbrain-") as folder:
             path = Path(folder) / name
             write(path)
             return self._keep(path, _Label(name=name, is_folder=False), tell=tell)
 
-    def read(self, parcel: Parcel) -> Iterator[bytes]:
+    def read(self, parcel: Upload) -> Iterator[bytes]:
         """Give the bytes that were kept, part by part."""
         blobs = self.blobs()
         for digest in parcel.parts:
             yield blobs.get(digest)[_HEAD:]
 
-    def drop(self, parcel: Parcel) -> None:
+    def drop(self, parcel: Upload) -> None:
         """Delete every part."""
         blobs = self.blobs()
         for digest in parcel.parts:
             blobs.drop(digest)
 
-    def _keep(self, path: Path, label: _Label, *, tell: Callable[[Parcel], None]) -> Parcel:
+    def _keep(self, path: Path, label: _Label, *, tell: Callable[[Upload], None]) -> Upload:
         """Say of what parts it will be, then keep them."""
         blobs, head, kept = self.blobs(), secrets.token_bytes(_HEAD), list[str]()
         size = _size(path, label.name)
         digests = (sha256(part).hexdigest() for part in _parts(path, head))
-        parcel = Parcel(name=label.name, is_folder=label.is_folder, parts=tuple(digests), size=size)
+        parcel = Upload(name=label.name, is_folder=label.is_folder, parts=tuple(digests), size=size)
         tell(parcel)
         try:
             kept.extend(map(blobs.put, _parts(path, head)))
             if tuple(kept) != parcel.parts:
-                raise Invalid(
+                raise InvalidInputError(
                     f"{label.name} was changed while it was read.",
                     hint="Send it again once nobody writes to it.",
                 )
@@ -195,7 +195,7 @@ def _size(path: Path, name: str) -> int:
     except OSError as error:
         raise _unreadable(path, error) from error
     if size > PARCEL_BYTES_MAX:
-        raise Invalid(
+        raise InvalidInputError(
             f"{name} has {size:,} bytes; {PARCEL_BYTES_MAX:,} are allowed.",
             code="limit_exceeded",
             hint="Send it in parts, or import it where the store is.",
@@ -213,8 +213,8 @@ def _parts(path: Path, head: bytes) -> Iterator[bytes]:
         raise _unreadable(path, error) from error
 
 
-def _unreadable(path: Path, error: OSError) -> Invalid:
-    return Invalid(f"{path} cannot be read: {error.strerror}.")
+def _unreadable(path: Path, error: OSError) -> InvalidInputError:
+    return InvalidInputError(f"{path} cannot be read: {error.strerror}.")
 
 
 def _pack(folder: Path, target: Path) -> None:
@@ -232,7 +232,7 @@ def _unpack(packed: Path, target: Path) -> None:
     """Unpack into a new folder, and nowhere else.
 
     Raises:
-        Invalid: it is no zip, or holds more than may be unpacked.
+        InvalidInputError: it is no zip, or holds more than may be unpacked.
 
     """
     try:
@@ -240,7 +240,7 @@ def _unpack(packed: Path, target: Path) -> None:
             inside = held.infolist()
             size = sum(one.file_size for one in inside)
             if len(inside) > PARCEL_FILES_MAX or size > UNPACKED_BYTES_MAX:
-                raise Invalid(
+                raise InvalidInputError(
                     f"The folder holds {len(inside):,} files of {size:,} bytes; "
                     f"{PARCEL_FILES_MAX:,} of {UNPACKED_BYTES_MAX:,} are allowed.",
                     code="limit_exceeded",
@@ -250,4 +250,6 @@ def _unpack(packed: Path, target: Path) -> None:
             target.mkdir(parents=True)
             held.extractall(target)
     except (zipfile.BadZipFile, RuntimeError, OSError) as error:
-        raise Invalid(f"The folder cannot be unpacked: {error}.", hint="Send a zip.") from error
+        raise InvalidInputError(
+            f"The folder cannot be unpacked: {error}.", hint="Send a zip."
+        ) from error

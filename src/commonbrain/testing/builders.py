@@ -9,32 +9,37 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from commonbrain.client import Brain
-from commonbrain.clock import Chance, Clock
-from commonbrain.embeddings.interface import Embedder, Space
-from commonbrain.ingestion.salience import Saliences
+from commonbrain.clock import Clock, RandomSource
+from commonbrain.embeddings.interface import Embedder, EmbeddingSpace
+from commonbrain.ingestion.salience import SalienceModels
 from commonbrain.ingestion.validation import derive_headline
 from commonbrain.jobs.local_queue import LocalQueue
 from commonbrain.learning.factory import make_salience_trainer, make_statistics, make_trainer
-from commonbrain.learning.monitor import Guards
-from commonbrain.learning.serving import Rankers
+from commonbrain.learning.monitor import CanaryMonitor
+from commonbrain.learning.serving import RerankerRegistry
 from commonbrain.llm.offline import ExtractiveReflector, PatternExtractor
 from commonbrain.model.kinds import KINDS, Kind
 from commonbrain.model.limits import LOCK_WAIT_S
 from commonbrain.model.memory import Memory, semantic_hash
 from commonbrain.model.scope import Caller
 from commonbrain.model.trust import Trust
-from commonbrain.retrieval.write_behind import Journal
-from commonbrain.security.authentication import Access, Issuer
-from commonbrain.security.denials import CountedRefusals
-from commonbrain.security.factory import Ground, make_access, make_rates, make_seals
-from commonbrain.security.quotas import Bounds
-from commonbrain.security.secrets import PatternScreen
-from commonbrain.services import House
+from commonbrain.retrieval.write_behind import WriteBehindQueue
+from commonbrain.security.authentication import Authenticator, Issuer
+from commonbrain.security.denials import CountedDenials
+from commonbrain.security.factory import (
+    AuthenticationServices,
+    make_access,
+    make_password_hasher,
+    make_rates,
+)
+from commonbrain.security.quotas import Quotas
+from commonbrain.security.secrets import PatternSecretScanner
+from commonbrain.services import Services
 from commonbrain.storage.blobs import make_blobs
 from commonbrain.storage.interface import Store
 from commonbrain.storage.sqlite.opening import open_sqlite
-from commonbrain.storage.uploads import BlobStaging
-from commonbrain.testing.clock import FakeClock, SeededChance
+from commonbrain.storage.uploads import BlobUploadStore
+from commonbrain.testing.clock import FakeClock, SeededRandom
 from commonbrain.testing.deterministic_embedder import WordHashEmbedder
 from commonbrain.testing.processes import FakeProcesses
 from commonbrain.text.redaction import OnSecret
@@ -47,12 +52,12 @@ NOON: Final = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 class Opener(Protocol):
     """What opens a store under the path that a test gives, on whatever engine."""
 
-    def __call__(self, path: Path, *, space: Space, clock: Clock) -> Store:
+    def __call__(self, path: Path, *, space: EmbeddingSpace, clock: Clock) -> Store:
         """Open it as another process would."""
         ...
 
 
-def _open_file(path: Path, *, space: Space, clock: Clock) -> Store:
+def _open_file(path: Path, *, space: EmbeddingSpace, clock: Clock) -> Store:
     return open_sqlite(path, space=space, clock=clock, is_durable=True, lock_wait_s=LOCK_WAIT_S)
 
 
@@ -75,7 +80,7 @@ def a_brain(
     *,
     agent: str = "ann",
     clock: Clock | None = None,
-    chance: Chance | None = None,
+    random_source: RandomSource | None = None,
     embedder: Embedder | None = None,
     on_secret: OnSecret = OnSecret.REJECT,
 ) -> Brain:
@@ -83,39 +88,41 @@ def a_brain(
     embedder = embedder or WordHashEmbedder()
     clock = clock or FakeClock()
     store = _OPENERS[-1](path, space=embedder.space, clock=clock)
-    screen = PatternScreen()
+    screen = PatternSecretScanner()
     blobs = cache(partial(make_blobs, path.with_name(f"{path.name}.blobs")))
     salience_trainer = cache(make_salience_trainer)
-    rankers = Rankers(lambda digest: make_trainer().load(blobs().get(digest)), clock=clock)
-    guards = Guards(store, clock=clock, statistics=make_statistics, moved=rankers.forget)
-    house = House(
+    rerankers = RerankerRegistry(
+        lambda digest: make_trainer().load(blobs().get(digest)), clock=clock
+    )
+    guards = CanaryMonitor(store, clock=clock, statistics=make_statistics, moved=rerankers.forget)
+    services = Services(
         store=store,
         embedder=embedder,
         extractor=PatternExtractor(),
         reflector=ExtractiveReflector(),
         clock=clock,
-        chance=chance or SeededChance(),
-        journal=Journal(store, screen, clock=clock, told=guards.heard),
-        rankers=rankers,
+        random_source=random_source or SeededRandom(),
+        journal=WriteBehindQueue(store, screen, clock=clock, told=guards.on_traces_written),
+        rerankers=rerankers,
         guards=guards,
         importers=IMPORTERS,
         archive=JsonLines(),
         processes=FakeProcesses(born=NOON),
         queue=LocalQueue(),
         screen=screen,
-        bounds=Bounds(store=store, clock=clock, rates=cache(make_rates)),
-        refusals=CountedRefusals(store=store, clock=clock),
+        quotas=Quotas(store=store, clock=clock, rates=cache(make_rates)),
+        refusals=CountedDenials(store=store, clock=clock),
         trainer=cache(make_trainer),
-        seals=cache(make_seals),
+        seals=cache(make_password_hasher),
         blobs=blobs,
         salience_trainer=salience_trainer,
-        saliences=Saliences(
+        saliences=SalienceModels(
             lambda digest: salience_trainer().load(blobs().get(digest)), store=store, clock=clock
         ),
-        staging=BlobStaging(blobs),
+        staging=BlobUploadStore(blobs),
         on_secret=on_secret,
     )
-    return Brain.of(house, Caller(agent=agent))
+    return Brain.of(services, Caller(agent=agent))
 
 
 def a_memory(id_: int, body: str, *, kind: Kind = Kind.FACT, **more: Any) -> Memory:  # noqa: ANN401
@@ -137,14 +144,14 @@ def a_memory(id_: int, body: str, *, kind: Kind = Kind.FACT, **more: Any) -> Mem
     return replace(plain, **more)
 
 
-def an_access(brain: Brain, issuer: Issuer | None = None) -> Access:
+def an_access(brain: Brain, issuer: Issuer | None = None) -> Authenticator:
     """Make what tells callers of a brain's house by their credentials."""
-    house = brain.house
-    ground = Ground(
-        store=house.store,
-        clock=house.clock,
-        refusals=house.refusals,
-        rates=house.bounds.rates(),
-        seals=house.seals(),
+    services = brain.services
+    ground = AuthenticationServices(
+        store=services.store,
+        clock=services.clock,
+        refusals=services.refusals,
+        rates=services.quotas.rates(),
+        seals=services.seals(),
     )
     return make_access(ground, issuer)

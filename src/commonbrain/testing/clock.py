@@ -25,7 +25,7 @@ class FakeClock:
         self._elapsed_ms += max(by / timedelta(milliseconds=1), 0.0)
 
 
-class SeededChance:
+class SeededRandom:
     """The same bits for the same seed."""
 
     def __init__(self, seed: int = 0) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from commonbrain.embeddings.interface import Space
+from commonbrain.embeddings.interface import EmbeddingSpace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,7 +28,7 @@ class WordHashEmbedder:
     Weinberger et al. 2009), so it gives the same vectors everywhere, and quickly.
     """
 
-    space = Space(
+    space = EmbeddingSpace(
         name="word-hash-1",
         dimensions=384,
         # Cosine is roughly the share of words in common, so these say: three quarters, half, one

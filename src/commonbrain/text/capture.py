@@ -12,10 +12,10 @@ from commonbrain.model.limits import HANDOFF_CHARS_MAX
 from commonbrain.text.chunks import split
 from commonbrain.text.classification import classify
 from commonbrain.text.clauses import is_factual
-from commonbrain.text.injected_context import without_own_evidence
-from commonbrain.text.inline_tags import marked
+from commonbrain.text.injected_context import without_injected_context
+from commonbrain.text.inline_tags import tagged_texts
 from commonbrain.text.normalisation import normalise
-from commonbrain.text.statements import Statement, read
+from commonbrain.text.statements import Statement, read_statement
 
 KEPT_CHARS_MAX: Final = 1000
 """What one turn may leave; a report of several screens is not a memory."""
@@ -51,13 +51,13 @@ def worth_keeping(text: str) -> str:
     kept: list[str] = []
     room = KEPT_CHARS_MAX
     for passage in _passages(text):
-        if (marked(passage) or is_telling(passage)) and len(passage) < room:
+        if (tagged_texts(passage) or is_informative(passage)) and len(passage) < room:
             kept.append(passage)
             room -= len(passage) + 2
     return "\n\n".join(kept)
 
 
-def is_telling(text: str) -> bool:
+def is_informative(text: str) -> bool:
     """Say whether a text tells a decision, a cause, a fix or a lesson."""
     return _TELLING.search(text) is not None
 
@@ -65,14 +65,14 @@ def is_telling(text: str) -> bool:
 def marked_lines(text: str) -> list[str]:
     """Give the lines of a message that their writer marked to be kept."""
     prose = "\n".join(_passages(text, are_slight_kept=True))
-    return [line.strip() for line in prose.split("\n") if marked(line)]
+    return [line.strip() for line in prose.split("\n") if tagged_texts(line)]
 
 
 def _passages(text: str, *, are_slight_kept: bool = False) -> list[str]:
     """Cut a message into passages of prose: without code, and without what we had told it."""
-    whole = split(without_own_evidence(normalise(text)))
+    whole = split(without_injected_context(normalise(text)))
     prose = [one for one in whole if not _FENCED.match(one.text)]
-    kept = (one for one in prose if are_slight_kept or not one.is_slight or marked(one.text))
+    kept = (one for one in prose if are_slight_kept or not one.is_slight or tagged_texts(one.text))
     return [one.text for one in kept]
 
 
@@ -81,7 +81,7 @@ def both_ends(text: str, *, chars_max: int = HANDOFF_CHARS_MAX) -> str:
 
     A summary tells its purpose first and its next steps last; the middle is what happened.
     """
-    passages = [one.text for one in split(without_own_evidence(normalise(text)))]
+    passages = [one.text for one in split(without_injected_context(normalise(text)))]
     head: list[str] = []
     tail: list[str] = []
     room = chars_max - len(_GAP) - 4
@@ -124,7 +124,7 @@ def is_durable(text: str) -> bool:
     It tells a decision, a lesson, a preference or how something is set up, as so and not as asked,
     planned or ordered, and it leans on no other sentence.
     """
-    return bool(is_telling(text) or _LASTING.search(text)) and is_claimable(text)
+    return bool(is_informative(text) or _LASTING.search(text)) and is_claimable(text)
 
 
 def is_claimable(text: str) -> bool:
@@ -135,4 +135,4 @@ def is_claimable(text: str) -> bool:
     if not _WORDS_MIN <= len(text.split()) <= _WORDS_MAX or _LEANING.match(text):
         return False
     is_fact = classify(text) is Kind.FACT and is_factual(text)
-    return is_fact and read(Statement(text=text)).is_claim
+    return is_fact and read_statement(Statement(text=text)).is_claim

@@ -14,7 +14,15 @@ from typing import Final
 
 from commonbrain.model.kinds import ATOMS_MAX, QUALITY_MIN, Atom
 from commonbrain.text.causal_patterns import DID, LESSONS, PATTERNS, Pattern, is_denied, is_no_thing
-from commonbrain.text.clauses import Cut, Sentence, is_factual, parted, seconds_in, trimmed, words
+from commonbrain.text.clauses import (
+    Cut,
+    Sentence,
+    is_factual,
+    seconds_in,
+    split_at_verb,
+    trimmed,
+    words,
+)
 
 TEXT_CHARS_MIN: Final = 30
 """A shorter text has no room for a cause and its effect."""
@@ -24,7 +32,7 @@ _SENTENCE_CHARS_MAX: Final = 600
 """What runs on for longer is a log or a list, and no sentence."""
 
 
-def atoms(text: str) -> tuple[Atom, ...]:
+def extract_atoms(text: str) -> tuple[Atom, ...]:
     """Find what a text says caused what: at most three atoms, the most telling first."""
     if not is_causal(text):
         return ()
@@ -80,7 +88,7 @@ def _made(cut: Cut, pattern: Pattern) -> Atom:
     # Of "Y because X, so Z" what follows stands behind the cause.
     is_behind = cut.head == cut.effect
     cause, passed_on = _chained(cut.cause) if is_behind else (cut.cause, "")
-    subject, action = (_bare(cause), "") if pattern.is_thing else parted(_bare(cause))
+    subject, action = (_bare(cause), "") if pattern.is_thing else split_at_verb(_bare(cause))
     consequences = following or passed_on
     return Atom(
         subject=subject,

@@ -155,7 +155,7 @@ def is_about_people(text: str) -> bool:
     return bool(first) and first[0].partition("'")[0] in _PERSONS
 
 
-def parted(text: str) -> tuple[str, str]:
+def split_at_verb(text: str) -> tuple[str, str]:
     """Part a clause into its subject and what it does; the second is empty without a verb."""
     told = text.split()
     place = verb_at(words(text)) if len(words(text)) == len(told) else None

@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import Final
 
 from commonbrain.model.conflicts import Basis
-from commonbrain.text.statements import CHOICES, Reading, Statement, read
+from commonbrain.text.statements import CHOICES, Reading, Statement, read_statement
 
 _ALIKE_FROM: Final = 0.5
 """Share of the shorter's words, beside the subject, that the longer has as well."""
@@ -56,12 +56,12 @@ class _Replaced:
         return self.one, self.other
 
 
-def judge(new: Statement, neighbour: Statement) -> Conflict | None:
+def find_contradiction(new: Statement, neighbour: Statement) -> Conflict | None:
     """Say by what two statements contradict each other, or None; the order makes no difference.
 
     Measured by `brain eval conflicts`, and among what is alike by `brain eval duplicates`.
     """
-    one, other = read(new), read(neighbour)
+    one, other = read_statement(new), read_statement(neighbour)
     if not (one.is_claim and other.is_claim):
         return None
     basis = _by_holder(one, other) or (_by_value(one, other) if one.shares_subject(other) else None)
@@ -73,7 +73,7 @@ def repeats(text: str, *, old: str, new: str) -> bool:
 
     Values are numbers, names, words of a closed group, and what stands in another's place.
     """
-    here, before, after = (read(Statement(text=one)) for one in (text, old, new))
+    here, before, after = (read_statement(Statement(text=one)) for one in (text, old, new))
     replaced = _replaced(before, after)
     is_short = replaced is not None and len(replaced.one) <= _REPLACED_WORDS_MAX
     gone = {*_values(before), *(replaced.one if replaced and is_short else ())}
@@ -88,9 +88,9 @@ def _values(reading: Reading) -> frozenset[str]:
     return reading.numbers | reading.names | reading.choices
 
 
-def may_be_news(one: str, other: str) -> bool:
+def may_add_information(one: str, other: str) -> bool:
     """Say whether one text may tell what the other does not, however alike they look."""
-    here, there = read(Statement(text=one)), read(Statement(text=other))
+    here, there = read_statement(Statement(text=one)), read_statement(Statement(text=other))
     return (
         here.numbers != there.numbers
         or _by_holder(here, there) is not None

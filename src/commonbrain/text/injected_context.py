@@ -32,12 +32,12 @@ _BLOCK: Final = re.compile(
 """The marks stand on lines of their own; a block that was cut off goes on to the end."""
 
 
-def own_block(text: str) -> str:
+def injected_block(text: str) -> str:
     """Mark a text as ours, for whoever reads it and for us when we are offered it again."""
     return f"{_OPENS}\n{_SPOOFED.sub('(', inert(text)).strip()}\n{_CLOSES}"
 
 
-def without_own_evidence(text: str) -> str:
+def without_injected_context(text: str) -> str:
     """Leave out marked blocks, and what a recall wrote, as text or as JSON; the rest stays."""
     if _OPENS in text:
         text = _BLOCK.sub("", text)

@@ -24,7 +24,7 @@ _BULLET: Final = re.compile(r"^\s*(?:[-*+>]\s+|\d{1,3}[.)]\s+|\[[ xX]?\]\s+)*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Marked:
+class TaggedText:
     """A part of a text that is to become a memory of its own; no kind: its words decide."""
 
     text: str
@@ -35,54 +35,56 @@ class Marked:
     """How sure it is at most, where that is known."""
 
 
-def marked(text: str) -> list[Marked]:
+def tagged_texts(text: str) -> list[TaggedText]:
     """Find what a text marks, in its order; an address such as `a@decision.org` marks nothing."""
     if "@" not in text:
         return []
     return [_marked(match) for match in _MARK.finditer(text)][:MARKED_MAX]
 
 
-def sole_mark(text: str) -> Marked | None:
+def sole_tag(text: str) -> TaggedText | None:
     """Give what a text says when it is one mark from beginning to end."""
     match = _MARK.fullmatch(text)
     return _marked(match) if match else None
 
 
-def unmarked(text: str) -> str:
+def without_tags(text: str) -> str:
     """Give a text without its marks: what they made was made when it was first told."""
     return _MARK.sub(lambda match: match["said"], text) if "@" in text else text
 
 
-def atom_of(text: str) -> Marked | None:
+def atom_of(text: str) -> TaggedText | None:
     """Read one line as `@atom` is read, with or without that mark; None where it has no bars."""
-    sole = sole_mark(text)
+    sole = sole_tag(text)
     if sole is not None and sole.kind is Kind.ATOM:
         return sole
     is_barred = "|" in text and "\n" not in text
-    return Marked(text=text, kind=Kind.ATOM, columns=_barred(text).columns) if is_barred else None
+    return (
+        TaggedText(text=text, kind=Kind.ATOM, columns=_barred(text).columns) if is_barred else None
+    )
 
 
-def duties(text: str) -> list[Marked]:
+def extract_tasks(text: str) -> list[TaggedText]:
     """Find the sentences that say what is still to be done; nobody is ever made to confirm one."""
     sentences = (_BULLET.sub("", one).strip() for one in _SENTENCE_END.split(text))
     owed = (one for one in sentences if one and _DUTY.search(one) and not _MARK.match(one))
-    return [Marked(text=one, kind=Kind.TASK) for one in owed][:MARKED_MAX]
+    return [TaggedText(text=one, kind=Kind.TASK) for one in owed][:MARKED_MAX]
 
 
-def of_atom(atom: Atom, *, confidence: float | None = None) -> Marked:
+def of_atom(atom: Atom, *, confidence: float | None = None) -> TaggedText:
     """Give an atom as what is to become a memory."""
-    return Marked(text=atom.body, kind=Kind.ATOM, columns=atom.columns, confidence=confidence)
+    return TaggedText(text=atom.body, kind=Kind.ATOM, columns=atom.columns, confidence=confidence)
 
 
-def _marked(match: re.Match[str]) -> Marked:
+def _marked(match: re.Match[str]) -> TaggedText:
     said = match["said"].strip()
     match match["name"]:
         case "atom":
             return of_atom(_barred(said))
         case "remember":
-            return Marked(text=said)
+            return TaggedText(text=said)
         case name:
-            return Marked(text=said, kind=Kind.FACT, label=name)
+            return TaggedText(text=said, kind=Kind.FACT, label=name)
 
 
 def _barred(said: str) -> Atom:

@@ -5,7 +5,7 @@ import unicodedata
 from typing import Final
 
 from commonbrain.model.memory import Draft, with_texts
-from commonbrain.text.injected_context import without_own_evidence
+from commonbrain.text.injected_context import without_injected_context
 
 _CONTROLS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 """Control characters that no text needs and a terminal would obey; tab and newline stay."""
@@ -39,5 +39,5 @@ def normalise_draft(draft: Draft) -> Draft:
 
 def _spelt(name: str, text: str) -> str:
     if name == "body":
-        return normalise(without_own_evidence(normalise(text)))
+        return normalise(without_injected_context(normalise(text)))
     return normalise(text) if name in _LONG else normalise_line(text) or ""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from commonbrain.model import ids
-from commonbrain.model.errors import Invalid
+from commonbrain.model.errors import InvalidInputError
 
 PREMISES_MAX: Final = 2
 """Clauses of one text that are looked up: each costs an embedding and a search."""
@@ -30,7 +30,7 @@ class Mention:
     is_premise: bool
 
 
-def premises(text: str) -> tuple[str, ...]:
+def rationales(text: str) -> tuple[str, ...]:
     """Give the clauses that a text names as its reasons, as they stand there."""
     if _REASON.search(text, 0, _TEXT_CHARS_MAX) is None:
         return ()
@@ -46,7 +46,7 @@ def mentions(text: str) -> tuple[Mention, ...]:
     for one in _MENTION.finditer(text, 0, _TEXT_CHARS_MAX):
         try:
             id_ = ids.parse(ids.MEMORY, one["id"])
-        except Invalid:
+        except InvalidInputError:
             continue
         found[id_] = found.get(id_, False) or one["sign"] is not None
     return tuple(Mention(id=id_, is_premise=is_so) for id_, is_so in found.items())[:_NAMED_MAX]

@@ -13,7 +13,7 @@ class OnSecret(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class SecretMatch:
     """A stretch of a text that is a secret of some sort, or only looks like one."""
 
     sort: str
@@ -24,14 +24,14 @@ class Found:
     """Whether it is kept out; what merely looks random is only warned of."""
 
 
-def place(text: str, position: int) -> str:
+def describe_place(text: str, position: int) -> str:
     """Say where a position of a text is, counted from one as editors do."""
     line = text.count("\n", 0, position) + 1
     column = position - (text.rfind("\n", 0, position) + 1) + 1
     return f"line {line}, column {column}"
 
 
-def redacted(text: str, found: Iterable[Found]) -> str:
+def redacted(text: str, found: Iterable[SecretMatch]) -> str:
     """Put the sort in the place of every certain secret."""
     parts: list[str] = []
     done = 0

@@ -217,7 +217,7 @@ class Reading:
 
 
 @lru_cache(maxsize=_READINGS_KEPT)
-def read(statement: Statement) -> Reading:
+def read_statement(statement: Statement) -> Reading:
     """Read a statement; in time linear in its length."""
     text = _IDIOMS.sub(" ", statement.text)
     sentences = [_WORD.findall(part) for part in _SENTENCE_END.split(text)]

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
-from commonbrain.text.capture import is_durable, is_telling
+from commonbrain.text.capture import is_durable, is_informative
 from commonbrain.text.excerpts import pieces
-from commonbrain.text.inline_tags import unmarked
-from commonbrain.text.statements import Reading, Statement, read
+from commonbrain.text.inline_tags import without_tags
+from commonbrain.text.statements import Reading, Statement, read_statement
 from commonbrain.text.tokens import estimate
 
 SUMMARY: Final = "reflection"
@@ -24,7 +24,7 @@ CORRECTION: Final = "correction"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class SourceText:
     """One memory that is reflected on: what it says, who says it, and how much it matters."""
 
     text: str
@@ -91,13 +91,13 @@ _TOLD_FROM: Final = 0.7
 """The share of a sentence's words that its sources must have; the rest joins them."""
 
 
-def is_told(text: str, sources: Sequence[str]) -> bool:
+def is_stated(text: str, sources: Sequence[str]) -> bool:
     """Say whether a sentence is made of the words of its sources, with no other number or name.
 
     It must deny nothing that none of them denies, either.
     """
-    said = read(Statement(text=text))
-    known = [read(Statement(text=one)) for one in sources]
+    said = read_statement(Statement(text=text))
+    known = [read_statement(Statement(text=one)) for one in sources]
     words = frozenset[str]().union(*(one.content for one in known))
     numbers = frozenset[str]().union(*(one.numbers for one in known))
     if not said.content or not said.numbers <= numbers or not said.names <= words | numbers:
@@ -140,7 +140,7 @@ class _Sentence:
         return self.reading.content | self.reading.numbers
 
 
-def digest(told: Sequence[Told], *, claims_max: int = 0) -> Reflection:
+def digest(told: Sequence[SourceText], *, claims_max: int = 0) -> Reflection:
     """Choose the sentences of an episode, and those that state what may last.
 
     The same texts give the same digest. It takes at most a third of their tokens, or 120 where
@@ -176,15 +176,15 @@ def spoken(text: str, speaker: str | None) -> str:
     return f"{speaker}: {text}" if speaker else text
 
 
-def _sentences(told: Sequence[Told]) -> list[_Sentence]:
+def _sentences(told: Sequence[SourceText]) -> list[_Sentence]:
     each = max(1, _SENTENCES_MAX // max(len(told), 1))
     return [one for of, text in enumerate(told) for one in islice(_read(text, of=of), each)]
 
 
-def _read(told: Told, *, of: int) -> Iterator[_Sentence]:
+def _read(told: SourceText, *, of: int) -> Iterator[_Sentence]:
     for start, end in pieces(told.text):
-        text = unmarked(told.text[start:end].strip())
-        reading = read(Statement(text=text))
+        text = without_tags(told.text[start:end].strip())
+        reading = read_statement(Statement(text=text))
         if len(reading.content) + len(reading.numbers) >= _WORDS_MIN:
             yield _Sentence(
                 text=text,
@@ -195,9 +195,9 @@ def _read(told: Told, *, of: int) -> Iterator[_Sentence]:
             )
 
 
-def _worth(text: str, reading: Reading, *, told: Told) -> float:
+def _worth(text: str, reading: Reading, *, told: SourceText) -> float:
     worth = 0.5 + told.weight
-    if is_telling(text):
+    if is_informative(text):
         worth *= _TELLING
     if reading.names or reading.numbers:
         worth *= _NAMING
@@ -243,11 +243,11 @@ def _shared_most(among: Sequence[_Sentence], sentences: Sequence[_Sentence]) -> 
     return max(among, key=shared)
 
 
-def _point(sentence: _Sentence, told: Sequence[Told]) -> Point:
+def _point(sentence: _Sentence, told: Sequence[SourceText]) -> Point:
     return Point(text=spoken(sentence.text, told[sentence.of].speaker), of=(sentence.of,))
 
 
-def _claims(sentences: Sequence[_Sentence], told: Sequence[Told]) -> Iterator[Point]:
+def _claims(sentences: Sequence[_Sentence], told: Sequence[SourceText]) -> Iterator[Point]:
     """Give what may last, what tells most first."""
     lasting = [one for one in sentences if is_durable(one.text)]
     for one in sorted(lasting, key=lambda one: -one.worth):

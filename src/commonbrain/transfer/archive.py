@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, Final, get_type_hints
 from pydantic import TypeAdapter, ValidationError
 
 from commonbrain.model import ids, limits
-from commonbrain.model.errors import CommonbrainError, Invalid, Unavailable
+from commonbrain.model.errors import CommonbrainError, InvalidInputError, UnavailableError
 from commonbrain.model.kinds import KINDS, Kind
 from commonbrain.model.links import Link
 from commonbrain.model.memory import Memory, Thread
@@ -24,7 +24,7 @@ from commonbrain.model.revision import Change
 from commonbrain.model.support import Review
 from commonbrain.model.tasks import Ack
 from commonbrain.storage.records import Annotation
-from commonbrain.transfer.interface import Kept, Line, Record, Unreadable
+from commonbrain.transfer.interface import ArchivedRecord, Line, Record, Unreadable
 
 _POINTERS: Final = {
     "superseded_by": ids.MEMORY,
@@ -69,7 +69,7 @@ class NotARecord(Exception):
 def to_json(record: Record) -> Fields:
     """Write a record as an object of one key, the name of what it is."""
     match record:
-        case Kept(memory=memory, changed=changed):
+        case ArchivedRecord(memory=memory, changed=changed):
             return {"memory": _memory(memory) | _each({"changed": changed}, _show)}
         case Change():
             return {"change": _change(record)}
@@ -104,7 +104,9 @@ def _read(value: Any) -> Record:  # noqa: ANN401 whatever a file holds
     if what == "memory":
         changed = fields.pop("changed")
         fields["detail"] = _detail(fields.get("detail", {"kind": fields["kind"]}))
-        return Kept(memory=_bounded(_adapter(Memory).validate_python(fields)), changed=changed)
+        return ArchivedRecord(
+            memory=_bounded(_adapter(Memory).validate_python(fields)), changed=changed
+        )
     if what == "change":
         fields |= {side: _image(fields.get(side, {})) for side in ("before", "after")}
     return _adapter(_TYPES[what]).validate_python(fields)
@@ -209,11 +211,13 @@ class JsonLines:
     def write(self, target: Path, records: Iterable[Record]) -> int:
         """Write records to a new file, whole or not at all, for its owner alone; count them."""
         if target.exists():
-            raise Invalid(f"{target} exists already.", hint="Name a new file, or remove it.")
+            raise InvalidInputError(
+                f"{target} exists already.", hint="Name a new file, or remove it."
+            )
         try:
             count = _write_beside(target, records)
         except OSError as error:
-            raise Unavailable(
+            raise UnavailableError(
                 f"{target} cannot be written: {error.strerror}.",
                 hint="Nothing was left behind. Name a file in a folder with room.",
             ) from error
@@ -224,7 +228,7 @@ class JsonLines:
         try:
             stream = source.open("rb")
         except OSError as error:
-            raise Invalid(f"{source} cannot be read: {error.strerror}.") from error
+            raise InvalidInputError(f"{source} cannot be read: {error.strerror}.") from error
         with ExitStack() as unless_read:
             unless_read.enter_context(stream)
             _check_head(stream, source)
@@ -264,14 +268,14 @@ def _json(value: object) -> bytes:
 def _check_head(stream: BinaryIO, source: Path) -> None:
     match _value(stream.readline(_LINE_BYTES_MAX)):
         case {"commonbrain": {"version": int(version)}} if version > VERSION:
-            raise Invalid(
+            raise InvalidInputError(
                 f"{source} has version {version} of the format; up to {VERSION} is known.",
                 hint="Upgrade Commonbrain.",
             )
         case {"commonbrain": {"version": int()}}:
             pass
         case _:
-            raise Invalid(
+            raise InvalidInputError(
                 f"{source} was not written by brain export.",
                 hint="See brain import --help for the formats of others.",
             )
@@ -289,7 +293,7 @@ def _lines(stream: BinaryIO, source: Path) -> Iterator[Line]:
                     count += 1
                     content = _content(value, number=count)
                     yield Line(content=content, progress=min(1.0, stream.tell() / size))
-    raise Invalid(
+    raise InvalidInputError(
         f"{source} ends before its time: it was cut short, or changed by hand.",
         hint="What came before was taken in. Export again and import that.",
     )

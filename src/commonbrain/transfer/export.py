@@ -6,25 +6,25 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, cast
 
-from commonbrain.model.errors import Refused
+from commonbrain.model.errors import RejectedError
 from commonbrain.model.jobs import Job, JobState
 from commonbrain.model.limits import JOBS_PAGE_MAX
 from commonbrain.model.scope import Caller, Role
-from commonbrain.services import House
+from commonbrain.services import Services
 from commonbrain.storage.administration import JobFilter
 from commonbrain.storage.interface import Transaction
 from commonbrain.storage.job_queue import DISCARD, EXPORT, key_of
-from commonbrain.storage.uploads import Parcel
-from commonbrain.transfer.interface import Kept, Record
+from commonbrain.storage.uploads import Upload
+from commonbrain.transfer.interface import ArchivedRecord, Record
 
-KEEPING: Final = "keeping"
+PENDING_ARCHIVE: Final = "keeping"
 """Where an export notes the parcel that it is about to keep, of which a part may be there."""
 _PAGE: Final = 500
 """Memories held at once; the file is as long as the store, this part of it is not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Exported:
+class ExportResult:
     """What an export wrote, and where."""
 
     path: str
@@ -37,12 +37,12 @@ class Exported:
 class Export:
     """Exporting for one caller."""
 
-    house: House
+    services: Services
     caller: Caller
 
     def __call__(
         self, target: str | Path, *, on_progress: Callable[[float], None] = lambda _: None
-    ) -> Exported:
+    ) -> ExportResult:
         """Write every memory of the tenant to a new file, of every state and scope.
 
         Private memories of every agent are in it, so that nothing is lost: keep the file as you
@@ -53,64 +53,64 @@ class Export:
             on_progress: told how far it is, 0..1, after every 500 memories.
 
         Raises:
-            Refused: `insufficient_role`, the caller is no admin.
-            Invalid: the file exists already.
-            Unavailable: the store or the file cannot be used; no file is left behind.
+            RejectedError: `insufficient_role`, the caller is no admin.
+            InvalidInputError: the file exists already.
+            UnavailableError: the store or the file cannot be used; no file is left behind.
 
         """
         check_may_move(self.caller)
         path = Path(target)
-        with self.house.store.snapshot(self.caller.tenant) as tx:
+        with self.services.store.snapshot(self.caller.tenant) as tx:
             total = sum(tx.memories.counts().values())
-            records = self.house.archive.write(path, _all(tx, total=total, told=on_progress))
-        return Exported(path=str(path), memories=total, records=records)
+            records = self.services.archive.write(path, _all(tx, total=total, told=on_progress))
+        return ExportResult(path=str(path), memories=total, records=records)
 
 
 def check_may_move(caller: Caller) -> None:
     """Let an admin take everything out or in.
 
     Raises:
-        Refused: `insufficient_role`, the caller is none.
+        RejectedError: `insufficient_role`, the caller is none.
 
     """
     if caller.role is not Role.ADMIN:
-        raise Refused(
+        raise RejectedError(
             f"Agent {caller.agent} is a {caller.role}; export and its import are for admins.",
             code="insufficient_role",
             hint="Ask an admin.",
         )
 
 
-def withdraw(tx: Transaction, *, now: datetime) -> list[Parcel]:
+def withdraw_archives(tx: Transaction, *, now: datetime) -> list[Upload]:
     """Take every archive back that an export job has made, and let those begin anew that run.
 
     What is erased is in them, and in what one has left that died while it kept its archive. Nobody
     is given one any more; its parts are to be dropped once this transaction is committed, and
     whoever dies before that leaves it to the job that is due now.
     """
-    parcels: list[Parcel] = []
+    parcels: list[Upload] = []
     before: int | None = None
     while page := tx.jobs.listed(JobFilter(kind=EXPORT), before=before, limit=JOBS_PAGE_MAX):
         before = page[-1].id
         for job in page:
-            parcel = parcel_of(job)
-            if parcel is not None and hasten(tx, parcel, now=now):
-                parcels.append(parcel)
-            if parcel is not None or job.state is JobState.RUNNING:
+            upload = archive_of(job)
+            if upload is not None and expedite_discard(tx, upload, now=now):
+                parcels.append(upload)
+            if upload is not None or job.state is JobState.RUNNING:
                 is_running = job.state is JobState.RUNNING
                 tx.jobs.move(job, replace(job.given_back(now) if is_running else job, reached={}))
     return parcels
 
 
-def parcel_of(export: Job) -> Parcel | None:
+def archive_of(export: Job) -> Upload | None:
     """Give the archive of an export, or what it has begun to keep of one."""
-    told = export.reached.get("parcel", export.reached.get(KEEPING))
-    return None if told is None else read_parcel(told)
+    told = export.reached.get("parcel", export.reached.get(PENDING_ARCHIVE))
+    return None if told is None else read_upload(told)
 
 
-def hasten(tx: Transaction, parcel: Parcel, *, now: datetime) -> bool:
+def expedite_discard(tx: Transaction, upload: Upload, *, now: datetime) -> bool:
     """Have a parcel dropped now that was to be dropped later; say whether that was still to be."""
-    key = key_of(DISCARD, {"parcel": asdict(parcel)})
+    key = key_of(DISCARD, {"parcel": asdict(upload)})
     waiting = tx.jobs.keyed(key)
     if waiting is None:
         given_up = JobFilter(state=JobState.DEAD, key=key)
@@ -120,11 +120,11 @@ def hasten(tx: Transaction, parcel: Parcel, *, now: datetime) -> bool:
     return True
 
 
-def read_parcel(told: object) -> Parcel:
+def read_upload(told: object) -> Upload:
     """Read a parcel as a job's row holds it."""
     given: dict[str, Any] = {**cast("Mapping[str, Any]", told)}
     given["parts"] = tuple(given["parts"])
-    return Parcel(**given)
+    return Upload(**given)
 
 
 def _all(tx: Transaction, *, total: int, told: Callable[[float], None]) -> Iterator[Record]:
@@ -133,10 +133,10 @@ def _all(tx: Transaction, *, total: int, told: Callable[[float], None]) -> Itera
     for done, page in enumerate(_pages(tx), 1):
         latest = tx.changes.latest(page)
         for memory in tx.memories.get(page).values():
-            yield Kept(memory=memory, changed=latest.get(memory.id, 0))
+            yield ArchivedRecord(memory=memory, changed=latest.get(memory.id, 0))
         told(min(1.0, done * _PAGE / max(total, 1)))
     for page in _pages(tx):
-        yield from _beside(tx, page)
+        yield from _related_records(tx, page)
     for page in _pages(tx):
         # They follow from the rest but for what somebody vouched for, and name any two memories.
         for those in tx.reviews.of(page).values():
@@ -157,7 +157,7 @@ def _pages(tx: Transaction) -> Iterator[list[int]]:
         after = page[-1]
 
 
-def _beside(tx: Transaction, page: list[int]) -> Iterator[Record]:
+def _related_records(tx: Transaction, page: list[int]) -> Iterator[Record]:
     """Give what stands beside some memories; a link is told with the memory it comes from."""
     here = set(page)
     yield from (link for link in tx.links.touching(page) if link.from_id in here)

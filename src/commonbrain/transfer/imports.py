@@ -8,13 +8,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from commonbrain.ingestion.result import Outcome, Status
-from commonbrain.ingestion.service import Course, Remember
-from commonbrain.model.errors import Invalid
+from commonbrain.ingestion.result import ItemResult, ItemStatus
+from commonbrain.ingestion.service import Remember, WriteOptions
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.limits import IMPORT_BATCH
 from commonbrain.model.memory import Draft
 from commonbrain.model.scope import Caller
-from commonbrain.services import House
+from commonbrain.services import Services
 from commonbrain.storage.interface import Transaction
 from commonbrain.transfer.interface import Importer, Piece
 
@@ -30,7 +30,7 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class ImportReport:
     """What became of every piece read: the counts of outcomes add up to `read`."""
 
     format: str
@@ -57,7 +57,7 @@ class Report:
         refusals: Sequence[Refusal],
         progress: float,
         parts: int = 0,
-    ) -> "Report":
+    ) -> "ImportReport":
         """Add one batch: an outcome a piece, by the names of the counts above."""
         counts = Counter(outcomes)
         return replace(
@@ -71,47 +71,47 @@ class Report:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Going:
+class ResumeOptions:
     """How an import goes on where another one stopped, and tells how far it has come."""
 
-    since: Report | None = None
+    since: ImportReport | None = None
     """What the other one made of the pieces that it read; they are passed over."""
-    around: Callable[[], AbstractContextManager[None]] = nullcontext
+    batch_context: Callable[[], AbstractContextManager[None]] = nullcontext
     """What every batch is done in."""
-    beside: Callable[[Transaction, Report], None] = lambda _tx, _report: None
+    on_commit: Callable[[Transaction, ImportReport], None] = lambda _tx, _report: None
     """Told in the transaction of each batch."""
 
 
-AT_ONCE = Going()
+FROM_START = ResumeOptions()
 """From the beginning to the end, by one."""
 
 
 _COUNTED: Final = {
-    Status.STORED: "stored",
-    Status.EXISTS: "exists",
-    Status.QUARANTINED: "quarantined",
-    Status.REJECTED: "rejected",
-    Status.DUPLICATE: "rejected",
+    ItemStatus.STORED: "stored",
+    ItemStatus.EXISTS: "exists",
+    ItemStatus.QUARANTINED: "quarantined",
+    ItemStatus.REJECTED: "rejected",
+    ItemStatus.DUPLICATE: "rejected",
 }
 """The count of the report that each outcome adds to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class ImportSource:
     """What is read, and how."""
 
     format: str
     path: Path
     project: str | None = None
-    is_rehearsal: bool = False
-    finds_causes: bool = False
+    is_dry_run: bool = False
+    extract_causes: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Import:
     """Importing for one caller."""
 
-    house: House
+    services: Services
     caller: Caller
 
     def __call__(
@@ -121,9 +121,9 @@ class Import:
         *,
         project: str | None = None,
         dry_run: bool = False,
-        finds_causes: bool = False,
-        on_progress: Callable[[Report], None] = lambda _: None,
-    ) -> Report:
+        extract_causes: bool = False,
+        on_progress: Callable[[ImportReport], None] = lambda _: None,
+    ) -> ImportReport:
         """Read a source and remember its pieces; what is stored already is left alone.
 
         Args:
@@ -131,7 +131,7 @@ class Import:
             source: a file or folder, as the format has it.
             project: overrides the project that the source suggests.
             dry_run: read and gate everything, store nothing.
-            finds_causes: make atoms of what the pieces say caused what, messages included; it
+            extract_causes: make atoms of what the pieces say caused what, messages included; it
                 takes its time, and `atomize` can do it later.
             on_progress: told after every batch of at most 64.
 
@@ -139,69 +139,70 @@ class Import:
             The fidelity report: how many pieces were read and what became of each.
 
         Raises:
-            Invalid: the format is unknown, or the source is not of it; nothing was stored.
-            Refused: `action_items_pending`; the batches before are stored.
-            Unavailable: the store went away midway; the batches before it are stored, and running
-                the import again goes on from there.
+            InvalidInputError: the format is unknown, or the source is not of it; nothing was
+                stored.
+            RejectedError: `action_items_pending`; the batches before are stored.
+            UnavailableError: the store went away midway; the batches before it are stored, and
+                running the import again goes on from there.
 
         """
-        wanted = Source(
+        import_source = ImportSource(
             format=format,
             path=Path(source),
             project=project,
-            is_rehearsal=dry_run,
-            finds_causes=finds_causes,
+            is_dry_run=dry_run,
+            extract_causes=extract_causes,
         )
-        begun = Report(format=format, source=str(source))
-        return self.go_on(wanted, since=begun, key=None, on_progress=on_progress)
+        begun = ImportReport(format=format, source=str(source))
+        return self.go_on(import_source, since=begun, key=None, on_progress=on_progress)
 
     def go_on(
         self,
-        source: Source,
+        source: ImportSource,
         *,
-        since: Report,
+        since: ImportReport,
         key: str | None,
-        on_progress: Callable[[Report], None],
-    ) -> Report:
+        on_progress: Callable[[ImportReport], None],
+    ) -> ImportReport:
         """Import from behind the pieces of a report on; see `__call__`.
 
         Under a key a batch that is in already, though its report was lost, tells what it told.
 
         Raises:
-            Invalid: the format is unknown, or the source is not of it.
+            InvalidInputError: the format is unknown, or the source is not of it.
 
         """
         report = since
         pieces = self._importer(source.format).read(source.path, source.project)
         for batch in _batches(islice(pieces, since.read, None)):
             drafts = [
-                replace(piece.content, finds_causes=source.finds_causes)
+                replace(piece.content, extract_causes=source.extract_causes)
                 for piece in batch
                 if isinstance(piece.content, Draft)
             ]
             batch_key = None if key is None else f"{key}:{report.read}"
-            outcomes = self._remember(drafts, dry_run=source.is_rehearsal, key=batch_key)
+            outcomes = self._remember(drafts, dry_run=source.is_dry_run, key=batch_key)
             report = _add(report, batch, outcomes=outcomes)
             on_progress(report)
         return replace(report, progress=1.0)
 
     def _importer(self, format_: str) -> Importer:
-        importer = self.house.importers.get(format_)
+        importer = self.services.importers.get(format_)
         if importer is None:
-            raise Invalid(
+            raise InvalidInputError(
                 f"There is no importer for {format_[:40]!r}.",
-                hint=f"Choose one of {', '.join(self.house.importers)}.",
+                hint=f"Choose one of {', '.join(self.services.importers)}.",
             )
         return importer
 
     def _remember(
         self, drafts: Sequence[Draft], *, dry_run: bool, key: str | None
-    ) -> Sequence[Outcome]:
-        remember = Remember(self.house, self.caller)
+    ) -> Sequence[ItemResult]:
+        remember = Remember(self.services, self.caller)
         if dry_run:
-            return remember.rehearse(drafts)
-        course = Course(compares_meaning=False, spares_reports=False)
-        return remember.write(drafts, course, idempotency_key=key).items
+            return remember.preview_drafts(drafts)
+        options = WriteOptions(checks_similarity=False, exempt_reports=False)
+        return remember.write(drafts, options, idempotency_key=key).items
 
 
 def _batches(pieces: Iterator[Piece]) -> Iterator[list[Piece]]:
@@ -209,17 +210,19 @@ def _batches(pieces: Iterator[Piece]) -> Iterator[list[Piece]]:
         yield batch
 
 
-def _add(report: Report, batch: Sequence[Piece], *, outcomes: Sequence[Outcome]) -> Report:
+def _add(
+    report: ImportReport, batch: Sequence[Piece], *, outcomes: Sequence[ItemResult]
+) -> ImportReport:
     """Count one batch; drafts and outcomes stand in the same order."""
     counted: list[str] = []
     refusals = list(report.refusals)
-    told = iter(outcomes)
+    results = iter(outcomes)
     for piece in batch:
         if not isinstance(piece.content, Draft):
             refusals.append(Refusal(where=piece.content.where, reason=piece.content.reason))
             counted.append("unreadable")
             continue
-        outcome = next(told)
+        outcome = next(results)
         counted.append(_COUNTED[outcome.status])
         if outcome.status.is_refused:
             where = piece.content.source_ref or piece.content.body[:60]

@@ -47,21 +47,22 @@ class Importer(Protocol):
         drafts with the same `source_ref`s, so that reading it twice stores nothing twice.
 
         Raises:
-            Invalid: the source is missing or not of this format; raised before the first piece.
+            InvalidInputError: the source is missing or not of this format; raised before the first
+                piece.
 
         """
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class ArchivedRecord:
     """A memory of any state, and the id of what was last done to it: the later state stands."""
 
     memory: Memory
     changed: int
 
 
-Record = Thread | Kept | Link | Annotation | Change | Receipt | Review | Ack
+Record = Thread | ArchivedRecord | Link | Annotation | Change | Receipt | Review | Ack
 """What a store holds beside what can be derived from it, in the order it is written."""
 
 
@@ -80,8 +81,8 @@ class Archive(Protocol):
         """Write records to a new file, whole or not at all, for its owner alone; count them.
 
         Raises:
-            Invalid: the file exists already, or its folder does not; nothing was written.
-            Unavailable: the disk is full or refuses; nothing is left behind.
+            InvalidInputError: the file exists already, or its folder does not; nothing was written.
+            UnavailableError: the disk is full or refuses; nothing is left behind.
 
         """
         ...
@@ -90,8 +91,9 @@ class Archive(Protocol):
         """Give the records in their order, one in memory at a time.
 
         Raises:
-            Invalid: the file is missing, of another format or of a newer version; raised before
-                the first line. Also when the file ends too early: what came before was given.
+            InvalidInputError: the file is missing, of another format or of a newer version; raised
+                before the first line. Also when the file ends too early: what came before was
+                given.
 
         """
         ...

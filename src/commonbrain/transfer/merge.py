@@ -16,9 +16,9 @@ from typing import Any, Final, cast
 
 from commonbrain.embeddings.interface import Vectors
 from commonbrain.ingestion.embedding import vectors_for
-from commonbrain.ingestion.pending_acks import check_duties
-from commonbrain.invalidation.propagation import follow_up
-from commonbrain.model.errors import Unavailable
+from commonbrain.ingestion.pending_acks import check_pending_acks
+from commonbrain.invalidation.propagation import continue_propagation
+from commonbrain.model.errors import UnavailableError
 from commonbrain.model.kinds import Detail, MessageDetail
 from commonbrain.model.limits import IMPORT_BATCH
 from commonbrain.model.links import Link, link_image, link_of
@@ -28,28 +28,28 @@ from commonbrain.model.revision import Change
 from commonbrain.model.scope import Caller
 from commonbrain.model.support import Review
 from commonbrain.model.tasks import Ack
-from commonbrain.security.quotas import UNCOUNTED
-from commonbrain.services import House
-from commonbrain.storage.change_log import follow, touch_ends
+from commonbrain.security.quotas import UNCOUNTED_STATES
+from commonbrain.services import Services
+from commonbrain.storage.change_log import follow_changes, touch_linked
 from commonbrain.storage.interface import IdTaken, Transaction
 from commonbrain.storage.records import Annotation, AuditEntry
 from commonbrain.transfer.export import check_may_move
-from commonbrain.transfer.imports import AT_ONCE, Going, Refusal, Report
-from commonbrain.transfer.interface import Kept, Line, Record, Unreadable
+from commonbrain.transfer.imports import FROM_START, ImportReport, Refusal, ResumeOptions
+from commonbrain.transfer.interface import ArchivedRecord, Line, Record, Unreadable
 
 
-def is_known(tx: Transaction, record: Record) -> bool:
+def exists_in_store(tx: Transaction, record: Record) -> bool:
     """Say whether a record is here, in whatever state."""
     match record:
-        case Kept(memory=memory):
+        case ArchivedRecord(memory=memory):
             return bool(tx.memories.get([memory.id]))
         case Thread(id=id_):
             return any(thread.id == id_ for thread in tx.threads.page(after=id_ - 1, limit=1))
         case _:
-            return _is_known_beside(tx, record)
+            return _is_related_known(tx, record)
 
 
-def _is_known_beside(
+def _is_related_known(
     tx: Transaction, record: Link | Annotation | Receipt | Change | Review | Ack
 ) -> bool:
     match record:
@@ -87,9 +87,13 @@ def was_dropped(tx: Transaction, link: Link) -> bool:
     for change in tx.changes.of([link.from_id, link.to_id]):
         image = change.after.get("link") or change.before.get("link")
         if isinstance(image, Mapping):
-            told = link_of(cast("Mapping[str, Any]", image))
+            changed_link = link_of(cast("Mapping[str, Any]", image))
             is_later = last is None or change.id > last.id
-            last = change if is_later and (told.from_id, told.to_id, told.type) == key else last
+            last = (
+                change
+                if is_later and (changed_link.from_id, changed_link.to_id, changed_link.type) == key
+                else last
+            )
     return last is not None and "link" not in last.after and last.at >= link.observed_at
 
 
@@ -101,7 +105,7 @@ OWN_FORMAT: Final = "commonbrain"
 class Merge:
     """Taking in an export for one caller."""
 
-    house: House
+    services: Services
     caller: Caller
 
     def __call__(
@@ -109,103 +113,108 @@ class Merge:
         source: str | Path,
         *,
         dry_run: bool = False,
-        on_progress: Callable[[Report], None] = lambda _: None,
-        going: Going = AT_ONCE,
-    ) -> Report:
+        on_progress: Callable[[ImportReport], None] = lambda _: None,
+        resume: ResumeOptions = FROM_START,
+    ) -> ImportReport:
         """Take in a file that `export` wrote; doing it again changes nothing.
 
         Args:
             source: the file.
             dry_run: say what would be new, change nothing.
             on_progress: told after every batch of at most 64 lines.
-            going: where another one stopped, and how this one tells of itself.
+            resume: where another one stopped, and how this one tells of itself.
 
         Returns:
             How many lines were read and what became of each.
 
         Raises:
-            Refused: `insufficient_role`, the caller is no admin; or `action_items_pending`.
-            Invalid: the file is of another format, or was cut short: what came before is in.
-            Unavailable: the store went away midway; doing it again goes on from there.
+            RejectedError: `insufficient_role`, the caller is no admin; or `action_items_pending`.
+            InvalidInputError: the file is of another format, or was cut short: what came before is
+                in.
+            UnavailableError: the store went away midway; doing it again goes on from there.
 
         """
         check_may_move(self.caller)
-        report = going.since or Report(format=OWN_FORMAT, source=str(source))
-        lines = self.house.archive.read(Path(source))
-        taken = self._known(islice(lines, report.read), is_begun=report.read > 0)
+        report = resume.since or ImportReport(format=OWN_FORMAT, source=str(source))
+        lines = self.services.archive.read(Path(source))
+        merge_state = self._known(islice(lines, report.read), is_begun=report.read > 0)
         while batch := list(islice(lines, IMPORT_BATCH)):
-            with going.around():
+            with resume.batch_context():
                 report = self._batch(
-                    batch, taken, report=report, dry_run=dry_run, beside=going.beside
+                    batch, merge_state, report=report, dry_run=dry_run, on_commit=resume.on_commit
                 )
             on_progress(report)
         if not dry_run:
-            self._chain(taken.successors)
-            follow_up(self.house, self.caller)
+            self._chain(merge_state.successors)
+            continue_propagation(self.services, self.caller)
         return replace(report, progress=1.0)
 
-    def _known(self, lines: Iterable[Line], *, is_begun: bool) -> _Taken:
+    def _known(self, lines: Iterable[Line], *, is_begun: bool) -> _MergeState:
         """Gather from lines that are in already what has to be remembered of them."""
-        taken = _Taken(is_begun=is_begun)
+        merge_state = _MergeState(is_begun=is_begun)
         if not is_begun:
-            return taken
-        with self.house.store.begin(self.caller.tenant) as tx:
+            return merge_state
+        with self.services.store.begin(self.caller.tenant) as tx:
             for line in lines:
                 match line.content:
                     case Thread() as thread:
-                        taken.threads[thread.id] = tx.threads.merge(thread)
-                    case Kept(memory=Memory(state=State.SUPERSEDED) as memory):
+                        merge_state.threads[thread.id] = tx.threads.merge(thread)
+                    case ArchivedRecord(memory=Memory(state=State.SUPERSEDED) as memory):
                         here = tx.memories.get([memory.id]).get(memory.id)
                         if here is not None and here.superseded_by is None:
-                            taken.follow(memory)
+                            merge_state.follow(memory)
                     case _:
                         pass
-        return taken
+        return merge_state
 
     def _batch(
         self,
         batch: Sequence[Line],
-        taken: _Taken,
+        merge_state: _MergeState,
         *,
-        report: Report,
+        report: ImportReport,
         dry_run: bool,
-        beside: Callable[[Transaction, Report], None],
-    ) -> Report:
+        on_commit: Callable[[Transaction, ImportReport], None],
+    ) -> ImportReport:
         vectors = self._embed([] if dry_run else batch)
         outcomes: list[str] = []
         refusals = list(report.refusals)
-        opened = self.house.store.snapshot if dry_run else self.house.store.begin
+        opened = self.services.store.snapshot if dry_run else self.services.store.begin
         with opened(self.caller.tenant) as tx:
-            if not (dry_run or taken.is_begun):
+            if not (dry_run or merge_state.is_begun):
                 # What the file itself brings binds others, and not the rest of the file.
-                check_duties(tx, self.caller, projects=None, now=self.house.clock.now())
-                taken.is_begun = True
+                check_pending_acks(tx, self.caller, projects=None, now=self.services.clock.now())
+                merge_state.is_begun = True
             for line in batch:
                 match line.content:
                     case Unreadable(where=where, reason=reason):
                         refusals.append(Refusal(where=where, reason=reason))
                         outcomes.append("unreadable")
                     case record if dry_run:
-                        outcomes.append("exists" if is_known(tx, record) else "stored")
+                        outcomes.append("exists" if exists_in_store(tx, record) else "stored")
                     case record:
                         try:
-                            outcomes.append(self._take(tx, record, taken=taken, vectors=vectors))
+                            outcomes.append(
+                                self._take(tx, record, merge_state=merge_state, vectors=vectors)
+                            )
                         except IdTaken:
                             refusals.append(_not_free(line))
                             outcomes.append("rejected")
             done = report.counting(outcomes, refusals=refusals, progress=batch[-1].progress)
-            beside(tx, done)
+            on_commit(tx, done)
         return done
 
     def _embed(self, batch: Sequence[Line]) -> Mapping[int, Vectors]:
         """Give vectors to what is new here and can be found; without an embedder, to nothing."""
-        offered = [line.content.memory for line in batch if isinstance(line.content, Kept)]
-        with self.house.store.snapshot(self.caller.tenant) as tx:
+        offered = [
+            line.content.memory for line in batch if isinstance(line.content, ArchivedRecord)
+        ]
+        with self.services.store.snapshot(self.caller.tenant) as tx:
             known = tx.memories.get([memory.id for memory in offered])
-        wanted = [one for one in offered if _becomes_findable(one, known.get(one.id))]
+        to_embed = [one for one in offered if _becomes_findable(one, known.get(one.id))]
         try:
-            return vectors_for(wanted, self.house.embedder)
-        except Unavailable:
+            return vectors_for(to_embed, self.services.embedder)
+        except UnavailableError:
             return {}
 
     def _take(
@@ -213,50 +222,55 @@ class Merge:
         tx: Transaction,
         record: Record,
         *,
-        taken: _Taken,
+        merge_state: _MergeState,
         vectors: Mapping[int, Vectors],
     ) -> str:
         """Take in one record; say whether it was new, known, or the later state of a known one."""
         match record:
             case Thread():
-                is_new = not is_known(tx, record)
-                taken.threads[record.id] = tx.threads.merge(record)
-            case Kept():
-                return self._take_memory(tx, record, taken=taken, vectors=vectors)
+                is_new = not exists_in_store(tx, record)
+                merge_state.threads[record.id] = tx.threads.merge(record)
+            case ArchivedRecord():
+                return self._take_memory(tx, record, merge_state=merge_state, vectors=vectors)
             case Link():
                 taken_in = _take_link(tx, record)
-                touch_ends(tx, link_image(record), at=self.house.clock.now())
+                touch_linked(tx, link_image(record), at=self.services.clock.now())
                 return taken_in
             case Annotation():
-                beside = tx.memories.get([record.memory_id]).get(record.memory_id)
-                is_kept = beside is not None and not is_erased(beside)
+                memory = tx.memories.get([record.memory_id]).get(record.memory_id)
+                is_kept = memory is not None and not is_erased(memory)
                 is_new = is_kept and tx.annotations.merge(record)
             case Change():
                 is_new = _take_change(tx, record)
             case Review():
                 return _take_review(tx, record)
             case Receipt():
-                beside = tx.memories.get([record.message_id]).get(record.message_id)
-                is_new = beside is not None and not is_erased(beside) and tx.mail.merge(record)
+                memory = tx.memories.get([record.message_id]).get(record.message_id)
+                is_new = memory is not None and not is_erased(memory) and tx.mail.merge(record)
             case Ack():
                 is_new = _take_ack(tx, record)
         return "stored" if is_new else "exists"
 
     def _take_memory(
-        self, tx: Transaction, kept: Kept, *, taken: _Taken, vectors: Mapping[int, Vectors]
+        self,
+        tx: Transaction,
+        kept: ArchivedRecord,
+        *,
+        merge_state: _MergeState,
+        vectors: Mapping[int, Vectors],
     ) -> str:
-        offered = _at_home(tx, kept.memory, threads=taken.threads)
+        offered = _localized(tx, kept.memory, threads=merge_state.threads)
         known = tx.memories.get([offered.id]).get(offered.id)
         own = vectors.get(offered.id)
         if known is None:
-            if offered.state not in UNCOUNTED:
-                self.house.bounds.take_in(self.caller, tx)
+            if offered.state not in UNCOUNTED_STATES:
+                self.services.quotas.reserve(self.caller, tx)
             tx.memories.add(offered)
             if offered.state in FINDABLE_STATES:
                 tx.index.put(offered, own)
             self._record(tx, offered)
-            tx.reviews.touch([offered.id], at=self.house.clock.now())
-            taken.follow(kept.memory)
+            tx.reviews.touch([offered.id], at=self.services.clock.now())
+            merge_state.follow(kept.memory)
             return "stored"
         accessed = _accessed(known, other=offered)
         if is_erased(known) or kept.changed <= tx.changes.latest([known.id]).get(known.id, 0):
@@ -267,12 +281,12 @@ class Merge:
         else:
             _move(tx, known, to=_accessed(offered, other=known), vectors=own)
         self._record(tx, offered)
-        tx.reviews.touch([offered.id], at=self.house.clock.now())
-        taken.follow(kept.memory)
+        tx.reviews.touch([offered.id], at=self.services.clock.now())
+        merge_state.follow(kept.memory)
         return "changed"
 
     def _record(self, tx: Transaction, memory: Memory) -> None:
-        now = self.house.clock.now()
+        now = self.services.clock.now()
         entry = AuditEntry(
             action="import",
             memory_id=memory.id,
@@ -289,9 +303,9 @@ class Merge:
         """Point the superseded at their successors, now that all of these are here."""
         rest = iter(successors)
         while batch := list(islice(rest, IMPORT_BATCH)):
-            with self.house.store.begin(self.caller.tenant) as tx:
+            with self.services.store.begin(self.caller.tenant) as tx:
                 for old in batch:
-                    _point(tx, old)
+                    _link_successor(tx, old)
 
 
 def _not_free(line: Line) -> Refusal:
@@ -303,7 +317,7 @@ def _not_free(line: Line) -> Refusal:
 
 
 @dataclass(slots=True)
-class _Taken:
+class _MergeState:
     """What has to be remembered from line to line."""
 
     is_begun: bool = False
@@ -333,7 +347,7 @@ def _becomes_findable(offered: Memory, known: Memory | None) -> bool:
     return offered.state in FINDABLE_STATES and not was_findable
 
 
-def _at_home(tx: Transaction, memory: Memory, *, threads: Mapping[int, int]) -> Memory:
+def _localized(tx: Transaction, memory: Memory, *, threads: Mapping[int, int]) -> Memory:
     """Give a memory as it can be added here: without a successor yet, with ids that hold here."""
     source = memory.source_message_id
     is_sourced = source is not None and bool(tx.memories.get([source]))
@@ -342,11 +356,11 @@ def _at_home(tx: Transaction, memory: Memory, *, threads: Mapping[int, int]) -> 
         superseded_by=None,
         superseded_at=None,
         source_message_id=source if is_sourced else None,
-        detail=_detail_at_home(tx, memory.detail, threads=threads),
+        detail=_localized_detail(tx, memory.detail, threads=threads),
     )
 
 
-def _detail_at_home(tx: Transaction, detail: Detail, *, threads: Mapping[int, int]) -> Detail:
+def _localized_detail(tx: Transaction, detail: Detail, *, threads: Mapping[int, int]) -> Detail:
     if not isinstance(detail, MessageDetail):
         return detail
     parent = detail.parent_id
@@ -369,10 +383,10 @@ def _move(tx: Transaction, known: Memory, *, to: Memory, vectors: Vectors | None
     """Bring a known memory into the state it has elsewhere; its text is the same there."""
     after = replace(to, headline=known.headline, body=known.body)
     tx.memories.update(known, after)
-    follow(tx, known, after=after, vectors=vectors)
+    follow_changes(tx, known, after=after, vectors=vectors)
 
 
-def _point(tx: Transaction, old: Memory) -> None:
+def _link_successor(tx: Transaction, old: Memory) -> None:
     here = tx.memories.get([old.id, old.superseded_by or 0])
     known = here.get(old.id)
     if known is None or old.superseded_by not in here:
@@ -389,7 +403,7 @@ def _take_review(tx: Transaction, review: Review) -> str:
         return "rejected"
     there = tx.reviews.of([review.memory_id]).get(review.memory_id, ())
     known = next((one for one in there if one.cause_id == review.cause_id), None)
-    is_worse = known is not None and _standing(review) >= _standing(known)
+    is_worse = known is not None and _review_order(review) >= _review_order(known)
     if is_worse or is_erased(ends[review.memory_id]):
         return "exists"
     tx.reviews.put([review])
@@ -397,7 +411,7 @@ def _take_review(tx: Transaction, review: Review) -> str:
     return "changed" if known else "stored"
 
 
-def _standing(review: Review) -> tuple[bool, datetime]:
+def _review_order(review: Review) -> tuple[bool, datetime]:
     """Order two copies of one review: what is settled stands, then what is older."""
     return review.is_open, review.settled_at or review.at
 

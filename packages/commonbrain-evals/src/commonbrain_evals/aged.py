@@ -20,10 +20,10 @@ from commonbrain.jobs.worker import Worker
 from commonbrain.model.kinds import Kind, MessageDetail
 from commonbrain.model.limits import RECALL_TOKENS_MAX
 from commonbrain.model.memory import Draft
-from commonbrain.retrieval.query_plan import AS_EVER, Tuning
+from commonbrain.retrieval.query_plan import NO_OVERRIDES, RetrievalOverrides
 from commonbrain.retrieval.service import Recall
 from commonbrain.storage.job_queue import MAINTAIN
-from commonbrain.storage.maintenance import Progress, unwatched
+from commonbrain.storage.maintenance import Progress, ignore_progress
 from commonbrain.transfer.interface import Unreadable
 from commonbrain_evals.retrieval.corpora import Corpus, Question
 from commonbrain_evals.retrieval.figures import Figure, figure
@@ -32,7 +32,7 @@ from commonbrain_evals.retrieval.stand import Stand, standing
 
 DEPTH: Final = 10
 _MONTH: Final = timedelta(days=30)
-_WITHOUT: Final = Tuning(without=frozenset({"strength"}))
+_WITHOUT: Final = RetrievalOverrides(without=frozenset({"strength"}))
 _GROUPS: Final = ("asked before", "never asked")
 
 
@@ -63,12 +63,12 @@ def evaluate(
     settings: Settings,
     conversations: int | None = None,
     seed: int = 0,
-    on_progress: Progress = unwatched,
+    on_progress: Progress = ignore_progress,
 ) -> AgedReport:
     """Let each conversation of a LoCoMo file age for a month in a store of its own.
 
     Raises:
-        Invalid: the file is missing or malformed, or a library of the extra is.
+        InvalidInputError: the file is missing or malformed, or a library of the extra is.
 
     """
     corpora = list(LOCOMO.read(LOCOMO.files(path)))[:conversations]
@@ -113,19 +113,19 @@ def _aged(stand: Stand, corpus: Corpus) -> Iterator[tuple[str, bool, float]]:
     before, never = questions[::2], questions[1::2]
     for number, question in enumerate(before):
         stand.at(corpus.ends_at + _MONTH * number / len(before)).recall(question.text)
-    stand.house.journal.flush()
+    stand.services.journal.flush()
     later = stand.at(corpus.ends_at + _MONTH)
-    worker = Worker(house=later.house, name="month", kinds=(MAINTAIN,))
+    worker = Worker(services=later.services, name="month", kinds=(MAINTAIN,))
     worker.schedule()
     worker.sweep()
     for group, those in zip(_GROUPS, (before, never), strict=True):
         for question in those:
-            for tuning in (AS_EVER, _WITHOUT):
-                yield group, tuning is AS_EVER, _found(later, question, tuning=tuning)
+            for overrides in (NO_OVERRIDES, _WITHOUT):
+                yield group, overrides is NO_OVERRIDES, _found(later, question, overrides=overrides)
 
 
-def _found(brain: Brain, question: Question, *, tuning: Tuning) -> float:
-    recall = Recall(brain.house, brain.caller, tuning)
+def _found(brain: Brain, question: Question, *, overrides: RetrievalOverrides) -> float:
+    recall = Recall(brain.services, brain.caller, overrides)
     told = recall(question.text, max_items=DEPTH, max_tokens=RECALL_TOKENS_MAX, bump=False)
     found = {item.source_ref for item in told.items}
     return len(found & set(question.gold)) / len(question.gold)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from commonbrain.model.kinds import Atom
-from commonbrain.text.causal_extraction import atoms
+from commonbrain.text.causal_extraction import extract_atoms
 from commonbrain_evals.labelled import LabelledReport, Verdict, report
 from commonbrain_evals.rows import half_of, read_rows
 
@@ -46,7 +46,7 @@ def evaluate(sentences: Sequence[Sentence]) -> LabelledReport:
 def _verdicts(sentence: Sentence) -> Iterator[Verdict]:
     """Give a verdict on each atom, and one on a cause that none of them tells."""
     is_told = False
-    found = atoms(sentence.text)
+    found = extract_atoms(sentence.text)
     for atom in found:
         is_right = not is_told and _is_right(atom, sentence)
         is_told = is_told or is_right

@@ -19,14 +19,14 @@ from pathlib import Path
 from typing import Final
 
 from commonbrain.client import Brain
-from commonbrain.invalidation.propagation import spread
+from commonbrain.invalidation.propagation import propagate
 from commonbrain.model import ids
 from commonbrain.model.kinds import Kind
 from commonbrain.model.links import Link, LinkType
 from commonbrain.model.memory import State
 from commonbrain.model.revision import Action
 from commonbrain.model.trust import Trust
-from commonbrain.storage.change_log import Deed, amend
+from commonbrain.storage.change_log import ChangeContext, record_update
 from commonbrain.testing.builders import NOON, a_brain, a_memory
 from commonbrain.testing.clock import FakeClock
 from commonbrain_evals.cascade_graphs import SHAPES, Model, Rests
@@ -76,10 +76,10 @@ def evaluate(*, graphs: int = GRAPHS, big: int = BIG, seed: int = 0) -> CascadeR
     with tempfile.TemporaryDirectory() as folder:
         for number in range(graphs):
             path = Path(folder) / f"{number}.db"
-            trial = _Trial.of(path, chance=_chance(seed + number), tally=tally)
+            trial = _Trial.of(path, random_source=_chance(seed + number), tally=tally)
             trial.run()
             failures += [f"graph {seed + number}, {what}" for what in trial.failures]
-        marked, took_ms = _big(Path(folder) / "big.db", count=big, chance=_chance(seed))
+        marked, took_ms = _big(Path(folder) / "big.db", count=big, random_source=_chance(seed))
         fan_ms, process_ms, restored_ms = _fan(Path(folder) / "fan.db", count=min(big, FAN))
     return CascadeReport(
         graphs=graphs,
@@ -133,36 +133,36 @@ class _Trial:
 
     brain: Brain
     clock: FakeClock
-    chance: random.Random
+    random_source: random.Random
     model: Model
     tally: Counter[str]
     failures: list[str] = field(default_factory=list[str])
 
     @classmethod
-    def of(cls, path: Path, *, chance: random.Random, tally: Counter[str]) -> _Trial:
+    def of(cls, path: Path, *, random_source: random.Random, tally: Counter[str]) -> _Trial:
         """Draw a graph and store it."""
         clock = FakeClock()
         brain = a_brain(path, clock=clock)
-        count = chance.randint(6, 40)
-        rests = SHAPES[chance.choice(sorted(SHAPES))](count, chance)
-        kinds = {number: chance.choice(_KINDS) for number in range(count)}
+        count = random_source.randint(6, 40)
+        rests = SHAPES[random_source.choice(sorted(SHAPES))](count, random_source)
+        kinds = {number: random_source.choice(_KINDS) for number in range(count)}
         _store(brain, kinds, rests=rests)
-        return cls(brain, clock, chance, Model(kinds, rests), tally)
+        return cls(brain, clock, random_source, Model(kinds, rests), tally)
 
     def run(self) -> None:
         """Let two premises fall and come back in any order, then compare with the beginning."""
         with self.brain:
             before = self._found()
-            first, second = self.chance.sample(sorted(self.model.kinds), 2)
+            first, second = self.random_source.sample(sorted(self.model.kinds), 2)
             self._deny_from_below(first)
             self._check("a less trusted contradiction", expects=before)
             falls = (self._supersede, self._forget, self._contradict, self._expire, self._prune)
             back: list[tuple[int, Callable[[], None]]] = []
             for premise in (first, second):
-                fall = self.chance.choice(falls)
+                fall = self.random_source.choice(falls)
                 back.append((premise, fall(premise)))
                 self._check(f"{self.model.fallen[premise]} {premise}")
-            self.chance.shuffle(back)
+            self.random_source.shuffle(back)
             for premise, restore in back:
                 restore()
                 del self.model.fallen[premise]
@@ -193,7 +193,7 @@ class _Trial:
     def _found(self) -> dict[int, tuple[State, set[int]]]:
         """Read the state of each memory, and the causes of its open reviews."""
         every = [number + 1 for number in self.model.kinds]
-        with self.brain.house.store.snapshot(self.brain.caller.tenant) as tx:
+        with self.brain.services.store.snapshot(self.brain.caller.tenant) as tx:
             standings, reviews = tx.graph.standings(every), tx.reviews.of(every)
         return {
             id_ - 1: (
@@ -232,7 +232,7 @@ class _Trial:
 
     def _expire(self, premise: int) -> Callable[[], None]:
         """Let a premise end by its time, which a later write of anybody finds."""
-        with self.brain.house.store.begin(self.brain.caller.tenant) as tx:
+        with self.brain.services.store.begin(self.brain.caller.tenant) as tx:
             ended = tx.memories.get([premise + 1])[premise + 1]
             at = self.clock.now() + _LIVES
             tx.memories.update(ended, replace(ended, expires_at=at))
@@ -246,11 +246,15 @@ class _Trial:
     def _prune(self, premise: int) -> Callable[[], None]:
         """Let retention take a premise, whatever its age."""
         caller = self.brain.caller
-        deed = Deed(action=Action.PRUNE, caller=caller, at=self.clock.now(), reason=_WHY)
-        with self.brain.house.store.begin(caller.tenant) as tx:
+        change_context = ChangeContext(
+            action=Action.PRUNE, caller=caller, at=self.clock.now(), reason=_WHY
+        )
+        with self.brain.services.store.begin(caller.tenant) as tx:
             old = tx.memories.get([premise + 1])[premise + 1]
-            amend(tx, old, after=replace(old, state=State.FORGOTTEN), deed=deed)
-            spread(tx, deed)
+            record_update(
+                tx, old, after=replace(old, state=State.FORGOTTEN), change_context=change_context
+            )
+            propagate(tx, change_context)
         self.model.fallen[premise] = "pruned"
         return lambda: self._restore(premise)
 
@@ -270,7 +274,7 @@ def _shown(number: int) -> str:
 
 def _store(brain: Brain, kinds: Mapping[int, Kind], *, rests: Rests) -> None:
     """Store a graph as it is, without asking whether anybody would have written it."""
-    with brain.house.store.begin(brain.caller.tenant) as tx:
+    with brain.services.store.begin(brain.caller.tenant) as tx:
         for number, kind in kinds.items():
             tx.memories.add(a_memory(number + 1, f"premise{number} holds", kind=kind))
         for one, on, type_ in rests:
@@ -286,16 +290,20 @@ def _store(brain: Brain, kinds: Mapping[int, Kind], *, rests: Rests) -> None:
             tx.links.replace(link)
 
 
-def _big(path: Path, *, count: int, chance: random.Random) -> tuple[int, float]:
+def _big(path: Path, *, count: int, random_source: random.Random) -> tuple[int, float]:
     """Supersede the root of a large web in which everything rests on it; count what is marked."""
     rests = [
         (one, on, LinkType.DERIVED_FROM)
         for one in range(1, count)
-        for on in {chance.randrange(one), chance.randrange(one)}
+        for on in {random_source.randrange(one), random_source.randrange(one)}
     ]
     # Links back make circles of all lengths.
     rests += [
-        (chance.randrange(1, count // 2), chance.randrange(count // 2, count), LinkType.DEPENDS_ON)
+        (
+            random_source.randrange(1, count // 2),
+            random_source.randrange(count // 2, count),
+            LinkType.DEPENDS_ON,
+        )
         for _ in range(count // 10)
     ]
     with a_brain(path, clock=FakeClock()) as brain:
@@ -303,7 +311,7 @@ def _big(path: Path, *, count: int, chance: random.Random) -> tuple[int, float]:
         started = time.perf_counter()
         brain.revise.supersede(_shown(0), "revised revised now", reason=_WHY)
         took_ms = (time.perf_counter() - started) * 1000
-        with brain.house.store.snapshot(brain.caller.tenant) as tx:
+        with brain.services.store.snapshot(brain.caller.tenant) as tx:
             return sum(one.is_open for one in tx.reviews.by(1)), took_ms
 
 

@@ -57,32 +57,34 @@ class Model:
 Rests = list[tuple[int, int, LinkType]]
 
 
-def _chain(count: int, chance: random.Random) -> Rests:
-    return [(one, one - 1, chance.choice(_BOTH)) for one in range(1, count)]
+def _chain(count: int, random_source: random.Random) -> Rests:
+    return [(one, one - 1, random_source.choice(_BOTH)) for one in range(1, count)]
 
 
-def _tree(count: int, chance: random.Random) -> Rests:
-    return [(one, chance.randrange(one), chance.choice(_BOTH)) for one in range(1, count)]
+def _tree(count: int, random_source: random.Random) -> Rests:
+    return [
+        (one, random_source.randrange(one), random_source.choice(_BOTH)) for one in range(1, count)
+    ]
 
 
-def _diamonds(count: int, chance: random.Random) -> Rests:
+def _diamonds(count: int, random_source: random.Random) -> Rests:
     """Let each rest on both of the pair below it: paths that part and meet again."""
     return [
-        (one, below, chance.choice(_BOTH))
+        (one, below, random_source.choice(_BOTH))
         for one in range(1, count)
         for below in {max(one - 2, 0), max(one - 1 - one % 2, 0)}
         if below != one
     ]
 
 
-def _circle(count: int, chance: random.Random) -> Rests:
-    closing = [(chance.randrange(count // 2), count - 1, chance.choice(_BOTH))]
-    return [*_chain(count, chance), *closing]
+def _circle(count: int, random_source: random.Random) -> Rests:
+    closing = [(random_source.randrange(count // 2), count - 1, random_source.choice(_BOTH))]
+    return [*_chain(count, random_source), *closing]
 
 
-def _web(count: int, chance: random.Random) -> Rests:
-    pairs = {(one, chance.randrange(count)) for one in range(count) for _ in range(2)}
-    return [(one, on, chance.choice(_BOTH)) for one, on in sorted(pairs) if one != on]
+def _web(count: int, random_source: random.Random) -> Rests:
+    pairs = {(one, random_source.randrange(count)) for one in range(count) for _ in range(2)}
+    return [(one, on, random_source.choice(_BOTH)) for one, on in sorted(pairs) if one != on]
 
 
 SHAPES: Final = {

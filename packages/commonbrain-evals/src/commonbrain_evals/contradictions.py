@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Final
 
 from commonbrain.model.kinds import Kind
-from commonbrain.text.contradictions import judge
+from commonbrain.text.contradictions import find_contradiction
 from commonbrain.text.statements import Statement
 from commonbrain_evals.labelled import LabelledReport, Verdict, report
 from commonbrain_evals.pairs import Label, read_pairs
@@ -75,7 +75,7 @@ def evaluate(statements: Sequence[Statements]) -> LabelledReport:
 
 
 def _verdict(pair: Statements) -> Verdict:
-    found = judge(Statement(text=pair.one), Statement(text=pair.other))
+    found = find_contradiction(Statement(text=pair.one), Statement(text=pair.other))
     return Verdict(
         sort=f"{pair.relation}{', reused' if pair.is_reused else ''}",
         half=half_of(pair.one),

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from commonbrain.embeddings.interface import Embedder, Matrix
 from commonbrain.ingestion import deduplication
-from commonbrain.model.errors import Invalid
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import Kind
-from commonbrain.storage.maintenance import Progress, unwatched
+from commonbrain.storage.maintenance import Progress, ignore_progress
 from commonbrain.text import contradictions
-from commonbrain.text.statements import Statement, read
+from commonbrain.text.statements import Statement, read_statement
 from commonbrain_evals.measures import Agreement, Checked, Flags, agreement, checked
 from commonbrain_evals.pairs import Label, Pair
 from commonbrain_evals.rows import Half
@@ -143,13 +143,13 @@ class _Scored:
 
 
 def evaluate(
-    pairs: Sequence[Pair], embedder: Embedder, *, on_progress: Progress = unwatched
+    pairs: Sequence[Pair], embedder: Embedder, *, on_progress: Progress = ignore_progress
 ) -> Report:
     """Measure, choose thresholds on one half, and see on the other what they are worth.
 
     Raises:
-        Invalid: no threshold meets the criterion in this space.
-        Unavailable: `embedder_down`.
+        InvalidInputError: no threshold meets the criterion in this space.
+        UnavailableError: `embedder_down`.
 
     """
     scored = _score(pairs, embedder, on_progress=on_progress)
@@ -194,16 +194,19 @@ def _score(pairs: Sequence[Pair], embedder: Embedder, *, on_progress: Progress) 
         are_news=each(lambda pair: deduplication.contradicts(pair.one, pair.other)),
         have_other_numbers=each(_has_other_numbers),
         are_conflicts=each(_conflicts),
-        recur=each(lambda pair: deduplication.recurs(pair.one, pair.other)),
+        recur=each(lambda pair: deduplication.is_repetition(pair.one, pair.other)),
     )
 
 
 def _conflicts(pair: Pair) -> bool:
-    return contradictions.judge(Statement(text=pair.one), Statement(text=pair.other)) is not None
+    return (
+        contradictions.find_contradiction(Statement(text=pair.one), Statement(text=pair.other))
+        is not None
+    )
 
 
 def _has_other_numbers(pair: Pair) -> bool:
-    one, other = (read(Statement(text=text)) for text in (pair.one, pair.other))
+    one, other = (read_statement(Statement(text=text)) for text in (pair.one, pair.other))
     return one.numbers != other.numbers
 
 
@@ -228,15 +231,15 @@ def _duplicate_at(scored: _Scored) -> float:
     """Choose the threshold that most resamples find high enough.
 
     Raises:
-        Invalid: too many find none.
+        InvalidInputError: too many find none.
 
     """
-    chance = np.random.default_rng(_SEED)
-    draws = chance.integers(0, len(scored.labels), size=(_RESAMPLES, len(scored.labels)))
+    random_source = np.random.default_rng(_SEED)
+    draws = random_source.integers(0, len(scored.labels), size=(_RESAMPLES, len(scored.labels)))
     found = sorted(_lowest_precise(scored.at(draw)) for draw in draws)
     chosen = found[int(_CAUTION * _RESAMPLES)]
     if chosen > GRID[-1]:
-        raise Invalid(
+        raise InvalidInputError(
             "No threshold meets the criterion in this vector space.",
             hint="Choose another embedder.",
         )

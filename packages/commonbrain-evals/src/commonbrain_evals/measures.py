@@ -66,8 +66,8 @@ def agreement(said: Flags, so: Flags) -> Agreement:
 
 def checked(said: Flags, so: Flags) -> Checked:
     """Compare, and resample the pairs with replacement to see how sure the figures are."""
-    chance = np.random.default_rng(_SEED)
-    draws = chance.integers(0, len(so), size=(_RESAMPLES, len(so)))
+    random_source = np.random.default_rng(_SEED)
+    draws = random_source.integers(0, len(so), size=(_RESAMPLES, len(so)))
     right = (said & so)[draws].sum(axis=1)
     return Checked(
         agreement=agreement(said, so),

@@ -27,7 +27,7 @@ from commonbrain.model.memory import CURRENT_STATES, Memory, State
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.model.scoring import DORMANT_BELOW, is_dormant, strength
 from commonbrain.storage.job_queue import MAINTAIN
-from commonbrain.storage.maintenance import Progress, unwatched
+from commonbrain.storage.maintenance import Progress, ignore_progress
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.clock import FakeClock
 
@@ -108,13 +108,13 @@ class _Known:
 
 
 def evaluate(
-    *, days: int = DAYS, acts: int = ACTS, seed: int = 0, on_progress: Progress = unwatched
+    *, days: int = DAYS, acts: int = ACTS, seed: int = 0, on_progress: Progress = ignore_progress
 ) -> MonthReport:
     """Live through a month; at most a few seconds for each thousand acts."""
     with tempfile.TemporaryDirectory() as folder:
         path, clock = Path(folder) / "month.db", FakeClock()
         with a_brain(path, clock=clock) as brain:
-            month = _Month(brain=brain, clock=clock, chance=_chance(seed), path=path)
+            month = _Month(brain=brain, clock=clock, random_source=_chance(seed), path=path)
             for day in range(days):
                 month.live(acts)
                 month.night()
@@ -145,7 +145,7 @@ def _chance(seed: int) -> random.Random:
 class _Month:
     brain: Brain
     clock: FakeClock
-    chance: random.Random
+    random_source: random.Random
     path: Path
     known: dict[str, _Known] = field(default_factory=dict[str, _Known])
     acts: Counter[str] = field(default_factory=Counter[str])
@@ -162,7 +162,7 @@ class _Month:
         """Let every agent do so many things, in turn."""
         for _ in range(acts):
             for agent, habits in HABITS.items():
-                [act] = self.chance.choices(list(habits), list(habits.values()))
+                [act] = self.random_source.choices(list(habits), list(habits.values()))
                 self._deeds()[act](self.brain.acting_as(agent=agent))
                 self.acts[act] += 1
                 self.clock.move(_DAY / (2 * acts * len(HABITS)))
@@ -170,8 +170,8 @@ class _Month:
     def night(self) -> None:
         """Sleep half a day, keep the store, and hold it against the model."""
         self.clock.move(_DAY / 2)
-        self.brain.house.journal.flush()
-        worker = Worker(house=self.brain.house, name="night", kinds=(MAINTAIN,))
+        self.brain.services.journal.flush()
+        worker = Worker(services=self.brain.services, name="night", kinds=(MAINTAIN,))
         worker.schedule()
         worker.sweep()
         [done, *_] = self.brain.jobs(kind=MAINTAIN).jobs
@@ -211,14 +211,14 @@ class _Month:
 
     def _text(self) -> str:
         self.told += 1
-        thing, state = self.chance.choice(_THINGS), self.chance.choice(_STATES)
+        thing, state = self.random_source.choice(_THINGS), self.random_source.choice(_STATES)
         # Names of its own keep one from being taken for another.
         return f"{thing}{self.told} at bay{self.told * 7} is {state}{self.told * 3}"
 
     def _remember(self, brain: Brain, *, lives: timedelta | None = None) -> None:
         text, now = self._text(), self.clock.now()
         expires_at = None if lives is None else now + lives
-        kind = self.chance.choice(_KINDS)
+        kind = self.random_source.choice(_KINDS)
         told = {} if expires_at is None else {"expires_at": expires_at}
         [outcome] = brain.remember(text, kind=kind, **told).items  # type: ignore[arg-type]
         if outcome.status == "stored" and outcome.id is not None:
@@ -246,7 +246,7 @@ class _Month:
     def _rate(self, brain: Brain) -> None:
         one = self._some()
         if one is not None:
-            vote = self.chance.choice(("up", "down"))
+            vote = self.random_source.choice(("up", "down"))
             brain.revise.rate(one, vote)  # type: ignore[arg-type]
             self.known[one].rating += 1 if vote == "up" else -1
 
@@ -271,7 +271,7 @@ class _Month:
         now = self.clock.now()
         text = self._text()
         sent = brain.message.send(
-            self.chance.choice([one for one in HABITS if one != brain.caller.agent]), text
+            self.random_source.choice([one for one in HABITS if one != brain.caller.agent]), text
         )
         self.known[sent.id] = _Known(recorded_at=now, text=text, is_message=True)
 
@@ -281,13 +281,13 @@ class _Month:
         holding = [id_ for id_, one in self.known.items() if one.is_open(now)]
         if not holding:
             return None
-        return holding[-1 - int(len(holding) * self.chance.random() ** 3)]
+        return holding[-1 - int(len(holding) * self.random_source.random() ** 3)]
 
     def _check(self) -> None:
         """Hold every memory of the store against the model."""
         now = self.clock.now()
         by_id = {ids.parse(ids.MEMORY, id_): id_ for id_ in self.known}
-        with self.brain.house.store.snapshot(LOCAL_TENANT) as tx:
+        with self.brain.services.store.snapshot(LOCAL_TENANT) as tx:
             rows = tx.memories.get(list(by_id))
         for number, id_ in by_id.items():
             known, row = self.known[id_], rows[number]

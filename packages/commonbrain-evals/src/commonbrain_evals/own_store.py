@@ -16,7 +16,7 @@ from commonbrain.cli.context import State
 from commonbrain.cli.progress import bar
 from commonbrain.cli.render import Inert
 from commonbrain.model import ids
-from commonbrain.model.errors import Invalid
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import escaped
 from commonbrain.model.timestamps import show_instant
 from commonbrain.storage.evaluation import Evaluation, Figure, Moved, changed, moved
@@ -40,8 +40,8 @@ def run_self(state: State, *, questions: int, seed: int, as_json: bool) -> None:
     """Measure, keep and print.
 
     Raises:
-        Invalid: the number of questions is out of bounds.
-        Refused: `too_little`, the store holds too few memories.
+        InvalidInputError: the number of questions is out of bounds.
+        RejectedError: `too_little`, the store holds too few memories.
 
     """
     with state.open() as brain, bar("asking", is_shown=not as_json) as move:
@@ -58,7 +58,7 @@ def show_history(state: State, name: str, *, plot: Path | None, as_json: bool) -
     """Print results over time, the oldest first; draw them if that is wanted.
 
     Raises:
-        Invalid: the plot cannot be written, or the library that draws is not installed.
+        InvalidInputError: the plot cannot be written, or the library that draws is not installed.
 
     """
     with state.open() as brain:
@@ -152,4 +152,4 @@ def _write(path: Path, text: str) -> None:
     try:
         path.write_text(text, "utf-8")
     except OSError as error:
-        raise Invalid(f"{path} cannot be written: {error.strerror}.") from error
+        raise InvalidInputError(f"{path} cannot be written: {error.strerror}.") from error

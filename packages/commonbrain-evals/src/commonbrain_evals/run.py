@@ -8,7 +8,7 @@ from pathlib import Path
 import typer
 
 from commonbrain.cli.progress import bar
-from commonbrain.model.errors import Invalid
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import escaped
 from commonbrain.runtime.bootstrap import load_settings
 from commonbrain_evals import aged, month
@@ -31,7 +31,7 @@ def run_evaluation(name: str, *, as_json: bool, plot: Path | None = None) -> Non
     """Run an evaluation on data of its own and print its report; draw it if that is wanted.
 
     Raises:
-        Invalid: the plot cannot be written, or the library that draws is not installed.
+        InvalidInputError: the plot cannot be written, or the library that draws is not installed.
 
     """
     evaluation = EVALUATIONS[name]
@@ -49,7 +49,7 @@ def run_month(data: Path | None, *, conversations: int | None, as_json: bool) ->
     """Live through a month and print what came out; let public talks age beside it, where given.
 
     Raises:
-        Invalid: the data or a library is missing.
+        InvalidInputError: the data or a library is missing.
 
     """
     with bar("living a month", is_shown=not as_json) as move:
@@ -72,7 +72,7 @@ def run_on_data(wanted: Wanted) -> None:
     """Run an evaluation on public data, keep its record and print it.
 
     Raises:
-        Invalid: the data or a library is missing, or something that was given is unknown.
+        InvalidInputError: the data or a library is missing, or something that was given is unknown.
 
     """
     wish = Wish(
@@ -99,7 +99,7 @@ def learn_on_data(data: tuple[str, Path], *, seed: int, noise: float, as_json: b
     """Measure what learning from use changes on a public data set, and print it.
 
     Raises:
-        Invalid: the data or a library is missing.
+        InvalidInputError: the data or a library is missing.
 
     """
     wish = LearnWish(dataset=data[0], path=data[1], seed=seed, noise=noise)
@@ -123,7 +123,7 @@ def run_reflection(
     """Measure what reflections keep of public data, and print it.
 
     Raises:
-        Invalid: the data or a library is missing, or something that was given is unknown.
+        InvalidInputError: the data or a library is missing, or something that was given is unknown.
 
     """
     asked = Asked(
@@ -141,7 +141,7 @@ def compare_runs(before: Path, after: Path, *, system: str, as_json: bool) -> No
     """Compare two records and print what changed.
 
     Raises:
-        Invalid: one cannot be read, or they cannot be compared.
+        InvalidInputError: one cannot be read, or they cannot be compared.
 
     """
     comparison = compare(read(before), read(after), system=system)
@@ -155,7 +155,7 @@ def show_misses(record: Path, path: Path, *, count: int) -> None:
     """Print what recall missed, with the texts of the data.
 
     Raises:
-        Invalid: the record or the data cannot be read, or do not belong together.
+        InvalidInputError: the record or the data cannot be read, or do not belong together.
 
     """
     for miss in misses_of(read(record), path, count=count):
@@ -166,7 +166,7 @@ def show_worth(records: Sequence[Path]) -> None:
     """Print what each part of recall is worth by records that left out each.
 
     Raises:
-        Invalid: one cannot be read, or none tells it.
+        InvalidInputError: one cannot be read, or none tells it.
 
     """
     show_parts([read(path) for path in records])
@@ -176,7 +176,7 @@ def report_runs(records: Sequence[Path], *, out: Path) -> None:
     """Write a report of records.
 
     Raises:
-        Invalid: one cannot be read, or the report cannot be written.
+        InvalidInputError: one cannot be read, or the report cannot be written.
 
     """
     _write(out, page([read(path) for path in records]))
@@ -187,4 +187,4 @@ def _write(path: Path, text: str) -> None:
     try:
         path.write_text(text, "utf-8")
     except OSError as error:
-        raise Invalid(f"{path} cannot be written: {error.strerror}.") from error
+        raise InvalidInputError(f"{path} cannot be written: {error.strerror}.") from error

@@ -22,11 +22,11 @@ from commonbrain.embeddings.interface import Embedder
 from commonbrain.model.errors import CommonbrainError
 from commonbrain.model.kinds import Kind
 from commonbrain.model.memory import State
-from commonbrain.model.recall_result import HEADING, Recollection
+from commonbrain.model.recall_result import HEADING, RecallResult
 from commonbrain.model.scope import Caller, Role, Scope
 from commonbrain.model.trust import Trust
 from commonbrain.retrieval.views import View
-from commonbrain.storage.maintenance import Progress, unwatched
+from commonbrain.storage.maintenance import Progress, ignore_progress
 from commonbrain.testing.builders import NOON, a_brain
 
 TENANTS: Final = ("north", "south")
@@ -95,7 +95,7 @@ Look = Callable[[Brain, _Secret], object]
 Lists = Callable[[Brain], object]
 
 
-def _recalled(brain: Brain, query: str) -> Recollection:
+def _recalled(brain: Brain, query: str) -> RecallResult:
     """Ask for all that a recall can give."""
     states = [state for state in State if state is not State.FORGOTTEN]
     return brain.recall(
@@ -201,9 +201,9 @@ def evaluate(
     embedder: Embedder,
     *,
     attacks: Collection[str] = tuple(ATTACKS),
-    on_progress: Progress = unwatched,
+    on_progress: Progress = ignore_progress,
     shown_to: Callable[[Brain, Caller], Brain] = lambda brain, caller: Brain.of(
-        brain.house, caller
+        brain.services, caller
     ),
 ) -> SafetyReport:
     """Try both halves on stores of their own.
@@ -240,14 +240,14 @@ def _caller(tenant: str, agent: str) -> Caller:
 def _kept(brain: Brain) -> list[_Secret]:
     """Have every agent of every tenant keep something for itself, for its team, and for one."""
     for tenant in TENANTS:
-        brain.house.store.make_tenant(tenant, at=NOON)
+        brain.services.store.make_tenant(tenant, at=NOON)
     return [one for tenant in TENANTS for one in _of_tenant(brain, tenant)]
 
 
 def _of_tenant(brain: Brain, tenant: str) -> Iterator[_Secret]:
     everybody, numbers = frozenset(AGENTS), count(1)
     for agent, after in zip(AGENTS, (*AGENTS[1:], AGENTS[0]), strict=True):
-        own = Brain.of(brain.house, _caller(tenant, agent))
+        own = Brain.of(brain.services, _caller(tenant, agent))
         for boundary, readers in (
             ("private", frozenset({agent})),
             ("team", everybody),
@@ -317,14 +317,16 @@ def _told(answer: Callable[[], object]) -> str:
 def _harm(brain: Brain, name: str) -> Harm:
     """Tell the truth by a tool and one sort of lie from the web, then ask."""
     told, web = Trust.TRUSTED_TOOL, Trust.UNTRUSTED_WEB
-    tool = Brain.of(brain.house, Caller(agent="tool", trust_default=told, trust_ceiling=told))
+    tool = Brain.of(brain.services, Caller(agent="tool", trust_default=told, trust_ceiling=told))
     stranger = Caller(agent="stranger", role=Role.WRITER, trust_default=web, trust_ceiling=web)
     counts: Counter[str] = Counter()
     truths, lies = dict[str, str](), set[str]()
     for subject in SUBJECTS:
         [kept] = tool.remember(subject.truth, kind=Kind.FACT, source_ref="handbook.md").items
         truths[subject.question] = str(kept.id)
-        offered = Brain.of(brain.house, stranger).remember(ATTACKS[name](subject), kind=Kind.EVENT)
+        offered = Brain.of(brain.services, stranger).remember(
+            ATTACKS[name](subject), kind=Kind.EVENT
+        )
         lies |= {one.id for one in offered.items if one.id}
     for question, truth in truths.items():
         counts.update(_done(brain, question, truth=truth, lies=lies))

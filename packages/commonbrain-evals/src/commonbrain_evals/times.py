@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from commonbrain.model.revision import Span
+from commonbrain.model.revision import BeliefPeriod
 from commonbrain.text.time_expressions.calendar import DAY, EARLIEST
-from commonbrain.text.time_expressions.parser import period_of
+from commonbrain.text.time_expressions.parser import parse_time_range
 from commonbrain_evals.labelled import LabelledReport, Verdict, report
 from commonbrain_evals.rows import half_of, read_rows
 
@@ -29,7 +29,7 @@ class Question:
     """The sort of phrase, or what in it only looks like one."""
     text: str
     now: datetime
-    span: Span | None
+    span: BeliefPeriod | None
 
 
 def read_questions() -> Sequence[Question]:
@@ -39,7 +39,7 @@ def read_questions() -> Sequence[Question]:
             sort=row["sort"],
             text=row["text"],
             now=_utc(row["now"]),
-            span=Span(
+            span=BeliefPeriod(
                 since=_utc(row["since"]) if row["since"] else EARLIEST, until=_utc(row["until"])
             )
             if "until" in row
@@ -61,7 +61,7 @@ def evaluate(questions: Sequence[Question]) -> LabelledReport:
 
 def _verdicts(question: Question) -> Iterator[Verdict]:
     """Give a verdict on what was read, and one on a span that was not."""
-    read = period_of(question.text, question.now)
+    read = parse_time_range(question.text, question.now)
     found = read[0] if read else None
     is_right = found is not None and _is_right(found, question.span)
     if found is not None:
@@ -77,11 +77,11 @@ def _verdict(question: Question, *, said: bool, so: bool, found: str = "") -> Ve
     return Verdict(sort=question.sort, half=half, text=question.text, said=said, so=so, found=found)
 
 
-def _tell(span: Span) -> str:
+def _tell(span: BeliefPeriod) -> str:
     return f"{span.since:%Y-%m-%d %H:%M} to {span.until:%Y-%m-%d %H:%M}"
 
 
-def _is_right(found: Span, span: Span | None) -> bool:
+def _is_right(found: BeliefPeriod, span: BeliefPeriod | None) -> bool:
     if span is None:
         return False
     is_open = span.since == EARLIEST

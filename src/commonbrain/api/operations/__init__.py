@@ -5,7 +5,7 @@
 
 from typing import Any, Final
 
-from commonbrain.api.operation import Command, Door, Operation, Profile
+from commonbrain.api.operation import Command, Operation, Profile, Transport
 from commonbrain.api.operations.admin import ADMIN
 from commonbrain.api.operations.atomize import ATOMIZE
 from commonbrain.api.operations.boot import BOOT
@@ -50,4 +50,4 @@ OPERATIONS: Final[tuple[Operation[Any, Any], ...]] = (
     TENANT,
 )
 
-__all__ = ["OPERATIONS", "Command", "Door", "Operation", "Profile"]
+__all__ = ["OPERATIONS", "Command", "Operation", "Profile", "Transport"]

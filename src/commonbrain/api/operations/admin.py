@@ -7,11 +7,17 @@ from typing import Any, Final, Literal
 
 from pydantic import Field
 
-from commonbrain.administration.tenants import AgentWish, Govern, KeyWish, NewKey, Usage
+from commonbrain.administration.tenants import (
+    AdministerTenant,
+    AgentRequest,
+    KeyRequest,
+    NewKey,
+    Usage,
+)
 from commonbrain.api.operation import Command, Name, Operation, Profile, Request
 from commonbrain.client import Brain
 from commonbrain.model.agents import KEY_SIGN, Agent, ApiKey, KeyScope
-from commonbrain.model.errors import Invalid
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import inert_line
 from commonbrain.model.limits import ITEMS_PER_CALL_MAX, ROTATION_MINUTES_DEFAULT
 from commonbrain.model.scope import Policy, PolicyChange, Role
@@ -173,7 +179,7 @@ class ShownKey:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Governed:
+class AdminReply:
     """What there is after a call."""
 
     op: str
@@ -188,15 +194,15 @@ class Governed:
 
 
 _Parts = dict[str, Any]
-_Call = Callable[[Govern, AdminRequest], _Parts]
+_Call = Callable[[AdministerTenant, AdminRequest], _Parts]
 
 
 def _made(new: NewKey) -> _Parts:
     return {"keys": (_shown(new.key),), "secret": str(new.text)}
 
 
-def _create(govern: Govern, told: AdminRequest) -> _Parts:
-    wish = KeyWish(
+def _create(govern: AdministerTenant, told: AdminRequest) -> _Parts:
+    wish = KeyRequest(
         agent=_needed(told, "agent"),
         label=told.label,
         scopes=tuple(told.scopes),
@@ -207,8 +213,8 @@ def _create(govern: Govern, told: AdminRequest) -> _Parts:
     return _made(govern.create_key(wish))
 
 
-def _set_agent(govern: Govern, told: AdminRequest) -> _Parts:
-    wish = AgentWish(
+def _set_agent(govern: AdministerTenant, told: AdminRequest) -> _Parts:
+    wish = AgentRequest(
         role=told.role,
         trust_default=told.trust_default,
         trust_ceiling=told.trust_ceiling,
@@ -217,7 +223,7 @@ def _set_agent(govern: Govern, told: AdminRequest) -> _Parts:
     return {"agents": (govern.set_agent(_needed(told, "agent"), wish),)}
 
 
-def _policy(govern: Govern, told: AdminRequest) -> _Parts:
+def _policy(govern: AdministerTenant, told: AdminRequest) -> _Parts:
     change = PolicyChange()
     if told.boot_required is not None:
         change["is_boot_required"] = told.boot_required
@@ -250,29 +256,29 @@ _CALLS: Final[Mapping[Op, _Call]] = {
 }
 
 
-def _handle(brain: Brain, request: AdminRequest) -> Governed:
+def _handle(brain: Brain, request: AdminRequest) -> AdminReply:
     parts = _CALLS[request.op](brain.govern, request)
-    return Governed(op=request.op, tenant=brain.caller.tenant, **parts)
+    return AdminReply(op=request.op, tenant=brain.caller.tenant, **parts)
 
 
-def _weighty(brain: Brain, request: AdminRequest) -> Governed | None:
+def _weighty(brain: Brain, request: AdminRequest) -> AdminReply | None:
     """Show what would be shut out."""
     tenant = brain.caller.tenant
     if request.op == "key_revoke":
         prefix = _prefix(request)
         known = brain.govern.keys()
         keys = tuple(_shown(key) for key in known if key.prefix == prefix)
-        return Governed(op="keys", tenant=tenant, keys=keys)
+        return AdminReply(op="keys", tenant=tenant, keys=keys)
     if request.op == "agent_set" and request.disabled:
         agents = tuple(one for one in brain.govern.agents() if one.name == request.agent)
-        return Governed(op="agents", tenant=tenant, agents=agents)
+        return AdminReply(op="agents", tenant=tenant, agents=agents)
     return None
 
 
 def _needed(told: AdminRequest, field: Literal["agent", "key"]) -> str:
     given: str | None = getattr(told, field)
     if not given:
-        raise Invalid(f"{told.op} needs {field}.", hint="See the tool's schema.")
+        raise InvalidInputError(f"{told.op} needs {field}.", hint="See the tool's schema.")
     return given
 
 
@@ -296,7 +302,7 @@ def _shown(key: ApiKey) -> ShownKey:
     )
 
 
-def _tell(reply: Governed) -> str:
+def _tell(reply: AdminReply) -> str:
     lines = [*(_agent_line(one) for one in reply.agents or ())]
     lines += (_key_line(one) for one in reply.keys or ())
     if reply.secret is not None:
@@ -368,7 +374,7 @@ ADMIN = Operation(
     purpose="Govern who may call in your tenant: agents, API keys, policy; see what was refused.",
     request=AdminRequest,
     profile=Profile.OPERATOR,
-    reply=Governed,
+    reply=AdminReply,
     handle=_handle,
     tell=_tell,
     role=Role.ADMIN,

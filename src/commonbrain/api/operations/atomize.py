@@ -2,8 +2,8 @@
 
 from pydantic import Field
 
-from commonbrain.api.operation import Door, Name, Operation, Request
-from commonbrain.api.operations.remember import tell_outcome
+from commonbrain.api.operation import Name, Operation, Request, Transport
+from commonbrain.api.operations.remember import render_item_result
 from commonbrain.causality.extraction import Atomized
 from commonbrain.client import Brain
 from commonbrain.model.limits import ITEMS_PER_CALL_MAX
@@ -40,7 +40,7 @@ def _tell(reply: Atomized) -> str:
         f"Atoms stored: {reply.stored}, known: {reply.known}, rejected: {reply.rejected}."
     )
     more = [f"More are left: call it again with before {reply.next}."] if reply.next else []
-    return "\n".join([counts, *(tell_outcome(one) for one in reply.items), *more])
+    return "\n".join([counts, *(render_item_result(one) for one in reply.items), *more])
 
 
 ATOMIZE = Operation(
@@ -54,6 +54,6 @@ ATOMIZE = Operation(
     role=Role.WRITER,
     adds=lambda _: True,
     positional=("ids",),
-    doors=frozenset({Door.CLI}),
+    doors=frozenset({Transport.CLI}),
     is_idempotent=True,
 )

@@ -6,10 +6,10 @@ from pydantic import Field
 
 from commonbrain.administration.status import Diagnosis
 from commonbrain.api.errors import EXIT_CORRUPT
-from commonbrain.api.operation import Door, Operation, Request
+from commonbrain.api.operation import Operation, Request, Transport
 from commonbrain.client import Brain
 from commonbrain.model.scope import Role
-from commonbrain.storage.maintenance import Progress, unwatched
+from commonbrain.storage.maintenance import Progress, ignore_progress
 
 
 class DoctorRequest(Request):
@@ -22,7 +22,7 @@ class DoctorRequest(Request):
 
 
 def _handle(brain: Brain, request: DoctorRequest) -> Diagnosis:
-    return _watched(brain, request, on_progress=unwatched)
+    return _watched(brain, request, on_progress=ignore_progress)
 
 
 def _watched(brain: Brain, request: DoctorRequest, *, on_progress: Progress) -> Diagnosis:
@@ -48,7 +48,7 @@ DOCTOR = Operation(
     watched=_watched,
     tell=_tell,
     role=Role.WRITER,
-    doors=frozenset({Door.CLI}),
+    doors=frozenset({Transport.CLI}),
     exit_code=lambda reply: 0 if reply.is_sound else EXIT_CORRUPT,
     is_idempotent=True,
 )

@@ -7,8 +7,8 @@ from pydantic import Field
 from commonbrain.api.errors import EXIT_REFUSED
 from commonbrain.api.operation import UNSEEN, Bound, Command, Name, Operation, Request
 from commonbrain.client import Brain
-from commonbrain.history.selection import Named, SelectorFields, Stage, Swept
-from commonbrain.model.errors import Invalid
+from commonbrain.history.selection import BulkChangeResult, MemoryRef, Phase, SelectorFields
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.limits import HANDFUL
 from commonbrain.model.scope import Role
 
@@ -52,14 +52,16 @@ class ForgetRequest(Request):
     days: int | None = Field(default=None, description="prune: untouched so long, at least 30")
 
 
-def _handle(brain: Brain, request: ForgetRequest) -> Swept:
+def _handle(brain: Brain, request: ForgetRequest) -> BulkChangeResult:
     given: dict[str, Any] = request.model_dump(
         exclude={"op", "reason", "confirm"}, exclude_defaults=True
     )
     foreign = sorted(set(given) - _ALLOWED[request.op])
     if foreign:
         known = ", ".join(sorted(_ALLOWED[request.op]))
-        raise Invalid(f"{request.op} takes no {', '.join(foreign)}.", hint=f"It takes {known}.")
+        raise InvalidInputError(
+            f"{request.op} takes no {', '.join(foreign)}.", hint=f"It takes {known}."
+        )
     confirm, reason = request.confirm, request.reason
     match request.op:
         case "forget":
@@ -74,24 +76,24 @@ def _handle(brain: Brain, request: ForgetRequest) -> Swept:
             return brain.prune(confirm=confirm, **given)
 
 
-def _weighty(brain: Brain, request: ForgetRequest) -> Swept | None:
+def _weighty(brain: Brain, request: ForgetRequest) -> BulkChangeResult | None:
     """Give what forgetting one memory would unseat, where that is much."""
     if request.op != "forget" or len(request.ids) != 1 or request.dry_run:
         return None
     foretold = _handle(brain, request.model_copy(update={"dry_run": True}))
-    is_much = foretold.unseated is not None and foretold.unseated.count > HANDFUL
+    is_much = foretold.affected is not None and foretold.affected.count > HANDFUL
     return foretold if is_much else None
 
 
-def tell_swept(reply: Swept) -> str:
+def render_bulk_change(reply: BulkChangeResult) -> str:
     """Say what was done or would be, with the first of each list."""
     kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(reply.by_kind.items()))
     lines = [f"{reply.action} {reply.status}: {reply.count}" + (f" ({kinds})" if kinds else "")]
     lines += _list(reply.items, count=reply.count, mark="-")
-    lines += _list(reply.spared, count=reply.spared_count, mark="- spared")
+    lines += _list(reply.skipped, count=reply.skipped_count, mark="- spared")
     lines += _list(reply.dependents, count=reply.dependents_count, mark="- rests on them:")
-    if reply.unseated:
-        lines.append(reply.unseated.line())
+    if reply.affected:
+        lines.append(reply.affected.line())
     if reply.receipt:
         lines.append("receipt: " + ", ".join(f"{k} {v}" for k, v in reply.receipt.items()))
     if reply.is_more:
@@ -99,7 +101,7 @@ def tell_swept(reply: Swept) -> str:
     return "\n".join([*lines, *([reply.hint] if reply.hint else [])])
 
 
-def _list(named: tuple[Named, ...], *, count: int, mark: str) -> list[str]:
+def _list(named: tuple[MemoryRef, ...], *, count: int, mark: str) -> list[str]:
     why = {one.id: f" | {one.why}" if one.why else "" for one in named}
     lines = [f"{mark} {one.id} {one.headline}{why[one.id]}" for one in named]
     return [*lines, f"{mark} and {count - len(named)} more"] if count > len(named) else lines
@@ -111,16 +113,16 @@ FORGET = Operation(
     purpose="Take wrong or unwanted memories out of every recall, or undo what an agent did. "
     "Several are previewed first: repeat with confirm. To correct one, use revise.",
     request=ForgetRequest,
-    reply=Swept,
+    reply=BulkChangeResult,
     handle=_handle,
-    tell=tell_swept,
+    tell=render_bulk_change,
     role=Role.WRITER,
     positional=("ids",),
     weighty=_weighty,
     is_destructive=True,
     is_idempotent=True,
-    exit_code=lambda reply: EXIT_REFUSED * (reply.status is Stage.PREVIEW and reply.count > 0),
-    unconfirmed=lambda reply: reply.count if reply.status is Stage.PREVIEW else None,
+    exit_code=lambda reply: EXIT_REFUSED * (reply.status is Phase.PREVIEW and reply.count > 0),
+    unconfirmed=lambda reply: reply.count if reply.status is Phase.PREVIEW else None,
     commands=tuple(
         Command(name=op, purpose=purpose, preset={"op": op}, fields=_ALLOWED[op] | _SHARED)
         for op, purpose in _COMMANDS.items()

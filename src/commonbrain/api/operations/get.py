@@ -8,11 +8,11 @@ from pydantic import BeforeValidator, Field
 
 from commonbrain.api.operation import Command, Name, Operation, Profile, Request
 from commonbrain.client import Brain
-from commonbrain.model.errors import Invalid
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import inert, inert_line
 from commonbrain.model.memory import CURRENT_STATES
 from commonbrain.model.timestamps import show_day, show_instant
-from commonbrain.retrieval.get import Shown
+from commonbrain.retrieval.get import MemoryView
 from commonbrain.retrieval.provenance import Origin, Provenance
 from commonbrain.retrieval.views import View
 
@@ -36,20 +36,22 @@ class GetRequest(Request):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fetched(Shown):
+class Fetched(MemoryView):
     """The memory asked for; the others, where several were, stand in `more`."""
 
-    more: tuple[Shown, ...] = ()
+    more: tuple[MemoryView, ...] = ()
 
 
 def _handle(brain: Brain, request: GetRequest) -> Fetched:
     if not request.skill and not request.id:
-        raise Invalid("Nothing to get.", hint="Give id, one or several, or the name of a skill.")
+        raise InvalidInputError(
+            "Nothing to get.", hint="Give id, one or several, or the name of a skill."
+        )
     if request.skill:
         first, *more = (brain.get(skill=request.skill, views=request.views),)
     else:
         first, *more = brain.get.several(request.id, views=request.views)
-    own = {field.name: getattr(first, field.name) for field in fields(Shown)}
+    own = {field.name: getattr(first, field.name) for field in fields(MemoryView)}
     return Fetched(**own, more=tuple(more))
 
 
@@ -57,7 +59,7 @@ def _tell(reply: Fetched) -> str:
     return "\n\n".join("\n".join(_lines(one)) for one in (reply, *reply.more))
 
 
-def _lines(reply: Shown) -> Iterator[str]:
+def _lines(reply: MemoryView) -> Iterator[str]:
     if reply.banner:
         yield inert_line(reply.banner)
     by = inert_line(reply.agent)
@@ -75,7 +77,7 @@ def _lines(reply: Shown) -> Iterator[str]:
 
 
 def _way_back(known: Provenance) -> Iterator[str]:
-    yield from (f"{'  ' * one.depth}{told_origin(one)}" for one in known.origins)
+    yield from (f"{'  ' * one.depth}{origin_line(one)}" for one in known.origins)
     if known.is_cut:
         yield "It goes on beyond what is shown."
     if known.because:
@@ -99,7 +101,7 @@ def rows_of(side: object) -> Sequence[Mapping[str, object]]:
 _TREE: Final = frozenset({"origins", "is_cut", "because"})
 
 
-def told_origin(one: Origin) -> str:
+def origin_line(one: Origin) -> str:
     """Tell of one step back on one line."""
     known = (
         f"{one.via} {one.id}",

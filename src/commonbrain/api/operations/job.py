@@ -6,11 +6,11 @@ from typing import Any, Final, Literal, cast
 from pydantic import Field, JsonValue
 
 from commonbrain.api.operation import PLAIN, UNSEEN, Command, Name, Operation, Request
-from commonbrain.causality.result import counted
+from commonbrain.causality.result import pluralize
 from commonbrain.client import Brain
-from commonbrain.jobs.registry import JOBS, as_taken
-from commonbrain.jobs.service import JobsShown, ShownJob
-from commonbrain.model.errors import Invalid
+from commonbrain.jobs.registry import JOBS, parse_arguments
+from commonbrain.jobs.service import JobsReply, JobView
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import inert_line
 from commonbrain.model.limits import JOBS_PAGE_DEFAULT, JOBS_PAGE_MAX
 from commonbrain.model.scope import Role
@@ -19,7 +19,7 @@ Result = Mapping[str, Any]
 """As it is kept; a job that another version did may lack something, or tell more."""
 
 
-def said(kind: str, result: Mapping[str, object], *, is_preview: bool = False) -> str:
+def describe_result(kind: str, result: Mapping[str, object], *, is_preview: bool = False) -> str:
     """Say what came of a job; of a kind that this program does not know, what it counted."""
     if result.get("outcome") == "too_little_data":
         why = str(result.get("why", "")).rstrip(".")
@@ -48,7 +48,7 @@ def _brief(value: object) -> object:
 
 def _n(result: Result, name: str, *, one: str, many: str) -> str:
     """Count something of a result in words; of a list, how long it is."""
-    return counted(cast("int", _brief(result.get(name, 0))), one, many=many)
+    return pluralize(cast("int", _brief(result.get(name, 0))), one, many=many)
 
 
 def _memories(result: Result, name: str) -> str:
@@ -147,7 +147,7 @@ def _consolidated(result: Result) -> str:
 def _maintained(result: Result) -> str:
     kept = _some(
         result, expired="expired", stale="overdue (tasks)", archived="archived",
-        forgotten="forgotten", unseated="left without what they rest on",
+        forgotten="forgotten", affected="left without what they rest on",
         jobs="old jobs dropped", events="old events dropped",
         evaluations="old results of evaluations dropped",
         artifacts="ended models left without artifact",
@@ -237,21 +237,23 @@ class JobRequest(Request):
     )
 
 
-def _handle(brain: Brain, request: JobRequest) -> JobsShown:
+def _handle(brain: Brain, request: JobRequest) -> JobsReply:
     given = request.model_dump(exclude={"op"}, exclude_defaults=True)
     foreign = sorted(set(given) - _ALLOWED[request.op])
     if foreign:
         known = ", ".join(sorted(_ALLOWED[request.op]))
-        raise Invalid(f"{request.op} takes no {', '.join(foreign)}.", hint=f"It takes {known}.")
+        raise InvalidInputError(
+            f"{request.op} takes no {', '.join(foreign)}.", hint=f"It takes {known}."
+        )
     if request.op == "list":
         return brain.jobs(**given)
-    return JobsShown(jobs=(_one(brain, request),))
+    return JobsReply(jobs=(_one(brain, request),))
 
 
-def _one(brain: Brain, request: JobRequest) -> ShownJob:
+def _one(brain: Brain, request: JobRequest) -> JobView:
     match request:
         case JobRequest(op="run", kind=str(kind)):
-            return brain.jobs.run(kind, as_taken(kind, request.given))
+            return brain.jobs.run(kind, parse_arguments(kind, request.given))
         case JobRequest(op="show", id=str(id_)):
             return brain.jobs.show(id_)
         case JobRequest(op="retry", id=str(id_)):
@@ -260,24 +262,24 @@ def _one(brain: Brain, request: JobRequest) -> ShownJob:
             return brain.jobs.cancel(id_)
         case _:
             needed = "kind" if request.op == "run" else "id"
-            raise Invalid(f"{request.op} needs {needed}.", hint=f"Give {needed}.")
+            raise InvalidInputError(f"{request.op} needs {needed}.", hint=f"Give {needed}.")
 
 
-def _tell(reply: JobsShown) -> str:
-    lines = [tell_job(one) for one in reply.jobs] or ["No job."]
+def _tell(reply: JobsReply) -> str:
+    lines = [render_job(one) for one in reply.jobs] or ["No job."]
     if len(reply.jobs) == 1:
         lines += [f"  {inert_line(one)}" for one in entries(reply.jobs[0].result or {})]
     return "\n".join([*lines, *(["There are more."] if reply.is_more else [])])
 
 
-def tell_job(one: ShownJob) -> str:
+def render_job(one: JobView) -> str:
     """Give a job on one line."""
     parts = [one.id, one.kind, f"{one.state} {one.progress:.0%}"]
     if one.attempts:
         parts.append(f"attempt {one.attempts}")
     if one.result is not None:
         is_preview = bool((one.given or {}).get("dry_run"))
-        parts.append(said(one.kind, one.result, is_preview=is_preview))
+        parts.append(describe_result(one.kind, one.result, is_preview=is_preview))
     if one.error is not None:
         parts.append(f"{one.error}: {one.reason}")
     return inert_line(" | ".join(parts))
@@ -297,7 +299,7 @@ JOB = Operation(
     title="Job",
     purpose="See or start work behind the calls.",
     request=JobRequest,
-    reply=JobsShown,
+    reply=JobsReply,
     handle=_handle,
     tell=_tell,
     role=Role.WRITER,

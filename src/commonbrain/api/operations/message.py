@@ -9,12 +9,12 @@ from pydantic import BeforeValidator, Field
 
 from commonbrain.api.operation import PLAIN, Command, Moment, Name, Operation, Request
 from commonbrain.client import Brain
-from commonbrain.coordination.assignments import Delegation
-from commonbrain.coordination.inbox import Letter, ThreadLine
+from commonbrain.coordination.assignments import AssignedTask
+from commonbrain.coordination.inbox import MessageView, ThreadSummary
 from commonbrain.coordination.messages import Messages
-from commonbrain.coordination.sending import Envelope, Sent
+from commonbrain.coordination.sending import MessageOptions, SendResult
 from commonbrain.model import limits
-from commonbrain.model.errors import Invalid
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import inert, inert_line
 from commonbrain.model.recall_result import HEADING
 from commonbrain.model.scope import Role
@@ -125,12 +125,12 @@ class Mail:
     """What one call brought: a message sent, messages, threads or delegations."""
 
     op: str
-    sent: Sent | None = None
-    messages: tuple[Letter, ...] | None = None
+    sent: SendResult | None = None
+    messages: tuple[MessageView, ...] | None = None
     unread: str | None = None
     """How many wait to be read, counted up to 1,000."""
-    threads: tuple[ThreadLine, ...] | None = None
-    delegated: tuple[Delegation, ...] | None = None
+    threads: tuple[ThreadSummary, ...] | None = None
+    delegated: tuple[AssignedTask, ...] | None = None
     cursor: str | None = None
 
 
@@ -140,8 +140,8 @@ _Call = Callable[[Messages, MessageRequest], Mail]
 _WRITING: Final = frozenset({"send", "reply", "delegate"})
 
 
-def _envelope(told: MessageRequest) -> Envelope:
-    given = Envelope(subject=told.subject, expires_at=told.expires_at)
+def _envelope(told: MessageRequest) -> MessageOptions:
+    given = MessageOptions(subject=told.subject, expires_at=told.expires_at)
     if told.priority is not None:
         given["priority"] = told.priority
     if told.thread is not None:
@@ -161,7 +161,7 @@ def _reply(messages: Messages, told: MessageRequest) -> Mail:
 
 def _delegate(messages: Messages, told: MessageRequest) -> Mail:
     if len(told.to) != 1:
-        raise Invalid("delegate needs one name in to.", hint="Delegate to each of them.")
+        raise InvalidInputError("delegate needs one name in to.", hint="Delegate to each of them.")
     sent = messages.delegate(told.to[0], told.text, due_at=told.due_at, **_envelope(told))
     return Mail(op=told.op, sent=sent)
 
@@ -211,7 +211,7 @@ _CALLS: Final[Mapping[str, _Call]] = {
 
 def _one(told: MessageRequest) -> str:
     if len(told.id) != 1:
-        raise Invalid(f"{told.op} needs one id.", hint="Take it from the inbox.")
+        raise InvalidInputError(f"{told.op} needs one id.", hint="Take it from the inbox.")
     return told.id[0]
 
 
@@ -240,7 +240,7 @@ def _lines(reply: Mail) -> Iterator[str]:
         yield f"More: cursor {reply.cursor}"
 
 
-def _sent(sent: Sent) -> Iterator[str]:
+def _sent(sent: SendResult) -> Iterator[str]:
     task = f" task {sent.task}" if sent.task else ""
     yield f"sent {sent.id} to {_names(sent.to)} in {sent.thread}{task}"
     for part in sent.derived:
@@ -248,7 +248,7 @@ def _sent(sent: Sent) -> Iterator[str]:
     yield from (inert_line(warning) for warning in sent.warnings)
 
 
-def _letter(one: Letter, number: int) -> Iterator[str]:
+def _letter(one: MessageView, number: int) -> Iterator[str]:
     known = (
         f"[{number}] {one.id}",
         "unread" if one.is_unread else "",
@@ -266,7 +266,7 @@ def _letter(one: Letter, number: int) -> Iterator[str]:
             yield f"> {_inline(ack.agent)}: {inert_line(ack.answer)}"
 
 
-def _thread(one: ThreadLine) -> str:
+def _thread(one: ThreadSummary) -> str:
     unread = f"{one.unread} unread of " if one.unread else ""
     who = ", ".join(map(_inline, one.participants))
     return (
@@ -275,7 +275,7 @@ def _thread(one: ThreadLine) -> str:
     )
 
 
-def _delegation(one: Delegation) -> str:
+def _delegation(one: AssignedTask) -> str:
     known = (
         one.task,
         "expired" if one.is_expired else str(one.status),
@@ -315,11 +315,11 @@ class Answer:
     """What a call brought, as an agent reads it in JSON."""
 
     notice: str | None
-    sent: Sent | None
+    sent: SendResult | None
     messages: tuple[Note, ...] | None
     unread: str | None
-    threads: tuple[ThreadLine, ...] | None
-    delegated: tuple[Delegation, ...] | None
+    threads: tuple[ThreadSummary, ...] | None
+    delegated: tuple[AssignedTask, ...] | None
     cursor: str | None
 
 
@@ -335,7 +335,7 @@ def _answer(reply: Mail) -> Answer:
     )
 
 
-def _note(one: Letter) -> Note:
+def _note(one: MessageView) -> Note:
     said = (f"{ack.agent}: {ack.answer}" if ack.answer else ack.agent for ack in one.acks)
     return Note(
         id=one.id,

@@ -9,10 +9,10 @@ from pydantic import Field
 
 from commonbrain.api.operation import Command, Operation, Profile, Request
 from commonbrain.client import Brain
-from commonbrain.learning.model_views import ModelsShown, ShownJudgement, ShownModel
+from commonbrain.learning.model_views import EvaluationView, ModelsResponse, ModelView
 from commonbrain.learning.outcomes import Figures
-from commonbrain.learning.registry import Move
-from commonbrain.model.errors import Invalid
+from commonbrain.learning.registry import TransitionOptions
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import inert_line
 from commonbrain.model.limits import CANARY_AGENTS_MAX
 from commonbrain.model.model_card import PERCENT_DEFAULT, ModelRole, ModelState
@@ -63,29 +63,31 @@ _ALLOWED: Final[Mapping[Op, frozenset[str]]] = {
 _NEEDS_NO_ID: Final = frozenset({"list", "guards", "train"})
 
 
-def _handle(brain: Brain, request: ModelRequest) -> ModelsShown:
+def _handle(brain: Brain, request: ModelRequest) -> ModelsResponse:
     given = set(request.model_dump(exclude={"op"}, exclude_defaults=True))
     foreign = sorted(given - _ALLOWED[request.op])
     if foreign:
         known = ", ".join(sorted(_ALLOWED[request.op]))
-        raise Invalid(f"{request.op} takes no {', '.join(foreign)}.", hint=f"It takes {known}.")
+        raise InvalidInputError(
+            f"{request.op} takes no {', '.join(foreign)}.", hint=f"It takes {known}."
+        )
     if request.id is None and request.op not in _NEEDS_NO_ID:
-        raise Invalid(f"{request.op} needs id.", hint="Give id.")
+        raise InvalidInputError(f"{request.op} needs id.", hint="Give id.")
     return _CALLS[request.op](brain, request)
 
 
-def _canary(brain: Brain, told: ModelRequest) -> ModelsShown:
+def _canary(brain: Brain, told: ModelRequest) -> ModelsResponse:
     return brain.models.canary(
         told.id or "", percent=told.percent, allow=told.allow, move=_move(told)
     )
 
 
-def _train(brain: Brain, told: ModelRequest) -> ModelsShown:
+def _train(brain: Brain, told: ModelRequest) -> ModelsResponse:
     job = brain.jobs.run(f"train_{told.role or ModelRole.RERANKER}")
     return replace(brain.models(told.role or ModelRole.RERANKER), op="train", job=job.id)
 
 
-_CALLS: Final[Mapping[Op, Callable[[Brain, ModelRequest], ModelsShown]]] = {
+_CALLS: Final[Mapping[Op, Callable[[Brain, ModelRequest], ModelsResponse]]] = {
     "list": lambda brain, told: brain.models(told.role),
     "show": lambda brain, told: brain.models.show(told.id or ""),
     "canary": _canary,
@@ -97,18 +99,18 @@ _CALLS: Final[Mapping[Op, Callable[[Brain, ModelRequest], ModelsShown]]] = {
 }
 
 
-def _move(told: ModelRequest) -> Move:
-    return Move(reason=told.reason, is_forced=told.force, is_preview=told.dry_run)
+def _move(told: ModelRequest) -> TransitionOptions:
+    return TransitionOptions(reason=told.reason, is_forced=told.force, is_preview=told.dry_run)
 
 
-def _weighty(brain: Brain, request: ModelRequest) -> ModelsShown | None:
+def _weighty(brain: Brain, request: ModelRequest) -> ModelsResponse | None:
     """Show what a move would do."""
     if request.op not in {"promote", "rollback", "retire"} or request.dry_run:
         return None
     return _handle(brain, request.model_copy(update={"dry_run": True}))
 
 
-def _tell(reply: ModelsShown) -> str:
+def _tell(reply: ModelsResponse) -> str:
     lines = ["This would be so; nothing was moved."] if reply.is_preview else []
     if reply.job is not None:
         lines.append(f"{reply.job} trains a new one: brain job show {reply.job}.")
@@ -122,7 +124,7 @@ def _tell(reply: ModelsShown) -> str:
     return "\n".join(map(inert_line, lines)) or _nothing(reply)
 
 
-def _nothing(reply: ModelsShown) -> str:
+def _nothing(reply: ModelsResponse) -> str:
     """Say what serves instead where there is no model."""
     order, matter = "fixed weights order every recall", "a rule says how much what is new matters"
     if reply.op == "guards":
@@ -136,7 +138,7 @@ def _nothing(reply: ModelsShown) -> str:
             return f"No model: {order}, and {matter}."
 
 
-def _line(one: ShownModel) -> str:
+def _line(one: ModelView) -> str:
     parts = [one.id, one.role, one.state]
     if one.percent is not None:
         parts.append(f"{one.percent:g}% of sessions")
@@ -146,7 +148,7 @@ def _line(one: ShownModel) -> str:
     return " | ".join([*parts, *([one.reason] if one.reason else [])])
 
 
-def _card(one: ShownModel) -> Iterator[str]:
+def _card(one: ModelView) -> Iterator[str]:
     yield f"made {show_instant(one.made_at)}, artifact {one.digest or 'dropped'}"
     yield f"after {one.parent or 'fixed weights'}"
     yield f"features: {', '.join(one.features or ())}"
@@ -156,7 +158,7 @@ def _card(one: ShownModel) -> Iterator[str]:
         yield f"{show_instant(move.at)} | {move.agent or 'somebody'} | {move.to} | {move.why}"
 
 
-def _judged(one: ShownJudgement) -> Sequence[str]:
+def _judged(one: EvaluationView) -> Sequence[str]:
     beside = "as a canary" if one.state == "active" else "control"
     return (
         f"  guards: {one.verdict.replace('_', ' ')}: {one.reason}",
@@ -195,7 +197,7 @@ MODEL = Operation(
     purpose="See what was learnt from use, and say what of it serves: canary, promote, roll back.",
     request=ModelRequest,
     profile=Profile.OPERATOR,
-    reply=ModelsShown,
+    reply=ModelsResponse,
     handle=_handle,
     tell=_tell,
     role=Role.ADMIN,

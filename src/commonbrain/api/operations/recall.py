@@ -10,13 +10,19 @@ from commonbrain.client import Brain
 from commonbrain.model import limits
 from commonbrain.model.conflicts import Conflict
 from commonbrain.model.query import TRUST_MIN_DEFAULT
-from commonbrain.model.recall_result import HEADING, Evidence, Recollection, Verdict, evidence_of
+from commonbrain.model.recall_result import (
+    HEADING,
+    Evidence,
+    RecallResult,
+    ResultStatus,
+    to_evidence,
+)
 from commonbrain.retrieval.options import RecallOptions
 
 _NOTHING = {
-    Verdict.NOTHING_STORED: "Nothing is stored that this filter allows.",
-    Verdict.BELOW_THRESHOLD: "Nothing stored answers this; ask in other words or drop a filter.",
-    Verdict.FOUND: "Nothing fits the budget; raise max_tokens.",
+    ResultStatus.NOTHING_STORED: "Nothing is stored that this filter allows.",
+    ResultStatus.BELOW_THRESHOLD: "Nothing stored answers this; use other words or drop a filter.",
+    ResultStatus.FOUND: "Nothing fits the budget; raise max_tokens.",
 }
 
 
@@ -50,7 +56,7 @@ class RecallRequest(Request):
     deadline_ms: float | None = Field(default=None, description="Drop what is late")
 
 
-def _handle(brain: Brain, request: RecallRequest) -> Recollection:
+def _handle(brain: Brain, request: RecallRequest) -> RecallResult:
     return brain.recall(request.query, **RecallOptions(**request.model_dump(exclude={"query"})))
 
 
@@ -61,17 +67,17 @@ class Answer:
     notice: str | None
     items: tuple[Evidence, ...]
     conflicts: tuple[Conflict, ...] | None
-    verdict: Verdict
+    verdict: ResultStatus
     omitted: int | None
     degraded: tuple[str, ...] | None
     """The names of the arms that did not take part."""
     trace_id: str
 
 
-def _answer(reply: Recollection) -> Answer:
+def _answer(reply: RecallResult) -> Answer:
     return Answer(
         notice=HEADING if reply.items else None,
-        items=evidence_of(reply.items),
+        items=to_evidence(reply.items),
         conflicts=reply.conflicts or None,
         verdict=reply.verdict,
         omitted=reply.omitted.count or None,
@@ -80,7 +86,7 @@ def _answer(reply: Recollection) -> Answer:
     )
 
 
-def _tell(reply: Recollection) -> str:
+def _tell(reply: RecallResult) -> str:
     skipped = [f"Skipped: {what.partition(',')[0]}" for what in reply.degraded]
     return "\n".join([reply.evidence or _NOTHING[reply.verdict], *skipped])
 
@@ -92,7 +98,7 @@ RECALL = Operation(
     "Ask before work that others may have done or decided.",
     request=RecallRequest,
     profile=Profile.LITE,
-    reply=Recollection,
+    reply=RecallResult,
     handle=_handle,
     tell=_tell,
     for_agents=_answer,

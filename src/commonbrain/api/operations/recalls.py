@@ -4,15 +4,15 @@ from collections.abc import Iterator
 
 from pydantic import Field
 
-from commonbrain.api.operation import Door, Name, Operation, Request
+from commonbrain.api.operation import Name, Operation, Request, Transport
 from commonbrain.client import Brain
-from commonbrain.model.errors import Invalid
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import inert_line
 from commonbrain.model.limits import LEDGER_PAGE_DEFAULT, LEDGER_PAGE_MAX
-from commonbrain.retrieval.log import LedgerPage, ShownCandidate, ShownRecall
+from commonbrain.retrieval.log import CandidateView, RecallPage, RecallView
 
 
-class LedgerRequest(Request):
+class RecallsRequest(Request):
     """Which recalls to show: one with all that it considered, or the latest."""
 
     trace: str | None = Field(
@@ -27,22 +27,24 @@ class LedgerRequest(Request):
     before: str | None = Field(default=None, description="Go on before this trace")
 
 
-def _handle(brain: Brain, request: LedgerRequest) -> LedgerPage:
+def _handle(brain: Brain, request: RecallsRequest) -> RecallPage:
     given = request.model_dump(exclude_defaults=True)
     if request.trace is None:
         return brain.ledger(**given)
     if len(given) > 1:
-        raise Invalid("trace goes with nothing else.", hint="Give trace alone, or leave it out.")
-    return LedgerPage(recalls=(brain.ledger.one(request.trace),))
+        raise InvalidInputError(
+            "trace goes with nothing else.", hint="Give trace alone, or leave it out."
+        )
+    return RecallPage(recalls=(brain.ledger.one(request.trace),))
 
 
-def _tell(reply: LedgerPage) -> str:
+def _tell(reply: RecallPage) -> str:
     lines = [line for one in reply.recalls for line in _lines(one)]
     more = [f"There are more: --before {reply.before}"] if reply.before else []
     return "\n".join([*lines, *more]) or "No recall is kept."
 
 
-def _lines(one: ShownRecall) -> Iterator[str]:
+def _lines(one: RecallView) -> Iterator[str]:
     asked = f"{one.asked_at:%Y-%m-%d %H:%M:%S}"
     who = f"{one.agent} {one.session}" if one.session else one.agent
     took = f"{sum(one.stages_ms.values()):.1f} ms"
@@ -56,7 +58,7 @@ def _lines(one: ShownRecall) -> Iterator[str]:
         yield from _candidate(candidate)
 
 
-def _candidate(one: ShownCandidate) -> Iterator[str]:
+def _candidate(one: CandidateView) -> Iterator[str]:
     fate = one.shown or one.left_out or "not shown"
     marks = f" [{', '.join(one.marks)}]" if one.marks else ""
     told = one.headline or "(no words of it are to be seen)"
@@ -69,11 +71,11 @@ LEDGER = Operation(
     name="ledger",
     title="Ledger",
     purpose="Show what recalls considered, what they told of it, and what was used since.",
-    request=LedgerRequest,
-    reply=LedgerPage,
+    request=RecallsRequest,
+    reply=RecallPage,
     handle=_handle,
     tell=_tell,
-    doors=frozenset({Door.CLI, Door.REST}),
+    doors=frozenset({Transport.CLI, Transport.REST}),
     positional=("trace",),
     is_read_only=True,
     is_idempotent=True,

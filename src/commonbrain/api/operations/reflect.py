@@ -4,12 +4,12 @@ from dataclasses import dataclass
 
 from pydantic import Field
 
-from commonbrain.api.operation import Door, Name, Operation, Request
-from commonbrain.api.operations.job import tell_job
+from commonbrain.api.operation import Name, Operation, Request, Transport
+from commonbrain.api.operations.job import render_job
 from commonbrain.client import Brain
-from commonbrain.consolidation.reflection import Compacted, Foreseen, Sketch
-from commonbrain.jobs.service import ShownJob
-from commonbrain.model.errors import Invalid
+from commonbrain.consolidation.reflection import DraftPreview, ReflectPreview, SummaryResult
+from commonbrain.jobs.service import JobView
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import inert_line
 from commonbrain.model.limits import (
     QUERY_CHARS_MAX,
@@ -52,9 +52,9 @@ class ReflectRequest(Request):
 class Reflected:
     """The job that reflects, or what it would make."""
 
-    job: ShownJob | None = None
-    foreseen: Foreseen | None = None
-    compacted: Compacted | None = None
+    job: JobView | None = None
+    foreseen: ReflectPreview | None = None
+    compacted: SummaryResult | None = None
     """The episode that a query asked for."""
 
 
@@ -62,7 +62,7 @@ def _handle(brain: Brain, request: ReflectRequest) -> Reflected:
     given = request.model_dump(exclude={"dry_run"}, exclude_defaults=True)
     if request.query is not None:
         if "window_hours" in given or "max_candidates" in given:
-            raise Invalid(
+            raise InvalidInputError(
                 "query goes with neither window_hours nor max_candidates.",
                 hint="Leave them out: what is found for a query is of any time.",
             )
@@ -77,16 +77,16 @@ def _handle(brain: Brain, request: ReflectRequest) -> Reflected:
 
 def _tell(reply: Reflected) -> str:
     if reply.job is not None:
-        return tell_job(reply.job)
+        return render_job(reply.job)
     if reply.compacted is not None:
         return _tell_compacted(reply.compacted)
-    seen = reply.foreseen or Foreseen(read=0)
+    seen = reply.foreseen or ReflectPreview(read=0)
     lines = [f"Of {seen.read} events and messages it would make {_count(seen)}."]
     lines += [_line(one) for one in (*seen.episodes, *seen.candidates)]
     return "\n".join([*lines, *(["There is more to look at."] if seen.is_more else [])])
 
 
-def _tell_compacted(made: Compacted) -> str:
+def _tell_compacted(made: SummaryResult) -> str:
     share = f"{made.reduction_ratio:.0%} shorter"
     named = " | ".join(one for one in (made.id, made.status) if one) or "would be made"
     head = f"{named} | from {len(made.sources)}, {share} | {made.headline}"
@@ -94,12 +94,12 @@ def _tell_compacted(made: Compacted) -> str:
     return "\n".join(map(inert_line, [*lines, *made.warnings]))
 
 
-def _count(seen: Foreseen) -> str:
+def _count(seen: ReflectPreview) -> str:
     episodes, candidates = len(seen.episodes), len(seen.candidates)
     return f"{episodes} episodes, and propose {candidates} facts and rules"
 
 
-def _line(one: Sketch) -> str:
+def _line(one: DraftPreview) -> str:
     on = f" | {show_day(one.started_at)}" if one.started_at else ""
     return inert_line(f"{one.kind} | from {one.sources}{on} | {one.headline}")
 
@@ -114,6 +114,6 @@ REFLECT = Operation(
     tell=_tell,
     role=Role.WRITER,
     adds=lambda request: not request.dry_run,
-    doors=frozenset({Door.CLI, Door.REST}),
+    doors=frozenset({Transport.CLI, Transport.REST}),
     is_idempotent=True,
 )

@@ -18,9 +18,9 @@ from commonbrain.api.operation import (
     Request,
 )
 from commonbrain.client import Brain
-from commonbrain.ingestion.result import Outcome, Part, Remembered, Status
+from commonbrain.ingestion.result import DerivedResult, ItemResult, ItemStatus, RememberResult
 from commonbrain.ingestion.service import DraftFields, draft_of
-from commonbrain.model.errors import Invalid
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.memory import Draft
 from commonbrain.model.scope import Role
 
@@ -72,8 +72,8 @@ class RememberRequest(Request):
         default=[], description="Of the skill", json_schema_extra=PLAIN
     )
     always_on: bool = Field(default=False, description="Of the skill", json_schema_extra=PLAIN)
-    finds_tasks: bool = Field(default=False, description="Duties become tasks")
-    finds_causes: bool = Field(
+    extract_tasks: bool = Field(default=False, description="Duties become tasks")
+    extract_causes: bool = Field(
         default=False,
         description="Causes become atoms, as they do of messages",
         json_schema_extra=UNSEEN,
@@ -99,16 +99,18 @@ _OF_TASKS: Final = frozenset(
 """The fields that the command for tasks takes."""
 
 
-def _handle(brain: Brain, request: RememberRequest) -> Remembered:
+def _handle(brain: Brain, request: RememberRequest) -> RememberResult:
     reply = brain.remember(request.text, idempotency_key=request.idempotency_key, **_known(request))
     # How long the stages took is for who measures, and costs who reads.
     return replace(reply, stages_ms=None)
 
 
-def _handle_many(brain: Brain, requests: Sequence[RememberRequest]) -> Remembered:
+def _handle_many(brain: Brain, requests: Sequence[RememberRequest]) -> RememberResult:
     keys = {request.idempotency_key for request in requests}
     if len(keys) > 1:
-        raise Invalid("One call has one idempotency_key.", hint="Give it beside the file.")
+        raise InvalidInputError(
+            "One call has one idempotency_key.", hint="Give it beside the file."
+        )
     drafts = [_draft(request, number=number) for number, request in enumerate(requests, 1)]
     return replace(brain.remember(drafts, idempotency_key=next(iter(keys), None)), stages_ms=None)
 
@@ -116,8 +118,8 @@ def _handle_many(brain: Brain, requests: Sequence[RememberRequest]) -> Remembere
 def _draft(request: RememberRequest, *, number: int) -> Draft:
     try:
         return draft_of(request.text, **_known(request))
-    except Invalid as error:
-        raise Invalid(f"Item {number}: {error.message}", hint=error.hint) from None
+    except InvalidInputError as error:
+        raise InvalidInputError(f"Item {number}: {error.message}", hint=error.hint) from None
 
 
 def _known(request: RememberRequest) -> DraftFields:
@@ -128,37 +130,37 @@ def _known(request: RememberRequest) -> DraftFields:
     return DraftFields(**given)
 
 
-def _tell(reply: Remembered) -> str:
-    told = [tell_outcome(outcome) for outcome in reply.items]
-    if reply.unseated:
-        told.append(reply.unseated.line())
+def _tell(reply: RememberResult) -> str:
+    told = [render_item_result(outcome) for outcome in reply.items]
+    if reply.affected:
+        told.append(reply.affected.line())
     if reply.skipped:
         told.append(f"Passages of fewer than five words, left out: {reply.skipped}.")
     return "\n".join(told)
 
 
-def tell_outcome(outcome: Outcome) -> str:
+def render_item_result(outcome: ItemResult) -> str:
     """Say what became of one item, and what to do when it did not get in."""
     lines = [f"{outcome.status} {outcome.id or ''}: {outcome.headline or ''}".rstrip(": ")]
     lines += [text for text in (outcome.reason, outcome.hint) if text]
     lines += list(outcome.warnings)
     lines += [f"contradicts {one.id}: {one.headline}" for one in outcome.conflicts]
     lines += [f"{one.status} {one.id or ''}: {_said(one)}" for one in outcome.derived]
-    if outcome.status is Status.STORED:
+    if outcome.status is ItemStatus.STORED:
         near = (
             f"similar {one.id} ({one.similarity:.2f}): {one.headline}" for one in outcome.similar
         )
         lines += near
     lines += [f"may rest on {one.id}: {one.headline} ({one.how})" for one in outcome.suggestions]
     lines += [f"If so: {one.accept}" for one in outcome.suggestions[:1]]
-    if outcome.unseated:
-        lines.append(outcome.unseated.line())
+    if outcome.affected:
+        lines.append(outcome.affected.line())
     if outcome.embedding_pending:
         lines.append("Found by its words only until the embedder is back.")
     return "\n".join(lines)
 
 
-def _said(part: Part) -> str:
+def _said(part: DerivedResult) -> str:
     return part.headline or part.reason or ""
 
 
@@ -168,7 +170,7 @@ REMEMBER = Operation(
     purpose="Store what was decided, learnt or asked for, so that every agent can recall it.",
     request=RememberRequest,
     profile=Profile.LITE,
-    reply=Remembered,
+    reply=RememberResult,
     handle=_handle,
     many=_handle_many,
     tell=_tell,

@@ -5,15 +5,21 @@ from typing import Literal
 
 from pydantic import Field
 
-from commonbrain.api.operation import Door, Name, Operation, Request
+from commonbrain.api.operation import Name, Operation, Request, Transport
 from commonbrain.client import Brain
-from commonbrain.history.review_queue import Agenda, Dispute, Doubt, Side, Waiting
+from commonbrain.history.review_queue import (
+    ConflictItem,
+    MemorySummary,
+    PendingItem,
+    ReviewQueue,
+    StaleItem,
+)
 from commonbrain.model import limits
 from commonbrain.model.escaping import inert_line
 from commonbrain.model.timestamps import show_day
 
 
-class UnsettledRequest(Request):
+class ReviewRequest(Request):
     """Which sort to list, of which project, and which page of it."""
 
     matter: Literal["conflicts", "needs_review", "proposals"] | None = Field(
@@ -24,41 +30,41 @@ class UnsettledRequest(Request):
     skip: int = Field(default=0, description="Leave out so many of each, for the next page")
 
 
-def _handle(brain: Brain, request: UnsettledRequest) -> Agenda:
+def _handle(brain: Brain, request: ReviewRequest) -> ReviewQueue:
     return brain.unsettled(
         request.matter, project=request.project, limit=request.limit, skip=request.skip
     )
 
 
-def tell_agenda(reply: Agenda) -> str:
+def render_review_queue(reply: ReviewQueue) -> str:
     """Write what is unsettled for an agent."""
     rows = (*reply.conflicts, *reply.needs_review, *reply.proposals)
-    lines = [line for row in rows for line in told_reviews(row)]
+    lines = [line for row in rows for line in reviews_lines(row)]
     more = [f"More {', '.join(reply.more)}: brain unsettled --skip."] if reply.more else []
     return "\n".join([*lines, *more]) or "Nothing is unsettled."
 
 
-def told_reviews(row: Dispute | Doubt | Waiting) -> Iterator[str]:
+def reviews_lines(row: ConflictItem | StaleItem | PendingItem) -> Iterator[str]:
     """Write one thing to decide: what it is, whom it concerns, and the calls that settle it."""
     since = show_day(row.since)
     match row:
-        case Dispute():
+        case ConflictItem():
             why = f" ({', '.join(row.why)})" if row.why else ""
             yield f"conflict of {row.basis}, gap {row.gap}, since {since}"
             yield f"  {_side(row.preferred)}{why}"
             yield f"  against {_side(row.other)}"
-        case Doubt():
+        case StaleItem():
             old = f"; it repeats what {row.repeats_old_of} replaced" if row.repeats_old_of else ""
             yield f"{row.because}{old}, since {since}"
             yield f"  {_side(row.memory)}"
-        case Waiting():
+        case PendingItem():
             what = f"to {row.change} {row.target}" if row.change else f"a {row.memory.kind}"
             yield f"proposal, {what}, trust {row.memory.trust}, since {since}"
             yield f"  {_side(row.memory)}"
     yield from (f"  -> {call}" for call in row.settle)
 
 
-def _side(one: Side) -> str:
+def _side(one: MemorySummary) -> str:
     where = f" [{one.project}]" if one.project else ""
     return inert_line(f"{one.id}{where} by {one.agent}: {one.headline}")
 
@@ -67,11 +73,11 @@ UNSETTLED = Operation(
     name="unsettled",
     title="Unsettled",
     purpose="List what wants a decision: open conflicts, what needs review, what is proposed.",
-    request=UnsettledRequest,
-    reply=Agenda,
+    request=ReviewRequest,
+    reply=ReviewQueue,
     handle=_handle,
-    tell=tell_agenda,
-    doors=frozenset({Door.CLI, Door.REST}),
+    tell=render_review_queue,
+    doors=frozenset({Transport.CLI, Transport.REST}),
     positional=("matter",),
     is_read_only=True,
     is_idempotent=True,

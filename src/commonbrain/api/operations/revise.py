@@ -7,13 +7,13 @@ from pydantic import Field
 
 from commonbrain.api.errors import EXIT_REFUSED
 from commonbrain.api.operation import UNSEEN, Command, Id, Moment, Name, Operation, Request
-from commonbrain.api.operations.remember import tell_outcome
+from commonbrain.api.operations.remember import render_item_result
 from commonbrain.client import Brain
-from commonbrain.history.change_plan import Completion, Revised
+from commonbrain.history.change_plan import ChangeStatus, ReviseResult
 from commonbrain.history.revise import Revise
-from commonbrain.ingestion.result import Outcome, Status
+from commonbrain.ingestion.result import ItemResult, ItemStatus
 from commonbrain.ingestion.service import DraftFields
-from commonbrain.model.errors import Invalid
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.limits import HANDFUL
 from commonbrain.model.links import STRENGTH_DEFAULT
 from commonbrain.model.revision import Action
@@ -40,8 +40,8 @@ Op = Literal[
 ]
 
 _COMPLETIONS: Final = {
-    Status.STORED: Completion.DONE,
-    Status.QUARANTINED: Completion.PROPOSED,
+    ItemStatus.STORED: ChangeStatus.DONE,
+    ItemStatus.QUARANTINED: ChangeStatus.PROPOSED,
 }
 
 
@@ -89,7 +89,7 @@ _MOVES: Final = (
 )
 """Commands that move a task on."""
 
-_Call = Callable[[Revise, ReviseRequest], Revised]
+_Call = Callable[[Revise, ReviseRequest], ReviseResult]
 _CALLS: Final[Mapping[str, _Call]] = {
     "restore": lambda revise, told: revise.restore(told.id, reason=told.reason),
     "keep_both": lambda revise, told: revise.keep_both(
@@ -137,11 +137,11 @@ _CALLS: Final[Mapping[str, _Call]] = {
 def _needed(told: ReviseRequest, field: Literal["other", "value"]) -> Any:  # noqa: ANN401 judged later
     given = getattr(told, field)
     if not given:
-        raise Invalid(f"{told.op} needs {field}.", hint="See the tool's schema.")
+        raise InvalidInputError(f"{told.op} needs {field}.", hint="See the tool's schema.")
     return given
 
 
-def _handle(brain: Brain, request: ReviseRequest) -> Revised:
+def _handle(brain: Brain, request: ReviseRequest) -> ReviseResult:
     if request.op == "preview" or (request.op == "supersede" and request.dry_run):
         return _foretold(brain, request)
     if request.op != "supersede":
@@ -161,40 +161,40 @@ def _handle(brain: Brain, request: ReviseRequest) -> Revised:
     return _of(outcome, request)
 
 
-def _foretold(brain: Brain, request: ReviseRequest) -> Revised:
-    return Revised(
+def _foretold(brain: Brain, request: ReviseRequest) -> ReviseResult:
+    return ReviseResult(
         id=request.id,
         action=Action.SUPERSEDE,
-        status=Completion.DRY_RUN,
-        unseated=brain.revise.preview(request.id),
+        status=ChangeStatus.DRY_RUN,
+        affected=brain.revise.preview(request.id),
         hint="Nothing is changed yet.",
     )
 
 
-def _weighty(brain: Brain, request: ReviseRequest) -> Revised | None:
+def _weighty(brain: Brain, request: ReviseRequest) -> ReviseResult | None:
     """Give what a supersede would unseat, where that is much."""
     if request.op != "supersede" or request.dry_run:
         return None
     foretold = _foretold(brain, request)
-    is_much = foretold.unseated is not None and foretold.unseated.count > HANDFUL
+    is_much = foretold.affected is not None and foretold.affected.count > HANDFUL
     return foretold if is_much else None
 
 
-def _of(outcome: Outcome, request: ReviseRequest) -> Revised:
-    return Revised(
+def _of(outcome: ItemResult, request: ReviseRequest) -> ReviseResult:
+    return ReviseResult(
         id=outcome.id or request.id,
         action=Action.SUPERSEDE,
-        status=_COMPLETIONS.get(outcome.status, Completion.REFUSED),
+        status=_COMPLETIONS.get(outcome.status, ChangeStatus.REFUSED),
         outcome=outcome,
     )
 
 
-def _tell(reply: Revised) -> str:
+def _tell(reply: ReviseResult) -> str:
     if reply.outcome is not None:
-        return tell_outcome(reply.outcome)
+        return render_item_result(reply.outcome)
     line = f"{reply.action} {reply.status} {reply.id}: {reply.headline or ''}".rstrip(": ")
-    unseated = [reply.unseated.line()] if reply.unseated else []
-    return "\n".join([line, *reply.changed, *unseated, *([reply.hint] if reply.hint else [])])
+    affected = [reply.affected.line()] if reply.affected else []
+    return "\n".join([line, *reply.changed, *affected, *([reply.hint] if reply.hint else [])])
 
 
 REVISE = Operation(
@@ -203,10 +203,10 @@ REVISE = Operation(
     purpose="Correct a memory: a newer text supersedes it, the old stays readable. Or mark, "
     "link, restore it; or settle what is quarantined.",
     request=ReviseRequest,
-    reply=Revised,
+    reply=ReviseResult,
     handle=_handle,
     tell=_tell,
-    exit_code=lambda reply: EXIT_REFUSED * (reply.status is Completion.REFUSED),
+    exit_code=lambda reply: EXIT_REFUSED * (reply.status is ChangeStatus.REFUSED),
     role=Role.WRITER,
     positional=("op", "id", "text"),
     weighty=_weighty,

@@ -7,11 +7,18 @@ from pydantic import Field, ValidationError
 
 from commonbrain.api.errors import EXIT_REFUSED
 from commonbrain.api.operation import PLAIN, Command, Name, Operation, Profile, Request
-from commonbrain.api.operations.remember import tell_outcome
+from commonbrain.api.operations.remember import render_item_result
 from commonbrain.client import Brain
-from commonbrain.coordination.session_views import Checked, Lease, Noted, Owed, Peer, Told
+from commonbrain.coordination.session_views import (
+    ActiveSession,
+    CheckpointResult,
+    Lease,
+    NoteView,
+    OpenTask,
+    SessionResponse,
+)
 from commonbrain.coordination.sessions import Sessions
-from commonbrain.model.errors import Invalid
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import TaskPriority, TaskStatus
 from commonbrain.model.scope import Role
 from commonbrain.model.tasks import LEASE_MINUTES_DEFAULT
@@ -78,7 +85,7 @@ DUTY_OPS: Final = frozenset({"note", "notes", "checkpoint", "tasks", "claim", "r
 """What is told by these lines alone."""
 
 
-def duty_lines(reply: Told) -> list[str]:
+def task_lines(reply: SessionResponse) -> list[str]:
     """Tell what a session keeps, owes and claims, of what a reply speaks of."""
     lines: list[str] = []
     if reply.notes is not None:
@@ -94,13 +101,13 @@ def duty_lines(reply: Told) -> list[str]:
     return lines
 
 
-def _note_line(one: Noted) -> str:
+def _note_line(one: NoteView) -> str:
     # What others pinned stands here too: its further lines are not to be taken for ours.
     value = "\n> ".join(one.value.splitlines())
     return f"{one.key}{f' (pinned by {one.agent})' if one.pinned else ''}: {value}"
 
 
-def _task_line(one: Owed) -> str:
+def _task_line(one: OpenTask) -> str:
     notes = (
         None if one.priority is TaskPriority.MEDIUM else str(one.priority),
         None if one.status is TaskStatus.OPEN else str(one.status),
@@ -118,7 +125,7 @@ def _lease_line(one: Lease) -> str:
     return f"{one.id} {one.status}{whose}: {one.headline}"
 
 
-def _checked_lines(checked: Checked) -> list[str]:
+def _checked_lines(checked: CheckpointResult) -> list[str]:
     if checked.is_repeated:
         return [f"Already checked at {show_instant(checked.at)}, nothing changed since."]
     lines = [f"BLOCKER {one.id}: {one.headline}" for one in checked.blockers]
@@ -162,7 +169,7 @@ class SessionRequest(Request):
     agent: Name = None
 
 
-_Call = Callable[[Sessions, SessionRequest], Told]
+_Call = Callable[[Sessions, SessionRequest], SessionResponse]
 _CALLS: Final[Mapping[Op, _Call]] = {
     "list": lambda sessions, told: sessions.list(project=told.project, agent=told.agent),
     "task": lambda sessions, told: sessions.task(told.text),
@@ -197,7 +204,7 @@ def _handoff(told: SessionRequest) -> dict[str, Any]:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(map(str, first["loc"])) or "the object"
-        raise Invalid(
+        raise InvalidInputError(
             f"The handoff is no such JSON object: {where[:40]}: {first['msg'][:80]}.",
             hint="Give summary, next_steps, blockers, context.",
         ) from None
@@ -207,25 +214,25 @@ def _handoff(told: SessionRequest) -> dict[str, Any]:
 def _needed(told: SessionRequest, field: Literal["key", "id"]) -> str:
     given: str | None = getattr(told, field)
     if not given:
-        raise Invalid(f"{told.op} needs {field}.", hint="See the tool's schema.")
+        raise InvalidInputError(f"{told.op} needs {field}.", hint="See the tool's schema.")
     return given
 
 
-def _handle(brain: Brain, request: SessionRequest) -> Told:
+def _handle(brain: Brain, request: SessionRequest) -> SessionResponse:
     return _CALLS[request.op](brain.session, request)
 
 
-def _tell(reply: Told) -> str:
+def _tell(reply: SessionResponse) -> str:
     lines = [f"{reply.op} {reply.session or ''} {reply.task or ''}".strip()]
     if reply.sessions is not None:
         lines += [_line(one) for one in reply.sessions] or ["Nobody else is at work."]
-    lines += duty_lines(reply)
+    lines += task_lines(reply)
     if reply.outcome is not None:
-        lines.append(tell_outcome(reply.outcome))
+        lines.append(render_item_result(reply.outcome))
     return "\n".join(lines)
 
 
-def _line(one: Peer) -> str:
+def _line(one: ActiveSession) -> str:
     where = f" in {one.project}" if one.project else ""
     heard = f"idle {one.heartbeat_age_s} s" if one.is_idle else "active"
     return f"{one.session} {one.agent}{where} ({heard}): {one.task or 'no task told'}"
@@ -238,7 +245,7 @@ SESSION = Operation(
     "hand over; end.",
     request=SessionRequest,
     profile=Profile.LITE,
-    reply=Told,
+    reply=SessionResponse,
     handle=_handle,
     tell=_tell,
     exit_code=lambda reply: EXIT_REFUSED * bool(reply.outcome and reply.outcome.status.is_refused),

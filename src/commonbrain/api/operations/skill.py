@@ -5,7 +5,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from commonbrain.api.operation import Command, Door, Name, Operation, Request
+from commonbrain.api.operation import Command, Name, Operation, Request, Transport
 from commonbrain.client import Brain
 from commonbrain.ingestion.skills import ListedSkill, SkillList
 from commonbrain.model.escaping import inert_line
@@ -49,7 +49,7 @@ SKILL = Operation(
     reply=SkillList,
     handle=_handle,
     tell=_tell,
-    doors=frozenset({Door.CLI, Door.REST}),
+    doors=frozenset({Transport.CLI, Transport.REST}),
     is_read_only=True,
     is_idempotent=True,
     commands=(

@@ -6,15 +6,15 @@ from importlib.metadata import version
 
 from pydantic import Field
 
-from commonbrain.administration.call_metrics import Fault, Figures, Health
-from commonbrain.administration.status import Condition
+from commonbrain.administration.call_metrics import FailedCall, Health, ToolStats
+from commonbrain.administration.status import StoreStatus
 from commonbrain.api.operation import PLAIN, UNSEEN, Operation, Request
-from commonbrain.api.operations.review import tell_agenda
+from commonbrain.api.operations.review import render_review_queue
 from commonbrain.client import Brain
-from commonbrain.history.review_queue import Agenda
+from commonbrain.history.review_queue import ReviewQueue
 from commonbrain.model.limits import FAULTS_MAX
 from commonbrain.model.scope import Role
-from commonbrain.observability.health import Reads
+from commonbrain.observability.health import ReplicaReads
 
 
 class StatusRequest(Request):
@@ -45,23 +45,23 @@ class StatusRequest(Request):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Counted(Condition):
+class StatusReply(StoreStatus):
     """The counts, as whom they were asked for, and what else was asked for."""
 
     tenant: str
     agent: str
     role: Role
-    unsettled: Agenda | None = None
+    unsettled: ReviewQueue | None = None
     version: str = ""
     health: Health | None = None
-    metrics: Mapping[str, Figures] | None = None
-    errors: tuple[Fault, ...] | None = None
+    metrics: Mapping[str, ToolStats] | None = None
+    errors: tuple[FailedCall, ...] | None = None
 
 
-def _handle(brain: Brain, request: StatusRequest) -> Counted:
+def _handle(brain: Brain, request: StatusRequest) -> StatusReply:
     counted = brain.status()
-    own = {field.name: getattr(counted, field.name) for field in fields(Condition)}
-    return Counted(
+    own = {field.name: getattr(counted, field.name) for field in fields(StoreStatus)}
+    return StatusReply(
         **own,
         tenant=brain.caller.tenant,
         agent=brain.caller.agent,
@@ -74,11 +74,11 @@ def _handle(brain: Brain, request: StatusRequest) -> Counted:
     )
 
 
-def _tell(reply: Counted) -> str:
+def _tell(reply: StatusReply) -> str:
     return "\n".join(_lines(reply))
 
 
-def _lines(reply: Counted) -> Iterator[str]:
+def _lines(reply: StatusReply) -> Iterator[str]:
     kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(reply.by_kind.items()))
     yield f"{reply.memories} memories ({kinds or 'none yet'}) in {reply.store}"
     yield f"You are {reply.agent}, {reply.role} of the tenant {reply.tenant}."
@@ -88,11 +88,11 @@ def _lines(reply: Counted) -> Iterator[str]:
         counts = ", ".join(f"{count} {state}" for state, count in reply.jobs.items())
         yield f"Jobs: {counts}."
     if reply.unsettled is not None:
-        yield tell_agenda(reply.unsettled)
-    yield from watched_lines(reply)
+        yield render_review_queue(reply.unsettled)
+    yield from metrics_lines(reply)
 
 
-def watched_lines(reply: Counted) -> Iterator[str]:
+def metrics_lines(reply: StatusReply) -> Iterator[str]:
     """Tell of health, figures and faults, a line each, as far as they were asked for."""
     for one in reply.health.dependencies if reply.health else ():
         is_there = "answers" if one.is_there else "is away"
@@ -110,7 +110,7 @@ def watched_lines(reply: Counted) -> Iterator[str]:
         yield f"{fault.at:%Y-%m-%d %H:%M:%S} {fault.tool} {fault.code} by {fault.agent} {fault.id}"
 
 
-def _state(one: Reads) -> str:
+def _state(one: ReplicaReads) -> str:
     if one.trouble is not None:
         return f"is not read from: {one.trouble}"
     return f"lags by {one.behind_bytes:,} bytes" if one.behind_bytes else "keeps up"
@@ -121,7 +121,7 @@ STATUS = Operation(
     title="Status",
     purpose="Count what is stored; list what wants a decision.",
     request=StatusRequest,
-    reply=Counted,
+    reply=StatusReply,
     handle=_handle,
     tell=_tell,
     is_read_only=True,

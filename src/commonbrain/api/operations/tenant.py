@@ -6,7 +6,7 @@ from typing import Final, Literal
 from pydantic import Field
 
 from commonbrain.administration.tenants import Usage
-from commonbrain.api.operation import Command, Door, Operation, Request
+from commonbrain.api.operation import Command, Operation, Request, Transport
 from commonbrain.api.operations.admin import policy_line, retention_of, usage_line
 from commonbrain.client import Brain
 from commonbrain.model.escaping import inert_line
@@ -43,7 +43,7 @@ class TenantRequest(Request):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class TenantsReply:
     """The tenants that were asked for, or changed."""
 
     op: str
@@ -51,11 +51,11 @@ class Told:
     usage: Usage | None = None
 
 
-def _handle(brain: Brain, request: TenantRequest) -> Told:
+def _handle(brain: Brain, request: TenantRequest) -> TenantsReply:
     tenants, usage = brain.tenants, None
     match request.op:
         case "list":
-            return Told(op=request.op, tenants=tuple(tenants.list()))
+            return TenantsReply(op=request.op, tenants=tuple(tenants.list()))
         case "create":
             one = tenants.make(request.name)
         case "show":
@@ -64,7 +64,7 @@ def _handle(brain: Brain, request: TenantRequest) -> Told:
             one = tenants.suspend(request.name, is_suspended=request.op == "suspend")
         case "policy":
             one = tenants.policy(request.name, **_change(request))
-    return Told(op=request.op, tenants=(one,), usage=usage)
+    return TenantsReply(op=request.op, tenants=(one,), usage=usage)
 
 
 def _change(told: TenantRequest) -> PolicyChange:
@@ -84,18 +84,18 @@ def _change(told: TenantRequest) -> PolicyChange:
     return change
 
 
-def _weighty(brain: Brain, request: TenantRequest) -> Told | None:
+def _weighty(brain: Brain, request: TenantRequest) -> TenantsReply | None:
     """Show whom a suspension would shut out."""
     if request.op != "suspend":
         return None
-    return Told(
+    return TenantsReply(
         op="show",
         tenants=(brain.tenants.get(request.name),),
         usage=brain.tenants.usage(request.name),
     )
 
 
-def _tell(reply: Told) -> str:
+def _tell(reply: TenantsReply) -> str:
     lines = [_line(one) for one in reply.tenants]
     if reply.usage is not None:
         lines.append(usage_line(reply.usage))
@@ -141,11 +141,11 @@ TENANT = Operation(
     title="Tenant",
     purpose="List, make, show, suspend and bound the tenants of this store.",
     request=TenantRequest,
-    reply=Told,
+    reply=TenantsReply,
     handle=_handle,
     tell=_tell,
     role=Role.ADMIN,
-    doors=frozenset({Door.CLI}),
+    doors=frozenset({Transport.CLI}),
     is_destructive=True,
     weighty=_weighty,
     positional=("op", "name"),

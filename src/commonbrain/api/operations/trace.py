@@ -6,10 +6,10 @@ from typing import Final, Literal
 from pydantic import Field
 
 from commonbrain.api.operation import PLAIN, Command, Name, Operation, Request
-from commonbrain.causality.result import Step, Traced
+from commonbrain.causality.result import TraceResult, TraceStep
 from commonbrain.causality.trace import DEEPEN_DEPTH, DEPTH_MAX, HOURS_DEFAULT, Trace
 from commonbrain.client import Brain
-from commonbrain.model.errors import Invalid
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import inert_line
 from commonbrain.model.memory import CURRENT_STATES
 from commonbrain.model.timestamps import show_instant
@@ -31,7 +31,7 @@ class TraceRequest(Request):
     )
 
 
-_Call = Callable[[Trace, TraceRequest], Traced]
+_Call = Callable[[Trace, TraceRequest], TraceResult]
 _CALLS: Final[Mapping[Op, _Call]] = {
     "causes": lambda trace, told: trace.causes(_what(told), depth=_depth(told)),
     "effects": lambda trace, told: trace.effects(_what(told), depth=_depth(told)),
@@ -49,14 +49,14 @@ def _what(told: TraceRequest) -> str:
 
 def _text(told: TraceRequest) -> str:
     if not told.text:
-        raise Invalid(f"{told.op} needs text.", hint="Say the outcome in words.")
+        raise InvalidInputError(f"{told.op} needs text.", hint="Say the outcome in words.")
     return told.text
 
 
 def _id(told: TraceRequest) -> str:
     given = told.id or told.text
     if not given:
-        raise Invalid(f"{told.op} needs id.", hint="Recall it first.")
+        raise InvalidInputError(f"{told.op} needs id.", hint="Recall it first.")
     return given
 
 
@@ -64,21 +64,21 @@ def _depth(told: TraceRequest, default: int = DEPTH_MAX) -> int:
     return default if told.depth is None else told.depth
 
 
-def _handle(brain: Brain, request: TraceRequest) -> Traced:
+def _handle(brain: Brain, request: TraceRequest) -> TraceResult:
     return _CALLS[request.op](brain.trace, request)
 
 
-def _tell(reply: Traced) -> str:
+def _tell(reply: TraceResult) -> str:
     return "\n".join(_lines(reply))
 
 
-def _lines(reply: Traced) -> Iterator[str]:
+def _lines(reply: TraceResult) -> Iterator[str]:
     yield inert_line(f"{reply.op} of {reply.asked}")
     yield from (f"{'  ' * one.depth}{step_line(one)}" for one in reply.steps)
     yield from summary_lines(reply)
 
 
-def step_line(one: Step) -> str:
+def step_line(one: TraceStep) -> str:
     """Tell of one step on one line."""
     how = one.via or ""
     if one.strength is not None:
@@ -99,7 +99,7 @@ def step_line(one: Step) -> str:
     return inert_line(f"{' | '.join(part for part in known if part)}: {one.headline}")
 
 
-def summary_lines(reply: Traced) -> Iterator[str]:
+def summary_lines(reply: TraceResult) -> Iterator[str]:
     """Tell what the steps come to, and what they do not carry."""
     for root in reply.roots:
         explains = f", explains {root.explains}" if reply.op == "deepen" else ""
@@ -142,7 +142,7 @@ TRACE = Operation(
     purpose="Why it came about, what came of it, precedes it or rests on it; with limits of the "
     "evidence.",
     request=TraceRequest,
-    reply=Traced,
+    reply=TraceResult,
     handle=_handle,
     tell=_tell,
     is_read_only=True,

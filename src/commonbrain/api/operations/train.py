@@ -2,10 +2,10 @@
 
 from pydantic import Field
 
-from commonbrain.api.operation import Door, Operation, Request
-from commonbrain.api.operations.job import tell_job
+from commonbrain.api.operation import Operation, Request, Transport
+from commonbrain.api.operations.job import render_job
 from commonbrain.client import Brain
-from commonbrain.jobs.service import ShownJob
+from commonbrain.jobs.service import JobView
 from commonbrain.model.limits import LOOKBACK_DAYS_DEFAULT, LOOKBACK_DAYS_MAX, LOOKBACK_DAYS_MIN
 from commonbrain.model.scope import Role
 
@@ -21,7 +21,7 @@ class TrainRequest(Request):
     )
 
 
-def _handle(brain: Brain, request: TrainRequest) -> ShownJob:
+def _handle(brain: Brain, request: TrainRequest) -> JobView:
     return brain.jobs.run("train_reranker", request.model_dump(exclude_defaults=True))
 
 
@@ -30,10 +30,10 @@ TRAIN = Operation(
     title="Train",
     purpose="Ask for the job that learns from marked recalls how to order what is found.",
     request=TrainRequest,
-    reply=ShownJob,
+    reply=JobView,
     handle=_handle,
-    tell=tell_job,
+    tell=render_job,
     role=Role.ADMIN,
-    doors=frozenset({Door.REST}),
+    doors=frozenset({Transport.REST}),
     is_idempotent=True,
 )

@@ -6,7 +6,7 @@ from typing import Any, Final
 import typer.main
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
-from commonbrain.api.operations import OPERATIONS, Door, Operation
+from commonbrain.api.operations import OPERATIONS, Operation, Transport
 from commonbrain.api.schemas import lean_schema
 from commonbrain.cli.groups import GROUPS
 from commonbrain.cli.main import app
@@ -58,7 +58,7 @@ def rest_page() -> str:
     drawn = (
         (f"`POST /v1/{one.name}`", f"`{one.role}`", one.purpose)
         for one in OPERATIONS
-        if Door.REST in one.doors
+        if Transport.REST in one.doors
     )
     return (
         "# REST\n\nThe body of a request and of a reply is that of the operation, in JSON; "

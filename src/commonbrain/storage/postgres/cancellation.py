@@ -14,7 +14,7 @@ import psycopg
 from sqlalchemy import Connection, Engine, ExceptionContext, event, exc
 
 from commonbrain.clock import UNTIL
-from commonbrain.model.errors import Unavailable
+from commonbrain.model.errors import UnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -26,11 +26,11 @@ _LATE_S: Final = 2.0
 """How much later than the server gives a statement up its word of that may come."""
 
 
-class LetGo(psycopg.OperationalError):
+class Abandoned(psycopg.OperationalError):
     """A connection was closed in the middle of a statement, because the caller had no more time."""
 
 
-class Wire(psycopg.Connection[Any]):
+class CancellableConnection(psycopg.Connection[Any]):
     """A connection that is closed when an answer is not there in time."""
 
     silence_s: float | None = None
@@ -61,7 +61,7 @@ class Wire(psycopg.Connection[Any]):
                 raise
             self.close()
             if called_off is not None and now >= called_off:
-                raise LetGo("whoever asked waits no longer") from error
+                raise Abandoned("whoever asked waits no longer") from error
             raise psycopg.OperationalError("no word came from the server in time") from error
 
     def _overdue(self, since: float) -> float | None:
@@ -76,14 +76,14 @@ def silence_after(statement_s: float) -> float | None:
 def wire(engine: Engine, *, silence_s: float | None) -> None:
     """Let a pool be of connections that wait so long for an answer; None, as long as it takes."""
 
-    def connect(*told: Any) -> Wire:  # noqa: ANN401 of the driver's own
+    def connect(*told: Any) -> CancellableConnection:  # noqa: ANN401 of the driver's own
         given, named = told[2:]
-        made = Wire.connect(*given, **named)
+        made = CancellableConnection.connect(*given, **named)
         made.silence_s = silence_s
         return made
 
     event.listen(engine, "do_connect", connect)
-    event.listen(engine, "handle_error", _spare_the_others)
+    event.listen(engine, "handle_error", _keep_others)
 
 
 @contextmanager
@@ -111,19 +111,19 @@ def check_awaited() -> None:
     """Begin nothing for a caller who has gone.
 
     Raises:
-        Unavailable: `deadline`.
+        UnavailableError: `deadline`.
 
     """
     until = UNTIL.get()
     if until is not None and monotonic() >= until:
-        raise Unavailable(
+        raise UnavailableError(
             "Whoever asked waits no longer; nothing more was begun.",
             code="deadline",
             hint="Ask again, with the same idempotency key where you gave one.",
         )
 
 
-def _spare_the_others(context: ExceptionContext) -> None:
+def _keep_others(context: ExceptionContext) -> None:
     """Keep the other connections when one was let go: they may be as sound as ever."""
-    if isinstance(context.original_exception, LetGo):
+    if isinstance(context.original_exception, Abandoned):
         context.invalidate_pool_on_disconnect = False

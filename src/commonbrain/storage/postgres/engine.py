@@ -22,9 +22,9 @@ from psycopg.types import TypeInfo
 from sqlalchemy import URL, Connection, Engine, Insert, Table, create_engine, event, exc, text
 from sqlalchemy.dialects.postgresql import insert as postgres_insert
 
-from commonbrain.embeddings.interface import Space
-from commonbrain.model.errors import Refused
-from commonbrain.observability.health import Reads
+from commonbrain.embeddings.interface import EmbeddingSpace
+from commonbrain.model.errors import RejectedError
+from commonbrain.observability.health import ReplicaReads
 from commonbrain.storage.maintenance import Backup, Finding, Progress
 from commonbrain.storage.postgres.access_log import write_reads
 from commonbrain.storage.postgres.cancellation import (
@@ -38,8 +38,8 @@ from commonbrain.storage.postgres.citus import BEGIN_READING, BEGIN_WRITING, EF_
 from commonbrain.storage.postgres.index import PostgresIndex
 from commonbrain.storage.postgres.replicas import FOUND, Cluster, Replica, Replicas
 from commonbrain.storage.postgres.schema import OF_BYTES
-from commonbrain.storage.postgres.statistics import Sizes
-from commonbrain.storage.sql.context import Work
+from commonbrain.storage.postgres.statistics import TenantSizes
+from commonbrain.storage.sql.context import SqlContext
 
 _Told = TypeVar("_Told")
 _CONNECT_S: Final = 10
@@ -88,12 +88,12 @@ class Postgres:
     """One database: writers of a tenant take turns, readers wait for nobody."""
 
     url: URL
-    space: Space
+    space: EmbeddingSpace
     space_id: int = 0
     """The row of the space in this database; set when the store is opened."""
     lock_wait_s: float
     engine: Engine = field(init=False)
-    sizes: Sizes = field(default_factory=Sizes)
+    sizes: TenantSizes = field(default_factory=TenantSizes)
     is_distributed: bool = False
     """Whether Citus carries statements to other machines, which must be told what holds here."""
     replicas: Replicas = field(default_factory=Replicas)
@@ -117,7 +117,7 @@ class Postgres:
                 silence_s=SILENCE_REPLICA_S,
             )
             self._listen(engine)
-            reads = Reads(replica=location_of(url))
+            reads = ReplicaReads(replica=location_of(url))
             made.append(Replica(engine=engine, cluster=cluster, reads=reads))
         self.replicas = Replicas(all=made)
 
@@ -164,7 +164,7 @@ class Postgres:
         """Ask a replica that sees all that anybody was told is kept; None when there is none."""
         return self.replicas.ask(self.engine, tenant, ask=ask)
 
-    def replica_reads(self) -> list[Reads]:
+    def replica_reads(self) -> list[ReplicaReads]:
         """Tell how the replicas fared in this process."""
         return [one.reads for one in self.replicas.all]
 
@@ -193,7 +193,7 @@ class Postgres:
         """Say whether an upgrade has indexed the vectors of a space."""
         return connection.execute(_INDEXED, {"suffix": f"%_nearest_{space_id}"}).scalar_one()
 
-    def beside(self, space: Space, space_id: int) -> Postgres:
+    def beside(self, space: EmbeddingSpace, space_id: int) -> Postgres:
         """Give the same database as it is in another space."""
         other = copy(self)
         other.space, other.space_id = space, space_id
@@ -207,7 +207,7 @@ class Postgres:
         """Give tables of vectors as they are here, without numbers for readers that keep them."""
         return OF_BYTES.get(table.name, table)
 
-    def index(self, work: Work) -> PostgresIndex:
+    def index(self, work: SqlContext) -> PostgresIndex:
         """Give the shelf of full text and vectors."""
         return PostgresIndex.of(
             work,
@@ -231,10 +231,10 @@ class Postgres:
         """Refuse: a copy as of one moment is made by Postgres' own tools.
 
         Raises:
-            Refused: always.
+            RejectedError: always.
 
         """
-        raise Refused(
+        raise RejectedError(
             "A store in Postgres is not written to a file by Commonbrain.",
             code="backup_unsupported",
             hint="Take it with pg_dump --format=custom, or with your server's own backups; "

@@ -36,12 +36,12 @@ from commonbrain.model.kinds import CausalField, Kind, fields_of
 from commonbrain.model.memory import Memory
 from commonbrain.model.query import Filter
 from commonbrain.storage.index import Hit
-from commonbrain.storage.interface import Look
+from commonbrain.storage.interface import QueryScope
 from commonbrain.storage.postgres.statistics import OneSize, Size
-from commonbrain.storage.postgres.term_selection import Telling, telling
+from commonbrain.storage.postgres.term_selection import SelectedTerms, select_rare_terms
 from commonbrain.storage.repositories.maintenance import without_words
 from commonbrain.storage.schema.memories import memories
-from commonbrain.storage.sql.context import Work
+from commonbrain.storage.sql.context import SqlContext
 from commonbrain.storage.sql.filters import given, within
 
 _LOOKED_AT: Final = 2
@@ -109,10 +109,10 @@ class _Found:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PostgresWords:
+class PostgresFullText:
     """The words of one tenant's memories in one transaction."""
 
-    work: Work
+    work: SqlContext
     size: OneSize
 
     def put(self, memory: Memory) -> None:
@@ -134,7 +134,7 @@ class PostgresWords:
         """List findable memories above an id that do not stand in the full text, ascending."""
         return [id_ for (id_,) in self.work.rows(_WORDLESS, {"after": after, "most": limit})]
 
-    def search(self, terms: Sequence[str], look: Look, *, limit: int) -> list[Hit]:
+    def search(self, terms: Sequence[str], look: QueryScope, *, limit: int) -> list[Hit]:
         """Rank by BM25 over stemmed words, best first; any of the terms may match."""
         asked = [words for words in (" ".join(words_of(term)) for term in terms) if words]
         size = self.size.now()
@@ -158,11 +158,11 @@ class PostgresWords:
         # The look is narrow, and most of the best were not allowed: every match is looked at.
         return self._found(chosen, look, step=_EVERYTHING, limit=limit).hits
 
-    def _chosen(self, asked: Sequence[str], size: Size) -> Telling:
+    def _chosen(self, asked: Sequence[str], size: Size) -> SelectedTerms:
         shares = self.size.sizes.shares(self.work, asked, size=size)
-        return telling(shares, memories=size.memories, rare=size.rare)
+        return select_rare_terms(shares, memories=size.memories, rare=size.rare)
 
-    def _found(self, chosen: Telling, look: Look, *, step: _Step, limit: int) -> _Found:
+    def _found(self, chosen: SelectedTerms, look: QueryScope, *, step: _Step, limit: int) -> _Found:
         size = self.size.now()
         told = given(look, self.work.tenant) | {
             "asked": chosen.words,

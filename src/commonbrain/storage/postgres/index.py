@@ -13,13 +13,13 @@ from commonbrain.embeddings.interface import Matrix, Vectors
 from commonbrain.model.kinds import CausalField
 from commonbrain.model.memory import FINDABLE_STATES, Memory
 from commonbrain.storage.index import Hit
-from commonbrain.storage.interface import Look
-from commonbrain.storage.postgres.fts import PostgresWords
+from commonbrain.storage.interface import QueryScope
+from commonbrain.storage.postgres.fts import PostgresFullText
 from commonbrain.storage.postgres.schema import field_vectors, vectors
-from commonbrain.storage.postgres.statistics import OneSize, Sizes
-from commonbrain.storage.postgres.vectors import PostgresVectors, Which, half
-from commonbrain.storage.repositories.maintenance import Lacking
-from commonbrain.storage.sql.context import Work
+from commonbrain.storage.postgres.statistics import OneSize, TenantSizes
+from commonbrain.storage.postgres.vectors import PostgresVectors, VectorTable, half
+from commonbrain.storage.repositories.maintenance import MissingEmbeddings
+from commonbrain.storage.sql.context import SqlContext
 
 _FINDABLE: Final = sorted(FINDABLE_STATES)
 # A vector that was dropped stays as a row without its value, as it does in SQLite.
@@ -57,23 +57,25 @@ _UNSOUND: Final = tuple(
 class PostgresIndex:
     """Full text and vectors of one tenant in one transaction."""
 
-    work: Work
-    which: Which
-    sizes: Sizes
-    words: PostgresWords
-    lacking: Lacking
+    work: SqlContext
+    which: VectorTable
+    sizes: TenantSizes
+    words: PostgresFullText
+    lacking: MissingEmbeddings
     size: OneSize
 
     @classmethod
-    def of(cls, work: Work, *, space_id: int, dimensions: int, sizes: Sizes) -> PostgresIndex:
+    def of(
+        cls, work: SqlContext, *, space_id: int, dimensions: int, sizes: TenantSizes
+    ) -> PostgresIndex:
         """Set up the index on a transaction in progress."""
         size = OneSize(work=work, sizes=sizes)
         return cls(
             work=work,
-            which=Which(space_id=space_id, dimensions=dimensions),
+            which=VectorTable(space_id=space_id, dimensions=dimensions),
             sizes=sizes,
-            words=PostgresWords(work=work, size=size),
-            lacking=Lacking(work=work, space_id=space_id),
+            words=PostgresFullText(work=work, size=size),
+            lacking=MissingEmbeddings(work=work, space_id=space_id),
             size=size,
         )
 
@@ -113,12 +115,12 @@ class PostgresIndex:
         for statement in _DROP:
             self.work.change(statement, {"tenant": self.work.tenant, "memory": memory_id})
 
-    def lexical(self, terms: Sequence[str], look: Look, *, limit: int) -> list[Hit]:
+    def lexical(self, terms: Sequence[str], look: QueryScope, *, limit: int) -> list[Hit]:
         """Rank by BM25 over stemmed words, best first; any of the terms may match."""
         return self.words.search(terms, look, limit=limit)
 
     def nearest(
-        self, query: Matrix, look: Look, *, limit: int, at_least: float = -1.0
+        self, query: Matrix, look: QueryScope, *, limit: int, at_least: float = -1.0
     ) -> list[Hit]:
         """Rank by cosine to a unit vector, the best window of each memory, best first."""
         is_large = self.size.now().is_large

@@ -7,10 +7,10 @@ from typing import Final
 from sqlalchemy import URL, Connection, Engine, exc, make_url, text
 
 from commonbrain.clock import Clock
-from commonbrain.embeddings.interface import KeptSpace, Space, SpaceState
-from commonbrain.model.errors import Invalid, Refused, Unavailable
+from commonbrain.embeddings.interface import EmbeddingSpace, SpaceState, StoredSpace
+from commonbrain.model.errors import InvalidInputError, RejectedError, UnavailableError
 from commonbrain.model.scope import LOCAL_TENANT
-from commonbrain.storage.maintenance import Distributed, Upgraded
+from commonbrain.storage.maintenance import DistributeResult, UpgradeResult
 from commonbrain.storage.postgres.citus import CITUS, Distribution, distribution
 from commonbrain.storage.postgres.engine import Postgres, location_of, make_engine
 from commonbrain.storage.postgres.replicas import cluster_of
@@ -24,7 +24,7 @@ from commonbrain.storage.postgres.roles import (
     unconfined,
 )
 from commonbrain.storage.sql.context import known_space, known_spaces, register
-from commonbrain.storage.sql.errors import translated
+from commonbrain.storage.sql.errors import map_driver_errors
 from commonbrain.storage.sql.schema_version import (
     READABLE_FROM,
     SCHEMA_VERSION,
@@ -62,7 +62,12 @@ _DIMENSIONS_MAX: Final = 4000
 
 
 def open_postgres(
-    url: str, *, space: Space, clock: Clock, lock_wait_s: float, replicas: Sequence[str] = ()
+    url: str,
+    *,
+    space: EmbeddingSpace,
+    clock: Clock,
+    lock_wait_s: float,
+    replicas: Sequence[str] = (),
 ) -> SqlStore:
     """Open a database as a store, under a role that sees one tenant at a time.
 
@@ -74,16 +79,16 @@ def open_postgres(
         replicas: copies of the database that may answer what only reads; they need not be there.
 
     Raises:
-        Invalid: a URL is none.
-        Refused: `role_unconfined`, row-level security does not hold for who is connected;
+        InvalidInputError: a URL is none.
+        RejectedError: `role_unconfined`, row-level security does not hold for who is connected;
             `replica_foreign`, what is to be a replica is a copy of something else.
-        Unavailable: it cannot be reached, or its schema is older (`store_older`).
-        Corrupt: it is not a store (`store_foreign`), of a newer version (`store_newer`), or its
-            vectors live in another space (`space_mismatch`).
+        UnavailableError: it cannot be reached, or its schema is older (`store_older`).
+        StoreCorruptError: it is not a store (`store_foreign`), of a newer version (`store_newer`),
+            or its vectors live in another space (`space_mismatch`).
 
     """
     dialect = Postgres(url=parsed(url), space=space, lock_wait_s=lock_wait_s)
-    with ExitStack() as unless_opened, translated(dialect.location):
+    with ExitStack() as unless_opened, map_driver_errors(dialect.location):
         unless_opened.callback(dialect.dispose)
         _check(dialect)
         _add_replicas(dialect, replicas)
@@ -93,8 +98,8 @@ def open_postgres(
 
 
 def upgrade_postgres(
-    url: str, *, space: Space, clock: Clock, lock_wait_s: float, role: str | None = None
-) -> Upgraded:
+    url: str, *, space: EmbeddingSpace, clock: Clock, lock_wait_s: float, role: str | None = None
+) -> UpgradeResult:
     """Bring a database to this version's schema while others work on it, and let a role use it.
 
     Args:
@@ -105,15 +110,15 @@ def upgrade_postgres(
         role: who may open the store from now on; those that might already still may.
 
     Raises:
-        Invalid: the URL is none.
-        Unavailable: it cannot be reached, or others held what is needed for too long.
-        Corrupt: it is not a store, or of a newer version; it was left as found.
+        InvalidInputError: the URL is none.
+        UnavailableError: it cannot be reached, or others held what is needed for too long.
+        StoreCorruptError: it is not a store, or of a newer version; it was left as found.
 
     """
     given = parsed(url)
     location = location_of(given)
     engine = make_engine(given, lock_wait_s=lock_wait_s, statement_s=0)
-    with translated(location):
+    with map_driver_errors(location):
         try:
             with engine.begin() as connection:
                 roles = _bring_up(connection, location, role=role)
@@ -121,23 +126,23 @@ def upgrade_postgres(
             _index(engine)
         finally:
             engine.dispose()
-    return Upgraded(store=location, schema_version=SCHEMA_VERSION, roles=roles)
+    return UpgradeResult(store=location, schema_version=SCHEMA_VERSION, roles=roles)
 
 
-def preview_distribution(url: str, *, lock_wait_s: float) -> Distributed:
+def preview_distribution(url: str, *, lock_wait_s: float) -> DistributeResult:
     """Say what would distribute a store of this version by tenant, and change nothing.
 
     Raises:
-        Invalid: the URL is none.
-        Unavailable: it cannot be reached, or its schema is older (`store_older`).
-        Corrupt: it is not a store, or of a newer version.
+        InvalidInputError: the URL is none.
+        UnavailableError: it cannot be reached, or its schema is older (`store_older`).
+        StoreCorruptError: it is not a store, or of a newer version.
 
     """
     with _owned(url, lock_wait_s=lock_wait_s) as engine, engine.connect() as connection:
         return _told(engine, distribution(connection))
 
 
-def distribute_postgres(url: str, *, lock_wait_s: float) -> Distributed:
+def distribute_postgres(url: str, *, lock_wait_s: float) -> DistributeResult:
     """Distribute a store by tenant while nobody works on it; give what was done.
 
     Args:
@@ -145,16 +150,16 @@ def distribute_postgres(url: str, *, lock_wait_s: float) -> Distributed:
         lock_wait_s: how long to wait for what others hold.
 
     Raises:
-        Invalid: the URL is none.
-        Refused: `citus_missing`, nothing there could distribute it; nothing has changed.
-        Unavailable: it cannot be reached, or its schema is older; what was done stays done.
-        Corrupt: it is not a store, or of a newer version.
+        InvalidInputError: the URL is none.
+        RejectedError: `citus_missing`, nothing there could distribute it; nothing has changed.
+        UnavailableError: it cannot be reached, or its schema is older; what was done stays done.
+        StoreCorruptError: it is not a store, or of a newer version.
 
     """
     with _owned(url, lock_wait_s=lock_wait_s) as engine:
         with engine.begin() as connection:
             if not connection.execute(CITUS).scalar_one():
-                raise Refused(
+                raise RejectedError(
                     f"{location_of(engine.url)} has no extension citus, which is what distributes.",
                     code="citus_missing",
                     hint="Load it in shared_preload_libraries of every machine, CREATE EXTENSION "
@@ -176,8 +181,8 @@ def flatten(connection: Connection, plan: Distribution) -> None:
         connection.exec_driver_sql(statement, execution_options={"no_parameters": True})
 
 
-def _told(engine: Engine, plan: Distribution) -> Distributed:
-    return Distributed(
+def _told(engine: Engine, plan: Distribution) -> DistributeResult:
+    return DistributeResult(
         store=location_of(engine.url),
         flat=tuple(plan.flat),
         spread=tuple(plan.spread),
@@ -191,7 +196,7 @@ def _owned(url: str, *, lock_wait_s: float) -> Generator[Engine]:
     given = parsed(url)
     engine = make_engine(given, lock_wait_s=lock_wait_s, statement_s=0)
     location = location_of(given)
-    with translated(location):
+    with map_driver_errors(location):
         try:
             with engine.connect() as connection:
                 _check_version(connection, location)
@@ -204,13 +209,13 @@ def parsed(url: str) -> URL:
     """Take a URL apart.
 
     Raises:
-        Invalid: it cannot be; the message does not repeat it, for it may hold a password.
+        InvalidInputError: it cannot be; the message does not repeat it, for it may hold a password.
 
     """
     try:
         return make_url(url)
     except (exc.ArgumentError, ValueError):
-        raise Invalid(
+        raise InvalidInputError(
             "The store's URL cannot be read.",
             hint="It is postgresql://ROLE:PASSWORD@HOST:PORT/DATABASE; other characters than "
             "letters, digits and -._~ in the password are written as %XX.",
@@ -243,8 +248,8 @@ def _check_version(connection: Connection, location: str) -> None:
         raise _older(location, has, needs=SCHEMA_VERSION)
 
 
-def _older(location: str, has: str, *, needs: str) -> Unavailable:
-    return Unavailable(
+def _older(location: str, has: str, *, needs: str) -> UnavailableError:
+    return UnavailableError(
         f"{location} has {has}; this program needs {needs}.",
         code="store_older",
         hint=UPGRADE,
@@ -262,7 +267,7 @@ def _add_replicas(dialect: Postgres, urls: Sequence[str]) -> None:
         replica.check()
 
 
-def _settle(dialect: Postgres, *, space: Space, clock: Clock) -> int:
+def _settle(dialect: Postgres, *, space: EmbeddingSpace, clock: Clock) -> int:
     """Give the id of the space; make it, and the first tenant, where they are missing."""
     with dialect.reader(LOCAL_TENANT) as connection, connection.begin():
         has_tenant = connection.execute(text("SELECT 1 FROM tenants")).first() is not None
@@ -301,7 +306,7 @@ def _index(engine: Engine) -> None:
                 _index_part(connection, table, space=space)
 
 
-def _index_part(connection: Connection, table: str, *, space: KeptSpace) -> None:
+def _index_part(connection: Connection, table: str, *, space: StoredSpace) -> None:
     name = f"ix_{table}_nearest_{space.id}"
     is_built = connection.execute(_BUILT, {"name": name}).scalar()
     is_wanted = space.state is not SpaceState.DROPPED and space.dimensions <= _DIMENSIONS_MAX

@@ -16,8 +16,8 @@ from typing import Final, LiteralString, TypeVar
 
 from sqlalchemy import Connection, Engine, exc, text
 
-from commonbrain.model.errors import Refused
-from commonbrain.observability.health import Reads, Trouble
+from commonbrain.model.errors import RejectedError
+from commonbrain.observability.health import ReplicaReads, ReplicaTrouble
 from commonbrain.storage.postgres.cancellation import as_alchemy_s
 from commonbrain.storage.postgres.citus import MARK
 from commonbrain.storage.postgres.roles import role_of, unconfined
@@ -76,7 +76,7 @@ class Replica:
 
     engine: Engine
     cluster: Cluster
-    reads: Reads
+    reads: ReplicaReads
     elapsed_s: Callable[[], float] = time.monotonic
     _asked_from: float = 0.0
     _has_failed: bool = False
@@ -93,7 +93,8 @@ class Replica:
         """Open a connection whose transaction tells how much is missing since a position.
 
         Raises:
-            Refused: it is a copy of something else, or row-level security would not hold there.
+            RejectedError: it is a copy of something else, or row-level security would not hold
+                there.
 
         """
         connection = self.engine.connect()
@@ -108,7 +109,8 @@ class Replica:
         """Connect to it, so that whoever starts a program is told what can never work.
 
         Raises:
-            Refused: it is a copy of something else, or row-level security would not hold there.
+            RejectedError: it is a copy of something else, or row-level security would not hold
+                there.
 
         """
         try:
@@ -121,7 +123,7 @@ class Replica:
         with connection.begin():
             found, role = cluster_of(connection), role_of(connection)
         if found != self.cluster:
-            raise Refused(
+            raise RejectedError(
                 f"{self.reads.replica} is no copy of the store's database.",
                 code="replica_foreign",
                 hint="A replica is made by pg_basebackup or by your provider, and its URL names "
@@ -156,7 +158,7 @@ class Replica:
     ) -> tuple[_Told] | None:
         try:
             connection = self.lend(tenant, since=since.lsn)
-        except (exc.SQLAlchemyError, Refused) as error:
+        except (exc.SQLAlchemyError, RejectedError) as error:
             self._failed(error)
             return None
         try:
@@ -177,10 +179,10 @@ class Replica:
 
     def _keeps_up(self, missing: int | None, timeline: int, *, since: Position) -> bool:
         """Say whether nothing is missing, and count it otherwise; None where it replays nothing."""
-        sort = Trouble.NO_REPLICA if missing is None else None
+        sort = ReplicaTrouble.NO_REPLICA if missing is None else None
         if missing is not None and timeline != since.timeline:
             # How much is missing means nothing then: it counts what another primary wrote.
-            missing, sort = None, Trouble.TIMELINE
+            missing, sort = None, ReplicaTrouble.TIMELINE
         if missing is not None and missing <= 0:
             return True
         with self._lock:
@@ -194,17 +196,17 @@ class Replica:
             )
         return False
 
-    def _failed(self, error: exc.SQLAlchemyError | Refused) -> None:
+    def _failed(self, error: exc.SQLAlchemyError | RejectedError) -> None:
         """Count a failure, and leave it alone for a while."""
-        is_refused = isinstance(error, Refused)
+        is_refused = isinstance(error, RejectedError)
         with self._lock:
             self._asked_from, self._has_failed = self.elapsed_s() + REST_S, True
             self.reads = replace(
                 self.reads,
                 failed=self.reads.failed + 1,
                 behind_bytes=None,
-                trouble=error.message if isinstance(error, Refused) else cause_of(error),
-                sort=Trouble.UNFIT if is_refused else Trouble.FAILED,
+                trouble=error.message if isinstance(error, RejectedError) else cause_of(error),
+                sort=ReplicaTrouble.UNFIT if is_refused else ReplicaTrouble.FAILED,
             )
         if isinstance(error, exc.DBAPIError) and not getattr(error.orig, "sqlstate", None):
             # It did not say so itself: nothing will come by its other connections either.

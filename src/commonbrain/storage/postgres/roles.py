@@ -10,7 +10,7 @@ from typing import Final
 
 from sqlalchemy import Connection, text
 
-from commonbrain.model.errors import Refused
+from commonbrain.model.errors import RejectedError
 from commonbrain.storage.postgres.schema import SEARCH
 
 # ruff: noqa: S608 identifiers are quoted by Postgres itself
@@ -101,9 +101,9 @@ def missing_functions(connection: Connection) -> list[str]:
     return list(connection.execute(_MISSING, {"functions": list(FUNCTIONS)}).scalars())
 
 
-def unconfined(location: str, role: Role) -> Refused:
+def unconfined(location: str, role: Role) -> RejectedError:
     """Say why a database was not opened under this role."""
-    return Refused(
+    return RejectedError(
         f"{location} was opened as {role.name}, which {role.why_not}: row-level security does not "
         "hold for it, and every tenant would be open to a mistake.",
         code="role_unconfined",

@@ -23,7 +23,7 @@ from sqlalchemy.engine.interfaces import Dialect
 from sqlalchemy.types import UserDefinedType
 
 from commonbrain.model.kinds import CausalField
-from commonbrain.storage.schema.types import Word
+from commonbrain.storage.schema.types import EnumText
 
 PARTS: Final = 64
 """Partitions by tenant of each table of the index; a store keeps the number it was made with.
@@ -139,7 +139,7 @@ field_vectors: Final = Table(
     Column("tenant_id", String(128), primary_key=True),
     Column("memory_id", BigInteger, primary_key=True, autoincrement=False),
     Column("space_id", Integer, primary_key=True, autoincrement=False),
-    Column("field", Word(CausalField), primary_key=True),
+    Column("field", EnumText(CausalField), primary_key=True),
     Column("vector", Half),
 )
 

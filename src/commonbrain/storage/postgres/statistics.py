@@ -13,7 +13,7 @@ from sqlalchemy import String, bindparam, text
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from commonbrain.storage.postgres.term_selection import SCORED_MAX
-from commonbrain.storage.sql.context import Work
+from commonbrain.storage.sql.context import SqlContext
 
 # How much there is, and how much where it lies with that of others; -1 where that is not known.
 _COUNT: Final = text(
@@ -96,7 +96,7 @@ class Size:
 
 
 @dataclass(slots=True)
-class Sizes:
+class TenantSizes:
     """What this process last counted, shared by its threads."""
 
     _known: dict[str, tuple[Size, int]] = field(default_factory=dict["str", "tuple[Size, int]"])
@@ -105,7 +105,7 @@ class Sizes:
     """Tenants that a thread is counting anew; others go on meanwhile with what is known."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def of(self, work: Work) -> Size:
+    def of(self, work: SqlContext) -> Size:
         """Give the size of a transaction's tenant, counted not long ago."""
         with self._lock:
             known, left = self._known.get(work.tenant, (None, 0))
@@ -117,7 +117,7 @@ class Sizes:
             return self._count_alone(work, known)
         return known
 
-    def anew(self, work: Work, *, than: Size) -> Size:
+    def anew(self, work: SqlContext, *, than: Size) -> Size:
         """Give another size than one that what was found belies; the same if there is none yet."""
         with self._lock:
             known, left = self._known.get(work.tenant, (than, 0))
@@ -125,7 +125,7 @@ class Sizes:
                 return known
         return self._count_alone(work, than)
 
-    def _count_alone(self, work: Work, known: Size) -> Size:
+    def _count_alone(self, work: SqlContext, known: Size) -> Size:
         """Count, unless another thread does."""
         with self._lock:
             if work.tenant in self._counting:
@@ -137,13 +137,13 @@ class Sizes:
             with self._lock:
                 self._counting.discard(work.tenant)
 
-    def _count(self, work: Work) -> Size:
+    def _count(self, work: SqlContext) -> Size:
         counted = _counted(work)
         with self._lock:
             self._known[work.tenant] = (counted, counted.lasts)
         return counted
 
-    def shares(self, work: Work, words: Sequence[str], *, size: Size) -> dict[str, float]:
+    def shares(self, work: SqlContext, words: Sequence[str], *, size: Size) -> dict[str, float]:
         """Give about the share of the memories that has each word; what is no word is absent."""
         told = self._told(work, words)
         return {
@@ -152,7 +152,7 @@ class Sizes:
             if (lexemes := told.get(word))
         }
 
-    def _told(self, work: Work, words: Sequence[str]) -> dict[str, Sequence[str]]:
+    def _told(self, work: SqlContext, words: Sequence[str]) -> dict[str, Sequence[str]]:
         """Give the lexemes of words, which mean the same in every tenant and tell of none."""
         known = {word: self._lexemes[word] for word in words if word in self._lexemes}
         unknown = [word for word in words if word not in known]
@@ -171,8 +171,8 @@ class Sizes:
 class OneSize:
     """One size for a whole transaction, so that the same terms score the same in it."""
 
-    work: Work
-    sizes: Sizes
+    work: SqlContext
+    sizes: TenantSizes
     _known: Size | None = None
 
     def now(self) -> Size:
@@ -187,7 +187,7 @@ class OneSize:
         return self._known
 
 
-def _has_grown(work: Work, known: Size) -> bool:
+def _has_grown(work: SqlContext, known: Size) -> bool:
     """Say whether others put much into a tenant that is searched vector by vector."""
     if known.memories > _TIMES * _EXACT_MIN:
         return False
@@ -196,7 +196,7 @@ def _has_grown(work: Work, known: Size) -> bool:
     return known.is_outgrown(found)
 
 
-def _counted(work: Work) -> Size:
+def _counted(work: SqlContext) -> Size:
     told: dict[str, object] = {"tenant": work.tenant}
     run = work.connection.execute
     count, together = run(_COUNT, told).one()

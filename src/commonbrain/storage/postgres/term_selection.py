@@ -18,7 +18,7 @@ _USUAL: Final = 0.4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Telling:
+class SelectedTerms:
     """What is searched for, and what every word that ranks weighs."""
 
     words: list[str]
@@ -31,7 +31,9 @@ class Telling:
     """How many of the newest memories are looked at; None looks at all."""
 
 
-def telling(shares: Mapping[str, float], *, memories: int, rare: float = 0.0) -> Telling:
+def select_rare_terms(
+    shares: Mapping[str, float], *, memories: int, rare: float = 0.0
+) -> SelectedTerms:
     """Choose among words that such shares of the memories have, about.
 
     The weight is BM25's inverse document frequency, above 0 even for what nearly all have.
@@ -53,8 +55,8 @@ def telling(shares: Mapping[str, float], *, memories: int, rare: float = 0.0) ->
         sought += 1
     if sought or not rarest:
         weights = [None] * sought + [_weight(shares[word]) for word in rarest[sought:]]
-        return Telling(words=rarest, sought=sought, weights=weights)
-    return Telling(
+        return SelectedTerms(words=rarest, sought=sought, weights=weights)
+    return SelectedTerms(
         words=rarest,
         sought=len(rarest),
         weights=[_weight(shares[word]) for word in rarest],

@@ -30,11 +30,11 @@ from commonbrain.embeddings.interface import Matrix
 from commonbrain.model.kinds import CausalField
 from commonbrain.model.query import Filter
 from commonbrain.storage.index import Hit
-from commonbrain.storage.interface import Look
+from commonbrain.storage.interface import QueryScope
 from commonbrain.storage.postgres.schema import Half, field_vectors, vectors
 from commonbrain.storage.schema.memories import memories
 from commonbrain.storage.sql.bulk import LISTED, cosines_of
-from commonbrain.storage.sql.context import Work
+from commonbrain.storage.sql.context import SqlContext
 from commonbrain.storage.sql.filters import given, within
 
 _REACHES: Final = (600, 4000, None)
@@ -47,7 +47,7 @@ _SCORE: Final = "score"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Which:
+class VectorTable:
     """Which vectors are asked: of a space, of whole memories or of one field, and how."""
 
     space_id: int
@@ -92,11 +92,11 @@ class Which:
 class PostgresVectors:
     """The vectors of one tenant's memories, or of one field of them, in one transaction."""
 
-    work: Work
-    which: Which
+    work: SqlContext
+    which: VectorTable
 
     def nearest(
-        self, query: Matrix, look: Look, *, limit: int, at_least: float, is_large: bool
+        self, query: Matrix, look: QueryScope, *, limit: int, at_least: float, is_large: bool
     ) -> list[Hit]:
         """Rank by cosine to a unit vector, the best window of each memory, best first."""
         which = replace(self.which, is_indexed=is_large)
@@ -140,7 +140,7 @@ def _hits(rows: Sequence[Sequence[Any]]) -> list[Hit]:
 
 
 @lru_cache(_BUILT_MAX)
-def _near(which: Which, wanted: Filter) -> Select[*tuple[Any, ...]]:
+def _near(which: VectorTable, wanted: Filter) -> Select[*tuple[Any, ...]]:
     """Select what a look allows of the nearest windows, how many those were and how far they go.
 
     What is near is found first and held against the look then: the planner would rather look at all
@@ -179,7 +179,7 @@ def _best(near: CTE, *where: ColumnElement[bool]) -> Any:  # noqa: ANN401 a subq
 
 
 @lru_cache(_BUILT_MAX)
-def _among(which: Which, wanted: Filter) -> Select[*tuple[Any, ...]]:
+def _among(which: VectorTable, wanted: Filter) -> Select[*tuple[Any, ...]]:
     """Select the nearest of all that a look allows, which are few."""
     row = which.table.c
     score = func.max(-which.distance).label(_SCORE)
@@ -196,7 +196,7 @@ def _among(which: Which, wanted: Filter) -> Select[*tuple[Any, ...]]:
 
 
 @lru_cache(_BUILT_MAX)
-def _cosines(which: Which) -> Select[*tuple[Any, ...]]:
+def _cosines(which: VectorTable) -> Select[*tuple[Any, ...]]:
     row = which.table.c
     return (
         select(row.memory_id, func.max(-which.distance))
@@ -206,13 +206,13 @@ def _cosines(which: Which) -> Select[*tuple[Any, ...]]:
 
 
 @lru_cache(_BUILT_MAX)
-def _windows(which: Which) -> Select[*tuple[Any, ...]]:
+def _windows(which: VectorTable) -> Select[*tuple[Any, ...]]:
     row = which.table.c
     return select(row.memory_id, row.vector).where(*which.here, row.memory_id.in_(LISTED))
 
 
 @lru_cache(_BUILT_MAX)
-def _firsts(which: Which) -> Select[*tuple[Any, ...]]:
+def _firsts(which: VectorTable) -> Select[*tuple[Any, ...]]:
     """Select as `_windows`, of each memory the first; one of another size is as good as dropped."""
     row = which.table.c
     is_whole = func.vector_dims(row.vector) == which.dimensions

@@ -32,13 +32,13 @@ from commonbrain.model.query import Filter
 from commonbrain.model.scope import Caller, Scope
 from commonbrain.model.tasks import OWED, Ack, Decision
 from commonbrain.model.trust import Trust
-from commonbrain.storage.coordination import Ranked
-from commonbrain.storage.query_scope import Look
+from commonbrain.storage.coordination import RankedRule
+from commonbrain.storage.query_scope import QueryScope
 from commonbrain.storage.schema.coordination import acks, sessions
 from commonbrain.storage.schema.memories import DETAILS, memories
 from commonbrain.storage.schema.types import Instant
 from commonbrain.storage.sql.bulk import LISTED
-from commonbrain.storage.sql.context import Work
+from commonbrain.storage.sql.context import SqlContext
 from commonbrain.storage.sql.filters import TENANT, allowed, given, within
 
 _Rows = Select[*tuple[Any, ...]]
@@ -56,39 +56,39 @@ _BY_PRIORITY: Final = case(
 
 
 @dataclass(frozen=True, slots=True)
-class BoardShelf:
+class SqlBriefingRepository:
     """What binds and what is owed, of one tenant in one transaction."""
 
-    work: Work
+    work: SqlContext
 
-    def blockers(self, look: Look, *, limit: int) -> Ranked:
+    def blockers(self, look: QueryScope, *, limit: int) -> RankedRule:
         """Find BLOCKER rules without a trigger: pinned first, then of a project, then newest."""
         return _ranked(self._rows(_blockers, look, limit=limit))
 
-    def patterns(self, look: Look) -> dict[int, bool]:
+    def patterns(self, look: QueryScope) -> dict[int, bool]:
         """Give every PATTERN rule without a trigger, and whether it is pinned; newest first."""
         rows = self._rows(_patterns, look, limit=-1)
         return {id_: pinned for id_, pinned in rows if pinned is not None}
 
-    def has_patterns(self, look: Look) -> bool:
+    def has_patterns(self, look: QueryScope) -> bool:
         """Say whether there is any PATTERN rule without a trigger."""
         return bool(self._rows(_any_pattern, look, limit=1))
 
-    def owed(self, look: Look, *, limit: int) -> Ranked:
+    def owed(self, look: QueryScope, *, limit: int) -> RankedRule:
         """Find tasks that are open or blocked: by priority, then the earliest due, then oldest."""
         return _ranked(self._rows(_owed, look, limit=limit))
 
-    def latest(self, look: Look, *, limit: int) -> list[int]:
+    def latest(self, look: QueryScope, *, limit: int) -> list[int]:
         """List the little that a narrow look allows, latest occurrence first."""
         return [id_ for (id_,) in self._rows(_latest, look, limit=limit)]
 
-    def _rows(self, build: Any, look: Look, *, limit: int) -> Sequence[Any]:  # noqa: ANN401
+    def _rows(self, build: Any, look: QueryScope, *, limit: int) -> Sequence[Any]:  # noqa: ANN401
         told = given(look, self.work.tenant) | {"limit": limit}
         return self.work.connection.execute(build(look.filter), told).all()
 
 
-def _ranked(rows: Sequence[Any]) -> Ranked:
-    return Ranked(ids=tuple(id_ for id_, _ in rows), total=rows[0][1] if rows else 0)
+def _ranked(rows: Sequence[Any]) -> RankedRule:
+    return RankedRule(ids=tuple(id_ for id_, _ in rows), total=rows[0][1] if rows else 0)
 
 
 # Rules and tasks are far fewer than memories, so that each statement begins with them, and looks
@@ -248,10 +248,10 @@ _OF: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class DutyShelf:
+class SqlAckRepository:
     """Acknowledgements of one tenant in one transaction."""
 
-    work: Work
+    work: SqlContext
 
     def pending(
         self, caller: Caller, *, projects: Collection[str] | None, now: datetime

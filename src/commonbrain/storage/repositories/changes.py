@@ -11,10 +11,10 @@ from sqlalchemy import Column, ColumnElement, RowMapping, bindparam, func, selec
 
 from commonbrain.model import ids as ids_
 from commonbrain.model.kinds import KINDS, Kind
-from commonbrain.model.revision import BESIDE, Action, Change, Span
+from commonbrain.model.revision import BESIDE, Action, BeliefPeriod, Change
 from commonbrain.storage.schema.memories import DETAILS, changes, memories
-from commonbrain.storage.sql.bulk import add_many
-from commonbrain.storage.sql.context import Work
+from commonbrain.storage.sql.bulk import bulk_insert
+from commonbrain.storage.sql.context import SqlContext
 
 _ROWS: Final = (
     select(changes, memories.c.kind)
@@ -62,10 +62,10 @@ _NAMES: Final = frozenset({"tags", "people", "topics", "references"})
 
 
 @dataclass(frozen=True, slots=True)
-class ChangeShelf:
+class SqlChangeRepository:
     """Changes of one tenant in one transaction."""
 
-    work: Work
+    work: SqlContext
 
     def add(self, change: Change) -> None:
         """Append one change; its id is drawn here."""
@@ -80,7 +80,7 @@ class ChangeShelf:
         shared = self._plain(change, Kind.FACT)
         del shared["tenant_id"], shared["memory_id"]
         each = {"memory_id": ids, "id": range(first, first + len(ids))}
-        add_many(self.work, changes, shared=shared, each=each)
+        bulk_insert(self.work, changes, shared=shared, each=each)
         self.work.highest.pop(changes, None)
 
     def merge(self, change: Change) -> bool:
@@ -134,14 +134,14 @@ class ChangeShelf:
         rows = self.work.connection.execute(statement, {"tenant": self.work.tenant}).mappings()
         return [_change(row) for row in rows]
 
-    def believed(self, ids: Sequence[int]) -> dict[int, list[Span]]:
+    def believed(self, ids: Sequence[int]) -> dict[int, list[BeliefPeriod]]:
         """Give the ended spans in which memories were believed, oldest first."""
         if not ids:
             return {}
         given = {"tenant": self.work.tenant, "ids": list(ids)}
-        spans: defaultdict[int, list[Span]] = defaultdict(list)
+        spans: defaultdict[int, list[BeliefPeriod]] = defaultdict(list)
         for memory_id, since, until in self.work.connection.execute(_BELIEVED, given):
-            spans[memory_id].append(Span(since=since, until=until))
+            spans[memory_id].append(BeliefPeriod(since=since, until=until))
         return dict(spans)
 
     def _row(self, change: Change) -> dict[str, Any]:
@@ -187,7 +187,7 @@ def _change(row: RowMapping) -> Change:
         at=row["at"],
         before=_read(row["before"], row["kind"]),
         after=_read(row["after"], row["kind"]),
-        believed=Span(since=since, until=until) if since else None,
+        believed=BeliefPeriod(since=since, until=until) if since else None,
     )
 
 

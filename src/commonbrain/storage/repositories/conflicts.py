@@ -8,9 +8,9 @@ from sqlalchemy import ColumnElement, Integer, Select, bindparam, or_, select
 
 from commonbrain.model.links import Link, LinkType
 from commonbrain.model.query import Filter
-from commonbrain.storage.query_scope import Look
+from commonbrain.storage.query_scope import QueryScope
 from commonbrain.storage.schema.memories import links, memories
-from commonbrain.storage.sql.context import Work
+from commonbrain.storage.sql.context import SqlContext
 from commonbrain.storage.sql.filters import TENANT, given, within
 
 _BUILT_MAX: Final = 64
@@ -20,12 +20,12 @@ _REVERSE: Final = links.alias("reverse")
 
 
 @dataclass(frozen=True, slots=True)
-class DisputeShelf:
+class SqlConflictRepository:
     """Open conflicts of one tenant in one transaction."""
 
-    work: Work
+    work: SqlContext
 
-    def unsettled(self, look: Look, *, limit: int, skip: int = 0) -> list[Link]:
+    def unsettled(self, look: QueryScope, *, limit: int, skip: int = 0) -> list[Link]:
         """List conflicts whose sides the look both allows, the latest first."""
         told = given(look, self.work.tenant) | {"limit": limit, "skip": skip}
         rows = self.work.connection.execute(_unsettled(look.filter), told).mappings()

@@ -12,7 +12,7 @@ from commonbrain.model.scope import Policy
 from commonbrain.storage.administration import AccessEntry, Tenant
 from commonbrain.storage.schema.access import access_audit, agents, api_keys
 from commonbrain.storage.schema.memories import tenants
-from commonbrain.storage.sql.context import Work
+from commonbrain.storage.sql.context import SqlContext
 
 _AGENTS: Final = select(*(agents.c[one.name] for one in fields(Agent)))
 _KEYS: Final = select(*(api_keys.c[one.name] for one in fields(ApiKey)))
@@ -32,10 +32,10 @@ def a_tenant(row: RowMapping) -> Tenant:
 
 
 @dataclass(frozen=True, slots=True)
-class CredentialShelf:
+class SqlCredentialRepository:
     """Agents and keys of one tenant in one transaction."""
 
-    work: Work
+    work: SqlContext
 
     def tenant(self) -> Tenant | None:
         """Give the tenant; None where there is none of that name."""

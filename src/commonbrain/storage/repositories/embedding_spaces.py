@@ -9,26 +9,26 @@ from typing import Final
 
 from sqlalchemy import Connection, delete, func, insert, select, tuple_, update
 
-from commonbrain.embeddings.interface import KeptSpace, Space, SpaceState
-from commonbrain.model.errors import Invalid, NotFound, Refused
+from commonbrain.embeddings.interface import EmbeddingSpace, SpaceState, StoredSpace
+from commonbrain.model.errors import InvalidInputError, NotFoundError, RejectedError
 from commonbrain.model.scope import LOCAL_TENANT
-from commonbrain.storage.repositories.maintenance import Lacking
+from commonbrain.storage.repositories.maintenance import MissingEmbeddings
 from commonbrain.storage.schema.invalidation import field_vectors
 from commonbrain.storage.schema.memories import spaces, vectors
-from commonbrain.storage.sql.context import Dialect, Work, known_spaces
-from commonbrain.storage.sql.errors import translated
+from commonbrain.storage.sql.context import Dialect, SqlContext, known_spaces
+from commonbrain.storage.sql.errors import map_driver_errors
 
 _NAME_CHARS: Final = 100
 """What is kept of the name of a dropped space, which its number follows."""
 
 
 @dataclass(frozen=True, slots=True)
-class SqlSpaces:
+class SqlSpaceRepository:
     """The spaces of one store."""
 
     dialect: Dialect
 
-    def listed(self) -> list[KeptSpace]:
+    def listed(self) -> list[StoredSpace]:
         """List those that there are, the oldest first."""
         with self._reading() as connection:
             return _live(connection)
@@ -37,7 +37,9 @@ class SqlSpaces:
         """Count by tenant the findable memories that lack vectors in a space."""
         with self._reading() as connection:
             return {
-                tenant: Lacking(work=self._work(connection, tenant), space_id=space_id).pending()
+                tenant: MissingEmbeddings(
+                    work=self._work(connection, tenant), space_id=space_id
+                ).pending()
                 for tenant in self.dialect.each_tenant(connection)
             }
 
@@ -46,7 +48,7 @@ class SqlSpaces:
         with self._reading() as connection:
             return self.dialect.is_indexed(connection, space_id)
 
-    def add(self, space: Space) -> KeptSpace:
+    def add(self, space: EmbeddingSpace) -> StoredSpace:
         """Give what there is of a space; where there is none it is made, to be built."""
         known = _same(self.listed(), space)
         if known is not None:
@@ -59,7 +61,7 @@ class SqlSpaces:
                 connection.execute(building)
             return _named(connection, space.name)
 
-    def switch(self, name: str) -> KeptSpace:
+    def switch(self, name: str) -> StoredSpace:
         """Let another space serve, in one transaction in which nobody else writes."""
         with self._writing() as connection:
             wanted = _named(connection, name)
@@ -76,12 +78,12 @@ class SqlSpaces:
             self.dialect.mark_switch(connection)
             return serving
 
-    def drop(self, name: str) -> KeptSpace:
+    def drop(self, name: str) -> StoredSpace:
         """Let a space be none of the store's any more; its vectors are there until swept."""
         with self._writing() as connection:
             wanted = _named(connection, name)
             if wanted.state is SpaceState.CURRENT:
-                raise Refused(
+                raise RejectedError(
                     f"The space {name} serves.",
                     code="space_in_use",
                     hint="Let another serve first: `brain space switch NAME`.",
@@ -122,10 +124,10 @@ class SqlSpaces:
                 count += connection.execute(dropped).rowcount
         return count
 
-    def _check_whole(self, connection: Connection, tenant: str, *, wanted: KeptSpace) -> None:
-        lacking = Lacking(work=self._work(connection, tenant), space_id=wanted.id)
+    def _check_whole(self, connection: Connection, tenant: str, *, wanted: StoredSpace) -> None:
+        lacking = MissingEmbeddings(work=self._work(connection, tenant), space_id=wanted.id)
         if lacking.oldest(limit=1):
-            raise Refused(
+            raise RejectedError(
                 f"{lacking.pending()} memories of tenant {tenant} lack vectors in {wanted.name}.",
                 code="space_incomplete",
                 hint="Build it first: `brain space build` goes on where it ended.",
@@ -134,7 +136,7 @@ class SqlSpaces:
     @contextmanager
     def _writing(self, tenant: str = LOCAL_TENANT) -> Generator[Connection]:
         with (
-            translated(self.dialect.location),
+            map_driver_errors(self.dialect.location),
             self.dialect.writer(tenant) as connection,
             connection.begin(),
         ):
@@ -144,17 +146,17 @@ class SqlSpaces:
     @contextmanager
     def _reading(self) -> Generator[Connection]:
         with (
-            translated(self.dialect.location),
+            map_driver_errors(self.dialect.location),
             self.dialect.reader(None) as connection,
             connection.begin(),
         ):
             yield connection
 
-    def _work(self, connection: Connection, tenant: str) -> Work:
-        return Work(connection=connection, tenant=tenant, dialect=self.dialect)
+    def _work(self, connection: Connection, tenant: str) -> SqlContext:
+        return SqlContext(connection=connection, tenant=tenant, dialect=self.dialect)
 
 
-def _live(connection: Connection) -> list[KeptSpace]:
+def _live(connection: Connection) -> list[StoredSpace]:
     return [one for one in known_spaces(connection) if one.state is not SpaceState.DROPPED]
 
 
@@ -162,27 +164,27 @@ def _gone(connection: Connection) -> list[int]:
     return [one.id for one in known_spaces(connection) if one.state is SpaceState.DROPPED]
 
 
-def _named(connection: Connection, name: str) -> KeptSpace:
+def _named(connection: Connection, name: str) -> StoredSpace:
     known = _live(connection)
     for one in known:
         if one.name == name:
             return one
-    raise NotFound(
+    raise NotFoundError(
         f"This store has no space {name[:100]!r}.",
         hint=f"It has {', '.join(one.name for one in known)}.",
     )
 
 
-def _same(known: Sequence[KeptSpace], space: Space) -> KeptSpace | None:
+def _same(known: Sequence[StoredSpace], space: EmbeddingSpace) -> StoredSpace | None:
     """Find a space among those that are known.
 
     Raises:
-        Invalid: it has other dimensions there.
+        InvalidInputError: it has other dimensions there.
 
     """
     for one in known:
         if one.name == space.name and one.dimensions != space.dimensions:
-            raise Invalid(
+            raise InvalidInputError(
                 f"The space {one.name} has {one.dimensions} dimensions here; the embedder makes "
                 f"{space.dimensions}.",
                 code="space_mismatch",
@@ -193,6 +195,6 @@ def _same(known: Sequence[KeptSpace], space: Space) -> KeptSpace | None:
     return None
 
 
-def _write(connection: Connection, space: KeptSpace) -> None:
+def _write(connection: Connection, space: StoredSpace) -> None:
     written = {"state": space.state, "name": space.name}
     connection.execute(update(spaces).where(spaces.c.id == space.id).values(written))

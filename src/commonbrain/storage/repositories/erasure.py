@@ -20,7 +20,7 @@ from commonbrain.storage.schema.memories import (
     memories,
     vectors,
 )
-from commonbrain.storage.sql.context import Work
+from commonbrain.storage.sql.context import SqlContext
 
 _TRACES_AT_ONCE: Final = 200
 """Recalls whose candidates are held in memory together."""
@@ -34,7 +34,7 @@ _REWRITE: Final = (
 )
 
 
-def scrub(work: Work, memory_id: int, *, kind: Kind) -> Mapping[str, int]:
+def erase_text(work: SqlContext, memory_id: int, *, kind: Kind) -> Mapping[str, int]:
     """Empty or delete every row that holds text of a memory; give the count of each place.
 
     The memory stays as a forgotten one without a word in it, for others may point at its id. The
@@ -60,7 +60,7 @@ def scrub(work: Work, memory_id: int, *, kind: Kind) -> Mapping[str, int]:
     }
 
 
-def _empty_row(work: Work, memory_id: int) -> int:
+def _empty_row(work: SqlContext, memory_id: int) -> int:
     emptied: dict[str, Any] = {
         "state": State.FORGOTTEN,
         "headline": ERASED,
@@ -74,7 +74,7 @@ def _empty_row(work: Work, memory_id: int) -> int:
     return work.connection.execute(update(memories).where(*here).values(**emptied)).rowcount
 
 
-def _empty_detail(work: Work, memory_id: int, *, kind: Kind) -> int:
+def _empty_detail(work: SqlContext, memory_id: int, *, kind: Kind) -> int:
     table, policy = DETAILS[kind], KINDS[kind]
     blank = policy.detail()
     emptied = {name: getattr(blank, name) for name in policy.columns}
@@ -83,36 +83,36 @@ def _empty_detail(work: Work, memory_id: int, *, kind: Kind) -> int:
     return work.connection.execute(statement).rowcount
 
 
-def _delete(work: Work, memory_id: int, *, table: Table) -> int:
+def _delete(work: SqlContext, memory_id: int, *, table: Table) -> int:
     here = table.c.tenant_id == work.tenant, table.c.memory_id == memory_id
     return work.connection.execute(delete(table).where(*here)).rowcount
 
 
-def _delete_receipts(work: Work, memory_id: int) -> int:
+def _delete_receipts(work: SqlContext, memory_id: int) -> int:
     here = receipts.c.tenant_id == work.tenant, receipts.c.message_id == memory_id
     return work.connection.execute(delete(receipts).where(*here)).rowcount
 
 
-def _delete_links(work: Work, memory_id: int) -> int:
+def _delete_links(work: SqlContext, memory_id: int) -> int:
     # One end after the other, since for "from or to" SQLite reads every link of the tenant.
     ends = (links.c.from_id, links.c.to_id)
     here = (delete(links).where(links.c.tenant_id == work.tenant, end == memory_id) for end in ends)
     return sum(work.connection.execute(statement).rowcount for statement in here)
 
 
-def _empty_changes(work: Work, memory_id: int) -> int:
+def _empty_changes(work: SqlContext, memory_id: int) -> int:
     here = changes.c.tenant_id == work.tenant, changes.c.memory_id == memory_id
     emptied: dict[str, Any] = {"before": {}, "after": {}, "reason": None}
     return work.connection.execute(update(changes).where(*here).values(**emptied)).rowcount
 
 
-def _empty_vectors(work: Work, memory_id: int, *, table: Table) -> int:
+def _empty_vectors(work: SqlContext, memory_id: int, *, table: Table) -> int:
     """Count what `index.drop` has emptied already: a vector tells what its text was about."""
     here = table.c.tenant_id == work.tenant, table.c.memory_id == memory_id
     return work.connection.execute(update(table).where(*here).values(vector=null())).rowcount
 
 
-def _empty_traces(work: Work, memory_id: int) -> int:
+def _empty_traces(work: SqlContext, memory_id: int) -> int:
     """Take a memory out of every recall that considered it, and blank what was asked there.
 
     The question may be made of its words, whatever answered it in the end.
@@ -139,7 +139,7 @@ def _without(row: Row[int, Any, Any], memory_id: int) -> dict[str, Any]:
     }
 
 
-def _delete_replies(work: Work, memory_id: int) -> int:
+def _delete_replies(work: SqlContext, memory_id: int) -> int:
     table = idempotency
     names_it = cast(table.c.memory_ids, String).like(f"%{memory_id}%")
     here = table.c.tenant_id == work.tenant, names_it

@@ -25,13 +25,13 @@ from commonbrain.model.kinds import Kind
 from commonbrain.model.links import Link, LinkType
 from commonbrain.model.memory import AWAITING_STATES, State
 from commonbrain.model.scope import Scope
-from commonbrain.model.support import SUPPORTS, Standing, Support
+from commonbrain.model.support import SUPPORTS, Support, SupportStatus
 from commonbrain.model.trust import Trust
-from commonbrain.storage.knowledge import Reached, Reader, Walk, Way
+from commonbrain.storage.knowledge import Direction, ReachedMemory, Reader, Walk
 from commonbrain.storage.schema.coordination import receipts
 from commonbrain.storage.schema.memories import links, memories
-from commonbrain.storage.sql.bulk import LISTED, listed
-from commonbrain.storage.sql.context import Work
+from commonbrain.storage.sql.bulk import LISTED, id_list_param
+from commonbrain.storage.sql.context import SqlContext
 from commonbrain.storage.sql.filters import believed_from, open_to
 
 _SUPPORTS: Final = select(links.c.from_id, links.c.to_id, links.c.type).where(
@@ -59,7 +59,7 @@ _PRIVATE: Final = str(Scope.PRIVATE)
 _AMONG: Final = select(*(links.c[field.name] for field in fields(Link))).where(
     links.c.tenant_id == bindparam("tenant"),
     links.c.from_id.in_(LISTED),
-    links.c.to_id.in_(listed("ends")),
+    links.c.to_id.in_(id_list_param("ends")),
     links.c.type.in_(bindparam("types", expanding=True)),
 )
 _READERS: Final = (
@@ -74,21 +74,21 @@ _Steps = Mapping[int, Sequence[tuple[int, LinkType]]]
 
 
 @dataclass(frozen=True, slots=True)
-class GraphShelf:
+class SqlGraphRepository:
     """Walks over the links of one tenant in one transaction."""
 
-    work: Work
+    work: SqlContext
     reader: Reader | None = None
     """Who walks; None walks over everything."""
 
-    def seen_by(self, reader: Reader) -> "GraphShelf":
+    def seen_by(self, reader: Reader) -> "SqlGraphRepository":
         """Give the graph in which what is hidden from a reader is as if it were not there."""
-        return GraphShelf(self.work, reader)
+        return SqlGraphRepository(self.work, reader)
 
     def walk(
         self,
         start: Sequence[int],
-        way: Way,
+        way: Direction,
         *,
         types: Sequence[LinkType],
         limit: int,
@@ -112,7 +112,7 @@ class GraphShelf:
             onward[here].append((there, type_))
         return _nearest(start, onward, limit=limit, depth_max=depth_max)
 
-    def onward(self, ids: Sequence[int], way: Way, *, types: Sequence[LinkType]) -> set[int]:
+    def onward(self, ids: Sequence[int], way: Direction, *, types: Sequence[LinkType]) -> set[int]:
         """Say from which of these memories a walk would go on."""
         if not ids:
             return set()
@@ -137,14 +137,14 @@ class GraphShelf:
         """List the links by which these memories rest on others."""
         return [Support(*row) for row in self._rows(_SUPPORTS, ids)]
 
-    def standings(self, ids: Sequence[int]) -> dict[int, Standing]:
+    def standings(self, ids: Sequence[int]) -> dict[int, SupportStatus]:
         """Give what decides whether memories bear others; unknown ids are absent."""
         rows = self._rows(_STANDINGS, ids)
         shared: defaultdict[int, tuple[str, ...]] = defaultdict(tuple)
         for id_, agent in self._rows(_READERS, [row[0] for row in rows if row[3] == _PRIVATE]):
             shared[id_] += (agent,)
         return {
-            id_: Standing(
+            id_: SupportStatus(
                 id=id_,
                 kind=_KINDS[kind],
                 state=_STATES[state],
@@ -167,13 +167,13 @@ class GraphShelf:
 
 
 @lru_cache
-def _steps(way: Way, *, is_one: bool, reader: Reader | None) -> Executable:
+def _steps(way: Direction, *, is_one: bool, reader: Reader | None) -> Executable:
     """Select every step that leads from what a walk comes to, the start included."""
     here, there = _ends(way)
     begin = beginning()
 
     def leads_from(where: CTE | Subquery) -> ColumnElement[bool]:
-        is_open = where.c.id.not_in(listed("stops"))
+        is_open = where.c.id.not_in(id_list_param("stops"))
         return and_(of_tenant(where), here == where.c.id, _leads_on(way, reader=reader), is_open)
 
     if is_one:
@@ -188,7 +188,7 @@ def _steps(way: Way, *, is_one: bool, reader: Reader | None) -> Executable:
 
 
 @lru_cache
-def _onward(way: Way, *, reader: Reader | None) -> Select[int]:
+def _onward(way: Direction, *, reader: Reader | None) -> Select[int]:
     """Select those of some memories from which a step leads on."""
     here, _ = _ends(way)
     near = beginning().subquery("near")
@@ -196,13 +196,13 @@ def _onward(way: Way, *, reader: Reader | None) -> Select[int]:
     return select(near.c.id).where(goes_on.correlate(near).exists())
 
 
-def _ends(way: Way) -> tuple[ColumnElement[int], ColumnElement[int]]:
+def _ends(way: Direction) -> tuple[ColumnElement[int], ColumnElement[int]]:
     """Give the end of a link that a step starts from, and the one that it comes to."""
     start, end = links.c.from_id, links.c.to_id
-    return (start, end) if way is Way.ALONG else (end, start)
+    return (start, end) if way is Direction.ALONG else (end, start)
 
 
-def _leads_on(way: Way, *, reader: Reader | None) -> ColumnElement[bool]:
+def _leads_on(way: Direction, *, reader: Reader | None) -> ColumnElement[bool]:
     """Say that a link is of the types of a walk, and comes to what its reader may see."""
     is_of_type = links.c.type.in_(bindparam("types", expanding=True))
     if reader is None:
@@ -219,11 +219,11 @@ def _leads_on(way: Way, *, reader: Reader | None) -> ColumnElement[bool]:
     return and_(is_of_type, is_seen.correlate(links).exists())
 
 
-def _has_heir(way: Way) -> ColumnElement[bool]:
+def _has_heir(way: Direction) -> ColumnElement[bool]:
     """Say that the successor of what a link comes to has the same link: one of them is enough."""
     heir = links.alias("heir")
     own, same = _ends(way), (heir.c.from_id, heir.c.to_id)
-    here, there = same if way is Way.ALONG else same[::-1]
+    here, there = same if way is Direction.ALONG else same[::-1]
     has_it = select(1).where(
         heir.c.tenant_id == links.c.tenant_id,
         heir.c.type == links.c.type,
@@ -253,11 +253,11 @@ def of_tenant(where: CTE | Subquery) -> ColumnElement[bool]:
 def _nearest(start: Sequence[int], onward: _Steps, *, limit: int, depth_max: int | None) -> Walk:
     """Lay the shortest path to each, level by level, the lesser ids first."""
     seen, level = set(start), sorted(set(start))
-    reached: list[Reached] = []
+    reached: list[ReachedMemory] = []
     depth = 0
     while level and (depth_max is None or depth < depth_max):
         depth += 1
-        fresh: dict[int, Reached] = {}
+        fresh: dict[int, ReachedMemory] = {}
         for here in level:
             for there, type_ in onward.get(here, ()):
                 if there in seen:
@@ -265,7 +265,7 @@ def _nearest(start: Sequence[int], onward: _Steps, *, limit: int, depth_max: int
                 known = fresh.get(there)
                 # Two links may join the same two; the lesser type stands, whatever their order.
                 if known is None or (known.via_id == here and type_ < known.type):
-                    fresh[there] = Reached(there, depth, here, type_)
+                    fresh[there] = ReachedMemory(there, depth, here, type_)
         level = sorted(fresh)
         seen |= fresh.keys()
         reached.extend(fresh[id_] for id_ in level)

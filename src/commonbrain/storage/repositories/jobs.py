@@ -7,12 +7,12 @@ from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Row, Select, and_, delete, func, or_, select, text, update
 
-from commonbrain.model.jobs import Fault, Job, JobState
+from commonbrain.model.jobs import Job, JobError, JobState
 from commonbrain.model.scope import Caller
 from commonbrain.storage.administration import JobFilter
 from commonbrain.storage.schema.jobs import jobs
 from commonbrain.storage.schema.types import Instant
-from commonbrain.storage.sql.context import Work
+from commonbrain.storage.sql.context import SqlContext
 
 # As words, because SQLite uses an index of few rows only for the very condition it has.
 _IS_LIVE: Final = text("jobs.state IN ('queued', 'running')")
@@ -22,10 +22,10 @@ _ENDED: Final = (JobState.DONE, JobState.CANCELLED)
 
 
 @dataclass(frozen=True, slots=True)
-class JobShelf:
+class SqlJobRepository:
     """Jobs of one tenant in one transaction."""
 
-    work: Work
+    work: SqlContext
 
     def add(self, job: Job) -> bool:
         """Put a job there, unless its id or its key is taken; say whether."""
@@ -148,7 +148,7 @@ def _job(row: Row[Any]) -> Job:
         worker=row.worker,
         progress=row.progress,
         reached=row.reached,
-        fault=None if told is None else Fault(code=told, message=row.fault_message),
+        fault=None if told is None else JobError(code=told, message=row.fault_message),
         result=row.result,
         created_at=row.created_at,
         started_at=row.started_at,

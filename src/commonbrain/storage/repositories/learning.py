@@ -23,11 +23,19 @@ from sqlalchemy import (
 
 from commonbrain.model import ids
 from commonbrain.model.model_card import SERVING, ModelCard, ModelRole
-from commonbrain.model.query import MARKED_WITHIN, Entry, Extent, Feedback, Mark, Use, Weighed
+from commonbrain.model.query import (
+    MARKED_WITHIN,
+    Entry,
+    Feedback,
+    FeedbackEvent,
+    FeedbackMark,
+    RankedCandidate,
+    ShownExtent,
+)
 from commonbrain.storage.evaluation import Evaluation, Figure
 from commonbrain.storage.records import EntryFilter
 from commonbrain.storage.schema.learning import evaluations, feedback, models, recall_traces
-from commonbrain.storage.sql.context import Work
+from commonbrain.storage.sql.context import SqlContext
 
 _MOVES: Final = ("digest", "state", "percent", "allow", "moved_at", "reason")
 _UNMOVED: Final = ("digest", "state", "moved_at")
@@ -36,10 +44,10 @@ _CARD: Final = select(*(column for column in models.columns if column.name != "t
 
 
 @dataclass(frozen=True, slots=True)
-class RegistryShelf:
+class SqlModelRepository:
     """Model cards of one tenant in one transaction."""
 
-    work: Work
+    work: SqlContext
 
     def add(self, card: ModelCard) -> bool:
         """Put a card there, unless its id is taken; say whether."""
@@ -99,10 +107,10 @@ def _row(card: ModelCard) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class EvaluationShelf:
+class SqlEvaluationRepository:
     """Evaluations of one tenant in one transaction."""
 
-    work: Work
+    work: SqlContext
 
     def add(self, evaluation: Evaluation) -> bool:
         """Keep one, unless its id is taken; say whether."""
@@ -150,10 +158,10 @@ _MOMENT: Final = timedelta(milliseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
-class LedgerShelf:
+class SqlRecallLogRepository:
     """The ledger of one tenant in one transaction."""
 
-    work: Work
+    work: SqlContext
 
     def mark(self, told: Sequence[Feedback]) -> int:
         """Keep marks, each once; one on a trace that is not there is passed over."""
@@ -167,7 +175,7 @@ class LedgerShelf:
             if one.trace_id in there
         )
 
-    def showing(self, use: Use) -> Mapping[int, int]:
+    def showing(self, use: FeedbackEvent) -> Mapping[int, int]:
         """Give the latest trace of the session that packed each, of those just before its use."""
         table = recall_traces.c
         whose = table.agent == use.agent, table.session.is_not_distinct_from(use.session)
@@ -184,7 +192,7 @@ class LedgerShelf:
                 found.setdefault(id_, row.id)
         return self._told_in_part(found) if use.is_fetch and found else found
 
-    def credit(self, use: Use) -> Sequence[int]:
+    def credit(self, use: FeedbackEvent) -> Sequence[int]:
         """Mark what was used on the traces that showed it; give what none that is here did."""
         shown = self.showing(use)
         self.mark(use.marks(shown))
@@ -198,7 +206,7 @@ class LedgerShelf:
             (row.id, one["id"])
             for row in self.work.connection.execute(select(table.id, table.considered).where(here))
             for one in row.considered
-            if one.get("shown") == Extent.WHOLE
+            if one.get("shown") == ShownExtent.WHOLE
         }
         return {id_: trace for id_, trace in shown.items() if (trace, id_) not in told}
 
@@ -244,10 +252,10 @@ class LedgerShelf:
         if wanted.is_marked:
             yield exists().where(self._here(feedback, feedback.c.trace_id == table.id))
 
-    def _marks(self, traces: Iterable[int]) -> Mapping[int, Mapping[int, frozenset[Mark]]]:
+    def _marks(self, traces: Iterable[int]) -> Mapping[int, Mapping[int, frozenset[FeedbackMark]]]:
         of_these = self._here(feedback, feedback.c.trace_id.in_(list(traces)))
         question = select(feedback.c.trace_id, feedback.c.memory_id, feedback.c.mark)
-        found: defaultdict[int, dict[int, frozenset[Mark]]] = defaultdict(dict)
+        found: defaultdict[int, dict[int, frozenset[FeedbackMark]]] = defaultdict(dict)
         for row in self.work.connection.execute(question.where(of_these)):
             known = found[row.trace_id].get(row.memory_id, frozenset())
             found[row.trace_id][row.memory_id] = known | {row.mark}
@@ -257,7 +265,7 @@ class LedgerShelf:
         return and_(table.c.tenant_id == self.work.tenant, *conditions)
 
 
-def _entry(row: Row[Any], marks: Mapping[int, frozenset[Mark]]) -> Entry:
+def _entry(row: Row[Any], marks: Mapping[int, frozenset[FeedbackMark]]) -> Entry:
     return Entry(
         id=row.id,
         asked_at=row.asked_at,
@@ -267,12 +275,12 @@ def _entry(row: Row[Any], marks: Mapping[int, frozenset[Mark]]) -> Entry:
         verdict=row.verdict,
         ranker=row.ranker,
         considered=tuple(
-            Weighed(
+            RankedCandidate(
                 memory_id=one["id"],
                 score=one["score"],
                 features=one["features"],
                 left_out=one.get("left_out"),
-                shown=Extent(one["shown"]) if "shown" in one else None,
+                shown=ShownExtent(one["shown"]) if "shown" in one else None,
             )
             for one in row.considered
         ),

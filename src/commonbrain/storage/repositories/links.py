@@ -23,8 +23,8 @@ from sqlalchemy import (
 from commonbrain.model.links import Link, LinkType, strengthened
 from commonbrain.storage.records import Annotation
 from commonbrain.storage.schema.memories import annotations, links
-from commonbrain.storage.sql.bulk import LISTED, listed
-from commonbrain.storage.sql.context import Work
+from commonbrain.storage.sql.bulk import LISTED, id_list_param
+from commonbrain.storage.sql.context import SqlContext
 
 _FIELDS: Final = tuple(field.name for field in fields(Link))
 _ROW: Final = select(*(links.c[name] for name in _FIELDS))
@@ -34,7 +34,7 @@ _ALL: Final = 2**63 - 1
 
 def _touching(*, is_typed: bool) -> Select[Any] | CompoundSelect[Any]:
     """Select links by their ends, a part for each: for "from or to" SQLite reads them all."""
-    of_type = [links.c.type.in_(listed("types", String))] if is_typed else []
+    of_type = [links.c.type.in_(id_list_param("types", String))] if is_typed else []
     parts = (
         _ROW.where(
             links.c.tenant_id == bindparam("tenant"),
@@ -52,10 +52,10 @@ _TOUCHING: Final = {is_typed: _touching(is_typed=is_typed) for is_typed in (Fals
 
 
 @dataclass(frozen=True, slots=True)
-class LinkShelf:
+class SqlLinkRepository:
     """Links of one tenant in one transaction."""
 
-    work: Work
+    work: SqlContext
 
     def put(self, link: Link) -> Link:
         """Make a link, or strengthen the one that is there; give it as it is now."""
@@ -115,10 +115,10 @@ _OF: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class AnnotationShelf:
+class SqlAnnotationRepository:
     """Annotations of one tenant in one transaction."""
 
-    work: Work
+    work: SqlContext
 
     def add(self, annotation: Annotation) -> int:
         """Append one; give its id."""

@@ -14,7 +14,7 @@ from commonbrain.model.tasks import OWED
 from commonbrain.storage.interface import DueBy
 from commonbrain.storage.schema.invalidation import field_vectors
 from commonbrain.storage.schema.memories import DETAILS, memories, vectors
-from commonbrain.storage.sql.context import Work
+from commonbrain.storage.sql.context import SqlContext
 
 
 def due_by(wanted: DueBy, tenant: str) -> Select[int]:
@@ -150,10 +150,10 @@ def without_words(has_own: Exists, *, has_fields: Exists) -> Select[int]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lacking:
+class MissingEmbeddings:
     """What lacks vectors of one space among one tenant's memories, in one transaction."""
 
-    work: Work
+    work: SqlContext
     space_id: int
 
     def of(self, memory_id: int) -> tuple[bool, bool]:

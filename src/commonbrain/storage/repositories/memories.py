@@ -31,13 +31,13 @@ from commonbrain.model.kinds import KINDS, Detail, Kind, MessageDetail
 from commonbrain.model.memory import CURRENT_STATES, Memory, State, full_text
 from commonbrain.model.query import Filter
 from commonbrain.storage.index import Hit
-from commonbrain.storage.interface import DueBy, IdTaken, Look
+from commonbrain.storage.interface import DueBy, IdTaken, QueryScope
 from commonbrain.storage.repositories.maintenance import bodiless, due_by
 from commonbrain.storage.schema.memories import DETAILS, EntityType, entities, memories, threads
-from commonbrain.storage.schema.types import Names, Told
+from commonbrain.storage.schema.types import JsonText, Names
 from commonbrain.storage.sql.bulk import LISTED
-from commonbrain.storage.sql.context import Work
-from commonbrain.storage.sql.dialect_functions import greater, members_of
+from commonbrain.storage.sql.context import SqlContext
+from commonbrain.storage.sql.dialect_functions import greatest, members_of
 from commonbrain.storage.sql.filters import confine, given, within
 
 SPEAKER: Final = 0
@@ -60,7 +60,7 @@ COLUMNS: Final = {kind: policy.columns for kind, policy in KINDS.items()}
 
 def _as_read(column: Column[Any]) -> ColumnElement[Any]:
     """Read a column that holds JSON as `Told`."""
-    return type_coerce(column, Told()) if isinstance(column.type, JSON | Names) else column
+    return type_coerce(column, JsonText()) if isinstance(column.type, JSON | Names) else column
 
 
 _GET: Final = select(*(_as_read(memories.c[name]) for name in PROJECTED)).where(
@@ -84,7 +84,7 @@ _GET_NAMES: Final = (
 _FIELD_OF: Final = {str(type_): field for field, type_ in NAMED.items()}
 
 
-def fetch(work: Work, ids: Sequence[int]) -> dict[int, Memory]:
+def fetch(work: SqlContext, ids: Sequence[int]) -> dict[int, Memory]:
     """Fetch memories of any state by id."""
     if not ids:
         return {}
@@ -125,7 +125,9 @@ _IN_THREAD: Final = (
     update(threads)
     .where(threads.c.tenant_id == bindparam("tenant"), threads.c.id == bindparam("thread"))
     .values(
-        last_id=greater(func.coalesce(threads.c.last_id, 0), bindparam("message", type_=BigInteger))
+        last_id=greatest(
+            func.coalesce(threads.c.last_id, 0), bindparam("message", type_=BigInteger)
+        )
     )
 )
 _HEADLINES: Final = select(memories.c.id, memories.c.kind, memories.c.headline).where(
@@ -190,10 +192,10 @@ _DROP_ENTITIES: Final = delete(entities).where(
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryShelf:
+class SqlMemoryRepository:
     """Memories of one tenant in one transaction."""
 
-    work: Work
+    work: SqlContext
 
     def add(self, memory: Memory) -> None:
         """Store a new memory whole, or raise `IdTaken` with nothing stored."""
@@ -241,7 +243,7 @@ class MemoryShelf:
         given = {"tenant": self.work.tenant, "name": name}
         return list(self.work.connection.execute(_SKILLED, given).scalars())
 
-    def newest(self, look: Look, *, limit: int) -> list[Hit]:
+    def newest(self, look: QueryScope, *, limit: int) -> list[Hit]:
         """List what the look allows, latest occurrence first."""
         since, until = look.filter.since, look.filter.until
         wanted = replace(look.filter, since=None, until=None)
@@ -250,7 +252,7 @@ class MemoryShelf:
         rows = self.work.connection.execute(_newest(wanted, bounds), told)
         return [Hit(id=id_, score=occurred_at.timestamp()) for id_, occurred_at in rows]
 
-    def any(self, look: Look) -> bool:
+    def any(self, look: QueryScope) -> bool:
         """Say whether the look allows anything at all."""
         statement = select(memories.c.id).where(confine(look, self.work.tenant)).limit(1)
         return self.work.connection.execute(statement).first() is not None
@@ -273,7 +275,7 @@ class MemoryShelf:
         given = {"tenant": self.work.tenant, "ids": list(ids), "into": state}
         self.work.connection.execute(_TURN, given)
 
-    def skills(self, look: Look) -> Mapping[int, Mapping[str, object]]:
+    def skills(self, look: QueryScope) -> Mapping[int, Mapping[str, object]]:
         """Give the triggers of the rules that the look allows and that have one, by id."""
         # Triggers are few and have an index of their own; joined to the rows at once, the planner
         # begins with all of these.
@@ -290,7 +292,7 @@ class MemoryShelf:
             return set()
         return {name for (name,) in self.work.rows(_PEOPLE, {"names": list(names)})}
 
-    def naming(self, references: Sequence[str], look: Look, *, limit: int) -> list[int]:
+    def naming(self, references: Sequence[str], look: QueryScope, *, limit: int) -> list[int]:
         """List what the look allows that names one of these references, the newest first."""
         named = entities.c
         of_it = named.tenant_id == memories.c.tenant_id, named.memory_id == memories.c.id

@@ -32,13 +32,13 @@ from sqlalchemy import (
 from commonbrain.model import ids
 from commonbrain.model.kinds import Kind
 from commonbrain.model.memory import CURRENT_STATES
-from commonbrain.model.messages import Place, Reader, Receipt, floor_of, merged
+from commonbrain.model.messages import Mailbox, Reader, Receipt, floor_of, merged
 from commonbrain.model.scope import EVERYBODY
 from commonbrain.storage.schema.coordination import mailboxes, receipts, sessions
 from commonbrain.storage.schema.memories import DETAILS, memories
 from commonbrain.storage.schema.types import Instant
 from commonbrain.storage.sql.bulk import LISTED
-from commonbrain.storage.sql.context import Work
+from commonbrain.storage.sql.context import SqlContext
 
 _TAKEN_AT_ONCE: Final = 2000
 """Broadcasts that a mailbox takes over in one transaction: about 20 ms of others' waiting."""
@@ -175,10 +175,10 @@ _TOLD: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class MailShelf:
+class SqlMessageRepository:
     """Receipts of one tenant in one transaction."""
 
-    work: Work
+    work: SqlContext
 
     def post(self, deliveries: Sequence[Receipt]) -> None:
         """Deliver messages, or share memories."""
@@ -193,11 +193,11 @@ class MailShelf:
             row = {"tenant_id": self.work.tenant, "agent": reader.agent, "taken_until": floor}
             self.work.add(mailboxes, row)
 
-    def unread(self, reader: Reader, *, below: Place, limit: int) -> list[Place]:
+    def unread(self, reader: Reader, *, below: Mailbox, limit: int) -> list[Mailbox]:
         """List what is current and unread below a place."""
         given = self._given(reader) | _place(below) | {"limit": limit}
         rows = self.work.connection.execute(_unread(reader.project is not None), given)
-        return [Place(message_id=id_, is_urgent=bool(urgent)) for id_, urgent in rows]
+        return [Mailbox(message_id=id_, is_urgent=bool(urgent)) for id_, urgent in rows]
 
     def count_unread(self, reader: Reader, *, limit: int) -> int:
         """Count what is unread, up to a limit."""
@@ -336,7 +336,7 @@ def _by_agent(receipt: Receipt) -> str:
     return receipt.agent
 
 
-def _place(place: Place) -> dict[str, int | bool]:
+def _place(place: Mailbox) -> dict[str, int | bool]:
     """Give a place as the bounds of all parts: below what is quiet nothing loud is left."""
     loud, quiet = (place.message_id, ids.LAST) if place.is_urgent else (0, place.message_id)
     own = {"is_urgent": place.is_urgent, "below": place.message_id}

@@ -12,12 +12,12 @@ from sqlalchemy import bindparam, delete, func, select, text
 from commonbrain.model import ids
 from commonbrain.model.query import Candidate, Trace
 from commonbrain.model.timestamps import to_millis
-from commonbrain.observability.tool_events import OK, REFUSED, Happened, ToolEvent
+from commonbrain.observability.tool_events import OK, REFUSED, EventFilter, ToolEvent
 from commonbrain.storage.records import AuditEntry, Reply
 from commonbrain.storage.schema.jobs import tool_events
 from commonbrain.storage.schema.memories import audit, idempotency, outbox, tenants
-from commonbrain.storage.sql.bulk import add_many
-from commonbrain.storage.sql.context import Work
+from commonbrain.storage.sql.bulk import bulk_insert
+from commonbrain.storage.sql.context import SqlContext
 
 _AUDIT_KEY: Final = select(tenants.c.audit_key).where(tenants.c.id == bindparam("tenant"))
 _REPLY: Final = select(*(idempotency.c[one.name] for one in fields(Reply))).where(
@@ -34,10 +34,10 @@ _CONSIDERED_MAX: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
-class RecordShelf:
+class SqlRecordRepository:
     """Records of one tenant in one transaction."""
 
-    work: Work
+    work: SqlContext
     _keys: list[bytes] = field(default_factory=list[bytes])
 
     def audit(self, entry: AuditEntry) -> None:
@@ -56,7 +56,7 @@ class RecordShelf:
             "memory_id": list(contents),
             "content_hmac": [_digest(content, key=key) for content in contents.values()],
         }
-        add_many(self.work, audit, shared=shared, each=each)
+        bulk_insert(self.work, audit, shared=shared, each=each)
 
     def _audit_key(self) -> bytes:
         """Give the tenant's key, which no transaction changes."""
@@ -164,10 +164,10 @@ _SQLITE: Final = text(
 
 
 @dataclass(frozen=True, slots=True)
-class ToolEventShelf:
+class SqlToolEventRepository:
     """Calls of one tenant in one transaction."""
 
-    work: Work
+    work: SqlContext
 
     def latest(self, *, limit: int, since: datetime, failed: bool = False) -> list[ToolEvent]:
         """List the calls since a moment, or the failed ones, the newest first."""
@@ -177,7 +177,7 @@ class ToolEventShelf:
         return [ToolEvent(tenant=tenant, **dict(zip(_COLUMNS, row, strict=True))) for row in rows]
 
 
-def write_events(work: Work, happened: Happened) -> None:
+def write_events(work: SqlContext, happened: EventFilter) -> None:
     """Keep events, those that are kept already once, and drop the old ones."""
     connection, tenant = work.connection, work.tenant
     if connection.dialect.name == "sqlite":

@@ -10,19 +10,19 @@ from typing import Any, Final
 from sqlalchemy import BindParameter, and_, bindparam, delete, insert, or_, select, union
 
 from commonbrain.model.links import LinkType
-from commonbrain.model.support import SUPPORTS, Fall, Review
+from commonbrain.model.support import SUPPORTS, InvalidationReason, Review
 from commonbrain.storage.repositories.graph import beginning, of_tenant
 from commonbrain.storage.schema.invalidation import falls
 from commonbrain.storage.schema.invalidation import reviews as table
 from commonbrain.storage.schema.memories import links, memories
-from commonbrain.storage.sql.bulk import LISTED, add_many, drop_many
-from commonbrain.storage.sql.context import Work
+from commonbrain.storage.sql.bulk import LISTED, bulk_delete, bulk_insert
+from commonbrain.storage.sql.context import SqlContext
 
 _TENANT: Final[BindParameter[Any]] = bindparam("tenant")
 _FIELDS: Final = tuple(one.name for one in fields(Review))
 _ROW: Final = select(*(table.c[name] for name in _FIELDS)).where(table.c.tenant_id == _TENANT)
 _OF: Final = _ROW.where(table.c.memory_id.in_(LISTED)).order_by(table.c.memory_id, table.c.cause_id)
-_UNSUPPORTED: Final = _OF.where(table.c.fall == Fall.UNSUPPORTED)
+_UNSUPPORTED: Final = _OF.where(table.c.fall == InvalidationReason.UNSUPPORTED)
 _VOUCHED: Final = table.alias("vouched")
 _IS_VOUCHED: Final = (
     select(1)
@@ -36,7 +36,7 @@ _IS_VOUCHED: Final = (
 _DOUBTFUL: Final = select(table.c.memory_id).where(
     table.c.tenant_id == _TENANT,
     table.c.memory_id.in_(LISTED),
-    table.c.fall != Fall.UNSUPPORTED,
+    table.c.fall != InvalidationReason.UNSUPPORTED,
     table.c.settled_at.is_(None),
     ~_IS_VOUCHED,
 )
@@ -107,10 +107,10 @@ _SHAKEN: Final = _shaken()
 
 
 @dataclass(frozen=True, slots=True)
-class ReviewShelf:
+class SqlReviewRepository:
     """Reviews of one tenant in one transaction."""
 
-    work: Work
+    work: SqlContext
     own: set[int] = field(default_factory=set[int])
     """What this transaction has listed."""
 
@@ -171,7 +171,7 @@ class ReviewShelf:
         if not reviews:
             return
         columns = zip(*map(_VALUES, reviews), strict=True)
-        add_many(self.work, table, shared={}, each=dict(zip(_FIELDS, columns, strict=True)))
+        bulk_insert(self.work, table, shared={}, each=dict(zip(_FIELDS, columns, strict=True)))
 
     def put(self, reviews: Sequence[Review]) -> None:
         """Set reviews to exactly these, whether they were there or not."""
@@ -181,7 +181,7 @@ class ReviewShelf:
     def drop(self, reviews: Sequence[Review]) -> None:
         """Take reviews away."""
         keys = {name: [getattr(one, name) for one in reviews] for name in _KEY}
-        drop_many(self.work, table, each=keys)
+        bulk_delete(self.work, table, each=keys)
 
     def shaken(self, ids: Sequence[int]) -> list[int]:
         """Give these and, step by step, all that rests on them and has an open review."""

@@ -23,7 +23,7 @@ from commonbrain.model.scope import Caller
 from commonbrain.model.sessions import Ending, Note, Process, Session, is_same_process
 from commonbrain.model.timestamps import to_millis
 from commonbrain.storage.schema.coordination import notes, sessions
-from commonbrain.storage.sql.context import Work
+from commonbrain.storage.sql.context import SqlContext
 
 BEAT_COLUMNS: Final = (
     "id",
@@ -53,7 +53,7 @@ _REVIVED: Final = "excluded.heartbeat_at > sessions.ended_at"
 """Of a live session this is NULL, which is not true."""
 
 
-def told(*, greatest: str) -> str:
+def decode_session(*, greatest: str) -> str:
     """Say what becomes of a session that is there; `greatest` is the engine's name for that."""
     clients = [
         f"{name} = CASE WHEN {_REVIVED} THEN coalesce(excluded.{name}, sessions.{name}) "
@@ -121,10 +121,10 @@ _SILENT: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class SessionShelf:
+class SqlSessionRepository:
     """Sessions of one tenant in one transaction."""
 
-    work: Work
+    work: SqlContext
 
     def get(self, agent: str, key: str) -> Session | None:
         """Give a session, live or over."""
@@ -240,10 +240,10 @@ _ROWS: Final = select(*(notes.c[field.name] for field in fields(Note)))
 
 
 @dataclass(frozen=True, slots=True)
-class NoteShelf:
+class SqlScratchpadRepository:
     """Working notes of one tenant in one transaction."""
 
-    work: Work
+    work: SqlContext
 
     def put(self, note: Note) -> None:
         """Keep a note in the place of the one with its agent, session and key."""

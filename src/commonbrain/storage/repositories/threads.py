@@ -23,12 +23,12 @@ from commonbrain.model.kinds import Kind
 from commonbrain.model.memory import Thread, ThreadRef
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import Caller
-from commonbrain.storage.coordination import Passage
+from commonbrain.storage.coordination import ThreadPassage
 from commonbrain.storage.interface import IdTaken
-from commonbrain.storage.query_scope import Look
+from commonbrain.storage.query_scope import QueryScope
 from commonbrain.storage.schema.memories import DETAILS, memories, threads
 from commonbrain.storage.sql.bulk import LISTED
-from commonbrain.storage.sql.context import Work
+from commonbrain.storage.sql.context import SqlContext
 from commonbrain.storage.sql.filters import TENANT, given, within
 
 _ROW: Final = select(*(threads.c[field.name] for field in fields(Thread)))
@@ -56,10 +56,10 @@ _PARTICIPANTS: Final = select(_MESSAGES.c.sender, _MESSAGES.c.recipients).where(
 
 
 @dataclass(frozen=True, slots=True)
-class ThreadShelf:
+class SqlThreadRepository:
     """Threads of one tenant in one transaction."""
 
-    work: Work
+    work: SqlContext
 
     def subjects(self, ids: Sequence[int]) -> dict[int, str]:
         """Give the subjects of threads by their ids; unknown ids are absent."""
@@ -96,7 +96,10 @@ class ThreadShelf:
         self, caller: Caller, *, now: datetime, below: int, limit: int
     ) -> list[tuple[Thread, int]]:
         """List threads with a current message that a caller sees, latest first."""
-        told = given(_look(caller, now), self.work.tenant) | {"below": below, "limit": limit}
+        told = given(_thread_filters(caller, now), self.work.tenant) | {
+            "below": below,
+            "limit": limit,
+        }
         found = self.work.connection.execute(_recent(), told)
         rows = [dict(row) for row in found.mappings()]
         return [(Thread(**row), last) for row in rows if (last := row.pop("last_id"))]
@@ -106,12 +109,12 @@ class ThreadShelf:
     ) -> list[int]:
         """List the current messages of a thread that a caller sees, newest first."""
         here = {"thread": thread_id, "below": below, "limit": limit}
-        told = given(_look(caller, now), self.work.tenant) | here
+        told = given(_thread_filters(caller, now), self.work.tenant) | here
         return list(self.work.connection.execute(_said(), told).scalars())
 
     def around(
-        self, ids: Sequence[int], look: Look, *, before: int, after: int
-    ) -> dict[int, Passage]:
+        self, ids: Sequence[int], look: QueryScope, *, before: int, after: int
+    ) -> dict[int, ThreadPassage]:
         """Give the passage around each of these that is a message of a thread."""
         if not ids:
             return {}
@@ -157,8 +160,8 @@ class ThreadShelf:
         return thread.id
 
     def _around(
-        self, ids: Sequence[int], look: Look, *, before: int, after: int, far: int
-    ) -> tuple[dict[int, Passage], list[int]]:
+        self, ids: Sequence[int], look: QueryScope, *, before: int, after: int, far: int
+    ) -> tuple[dict[int, ThreadPassage], list[int]]:
         """Give passages, and which of them have gaps, looking so many times as far for them."""
         rows = self.work.rows(_steps(far * before, far * after), {"ids": list(ids)})
         near = {id_ for thread, *said in rows if thread is not None for id_ in said if id_}
@@ -166,7 +169,7 @@ class ThreadShelf:
             return {}, []
         told = given(look, self.work.tenant) | {"ids": [*near]}
         allowed = {id_ for (id_,) in self.work.rows(_allowed_of(look.filter), told)}
-        passages: dict[int, Passage] = {}
+        passages: dict[int, ThreadPassage] = {}
         gaps: list[int] = []
         for thread, *said in rows:
             if thread is None:
@@ -174,7 +177,7 @@ class ThreadShelf:
             own = said[far * before]
             earlier = [id_ for id_ in said[: far * before] if id_ in allowed][-before:]
             later = [id_ for id_ in said[far * before + 1 :] if id_ in allowed][:after]
-            passages[own] = Passage(thread=thread, ids=(*earlier, own, *later))
+            passages[own] = ThreadPassage(thread=thread, ids=(*earlier, own, *later))
             if any(id_ is not None and id_ not in allowed for id_ in said):
                 gaps.append(own)
         return passages, gaps
@@ -204,8 +207,8 @@ class ThreadShelf:
         return threads.c.tenant_id == self.work.tenant, threads.c.id == id_
 
 
-def _look(caller: Caller, now: datetime) -> Look:
-    return Look(caller=caller, filter=_ALL, now=now)
+def _thread_filters(caller: Caller, now: datetime) -> QueryScope:
+    return QueryScope(caller=caller, filter=_ALL, now=now)
 
 
 @cache

@@ -14,16 +14,16 @@ from sqlalchemy import (
 
 from commonbrain.model.scope import Role
 from commonbrain.model.trust import Trust
-from commonbrain.storage.schema.types import METADATA, Instant, Names, Word, one_of, tenant
+from commonbrain.storage.schema.types import METADATA, EnumText, Instant, Names, one_of, tenant
 
 agents = Table(
     "agents",
     METADATA,
     tenant(),
     Column("name", String(128), nullable=False),
-    Column("role", Word(Role), nullable=False),
-    Column("trust_default", Word(Trust), nullable=False),
-    Column("trust_ceiling", Word(Trust), nullable=False),
+    Column("role", EnumText(Role), nullable=False),
+    Column("trust_default", EnumText(Trust), nullable=False),
+    Column("trust_ceiling", EnumText(Trust), nullable=False),
     Column("created_at", Instant, nullable=False),
     Column("disabled_at", Instant),
     PrimaryKeyConstraint("tenant_id", "name"),

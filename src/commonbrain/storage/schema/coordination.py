@@ -15,7 +15,7 @@ from sqlalchemy import (
 
 from commonbrain.model.sessions import Ending
 from commonbrain.model.tasks import Decision
-from commonbrain.storage.schema.types import METADATA, Instant, Word, one_of, only, tenant
+from commonbrain.storage.schema.types import METADATA, EnumText, Instant, one_of, only, tenant
 
 # One live client with a task. Memories name a session by its key, which is the client's own id of
 # it where it gives one.
@@ -40,7 +40,7 @@ sessions = Table(
     Column("heartbeat_at", Instant, nullable=False),
     Column("booted_at", Instant),
     Column("ended_at", Instant),
-    Column("ending", Word(Ending)),
+    Column("ending", EnumText(Ending)),
     PrimaryKeyConstraint("tenant_id", "id"),
     UniqueConstraint("tenant_id", "agent", "key"),
     Index("ix_sessions_live", "tenant_id", "id", **only("ended_at IS NULL")),
@@ -72,7 +72,7 @@ acks = Table(
     Column("memory_id", BigInteger, nullable=False, autoincrement=False),
     Column("agent", String(128), nullable=False),
     Column("session", String(128), nullable=False),
-    Column("decision", Word(Decision), nullable=False),
+    Column("decision", EnumText(Decision), nullable=False),
     Column("reason", Text),
     Column("until", Instant),
     Column("at", Instant, nullable=False),

@@ -16,8 +16,8 @@ from sqlalchemy import (
 
 from commonbrain.model.kinds import CausalField
 from commonbrain.model.memory import State
-from commonbrain.model.support import Fall
-from commonbrain.storage.schema.types import METADATA, Instant, Word, one_of, tenant
+from commonbrain.model.support import InvalidationReason
+from commonbrain.storage.schema.types import METADATA, EnumText, Instant, one_of, tenant
 
 reviews = Table(
     "reviews",
@@ -25,11 +25,11 @@ reviews = Table(
     tenant(),
     Column("memory_id", BigInteger, nullable=False, autoincrement=False),
     Column("cause_id", BigInteger, nullable=False, autoincrement=False),
-    Column("fall", Word(Fall), nullable=False),
+    Column("fall", EnumText(InvalidationReason), nullable=False),
     Column("via_id", BigInteger, nullable=False),
     Column("depth", Integer, nullable=False),
     Column("at", Instant, nullable=False),
-    Column("earlier", Word(State)),
+    Column("earlier", EnumText(State)),
     Column("settled_at", Instant),
     Column("settled_by", String(128)),
     Column("reason", Text),
@@ -37,7 +37,7 @@ reviews = Table(
     ForeignKeyConstraint(["tenant_id", "memory_id"], ["memories.tenant_id", "memories.id"]),
     ForeignKeyConstraint(["tenant_id", "cause_id"], ["memories.tenant_id", "memories.id"]),
     Index(None, "tenant_id", "cause_id", "depth"),
-    one_of("fall", Fall),
+    one_of("fall", InvalidationReason),
 )
 
 # Memories whose fall, or return, has yet to be followed up: at once, or when they will expire. A
@@ -60,7 +60,7 @@ field_vectors = Table(
     tenant(),
     Column("memory_id", BigInteger, nullable=False, autoincrement=False),
     Column("space_id", Integer, ForeignKey("spaces.id"), nullable=False),
-    Column("field", Word(CausalField), nullable=False),
+    Column("field", EnumText(CausalField), nullable=False),
     Column("seq", BigInteger, nullable=False),
     Column("vector", LargeBinary),
     PrimaryKeyConstraint("tenant_id", "memory_id", "space_id", "field"),

@@ -17,7 +17,7 @@ from sqlalchemy import (
 from commonbrain.model.jobs import JobState
 from commonbrain.model.scope import Role
 from commonbrain.model.trust import Trust
-from commonbrain.storage.schema.types import METADATA, Instant, Word, fraction, one_of, tenant
+from commonbrain.storage.schema.types import METADATA, EnumText, Instant, fraction, one_of, tenant
 
 IS_LIVE = text("state IN ('queued', 'running')")
 
@@ -32,12 +32,12 @@ jobs = Table(
     Column("agent", String(128), nullable=False),
     Column("session", String(128)),
     Column("project", String(128)),
-    Column("role", Word(Role), nullable=False),
-    Column("trust_default", Word(Trust), nullable=False),
-    Column("trust_ceiling", Word(Trust), nullable=False),
+    Column("role", EnumText(Role), nullable=False),
+    Column("trust_default", EnumText(Trust), nullable=False),
+    Column("trust_ceiling", EnumText(Trust), nullable=False),
     Column("given", JSON, nullable=False),
     Column("key", String(128)),
-    Column("state", Word(JobState), nullable=False),
+    Column("state", EnumText(JobState), nullable=False),
     Column("attempts", Integer, nullable=False),
     Column("due_at", Instant, nullable=False),
     Column("worker", String(128)),

@@ -14,8 +14,16 @@ from sqlalchemy import (
 )
 
 from commonbrain.model.model_card import ModelRole, ModelState
-from commonbrain.model.query import Mark
-from commonbrain.storage.schema.types import METADATA, Instant, Names, Word, one_of, only, tenant
+from commonbrain.model.query import FeedbackMark
+from commonbrain.storage.schema.types import (
+    METADATA,
+    EnumText,
+    Instant,
+    Names,
+    one_of,
+    only,
+    tenant,
+)
 
 recall_traces = Table(
     "recall_traces",
@@ -41,8 +49,8 @@ models = Table(
     METADATA,
     tenant(),
     Column("id", BigInteger, nullable=False, autoincrement=False),
-    Column("role", Word(ModelRole), nullable=False),
-    Column("state", Word(ModelState), nullable=False),
+    Column("role", EnumText(ModelRole), nullable=False),
+    Column("state", EnumText(ModelState), nullable=False),
     Column("digest", String(64), nullable=False),
     Column("features", Names, nullable=False),
     Column("told", JSON, nullable=False),
@@ -75,13 +83,13 @@ feedback = Table(
     tenant(),
     Column("trace_id", BigInteger, nullable=False),
     Column("memory_id", BigInteger, nullable=False),
-    Column("mark", Word(Mark), nullable=False),
+    Column("mark", EnumText(FeedbackMark), nullable=False),
     Column("agent", String(128), nullable=False),
     Column("session", String(128)),
     Column("at", Instant, nullable=False),
     PrimaryKeyConstraint("tenant_id", "trace_id", "memory_id", "mark"),
     Index(None, "tenant_id", "memory_id"),
-    one_of("mark", Mark),
+    one_of("mark", FeedbackMark),
 )
 
 

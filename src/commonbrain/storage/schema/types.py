@@ -61,7 +61,7 @@ class Instant(TypeDecorator[datetime]):
         return None if value is None else from_millis(value)
 
 
-class Word(TypeDecorator[StrEnum]):
+class EnumText(TypeDecorator[StrEnum]):
     """A member of a closed set as its text."""
 
     impl = String
@@ -98,7 +98,7 @@ class Names(TypeDecorator[tuple[str, ...]]):
         return tuple(value or ())
 
 
-class Told(TypeDecorator[Any]):
+class JsonText(TypeDecorator[Any]):
     """What a column of JSON or names holds, read as the text that it is: nearly all is empty."""
 
     impl = String

@@ -70,7 +70,7 @@ class _Kept:
 
 
 @dataclass(slots=True)
-class Codes:
+class BinaryVectorIndex:
     """The vectors of one tenant in one space, as of `seq`; threads may search while one updates."""
 
     dimensions: int

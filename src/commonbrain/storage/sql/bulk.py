@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from sqlalchemy import BigInteger, Select, String, Table, bindparam, delete, insert, select
 from sqlalchemy.engine.interfaces import Dialect
 
-from commonbrain.storage.sql.context import Work
+from commonbrain.storage.sql.context import SqlContext
 from commonbrain.storage.sql.dialect_functions import members_of
 
 
-def listed(name: str, of: type[BigInteger | String] = BigInteger) -> Select[Any]:
+def id_list_param(name: str, of: type[BigInteger | String] = BigInteger) -> Select[Any]:
     """Select the ids that a parameter lists, or the words.
 
     A parameter for each would be thousands of names to make up, and a statement to be parsed anew
@@ -23,11 +23,11 @@ def listed(name: str, of: type[BigInteger | String] = BigInteger) -> Select[Any]
     return select(members_of(name, of).c.value)
 
 
-LISTED: Final = listed("ids")
+LISTED: Final = id_list_param("ids")
 
 
-def add_many(
-    work: Work, into: Table, *, shared: Mapping[str, Any], each: Mapping[str, Sequence[Any]]
+def bulk_insert(
+    work: SqlContext, into: Table, *, shared: Mapping[str, Any], each: Mapping[str, Sequence[Any]]
 ) -> None:
     """Insert rows of a tenant that are equal in what is `shared` and differ in `each`."""
     # SQLite takes twice as long for rows into which it is told to put nothing.
@@ -36,13 +36,13 @@ def add_many(
     _run(work, into, shared={"tenant_id": work.tenant, **given}, each=filled, is_insert=True)
 
 
-def drop_many(work: Work, table: Table, *, each: Mapping[str, Sequence[Any]]) -> None:
+def bulk_delete(work: SqlContext, table: Table, *, each: Mapping[str, Sequence[Any]]) -> None:
     """Delete the rows of a tenant that have these values in these columns."""
     _run(work, table, shared={"tenant_id": work.tenant}, each=each, is_insert=False)
 
 
 def _run(
-    work: Work,
+    work: SqlContext,
     table: Table,
     *,
     shared: Mapping[str, Any],

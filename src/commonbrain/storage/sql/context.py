@@ -9,9 +9,9 @@ from typing import Any, Final, Protocol, TypeVar
 
 from sqlalchemy import Connection, Engine, Insert, SelectBase, Table, UpdateBase, insert, select
 
-from commonbrain.embeddings.interface import KeptSpace, Space, SpaceState
+from commonbrain.embeddings.interface import EmbeddingSpace, SpaceState, StoredSpace
 from commonbrain.model import ids
-from commonbrain.observability.health import Reads
+from commonbrain.observability.health import ReplicaReads
 from commonbrain.storage.administration import SpaceMismatch
 from commonbrain.storage.index import Index
 from commonbrain.storage.maintenance import Backup, Finding, Progress
@@ -42,7 +42,7 @@ class Dialect(Protocol):
         """Give a table of the schema as this engine has it; values read from either are alike."""
         ...
 
-    def index(self, work: "Work") -> Index:
+    def index(self, work: "SqlContext") -> Index:
         """Give the shelf of full text and vectors."""
         ...
 
@@ -74,7 +74,7 @@ class Dialect(Protocol):
         """Ask a copy that sees all that anybody was told is kept; None when there is none."""
         ...
 
-    def replica_reads(self) -> list[Reads]:
+    def replica_reads(self) -> list[ReplicaReads]:
         """Tell how such copies fared."""
         ...
 
@@ -106,7 +106,7 @@ class Dialect(Protocol):
         """Say whether vectors of a space have the index that many of them are searched by."""
         ...
 
-    def beside(self, space: Space, space_id: int) -> "Dialect":
+    def beside(self, space: EmbeddingSpace, space_id: int) -> "Dialect":
         """Give the same place as it is in another space; connections are shared."""
         ...
 
@@ -128,7 +128,7 @@ class Dialect(Protocol):
 
 
 @dataclass(slots=True, kw_only=True)
-class Work:
+class SqlContext:
     """A connection inside a transaction of one tenant, and what it did to vectors so far."""
 
     connection: Connection
@@ -183,13 +183,13 @@ _OPENED: Final = frozenset({SpaceState.CURRENT, SpaceState.RETIRED})
 """A program that was not told of a move goes on in the space that it knows, and says so."""
 
 
-def known_spaces(connection: Connection) -> list[KeptSpace]:
+def known_spaces(connection: Connection) -> list[StoredSpace]:
     """List the spaces of the store, those too of which only the row is left, oldest first."""
     rows = connection.execute(select(spaces).order_by(spaces.c.id)).mappings()
-    return [KeptSpace(**row) for row in rows]
+    return [StoredSpace(**row) for row in rows]
 
 
-def known_space(connection: Connection, space: Space) -> int | None:
+def known_space(connection: Connection, space: EmbeddingSpace) -> int | None:
     """Give the id of a space that the store can be opened in, None when it has none yet.
 
     Raises:
@@ -207,14 +207,14 @@ def known_space(connection: Connection, space: Space) -> int | None:
     raise SpaceMismatch(", ".join(serving), made=space.name)
 
 
-def serving_space(connection: Connection) -> KeptSpace | None:
+def serving_space(connection: Connection) -> StoredSpace | None:
     """Give the space that serves; None in a store that has none yet."""
     serves = select(spaces).where(spaces.c.state == SpaceState.CURRENT)
     row = connection.execute(serves).mappings().first()
-    return None if row is None else KeptSpace(**row)
+    return None if row is None else StoredSpace(**row)
 
 
-def register(connection: Connection, tenant: str, *, space: Space, now: datetime) -> int:
+def register(connection: Connection, tenant: str, *, space: EmbeddingSpace, now: datetime) -> int:
     """Make the tenant's and the space's rows where they are missing; give the space's id."""
     add_tenant(connection, tenant, now=now)
     space_id = known_space(connection, space)

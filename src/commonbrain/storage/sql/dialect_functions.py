@@ -52,30 +52,30 @@ def _array_of(value: Iterable[int] | None) -> str | None:
     return None if value is None else f"{{{','.join(map(str, map(int, value)))}}}"
 
 
-class members(FunctionElement[Any]):  # noqa: N801 a function of SQL
+class unnest(FunctionElement[Any]):  # noqa: N801 a function of SQL
     """The members of a list, a row for each."""
 
     name = "members"
     inherit_cache = True
 
 
-@compiles(members)
-def _unfold_json(element: members, compiler: SQLCompiler, **more: Any) -> str:  # noqa: ANN401
+@compiles(unnest)
+def _unfold_json(element: unnest, compiler: SQLCompiler, **more: Any) -> str:  # noqa: ANN401
     return f"json_each({compiler.process(element.clauses, **more)})"
 
 
-@compiles(members, _POSTGRES)
-def _unfold_array(element: members, compiler: SQLCompiler, **more: Any) -> str:  # noqa: ANN401
+@compiles(unnest, _POSTGRES)
+def _unfold_array(element: unnest, compiler: SQLCompiler, **more: Any) -> str:  # noqa: ANN401
     return f"(SELECT unnest({compiler.process(element.clauses, **more)}) AS value)"
 
 
 def members_of(name: str, of: type[BigInteger | String] = BigInteger) -> TableValuedAlias:
     """Give the members of a list, a parameter, as a table with the column `value`."""
     given: BindParameter[Any] = bindparam(name, type_=Listing(of))
-    return members(given).table_valued("value")
+    return unnest(given).table_valued("value")
 
 
-class greater(FunctionElement[int]):  # noqa: N801 a function of SQL
+class greatest(FunctionElement[int]):  # noqa: N801 a function of SQL
     """The greater of two numbers."""
 
     name = "greater"
@@ -83,11 +83,11 @@ class greater(FunctionElement[int]):  # noqa: N801 a function of SQL
     type = BigInteger()
 
 
-@compiles(greater)
-def _scalar_max(element: greater, compiler: SQLCompiler, **more: Any) -> str:  # noqa: ANN401
+@compiles(greatest)
+def _scalar_max(element: greatest, compiler: SQLCompiler, **more: Any) -> str:  # noqa: ANN401
     return f"max({compiler.process(element.clauses, **more)})"
 
 
-@compiles(greater, _POSTGRES)
-def _greatest(element: greater, compiler: SQLCompiler, **more: Any) -> str:  # noqa: ANN401
+@compiles(greatest, _POSTGRES)
+def _greatest(element: greatest, compiler: SQLCompiler, **more: Any) -> str:  # noqa: ANN401
     return f"greatest({compiler.process(element.clauses, **more)})"

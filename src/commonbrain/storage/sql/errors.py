@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import exc
 
-from commonbrain.model.errors import CommonbrainError, Corrupt, Unavailable
+from commonbrain.model.errors import CommonbrainError, StoreCorruptError, UnavailableError
 
 _READ_ONLY = "25006"
 """What Postgres calls a write where nothing may be written, as on a replica."""
@@ -19,7 +19,7 @@ _NAMES = ("sqlstate", "sqlite_errorname")
 
 
 @dataclass(slots=True)
-class UnderWay:
+class StatementInProgress:
     """How far a transaction has come."""
 
     is_ending: bool = False
@@ -27,16 +27,16 @@ class UnderWay:
 
 
 @contextmanager
-def translated(location: str) -> Generator[UnderWay]:
+def map_driver_errors(location: str) -> Generator[StatementInProgress]:
     """Turn a driver's error into one of the house's, here and nowhere else.
 
     Raises:
-        Unavailable: locked for too long, full, read-only, or not to be opened; rolled back. Where
-            the connection was lost during the commit nobody knows, and the message says so.
-        Corrupt: damaged, or not a database at all; rolled back.
+        UnavailableError: locked for too long, full, read-only, or not to be opened; rolled back.
+            Where the connection was lost during the commit nobody knows, and the message says so.
+        StoreCorruptError: damaged, or not a database at all; rolled back.
 
     """
-    under_way = UnderWay()
+    under_way = StatementInProgress()
     try:
         yield under_way
     except CommonbrainError:
@@ -50,24 +50,24 @@ def translated(location: str) -> Generator[UnderWay]:
             and isinstance(error, exc.DBAPIError)
             and error.connection_invalidated
         ):
-            raise Unavailable(
+            raise UnavailableError(
                 f"The store {location} was lost before it said that all is kept: it may be.",
                 hint="Look whether it was done, or ask again with the same idempotency key.",
             ) from error
         if _FULL & {getattr(getattr(error, "orig", None), name, None) for name in _NAMES}:
-            raise Unavailable(
+            raise UnavailableError(
                 f"The store {location} is full: {cause_of(error)}.",
                 code="store_full",
                 hint="Nothing was changed, and what is stored can be recalled. Make room on the "
                 "disk of the store; writing goes on by itself then.",
             ) from error
-        raise Unavailable(
+        raise UnavailableError(
             f"The store {location} did not answer: {cause_of(error)}.",
             hint="Nothing was changed. Check that it is writable and not full, then try again.",
         ) from error
     except exc.DatabaseError as error:
         if getattr(error.orig, "sqlstate", None) == _READ_ONLY:
-            raise Unavailable(
+            raise UnavailableError(
                 f"The store {location} is read-only.",
                 code="store_read_only",
                 hint="Nothing was written. It can be recalled from; write to the primary server.",
@@ -75,7 +75,7 @@ def translated(location: str) -> Generator[UnderWay]:
         if type(error) is not exc.DatabaseError:
             # A statement that is wrong, or of a driver that lacks something: a fault of ours.
             raise
-        raise Corrupt(
+        raise StoreCorruptError(
             f"The store {location} cannot be read: {cause_of(error)}.",
             hint="Nothing was changed. `brain doctor` says what can be mended; what cannot is "
             "replaced by `brain restore FILE`, which keeps it.",

@@ -18,7 +18,7 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.dml import Insert
 from sqlalchemy.types import TypeEngine
 
-from commonbrain.storage.schema.types import Instant, Told, Word
+from commonbrain.storage.schema.types import EnumText, Instant, JsonText
 
 Row = tuple[Any, ...]
 _Told = TypeVar("_Told")
@@ -145,6 +145,6 @@ def _reads(question: SelectBase, dialect: Dialect) -> Sequence[tuple[int, Callab
 
 def _reader(of: TypeEngine[Any], dialect: Dialect) -> Callable[[Any], Any] | None:
     """Give what reads values of a type: ours themselves, without the calls around them."""
-    if isinstance(of, Instant | Word | Told):
+    if isinstance(of, Instant | EnumText | JsonText):
         return of.read
     return of.dialect_impl(dialect).result_processor(dialect, _FLOAT8)

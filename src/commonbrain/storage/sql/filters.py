@@ -25,7 +25,7 @@ from commonbrain.model.memory import CURRENT_STATES, FINDABLE_STATES
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import Scope
 from commonbrain.model.trust import Trust
-from commonbrain.storage.interface import Look
+from commonbrain.storage.interface import QueryScope
 from commonbrain.storage.schema.coordination import receipts
 from commonbrain.storage.schema.invalidation import reviews
 from commonbrain.storage.schema.memories import DETAILS, EntityType, changes, entities, memories
@@ -37,13 +37,13 @@ _VIEWER: Final[BindParameter[str]] = bindparam("viewer", type_=String())
 _NOW: Final[BindParameter[datetime]] = bindparam("now", type_=Instant())
 
 
-def confine(look: Look, tenant: str) -> ColumnElement[bool]:
+def confine(look: QueryScope, tenant: str) -> ColumnElement[bool]:
     """Say which rows a look allows; the domain says the same of each row again at the end."""
     of = _Of(tenant=tenant, viewer=look.caller.agent, now=look.now)
     return and_(*_open_to(look.filter, of), *_in_project(look.filter))
 
 
-def given(look: Look, tenant: str) -> dict[str, Any]:
+def given(look: QueryScope, tenant: str) -> dict[str, Any]:
     """Give the parameters that `allowed` and `within` leave open."""
     return {"tenant": tenant, "viewer": look.caller.agent, "now": look.now}
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from sqlalchemy import Connection, inspect, text
 
-from commonbrain.model.errors import Corrupt
+from commonbrain.model.errors import StoreCorruptError
 from commonbrain.storage.schema.memories import OURS
 
 SCHEMA_VERSION: Final = "0011"
@@ -19,7 +19,7 @@ def version_of(connection: Connection, location: str) -> str | None:
     """Give the schema's version, None for an empty database.
 
     Raises:
-        Corrupt: it belongs to another program.
+        StoreCorruptError: it belongs to another program.
 
     """
     names = set(inspect(connection).get_table_names())
@@ -27,7 +27,7 @@ def version_of(connection: Connection, location: str) -> str | None:
         return None
     # Other programs keep their migrations by Alembic as well.
     if not names.issuperset(OURS):
-        raise Corrupt(
+        raise StoreCorruptError(
             f"{location} is a database of another program.",
             code="store_foreign",
             hint="Choose another file with --store or COMMONBRAIN_STORE.",
@@ -39,11 +39,11 @@ def refuse_newer(version: str | None, location: str) -> None:
     """Leave a store alone that a later version of this program has upgraded.
 
     Raises:
-        Corrupt: it is one.
+        StoreCorruptError: it is one.
 
     """
     if version is not None and version > SCHEMA_VERSION:
-        raise Corrupt(
+        raise StoreCorruptError(
             f"{location} has schema version {version}; this program knows up to {SCHEMA_VERSION}.",
             code="store_newer",
             hint="Upgrade Commonbrain.",

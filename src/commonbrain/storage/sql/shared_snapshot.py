@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 @dataclass(slots=True)
-class _Moment:
+class _SharedSnapshot:
     """What a call reads: nothing before it first asks."""
 
     whose: tuple[int, str] | None = None
@@ -33,13 +33,13 @@ class _Moment:
         self.stack.close()
 
 
-_NOW: Final[ContextVar[_Moment | None]] = ContextVar("moment", default=None)
+_NOW: Final[ContextVar[_SharedSnapshot | None]] = ContextVar("moment", default=None)
 
 
 @contextmanager
-def one_moment() -> Generator[None]:
+def shared_read() -> Generator[None]:
     """Let all readings inside, in this thread, be one: of one tenant, and until it writes."""
-    moment = _Moment()
+    moment = _SharedSnapshot()
     token = _NOW.set(moment)
     try:
         with moment.stack:
@@ -48,7 +48,7 @@ def one_moment() -> Generator[None]:
         _NOW.reset(token)
 
 
-def end_moment(store: object) -> None:
+def end_shared_read(store: object) -> None:
     """Begin anew: whoever writes into a store reads afterwards what was written."""
     moment = _NOW.get()
     if moment is not None and moment.whose is not None and moment.whose[0] == id(store):

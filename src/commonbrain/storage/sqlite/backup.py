@@ -17,13 +17,13 @@ from typing import Final
 
 from sqlalchemy import exc
 
-from commonbrain.model.errors import Corrupt, Invalid, Unavailable
+from commonbrain.model.errors import InvalidInputError, StoreCorruptError, UnavailableError
 from commonbrain.model.memory import CURRENT_STATES
 from commonbrain.model.timestamps import from_millis
 from commonbrain.storage.maintenance import Backup, Holdings, Progress
 from commonbrain.storage.schema.memories import OURS
-from commonbrain.storage.sql.errors import translated
-from commonbrain.storage.sqlite.file import StoreFile, beside, driver, found_file
+from commonbrain.storage.sql.errors import map_driver_errors
+from commonbrain.storage.sqlite.file import StoreFile, driver, found_file, sibling_path
 
 _PAGES: Final = 256
 """Copied at a time: a megabyte, some 30 steps a second on a slow disk."""
@@ -60,12 +60,12 @@ def connected(file: StoreFile, *, wait_s: float) -> Generator[sqlite3.Connection
     """Connect to a file for one task, with errors as the house has them.
 
     Raises:
-        Unavailable: it is locked, full, or the system refuses it.
-        Corrupt: it is damaged, or not a database.
+        UnavailableError: it is locked, full, or the system refuses it.
+        StoreCorruptError: it is damaged, or not a database.
 
     """
     sqlite = driver()
-    with translated(str(file.path)):
+    with map_driver_errors(str(file.path)):
         try:
             asked, given = str(file.path), file.url.query
             if given:
@@ -81,7 +81,7 @@ def connected(file: StoreFile, *, wait_s: float) -> Generator[sqlite3.Connection
         except sqlite.DatabaseError as error:
             raise exc.DatabaseError("", None, error) from error
         except OSError as error:
-            raise Unavailable(
+            raise UnavailableError(
                 f"{error.filename or file.path}: {error.strerror}.",
                 hint="Nothing was changed. Mend that and try again.",
             ) from error
@@ -120,7 +120,7 @@ def check_whole(connection: sqlite3.Connection, path: Path) -> None:
     """Check every page, index and reference of a file.
 
     Raises:
-        Corrupt: something is wrong with one of them.
+        StoreCorruptError: something is wrong with one of them.
 
     """
     pages = [row[0] for row in connection.execute("PRAGMA integrity_check(3)")]
@@ -128,7 +128,7 @@ def check_whole(connection: sqlite3.Connection, path: Path) -> None:
     if pages == ["ok"] and dangling is None:
         return
     found = "; ".join(pages) if pages != ["ok"] else "a reference leads nowhere"
-    raise Corrupt(
+    raise StoreCorruptError(
         f"{path} is damaged: {found}.",
         hint="Keep the file. If only what is derived is damaged, `brain doctor --repair` mends it.",
     )
@@ -142,7 +142,7 @@ def copy_store(
     What was deleted from the store but still lies in its free pages does not go along.
 
     Raises:
-        Corrupt: the store is damaged, or the copy does not say the same.
+        StoreCorruptError: the store is damaged, or the copy does not say the same.
 
     """
     source.execute("BEGIN")
@@ -166,7 +166,7 @@ def copy_store(
         check_whole(copy, target)
         is_same = contents(copy) == expected
     if not is_same:
-        raise Corrupt(
+        raise StoreCorruptError(
             f"A copy of {origin} does not hold what the store holds.",
             hint="Nothing was written. Run `brain doctor`, and check the disk.",
         )
@@ -181,14 +181,14 @@ def write_backup(
     """Write a verified copy under another name and put it in its place as the last step.
 
     Raises:
-        Invalid: the destination exists and is not to be replaced, or is the store itself.
-        Unavailable: the destination cannot be written, or the store cannot be read.
-        Corrupt: the store is damaged.
+        InvalidInputError: the destination exists and is not to be replaced, or is the store itself.
+        UnavailableError: the destination cannot be written, or the store cannot be read.
+        StoreCorruptError: the store is damaged.
 
     """
     destination = destination.absolute()
     _check_free(destination, file.path, replace=replace)
-    with connected(file, wait_s=wait_s) as source, partial_beside(destination) as partial:
+    with connected(file, wait_s=wait_s) as source, partial_path(destination) as partial:
         held = copy_store(source, partial, origin=file.path, on_progress=on_progress)
         digest = digest_of(partial)
         size = partial.stat().st_size
@@ -206,14 +206,14 @@ def write_backup(
 
 
 @contextmanager
-def partial_beside(path: Path) -> Generator[Path]:
+def partial_path(path: Path) -> Generator[Path]:
     """Make an empty file of our own beside a path, and take away what is left of it."""
     partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
     os.close(os.open(partial, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     try:
         yield partial
     finally:
-        for left in (partial, *(beside(partial, side) for side in SIDES)):
+        for left in (partial, *(sibling_path(partial, side) for side in SIDES)):
             left.unlink(missing_ok=True)
 
 
@@ -241,10 +241,12 @@ def _check_free(destination: Path, store: Path, *, replace: bool) -> None:
     if destination.name in {store.name, *(store.name + side for side in SIDES)} and (
         destination.parent.resolve() == store.parent.resolve()
     ):
-        raise Invalid(f"{destination} belongs to the store itself.", hint="Name another file.")
+        raise InvalidInputError(
+            f"{destination} belongs to the store itself.", hint="Name another file."
+        )
     if destination.is_dir():
-        raise Invalid(f"{destination} is a folder.", hint="Name a file in it.")
+        raise InvalidInputError(f"{destination} is a folder.", hint="Name a file in it.")
     if destination.exists() and destination.samefile(store):
-        raise Invalid(f"{destination} is the store itself.", hint="Name another file.")
+        raise InvalidInputError(f"{destination} is the store itself.", hint="Name another file.")
     if destination.exists() and not replace:
-        raise Invalid(f"{destination} exists already.", hint="Add --force to replace it.")
+        raise InvalidInputError(f"{destination} exists already.", hint="Add --force to replace it.")

@@ -25,14 +25,18 @@ from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 from sqlalchemy.engine.interfaces import DBAPICursor
 from tenacity import Retrying, retry_if_exception_message, stop_after_delay, wait_random
 
-from commonbrain.embeddings.interface import Space
-from commonbrain.model.errors import Unavailable
+from commonbrain.embeddings.interface import EmbeddingSpace
+from commonbrain.model.errors import UnavailableError
 from commonbrain.model.kinds import CausalField
-from commonbrain.observability.health import Reads
+from commonbrain.observability.health import ReplicaReads
 from commonbrain.storage.maintenance import Backup, Finding, Progress
 from commonbrain.storage.schema.memories import spaces, tenants
-from commonbrain.storage.sql.binary_index import KEPT_BYTES_MAX, KEPT_BYTES_MAX_OF_FIELD, Codes
-from commonbrain.storage.sql.context import Work
+from commonbrain.storage.sql.binary_index import (
+    KEPT_BYTES_MAX,
+    KEPT_BYTES_MAX_OF_FIELD,
+    BinaryVectorIndex,
+)
+from commonbrain.storage.sql.context import SqlContext
 from commonbrain.storage.sqlite.access_log import write_reads
 from commonbrain.storage.sqlite.backup import write_backup
 from commonbrain.storage.sqlite.checks import clear_text, examine_sqlite
@@ -57,15 +61,15 @@ class Sqlite:
     """One file in WAL mode: many readers, one writer at a time, in any number of processes."""
 
     path: Path
-    space: Space
+    space: EmbeddingSpace
     space_id: int = 0
     """The row of the space in this file; set when the store is opened."""
     is_durable: bool
     lock_wait_s: float
     engine: Engine = field(init=False)
     _file: StoreFile = field(init=False)
-    _codes: dict[tuple[str, CausalField | None], Codes] = field(
-        default_factory=dict["tuple[str, CausalField | None]", Codes]
+    _codes: dict[tuple[str, CausalField | None], BinaryVectorIndex] = field(
+        default_factory=dict["tuple[str, CausalField | None]", BinaryVectorIndex]
     )
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -147,7 +151,7 @@ class Sqlite:
         finally:
             connection.close()
         if is_busy:
-            raise Unavailable(
+            raise UnavailableError(
                 f"The store {self.path} is being read: what was deleted is still in its log.",
                 hint="Nothing is lost. Close the other programs that have it open and try again.",
             )
@@ -177,7 +181,7 @@ class Sqlite:
         """Have no copies: whoever reads a file waits for nobody."""
         return None
 
-    def replica_reads(self) -> list[Reads]:
+    def replica_reads(self) -> list[ReplicaReads]:
         """Have none to tell of."""
         return []
 
@@ -211,13 +215,13 @@ class Sqlite:
         """Say that it is: vectors are searched by what the process keeps of them."""
         return True
 
-    def beside(self, space: Space, space_id: int) -> Sqlite:
+    def beside(self, space: EmbeddingSpace, space_id: int) -> Sqlite:
         """Give the same file as it is in another space; what is kept of vectors is its own."""
         other = copy(self)
         other.be_in(space, space_id)
         return other
 
-    def be_in(self, space: Space, space_id: int) -> None:
+    def be_in(self, space: EmbeddingSpace, space_id: int) -> None:
         """Take on a space, of whose vectors nothing is kept yet."""
         self.space, self.space_id = space, space_id
         self._codes, self._lock = {}, threading.Lock()
@@ -230,18 +234,18 @@ class Sqlite:
         """Give the table itself: a file has all as the schema says."""
         return table
 
-    def index(self, work: Work) -> SqliteIndex:
+    def index(self, work: SqlContext) -> SqliteIndex:
         """Give the shelf of full text and vectors."""
         codes = partial(self._codes_of, work.tenant)
         return SqliteIndex.of(work, space_id=self.space_id, codes=codes)
 
-    def _codes_of(self, tenant: str, field: CausalField | None) -> Codes:
+    def _codes_of(self, tenant: str, field: CausalField | None) -> BinaryVectorIndex:
         """Give the codes of one tenant, or of one field of its atoms, shared by all threads."""
         kept = KEPT_BYTES_MAX if field is None else KEPT_BYTES_MAX_OF_FIELD
         with self._lock:
             known = self._codes.get((tenant, field))
             if known is None:
-                known = Codes(dimensions=self.space.dimensions, kept_bytes_max=kept)
+                known = BinaryVectorIndex(dimensions=self.space.dimensions, kept_bytes_max=kept)
                 self._codes[tenant, field] = known
             return known
 

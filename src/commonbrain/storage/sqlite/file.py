@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from sqlalchemy import URL
 
-from commonbrain.model.errors import Unavailable
+from commonbrain.model.errors import UnavailableError
 from commonbrain.storage.maintenance import Finding
 
 _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
@@ -46,11 +46,11 @@ class StoreFile:
         """Refuse to write into a file that is read-only, or that nobody will find again.
 
         Raises:
-            Unavailable: `store_read_only`, or another file, or none, lies where it was opened.
+            UnavailableError: `store_read_only`, or another file, or none, lies where it was opened.
 
         """
         if self.is_read_only:
-            raise Unavailable(
+            raise UnavailableError(
                 f"The store {self.path} is read-only.",
                 code="store_read_only",
                 hint="Nothing was written. It can be recalled from; to write, make the file and "
@@ -63,7 +63,7 @@ class StoreFile:
         """Acknowledge nothing that went into a file which was moved while it was being written.
 
         Raises:
-            Unavailable: another file, or none, lies where the store was opened.
+            UnavailableError: another file, or none, lies where the store was opened.
 
         """
         if not self._is_in_place():
@@ -73,7 +73,7 @@ class StoreFile:
         """Refuse to read on when a file that was taken to be at rest was written to.
 
         Raises:
-            Unavailable: somebody who may write to it does.
+            UnavailableError: somebody who may write to it does.
 
         """
         if not self.is_at_rest:
@@ -81,7 +81,7 @@ class StoreFile:
         now = self.path.stat()
         is_same = (now.st_mtime_ns, now.st_size) == (self.opened.st_mtime_ns, self.opened.st_size)
         if not is_same or has_wal(self.path):
-            raise Unavailable(
+            raise UnavailableError(
                 f"The store {self.path}, read-only here, was written by somebody else.",
                 hint="Open it again.",
             )
@@ -105,8 +105,8 @@ class StoreFile:
         except OSError:
             return False
 
-    def _gone(self, what: str) -> Unavailable:
-        return Unavailable(
+    def _gone(self, what: str) -> UnavailableError:
+        return UnavailableError(
             f"The store {self.path} was moved, replaced or deleted while it was open.",
             hint=f"{what} Put it back with its -wal file, or open it again.",
         )
@@ -147,12 +147,12 @@ def found_file(path: Path) -> StoreFile:
 def has_wal(path: Path) -> bool:
     """Say whether a file's latest changes may lie beside it."""
     try:
-        return beside(path, "-wal").stat().st_size > 0
+        return sibling_path(path, "-wal").stat().st_size > 0
     except FileNotFoundError:
         return False
 
 
-def beside(path: Path, suffix: str) -> Path:
+def sibling_path(path: Path, suffix: str) -> Path:
     """Name one of the files that SQLite keeps beside its own."""
     return path.with_name(path.name + suffix)
 

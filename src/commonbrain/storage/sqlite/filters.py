@@ -12,9 +12,9 @@ from sqlalchemy import Select, TextClause, column, func, select, text
 
 from commonbrain.model.query import Filter
 from commonbrain.storage.index import Hit
-from commonbrain.storage.interface import Look
+from commonbrain.storage.interface import QueryScope
 from commonbrain.storage.schema.memories import memories
-from commonbrain.storage.sql.context import Work
+from commonbrain.storage.sql.context import SqlContext
 from commonbrain.storage.sql.filters import allowed, given, within
 
 LOOKED_AT: Final = 200
@@ -29,14 +29,14 @@ LISTED: Final = _MEMBERS.columns(column("value"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Permits:
+class AllowedIds:
     """Looks held against ids in one transaction."""
 
-    work: Work
-    known: dict[Look, list[int]] = field(default_factory=dict["Look", "list[int]"])
+    work: SqlContext
+    known: dict[QueryScope, list[int]] = field(default_factory=dict["QueryScope", "list[int]"])
     """What narrow looks of this transaction allow: several arms ask with the same one."""
 
-    def every(self, look: Look) -> list[int]:
+    def every(self, look: QueryScope) -> list[int]:
         """Give all that a look allows; a project is found by its index, other looks read all."""
         known = self.known.get(look)
         if known is None or self.work.changed:
@@ -45,7 +45,7 @@ class Permits:
             known = self.known[look] = json.loads(listed)
         return known
 
-    def best(self, scores: Mapping[int, float], look: Look, *, limit: int) -> list[Hit]:
+    def best(self, scores: Mapping[int, float], look: QueryScope, *, limit: int) -> list[Hit]:
         """Keep the best that a look allows of the best scores, best first, newest on a tie."""
         # Sorted twice by one number each, which is faster than once by pairs.
         newest = sorted(scores, reverse=True)
@@ -58,13 +58,13 @@ class Permits:
                 kept += (id_ for id_ in some if id_ in permitted)
         return [Hit(id=id_, score=scores[id_]) for id_ in kept[:limit]]
 
-    def among(self, ids: Sequence[int], look: Look) -> set[int]:
+    def among(self, ids: Sequence[int], look: QueryScope) -> set[int]:
         """Say which of a few a look allows."""
         told = given(look, self.work.tenant) | {"listed": json.dumps(ids)}
         [(listed,)] = self.work.rows(_allowed_of(look.filter), told)
         return set(json.loads(listed))
 
-    def among_many(self, ids: Sequence[int], look: Look) -> set[int]:
+    def among_many(self, ids: Sequence[int], look: QueryScope) -> set[int]:
         """Say which of many a look allows: asked of each, or of all where an index finds all."""
         if look.filter.project is None:
             return self.among(ids, look)

@@ -25,12 +25,12 @@ from sqlalchemy import (
 from commonbrain.model.kinds import CausalField, Kind, fields_of
 from commonbrain.model.memory import Memory
 from commonbrain.storage.index import Hit
-from commonbrain.storage.interface import Look
+from commonbrain.storage.interface import QueryScope
 from commonbrain.storage.repositories.maintenance import without_words
 from commonbrain.storage.schema.memories import memories
-from commonbrain.storage.sql.context import Work
+from commonbrain.storage.sql.context import SqlContext
 from commonbrain.storage.sql.fast_queries import rows_of
-from commonbrain.storage.sqlite.filters import LOOKED_AT, Permits
+from commonbrain.storage.sqlite.filters import LOOKED_AT, AllowedIds
 
 _ALL: Final = -1
 """The limit that is none."""
@@ -87,11 +87,11 @@ _WORDLESS: Final = without_words(_stands_in("memory_text"), has_fields=_stands_i
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Words:
+class SqliteFullText:
     """The words of one tenant's memories in one transaction."""
 
-    work: Work
-    permits: Permits
+    work: SqlContext
+    permits: AllowedIds
 
     def put(self, memory: Memory) -> None:
         """Index what a memory says, and what an atom says in each field."""
@@ -111,7 +111,7 @@ class Words:
         """List findable memories above an id that do not stand in the full text, ascending."""
         return [id_ for (id_,) in self.work.rows(_WORDLESS, {"after": after, "most": limit})]
 
-    def search(self, terms: Sequence[str], look: Look, *, limit: int) -> list[Hit]:
+    def search(self, terms: Sequence[str], look: QueryScope, *, limit: int) -> list[Hit]:
         """Rank by BM25 over stemmed words, best first; any of the terms may match."""
         if not terms:
             return []
@@ -135,7 +135,7 @@ class Words:
 class _Search:
     """One full text, asked in one transaction."""
 
-    work: Work
+    work: SqlContext
     of: _Statements
 
     def ranked(self, match: str, *, since: int, limit: int) -> dict[int, float]:

@@ -19,15 +19,15 @@ from commonbrain.embeddings.interface import Matrix, Vectors
 from commonbrain.model.kinds import CausalField
 from commonbrain.model.memory import Memory
 from commonbrain.storage.index import Hit
-from commonbrain.storage.interface import Look
-from commonbrain.storage.repositories.maintenance import Lacking
+from commonbrain.storage.interface import QueryScope
+from commonbrain.storage.repositories.maintenance import MissingEmbeddings
 from commonbrain.storage.schema.invalidation import field_vectors
 from commonbrain.storage.schema.memories import vectors
-from commonbrain.storage.sql.binary_index import Codes
-from commonbrain.storage.sql.context import Work
-from commonbrain.storage.sqlite.filters import Permits
-from commonbrain.storage.sqlite.fts import Words
-from commonbrain.storage.sqlite.vectors import VectorShelf, drop_unsound
+from commonbrain.storage.sql.binary_index import BinaryVectorIndex
+from commonbrain.storage.sql.context import SqlContext
+from commonbrain.storage.sqlite.filters import AllowedIds
+from commonbrain.storage.sqlite.fts import SqliteFullText
+from commonbrain.storage.sqlite.vectors import SqliteVectors, drop_unsound
 
 # The row of a vector that was dropped may still be there, without its value.
 _PUT_WINDOW: Final = insert(vectors).prefix_with("OR REPLACE")
@@ -72,29 +72,33 @@ _DROP_FIELDS: Final = (
 class SqliteIndex:
     """Full text and vectors of one tenant in one transaction."""
 
-    work: Work
+    work: SqlContext
     space_id: int
-    codes: Callable[[CausalField | None], Codes]
+    codes: Callable[[CausalField | None], BinaryVectorIndex]
     """What the process keeps of the vectors of whole memories, or of one field."""
-    permits: Permits
-    words: Words
-    whole: VectorShelf
-    lacking: Lacking
+    permits: AllowedIds
+    words: SqliteFullText
+    whole: SqliteVectors
+    lacking: MissingEmbeddings
 
     @classmethod
     def of(
-        cls, work: Work, *, space_id: int, codes: Callable[[CausalField | None], Codes]
+        cls,
+        work: SqlContext,
+        *,
+        space_id: int,
+        codes: Callable[[CausalField | None], BinaryVectorIndex],
     ) -> SqliteIndex:
         """Set up the index on a transaction in progress."""
-        permits = Permits(work=work)
+        permits = AllowedIds(work=work)
         return cls(
             work=work,
             space_id=space_id,
             codes=codes,
             permits=permits,
-            words=Words(work=work, permits=permits),
-            whole=VectorShelf(work=work, space_id=space_id, codes=codes(None), permits=permits),
-            lacking=Lacking(work=work, space_id=space_id),
+            words=SqliteFullText(work=work, permits=permits),
+            whole=SqliteVectors(work=work, space_id=space_id, codes=codes(None), permits=permits),
+            lacking=MissingEmbeddings(work=work, space_id=space_id),
         )
 
     def put(self, memory: Memory, given: Vectors | None) -> None:
@@ -148,12 +152,12 @@ class SqliteIndex:
         self.work.connection.execute(_DROP_FIELDS, given)
         self.work.changed.add(memory_id)
 
-    def lexical(self, terms: Sequence[str], look: Look, *, limit: int) -> list[Hit]:
+    def lexical(self, terms: Sequence[str], look: QueryScope, *, limit: int) -> list[Hit]:
         """Rank by BM25 over stemmed words, best first; any of the terms may match."""
         return self.words.search(terms, look, limit=limit)
 
     def nearest(
-        self, query: Matrix, look: Look, *, limit: int, at_least: float = -1.0
+        self, query: Matrix, look: QueryScope, *, limit: int, at_least: float = -1.0
     ) -> list[Hit]:
         """Rank by cosine to a unit vector, the best window of each memory, best first."""
         shelf = self._shelf(look.filter.field)
@@ -193,10 +197,10 @@ class SqliteIndex:
         """List findable memories above an id that the full text lacks, ascending."""
         return self.words.lacking(limit=limit, after=after)
 
-    def _shelf(self, field: CausalField | None) -> VectorShelf:
+    def _shelf(self, field: CausalField | None) -> SqliteVectors:
         if field is None:
             return self.whole
-        return VectorShelf(
+        return SqliteVectors(
             work=self.work,
             space_id=self.space_id,
             codes=self.codes(field),

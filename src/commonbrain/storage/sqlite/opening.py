@@ -4,42 +4,43 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from commonbrain.clock import Clock
-from commonbrain.embeddings.interface import Space
-from commonbrain.model.errors import Unavailable
+from commonbrain.embeddings.interface import EmbeddingSpace
+from commonbrain.model.errors import UnavailableError
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.storage.sql.context import Dialect, known_space, register
-from commonbrain.storage.sql.errors import translated
+from commonbrain.storage.sql.errors import map_driver_errors
 from commonbrain.storage.sql.schema_version import SCHEMA_VERSION, refuse_newer, upgrade, version_of
 from commonbrain.storage.sql_store import Schema, SqlStore
 from commonbrain.storage.sqlite.engine import Sqlite
 
 
 def open_sqlite(
-    path: Path, *, space: Space, clock: Clock, is_durable: bool, lock_wait_s: float
+    path: Path, *, space: EmbeddingSpace, clock: Clock, is_durable: bool, lock_wait_s: float
 ) -> SqlStore:
     """Open a file as a store, making or upgrading it in one transaction if need be.
 
     Raises:
-        Unavailable: it cannot be opened or stayed locked; it was left as found.
-        Corrupt: it is damaged, not a store (`store_foreign`), of a newer version (`store_newer`),
-            or its vectors live in another space (`space_mismatch`); it was left as found.
+        UnavailableError: it cannot be opened or stayed locked; it was left as found.
+        StoreCorruptError: it is damaged, not a store (`store_foreign`), of a newer version
+            (`store_newer`), or its vectors live in another space (`space_mismatch`); it was left as
+            found.
 
     """
     try:
         dialect = Sqlite(path=path, space=space, is_durable=is_durable, lock_wait_s=lock_wait_s)
     except OSError as error:
-        raise Unavailable(
+        raise UnavailableError(
             f"The store {path} cannot be made: {error.strerror}.",
             hint="Choose another place with --store or COMMONBRAIN_STORE.",
         ) from error
-    with ExitStack() as unless_opened, translated(str(path)):
+    with ExitStack() as unless_opened, map_driver_errors(str(path)):
         unless_opened.callback(dialect.engine.dispose)
         dialect.space_id = _settle(dialect, space=space, clock=clock)
         unless_opened.pop_all()
     return SqlStore(dialect, space, Schema(SCHEMA_VERSION))
 
 
-def _settle(dialect: Dialect, *, space: Space, clock: Clock) -> int:
+def _settle(dialect: Dialect, *, space: EmbeddingSpace, clock: Clock) -> int:
     """Give the id of the space in a store of our version; take the write lock only to change it."""
     with dialect.engine.connect() as connection, connection.begin():
         version = version_of(connection, dialect.location)

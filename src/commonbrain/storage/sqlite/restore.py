@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Final
 
 from commonbrain.clock import Clock
-from commonbrain.model.errors import Corrupt, Invalid, Unavailable
-from commonbrain.storage.maintenance import Holdings, Progress, Replacement, Restored
+from commonbrain.model.errors import InvalidInputError, StoreCorruptError, UnavailableError
+from commonbrain.storage.maintenance import Holdings, Progress, Replacement, RestoreResult
 from commonbrain.storage.sql.schema_version import SCHEMA_VERSION
 from commonbrain.storage.sqlite.backup import (
     SIDES,
@@ -20,11 +20,11 @@ from commonbrain.storage.sqlite.backup import (
     contents,
     copy_store,
     digest_of,
-    partial_beside,
+    partial_path,
     schema_of,
     sync_folder,
 )
-from commonbrain.storage.sqlite.file import beside, driver, found_file
+from commonbrain.storage.sqlite.file import driver, found_file, sibling_path
 
 _WAIT_S: Final = 2.0
 """How long whoever just uses the store for one command is waited for."""
@@ -34,22 +34,22 @@ def plan_restore(file: Path, store: Path) -> Replacement:
     """Look at both files and change neither.
 
     Raises:
-        Invalid: the file is not there, or is the store itself.
-        Corrupt: the file is damaged, no store, or newer; or another program's database lies
-            where the store should.
-        Unavailable: one of them cannot be read.
+        InvalidInputError: the file is not there, or is the store itself.
+        StoreCorruptError: the file is damaged, no store, or newer; or another program's database
+            lies where the store should.
+        UnavailableError: one of them cannot be read.
 
     """
     if not file.is_file():
-        raise Invalid(f"There is no file {file}.", hint="Name a backup.")
+        raise InvalidInputError(f"There is no file {file}.", hint="Name a backup.")
     if store.exists() and file.samefile(store):
-        raise Invalid(f"{file} is the store itself.", hint="Name a backup of it.")
+        raise InvalidInputError(f"{file} is the store itself.", hint="Name a backup of it.")
     comes = _holdings(file)
     goes, trouble = None, None
     if store.exists() and store.stat().st_size:
         try:
             goes = _holdings(store)
-        except Corrupt as error:
+        except StoreCorruptError as error:
             if error.code == "store_foreign":
                 raise
             trouble = error.message
@@ -58,13 +58,13 @@ def plan_restore(file: Path, store: Path) -> Replacement:
 
 def put_in_place(
     file: Path, store: Path, *, digest: str | None, clock: Clock, on_progress: Progress
-) -> Restored:
+) -> RestoreResult:
     """Put a verified copy of a backup where a store is; keep what was there under another name.
 
     Raises:
-        Invalid: the file has another digest, is not there, or is the store itself.
-        Corrupt: the file is damaged, no store, or newer; the store is as it was.
-        Unavailable: the store is open in another process, or the folder cannot be written; the
+        InvalidInputError: the file has another digest, is not there, or is the store itself.
+        StoreCorruptError: the file is damaged, no store, or newer; the store is as it was.
+        UnavailableError: the store is open in another process, or the folder cannot be written; the
             store is as it was.
 
     """
@@ -75,7 +75,7 @@ def put_in_place(
     kept = store.with_name(f"{store.name}.before-restore-{moment}Z")
     try:
         store.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with partial_beside(store) as partial:
+        with partial_path(store) as partial:
             with connected(found_file(file), wait_s=_WAIT_S) as source:
                 held = copy_store(source, partial, origin=file, on_progress=on_progress)
             with _nobody_else(store):
@@ -83,11 +83,11 @@ def put_in_place(
                 partial.replace(store)
                 sync_folder(store.parent)
     except OSError as error:
-        raise Unavailable(
+        raise UnavailableError(
             f"{error.filename or store}: {error.strerror}.",
             hint="The store is as it was. Mend that and try again.",
         ) from error
-    return Restored(
+    return RestoreResult(
         store=str(store),
         memories=held.memories,
         newest_at=held.newest_at,
@@ -99,13 +99,13 @@ def _holdings(path: Path) -> Holdings:
     with connected(found_file(path), wait_s=_WAIT_S) as connection:
         version = schema_of(connection)
         if version is None:
-            raise Corrupt(
+            raise StoreCorruptError(
                 f"{path} is not a store of Commonbrain.",
                 code="store_foreign",
                 hint="Name a file that `brain backup` wrote.",
             )
         if version > SCHEMA_VERSION:
-            raise Corrupt(
+            raise StoreCorruptError(
                 f"{path} has schema version {version}; this program knows up to {SCHEMA_VERSION}.",
                 code="store_newer",
                 hint="Upgrade Commonbrain.",
@@ -119,7 +119,7 @@ def _check_digest(file: Path, digest: str | None) -> None:
         return
     found = digest_of(file)
     if found != digest.lower():
-        raise Invalid(
+        raise InvalidInputError(
             f"{file} has the digest {found}, not {digest[:64]}.",
             hint="It was changed, or is another backup.",
         )
@@ -130,7 +130,7 @@ def _nobody_else(store: Path) -> Generator[None]:
     """Bring a store to rest in one file and keep others out, as far as it can be read at all.
 
     Raises:
-        Unavailable: `store_in_use`, another process has it open.
+        UnavailableError: `store_in_use`, another process has it open.
 
     """
     if not store.exists() or not store.stat().st_size:
@@ -145,7 +145,7 @@ def _nobody_else(store: Path) -> Generator[None]:
         except sqlite.OperationalError as error:
             if "locked" not in str(error):
                 raise
-            raise Unavailable(
+            raise UnavailableError(
                 f"The store {store} is open in another process.",
                 code="store_in_use",
                 hint="Nothing was changed. Close the agents and servers that use it, then try "
@@ -162,9 +162,9 @@ def _set_aside(store: Path, kept: Path) -> None:
     if store.exists():
         _name_too(store, kept)
     for side in SIDES:
-        left = beside(store, side)
+        left = sibling_path(store, side)
         if left.exists():
-            left.replace(beside(kept, side))
+            left.replace(sibling_path(kept, side))
 
 
 def _name_too(store: Path, kept: Path) -> None:

@@ -27,14 +27,14 @@ from commonbrain.embeddings.interface import Matrix
 from commonbrain.model.kinds import CausalField
 from commonbrain.model.memory import FINDABLE_STATES
 from commonbrain.storage.index import Hit
-from commonbrain.storage.interface import Look
+from commonbrain.storage.interface import QueryScope
 from commonbrain.storage.schema.invalidation import field_vectors
 from commonbrain.storage.schema.memories import vectors
-from commonbrain.storage.sql.binary_index import Codes, Ids
+from commonbrain.storage.sql.binary_index import BinaryVectorIndex, Ids
 from commonbrain.storage.sql.bulk import cosines_of
-from commonbrain.storage.sql.context import Work
+from commonbrain.storage.sql.context import SqlContext
 from commonbrain.storage.sql.fast_queries import rows_of
-from commonbrain.storage.sqlite.filters import LISTED, LOOKED_AT, Permits
+from commonbrain.storage.sqlite.filters import LISTED, LOOKED_AT, AllowedIds
 
 _RESCORED: Final = 500
 """How many of the nearest codes are scored exactly."""
@@ -82,13 +82,13 @@ def _statements(field: CausalField | None) -> _Statements:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VectorShelf:
+class SqliteVectors:
     """The vectors of one tenant's memories, or of one field of them, in one transaction."""
 
-    work: Work
+    work: SqlContext
     space_id: int
-    codes: Codes
-    permits: Permits
+    codes: BinaryVectorIndex
+    permits: AllowedIds
     field: CausalField | None = None
 
     @property
@@ -115,7 +115,7 @@ class VectorShelf:
     def _of(self) -> _Statements:
         return _statements(self.field)
 
-    def nearest(self, query: Matrix, look: Look, *, limit: int, at_least: float) -> list[Hit]:
+    def nearest(self, query: Matrix, look: QueryScope, *, limit: int, at_least: float) -> list[Hit]:
         """Rank by cosine to a unit vector, the best window of each memory, best first."""
         self.follow()
         near = self.codes.nearest(query, limit=self._rescored).tolist()
@@ -199,7 +199,7 @@ class VectorShelf:
         given = self.here | {"listed": json.dumps(list(ids)), "size": self.vector_bytes}
         return rows_of(self.work.connection, statement, given=given)
 
-    def _among(self, query: Matrix, look: Look, *, limit: int) -> Ids:
+    def _among(self, query: Matrix, look: QueryScope, *, limit: int) -> Ids:
         """Give what a narrow look allows: all of it, or enough of the nearest by code."""
         if look.filter.project is None and len(self.codes) > _BITE:
             near = self.permits.among(self.codes.nearest(query, limit=_BITE).tolist(), look)

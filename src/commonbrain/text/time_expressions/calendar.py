@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
-from commonbrain.model.revision import Span
+from commonbrain.model.revision import BeliefPeriod
 
 if TYPE_CHECKING:
     from dateutil.relativedelta import relativedelta
@@ -40,16 +40,16 @@ _THIRDS: Final[Mapping[str, tuple[str, int]]] = {"month": ("day", 10), "year": (
 class Named:
     """What a phrase of time names."""
 
-    span: Span
+    span: BeliefPeriod
     grain: str = "span"
     """The unit that it is one of; `span` when it is none."""
     cycle: str | None = None
     """After what it comes again, when the phrase leaves open which one: a month without a year."""
-    edge: Span | None = None
+    edge: BeliefPeriod | None = None
     """What bounds by it, where that is sharper: "two weeks ago" is about a week, since one day."""
 
     @property
-    def bounding(self) -> Span:
+    def bounding(self) -> BeliefPeriod:
         """What "since" and "until" go by."""
         return self.edge or self.span
 
@@ -75,18 +75,18 @@ def whole(moment: datetime, unit: str, *, back: int = 0) -> Named:
         "decade": midnight.replace(year=max(midnight.year // 10 * 10, 1), month=1, day=1),
     }[unit]
     since = first - units(unit, back)
-    return Named(span=Span(since=since, until=since + units(unit, 1)), grain=unit)
+    return Named(span=BeliefPeriod(since=since, until=since + units(unit, 1)), grain=unit)
 
 
 def around(moment: datetime, unit: str) -> Named:
     """Give what is meant by a moment that was told so roughly."""
     if unit == "week":
-        span = Span(since=moment - 3 * DAY, until=moment + 4 * DAY)
+        span = BeliefPeriod(since=moment - 3 * DAY, until=moment + 4 * DAY)
         return Named(span=span, grain=unit, edge=whole(moment, "day").span)
     if unit in SHORT:
         half = _FIXED[unit] / 2
-        span = Span(since=moment - half, until=moment + half)
-        return Named(span=span, grain=unit, edge=Span(since=moment, until=moment + TICK))
+        span = BeliefPeriod(since=moment - half, until=moment + half)
+        return Named(span=span, grain=unit, edge=BeliefPeriod(since=moment, until=moment + TICK))
     told = whole(moment, unit)
     return Named(span=told.span, grain=unit, edge=whole(moment, "day").span)
 
@@ -94,7 +94,7 @@ def around(moment: datetime, unit: str) -> Named:
 def weekend(moment: datetime, *, back: int = 0) -> Named:
     """Give Saturday and Sunday of the week that a moment lies in, or of one before it."""
     week = whole(moment, "week", back=back).span
-    return Named(span=Span(since=week.since + _FRIDAY_NIGHT, until=week.until))
+    return Named(span=BeliefPeriod(since=week.since + _FRIDAY_NIGHT, until=week.until))
 
 
 def weekday(name: str, before: datetime) -> Named:
@@ -104,7 +104,7 @@ def weekday(name: str, before: datetime) -> Named:
     day = getattr(calendar, name[:2].upper())
     midnight = whole(before, "day").span.since
     since = midnight - DAY + calendar.relativedelta(weekday=day(-1))
-    return Named(span=Span(since=since, until=since + DAY), grain="day", cycle="week")
+    return Named(span=BeliefPeriod(since=since, until=since + DAY), grain="day", cycle="week")
 
 
 def working_days_back(now: datetime, count: int) -> datetime:
@@ -125,14 +125,14 @@ def third(named: Named, place: int) -> Named:
         cuts = [since, since + units(unit, count), since + units(unit, 2 * count), until]
     else:
         cuts = [since + (until - since) * cut / 3 for cut in range(4)]
-    return Named(span=Span(since=cuts[place], until=cuts[place + 1]))
+    return Named(span=BeliefPeriod(since=cuts[place], until=cuts[place + 1]))
 
 
 def half(named: Named, place: int) -> Named:
     """Give the first or second half of what is named, 0 or 1; of a year, six months."""
     since, until = named.span.since, named.span.until
     middle = since + (units("month", 6) if named.grain == "year" else (until - since) / 2)
-    return Named(span=Span(since=(since, middle)[place], until=(middle, until)[place]))
+    return Named(span=BeliefPeriod(since=(since, middle)[place], until=(middle, until)[place]))
 
 
 def between(one: Named, other: Named) -> Named:
@@ -173,12 +173,12 @@ def from_end(named: Named, now: datetime) -> Named:
     return Named(span=_open(named.bounding.until, now))
 
 
-def _open(since: datetime, now: datetime) -> Span:
-    return Span(since=since, until=now + TICK if since <= now else LATEST)
+def _open(since: datetime, now: datetime) -> BeliefPeriod:
+    return BeliefPeriod(since=since, until=now + TICK if since <= now else LATEST)
 
 
-def _span(since: datetime, until: datetime) -> Span:
+def _span(since: datetime, until: datetime) -> BeliefPeriod:
     if since >= until:
         msg = "A span ends after it begins."
         raise ValueError(msg)
-    return Span(since=since, until=until)
+    return BeliefPeriod(since=since, until=until)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
-from commonbrain.model.revision import Span
+from commonbrain.model.revision import BeliefPeriod
 from commonbrain.text.time_expressions import calendar
 from commonbrain.text.time_expressions.calendar import SHORT, TICK, Named, around, units, whole
 
@@ -92,7 +92,7 @@ def part_of(day: Named, part: str) -> Named:
     """Give the morning, afternoon, evening or night of a day."""
     since, until = (timedelta(hours=hour) for hour in HOURS[part.lower()])
     first = day.span.since
-    return Named(span=Span(since=first + since, until=first + until), grain="part")
+    return Named(span=BeliefPeriod(since=first + since, until=first + until), grain="part")
 
 
 def _iso(found: re.Match[str], now: datetime) -> Named:
@@ -138,7 +138,7 @@ def _days(found: re.Match[str], now: datetime) -> Named:
     if first >= last.span.until:
         msg = "The days are in no order."
         raise ValueError(msg)
-    return Named(span=Span(since=first, until=last.span.until))
+    return Named(span=BeliefPeriod(since=first, until=last.span.until))
 
 
 def _which_month(found: re.Match[str], now: datetime) -> Named:
@@ -201,7 +201,7 @@ def _season(found: re.Match[str], now: datetime) -> Named:
 
 
 def _three_months(since: datetime) -> Named:
-    return Named(span=Span(since=since, until=since + units("month", 3)), grain="season")
+    return Named(span=BeliefPeriod(since=since, until=since + units("month", 3)), grain="season")
 
 
 def _decade(found: re.Match[str], now: datetime) -> Named:
@@ -225,8 +225,8 @@ def _stretch(found: re.Match[str], now: datetime) -> Named:
     """Read "last 2 weeks": from so long ago until now, or from now on."""
     step = units(unit_of(found), count_of(found) if found.groupdict().get("count") else 1)
     if found["which"].lower() in {"next", "coming"}:
-        return Named(span=Span(since=now, until=now + step))
-    return Named(span=Span(since=now - step, until=now + TICK))
+        return Named(span=BeliefPeriod(since=now, until=now + step))
+    return Named(span=BeliefPeriod(since=now - step, until=now + TICK))
 
 
 def _distance(found: re.Match[str], now: datetime) -> Named:
@@ -266,13 +266,13 @@ def _weekday(found: re.Match[str], now: datetime) -> Named:
     step = units("week", count_of(found) - 1)
     first = latest.span.since - step
     if which:
-        return Named(span=Span(since=first, until=latest.span.until))
-    return Named(span=Span(since=first, until=latest.span.until - step), grain="day")
+        return Named(span=BeliefPeriod(since=first, until=latest.span.until))
+    return Named(span=BeliefPeriod(since=first, until=latest.span.until - step), grain="day")
 
 
 def _working_days(found: re.Match[str], now: datetime) -> Named:
     since = calendar.working_days_back(now, count_of(found))
-    return Named(span=Span(since=since, until=now + TICK))
+    return Named(span=BeliefPeriod(since=since, until=now + TICK))
 
 
 _LAST: Final = r"(?P<which>last|past|previous)"

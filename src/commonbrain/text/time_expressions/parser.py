@@ -13,8 +13,8 @@ from datetime import datetime
 from functools import cache
 from typing import Final
 
-from commonbrain.model.errors import Invalid
-from commonbrain.model.revision import Span
+from commonbrain.model.errors import InvalidInputError
+from commonbrain.model.revision import BeliefPeriod
 from commonbrain.model.timestamps import parse_instant, to_utc
 from commonbrain.text.time_expressions import calendar
 from commonbrain.text.time_expressions.calendar import (
@@ -114,7 +114,7 @@ def _offset(near: _Near) -> Named:
     is_before = near.found["side"].lower() in {"before", "prior to"}
     if near.found["all"]:
         since = edge.since - step if is_before else edge.until
-        return Named(span=Span(since=since, until=since + step))
+        return Named(span=BeliefPeriod(since=since, until=since + step))
     moment = edge.since - step if is_before else edge.since + step
     return around(moment, unit)
 
@@ -127,15 +127,15 @@ def _beside(near: _Near) -> Named:
     if what == "weekend":
         day = calendar.weekday("sunday" if is_before else "saturday", _beyond(edge, is_before))
         since = day.span.since - DAY * is_before
-        return Named(span=Span(since=since, until=since + 2 * DAY))
+        return Named(span=BeliefPeriod(since=since, until=since + 2 * DAY))
     if what.endswith("day") and what != "day":
         return calendar.weekday(what, _beyond(edge, is_before))
     step = units(what, 1)
     since = edge.since - step if is_before else edge.until
-    return Named(span=Span(since=since, until=since + step), grain=what)
+    return Named(span=BeliefPeriod(since=since, until=since + step), grain=what)
 
 
-def _beyond(edge: Span, is_before: bool) -> datetime:  # noqa: FBT001 said by its caller
+def _beyond(edge: BeliefPeriod, is_before: bool) -> datetime:  # noqa: FBT001 said by its caller
     """Give the moment before which the wanted day is the latest of its name."""
     return edge.since if is_before else edge.until + 7 * DAY
 
@@ -150,7 +150,7 @@ def _piece(near: _Near) -> Named:
     if word.endswith("week"):
         place = {"first": 0, "second": 1, "third": 2, "fourth": 3}.get(word.split()[0])
         since = span.until - 7 * DAY if place is None else span.since + 7 * place * DAY
-        return Named(span=Span(since=since, until=since + 7 * DAY))
+        return Named(span=BeliefPeriod(since=since, until=since + 7 * DAY))
     if word.endswith("half"):
         return calendar.half(near.named[0], int(word.startswith("second")))
     places = {"early": 0, "start": 0, "beginning": 0, "mid": 1, "middle": 1}
@@ -267,7 +267,7 @@ def names_time(text: str) -> bool:
     return _NAMED.search(text) is not None
 
 
-def period_of(query: str, now: datetime) -> tuple[Span, str] | None:
+def parse_time_range(query: str, now: datetime) -> tuple[BeliefPeriod, str] | None:
     """Give the span that a question's phrase of time means, and the question without the phrase."""
     reading = _read(query[:_READ], now)
     found = list(_MARKED.finditer(reading.text)) if reading else []
@@ -279,19 +279,19 @@ def period_of(query: str, now: datetime) -> tuple[Span, str] | None:
     return reading.of(meant[0]).named.span, f"{before} {after}{query[_READ:]}"
 
 
-def moment_of(given: datetime | str, now: datetime, *, ends: bool = False) -> datetime:
+def parse_time_expression(given: datetime | str, now: datetime, *, ends: bool = False) -> datetime:
     """Take a bound as code or people give it: ISO 8601, or English words for a time.
 
     A date, or words that name more than a moment, mean its first moment, or its last when `ends`.
 
     Raises:
-        Invalid: it is neither.
+        InvalidInputError: it is neither.
 
     """
     moment = moment_in(given, now, ends=ends) if isinstance(given, str) else to_utc(given)
     if moment is not None:
         return moment
-    raise Invalid(
+    raise InvalidInputError(
         f"{str(given)[:80]!r} is not a time.",
         hint="Give ISO 8601, such as 2026-03-31, or words, such as yesterday or 2 weeks ago.",
     )
@@ -301,7 +301,7 @@ def moment_in(text: str, now: datetime, *, ends: bool = False) -> datetime | Non
     """Give the first moment of what a text names, or its last; None when it says anything else."""
     try:
         return parse_instant(text, ends_day=ends)
-    except Invalid:
+    except InvalidInputError:
         text = text.strip()
         if text.casefold() == "now":
             return now
@@ -313,7 +313,7 @@ def moment_in(text: str, now: datetime, *, ends: bool = False) -> datetime | Non
     return None
 
 
-def _whole_text(text: str, now: datetime) -> Span | None:
+def _whole_text(text: str, now: datetime) -> BeliefPeriod | None:
     """Give what a text names that is a phrase of time and nothing else."""
     reading = _read(text, now) if len(text) <= _READ else None
     if reading is None or not _ALONE.fullmatch(reading.text):

@@ -20,7 +20,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import BinaryIO, Final, cast
 
-from commonbrain.model.errors import Invalid
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import Kind, MessageDetail
 from commonbrain.model.limits import TEXT_BYTES_MAX
 from commonbrain.model.memory import Draft, ThreadRef
@@ -88,7 +88,7 @@ def moment(time: object) -> datetime | None:
         if isinstance(time, int | float | Decimal) and not isinstance(time, bool):
             count = float(time)
             return from_millis(round(count if abs(count) >= _MILLIS_FROM else count * 1000))
-    except (Invalid, ValueError, OverflowError):
+    except (InvalidInputError, ValueError, OverflowError):
         return None
     return None
 
@@ -222,8 +222,8 @@ class ConversationFile:
         """Give the turns in the order of the file.
 
         Raises:
-            Invalid: the file is missing, empty, not JSON or of neither shape; before the first
-                piece.
+            InvalidInputError: the file is missing, empty, not JSON or of neither shape; before the
+                first piece.
 
         """
         with _opened(source) as stream:
@@ -244,7 +244,7 @@ def _opened(source: Path) -> Generator[BinaryIO, None, None]:
     try:
         stream = source.open("rb")
     except OSError as error:
-        raise Invalid(
+        raise InvalidInputError(
             f"{source} cannot be read: {error.strerror}.", hint="Name a JSON file."
         ) from error
     with stream:
@@ -260,17 +260,17 @@ def _contents(
     try:
         for number, record in enumerate(records(stream), 1):
             if number == 1 and not _is_known(record):
-                raise Invalid(f"{source} does not hold conversations.", hint=_SHAPES)
+                raise InvalidInputError(f"{source} does not hold conversations.", hint=_SHAPES)
             yield from reader.take(record, number=number)
     except NotJson as error:
         if not number:
-            raise Invalid(f"{source} is not JSON: {error}.", hint=_SHAPES) from error
+            raise InvalidInputError(f"{source} is not JSON: {error}.", hint=_SHAPES) from error
         yield Unreadable(
             where=f"{source.name}, after record {number}",
             reason=f"From here on it is not JSON ({error}); nothing after it was read.",
         )
     if not number:
-        raise Invalid(f"{source} holds no conversation.", hint=_SHAPES)
+        raise InvalidInputError(f"{source} holds no conversation.", hint=_SHAPES)
 
 
 def _is_known(record: Record) -> bool:

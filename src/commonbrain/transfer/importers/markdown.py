@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from commonbrain.ingestion.validation import Rejected, admit, derive_headline
-from commonbrain.model.errors import Invalid
+from commonbrain.ingestion.validation import Rejection, derive_headline, validate
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import Kind
 from commonbrain.model.limits import NAME_CHARS_MAX, SOURCE_REF_CHARS_MAX
 from commonbrain.model.memory import Draft
@@ -168,8 +168,8 @@ class MarkdownFolder:
         """Give the memories in the order of the files' paths.
 
         Raises:
-            Invalid: there is no such file, or no Markdown file in the folder; before the first
-                piece.
+            InvalidInputError: there is no such file, or no Markdown file in the folder; before the
+                first piece.
 
         """
         found = _files(source)
@@ -186,7 +186,7 @@ def _files(source: Path) -> Sequence[Path | Unreadable]:
         [source] if source.is_file() else list(markdown_files(source)) if source.is_dir() else []
     )
     if not found:
-        raise Invalid(
+        raise InvalidInputError(
             f"{source} is neither a file nor a folder with a Markdown file in it.",
             hint="Name a MEMORY.md or CLAUDE.md, or the folder above them.",
         )
@@ -262,8 +262,8 @@ def _draft(frame: Draft, text: Text, *, path: Sequence[str]) -> Draft:
         kind=kind,
         severity=severity,
     )
-    match admit(draft):
-        case Rejected():
+    match validate(draft):
+        case Rejection():
             return replace(draft, kind=Kind.EVENT, severity=None)
         case _:
             return draft

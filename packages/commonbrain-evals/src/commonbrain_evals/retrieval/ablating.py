@@ -9,29 +9,31 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from commonbrain.client import Brain
-from commonbrain.embeddings.interface import Embedder, Matrix, Space
+from commonbrain.embeddings.interface import Embedder, EmbeddingSpace, Matrix
 from commonbrain.model.query import Candidate, Trace
-from commonbrain.retrieval.query_plan import STAGES
-from commonbrain.retrieval.ranking import WEIGHTS
-from commonbrain.retrieval.retrievers import ARMS, MEANING
-from commonbrain.retrieval.write_behind import Journal
-from commonbrain.services import House
+from commonbrain.retrieval.query_plan import ABLATABLE_STAGES
+from commonbrain.retrieval.ranking import FEATURE_WEIGHTS
+from commonbrain.retrieval.retrievers import RETRIEVERS, VECTOR
+from commonbrain.retrieval.write_behind import WriteBehindQueue
+from commonbrain.services import Services
 
 _ESSENTIAL: Final = frozenset({"recent", "fused"})
 """Without the one there is no browsing, without the other no relevance: nothing to learn."""
 PARTS: Final = tuple(
-    name for name in dict.fromkeys((*ARMS, MEANING, *WEIGHTS, *STAGES)) if name not in _ESSENTIAL
+    name
+    for name in dict.fromkeys((*RETRIEVERS, VECTOR, *FEATURE_WEIGHTS, *ABLATABLE_STAGES))
+    if name not in _ESSENTIAL
 )
 """Everything of recall that can be left out: arms, features, stages."""
-_FEATURES: Final = frozenset(WEIGHTS) - {*ARMS, MEANING, *STAGES}
+_FEATURES: Final = frozenset(FEATURE_WEIGHTS) - {*RETRIEVERS, VECTOR, *ABLATABLE_STAGES}
 """Those that do nothing but weigh."""
 
 
-class _Overheard(Journal):
+class _Overheard(WriteBehindQueue):
     """Keeps what the last recall considered, and writes no trace of it."""
 
-    def __init__(self, house: House) -> None:
-        super().__init__(house.store, house.screen, clock=house.clock)
+    def __init__(self, services: Services) -> None:
+        super().__init__(services.store, services.screen, clock=services.clock)
         self.considered: Sequence[Candidate] = ()
 
     def record(self, trace: Trace) -> None:
@@ -47,7 +49,7 @@ class _Remembering:
     known: dict[str, Matrix] = field(default_factory=dict[str, Matrix])
 
     @property
-    def space(self) -> Space:
+    def space(self) -> EmbeddingSpace:
         return self.embedder.space
 
     def query(self, text: str) -> Matrix:
@@ -70,10 +72,10 @@ class Ablation:
     @classmethod
     def of(cls, brain: Brain) -> "Ablation":
         """Take a brain aside, so that nothing of this is written."""
-        journal = _Overheard(brain.house)
-        embedder = _Remembering(brain.house.embedder)
-        house = replace(brain.house, journal=journal, embedder=embedder)
-        return cls(Brain.of(house, brain.caller), journal)
+        journal = _Overheard(brain.services)
+        embedder = _Remembering(brain.services.embedder)
+        services = replace(brain.services, journal=journal, embedder=embedder)
+        return cls(Brain.of(services, brain.caller), journal)
 
     def idle(self) -> frozenset[str]:
         """Name the features that nothing of what was last considered has."""

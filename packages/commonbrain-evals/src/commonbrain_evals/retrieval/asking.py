@@ -7,8 +7,8 @@ from typing import Final
 
 from commonbrain.client import Brain
 from commonbrain.model.limits import RECALL_ITEMS_MAX, RECALL_TOKENS_MAX
-from commonbrain.model.recall_result import Recollection, Verdict
-from commonbrain.retrieval.query_plan import Tuning
+from commonbrain.model.recall_result import RecallResult, ResultStatus
+from commonbrain.retrieval.query_plan import RetrievalOverrides
 from commonbrain.retrieval.service import Recall
 from commonbrain_evals.retrieval.ablating import Ablation
 from commonbrain_evals.retrieval.corpora import Question
@@ -60,7 +60,7 @@ class Asker:
     """Asks one filled store."""
 
     stand: Stand
-    tuning: Tuning
+    overrides: RetrievalOverrides
     shapes: Shapes
     """What the study's recipes look at."""
     recipes: Mapping[str, Recipe]
@@ -95,22 +95,22 @@ class Asker:
             gold_sessions=gold_sessions,
             packed=packed,
             ms=ms,
-            has_abstained=served.verdict is not Verdict.FOUND,
+            has_abstained=served.verdict is not ResultStatus.FOUND,
             history_tokens=self.history_tokens,
         )
 
     def abstains(self, question: Question) -> bool:
         """Say whether recall finds nothing that answers."""
         found = self._recall(self.stand.brain)(question.text, bump=False)
-        return found.verdict is not Verdict.FOUND
+        return found.verdict is not ResultStatus.FOUND
 
     def _brain(self, question: Question) -> Brain:
         at = question.asked_at
         return self.stand.brain if at is None else self.stand.at(at)
 
     def _recall(self, brain: Brain, *, without: str | None = None) -> Recall:
-        left_out = self.tuning.without | ({without} if without else set[str]())
-        return Recall(brain.house, brain.caller, Tuning(without=left_out))
+        left_out = self.overrides.without | ({without} if without else set[str]())
+        return Recall(brain.services, brain.caller, RetrievalOverrides(without=left_out))
 
     def _rank(
         self, brain: Brain, question: Question, *, without: str | None = None
@@ -158,7 +158,7 @@ class Asker:
             started = time.perf_counter()
             ranked = list(baseline.rank(lists))
             yield name, ranked, baseline.seconds(lists) + time.perf_counter() - started
-        now = self._brain(question).house.clock.now()
+        now = self._brain(question).services.clock.now()
         for name, recipe in self.recipes.items():
             started = time.perf_counter()
             ranked = list(rank(self.shapes, recipe, text=question.text, now=now))
@@ -170,7 +170,7 @@ class Asker:
         return Packed(tokens=spent, is_whole=is_whole, is_in_part=is_whole)
 
 
-def _packed(found: Recollection, question: Question) -> Packed:
+def _packed(found: RecallResult, question: Question) -> Packed:
     whole = {item.source_ref for item in found.items if item.body is not None}
     shortened = {item.source_ref for item in found.items if item.excerpt is not None}
     gold = set(question.gold)

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, cast
 
-from commonbrain.model.errors import Invalid
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.transfer.importers.json_stream import Record
 from commonbrain.transfer.importers.markdown import reference
 from commonbrain_evals.retrieval.corpora import Corpus, DataSet, Question
@@ -93,7 +93,7 @@ def _day(anchor: str, *, where: str) -> datetime:
     try:
         return datetime.strptime(anchor, _DATE).replace(tzinfo=UTC)
     except ValueError:
-        raise Invalid(f"{where}: time_anchor is no date like March-15-2024.") from None
+        raise InvalidInputError(f"{where}: time_anchor is no date like March-15-2024.") from None
 
 
 def _shown(time: datetime | None) -> str | None:
@@ -103,7 +103,7 @@ def _shown(time: datetime | None) -> str | None:
 def _question(given: Mapping[str, Any], *, name: str, ability: str, number: int) -> Question:
     text = given.get("question")
     if not isinstance(text, str):
-        raise Invalid(f"{name}: {ability}.{number}.question is missing or no text.")
+        raise InvalidInputError(f"{name}: {ability}.{number}.question is missing or no text.")
     return Question(
         id=f"{name}/{ability}/{number}",
         text=text,

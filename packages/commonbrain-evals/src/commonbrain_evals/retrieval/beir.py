@@ -13,7 +13,7 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from commonbrain.model.errors import Invalid
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import Kind
 from commonbrain.model.memory import Draft
 from commonbrain_evals.retrieval.corpora import Corpus, DataSet, Question
@@ -50,7 +50,7 @@ def _files(path: Path) -> Sequence[Path]:
     found = [path / "corpus.jsonl", path / "queries.jsonl", *judged]
     missing = [one.name for one in found if not one.is_file()]
     if missing or not judged:
-        raise Invalid(
+        raise InvalidInputError(
             f"{path} has no {', '.join(missing) or _JUDGEMENTS[0]}.", hint=f"Give {_EXPECTS}"
         )
     return found
@@ -62,7 +62,9 @@ def _read(files: Sequence[Path]) -> Iterator[Corpus]:
     texts = {query.id: query.text for query in lines(_Query, queries)}
     unknown = sorted(set(gold) - set(texts))
     if unknown:
-        raise Invalid(f"{queries.name} has no query {unknown[0][:40]!r}, which is judged.")
+        raise InvalidInputError(
+            f"{queries.name} has no query {unknown[0][:40]!r}, which is judged."
+        )
     name = documents.parent.name
     yield Corpus(
         name=name,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from commonbrain.model.errors import Invalid
+from commonbrain.model.errors import InvalidInputError
 from commonbrain_evals.retrieval.figures import Figure, figure
 from commonbrain_evals.retrieval.record import ALL, Run
 
@@ -40,23 +40,25 @@ def compare(before: Run, after: Run, *, system: str) -> Comparison:
     """Compare one system in two runs on the same data.
 
     Raises:
-        Invalid: they have no question in common, or one does not hold the system.
+        InvalidInputError: they have no question in common, or one does not hold the system.
 
     """
     for run in (before, after):
         if system not in run.values:
-            raise Invalid(
+            raise InvalidInputError(
                 f"There is no system {system[:40]!r} in both.",
                 hint=f"Choose of {', '.join(run.values)}.",
             )
     if before.setup.sha256 != after.setup.sha256:
-        raise Invalid(
+        raise InvalidInputError(
             f"The runs are on different data: {before.setup.source}, {after.setup.source}.",
             hint="Compare runs on the same file.",
         )
     shared = [id_ for id_ in before.categories if id_ in after.categories]
     if not shared:
-        raise Invalid("The runs have no question in common.", hint="Give both the same seed.")
+        raise InvalidInputError(
+            "The runs have no question in common.", hint="Give both the same seed."
+        )
     groups = {ALL: shared}
     for id_ in shared:
         groups.setdefault(before.categories[id_], [])

@@ -21,16 +21,16 @@ from commonbrain.client import Brain
 from commonbrain.config import Settings
 from commonbrain.jobs.worker import Worker
 from commonbrain.learning.outcomes import RERANK
-from commonbrain.learning.registry import Move
-from commonbrain.model.errors import Invalid
+from commonbrain.learning.registry import TransitionOptions
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.limits import LESSONS_ASKED_MIN, RECALL_TOKENS_MAX
 from commonbrain.model.scope import Caller
-from commonbrain.retrieval.query_plan import Tuning
+from commonbrain.retrieval.query_plan import RetrievalOverrides
 from commonbrain.retrieval.service import Recall
-from commonbrain.runtime.bootstrap import build_house
-from commonbrain.services import House
-from commonbrain.storage.maintenance import Progress, unwatched
-from commonbrain.testing.clock import SeededChance
+from commonbrain.runtime.bootstrap import build_services
+from commonbrain.services import Services
+from commonbrain.storage.maintenance import Progress, ignore_progress
+from commonbrain.testing.clock import SeededRandom
 from commonbrain_evals.retrieval.comparing import Comparison, Difference
 from commonbrain_evals.retrieval.corpora import Corpus, Question
 from commonbrain_evals.retrieval.datasets import DATASETS
@@ -98,12 +98,14 @@ class _Asked:
     fell_back: int = 0
 
 
-def learn(wish: LearnWish, *, settings: Settings, on_progress: Progress = unwatched) -> Learning:
+def learn(
+    wish: LearnWish, *, settings: Settings, on_progress: Progress = ignore_progress
+) -> Learning:
     """Learn from each half, and ask the other with fixed weights and with what was learnt.
 
     Raises:
-        Invalid: there is no such data set, its data is malformed or of one conversation only, or
-            a library of an extra is missing.
+        InvalidInputError: there is no such data set, its data is malformed or of one conversation
+            only, or a library of an extra is missing.
 
     """
     for library in ("pytrec_eval", "scipy.stats"):
@@ -117,8 +119,8 @@ def learn(wish: LearnWish, *, settings: Settings, on_progress: Progress = unwatc
             on_progress(1 - 2 * _ASKED + _ASKED * number)
             rest = [one for one in corpora if one not in half]
             copied = _copied(full, Path(folder) / f"half-{number}.db")
-            with _opened(copied, corpora, settings=settings, seed=wish.seed) as house:
-                halves.append(_half(house, half, rest=rest, wish=wish, asked=asked))
+            with _opened(copied, corpora, settings=settings, seed=wish.seed) as services:
+                halves.append(_half(services, half, rest=rest, wish=wish, asked=asked))
     return Learning(
         dataset=wish.dataset,
         seed=wish.seed,
@@ -132,12 +134,12 @@ def learn(wish: LearnWish, *, settings: Settings, on_progress: Progress = unwatc
 def _read(wish: LearnWish) -> Sequence[Corpus]:
     dataset = DATASETS.get(wish.dataset)
     if dataset is None:
-        raise Invalid(
+        raise InvalidInputError(
             f"There is no data set {wish.dataset[:40]!r}.", hint=f"Choose of {', '.join(DATASETS)}."
         )
     corpora = list(dataset.read(dataset.files(wish.path)))
     if len(corpora) < 2:  # noqa: PLR2004 one to learn from, one to ask
-        raise Invalid(
+        raise InvalidInputError(
             f"{wish.path.name} holds {len(corpora)} conversation; learning takes two at least.",
             hint="Give data with more of them.",
         )
@@ -147,9 +149,9 @@ def _read(wish: LearnWish) -> Sequence[Corpus]:
 def _fill(path: Path, corpora: Sequence[Corpus], *, settings: Settings, seed: int) -> int:
     """Store every conversation as a project, through the door for imports."""
     stored = 0
-    with _opened(path, corpora, settings=settings, seed=seed) as house:
+    with _opened(path, corpora, settings=settings, seed=seed) as services:
         for corpus in corpora:
-            then = replace(house, clock=StoppedClock(corpus.ends_at))
+            then = replace(services, clock=StoppedClock(corpus.ends_at))
             brain = Brain.of(then, Caller(agent=_AGENT))
             stored += brain.import_(corpus.name, path.parent, project=corpus.name).stored
     return stored
@@ -158,15 +160,15 @@ def _fill(path: Path, corpora: Sequence[Corpus], *, settings: Settings, seed: in
 @contextmanager
 def _opened(
     path: Path, corpora: Sequence[Corpus], *, settings: Settings, seed: int
-) -> Generator[House]:
+) -> Generator[Services]:
     """Open a store at the moment when everything of all conversations has been said."""
     clock = StoppedClock(max(corpus.ends_at for corpus in corpora))
     # What is remembered and what is asked draw from chances of their own.
-    chance = SeededChance(seed if path.exists() else ~seed)
-    built = build_house(settings, path, clock=clock, chance=chance)
-    house = replace(built, importers={corpus.name: corpus for corpus in corpora})
-    with Brain.of(house, Caller(agent=_AGENT)):
-        yield house
+    random_source = SeededRandom(seed if path.exists() else ~seed)
+    built = build_services(settings, path, clock=clock, random_source=random_source)
+    services = replace(built, importers={corpus.name: corpus for corpus in corpora})
+    with Brain.of(services, Caller(agent=_AGENT)):
+        yield services
 
 
 def _copied(full: Path, path: Path) -> Path:
@@ -178,7 +180,7 @@ def _copied(full: Path, path: Path) -> Path:
 
 
 def _half(
-    house: House,
+    services: Services,
     half: Sequence[Corpus],
     *,
     rest: Sequence[Corpus],
@@ -186,10 +188,10 @@ def _half(
     asked: _Asked,
 ) -> Half:
     """Let agents use one half, train, and ask the other half."""
-    recalls, marks, last = _use(house, half, wish=wish)
-    brain = Brain.of(replace(house, clock=last), Caller(agent=_AGENT))
+    recalls, marks, last = _use(services, half, wish=wish)
+    brain = Brain.of(replace(services, clock=last), Caller(agent=_AGENT))
     job = brain.jobs.run(_KIND, {"min_marked": LESSONS_ASKED_MIN})
-    Worker(house=brain.house, name=_AGENT, kinds=(_KIND,)).sweep()
+    Worker(services=brain.services, name=_AGENT, kinds=(_KIND,)).sweep()
     done = brain.jobs.show(job.id)
     result = done.result or {"outcome": done.error or str(done.state), "reason": done.reason}
     before = asked.fell_back
@@ -198,7 +200,9 @@ def _half(
         model = cast("str", result["model"])
         brain.models.canary(model, percent=100)
         # No traffic is left that weights order: whether it is better is what is asked here.
-        brain.models.promote(model, move=Move(is_forced=True, reason="The other half judges."))
+        brain.models.promote(
+            model, move=TransitionOptions(is_forced=True, reason="The other half judges.")
+        )
         told = brain.models.show(model).models[0].told or {}
         importances = cast("Mapping[str, float]", told["importances"])
     for corpus in rest:
@@ -213,49 +217,57 @@ def _half(
     )
 
 
-def _use(house: House, half: Sequence[Corpus], *, wish: LearnWish) -> tuple[int, int, StoppedClock]:
+def _use(
+    services: Services, half: Sequence[Corpus], *, wish: LearnWish
+) -> tuple[int, int, StoppedClock]:
     """Ask all questions of a half in sessions; rate what is shown of their evidence."""
-    chance = random.Random(wish.seed)  # noqa: S311 it is meant to be foreseen
-    sessions = [of for corpus in half for of in _sessions(corpus, chance=chance)]
-    chance.shuffle(sessions)
+    random_source = random.Random(wish.seed)  # noqa: S311 it is meant to be foreseen
+    sessions = [of for corpus in half for of in _sessions(corpus, random_source=random_source)]
+    random_source.shuffle(sessions)
     recalls = marks = 0
-    clock = StoppedClock(house.clock.now())
+    clock = StoppedClock(services.clock.now())
     for number, (project, questions) in enumerate(sessions):
         clock = StoppedClock(clock.at + _APART)
         caller = Caller(agent=_AGENT, session=f"session-{number}", project=project)
-        brain = Brain.of(replace(house, clock=clock), caller)
+        brain = Brain.of(replace(services, clock=clock), caller)
         for question in questions:
             found = brain.recall(question.text, project=project)
-            house.journal.flush()
+            services.journal.flush()
             recalls += 1
             shown = {item.id: item.source_ref for item in found.items}
-            for id_ in _rated(shown, question, noise=wish.noise, chance=chance):
+            for id_ in _rated(shown, question, noise=wish.noise, random_source=random_source):
                 brain.revise.rate(id_, "up")
                 marks += 1
     return recalls, marks, StoppedClock(clock.at + _APART)
 
 
-def _sessions(corpus: Corpus, *, chance: random.Random) -> Iterator[tuple[str, Sequence[Question]]]:
+def _sessions(
+    corpus: Corpus, *, random_source: random.Random
+) -> Iterator[tuple[str, Sequence[Question]]]:
     questions = [one for one in corpus.questions if one.gold]
-    chance.shuffle(questions)
+    random_source.shuffle(questions)
     for start in range(0, len(questions), _OF_A_SESSION):
         yield corpus.name, questions[start : start + _OF_A_SESSION]
 
 
 def _rated(
-    shown: Mapping[str, str | None], question: Question, *, noise: float, chance: random.Random
+    shown: Mapping[str, str | None],
+    question: Question,
+    *,
+    noise: float,
+    random_source: random.Random,
 ) -> Iterator[str]:
     """Give what is rated of an answer: its evidence, and by mistake something else instead."""
     others = [id_ for id_, source in shown.items() if source not in question.gold]
     for id_, source in shown.items():
         if source in question.gold:
-            is_mistaken = others and chance.random() < noise
-            yield chance.choice(others) if is_mistaken else id_
+            is_mistaken = others and random_source.random() < noise
+            yield random_source.choice(others) if is_mistaken else id_
 
 
 def _ask(brain: Brain, corpus: Corpus, *, asked: _Asked, is_served: bool) -> None:
     """Ask all questions of a conversation both ways; where nothing was learnt, one way is both."""
-    fixed = Recall(brain.house, brain.caller, Tuning(without=frozenset({RERANK})))
+    fixed = Recall(brain.services, brain.caller, RetrievalOverrides(without=frozenset({RERANK})))
     for question in corpus.questions:
         if not question.gold:
             continue

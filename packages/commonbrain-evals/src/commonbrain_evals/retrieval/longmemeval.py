@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from commonbrain.model.errors import Invalid
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.transfer.importers.json_stream import Record
 from commonbrain.transfer.importers.markdown import reference
 from commonbrain_evals.retrieval.corpora import Corpus, DataSet, Question
@@ -54,7 +54,9 @@ def _corpus(asked: _Asked) -> Corpus:
     name = asked.question_id
     sessions, dates = asked.haystack_session_ids, asked.haystack_dates
     if not len(sessions) == len(dates) == len(asked.haystack_sessions):
-        raise Invalid(f"{name}: haystack sessions, their ids and their dates differ in number.")
+        raise InvalidInputError(
+            f"{name}: haystack sessions, their ids and their dates differ in number."
+        )
     is_answerable = not name.endswith(_ABSTENTION)
     at = _time(asked.question_date, where=name)
     told = list(zip(sessions, dates, asked.haystack_sessions, strict=True))
@@ -94,7 +96,7 @@ def _time(text: str, *, where: str) -> datetime:
             return datetime.strptime(text, form).replace(tzinfo=UTC)
         except ValueError:
             continue
-    raise Invalid(f"{where}: a date is not written like 2023/05/20 (Sat) 02:21.")
+    raise InvalidInputError(f"{where}: a date is not written like 2023/05/20 (Sat) 02:21.")
 
 
 LONGMEMEVAL: Final = DataSet(

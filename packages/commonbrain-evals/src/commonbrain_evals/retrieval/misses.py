@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from commonbrain.model.errors import Invalid
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import inert_line
 from commonbrain.model.memory import Draft
 from commonbrain_evals.retrieval.corpora import Corpus, Question
@@ -51,13 +51,13 @@ def misses_of(run: Run, path: Path, *, count: int) -> Iterator[Miss]:
     """Give the first misses of a run, in the order of the data.
 
     Raises:
-        Invalid: the data is not what the run was on.
+        InvalidInputError: the data is not what the run was on.
 
     """
     dataset = DATASETS[run.setup.dataset]
     files = dataset.files(path)
     if digest(files) != run.setup.sha256:
-        raise Invalid(
+        raise InvalidInputError(
             f"The run was on other data than {path}.", hint=f"Give the {run.setup.source} of it."
         )
     values = run.values.get(RECALL, {}).get(_METRIC, ())

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from commonbrain.model.errors import Invalid
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import Kind, MessageDetail
 from commonbrain.model.memory import Draft, ThreadRef
 from commonbrain_evals.retrieval.corpora import Corpus, DataSet, Question
@@ -46,7 +46,7 @@ def _files(path: Path) -> Sequence[Path]:
     found = [path / name for name in _FILES]
     missing = [one.name for one in found if not one.is_file()]
     if missing:
-        raise Invalid(f"{path} has no {', '.join(missing)}.", hint=f"Give {_EXPECTS}")
+        raise InvalidInputError(f"{path} has no {', '.join(missing)}.", hint=f"Give {_EXPECTS}")
     return found
 
 
@@ -81,7 +81,7 @@ def _draft(noted: _Noted) -> Draft:
 def _question(asked: _Asked, *, known: set[str], file: str) -> Question:
     missing = sorted(set(asked.gold) - known)
     if missing:
-        raise Invalid(f"{file}, {asked.id[:40]}: there is no memory {missing[0][:40]!r}.")
+        raise InvalidInputError(f"{file}, {asked.id[:40]}: there is no memory {missing[0][:40]!r}.")
     return Question(
         id=asked.id,
         text=asked.question,

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from commonbrain.model.errors import Invalid
+from commonbrain.model.errors import InvalidInputError
 
 Shape = TypeVar("Shape")
 
@@ -17,11 +17,11 @@ def one_file(path: Path, *, expects: str) -> Sequence[Path]:
     """Take a path for one file.
 
     Raises:
-        Invalid: there is none.
+        InvalidInputError: there is none.
 
     """
     if not path.is_file():
-        raise Invalid(f"There is no file {path}.", hint=f"Give {expects}")
+        raise InvalidInputError(f"There is no file {path}.", hint=f"Give {expects}")
     return [path]
 
 
@@ -29,12 +29,12 @@ def files_in(path: Path, pattern: str, *, expects: str) -> Sequence[Path]:
     """Take a path for one file, or for a folder of files of one pattern, by name.
 
     Raises:
-        Invalid: there is none.
+        InvalidInputError: there is none.
 
     """
     found = sorted(path.glob(pattern)) if path.is_dir() else [path] if path.is_file() else []
     if not found:
-        raise Invalid(f"There is no {pattern} at {path}.", hint=f"Give {expects}")
+        raise InvalidInputError(f"There is no {pattern} at {path}.", hint=f"Give {expects}")
     return found
 
 
@@ -42,7 +42,8 @@ def shaped(shape: type[Shape], value: object, *, where: str) -> Shape:
     """Take a value for what it has to be.
 
     Raises:
-        Invalid: something in it is missing or of another type; told by its place, not its value.
+        InvalidInputError: something in it is missing or of another type; told by its place, not its
+            value.
 
     """
     try:
@@ -55,14 +56,14 @@ def whole(shape: type[Shape], path: Path) -> Shape:
     """Read a file that is one JSON value.
 
     Raises:
-        Invalid: it is not JSON, or not of this shape.
+        InvalidInputError: it is not JSON, or not of this shape.
 
     """
     try:
         value = json.loads(path.read_text("utf-8-sig"))
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         line = getattr(error, "lineno", 1)
-        raise Invalid(f"{path.name}, line {line}: it is not JSON.") from error
+        raise InvalidInputError(f"{path.name}, line {line}: it is not JSON.") from error
     return shaped(shape, value, where=path.name)
 
 
@@ -70,7 +71,7 @@ def lines(shape: type[Shape], path: Path) -> Iterator[Shape]:
     """Read a file of JSON lines, one at a time.
 
     Raises:
-        Invalid: a line is not JSON, or not of this shape.
+        InvalidInputError: a line is not JSON, or not of this shape.
 
     """
     adapter = TypeAdapter(shape)
@@ -87,7 +88,7 @@ def elements(shape: type[Shape], path: Path) -> Iterator[Shape]:
     """Read a file that is one long JSON list, one element at a time.
 
     Raises:
-        Invalid: it is not JSON, no list, or an element is not of this shape.
+        InvalidInputError: it is not JSON, no list, or an element is not of this shape.
 
     """
     ijson: Any = import_module("ijson")  # It brings no types.
@@ -101,12 +102,14 @@ def elements(shape: type[Shape], path: Path) -> Iterator[Shape]:
                 except ValidationError as error:
                     raise _misshapen(error, f"{path.name}, element {number}") from None
         except ijson.JSONError as error:
-            raise Invalid(f"{path.name}, after element {number}: it is not JSON.") from error
+            raise InvalidInputError(
+                f"{path.name}, after element {number}: it is not JSON."
+            ) from error
     if not number:
-        raise Invalid(f"{path.name}: it is no list, or an empty one.")
+        raise InvalidInputError(f"{path.name}: it is no list, or an empty one.")
 
 
-def _misshapen(error: ValidationError, where: str) -> Invalid:
+def _misshapen(error: ValidationError, where: str) -> InvalidInputError:
     first = error.errors(include_input=False, include_url=False)[0]
     place = ".".join(str(part) for part in first["loc"])
-    return Invalid(f"{where}: {place or 'it'} is wrong: {first['msg']}.")
+    return InvalidInputError(f"{where}: {place or 'it'} is wrong: {first['msg']}.")

@@ -12,7 +12,7 @@ from typing import Final
 from platformdirs import user_data_path
 from pydantic import TypeAdapter, ValidationError
 
-from commonbrain.model.errors import Invalid
+from commonbrain.model.errors import InvalidInputError
 from commonbrain_evals.retrieval.figures import Figure
 
 FORMAT: Final = 1
@@ -146,34 +146,34 @@ def write(run: Run, path: Path) -> None:
     """Write a run.
 
     Raises:
-        Invalid: the file cannot be written.
+        InvalidInputError: the file cannot be written.
 
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(asdict(run), ensure_ascii=False, indent=1), "utf-8")
     except OSError as error:
-        raise Invalid(f"{path} cannot be written: {error.strerror}.") from error
+        raise InvalidInputError(f"{path} cannot be written: {error.strerror}.") from error
 
 
 def read(path: Path) -> Run:
     """Read a run.
 
     Raises:
-        Invalid: the file cannot be read, is not a run, or is one of another format.
+        InvalidInputError: the file cannot be read, is not a run, or is one of another format.
 
     """
     try:
         run = TypeAdapter(Run).validate_json(path.read_bytes())
     except OSError as error:
-        raise Invalid(f"{path} cannot be read: {error.strerror}.") from error
+        raise InvalidInputError(f"{path} cannot be read: {error.strerror}.") from error
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         place = ".".join(map(str, first["loc"]))
-        raise Invalid(
+        raise InvalidInputError(
             f"{path.name} is no record of an evaluation: {place} {first['msg']}.",
             hint="Give a file that brain eval run has written.",
         ) from None
     if run.format != FORMAT:
-        raise Invalid(f"{path.name} is of format {run.format}; {FORMAT} can be read.")
+        raise InvalidInputError(f"{path.name} is of format {run.format}; {FORMAT} can be read.")
     return run

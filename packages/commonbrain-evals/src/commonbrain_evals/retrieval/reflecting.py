@@ -15,15 +15,15 @@ from commonbrain.client import Brain
 from commonbrain.config import Settings
 from commonbrain.jobs.worker import Worker
 from commonbrain.model import ids
-from commonbrain.model.errors import Invalid
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import Kind
 from commonbrain.model.limits import RECALL_TOKENS_MAX, REFLECT_HOURS_MAX
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import Memory
-from commonbrain.model.recall_result import Recollection
-from commonbrain.storage.maintenance import Progress, unwatched
+from commonbrain.model.recall_result import RecallResult
+from commonbrain.storage.maintenance import Progress, ignore_progress
 from commonbrain.text.excerpts import pieces
-from commonbrain.text.statements import Statement, read
+from commonbrain.text.statements import Statement, read_statement
 from commonbrain.text.tokens import estimate
 from commonbrain_evals.retrieval.corpora import Question
 from commonbrain_evals.retrieval.datasets import DATASETS
@@ -97,17 +97,19 @@ class _Tally:
         return figure([one - other for one, other in pairs], seed=seed)
 
 
-def evaluate(asked: Asked, *, settings: Settings, on_progress: Progress = unwatched) -> Report:
+def evaluate(
+    asked: Asked, *, settings: Settings, on_progress: Progress = ignore_progress
+) -> Report:
     """Reflect on public data in stores of its own; the user's store is not opened.
 
     Raises:
-        Invalid: there is no such data set, the data is missing or malformed, or a library of the
-            extra is.
+        InvalidInputError: there is no such data set, the data is missing or malformed, or a library
+            of the extra is.
 
     """
     dataset = DATASETS.get(asked.dataset)
     if dataset is None:
-        raise Invalid(
+        raise InvalidInputError(
             f"There is no data set {asked.dataset[:40]!r}.",
             hint=f"Choose of {', '.join(DATASETS)}.",
         )
@@ -129,7 +131,9 @@ def evaluate(asked: Asked, *, settings: Settings, on_progress: Progress = unwatc
         done += 1
         on_progress(done / len(sample.own))
     if not tally.corpora:
-        raise Invalid("There is no question that names its evidence.", hint="Give other data.")
+        raise InvalidInputError(
+            "There is no question that names its evidence.", hint="Give other data."
+        )
     return _report(tally, seed=asked.seed)
 
 
@@ -171,10 +175,10 @@ def _visit(stand: Stand, questions: Sequence[Question], *, tally: _Tally, seed: 
 
 def _reflect(brain: Brain) -> None:
     job = brain.jobs.run("reflect", {"window_hours": REFLECT_HOURS_MAX, "max_candidates": 32})
-    Worker(house=brain.house, name="evaluation").sweep()
+    Worker(services=brain.services, name="evaluation").sweep()
     done = brain.jobs.show(job.id)
     if done.state != "done":
-        raise Invalid(f"The reflection ended {done.state}: {done.reason}.")
+        raise InvalidInputError(f"The reflection ended {done.state}: {done.reason}.")
 
 
 Made = Mapping[int, tuple[Memory, Sequence[int]]]
@@ -183,7 +187,7 @@ Made = Mapping[int, tuple[Memory, Sequence[int]]]
 
 def _episodes(stand: Stand) -> Made:
     brain = stand.brain
-    with brain.house.store.snapshot(brain.caller.tenant) as tx:
+    with brain.services.store.snapshot(brain.caller.tenant) as tx:
         links = tx.links.touching(list(stand.memories), types=[LinkType.DERIVED_FROM])
         known = tx.memories.get(sorted({one.from_id for one in links}))
     sources: dict[int, list[int]] = {}
@@ -220,23 +224,23 @@ def _by_turn(memories: Iterable[Memory]) -> Iterable[str]:
 
 
 def _shuffled(sentences: list[str], *, seed: int) -> list[str]:
-    chance = random.Random(seed)  # noqa: S311 it is meant to be foreseen
-    return chance.sample(sentences, len(sentences))
+    random_source = random.Random(seed)  # noqa: S311 it is meant to be foreseen
+    return random_source.sample(sentences, len(sentences))
 
 
 def _share(of: str, within: str) -> float:
     """Give the share of the words of a text that carry meaning and stand in another."""
-    said, kept = read(Statement(text=of)), read(Statement(text=within))
+    said, kept = read_statement(Statement(text=of)), read_statement(Statement(text=within))
     words = said.content | said.numbers
     return len(words & (kept.content | kept.numbers)) / len(words) if words else 0.0
 
 
 def _answering(text: str, question: str) -> str:
     """Give the longest sentence of those that share most words with a question."""
-    asked = read(Statement(text=question))
+    asked = read_statement(Statement(text=question))
 
     def shared(sentence: str) -> tuple[int, int]:
-        said = read(Statement(text=sentence))
+        said = read_statement(Statement(text=sentence))
         both = (said.content | said.numbers) & (asked.content | asked.numbers)
         return len(both), len(sentence)
 
@@ -266,7 +270,7 @@ def _recalled(stand: Stand, question: Question, *, made: Made) -> Mapping[str, f
     }
 
 
-def _sources(stand: Stand, found: Recollection, *, made: Made) -> tuple[set[str], set[str]]:
+def _sources(stand: Stand, found: RecallResult, *, made: Made) -> tuple[set[str], set[str]]:
     """Give what was recalled itself, and what episodes among it are made of."""
     shown = {ids.parse(ids.MEMORY, one.id) for one in found.items if one.body or one.excerpt}
     own = {stand.source(id_) for id_ in shown if id_ in stand.memories}

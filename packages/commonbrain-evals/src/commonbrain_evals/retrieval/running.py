@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Final
 
 from commonbrain.config import Settings
-from commonbrain.model.errors import Invalid
-from commonbrain.retrieval.query_plan import Tuning
+from commonbrain.model.errors import InvalidInputError
+from commonbrain.retrieval.query_plan import RetrievalOverrides
 from commonbrain.runtime.bootstrap import make_embedder
-from commonbrain.storage.maintenance import Progress, unwatched
+from commonbrain.storage.maintenance import Progress, ignore_progress
 from commonbrain_evals.retrieval.ablating import PARTS
 from commonbrain_evals.retrieval.asking import Asker
 from commonbrain_evals.retrieval.corpora import Corpus, DataSet
@@ -57,12 +57,12 @@ class Wish:
     """Whether each part is left out once, to see what it is worth."""
 
 
-def run(wish: Wish, *, settings: Settings, on_progress: Progress = unwatched) -> Run:
+def run(wish: Wish, *, settings: Settings, on_progress: Progress = ignore_progress) -> Run:
     """Run one evaluation in stores of its own; the user's store is not opened.
 
     Raises:
-        Invalid: there is no such data set or part, the data is missing or malformed, or a library
-            of the extra is.
+        InvalidInputError: there is no such data set or part, the data is missing or malformed, or a
+            library of the extra is.
 
     """
     dataset = _dataset(wish)
@@ -115,12 +115,12 @@ def run(wish: Wish, *, settings: Settings, on_progress: Progress = unwatched) ->
 def _dataset(wish: Wish) -> DataSet:
     dataset = DATASETS.get(wish.dataset)
     if dataset is None:
-        raise Invalid(
+        raise InvalidInputError(
             f"There is no data set {wish.dataset[:40]!r}.", hint=f"Choose of {', '.join(DATASETS)}."
         )
     unknown = [name for name in wish.without if name not in PARTS]
     if unknown:
-        raise Invalid(
+        raise InvalidInputError(
             f"Recall has no part {unknown[0][:40]!r}.", hint=f"Choose of {', '.join(PARTS)}."
         )
     return dataset
@@ -178,7 +178,7 @@ def _visit(field: _Field, corpus: Corpus, *, harvest: Harvest) -> None:
         move(_FILLED)
         asker = Asker(
             stand=stand,
-            tuning=Tuning(without=frozenset(wish.without)),
+            overrides=RetrievalOverrides(without=frozenset(wish.without)),
             shapes=_shapes(field, stand, on_progress=lambda share: move(_FILLED + _SEEN * share)),
             recipes=field.recipes,
             history_tokens=stand.history_tokens(),
@@ -197,7 +197,7 @@ def _shapes(field: _Field, stand: Stand, *, on_progress: Progress) -> Shapes:
     has_context = any(recipe.has_context for recipe in field.recipes.values())
     return shapes(
         stand.memories,
-        stand.house.embedder,
+        stand.services.embedder,
         has_context=has_context,
         on_progress=on_progress,
     )

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from commonbrain.model.errors import Invalid
+from commonbrain.model.errors import InvalidInputError
 from commonbrain_evals.retrieval.corpora import Question
 
 Kept = TypeVar("Kept")
@@ -35,22 +35,28 @@ def choose(
     """Choose corpora, and of theirs questions, up to these counts.
 
     Raises:
-        Invalid: there is no question that can be measured.
+        InvalidInputError: there is no question that can be measured.
 
     """
-    chance = random.Random(seed)  # noqa: S311 it is meant to be foreseen
-    names = _some(list(every), conversations, chance=chance)
+    random_source = random.Random(seed)  # noqa: S311 it is meant to be foreseen
+    names = _some(list(every), conversations, random_source=random_source)
     usable = {name: [one for one in every[name] if _is_measurable(one)] for name in names}
     skipped = sum(len(every[name]) - len(usable[name]) for name in names)
     chosen = {
-        one.id for one in _some([q for of in usable.values() for q in of], questions, chance=chance)
+        one.id
+        for one in _some(
+            [q for of in usable.values() for q in of], questions, random_source=random_source
+        )
     }
     own = {name: [q for q in of if q.id in chosen] for name, of in usable.items()}
     own = {name: of for name, of in own.items() if of}
     if not own:
-        raise Invalid("There is no question that names its evidence.", hint="Give other data.")
+        raise InvalidInputError(
+            "There is no question that names its evidence.", hint="Give other data."
+        )
     foreign = {
-        name: _foreign(every, name, count=len(of), chance=chance) for name, of in own.items()
+        name: _foreign(every, name, count=len(of), random_source=random_source)
+        for name, of in own.items()
     }
     return Sample(own=own, foreign=foreign, skipped=skipped)
 
@@ -59,16 +65,16 @@ def _is_measurable(question: Question) -> bool:
     return bool(question.gold) or not question.is_answerable
 
 
-def _some(given: list[Kept], count: int | None, *, chance: random.Random) -> list[Kept]:
+def _some(given: list[Kept], count: int | None, *, random_source: random.Random) -> list[Kept]:
     """Draw so many, in the order given."""
     if count is None or count >= len(given):
         return given
-    places = sorted(chance.sample(range(len(given)), count))
+    places = sorted(random_source.sample(range(len(given)), count))
     return [given[place] for place in places]
 
 
 def _foreign(
-    every: Mapping[str, Sequence[Question]], name: str, *, count: int, chance: random.Random
+    every: Mapping[str, Sequence[Question]], name: str, *, count: int, random_source: random.Random
 ) -> Sequence[Question]:
     pool = [q for other, of in every.items() if other != name for q in of if q.is_answerable]
-    return _some(pool, min(count, _FOREIGN_MAX), chance=chance)
+    return _some(pool, min(count, _FOREIGN_MAX), random_source=random_source)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from commonbrain.embeddings.interface import Embedder, Matrix
 from commonbrain.model.kinds import MessageDetail
 from commonbrain.model.memory import Memory
-from commonbrain.storage.maintenance import Progress, unwatched
+from commonbrain.storage.maintenance import Progress, ignore_progress
 
 _BEFORE: Final = 2
 _AFTER: Final = 1
@@ -94,7 +94,7 @@ def shapes(
     embedder: Embedder,
     *,
     has_context: bool,
-    on_progress: Progress = unwatched,
+    on_progress: Progress = ignore_progress,
 ) -> Shapes:
     """Index and embed all texts of a store, each distinct one once."""
     told = [memories[id_] for id_ in sorted(memories)]

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from commonbrain.model.errors import Invalid
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import inert_line
 from commonbrain_evals.retrieval.comparing import Comparison
 from commonbrain_evals.retrieval.figures import Figure
@@ -75,12 +75,14 @@ def parts_told(runs: Sequence[Run]) -> Told:
     """Give what each part is worth, one column a run, what is worth most first.
 
     Raises:
-        Invalid: no run left out each part.
+        InvalidInputError: no run left out each part.
 
     """
     ablated = [run for run in runs if run.ablation]
     if not ablated:
-        raise Invalid("No record tells what parts are worth.", hint="Run it with --ablate.")
+        raise InvalidInputError(
+            "No record tells what parts are worth.", hint="Run it with --ablate."
+        )
     told = (f"{one.setup.dataset} {metric}" for one in ablated for metric in _TWO)
     columns = ("left out", *told)
     return f"What leaving out a part changes, points; {_STAR}", columns, _parts(ablated)

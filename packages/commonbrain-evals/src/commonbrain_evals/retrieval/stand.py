@@ -15,14 +15,14 @@ from commonbrain.config import Settings
 from commonbrain.model.kinds import MessageDetail
 from commonbrain.model.memory import Memory, full_text
 from commonbrain.model.query import Candidate
-from commonbrain.model.recall_result import Telling, render_item
+from commonbrain.model.recall_result import EvidenceRenderer, render_item
 from commonbrain.model.scope import Caller
 from commonbrain.retrieval.packing import to_item
-from commonbrain.runtime.bootstrap import build_house, make_embedder
-from commonbrain.services import House
-from commonbrain.testing.clock import SeededChance
+from commonbrain.runtime.bootstrap import build_services, make_embedder
+from commonbrain.services import Services
+from commonbrain.testing.clock import SeededRandom
 from commonbrain.text.tokens import estimate
-from commonbrain.transfer.imports import Report
+from commonbrain.transfer.imports import ImportReport
 from commonbrain_evals.retrieval.corpora import Corpus
 
 _FORMAT: Final = "corpus"
@@ -49,7 +49,7 @@ class Stand:
     """A filled store, with what baselines need to know of its memories."""
 
     brain: Brain
-    report: Report
+    report: ImportReport
     """What became of each piece on its way in."""
     seconds: float
     """How long it took to remember them."""
@@ -60,13 +60,13 @@ class Stand:
     """Tokens of memories as they are shown to agents, once they were counted."""
 
     @property
-    def house(self) -> House:
+    def services(self) -> Services:
         """What the store's paths stand on."""
-        return self.brain.house
+        return self.brain.services
 
     def at(self, moment: datetime) -> Brain:
         """Give the brain as it is at another moment."""
-        return Brain.of(replace(self.house, clock=StoppedClock(moment)), self.brain.caller)
+        return Brain.of(replace(self.services, clock=StoppedClock(moment)), self.brain.caller)
 
     def source(self, memory_id: int) -> str:
         """Give where a memory comes from, which is what questions name as evidence."""
@@ -81,7 +81,7 @@ class Stand:
         """Count the tokens of one memory as a recall shows it."""
         if memory_id not in self.costs:
             shown = Candidate(memory=self.memories[memory_id], features={}, score=0.0)
-            self.costs[memory_id] = estimate(render_item(to_item(shown), Telling())) + 1
+            self.costs[memory_id] = estimate(render_item(to_item(shown), EvidenceRenderer())) + 1
         return self.costs[memory_id]
 
     def history_tokens(self) -> int:
@@ -97,12 +97,14 @@ def standing(corpus: Corpus, *, settings: Settings, seed: int) -> Generator[Stan
     """Fill a fresh store through the door for imports; it is gone afterwards."""
     with TemporaryDirectory(prefix="commonbrain-eval-") as folder:
         path = Path(folder)
-        clock, chance = StoppedClock(corpus.ends_at), SeededChance(seed)
-        built = build_house(settings, path / "brain.db", clock=clock, chance=chance)
+        clock, random_source = StoppedClock(corpus.ends_at), SeededRandom(seed)
+        built = build_services(
+            settings, path / "brain.db", clock=clock, random_source=random_source
+        )
         # Baselines ask what recall is asked: it must not find their vectors ready.
         embedder = make_embedder(settings)
-        house = replace(built, embedder=embedder, importers={_FORMAT: corpus})
-        with Brain.of(house, Caller(agent="evaluation")) as brain:
+        services = replace(built, embedder=embedder, importers={_FORMAT: corpus})
+        with Brain.of(services, Caller(agent="evaluation")) as brain:
             started = time.perf_counter()
             report = brain.import_(_FORMAT, path)
             seconds = time.perf_counter() - started
@@ -128,7 +130,7 @@ def _sessions(memories: Iterable[Memory]) -> Mapping[str, str]:
 def _all(brain: Brain) -> Mapping[int, Memory]:
     """Read every memory of a store."""
     found: dict[int, Memory] = {}
-    with brain.house.store.snapshot(brain.caller.tenant) as tx:
+    with brain.services.store.snapshot(brain.caller.tenant) as tx:
         page = partial(tx.memories.page, limit=_PAGE)
         ids = page(after=0)
         while ids:

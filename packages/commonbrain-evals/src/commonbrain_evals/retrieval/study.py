@@ -10,9 +10,9 @@ from typing import Final
 
 import numpy as np
 
-from commonbrain.model.revision import Span
+from commonbrain.model.revision import BeliefPeriod
 from commonbrain.retrieval.query_plan import search_terms
-from commonbrain.text.time_expressions.parser import period_of
+from commonbrain.text.time_expressions.parser import parse_time_range
 from commonbrain_evals.retrieval.recipes import Recipe
 from commonbrain_evals.retrieval.shapes import Places, Row, Shapes
 from commonbrain_evals.retrieval.systems import Scores
@@ -75,12 +75,12 @@ def _is_named(shapes: Shapes, text: str) -> Row:
 
 def _nearness(shapes: Shapes, text: str, *, now: datetime) -> Row:
     """Say how near to the time that a question names each was said: 1 within, less by the day."""
-    named = period_of(text, now)
+    named = parse_time_range(text, now)
     if named is None:
         return np.zeros(len(shapes.memories))
     return np.array([_near(one.occurred_at, named[0]) for one in shapes.memories])
 
 
-def _near(at: datetime, span: Span) -> float:
+def _near(at: datetime, span: BeliefPeriod) -> float:
     gap = max(span.since - at, at - span.until, timedelta())
     return math.exp(-(gap / _FADING))

@@ -7,7 +7,7 @@ from typing import Final
 
 from commonbrain.model.query import Filter
 from commonbrain.retrieval.query_plan import search_terms
-from commonbrain.storage.interface import Hit, Look
+from commonbrain.storage.interface import Hit, QueryScope
 from commonbrain_evals.retrieval.stand import Stand
 
 RECALL: Final = "recall"
@@ -34,12 +34,12 @@ class Lists:
 def search(stand: Stand, text: str) -> Lists:
     """Ask the store's two indexes, and nothing else of recall."""
     brain = stand.brain
-    look = Look(caller=brain.caller, filter=Filter(), now=brain.house.clock.now())
-    with brain.house.store.snapshot(brain.caller.tenant) as tx:
+    look = QueryScope(caller=brain.caller, filter=Filter(), now=brain.services.clock.now())
+    with brain.services.store.snapshot(brain.caller.tenant) as tx:
         started = time.perf_counter()
         words = tx.index.lexical(search_terms(text), look, limit=_BROUGHT)
         between = time.perf_counter()
-        meaning = tx.index.nearest(brain.house.embedder.query(text), look, limit=_BROUGHT)
+        meaning = tx.index.nearest(brain.services.embedder.query(text), look, limit=_BROUGHT)
         ended = time.perf_counter()
     return Lists(
         words=_scores(words),
