@@ -134,7 +134,7 @@ _SATURATION_PROBE: Final = bytes.fromhex(
     "4201775a130a0178120e0a0c080212080a0208010a02080462130a0179120e0a0c080612080a0208010a0208014204"
     "0a00100d"
 )
-"""An ONNX model (opset 13) of one MatMulInteger: uint8 `x` of (1, 4) by four int8 weights of 127."""
+"""An ONNX model (opset 13) of one MatMulInteger: uint8 `x` of (1, 4) by four weights of 127."""
 
 
 def _saturates(onnxruntime: Any) -> bool:  # noqa: ANN401 it has no types
