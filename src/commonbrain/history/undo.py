@@ -17,7 +17,14 @@ from commonbrain.history.selection import (
     named,
     shown,
 )
-from commonbrain.history.undo_plan import BESIDE, Reversal, built_on, reverse, settled_by
+from commonbrain.history.undo_plan import (
+    BESIDE,
+    Reversal,
+    built_on,
+    reverse,
+    settled_by,
+    with_links,
+)
 from commonbrain.history.unit_of_work import Act, checked_reason, vectors_of
 from commonbrain.ingestion.pending_acks import check_changes
 from commonbrain.model import ids
@@ -31,7 +38,6 @@ from commonbrain.model.tasks import ack_of
 from commonbrain.model.timestamps import show_instant
 from commonbrain.services import House
 from commonbrain.storage.change_log import (
-    Deed,
     annotation_image,
     annotation_of,
     record_beside,
@@ -166,12 +172,17 @@ def _plan(act: Act, ask: _Ask) -> list[Reversal]:
     found = act.tx.memories.get(list(by_memory))
     seen = [one for one in found.values() if is_visible(act.caller, one)]
     resting = built_on(act, seen)
-    return _together(
-        [
-            reverse(act, one, wanted=by_memory[one.id], resting=resting.get(one.id, ()))
-            for one in seen
-        ]
-    )
+    reversals = [
+        reverse(act, one, wanted=by_memory[one.id], resting=resting.get(one.id, ())) for one in seen
+    ]
+    while True:
+        # Who stays whole keeps its links too, on which the links of others may depend.
+        planned = _together(with_links(act, reversals))
+        if all(
+            len(a.candidates) == len(b.candidates) for a, b in zip(reversals, planned, strict=True)
+        ):
+            return planned
+        reversals = planned
 
 
 def _together(reversals: Sequence[Reversal]) -> list[Reversal]:
@@ -205,17 +216,14 @@ def _undo(act: Act, ask: _Ask, *, confirm: int, reason: str) -> Swept:
     deed = act.deed(Action.UNDO, one_reason)
     # What leaves a chain makes room for what joins it again.
     for one in sorted(reversals, key=lambda one: one.after.superseded_by is not None):
-        _take_back(act, one, deed=deed)
+        if one.after != one.before:
+            act.amend(one.before, one.after, deed=deed)
+    changed = ((change, one.after) for one in reversals for change in one.beside)
+    for change, memory in sorted(changed, key=lambda pair: pair[0].id, reverse=True):
+        before, after = _put_back(act, change)
+        record_beside(act.tx, memory, deed=deed, before=before, after=after)
     status = Stage.DONE if preview.count else Stage.UNCHANGED
     return replace(preview, status=status, reason=one_reason, hint=None)
-
-
-def _take_back(act: Act, one: Reversal, *, deed: Deed) -> None:
-    if one.after != one.before:
-        act.amend(one.before, one.after, deed=deed)
-    for change in one.beside:
-        before, after = _put_back(act, change)
-        record_beside(act.tx, one.after, deed=deed, before=before, after=after)
 
 
 def _put_back(act: Act, change: Change) -> tuple[Mapping[str, object], Mapping[str, object]]:

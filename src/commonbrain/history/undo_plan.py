@@ -47,6 +47,10 @@ class Reversal:
     beside: tuple[Change, ...] = ()
     """Links and annotations to take back, newest first."""
     kept: str | None = None
+    candidates: tuple[Change, ...] = ()
+    """Changes of links, annotations and answers; `with_links` decides which are taken back."""
+    others: tuple[Change, ...] = ()
+    """Changes of the memory that are to stay, oldest first."""
 
     @property
     def is_due(self) -> bool:
@@ -97,15 +101,16 @@ def reverse(
     others = [one for one in told if one.id not in chosen and one.action is not Action.CASCADE]
     newest_first = sorted(wanted, key=lambda one: one.id, reverse=True)
     own = [one for one in newest_first if not _is_beside(one)]
-    aside = [one for one in newest_first if _is_beside(one)]
+    candidates = [one for one in newest_first if _is_beside(one)]
     own = [_as_own(one, told) for one in own]
     held = replace(memory, state=own_state(memory.state, told))
     after, kept = _own(held, own, others=others, resting=resting)
-    beside, kept_beside = _beside(act, aside, others=others)
     if after.state is held.state:
         after = replace(after, state=memory.state)
     after = _held(act, memory, after=after)
-    return Reversal(before=memory, after=after, beside=tuple(beside), kept=kept or kept_beside)
+    return Reversal(
+        before=memory, after=after, kept=kept, candidates=tuple(candidates), others=tuple(others)
+    )
 
 
 def _as_own(change: Change, told: Sequence[Change]) -> Change:
@@ -139,20 +144,26 @@ def _own(
     return after, kept
 
 
-def _beside(
-    act: Act, changes: Sequence[Change], *, others: Sequence[Change]
-) -> tuple[list[Change], str | None]:
-    """Pick the links and notes that can be taken back."""
-    taken: list[Change] = []
-    kept = None
+def with_links(act: Act, reversals: Sequence[Reversal]) -> list[Reversal]:
+    """Decide which links, annotations and answers are taken back, newest first over all memories.
+
+    A link may have been changed through both of its ends: whoever supersedes a memory carries its
+    links over to the successor, and another memory's call may strengthen them afterwards.
+    """
+    taken: defaultdict[int, list[Change]] = defaultdict(list)
+    kept: dict[int, str] = {}
     seen = _Seen()
-    for change in changes:
+    both = ((change, one) for one in reversals for change in one.candidates)
+    for change, one in sorted(both, key=lambda pair: pair[0].id, reverse=True):
         stands = _stands(act, change, seen=seen)
         if stands:
-            taken.append(change)
+            taken[one.before.id].append(change)
         elif stands is False:
-            kept = _who_changed(change, others)
-    return taken, kept
+            kept[one.before.id] = _who_changed(change, one.others)
+    return [
+        replace(one, beside=tuple(taken[one.before.id]), kept=one.kept or kept.get(one.before.id))
+        for one in reversals
+    ]
 
 
 def _held(act: Act, before: Memory, *, after: Memory) -> Memory:
