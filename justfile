@@ -11,6 +11,10 @@ default:
 test *arguments:
     pytest -n 2 {{ arguments }}
 
+# Look for new counterexamples to the laws for so many seconds; stop at the first.
+explore seconds:
+    python -m tests.explore {{ seconds }}
+
 # Run what stands for the whole of it with brains in a real Postgres, started for it.
 postgres *arguments:
     pytest -n 2 --engine postgres tests/machines {{ flows_on_postgres }} {{ arguments }}

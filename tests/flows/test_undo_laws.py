@@ -56,6 +56,17 @@ def play(bob: Brain, known: list[str], moves: list[Move]) -> None:
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 @example(moves=[(9, 1, 0), (9, 1, 0)])
+@example(
+    moves=[
+        (3, 15, 0),
+        (9, 19, 17),
+        (13, 9, 0),
+        (0, 0, 0),
+        (12, 0, 0),
+        *[(0, 0, 0)] * 6,
+        (9, 15, 16),
+    ]
+)
 @given(
     moves=st.lists(
         st.tuples(st.integers(0, len(DEEDS) + 1), st.integers(0, 20), st.integers(0, 20)),

@@ -190,10 +190,10 @@ class Revise:
 
     def retag(
         self,
-        id: str,
+        id: str,  # noqa: A002 the public name is id
         *,
         add: Sequence[str] = (),
-        remove: Sequence[str] = (),  # noqa: A002 the public name is id
+        remove: Sequence[str] = (),
     ) -> ReviseResult:
         """Add and take away tags."""
         told = {

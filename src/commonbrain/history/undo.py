@@ -23,6 +23,7 @@ from commonbrain.history.undo_plan import (
     find_dependents,
     plan_reversal,
     settled_by,
+    with_links,
 )
 from commonbrain.history.unit_of_work import UnitOfWork, validate_reason, vectors_of
 from commonbrain.ingestion.pending_acks import check_pending_acks_of
@@ -37,7 +38,6 @@ from commonbrain.model.tasks import ack_of
 from commonbrain.model.timestamps import show_instant
 from commonbrain.services import Services
 from commonbrain.storage.change_log import (
-    ChangeContext,
     annotation_image,
     annotation_of,
     record_related_change,
@@ -178,12 +178,18 @@ def _plan(unit: UnitOfWork, query: _UndoQuery) -> list[Reversal]:
     memories = unit.tx.memories.get(list(by_memory))
     seen = [one for one in memories.values() if is_visible(unit.caller, one)]
     resting = find_dependents(unit, seen)
-    return _link_chains(
-        [
-            plan_reversal(unit, one, to_undo=by_memory[one.id], resting=resting.get(one.id, ()))
-            for one in seen
-        ]
-    )
+    reversals = [
+        plan_reversal(unit, one, to_undo=by_memory[one.id], resting=resting.get(one.id, ()))
+        for one in seen
+    ]
+    while True:
+        # Who stays whole keeps its links too, on which the links of others may depend.
+        planned = _link_chains(with_links(unit, reversals))
+        if all(
+            len(a.candidates) == len(b.candidates) for a, b in zip(reversals, planned, strict=True)
+        ):
+            return planned
+        reversals = planned
 
 
 def _link_chains(reversals: Sequence[Reversal]) -> list[Reversal]:
@@ -223,19 +229,16 @@ def _undo(unit: UnitOfWork, query: _UndoQuery, *, confirm: int, reason: str) -> 
     change_context = unit.change_context(Action.UNDO, one_reason)
     # What leaves a chain makes room for what joins it again.
     for one in sorted(reversals, key=lambda one: one.after.superseded_by is not None):
-        _apply_reversal(unit, one, change_context=change_context)
-    status = Phase.DONE if preview.count else Phase.UNCHANGED
-    return replace(preview, status=status, reason=one_reason, hint=None)
-
-
-def _apply_reversal(unit: UnitOfWork, one: Reversal, *, change_context: ChangeContext) -> None:
-    if one.after != one.before:
-        unit.amend(one.before, one.after, change_context=change_context)
-    for change in one.related:
+        if one.after != one.before:
+            unit.amend(one.before, one.after, change_context=change_context)
+    changed = ((change, one.after) for one in reversals for change in one.related)
+    for change, memory in sorted(changed, key=lambda pair: pair[0].id, reverse=True):
         before, after = _restore_related(unit, change)
         record_related_change(
-            unit.tx, one.after, change_context=change_context, before=before, after=after
+            unit.tx, memory, change_context=change_context, before=before, after=after
         )
+    status = Phase.DONE if preview.count else Phase.UNCHANGED
+    return replace(preview, status=status, reason=one_reason, hint=None)
 
 
 def _restore_related(

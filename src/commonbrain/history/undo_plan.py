@@ -47,6 +47,10 @@ class Reversal:
     related: tuple[Change, ...] = ()
     """Links and annotations to take back, newest first."""
     skip_reason: str | None = None
+    candidates: tuple[Change, ...] = ()
+    """Changes of links, annotations and answers; `with_links` decides which are taken back."""
+    others: tuple[Change, ...] = ()
+    """Changes of the memory that are to stay, oldest first."""
 
     @property
     def is_due(self) -> bool:
@@ -97,19 +101,19 @@ def plan_reversal(
     others = [one for one in told if one.id not in chosen and one.action is not Action.CASCADE]
     newest_first = sorted(to_undo, key=lambda one: one.id, reverse=True)
     own = [one for one in newest_first if not _is_related(one)]
-    related_changes = [one for one in newest_first if _is_related(one)]
+    candidates = [one for one in newest_first if _is_related(one)]
     own = [_as_own(one, told) for one in own]
     held = replace(memory, state=own_state(memory.state, told))
     after, skip_reason = _reverse_fields(held, own, others=others, resting=resting)
-    related, related_skip_reason = _related_changes(unit, related_changes, others=others)
     if after.state is held.state:
         after = replace(after, state=memory.state)
     after = _held(unit, memory, after=after)
     return Reversal(
         before=memory,
         after=after,
-        related=tuple(related),
-        skip_reason=skip_reason or related_skip_reason,
+        skip_reason=skip_reason,
+        candidates=tuple(candidates),
+        others=tuple(others),
     )
 
 
@@ -147,20 +151,30 @@ def _reverse_fields(
     return after, skip_reason
 
 
-def _related_changes(
-    unit: UnitOfWork, changes: Sequence[Change], *, others: Sequence[Change]
-) -> tuple[list[Change], str | None]:
-    """Pick the links and notes that can be taken back."""
-    taken: list[Change] = []
-    skip_reason = None
+def with_links(unit: UnitOfWork, reversals: Sequence[Reversal]) -> list[Reversal]:
+    """Decide which links, annotations and answers are taken back, newest first over all memories.
+
+    A link may have been changed through both of its ends: whoever supersedes a memory carries its
+    links over to the successor, and another memory's call may strengthen them afterwards.
+    """
+    taken: defaultdict[int, list[Change]] = defaultdict(list)
+    skipped: dict[int, str] = {}
     seen = _StateBeforeUndo()
-    for change in changes:
+    both = ((change, one) for one in reversals for change in one.candidates)
+    for change, one in sorted(both, key=lambda pair: pair[0].id, reverse=True):
         still_applies = _still_applies(unit, change, seen=seen)
         if still_applies:
-            taken.append(change)
+            taken[one.before.id].append(change)
         elif still_applies is False:
-            skip_reason = _who_changed(change, others)
-    return taken, skip_reason
+            skipped[one.before.id] = _who_changed(change, one.others)
+    return [
+        replace(
+            one,
+            related=tuple(taken[one.before.id]),
+            skip_reason=one.skip_reason or skipped.get(one.before.id),
+        )
+        for one in reversals
+    ]
 
 
 def _held(unit: UnitOfWork, before: Memory, *, after: Memory) -> Memory:
