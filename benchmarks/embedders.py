@@ -16,8 +16,8 @@ from commonbrain_evals.retrieval.corpora import Question
 from commonbrain_evals.retrieval.datasets import DATASETS
 from commonbrain_evals.retrieval.metrics import Gold, measure
 from commonbrain_evals.retrieval.sampling import choose
-from commonbrain_evals.retrieval.stand import Stand, standing
-from commonbrain_evals.retrieval.systems import BASELINES, Lists, Scores, sources
+from commonbrain_evals.retrieval.stand import EvalStore, open_eval_store
+from commonbrain_evals.retrieval.systems import BASELINES, Scores, SearchResults, sources
 
 from benchmarks.corpus import drafts, questions
 from benchmarks.packaged import Packaged, candidates
@@ -68,7 +68,7 @@ def embedder_quality(
     for corpus in read(files):
         if corpus.name in chosen:
             answerable = [one for one in chosen[corpus.name] if one.gold]
-            with standing(corpus, settings=load_settings(), seed=0) as stand:
+            with open_eval_store(corpus, settings=load_settings(), seed=0) as stand:
                 words = {one.id: _words(stand, one.text) for one in answerable}
                 for name, embedder in made.items():
                     _ask(stand, embedder, answerable, words=words, told=told[name])
@@ -88,7 +88,7 @@ def _loaded(
             print(f"{name} is not installed and left out")
 
 
-def _words(stand: Stand, text: str) -> Scores:
+def _words(stand: EvalStore, text: str) -> Scores:
     brain = stand.brain
     look = QueryScope(caller=brain.caller, filter=Filter(), now=brain.services.clock.now())
     with brain.services.store.snapshot(brain.caller.tenant) as tx:
@@ -97,7 +97,7 @@ def _words(stand: Stand, text: str) -> Scores:
 
 
 def _ask(
-    stand: Stand,
+    stand: EvalStore,
     embedder: Packaged,
     asked: Sequence[Question],
     *,
@@ -111,8 +111,8 @@ def _ask(
     told.cpu_s += time.process_time() - started
     told.windows += sum(map(len, made))
     for one in asked:
-        meaning = _nearest(list(texts), made, vector=embedder.query(one.text))
-        lists = Lists(words=words[one.id], meaning=meaning, words_s=0.0, meaning_s=0.0)
+        vector = _nearest(list(texts), made, vector=embedder.query(one.text))
+        lists = SearchResults(words=words[one.id], vector=vector, words_s=0.0, vector_s=0.0)
         for system in _SYSTEMS:
             ranked = sources(stand, BASELINES[system].rank(lists))
             told.rankings[system][one.id] = ranked

@@ -7,7 +7,7 @@ from hypothesis import settings
 from commonbrain.client import Brain
 from commonbrain.config import Settings
 from commonbrain.runtime.dev_servers import postgres_replica, postgres_server
-from commonbrain.testing.builders import a_brain, stores_by
+from commonbrain.testing.builders import a_brain, use_store_opener
 from commonbrain.testing.clock import FakeClock
 from tests.clients.selection import ClientsSelection, add_option
 from tests.postgres import Database, Server, databases, running
@@ -97,7 +97,7 @@ def engine(request: pytest.FixtureRequest) -> Iterator[None]:
     if request.config.getoption("--engine") == "sqlite":
         yield
         return
-    with databases(request.getfixturevalue("postgres")) as opener, stores_by(opener):
+    with databases(request.getfixturevalue("postgres")) as opener, use_store_opener(opener):
         yield
 
 

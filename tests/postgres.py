@@ -15,7 +15,7 @@ from sqlalchemy import make_url
 
 from commonbrain.clock import Clock
 from commonbrain.embeddings.interface import EmbeddingSpace
-from commonbrain.model.limits import LOCK_WAIT_S
+from commonbrain.model.limits import LOCK_TIMEOUT_S
 from commonbrain.runtime.dev_servers import postgres_server
 from commonbrain.storage.postgres.opening import open_postgres, upgrade_postgres
 from commonbrain.storage.schema.types import METADATA
@@ -48,7 +48,7 @@ class Database:
     def opened(self, *, space: EmbeddingSpace = SPACE, clock: Clock | None = None) -> SqlStore:
         """Open it as another process would."""
         return open_postgres(
-            self.program, space=space, clock=clock or FakeClock(), lock_wait_s=LOCK_WAIT_S
+            self.program, space=space, clock=clock or FakeClock(), lock_timeout_s=LOCK_TIMEOUT_S
         )
 
 
@@ -165,7 +165,7 @@ class Server:
                 self._url(name, self.owner),
                 space=space,
                 clock=FakeClock(),
-                lock_wait_s=LOCK_WAIT_S,
+                lock_timeout_s=LOCK_TIMEOUT_S,
                 role=self.program,
             )
             self.templates[space.name] = name

@@ -9,7 +9,7 @@ import psycopg
 from sqlalchemy import make_url
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
-from commonbrain.model.limits import LOCK_WAIT_S
+from commonbrain.model.limits import LOCK_TIMEOUT_S
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.storage.postgres.opening import open_postgres
 from commonbrain.storage.sql_store import SqlStore, SqlTransaction
@@ -46,7 +46,7 @@ class Pair:
             self.database.program,
             space=SPACE,
             clock=FakeClock(),
-            lock_wait_s=LOCK_WAIT_S,
+            lock_timeout_s=LOCK_TIMEOUT_S,
             replicas=copies or (self.copy,),
         )
         with closing(store):

@@ -85,10 +85,10 @@ def test_the_same_numbers_by_another_model_are_another_space(
         ({"embedder_timeout_s": "0"}, "COMMONBRAIN_EMBEDDER_TIMEOUT_S is '0'"),
         ({"embedder_retries": "99"}, "COMMONBRAIN_EMBEDDER_RETRIES is '99'"),
         ({"embedder_dimensions": "1"}, "COMMONBRAIN_EMBEDDER_DIMENSIONS is '1'"),
-        ({"duplicate_at": "2"}, "COMMONBRAIN_DUPLICATE_AT is '2'"),
-        ({"answers_at": "2"}, "COMMONBRAIN_ANSWERS_AT is '2'"),
-        ({"duplicate_at": "0.3", "similar_at": "0.5"}, "each must be above"),
-        ({"relevant_at": "0.9"}, "each must be above"),
+        ({"duplicate_threshold": "2"}, "COMMONBRAIN_DUPLICATE_THRESHOLD is '2'"),
+        ({"answer_threshold": "2"}, "COMMONBRAIN_ANSWER_THRESHOLD is '2'"),
+        ({"duplicate_threshold": "0.3", "similar_threshold": "0.5"}, "each must be above"),
+        ({"relevance_threshold": "0.9"}, "each must be above"),
     ],
 )
 def test_a_setting_out_of_bounds_is_named(
@@ -134,12 +134,18 @@ def test_settings_do_not_show_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_thresholds_of_settings_hold_for_any_embedder(path: Path) -> None:
-    services = build_services(Settings(duplicate_at=0.9, relevant_at=0.1, answers_at=0), path)
+    services = build_services(
+        Settings(duplicate_threshold=0.9, relevance_threshold=0.1, answer_threshold=0), path
+    )
     with commonbrain.Brain.of(services, Caller(agent="ann")):
         space = services.store.space
 
-    assert (space.duplicate_at, space.similar_at, space.relevant_at) == (0.9, 0.63, 0.1)
-    assert space.answers_at == 0
+    assert (space.duplicate_threshold, space.similar_threshold, space.relevance_threshold) == (
+        0.9,
+        0.63,
+        0.1,
+    )
+    assert space.answer_threshold == 0
 
 
 def test_replicas_are_urls_with_spaces_between_them_and_are_never_shown(

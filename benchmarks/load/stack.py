@@ -64,7 +64,7 @@ def stack(
         }
         environment.pop("PYTHONDONTWRITEBYTECODE", None)
         serve = ["serve", "--port", str(port), "--workers", str(workers)]
-        commands = {"doors": serve, "worker": ["work", "--json"]}
+        commands = {"doors": serve, "worker": ["worker", "--json"]}
         made = Stack(
             folder=folder,
             url=f"http://127.0.0.1:{port}",

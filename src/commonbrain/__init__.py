@@ -63,7 +63,7 @@ __all__ = [
 ]
 
 
-_HOMES: Final = {
+_PUBLIC_MODULES: Final = {
     "commonbrain.client": "Brain",
     "commonbrain.model.errors": (
         "CommonbrainError InvalidInputError LimitExceededError NotFoundError RejectedError "
@@ -84,10 +84,12 @@ _HOMES: Final = {
 
 def __getattr__(name: str) -> object:
     """Load a public name when it is asked for."""
-    home = next((home for home, names in _HOMES.items() if name in names.split()), None)
-    if home is None:
+    module = next(
+        (module for module, names in _PUBLIC_MODULES.items() if name in names.split()), None
+    )
+    if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(home), name)
+    return getattr(import_module(module), name)
 
 
 def open(  # noqa: A001 the public name is open
@@ -135,7 +137,7 @@ def restore(
         StoreCorruptError: the file is damaged, not a store, or of a newer version.
 
     """
-    from commonbrain.runtime.bootstrap import restore as put_back  # noqa: PLC0415
+    from commonbrain.runtime.bootstrap import restore as restore_backup  # noqa: PLC0415
     from commonbrain.storage.maintenance import ignore_progress  # noqa: PLC0415
 
-    return put_back(file, store, digest=digest, on_progress=on_progress or ignore_progress)
+    return restore_backup(file, store, digest=digest, on_progress=on_progress or ignore_progress)

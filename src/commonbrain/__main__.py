@@ -14,9 +14,9 @@ def main() -> None:
     is_bridge = any(word.partition("=")[0] == "--url" for word in sys.argv[2:])
     if sys.argv[1:2] == ["mcp"] and is_bridge and not is_for_people:
         # A client that starts one of these for each of its agents pays for every megabyte of it.
-        from commonbrain.mcp.proxy import run_words  # noqa: PLC0415
+        from commonbrain.mcp.proxy import run_proxy_command  # noqa: PLC0415
 
-        run_words(sys.argv[2:])
+        run_proxy_command(sys.argv[2:])
         return
     from commonbrain.cli.main import run  # noqa: PLC0415
 

@@ -81,8 +81,8 @@ class Brain:
     session: Sessions
     status: Status
     watching: CallMetrics
-    ledger: ListRecalls
-    unsettled: ListReviewQueue
+    recalls: ListRecalls
+    review: ListReviewQueue
     doctor: Doctor
     embed_pending: EmbedPending
     spaces: EmbeddingSpaces
@@ -121,8 +121,8 @@ class Brain:
             session=Sessions(services, caller),
             status=Status(services, caller),
             watching=CallMetrics(services, caller),
-            ledger=ListRecalls(services, caller),
-            unsettled=ListReviewQueue(services, caller),
+            recalls=ListRecalls(services, caller),
+            review=ListReviewQueue(services, caller),
             doctor=Doctor(services, caller),
             embed_pending=EmbedPending(services, caller),
             spaces=EmbeddingSpaces(services, caller),
@@ -144,9 +144,9 @@ class Brain:
                 may choose.
 
         """
-        foreign = sorted(set(identity) - set(Identity.__annotations__))
-        if foreign:
-            raise InvalidInputError(f"A view cannot choose its {', '.join(foreign)}.")
+        unsupported = sorted(set(identity) - set(Identity.__annotations__))
+        if unsupported:
+            raise InvalidInputError(f"A view cannot choose its {', '.join(unsupported)}.")
         return self.of(self.services, replace(self.caller, **identity))
 
     def close(self) -> None:

@@ -9,12 +9,12 @@ from pydantic import AfterValidator, BeforeValidator, Field, IPvAnyNetwork, Secr
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from commonbrain.model.limits import (
-    HOOK_KEEP_S,
-    HOOK_PROMPT_S,
+    HOOK_PROMPT_TIMEOUT_S,
     HOOK_PROMPT_TOKENS,
-    HOOK_START_S,
+    HOOK_START_TIMEOUT_S,
+    HOOK_WRITE_TIMEOUT_S,
     KEY_CALLS_PER_MINUTE,
-    LOCK_WAIT_S,
+    LOCK_TIMEOUT_S,
     TENANT_CALLS_PER_MINUTE,
 )
 from commonbrain.model.scope import LOCAL_TENANT
@@ -49,18 +49,18 @@ Store = Path | SecretStr
 """Where memories live: a file, or the URL of a Postgres, which may hold a password."""
 
 
-def store_at(named: object) -> object:
+def parse_store(value: object) -> object:
     """Take what names a store for a URL or for a file."""
-    if isinstance(named, str):
-        return SecretStr(named) if is_url(named) else Path(named)
-    return named
+    if isinstance(value, str):
+        return SecretStr(value) if is_url(value) else Path(value)
+    return value
 
 
-def urls_of(named: object) -> object:
+def parse_urls(value: object) -> object:
     """Take one text for several URLs, none of which has a space in it."""
-    if not isinstance(named, str):
-        return named
-    urls = named.split()
+    if not isinstance(value, str):
+        return value
+    urls = value.split()
     if not all(is_url(one) for one in urls):
         raise ValueError("each is postgresql://ROLE:PASSWORD@HOST/DATABASE")
     return tuple(SecretStr(one) for one in urls)
@@ -75,13 +75,13 @@ def _safe_url(url: str | None) -> str | None:
     return url
 
 
-def _blobs_place(place: str | None) -> str | None:
+def _valid_blobs_location(location: str | None) -> str | None:
     """Take a folder, or a bucket without a secret in its name."""
-    parts = urlsplit(place or "")
+    parts = urlsplit(location or "")
     is_bucket = parts.scheme == "s3" and parts.netloc and "@" not in parts.netloc
-    if place is not None and "://" in place and not is_bucket:
+    if location is not None and "://" in location and not is_bucket:
         raise ValueError("it is a folder, or s3://BUCKET/PREFIX")
-    return place
+    return location
 
 
 def _asymmetric(names: str) -> str:
@@ -106,12 +106,12 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="COMMONBRAIN_", frozen=True, extra="ignore")
 
-    store: Annotated[Store, BeforeValidator(store_at)] = Field(
+    store: Annotated[Store, BeforeValidator(parse_store)] = Field(
         default_factory=_default_store,
         description="Where memories live: a file, or postgresql://ROLE:PASSWORD@HOST/DATABASE.",
     )
     store_replicas: Annotated[
-        tuple[SecretStr, ...], NoDecode, BeforeValidator(urls_of), Field(max_length=16)
+        tuple[SecretStr, ...], NoDecode, BeforeValidator(parse_urls), Field(max_length=16)
     ] = Field(
         default=(),
         description="Streaming replicas of a store in Postgres that recalls are answered from "
@@ -246,18 +246,18 @@ class Settings(BaseSettings):
         le=100_000_000,
         description="Tokens that one reflection may spend, in and out; past it no model is asked.",
     )
-    duplicate_at: Cosine | None = Field(
+    duplicate_threshold: Cosine | None = Field(
         default=None,
         description="Cosine at which two texts say the same; the vector space's own unless set.",
     )
-    similar_at: Cosine | None = Field(
+    similar_threshold: Cosine | None = Field(
         default=None, description="Cosine at which a neighbour is worth a hint."
     )
-    relevant_at: Cosine | None = Field(
+    relevance_threshold: Cosine | None = Field(
         default=None,
         description="Cosine below which a memory without a word in common is no answer.",
     )
-    answers_at: float | None = Field(
+    answer_threshold: float | None = Field(
         default=None,
         ge=0,
         le=1.5,
@@ -283,18 +283,21 @@ class Settings(BaseSettings):
     hooks: bool = Field(
         default=True, description="Whether hooks of clients do anything; a folder can say no too."
     )
-    capture: Literal["off", "marks", "turns"] = Field(
+    capture: Literal["off", "tags", "turns"] = Field(
         default="turns",
         description=(
             "What hooks keep of an agent's last message: nothing; what it marks (@remember, "
             "@decision); turns: also the passages that tell a decision, a cause, a fix, a lesson."
         ),
     )
-    hook_start_s: float = Field(
-        default=HOOK_START_S, gt=0, le=60, description="Seconds for what a new session is told."
+    hook_start_timeout_s: float = Field(
+        default=HOOK_START_TIMEOUT_S,
+        gt=0,
+        le=60,
+        description="Seconds for what a new session is told.",
     )
-    hook_prompt_s: float = Field(
-        default=HOOK_PROMPT_S,
+    hook_prompt_timeout_s: float = Field(
+        default=HOOK_PROMPT_TIMEOUT_S,
         gt=0,
         le=60,
         description="Seconds for what is known about a prompt; then the agent goes on without.",
@@ -305,19 +308,19 @@ class Settings(BaseSettings):
         le=4000,
         description="Tokens that a hook may put beside a prompt.",
     )
-    hook_keep_s: float = Field(
-        default=HOOK_KEEP_S, gt=0, le=60, description="Seconds for what a hook stores."
+    hook_write_timeout_s: float = Field(
+        default=HOOK_WRITE_TIMEOUT_S, gt=0, le=60, description="Seconds for what a hook stores."
     )
-    lock_wait_s: float = Field(
-        default=LOCK_WAIT_S,
+    lock_timeout_s: float = Field(
+        default=LOCK_TIMEOUT_S,
         gt=0,
         le=600,
         description="Seconds a writer waits for the others.",
     )
-    trace_share: float = Field(
+    trace_sample_rate: float = Field(
         default=1.0, ge=0, le=1, description="Share of recalls whose traces are kept."
     )
-    blobs: Annotated[str | None, AfterValidator(_blobs_place)] = Field(
+    blobs: Annotated[str | None, AfterValidator(_valid_blobs_location)] = Field(
         default=None,
         max_length=2000,
         description="Where trained models lie: a folder, or s3://BUCKET/PREFIX; unset: beside the "
@@ -339,23 +342,23 @@ class Settings(BaseSettings):
         default=None,
         ge=1,
         le=65_535,
-        description="The port at which Prometheus finds the figures of serve and work.",
+        description="The port at which Prometheus finds the metrics of serve and worker.",
     )
-    notices: bool = Field(
+    desktop_notifications: bool = Field(
         default=False,
-        description="Whether servers tell of errors on the desktop; needs the extra notice.",
+        description="Whether servers tell of errors on the desktop; needs the extra notifications.",
     )
     otlp_endpoint: Url = Field(
         default=None,
         description="Where spans go by OTLP over HTTP; OTEL_EXPORTER_OTLP_ENDPOINT does as well.",
     )
-    event_days: int = Field(
+    event_retention_days: int = Field(
         default=30,
         ge=0,
         le=3650,
         description="Days for which it is kept who called what; 0 keeps nothing of it.",
     )
-    trace_days: int = Field(
+    trace_retention_days: int = Field(
         default=90, ge=1, le=3650, description="Days for which recall traces are kept."
     )
 

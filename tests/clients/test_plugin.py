@@ -48,8 +48,8 @@ def claude(modules: Path, place: Place, *, server_command: Path, store: Path) ->
         "PATH": f"{server_command.parent}:{place.environment['PATH']}",
         "COMMONBRAIN_STORE": str(store),
         # Below the client's own patience, and more than a busy machine takes.
-        "COMMONBRAIN_HOOK_START_S": "9",
-        "COMMONBRAIN_HOOK_PROMPT_S": "5",
+        "COMMONBRAIN_HOOK_START_TIMEOUT_S": "9",
+        "COMMONBRAIN_HOOK_PROMPT_TIMEOUT_S": "5",
     }
     return ClaudeCode(
         place=replace(place, environment=environment),

@@ -30,7 +30,7 @@ def an_event(number: int = 1, **more: Any) -> ToolEvent:  # noqa: ANN401
         session="s1",
         agent="ann",
         tool="recall",
-        door="mcp",
+        transport="mcp",
         duration_ms=1.5,
         outcome=OK,
         args="limit=3",

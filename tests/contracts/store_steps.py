@@ -85,7 +85,7 @@ def nearest(store: Store, query: str, *, wanted: QueryScope | None = None) -> li
     """Find by vector, the nearest first."""
     with store.snapshot(LOCAL_TENANT) as tx:
         hits = tx.index.nearest(EMBEDDER.query(query), wanted or look(), limit=10)
-    return [hit.id for hit in hits if hit.score > SPACE.relevant_at]
+    return [hit.id for hit in hits if hit.score > SPACE.relevance_threshold]
 
 
 def stored(store: Store, *ids: int) -> dict[int, Memory]:

@@ -10,7 +10,7 @@ from sqlalchemy import inspect, select, text
 
 from commonbrain.client import Brain
 from commonbrain.model.errors import RejectedError, StoreCorruptError
-from commonbrain.model.limits import LOCK_WAIT_S
+from commonbrain.model.limits import LOCK_TIMEOUT_S
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.storage.copying import TABLES, Rows, comparable, copy_rows, plan_copy
 from commonbrain.storage.schema.memories import tenants
@@ -77,7 +77,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def opened(path: Path) -> SqlStore:
     return open_sqlite(
-        path, space=SPACE, clock=FakeClock(), is_durable=False, lock_wait_s=LOCK_WAIT_S
+        path, space=SPACE, clock=FakeClock(), is_durable=False, lock_timeout_s=LOCK_TIMEOUT_S
     )
 
 

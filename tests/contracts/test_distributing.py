@@ -10,7 +10,7 @@ from sqlalchemy import create_engine, make_url
 
 from commonbrain.model.errors import RejectedError
 from commonbrain.model.kinds import Kind
-from commonbrain.model.limits import LOCK_WAIT_S
+from commonbrain.model.limits import LOCK_TIMEOUT_S
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.storage.postgres.citus import (
     EF_SEARCH,
@@ -69,7 +69,7 @@ def flattened(database: Database) -> list[str]:
 
 
 def preview(database: Database) -> tuple[list[str], list[str]]:
-    plan = preview_distribution(database.owner, lock_wait_s=LOCK_WAIT_S)
+    plan = preview_distribution(database.owner, lock_timeout_s=LOCK_TIMEOUT_S)
     return list(plan.flat), list(plan.spread)
 
 
@@ -125,7 +125,9 @@ def test_what_is_plain_is_confined_as_it_was(database: Database, store: SqlStore
 def test_an_upgrade_afterwards_indexes_the_plain_tables(database: Database) -> None:
     flattened(database)
     for _ in range(2):
-        upgrade_postgres(database.owner, space=SPACE, clock=FakeClock(), lock_wait_s=LOCK_WAIT_S)
+        upgrade_postgres(
+            database.owner, space=SPACE, clock=FakeClock(), lock_timeout_s=LOCK_TIMEOUT_S
+        )
 
     names = {name for (name,) in asked(database, INDEXES, [*PARTED])}
     assert names >= {
@@ -174,7 +176,7 @@ def test_references_go_before_tables_are_placed_and_all_come_back(database: Data
 def test_without_citus_nothing_is_changed(database: Database) -> None:
     before = asked(database, TABLES)
     with pytest.raises(RejectedError) as refused:
-        distribute_postgres(database.owner, lock_wait_s=LOCK_WAIT_S)
+        distribute_postgres(database.owner, lock_timeout_s=LOCK_TIMEOUT_S)
     assert refused.value.code == "citus_missing"
     assert asked(database, TABLES) == before
 

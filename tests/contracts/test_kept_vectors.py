@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 from commonbrain.embeddings.interface import Vectors
-from commonbrain.model.limits import LOCK_WAIT_S
+from commonbrain.model.limits import LOCK_TIMEOUT_S
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.storage.sql.binary_index import BinaryVectorIndex
 from commonbrain.storage.sql_store import SqlStore
@@ -24,7 +24,9 @@ from tests.contracts.store_steps import SPACE, lexical, look, put, random_vector
 @pytest.fixture
 def store(path: Path) -> Iterator[SqlStore]:
     with closing(
-        open_sqlite(path, space=SPACE, clock=FakeClock(), is_durable=True, lock_wait_s=LOCK_WAIT_S)
+        open_sqlite(
+            path, space=SPACE, clock=FakeClock(), is_durable=True, lock_timeout_s=LOCK_TIMEOUT_S
+        )
     ) as opened:
         yield opened
 

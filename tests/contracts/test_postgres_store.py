@@ -14,7 +14,7 @@ from sqlalchemy import make_url, select, text
 
 from commonbrain.embeddings.interface import Matrix, Vectors
 from commonbrain.model.errors import RejectedError, StoreCorruptError, UnavailableError
-from commonbrain.model.limits import LOCK_WAIT_S
+from commonbrain.model.limits import LOCK_TIMEOUT_S
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.storage.postgres.opening import open_postgres, upgrade_postgres
 from commonbrain.storage.postgres.roles import FUNCTIONS
@@ -38,7 +38,7 @@ def store(database: Database) -> Iterator[SqlStore]:
 
 
 def impatient(database: Database) -> SqlStore:
-    return open_postgres(database.program, space=SPACE, clock=FakeClock(), lock_wait_s=0.05)
+    return open_postgres(database.program, space=SPACE, clock=FakeClock(), lock_timeout_s=0.05)
 
 
 @pytest.mark.requirement("WP-22")
@@ -177,7 +177,7 @@ def test_an_upgrade_can_be_repeated_and_changes_nothing_then(database: Database)
         )
         before = owner.execute(catalogue).fetchall()
         done = upgrade_postgres(
-            database.owner, space=SPACE, clock=FakeClock(), lock_wait_s=LOCK_WAIT_S
+            database.owner, space=SPACE, clock=FakeClock(), lock_timeout_s=LOCK_TIMEOUT_S
         )
 
         assert owner.execute(catalogue).fetchall() == before
@@ -189,7 +189,9 @@ def test_an_upgrade_goes_on_where_an_interrupted_one_left_an_index(database: Dat
     name = "ix_vectors_3_nearest_1"
     with closing(psycopg.connect(database.owner, autocommit=True)) as owner:
         owner.execute(f"DROP INDEX {name}")  # type: ignore[arg-type]
-        upgrade_postgres(database.owner, space=SPACE, clock=FakeClock(), lock_wait_s=LOCK_WAIT_S)
+        upgrade_postgres(
+            database.owner, space=SPACE, clock=FakeClock(), lock_timeout_s=LOCK_TIMEOUT_S
+        )
 
         assert owner.execute("SELECT to_regclass(%s) IS NOT NULL", [name]).fetchone() == (True,)
 
@@ -216,7 +218,9 @@ def test_new_words_go_into_the_index_at_once_and_older_stores_are_brought_to_it(
         owner.execute(f"ALTER INDEX {index} SET (fastupdate = on)")  # type: ignore[arg-type]
         put(store, a_memory(2, "so is the coffee"))
         assert listing(owner) == [index]
-        upgrade_postgres(database.owner, space=SPACE, clock=FakeClock(), lock_wait_s=LOCK_WAIT_S)
+        upgrade_postgres(
+            database.owner, space=SPACE, clock=FakeClock(), lock_timeout_s=LOCK_TIMEOUT_S
+        )
 
         assert listing(owner) == []
         left = owner.execute("SELECT gin_clean_pending_list(%s::regclass)", [index]).fetchone()
@@ -227,7 +231,9 @@ def test_an_upgrade_indexes_each_space_that_is_kept_by_its_own_dimensions(
     database: Database,
 ) -> None:
     def upgraded() -> None:
-        upgrade_postgres(database.owner, space=SPACE, clock=FakeClock(), lock_wait_s=LOCK_WAIT_S)
+        upgrade_postgres(
+            database.owner, space=SPACE, clock=FakeClock(), lock_timeout_s=LOCK_TIMEOUT_S
+        )
 
     other = replace(SPACE, name="elsewhere/96", dimensions=96)
     with closing(database.opened()) as store:
@@ -281,7 +287,9 @@ def test_an_upgrade_leaves_older_programs_what_they_call(database: Database) -> 
         owner.execute(f"GRANT EXECUTE ON FUNCTION {older[0]} TO {role}")  # type: ignore[arg-type]
         rights = "SELECT proacl::text FROM pg_proc WHERE oid = ANY (%s::regprocedure[]) ORDER BY 1"
         before = owner.execute(rights, [list(older)]).fetchall()
-        upgrade_postgres(database.owner, space=SPACE, clock=FakeClock(), lock_wait_s=LOCK_WAIT_S)
+        upgrade_postgres(
+            database.owner, space=SPACE, clock=FakeClock(), lock_timeout_s=LOCK_TIMEOUT_S
+        )
 
         assert owner.execute(rights, [list(older)]).fetchall() == before
     assert len(before) == len(older)
@@ -296,7 +304,7 @@ def test_a_store_without_what_the_program_calls_is_refused_until_it_is_upgraded(
 
     with pytest.raises(UnavailableError, match="functions of an older program") as refusal:
         database.opened()
-    upgrade_postgres(database.owner, space=SPACE, clock=FakeClock(), lock_wait_s=LOCK_WAIT_S)
+    upgrade_postgres(database.owner, space=SPACE, clock=FakeClock(), lock_timeout_s=LOCK_TIMEOUT_S)
 
     assert refusal.value.code == "store_older"
     assert "brain store upgrade" in refusal.value.hint

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from commonbrain.model.errors import UnavailableError
 from commonbrain.model.kinds import Kind, MessageDetail, RuleDetail
-from commonbrain.model.limits import LOCK_WAIT_S
+from commonbrain.model.limits import LOCK_TIMEOUT_S
 from commonbrain.model.memory import State
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.storage.schema.memories import DETAILS, memories
@@ -24,7 +24,9 @@ from tests.contracts.store_steps import SPACE
 @pytest.fixture
 def store(path: Path) -> Iterator[SqlStore]:
     with closing(
-        open_sqlite(path, space=SPACE, clock=FakeClock(), is_durable=True, lock_wait_s=LOCK_WAIT_S)
+        open_sqlite(
+            path, space=SPACE, clock=FakeClock(), is_durable=True, lock_timeout_s=LOCK_TIMEOUT_S
+        )
     ) as opened:
         yield opened
 

@@ -13,7 +13,7 @@ from sqlalchemy.exc import IntegrityError
 from commonbrain.embeddings.interface import EmbeddingSpace
 from commonbrain.model.errors import StoreCorruptError, UnavailableError
 from commonbrain.model.kinds import Kind
-from commonbrain.model.limits import LOCK_WAIT_S
+from commonbrain.model.limits import LOCK_TIMEOUT_S
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import LOCAL_TENANT, Caller
 from commonbrain.model.trust import Trust
@@ -45,7 +45,7 @@ from tests.contracts.store_steps import SPACE, OpenStore, lexical, look, nearest
 
 def opened(path: Path, *, space: EmbeddingSpace = SPACE) -> SqlStore:
     return open_sqlite(
-        path, space=space, clock=FakeClock(), is_durable=True, lock_wait_s=LOCK_WAIT_S
+        path, space=space, clock=FakeClock(), is_durable=True, lock_timeout_s=LOCK_TIMEOUT_S
     )
 
 

@@ -6,7 +6,7 @@ from alembic.config import Config
 from sqlalchemy import Connection, text
 
 from commonbrain.model.kinds import CausalField
-from commonbrain.model.limits import LOCK_WAIT_S
+from commonbrain.model.limits import LOCK_TIMEOUT_S
 from commonbrain.model.memory import State
 from commonbrain.model.revision import Action, BeliefPeriod
 from commonbrain.model.scope import LOCAL_TENANT
@@ -33,7 +33,7 @@ AUDIT = (
 
 def as_of_version_one(path: Path) -> None:
     """A store as the first release left it: one memory superseded by another, one forgotten."""
-    dialect = Sqlite(path=path, space=SPACE, is_durable=True, lock_wait_s=LOCK_WAIT_S)
+    dialect = Sqlite(path=path, space=SPACE, is_durable=True, lock_timeout_s=LOCK_TIMEOUT_S)
     dialect.prepare()
     with dialect.writer("default") as connection, connection.begin():
         migrate(connection, to="0001")
@@ -81,7 +81,9 @@ def test_a_store_of_the_first_release_is_upgraded_with_its_past(path: Path) -> N
     as_of_version_one(path)
 
     with closing(
-        open_sqlite(path, space=SPACE, clock=FakeClock(), is_durable=True, lock_wait_s=LOCK_WAIT_S)
+        open_sqlite(
+            path, space=SPACE, clock=FakeClock(), is_durable=True, lock_timeout_s=LOCK_TIMEOUT_S
+        )
     ) as store:
         assert [finding for finding in store.examine() if not finding.is_sound] == []
         assert lexical(store, "port") == [2]
@@ -109,7 +111,9 @@ def test_atoms_of_the_first_release_are_found_by_their_fields_and_wait_for_vecto
     as_of_version_one(path)
 
     with closing(
-        open_sqlite(path, space=SPACE, clock=FakeClock(), is_durable=True, lock_wait_s=LOCK_WAIT_S)
+        open_sqlite(
+            path, space=SPACE, clock=FakeClock(), is_durable=True, lock_timeout_s=LOCK_TIMEOUT_S
+        )
     ) as store:
         assert lexical(store, "kettle", wanted=look(field=CausalField.SUBJECT)) == [4]
         assert lexical(store, "kettle", wanted=look(field=CausalField.OUTCOME)) == []
@@ -119,7 +123,7 @@ def test_atoms_of_the_first_release_are_found_by_their_fields_and_wait_for_vecto
 
 def test_of_several_spaces_the_one_with_most_vectors_serves_after_an_upgrade(path: Path) -> None:
     as_of_version_one(path)
-    dialect = Sqlite(path=path, space=SPACE, is_durable=True, lock_wait_s=LOCK_WAIT_S)
+    dialect = Sqlite(path=path, space=SPACE, is_durable=True, lock_timeout_s=LOCK_TIMEOUT_S)
     with dialect.writer("default") as connection, connection.begin():
         # A copy brought the space of another embedder along.
         connection.execute(text("UPDATE spaces SET id = 2"))
@@ -128,7 +132,9 @@ def test_of_several_spaces_the_one_with_most_vectors_serves_after_an_upgrade(pat
     dialect.engine.dispose()
 
     with closing(
-        open_sqlite(path, space=SPACE, clock=FakeClock(), is_durable=True, lock_wait_s=LOCK_WAIT_S)
+        open_sqlite(
+            path, space=SPACE, clock=FakeClock(), is_durable=True, lock_timeout_s=LOCK_TIMEOUT_S
+        )
     ) as store:
         known = {one.name: one.state for one in store.spaces.listed()}
         assert known == {SPACE.name: "current", "elsewhere/8": "retired"}

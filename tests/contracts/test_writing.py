@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
 from commonbrain.embeddings.interface import Vectors
-from commonbrain.model.limits import LOCK_WAIT_S
+from commonbrain.model.limits import LOCK_TIMEOUT_S
 from commonbrain.model.memory import Memory
 from commonbrain.model.revision import Action, Change
 from commonbrain.model.scope import LOCAL_TENANT
@@ -30,7 +30,9 @@ WINDOW = Vectors(windows=np.eye(1, SPACE.dimensions, dtype=np.float32))
 @pytest.fixture
 def store(path: Path) -> Iterator[SqlStore]:
     with closing(
-        open_sqlite(path, space=SPACE, clock=FakeClock(), is_durable=True, lock_wait_s=LOCK_WAIT_S)
+        open_sqlite(
+            path, space=SPACE, clock=FakeClock(), is_durable=True, lock_timeout_s=LOCK_TIMEOUT_S
+        )
     ) as opened:
         yield opened
 

@@ -23,7 +23,7 @@ SCRIPTS = [*DEPLOY.rglob("*.sh")]
 
 @pytest.mark.requirement("DO-07")
 def test_two_answer_and_two_work_on_postgres_redis_and_object_storage() -> None:
-    for name in ("api", "work"):
+    for name in ("api", "worker"):
         assert SERVICES[name]["deploy"]["replicas"] == 2
         # All of them have to find what one has learnt.
         assert SERVICES[name]["environment"]["COMMONBRAIN_BLOBS"].startswith("s3://")

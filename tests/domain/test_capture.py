@@ -40,7 +40,7 @@ def test_one_turn_leaves_little() -> None:
 def test_marks_alone_are_kept_where_no_more_is_wanted() -> None:
     said = f"{LESSON}\n\nSome words before.\n@decision One pool per process\nand after."
 
-    assert to_keep(said, "marks") == ["@decision One pool per process"]
+    assert to_keep(said, "tags") == ["@decision One pool per process"]
     assert to_keep(said, "off") == []
     assert LESSON in to_keep(said, "turns")[0]
     assert marked_lines("```\n@decision in code\n```") == []

@@ -20,7 +20,11 @@ from commonbrain.model.scope import Scope
 from commonbrain.testing.builders import a_memory
 
 SPACE = EmbeddingSpace(
-    name="test", dimensions=2, duplicate_at=0.75, similar_at=0.5, relevant_at=0.2
+    name="test",
+    dimensions=2,
+    duplicate_threshold=0.75,
+    similar_threshold=0.5,
+    relevance_threshold=0.2,
 )
 TEXT = "The cache lives on the build host"
 COSINES = st.floats(-1, 1)
@@ -61,9 +65,9 @@ def test_hints_are_near_few_and_nearest_first(kind: Kind, similarities: Sequence
         given_ = [neighbour.similarity for neighbour in judged.similar]
         assert given_ == sorted(given_, reverse=True)
         assert len(given_) <= SIMILAR_HINTS_MAX
-        assert all(similarity >= SPACE.similar_at for similarity in given_)
+        assert all(similarity >= SPACE.similar_threshold for similarity in given_)
     else:
-        assert judged.of.similarity == max(similarities) >= SPACE.duplicate_at
+        assert judged.of.similarity == max(similarities) >= SPACE.duplicate_threshold
 
 
 @pytest.mark.parametrize(

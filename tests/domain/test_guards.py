@@ -56,11 +56,11 @@ def evidence(
 
 def many(count: int, seed: int, helped: float, **more: Any) -> list[RecallOutcome]:  # noqa: ANN401
     """Recalls of which a share helped."""
-    chance = Random(seed)  # noqa: S311 it is meant to be foreseen
+    random_source = Random(seed)  # noqa: S311 it is meant to be foreseen
     return [
         outcome(number, marks=mark, reciprocal=float(mark), is_marked=True, **more)
         for number in range(count)
-        for mark in [int(chance.random() < helped)]
+        for mark in [int(random_source.random() < helped)]
     ]
 
 

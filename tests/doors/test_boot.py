@@ -7,7 +7,7 @@ import pytest
 from mcp.shared.exceptions import MCPError
 from mcp.types import TextContent, TextResourceContents
 
-from commonbrain.api.schemas import lean_schema
+from commonbrain.api.schemas import compact_schema
 from commonbrain.client import Brain
 from commonbrain.mcp.server import INSTRUCTIONS, TOOLS
 from commonbrain.text.tokens import estimate
@@ -35,7 +35,7 @@ async def test_boot_is_always_shown_and_costs_little(brain: Brain) -> None:
     async with client_of(brain) as client:
         (tool,) = (one for one in (await client.list_tools()).tools if one.name == "boot")
 
-    schema = json.dumps(lean_schema(TOOLS["boot"].request), separators=(",", ":"))
+    schema = json.dumps(compact_schema(TOOLS["boot"].request), separators=(",", ":"))
     assert estimate(f"{tool.name}\n{tool.description}\n{schema}") <= BOOT_TOKENS_MAX
     assert (tool.meta or {})["anthropic/alwaysLoad"] is True
     assert "Boot first" in INSTRUCTIONS

@@ -129,7 +129,7 @@ def test_the_option_store_beats_the_environment(brain: Brain, tmp_path: Path) ->
 def test_help_lists_every_operation_and_its_own_help_every_field(brain: Brain) -> None:
     help_ = brain("--help").out
     for operation in OPERATIONS:
-        if Transport.CLI not in operation.doors:
+        if Transport.CLI not in operation.transports:
             continue
         for special in operation.commands:
             group, _, word = special.name.rpartition(" ")
@@ -201,7 +201,7 @@ def test_a_store_that_stays_locked_is_unavailable_for_writes_and_answers_reads(
     brain: Brain, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     brain("remember", FACT)
-    monkeypatch.setenv("COMMONBRAIN_LOCK_WAIT_S", "0.05")
+    monkeypatch.setenv("COMMONBRAIN_LOCK_TIMEOUT_S", "0.05")
     other = driver().connect(str(path), isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     try:
@@ -214,7 +214,7 @@ def test_a_store_that_stays_locked_is_unavailable_for_writes_and_answers_reads(
 def test_a_store_that_another_process_is_making_is_unavailable_when_it_takes_too_long(
     brain: Brain, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("COMMONBRAIN_LOCK_WAIT_S", "0.05")
+    monkeypatch.setenv("COMMONBRAIN_LOCK_TIMEOUT_S", "0.05")
     other = driver().connect(str(path), isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     try:

@@ -18,7 +18,7 @@ from tests.processes import PATIENCE_S, clean_environment
 BRAIN = str(Path(sys.executable).with_name("brain"))
 OWN = {"mcp", "import", "export", "backup", "restore", "connect"}
 COMMANDS = OWN | {
-    one.name for one in OPERATIONS if Transport.CLI in one.doors and one.has_own_command
+    one.name for one in OPERATIONS if Transport.CLI in one.transports and one.has_own_command
 }
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from commonbrain.integrations import CLIENTS, Entry, apply, connect, disconnect
 from commonbrain.integrations.json_clients import JsonFile
-from commonbrain.integrations.json_text import plain
+from commonbrain.integrations.json_text import strip_comments
 from commonbrain.model.errors import InvalidInputError
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -101,7 +101,7 @@ def test_connecting_and_disconnecting_keep_every_remark(client: str) -> None:
     apply(disconnect(client))
 
     assert remarks(connected) == remarks(text)
-    told = json.loads(plain(connected))
+    told = json.loads(strip_comments(connected))
     assert told[servers_of(client)] == {
         "tides": {"command": "t", "url": "http://x//y"},
         "commonbrain": SHAPES[client][3],
@@ -119,7 +119,7 @@ def test_remarks_in_a_file_without_servers_stay(client: str) -> None:
 
     told = path.read_text()
     assert told.startswith("// top\n{ // nothing yet\n  /* really */\n")
-    assert list(json.loads(plain(told))) == [servers_of(client)]
+    assert list(json.loads(strip_comments(told))) == [servers_of(client)]
 
 
 def test_opencode_keeps_the_file_that_is_there(home: Path) -> None:
@@ -234,15 +234,18 @@ def test_every_other_member_and_remark_of_any_file_survives(data: st.DataObject)
     again = client.add(after, ENTRY, path=path, force=False)
     left = client.remove(after, path=path)
 
-    assert json.loads(plain(after)) == {**whole, "mcp": {**(known or {}), "commonbrain": LOCAL}}
+    assert json.loads(strip_comments(after)) == {
+        **whole,
+        "mcp": {**(known or {}), "commonbrain": LOCAL},
+    }
     assert again == after
-    assert json.loads(plain(left)) == {"mcp": {}, **before}
+    assert json.loads(strip_comments(left)) == {"mcp": {}, **before}
     for changed in (after, left):
         assert sorted(found_remarks(changed)) == sorted(found_remarks(text))
 
 
 def found_remarks(text: str) -> list[str]:
     """Give what `plain` takes for remarks: what it blanked."""
-    pairs = zip(text, plain(text), strict=True)
+    pairs = zip(text, strip_comments(text), strict=True)
     blanked = "".join(a if a != b and b == " " else "\0" for a, b in pairs)
     return blanked.replace("\0", " ").split()

@@ -50,11 +50,12 @@ async def served(
     *,
     process: Process | None = None,
     cwd: str = FOLDER,
-    told: str | None = None,
+    reported_session: str | None = None,
 ) -> AsyncGenerator[Server]:
     """A server of a client that has a process, and may have told its session's id."""
     connection = Connection(
-        find=lambda _: ClientInfo(cwd=cwd, process=process), told=lambda _: told
+        find=lambda _: ClientInfo(cwd=cwd, process=process),
+        reported_session=lambda _: reported_session,
     )
     server = build_server(lambda: brain, agent="ann", connection=connection)
     named = Implementation(name="codex", version="1.2")
@@ -202,7 +203,7 @@ async def test_a_key_is_not_guessed_where_a_client_has_two(brain: Brain) -> None
 async def test_a_conversation_that_is_cleared_goes_on_under_the_new_key(brain: Brain) -> None:
     client = processes_of(brain).start(7)
     boots(at_work(brain, "k1", process=client))
-    async with served(brain, process=client, told="k1") as server:
+    async with served(brain, process=client, reported_session="k1") as server:
         assert await server.session() == "k1"
         boots(at_work(brain, "k2", process=client))
         assert await server.session() == "k2"
@@ -214,7 +215,7 @@ async def test_a_conversation_that_is_cleared_goes_on_under_the_new_key(brain: B
 async def test_what_the_client_told_at_the_start_names_its_session_without_a_hook(
     brain: Brain,
 ) -> None:
-    async with served(brain, told="k1") as server:
+    async with served(brain, reported_session="k1") as server:
         assert await server.session() == "k1"
         await server.call("session", op="end")
         assert await server.session() not in {"k1", None}

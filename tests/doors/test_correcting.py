@@ -8,7 +8,7 @@ import pytest
 from mcp import Client
 
 from commonbrain.api.operations import OPERATIONS
-from commonbrain.api.schemas import lean_schema
+from commonbrain.api.schemas import compact_schema
 from commonbrain.client import Brain
 from commonbrain.mcp.server import build_server
 from commonbrain.testing.builders import a_brain
@@ -30,7 +30,7 @@ def test_a_tool_costs_an_agent_no_more_than_its_share(
     name: str, record_property: Callable[[str, object], None]
 ) -> None:
     tool = next(one for one in OPERATIONS if one.name == name)
-    shown = {"name": name, "description": tool.purpose, "inputSchema": lean_schema(tool.request)}
+    shown = {"name": name, "description": tool.purpose, "inputSchema": compact_schema(tool.request)}
     cost = estimate(json.dumps(shown, separators=(",", ":")))
     record_property(f"tokens of {name}", cost)
     print(f"{name}: {cost} tokens")  # noqa: T201 the figure is wanted with -s

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from commonbrain.api.project_folder import FILE, folder_of
+from commonbrain.api.project_folder import CONFIG_FILE, find_folder_config
 from commonbrain.model.errors import InvalidInputError
 
 
@@ -13,32 +13,32 @@ def made(path: Path, *, git: bool = False, told: str | None = None) -> Path:
     if git:
         (path / ".git").mkdir()
     if told is not None:
-        (path / FILE).write_text(told)
+        (path / CONFIG_FILE).write_text(told)
     return path
 
 
 def test_a_repository_is_a_project_for_all_below(tmp_path: Path) -> None:
     repository = made(tmp_path / "tides", git=True)
 
-    assert folder_of(made(repository / "a" / "b")).project == "tides"
-    assert folder_of(repository / "not" / "there").project == "tides"
+    assert find_folder_config(made(repository / "a" / "b")).project == "tides"
+    assert find_folder_config(repository / "not" / "there").project == "tides"
 
 
 def test_a_name_that_is_told_beats_the_repositorys(tmp_path: Path) -> None:
     repository = made(tmp_path / "tides", git=True, told='project = "moon"\n')
 
-    assert folder_of(repository / "src").project == "moon"
+    assert find_folder_config(repository / "src").project == "moon"
 
 
 def test_the_nearest_decides(tmp_path: Path) -> None:
-    above = made(tmp_path / "work", told='project = "all"\nhooks = false\ncapture = "marks"\n')
+    above = made(tmp_path / "work", told='project = "all"\nhooks = false\ncapture = "tags"\n')
     repository = made(above / "tides", git=True)
 
-    assert folder_of(above).project == "all"
-    found = folder_of(repository)
+    assert find_folder_config(above).project == "all"
+    found = find_folder_config(repository)
     assert found.project == "tides"
     # What is said of hooks holds for everything below.
-    assert (found.has_hooks, found.capture) == (False, "marks")
+    assert (found.has_hooks, found.capture) == (False, "tags")
 
 
 def test_the_worktrees_of_a_repository_are_one_project(tmp_path: Path) -> None:
@@ -47,8 +47,8 @@ def test_the_worktrees_of_a_repository_are_one_project(tmp_path: Path) -> None:
     module = made(tmp_path / "tides" / "vendor")
     (module / ".git").write_text("gitdir: ../.git/modules/vendor\n")
 
-    assert folder_of(worktree).project == "tides"
-    assert folder_of(module).project == "vendor"
+    assert find_folder_config(worktree).project == "tides"
+    assert find_folder_config(module).project == "vendor"
 
 
 def test_a_home_kept_in_a_repository_is_no_project(
@@ -56,7 +56,7 @@ def test_a_home_kept_in_a_repository_is_no_project(
 ) -> None:
     monkeypatch.setenv("HOME", str(made(tmp_path / "ann", git=True)))
 
-    assert folder_of(made(tmp_path / "ann" / "notes")).project is None
+    assert find_folder_config(made(tmp_path / "ann" / "notes")).project is None
 
 
 @pytest.mark.parametrize(
@@ -67,4 +67,4 @@ def test_what_cannot_be_understood_is_not_guessed_at(told: str, tmp_path: Path) 
     made(tmp_path, told=told)
 
     with pytest.raises(InvalidInputError, match=r"\.commonbrain\.toml"):
-        folder_of(tmp_path)
+        find_folder_config(tmp_path)

@@ -9,7 +9,7 @@ import pytest
 from mcp import Client
 
 from commonbrain.api.operations import OPERATIONS
-from commonbrain.api.schemas import lean_schema
+from commonbrain.api.schemas import compact_schema
 from commonbrain.client import Brain
 from commonbrain.mcp.server import build_server
 from commonbrain.model.kinds import MessageDetail
@@ -135,7 +135,7 @@ def test_the_tool_session_costs_no_more_than_its_share(
     shown = {
         "name": "session",
         "description": tool.purpose,
-        "inputSchema": lean_schema(tool.request),
+        "inputSchema": compact_schema(tool.request),
     }
     cost = estimate(json.dumps(shown, separators=(",", ":")))
     record_property("tokens of session", cost)

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from commonbrain.api.project_folder import Folder
+from commonbrain.api.project_folder import FolderConfig
 from commonbrain.client import Brain
 from commonbrain.config import Settings
-from commonbrain.hooks.actions import DEEDS, HookRequest, truncated
+from commonbrain.hooks.actions import ACTIONS, HookRequest, truncated
 from commonbrain.hooks.table import HOOKS, HookAction
 from tests.doors.hooking import SESSION, a_happening
 from tests.secrets import made_up
@@ -17,17 +17,19 @@ from tests.secrets import made_up
 LESSON = "The root cause was that the pool was closed twice."
 
 
-def hook(brain: Brain, event: str, *, folder: Folder | None = None, **told: str) -> str | None:
+def hook(
+    brain: Brain, event: str, *, folder: FolderConfig | None = None, **told: str
+) -> str | None:
     """Do what a hook of Claude Code does, in a session that has a name."""
     order = HookRequest(
         hook=HOOKS["claude-code", event],
-        happening=a_happening(**told),
-        folder=folder or Folder(),
+        event=a_happening(**told),
+        folder=folder or FolderConfig(),
         agent="claude-code",
-        left_s=lambda: 5.0,
+        remaining_s=lambda: 5.0,
         tokens=Settings(store=Path("unused")).hook_prompt_tokens,
     )
-    return DEEDS[order.hook.deed](client(brain), order)
+    return ACTIONS[order.hook.action](client(brain), order)
 
 
 def client(brain: Brain) -> Brain:
@@ -40,7 +42,7 @@ def bodies(brain: Brain, kind: str, *, labels: Sequence[str] = ()) -> list[str]:
 
 
 def test_every_deed_of_the_table_is_done() -> None:
-    assert set(DEEDS) == set(HookAction)
+    assert set(ACTIONS) == set(HookAction)
 
 
 @pytest.mark.requirement("WP-46")
@@ -70,7 +72,7 @@ def test_a_marked_line_becomes_the_memory_it_was_marked_as(brain: Brain) -> None
     hook(brain, "stop", said=said)
     assert bodies(brain, "fact", labels=["decision"]) == ["One pool per process and no more"]
 
-    hook(brain, "stop", said=said.replace("One", "Two"), folder=Folder(capture="marks"))
+    hook(brain, "stop", said=said.replace("One", "Two"), folder=FolderConfig(capture="tags"))
     assert len(bodies(brain, "fact", labels=["decision"])) == 2
     assert len(bodies(brain, "event")) == 1
 
@@ -168,7 +170,7 @@ def test_a_session_that_handed_over_ends_with_what_it_said(brain: Brain) -> None
 
 
 def test_where_nothing_is_captured_nothing_is_handed_over(brain: Brain) -> None:
-    quiet = Folder(capture="off")
+    quiet = FolderConfig(capture="off")
     hook(brain, "stop", said=LESSON, folder=quiet)
     hook(brain, "session-end", cause="exit", folder=quiet)
 

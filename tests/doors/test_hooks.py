@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import commonbrain
 from commonbrain.config import Settings
-from commonbrain.hooks.config import is_off, limit_s
+from commonbrain.hooks.config import is_disabled, limit_s
 from commonbrain.hooks.event import INPUT_BYTES_MAX, read_event
 from commonbrain.hooks.table import HOOKS, LIMITS_S, HookAction
 from commonbrain.hooks.trivial import is_trivial
@@ -53,7 +53,9 @@ def locked(store: Path) -> Generator[None]:
 def test_a_session_start_is_told_what_binds_it(client: str, store: Path, tmp_path: Path) -> None:
     told: dict[str, object] = {"session_id": SESSION, "cwd": str(tmp_path), "source": "startup"}
 
-    answered = call_hook(store, client, "session-start", told=told, COMMONBRAIN_HOOK_START_S="50")
+    answered = call_hook(
+        store, client, "session-start", told=told, COMMONBRAIN_HOOK_START_TIMEOUT_S="50"
+    )
 
     assert answered.status == 0, answered
     assert RULE in answered.context
@@ -71,7 +73,7 @@ def test_a_prompt_is_told_what_is_known_about_it(client: str, store: Path, tmp_p
 
     # Whether the model is loaded in time depends on the machine; this is about what is answered.
     answered = call_hook(
-        store, client, "user-prompt-submit", told=told, COMMONBRAIN_HOOK_PROMPT_S="50"
+        store, client, "user-prompt-submit", told=told, COMMONBRAIN_HOOK_PROMPT_TIMEOUT_S="50"
     )
 
     assert answered.status == 0, answered
@@ -83,7 +85,7 @@ def test_a_prompt_is_told_what_is_known_about_it(client: str, store: Path, tmp_p
 def test_a_prompt_about_something_else_is_told_nothing(store: Path) -> None:
     told: dict[str, object] = {"prompt": "please draw the release timetable as a table in blue"}
 
-    answered = call_hook(store, *PROMPT, told=told, COMMONBRAIN_HOOK_PROMPT_S="50")
+    answered = call_hook(store, *PROMPT, told=told, COMMONBRAIN_HOOK_PROMPT_TIMEOUT_S="50")
 
     assert (answered.status, answered.out, answered.err) == (0, "", "")
 
@@ -124,8 +126,8 @@ def test_a_store_that_others_hold_is_read_all_the_same(store: Path) -> None:
     told: dict[str, object] = {"session_id": SESSION, "prompt": QUESTION}
 
     with locked(store):
-        start = call_hook(store, *START, told=told, COMMONBRAIN_HOOK_START_S="50")
-        prompt = call_hook(store, *PROMPT, told=told, COMMONBRAIN_HOOK_PROMPT_S="50")
+        start = call_hook(store, *START, told=told, COMMONBRAIN_HOOK_START_TIMEOUT_S="50")
+        prompt = call_hook(store, *PROMPT, told=told, COMMONBRAIN_HOOK_PROMPT_TIMEOUT_S="50")
 
     assert RULE in start.context
     assert FACT in prompt.context
@@ -135,7 +137,7 @@ def test_what_cannot_be_kept_in_time_is_given_up(store: Path) -> None:
     told: dict[str, object] = {"last_assistant_message": "We decided to close the pool in wiring."}
 
     with locked(store):
-        answered = call_hook(store, *STOP, told=told, COMMONBRAIN_HOOK_KEEP_S="2")
+        answered = call_hook(store, *STOP, told=told, COMMONBRAIN_HOOK_WRITE_TIMEOUT_S="2")
 
     assert (answered.status, answered.out) == (0, "")
     assert answered.err.count("\n") == 1
@@ -143,7 +145,7 @@ def test_what_cannot_be_kept_in_time_is_given_up(store: Path) -> None:
 
 def test_a_client_that_never_stops_telling_is_not_waited_for(store: Path) -> None:
     command = [sys.executable, "-m", "commonbrain", "hook", *PROMPT, "--store", str(store)]
-    environment = clean_environment(COMMONBRAIN_HOOK_PROMPT_S="0.3")
+    environment = clean_environment(COMMONBRAIN_HOOK_PROMPT_TIMEOUT_S="0.3")
     with subprocess.Popen(
         command,
         stdin=subprocess.PIPE,
@@ -217,15 +219,15 @@ def test_the_light_switches_agree_with_the_settings() -> None:
         assert fields[variable.removeprefix("COMMONBRAIN_").lower()].default == usual
     assert set(HookAction) == set(LIMITS_S)
     for text in ("off", "0", "False", "no", "n"):
-        assert is_off({"COMMONBRAIN_HOOKS": text})
+        assert is_disabled({"COMMONBRAIN_HOOKS": text})
         assert not Settings.model_validate({"hooks": text.lower()}).hooks
-    assert not is_off({})
-    assert not is_off({"COMMONBRAIN_HOOKS": "on"})
+    assert not is_disabled({})
+    assert not is_disabled({"COMMONBRAIN_HOOKS": "on"})
 
 
 @pytest.mark.parametrize("given", ["", "x", "0", "-1", "61", "inf", "nan"])
 def test_a_limit_that_is_none_leaves_the_usual_one(given: str) -> None:
-    assert limit_s(HookAction.RECALL, {"COMMONBRAIN_HOOK_PROMPT_S": given}) == 1.5
+    assert limit_s(HookAction.RECALL, {"COMMONBRAIN_HOOK_PROMPT_TIMEOUT_S": given}) == 1.5
 
 
 @given(raw=st.binary(max_size=300))
@@ -244,7 +246,7 @@ def test_the_clients_names_for_one_thing_are_one() -> None:
         b'{"conversation_id": "c", "generation_id": "g", "workspace_roots": ["/w"], "text": "t"}'
     )
 
-    assert (happening.session, happening.turn, happening.said) == ("c", "g", "t")
+    assert (happening.session, happening.turn, happening.reply) == ("c", "g", "t")
     assert happening.folder == Path("/w")
     assert happening.source_ref == "c#g"
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from commonbrain.api.operations.job import describe_result, entries
+from commonbrain.api.operations.job import describe_result, render_entries
 from commonbrain.jobs.registry import JOBS
 
 MODEL = "mdl_38G5VPQMFGCMX"
@@ -18,7 +18,7 @@ RESULTS: list[tuple[str, dict[str, object], str]] = [
     ("reflect", {"reflector": "m", "calls": 2, "tokens_in": 5}, "m was asked 2 times, 5 tok"),
     ("eval", {"hit_1": 0.5, "hit_5": 0.75, "abstained": None}, "first in 50% of questions"),
     ("import", {"read": 3, "source": "a.md", "stored": 2, "rejected": 1}, ": 2 stored, 1 refused."),
-    ("respace", {"space": "s", "lacking": 0}, "brain space switch s"),
+    ("respace", {"space": "s", "lacking": 0}, "brain embeddings switch s"),
     ("respace", {"space": "s", "lacking": 2}, "2 memories still without vectors of s"),
     ("consolidate", {"read": 9, "near_pairs": 1, "cliques": [{}]}, "1 pair says nearly the same"),
     ("maintain", {"expired": 2, "stale": 0}, "2 expired."),
@@ -41,7 +41,7 @@ def test_of_every_kind_something_is_said_whatever_its_result_lacks(kind: str) ->
 
 def test_of_a_kind_of_a_newer_program_its_counts_are_told() -> None:
     assert describe_result("dream", {"sheep": 3, "seen": [1, 2]}) == "sheep 3, seen 2"
-    assert list(entries({"seen": [1]})) == ["seen: 1"]
+    assert list(render_entries({"seen": [1]})) == ["seen: 1"]
 
 
 def test_a_preview_says_that_it_is_one() -> None:
@@ -53,10 +53,12 @@ def test_a_preview_says_that_it_is_one() -> None:
 
 def test_what_a_report_lists_is_told_with_the_calls_that_settle_it() -> None:
     clique = {"ids": ["mem_b", "mem_a"], "weakest": 0.9, "settle": ["forget mem_a --reason WHY"]}
-    told = list(entries({"read": 2, "cliques": [clique], "revised": [{"id": "x", "revisions": 2}]}))
+    told = list(
+        render_entries({"read": 2, "cliques": [clique], "revised": [{"id": "x", "revisions": 2}]})
+    )
     assert told == [
         "nearly the same (cosine 0.9 or more): mem_b, mem_a",
         "to make one of them: brain forget mem_a --reason WHY",
         "corrected 2 times: x",
     ]
-    assert list(entries({"refusals": [{"where": "line 3", "reason": "r"}]})) == ["line 3: r"]
+    assert list(render_entries({"refusals": [{"where": "line 3", "reason": "r"}]})) == ["line 3: r"]

@@ -10,7 +10,7 @@ from mcp import Client
 from mcp.shared.exceptions import MCPError
 from mcp.types import CallToolResult, Implementation, TextContent, Tool
 
-from commonbrain.api.operation import UNSEEN
+from commonbrain.api.operation import HIDDEN_FROM_AGENTS
 from commonbrain.client import Brain
 from commonbrain.mcp.server import INSTRUCTIONS, TOOLS, build_server
 from commonbrain.testing.builders import a_brain
@@ -95,7 +95,9 @@ async def test_schemas_are_sound_and_name_every_argument(brain: Brain) -> None:
         jsonschema.Draft202012Validator.check_schema(tool.output_schema or {})
         assert tool.input_schema["type"] == "object"
         fields = TOOLS[tool.name].request.model_fields
-        unseen = {name for name, field in fields.items() if field.json_schema_extra == UNSEEN}
+        unseen = {
+            name for name, field in fields.items() if field.json_schema_extra == HIDDEN_FROM_AGENTS
+        }
         assert set(tool.input_schema["properties"]) == set(fields) - unseen
 
 
@@ -203,7 +205,7 @@ async def test_a_model_may_lower_trust_and_never_claim_more_than_its_user(
         ("recall", {"since": "soon"}, "invalid", "Give ISO 8601"),
         ("recall", {"kinds": ["gossip"]}, "invalid", "rule"),
         ("revise", {"op": "merge", "id": "x", "text": "y", "reason": "z"}, "invalid", "supersede"),
-        ("status", {"verbose": True}, "invalid", "The tool status takes unsettled,"),
+        ("status", {"verbose": True}, "invalid", "The tool status takes review,"),
     ],
 )
 async def test_an_error_says_what_to_do_and_leaks_nothing(

@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from commonbrain.api.operations.message import MESSAGE, MessageRequest
-from commonbrain.api.schemas import lean_schema
+from commonbrain.api.schemas import compact_schema
 from commonbrain.cli.main import app
 from commonbrain.client import Brain
 from commonbrain.mcp.server import TOOLS
@@ -20,7 +20,7 @@ def asked(brain: Brain, **given: object) -> dict[str, Any]:
 
 
 def told(brain: Brain, **given: object) -> str:
-    return MESSAGE.tell(MESSAGE.handle(brain, MessageRequest.model_validate(given)))
+    return MESSAGE.render_text(MESSAGE.handle(brain, MessageRequest.model_validate(given)))
 
 
 @pytest.mark.requirement("MS-05")
@@ -68,7 +68,7 @@ def test_what_is_missing_is_told_with_the_next_step(brain: Brain, given: dict[st
 
 
 def test_the_tool_costs_an_agent_few_tokens() -> None:
-    shown = {"description": MESSAGE.purpose, "schema": lean_schema(MESSAGE.request)}
+    shown = {"description": MESSAGE.purpose, "schema": compact_schema(MESSAGE.request)}
     assert "message" in TOOLS
     assert estimate(json.dumps(shown, separators=(",", ":"))) <= 330
 

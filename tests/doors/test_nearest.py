@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from commonbrain.api.operations.recall import RECALL, Answer
-from commonbrain.cli.render import show
+from commonbrain.api.operations.recall import RECALL, CompactResponse
+from commonbrain.cli.render import print_reply
 from commonbrain.model.recall_result import HEADING, UNSURE, RecallResult, ResultStatus
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.deterministic_embedder import WordHashEmbedder
@@ -15,7 +15,7 @@ from tests.flows.asking import stored
 
 
 class MeasuredEmbedder(WordHashEmbedder):
-    space = replace(WordHashEmbedder.space, answers_at=0.46)
+    space = replace(WordHashEmbedder.space, answer_threshold=0.46)
 
 
 @pytest.fixture
@@ -26,18 +26,18 @@ def nearest(path: Path) -> Iterator[RecallResult]:
 
 
 def test_an_agent_reads_that_the_items_are_probably_no_answer(nearest: RecallResult) -> None:
-    assert RECALL.for_agents is not None
-    shown = RECALL.for_agents(nearest)
-    assert isinstance(shown, Answer)
+    assert RECALL.to_compact is not None
+    shown = RECALL.to_compact(nearest)
+    assert isinstance(shown, CompactResponse)
 
-    assert RECALL.tell(nearest).splitlines()[:2] == [HEADING, UNSURE]
+    assert RECALL.render_text(nearest).splitlines()[:2] == [HEADING, UNSURE]
     assert (shown.verdict, len(shown.items)) == (ResultStatus.BELOW_THRESHOLD, 1)
 
 
 def test_a_person_reads_it_above_the_items(
     nearest: RecallResult, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    show(RECALL, nearest)
+    print_reply(RECALL, nearest)
 
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == UNSURE

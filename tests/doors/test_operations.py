@@ -29,7 +29,7 @@ every_operation = pytest.mark.parametrize("operation", OPERATIONS, ids=lambda on
 def test_names_are_unique_and_every_operation_has_a_door() -> None:
     names = [operation.name for operation in OPERATIONS]
     assert len(set(names)) == len(names)
-    assert all(operation.doors for operation in OPERATIONS)
+    assert all(operation.transports for operation in OPERATIONS)
 
 
 @every_operation

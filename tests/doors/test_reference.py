@@ -24,7 +24,7 @@ def test_every_operation_is_told_with_its_request_and_reply() -> None:
     for operation in OPERATIONS:
         _, told = page.split(f"\n## {operation.name}\n")
         section = told.partition("\n## ")[0]
-        replied = operation.replies.json_schema(mode="serialization")["properties"]
+        replied = operation.reply_adapter.json_schema(mode="serialization")["properties"]
         for field in (*operation.request.model_fields, *replied):
             assert f"| `{field}` |" in section
 
@@ -39,8 +39,8 @@ def test_every_command_is_told_with_its_arguments_and_options() -> None:
         section = told.partition("\n## ")[0]
         fields = operation.request.model_fields
         # Every command takes --json, --yes where a preview asks for a yes, --file for several.
-        asks = "confirm" in fields or operation.weighty is not None
-        more = 1 + asks + (operation.many is not None)
+        asks = "confirm" in fields or operation.preview is not None
+        more = 1 + asks + (operation.handle_batch is not None)
         assert section.count("\n| `") == len(fields) + more
         assert "| `--json` |" in section
     assert (
@@ -52,7 +52,7 @@ def test_every_command_is_told_with_its_arguments_and_options() -> None:
 
 def test_every_path_of_the_server_is_told() -> None:
     page = rest_page()
-    for operation in (one for one in OPERATIONS if Transport.REST in one.doors):
+    for operation in (one for one in OPERATIONS if Transport.REST in one.transports):
         assert f"| `POST /v1/{operation.name}` | `{operation.role}` |" in page
     for path in ("/v1/memories/{id}", "/v0/memory/{id}", "/mcp", "/readyz", "/openapi.json"):
         assert path in page

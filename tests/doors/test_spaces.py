@@ -1,4 +1,4 @@
-"""`brain space`: from the default embedder to an endpoint's, and back."""
+"""`brain embeddings`: from the default embedder to an endpoint's, and back."""
 
 import json
 from collections.abc import Iterator
@@ -27,21 +27,21 @@ def test_a_store_is_moved_to_another_embedder_by_the_command(
         assert command("remember", fact, "--kind", "fact")[0] == 0
     assert command("recall", "Where is the kettle?")[0] == 0
 
-    code, told = command("space", "build")
+    code, told = command("embeddings", "build")
     assert code == 0, told
     assert f"{NEXT}: embedded 2 memories, 0 lack vectors." in told
     assert server.asked
 
-    code, told = command("space", "compare")
+    code, told = command("embeddings", "compare")
     assert code == 0, told
     assert "1 question, 0 of them with marks" in told
     assert "Which is better cannot be told from this." in told
 
-    assert "Would let" in command("space", "switch", NEXT, "--dry-run")[1]
-    code, told = command("space", "switch", NEXT, "--json")
+    assert "Would let" in command("embeddings", "switch", NEXT, "--dry-run")[1]
+    code, told = command("embeddings", "switch", NEXT, "--json")
     assert code == 0
     before = json.loads(told)["before"]
-    listed = json.loads(command("space", "list", "--json")[1])
+    listed = json.loads(command("embeddings", "list", "--json")[1])
     assert {one["name"]: one["state"] for one in listed} == {before: "retired", NEXT: "current"}
     code, told = command("recall", "kettle")
     assert code == 0
@@ -54,15 +54,15 @@ def test_a_store_is_moved_to_another_embedder_by_the_command(
     code, told = command("recall", "kettle")
     assert "blue cupboard" in told
     assert "serves now" not in told
-    assert "Deleted 2 vectors." in command("space", "drop", before, "--compact")[1]
-    assert command("space", "drop", before)[0] != 0
-    assert NEXT in command("space", "list")[1]
+    assert "Deleted 2 vectors." in command("embeddings", "drop", before, "--compact")[1]
+    assert command("embeddings", "drop", before)[0] != 0
+    assert NEXT in command("embeddings", "list")[1]
 
 
 def test_an_embedder_that_is_none_is_told_with_those_there_are(command: Command) -> None:
-    code, told = command("space", "build", "elsewhere/8")
+    code, told = command("embeddings", "build", "elsewhere/8")
     assert code != 0
     assert "ollama/nomic-embed-text/768" in told
-    code, told = command("space", "build")
+    code, told = command("embeddings", "build")
     assert code != 0
     assert "COMMONBRAIN_EMBEDDER_NEXT" in told

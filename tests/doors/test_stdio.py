@@ -142,7 +142,7 @@ def test_a_server_leaves_cleanly_however_it_is_told_to(
 def test_a_server_told_to_stop_does_not_wait_for_the_lock_that_its_call_waits_for(
     path: Path,
 ) -> None:
-    with served(path, COMMONBRAIN_LOCK_WAIT_S="600") as server:
+    with served(path, COMMONBRAIN_LOCK_TIMEOUT_S="600") as server:
         server.shake_hands()
         server.call("remember", {"text": KETTLE}, number=2)
         other = driver().connect(str(path), isolation_level=None)

@@ -15,7 +15,7 @@ TWO = "The staging database has 2 replicas", "The staging database has 4 replica
 
 
 def listed(command: Command) -> dict[str, Any]:
-    code, out = command("unsettled", "--json")
+    code, out = command("review", "--json")
     assert code == 0
     return json.loads(out)
 
@@ -33,14 +33,14 @@ def test_each_call_that_a_conflict_names_ends_it(command: Command, which: int) -
 
 def test_people_read_both_sides_and_whole_commands(command: Command) -> None:
     old, new = (remembered(command, text, "--kind", "fact") for text in TWO)
-    code, out = command("unsettled", "conflicts")
+    code, out = command("review", "conflicts")
     assert code == 0
     for part in (*TWO, "conflict of number, gap 0.0", f"brain revise resolve {new} --other {old}"):
         assert part in out
-    code, out = command("status", "--unsettled")
+    code, out = command("status", "--review")
     assert (code, TWO[0] in out) == (0, True)
-    assert "Nothing wants a decision." in command("unsettled", "proposals")[1]
-    assert command("unsettled", "--limit", "0")[0] == 3
+    assert "Nothing wants a decision." in command("review", "proposals")[1]
+    assert command("review", "--limit", "0")[0] == 3
 
 
 def test_agents_are_told_by_status_and_get_names_the_other_side(
@@ -48,8 +48,8 @@ def test_agents_are_told_by_status_and_get_names_the_other_side(
 ) -> None:
     for text in TWO:
         brain.remember(f"{text}\x1b[31m", kind="fact")
-    reply = STATUS.handle(brain, StatusRequest(unsettled=True))
-    told = STATUS.tell(reply)
+    reply = STATUS.handle(brain, StatusRequest(review=True))
+    told = STATUS.render_text(reply)
     assert "-> revise resolve mem_" in told
     assert "\x1b" not in told + json.dumps(STATUS.to_agent_json(reply), ensure_ascii=False)
-    assert STATUS.handle(brain, StatusRequest()).unsettled is None
+    assert STATUS.handle(brain, StatusRequest()).review is None

@@ -1,4 +1,4 @@
-"""`brain work` and `brain job`: what is done behind the calls, from the command line."""
+"""`brain worker` and `brain job`: what is done behind the calls, from the command line."""
 
 import json
 import select
@@ -38,11 +38,11 @@ def brain(path: Path) -> Run:
 
 
 def test_jobs_are_asked_for_worked_off_and_shown(brain: Run) -> None:
-    asked = json.loads(brain("job", "run", "atomize", "--given", "project=tea", "--json").stdout)
+    asked = json.loads(brain("job", "run", "atomize", "--arg", "project=tea", "--json").stdout)
     id_ = asked["jobs"][0]["id"]
     assert f"{id_} | atomize | queued" in brain("job", "list").stdout
 
-    worked = brain("work", "--once", "--concurrency", "2")
+    worked = brain("worker", "--once", "--concurrency", "2")
     assert f"{id_}  atomize  done  Read 0 memories and found 0 atoms." in worked.stdout
     assert worked.returncode == 0
     shown = json.loads(brain("job", "show", id_, "--json").stdout)["jobs"][0]
@@ -55,18 +55,18 @@ def test_jobs_are_asked_for_worked_off_and_shown(brain: Run) -> None:
 
 
 def test_who_waits_for_a_job_has_it_done_where_nobody_else_works(brain: Run) -> None:
-    given = ("--given", "kinds=fact", "--given", "kinds=rule", "--given", "project=3")
+    given = ("--arg", "kinds=fact", "--arg", "kinds=rule", "--arg", "project=3")
     waited = brain("job", "run", "atomize", *given, "--wait", "--json")
 
     (job,) = json.loads(waited.stdout)["jobs"]
     assert (job["state"], job["result"]) == ("done", {"read": 0, "atoms": 0, "rejected": 0})
     assert job["given"] == {"kinds": ["fact", "rule"], "project": "3"}
-    one = json.loads(brain("job", "run", "atomize", "--given", "kinds=fact", "--json").stdout)
+    one = json.loads(brain("job", "run", "atomize", "--arg", "kinds=fact", "--json").stdout)
     assert one["jobs"][0]["given"] == {"kinds": ["fact"]}
 
 
 def test_what_happens_is_told_to_programs_line_by_line(brain: Run) -> None:
-    worked = brain("work", "--once", "--kinds", "maintain", "--json")
+    worked = brain("worker", "--once", "--kinds", "maintain", "--json")
 
     lines = [json.loads(line) for line in worked.stdout.splitlines()]
     first, *between, last = lines
@@ -80,11 +80,11 @@ def test_what_happens_is_told_to_programs_line_by_line(brain: Run) -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("work", "--kinds", "fly"),
-        ("work", "--concurrency", "0"),
+        ("worker", "--kinds", "fly"),
+        ("worker", "--concurrency", "0"),
         ("job", "run", "fly"),
-        ("job", "run", "atomize", "--given", "project"),
-        ("job", "run", "atomize", "--given", "pot=3", "--wait"),
+        ("job", "run", "atomize", "--arg", "project"),
+        ("job", "run", "atomize", "--arg", "pot=3", "--wait"),
         ("job", "list", "--state", "odd"),
         ("job", "show", "job_0000000000000"),
     ],
@@ -98,7 +98,7 @@ def test_what_makes_no_sense_is_refused_with_a_next_step(brain: Run, arguments: 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals and pipes that can be waited for")
 def test_a_worker_that_is_told_to_stop_ends_well(path: Path) -> None:
-    line = command(path, "work", "--kinds", "maintain", "--json")
+    line = command(path, "worker", "--kinds", "maintain", "--json")
     with subprocess.Popen(line, stdout=subprocess.PIPE, env=clean_environment()) as process:
         assert process.stdout is not None
         readable, _, _ = select.select([process.stdout], [], [], PATIENCE_S)

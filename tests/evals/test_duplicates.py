@@ -43,8 +43,10 @@ def test_no_first_text_is_in_both_halves() -> None:
 
 
 def test_the_space_s_thresholds_are_those_the_evaluation_chooses(report: Report) -> None:
-    assert abs(report.configured_duplicate_at - report.duplicate_at) <= BETWEEN_MACHINES
-    assert abs(report.configured_similar_at - report.similar_at) <= BETWEEN_MACHINES
+    assert (
+        abs(report.configured_duplicate_threshold - report.duplicate_threshold) <= BETWEEN_MACHINES
+    )
+    assert abs(report.configured_similar_threshold - report.similar_threshold) <= BETWEEN_MACHINES
 
 
 @pytest.mark.requirement("WP-06")
@@ -82,7 +84,7 @@ def test_a_space_in_which_nothing_meets_the_criterion_is_told() -> None:
 def test_people_get_tables(report: Report, capsys: pytest.CaptureFixture[str]) -> None:
     show(report)
     printed = capsys.readouterr().out
-    assert f"duplicate_at {report.duplicate_at}" in printed
+    assert f"duplicate_threshold {report.duplicate_threshold}" in printed
     assert "near_miss" in printed
 
 
@@ -90,7 +92,7 @@ def test_the_thresholds_are_drawn_as_curves_with_those_in_use(report: Report) ->
     drawn = curves(report)
     assert drawn.startswith("<svg")
     assert all(name in drawn for name in ("expected precision", "similar: recall"))
-    assert f"duplicate_at {report.configured_duplicate_at:g}" in drawn
+    assert f"duplicate_threshold {report.configured_duplicate_threshold:g}" in drawn
     assert curves(report) == drawn
 
 

@@ -14,7 +14,7 @@ import pytest
 from commonbrain_evals.retrieval.corpora import Corpus
 from commonbrain_evals.retrieval.datasets import DATASETS
 from commonbrain_evals.retrieval.metrics import DEPTH, measure
-from commonbrain_evals.retrieval.stand import standing
+from commonbrain_evals.retrieval.stand import open_eval_store
 
 from commonbrain.config import Settings
 from commonbrain.model.recall_result import ResultStatus
@@ -48,7 +48,7 @@ def corpus() -> Corpus:
 
 @pytest.fixture(scope="module")
 def answers(corpus: Corpus) -> Iterator[Mapping[str, tuple[ResultStatus, list[str]]]]:
-    with standing(corpus, settings=Settings(), seed=0) as stand:
+    with open_eval_store(corpus, settings=Settings(), seed=0) as stand:
         assert stand.report.stored == len(stand.memories) == stand.report.read
         found = {
             one.id: stand.brain.recall(one.text, max_items=DEPTH, max_tokens=8000, bump=False)

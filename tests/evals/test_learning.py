@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 from commonbrain_evals import cli
-from commonbrain_evals.retrieval.learning import LearnWish, learn
-from commonbrain_evals.retrieval.learnt import told, unhelped
+from commonbrain_evals.retrieval.learning import LearnRequest, learn
+from commonbrain_evals.retrieval.learnt import learning_lines, unimproved_categories
 from commonbrain_evals.retrieval.record import ALL
 from typer.testing import CliRunner
 
@@ -18,7 +18,7 @@ from tests.evals import samples
 @pytest.mark.requirement("JB-02", "EV-03")
 def test_each_half_is_marked_and_learnt_from_while_the_other_is_asked(tmp_path: Path) -> None:
     data = samples.locomo(tmp_path / "tiny.json", "one", "two", "three")
-    done = learn(LearnWish(dataset="locomo", path=data), settings=Settings())
+    done = learn(LearnRequest(dataset="locomo", path=data), settings=Settings())
     assert [half.conversations for half in done.halves] == [("one", "three"), ("two",)]
     assert [half.recalls for half in done.halves] == [6, 3]
     assert all(half.marks >= half.recalls for half in done.halves)
@@ -27,16 +27,16 @@ def test_each_half_is_marked_and_learnt_from_while_the_other_is_asked(tmp_path: 
     whole = [row for row in done.comparison.rows if row.category == ALL]
     assert {row.difference.mean for row in whole} == {0.0}
     assert done.comparison.questions == 9
-    assert "nothing serves" in "\n".join(told(done))
-    assert unhelped(done).endswith("single-hop, multi-hop, adversarial")
+    assert "nothing serves" in "\n".join(learning_lines(done))
+    assert unimproved_categories(done).endswith("single-hop, multi-hop, adversarial")
 
 
 def test_learning_takes_more_than_one_conversation(tmp_path: Path) -> None:
     alone = samples.locomo(tmp_path / "alone.json", "one")
     with pytest.raises(InvalidInputError, match="two at least"):
-        learn(LearnWish(dataset="locomo", path=alone), settings=Settings())
+        learn(LearnRequest(dataset="locomo", path=alone), settings=Settings())
     with pytest.raises(InvalidInputError, match="no data set"):
-        learn(LearnWish(dataset="loco", path=alone), settings=Settings())
+        learn(LearnRequest(dataset="loco", path=alone), settings=Settings())
 
 
 def test_the_command_gives_it_as_json(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from commonbrain_evals import cli
-from commonbrain_evals.retrieval.reflecting import Asked, evaluate
+from commonbrain_evals.retrieval.reflecting import ReflectionRequest, evaluate
 from typer.testing import CliRunner
 
 from commonbrain.config import Settings
@@ -33,6 +33,6 @@ def test_what_episodes_keep_stands_beside_plain_choices_of_as_many_tokens(tmp_pa
 
 def test_an_unknown_data_set_is_told_with_those_there_are(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError) as caught:
-        evaluate(Asked(dataset="lokomo", path=tmp_path), settings=Settings())
+        evaluate(ReflectionRequest(dataset="lokomo", path=tmp_path), settings=Settings())
 
     assert "locomo" in str(caught.value.hint)

@@ -17,10 +17,10 @@ from commonbrain_evals.retrieval.misses import misses_of
 from commonbrain_evals.retrieval.recipes import STUDY
 from commonbrain_evals.retrieval.record import ALL, Run, read, write
 from commonbrain_evals.retrieval.reporting import page
-from commonbrain_evals.retrieval.running import Wish, run
+from commonbrain_evals.retrieval.running import EvalRequest, run
 from commonbrain_evals.retrieval.sampling import choose
 from commonbrain_evals.retrieval.showing import show_comparison, show_parts, show_run
-from commonbrain_evals.retrieval.stand import standing
+from commonbrain_evals.retrieval.stand import open_eval_store
 from commonbrain_evals.retrieval.systems import BASELINES, RECALL
 from typer.testing import CliRunner
 
@@ -47,7 +47,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def ran(source: Path, **wish: object) -> Run:
-    return run(replace(Wish(dataset="locomo", path=source), **wish), settings=Settings())
+    return run(replace(EvalRequest(dataset="locomo", path=source), **wish), settings=Settings())
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +95,7 @@ def test_what_is_not_asked_of_an_ablation_would_have_changed_nothing() -> None:
     dataset = DATASETS["own"]
     [corpus] = dataset.read(dataset.files(HARBOUR))
     skipped: set[str] = set()
-    with standing(corpus, settings=Settings(), seed=0) as stand:
+    with open_eval_store(corpus, settings=Settings(), seed=0) as stand:
         apart = Ablation.of(stand.brain)
 
         def found(text: str, *without: str) -> list[tuple[str, float]]:
@@ -166,7 +166,7 @@ def test_a_part_or_a_data_set_that_there_is_none_of_is_refused(source: Path) -> 
 
 @pytest.mark.parametrize("name", MAKE)
 def test_every_data_set_runs(name: str, tmp_path: Path) -> None:
-    told = run(Wish(dataset=name, path=MAKE[name](tmp_path)), settings=Settings())
+    told = run(EvalRequest(dataset=name, path=MAKE[name](tmp_path)), settings=Settings())
 
     assert told.systems[RECALL][ALL]["R@5 any"].mean == 1
     assert told.refused == 0
@@ -179,7 +179,7 @@ def test_runs_are_compared_question_by_question(first: Run, source: Path) -> Non
 
     rows = {(row.category, row.metric): row for row in told.rows}
     assert told.questions == 6
-    assert told.only_one == 0
+    assert told.unshared_questions == 0
     assert rows[ALL, "R@20 any"].difference.mean == -1
     assert rows[ALL, "R@20 any"].is_beyond_noise
     assert any(line.startswith("without") for line in told.unlike)
@@ -204,7 +204,7 @@ def test_what_was_missed_is_shown_with_its_words_and_what_came_instead(source: P
     missed = list(misses_of(blind, source, count=1))
 
     assert len(missed) == 1
-    told = missed[0].told()
+    told = missed[0].render()
     assert missed[0].question.text in told
     assert "evidence at none: [" in told
     assert next(misses_of(blind, source, count=99)) == missed[0]
@@ -242,7 +242,7 @@ def test_sessions_are_ranked_where_there_are_any(first: Run, tmp_path: Path) -> 
     assert set(first.sessions[RECALL]) == set(METRICS)
     assert first.sessions[RECALL]["R@5 all"].mean == 1
     assert all(one["R@1 any"].mean >= 0.5 for one in first.sessions.values())
-    documents = run(Wish(dataset="beir", path=samples.beir(tmp_path)), settings=Settings())
+    documents = run(EvalRequest(dataset="beir", path=samples.beir(tmp_path)), settings=Settings())
     assert documents.sessions == {}
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from commonbrain_evals.retrieval.datasets import DATASETS
 from commonbrain_evals.retrieval.recipes import CHATS, DOCUMENTS, STUDY, TALKS, Recipe
-from commonbrain_evals.retrieval.shapes import Shapes, Wordlist, shapes
-from commonbrain_evals.retrieval.stand import Stand, standing
+from commonbrain_evals.retrieval.shapes import LexicalIndex, Shapes, shapes
+from commonbrain_evals.retrieval.stand import EvalStore, open_eval_store
 from commonbrain_evals.retrieval.study import rank
 
 from commonbrain.config import Settings
@@ -19,36 +19,36 @@ LATER = datetime(2023, 6, 1, tzinfo=UTC)
 
 
 @pytest.fixture(scope="module")
-def stand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
+def stand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EvalStore]:
     path = samples.locomo(tmp_path_factory.mktemp("study") / "tiny.json", "one")
     [corpus] = DATASETS["locomo"].read([path])
-    with standing(corpus, settings=Settings(), seed=0) as stand:
+    with open_eval_store(corpus, settings=Settings(), seed=0) as stand:
         yield stand
 
 
 @pytest.fixture(scope="module")
-def made(stand: Stand) -> Shapes:
+def made(stand: EvalStore) -> Shapes:
     return shapes(stand.memories, stand.services.embedder, has_context=True)
 
 
-def ranked(stand: Stand, made: Shapes, *, recipe: Recipe, text: str) -> dict[str, float]:
+def ranked(stand: EvalStore, made: Shapes, *, recipe: Recipe, text: str) -> dict[str, float]:
     return {stand.source(id_): of for id_, of in rank(made, recipe, text=text, now=LATER).items()}
 
 
 def test_words_are_matched_by_their_stems_and_unknown_ones_not_at_all() -> None:
-    words = Wordlist.of(["Ann adopts dogs", "Bob repairs boilers", "Ann sleeps"])
+    words = LexicalIndex.of(["Ann adopts dogs", "Bob repairs boilers", "Ann sleeps"])
 
-    assert np.flatnonzero(words.matched(["dog"])).tolist() == [0]
-    assert not words.matched(["zebra"]).any()
-    assert not words.matched([]).any()
+    assert np.flatnonzero(words.score_terms(["dog"])).tolist() == [0]
+    assert not words.score_terms(["zebra"]).any()
+    assert not words.score_terms([]).any()
 
 
 def test_a_text_is_seen_with_two_before_and_one_after_in_its_session(made: Shapes) -> None:
     around = made.views[1].words
 
-    assert np.flatnonzero(around.matched(["greyhound"])).tolist() == [0, 1, 2]
-    assert np.flatnonzero(around.matched(["snores"])).tolist() == [1, 2]
-    assert np.flatnonzero(around.matched(["pump"])).tolist() == [3]
+    assert np.flatnonzero(around.score_terms(["greyhound"])).tolist() == [0, 1, 2]
+    assert np.flatnonzero(around.score_terms(["snores"])).tolist() == [1, 2]
+    assert np.flatnonzero(around.score_terms(["pump"])).tolist() == [3]
 
 
 def test_what_alone_is_all_there_is_of_a_session_is_embedded_as_it_is(made: Shapes) -> None:
@@ -63,7 +63,7 @@ def test_names_of_speakers_are_left_out_of_what_is_embedded(made: Shapes) -> Non
 
 
 def test_who_is_named_when_it_was_said_and_its_session_speak_for_a_text(
-    stand: Stand, made: Shapes
+    stand: EvalStore, made: Shapes
 ) -> None:
     def gain(text: str, recipe: Recipe) -> dict[str, float]:
         plain = ranked(stand, made, recipe=Recipe(), text=text)
@@ -85,7 +85,7 @@ def test_a_user_is_preferred_or_alone_allowed(tmp_path: Path) -> None:
     [corpus] = dataset.read(dataset.files(samples.beam(tmp_path)))
     soft, hard = CHATS.values()
     asked = "Which port do I use?"
-    with standing(corpus, settings=Settings(), seed=0) as stand:
+    with open_eval_store(corpus, settings=Settings(), seed=0) as stand:
         made = shapes(stand.memories, stand.services.embedder, has_context=False)
 
         assert set(ranked(stand, made, recipe=hard, text=asked)) == {"a-chat#0", "a-chat#2"}

@@ -10,7 +10,7 @@ from sqlalchemy import exc, make_url, text
 
 from commonbrain.api.threads import ThreadLimiter
 from commonbrain.model.errors import UnavailableError
-from commonbrain.model.limits import LOCK_WAIT_S
+from commonbrain.model.limits import LOCK_TIMEOUT_S
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.storage.postgres.engine import make_engine
 from commonbrain.storage.postgres.opening import open_postgres
@@ -36,7 +36,7 @@ def proxy(database: Database) -> Iterator[Proxy]:
 def store(proxy: Proxy, database: Database) -> Iterator[SqlStore]:
     """The store, reached by way of the proxy."""
     opened = open_postgres(
-        through(proxy, database), space=SPACE, clock=FakeClock(), lock_wait_s=LOCK_WAIT_S
+        through(proxy, database), space=SPACE, clock=FakeClock(), lock_timeout_s=LOCK_TIMEOUT_S
     )
     yield opened
     opened.close()
@@ -95,7 +95,7 @@ async def test_a_writer_s_turn_is_free_again_when_its_call_is_over(
 def test_who_has_no_deadline_does_not_wait_for_ever_either(
     proxy: Proxy, database: Database
 ) -> None:
-    engine = make_engine(make_url(through(proxy, database)), lock_wait_s=0.1, statement_s=0.1)
+    engine = make_engine(make_url(through(proxy, database)), lock_timeout_s=0.1, statement_s=0.1)
     with engine.connect() as connection:
         proxy.go_black()
         since = monotonic()

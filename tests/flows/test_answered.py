@@ -35,7 +35,7 @@ MAY = datetime(2025, 5, 8, 12, tzinfo=UTC)
 class MeasuredEmbedder(FailingEmbedder):
     """Knows from where on something answers in its space."""
 
-    space = replace(FailingEmbedder.space, answers_at=0.46)
+    space = replace(FailingEmbedder.space, answer_threshold=0.46)
 
 
 @pytest.fixture
@@ -132,7 +132,7 @@ def test_in_a_space_that_was_not_measured_everything_near_is_an_answer(brain: Br
 
 def test_a_threshold_of_nothing_takes_all_for_answers(path: Path) -> None:
     embedder = MeasuredEmbedder()
-    embedder.space = replace(embedder.space, answers_at=0.0)
+    embedder.space = replace(embedder.space, answer_threshold=0.0)
     with a_brain(path, embedder=embedder) as brain:
         stored(brain, FERRY, kind="fact")
 

@@ -147,7 +147,7 @@ def test_a_forgotten_memory_can_be_erased_by_its_id(brain: Brain, path: Path) ->
 def test_an_erase_while_others_read_says_what_is_left_and_ends_when_repeated(
     path: Path,
 ) -> None:
-    with open_brain(path, lock_wait_s=0.5) as brain:
+    with open_brain(path, lock_timeout_s=0.5) as brain:
         id_ = stored(brain, "Zanzibar fell", kind="event")
         with brain.services.store.snapshot("default") as tx:
             assert tx.memories.counts()

@@ -22,7 +22,7 @@ def bo(brain: Brain) -> Brain:
 
 def whole(brain: Brain) -> RecallView:
     """Show the latest recall with all that it considered."""
-    return brain.ledger.one(brain.ledger(limit=1).recalls[0].id)
+    return brain.recalls.one(brain.recalls(limit=1).recalls[0].id)
 
 
 def candidates(brain: Brain) -> list[CandidateView]:
@@ -33,7 +33,7 @@ def test_a_recall_is_told_with_what_it_considered_and_what_came_of_it(bo: Brain)
     good, other = stored(bo, FACT, kind="fact"), stored(bo, "Build a zoo", kind="event")
     answer = bo.recall("nightly build", max_items=1)
     bo.revise.rate(good, "up")
-    [listed] = bo.ledger().recalls
+    [listed] = bo.recalls().recalls
     assert (listed.id, listed.agent, listed.session) == (answer.trace_id, "bo", "s1")
     assert (listed.considered, listed.packed, listed.marks) == (2, 1, {"useful": 1})
     assert (listed.query, listed.ranker, listed.candidates) == ("nightly build", None, None)
@@ -43,7 +43,7 @@ def test_a_recall_is_told_with_what_it_considered_and_what_came_of_it(bo: Brain)
     assert (first.shown, first.left_out, first.marks) == ("whole", None, ("useful",))
     assert next(iter(first.features)) == "fused"
     assert (second.id, second.shown, second.left_out) == (other, None, "no_room")
-    assert bo.ledger(marked=True).recalls == bo.ledger().recalls
+    assert bo.recalls(marked=True).recalls == bo.recalls().recalls
 
 
 def test_pages_go_from_the_newest_to_the_oldest(brain: Brain) -> None:
@@ -51,27 +51,27 @@ def test_pages_go_from_the_newest_to_the_oldest(brain: Brain) -> None:
     for query in asked:
         brain.recall(query)
         brain.services.clock.now()
-    first = brain.ledger(limit=2)
-    rest = brain.ledger(limit=2, before=first.before)
+    first = brain.recalls(limit=2)
+    rest = brain.recalls(limit=2, before=first.before)
     told = [one.query for page in (first, rest) for one in page.recalls]
     assert (sorted(told), rest.before) == (asked, None)
     with pytest.raises(RejectedError, match="1 to 100"):
-        brain.ledger(limit=101)
+        brain.recalls(limit=101)
 
 
 def test_others_recalls_are_an_admins_to_read(brain: Brain, bo: Brain) -> None:
     brain.recall("comet")
     bo.recall("tail")
-    [own] = bo.ledger().recalls
+    [own] = bo.recalls().recalls
     assert own.query == "tail"
-    assert {one.query for one in brain.ledger().recalls} == {"comet", "tail"}
-    [hers] = brain.ledger(agent="ann").recalls
+    assert {one.query for one in brain.recalls().recalls} == {"comet", "tail"}
+    [hers] = brain.recalls(agent="ann").recalls
     with pytest.raises(RejectedError, match="admin"):
-        bo.ledger(agent="ann")
+        bo.recalls(agent="ann")
     with pytest.raises(NotFoundError):
-        bo.ledger.one(hers.id)
+        bo.recalls.one(hers.id)
     with pytest.raises(NotFoundError):
-        bo.ledger.one(ids.show(ids.TRACE, 1))
+        bo.recalls.one(ids.show(ids.TRACE, 1))
 
 
 def test_what_its_caller_might_not_see_is_told_to_admins_by_its_id_alone(
@@ -81,7 +81,7 @@ def test_what_its_caller_might_not_see_is_told_to_admins_by_its_id_alone(
     hidden = stored(bo, HERS, kind="event", scope="private")
     bo.recall("nightly build")
     other = Brain.of(brain.services, Caller(agent="cy", role=Role.WRITER))
-    assert other.ledger().recalls == ()
+    assert other.recalls().recalls == ()
     seen = whole(brain)
     assert seen.considered == 2
     [one] = [one for one in seen.candidates or () if one.id == hidden]

@@ -143,7 +143,7 @@ def test_what_events_state_is_proposed_and_holds_once_it_is_approved(path: Path)
         assert fact.body == CHECKOUT[3]
         assert sources(brain, fact) == {told[3]}
         assert not brain.recall("validate variables", kinds=("fact",)).items
-        [waiting] = brain.unsettled("proposals").proposals
+        [waiting] = brain.review("proposals").proposals
         brain.revise.approve(waiting.memory.id, reason="It is so.")
         [item] = brain.recall("validate variables", kinds=("fact",)).items
         assert item.headline == fact.headline

@@ -22,7 +22,7 @@ from commonbrain.observability.interface import NoTelemetry, RecallMetrics
 from commonbrain.observability.metrics import PrometheusMetrics
 from commonbrain.runtime.bootstrap import load_settings, make_embedder
 from commonbrain.storage.interface import Store, Transaction
-from commonbrain.testing.builders import a_brain, stores_by
+from commonbrain.testing.builders import a_brain, use_store_opener
 from commonbrain.testing.clock import FakeClock
 from tests.replicas import Pair, wait_until
 from tests.telemetry.reading import call, figure, heard
@@ -47,7 +47,7 @@ def replicated(pair: Pair, path: Path) -> Iterator[Brain]:
         def opener(path: Path, *, space: EmbeddingSpace, clock: Clock) -> Store:  # noqa: ARG001 one database
             return opened.enter_context(pair.opened())
 
-        with stores_by(opener), a_brain(path) as brain:
+        with use_store_opener(opener), a_brain(path) as brain:
             yield brain
 
 
@@ -130,7 +130,7 @@ def test_callers_over_a_network_are_not_told_where_replicas_are(pair: Pair, path
         def opener(path: Path, *, space: EmbeddingSpace, clock: Clock) -> Store:  # noqa: ARG001 one database
             return opened.enter_context(pair.opened(away, pair.copy))
 
-        with stores_by(opener), a_brain(path) as brain:
+        with use_store_opener(opener), a_brain(path) as brain:
             admission = Admission(credential="ann", role=Role.ADMIN, policy=NO_POLICY)
             caller = replace(brain.caller, role=Role.ADMIN, admission=admission)
             told = call(Brain.of(brain.services, caller), "status", health=True).health.replicas

@@ -227,7 +227,7 @@ def test_what_a_model_holds_for_little_begins_in_the_archive(brain: Brain) -> No
 
 def asked(brain: Brain, **told: object) -> str:
     """Give what an admin reads who asks for it by the operation."""
-    return MODEL.tell(MODEL.handle(brain, ModelRequest.model_validate(told)))
+    return MODEL.render_text(MODEL.handle(brain, ModelRequest.model_validate(told)))
 
 
 @pytest.mark.requirement("EV-06")

@@ -17,7 +17,7 @@ def test_a_shared_word_is_not_enough_once_meaning_is_known() -> None:
 
     assert set(asked["lexical"]) == {1, 2}
     assert {id_ for scores in proactive.values() for id_ in scores} == {1, 4}
-    assert SPACE.relevant_at < proactive_threshold(SPACE) < SPACE.similar_at
+    assert SPACE.relevance_threshold < proactive_threshold(SPACE) < SPACE.similar_threshold
 
 
 def test_a_memory_that_only_shares_a_word_is_not_told_unasked(brain: Brain) -> None:

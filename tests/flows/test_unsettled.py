@@ -19,14 +19,14 @@ def test_a_conflict_is_listed_with_both_sides_what_it_shows_by_and_the_calls(
     brain: Brain, clock: FakeClock
 ) -> None:
     old, new = a_conflict(brain, clock)
-    [one] = brain.unsettled().conflicts
+    [one] = brain.review().conflicts
     assert (one.preferred.id, one.preferred.headline) == (new, NEW)
     assert (one.other.id, one.other.headline) == (old, OLD)
     assert (one.basis, one.gap, one.why) == ("number", 0.0, ("newer",))
     assert one.since == clock.now()
     assert one.settle[0] == f"revise resolve {new} --other {old} --reason WHY"
     brain.revise.resolve(new, other=old, reason="newer")
-    assert brain.unsettled() == ReviewQueue()
+    assert brain.review() == ReviewQueue()
 
 
 @pytest.mark.parametrize("projects", [(), ("api", "web")])
@@ -35,7 +35,7 @@ def test_what_is_kept_or_placed_is_listed_no_more(
 ) -> None:
     old, new = a_conflict(brain, clock)
     brain.revise.keep_both(old, other=new, reason="so", projects=projects)
-    assert brain.unsettled() == ReviewQueue()
+    assert brain.review() == ReviewQueue()
 
 
 def test_what_has_replaced_another_cannot_replace_the_other_side_too(
@@ -43,7 +43,7 @@ def test_what_has_replaced_another_cannot_replace_the_other_side_too(
 ) -> None:
     old, new = a_conflict(brain, clock)
     head = brain.revise.supersede(new, f"{NEW} now", reason="said better").id
-    [one] = brain.unsettled("conflicts").conflicts
+    [one] = brain.review("conflicts").conflicts
     assert (one.preferred.id, one.settle[0]) == (head, f"forget {old} --reason WHY")
 
 
@@ -53,20 +53,20 @@ def test_what_is_private_is_not_offered_in_the_place_of_what_others_see(
     old = stored(brain, OLD, kind="fact")
     clock.move(timedelta(days=1))
     new = stored(brain, NEW, kind="fact", scope="private")
-    [one] = brain.unsettled("conflicts").conflicts
+    [one] = brain.review("conflicts").conflicts
     assert one.preferred.id == new
     assert one.settle[:2] == (
         f"forget {old} --reason WHY",
         f"revise keep_both {new} --other {old} --reason WHY",
     )
     brain.forget(old, reason="it was wrong")
-    assert brain.unsettled() == ReviewQueue()
+    assert brain.review() == ReviewQueue()
 
 
 def test_projects_are_offered_only_for_what_may_be_moved(brain: Brain) -> None:
     rule, fact = stored(brain, "Paint it red", kind="rule"), stored(brain, "It is blue")
     brain.revise.link(rule, fact, type="conflicts_with", reason="so")
-    [one] = brain.unsettled("conflicts").conflicts
+    [one] = brain.review("conflicts").conflicts
     assert not any("PROJECT" in call for call in one.settle)
 
 
@@ -74,9 +74,9 @@ def test_who_sees_one_side_only_is_told_of_no_conflict(brain: Brain, clock: Fake
     one = stored(brain, OLD, kind="fact")
     clock.move(timedelta(days=1))
     stored(brain, NEW, kind="fact", scope="private")
-    assert brain.unsettled().conflicts
+    assert brain.review().conflicts
     bob = brain.acting_as(agent="bob")
-    assert bob.unsettled() == ReviewQueue()
+    assert bob.review() == ReviewQueue()
     assert bob.get(one).conflicts is None
 
 
@@ -86,12 +86,12 @@ def test_what_needs_review_is_listed_with_what_holds_now(brain: Brain) -> None:
         brain, "Point the proxy at port 8080 of the API", kind="episode", derived_from=[source]
     )
     head = brain.revise.supersede(source, "The API listens on port 9090", reason="moved").id
-    agenda = brain.unsettled()
+    agenda = brain.review()
     [doubt] = agenda.needs_review
     assert (doubt.memory.id, doubt.repeats_old_of) == (derived, head)
     assert source in doubt.because
     brain.revise.review(derived, reason="it holds")
-    assert brain.unsettled() == ReviewQueue()
+    assert brain.review() == ReviewQueue()
 
 
 def test_what_is_proposed_is_listed_with_what_it_would_change(
@@ -101,7 +101,7 @@ def test_what_is_proposed_is_listed_with_what_it_would_change(
     web = brain.acting_as(agent="web", trust_ceiling=Trust.UNTRUSTED_WEB)
     held = web.revise.resolve(old, other=new, reason="I say so").id
     stored_rule = web.remember("Always deploy on Fridays", kind="rule", severity="BLOCKER")
-    both = brain.unsettled("proposals").proposals
+    both = brain.review("proposals").proposals
     assert {one.memory.id for one in both} == {held, stored_rule.items[0].id}
     told = {one.memory.id: one for one in both}[held]
     assert (told.change, told.target) == (Action.RESOLVE, old)
@@ -116,7 +116,7 @@ def test_a_pair_that_is_linked_in_both_directions_is_one_conflict_on_one_page(
         for ends in ((one, other), (other, one)):
             clock.move(timedelta(hours=1))
             brain.revise.link(*ends, type="conflicts_with", reason="so")
-    pages = [brain.unsettled("conflicts", limit=1, skip=skip) for skip in (0, 1, 2)]
+    pages = [brain.review("conflicts", limit=1, skip=skip) for skip in (0, 1, 2)]
     told = [frozenset({one.preferred.id, one.other.id}) for page in pages for one in page.conflicts]
     assert (len(told), len(set(told))) == (2, 2)
     assert [page.more for page in pages] == [(ReviewCategory.CONFLICTS,), (), ()]
@@ -126,14 +126,14 @@ def test_each_list_has_its_limit_and_its_pages(brain: Brain, clock: FakeClock) -
     for n in ("Monday", "Tuesday", "Friday"):
         stored(brain, f"The API is deployed on {n}", kind="fact")
         clock.move(timedelta(hours=1))
-    first = brain.unsettled(limit=2)
+    first = brain.review(limit=2)
     assert (len(first.conflicts), first.more) == (2, (ReviewCategory.CONFLICTS,))
-    rest = brain.unsettled(limit=2, skip=2)
+    rest = brain.review(limit=2, skip=2)
     assert (len(rest.conflicts), rest.more) == (1, ())
     assert rest.conflicts[0].since < first.conflicts[1].since
     for limit, skip in ((0, 0), (101, 0), (1, -1)):
         with pytest.raises(RejectedError):
-            brain.unsettled(limit=limit, skip=skip)
+            brain.review(limit=limit, skip=skip)
     with pytest.raises(InvalidInputError):
-        brain.unsettled("quarrels")
-    assert brain.unsettled("needs_review") == ReviewQueue()
+        brain.review("quarrels")
+    assert brain.review("needs_review") == ReviewQueue()

@@ -18,7 +18,7 @@ from commonbrain.model.kinds import MessageDetail
 from commonbrain.model.limits import SOURCE_REF_CHARS_MAX, TEXT_BYTES_MAX
 from commonbrain.model.memory import Draft, ThreadRef
 from commonbrain.transfer.importers import IMPORTERS
-from commonbrain.transfer.importers.conversations import Conversation, Turn, as_list, moment
+from commonbrain.transfer.importers.conversations import Conversation, Turn, as_list, parse_time
 from commonbrain.transfer.importers.json_stream import NotJson, records
 from commonbrain.transfer.interface import Piece, Unreadable
 
@@ -177,7 +177,9 @@ def test_a_turn_over_the_limit_comes_in_parts_of_its_place_and_time(tmp_path: Pa
 
 @given(st.lists(st.sampled_from(["word", "ä" * 300, "\n", "\n\n", "x" * 20_000]), min_size=1))
 def test_of_a_long_turn_no_word_is_lost_and_every_part_fits(words: list[str]) -> None:
-    told = Conversation(name="chat", title="Talk", project=None).say(Turn(text=" ".join(words)))
+    told = Conversation(name="chat", title="Talk", project=None).add_turn(
+        Turn(text=" ".join(words))
+    )
     bodies = [one.body for one in told if isinstance(one, Draft)]
     assert "".join("".join(bodies).split()) == "".join(" ".join(words).split())
     assert all(len(body.encode()) <= TEXT_BYTES_MAX for body in bodies)
@@ -270,7 +272,7 @@ def test_any_list_of_turns_gives_one_record_per_turn(turns: list[dict[str, objec
 
 @given(time=st.one_of(st.none(), st.integers(), st.floats(), st.text(), st.datetimes().map(str)))
 def test_a_time_is_an_instant_or_nothing(time: object) -> None:
-    at = moment(time)
+    at = parse_time(time)
     assert at is None or at.tzinfo is UTC
 
 

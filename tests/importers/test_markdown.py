@@ -12,7 +12,7 @@ from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.limits import NAME_CHARS_MAX, SOURCE_REF_CHARS_MAX
 from commonbrain.model.memory import Draft
 from commonbrain.transfer.importers import IMPORTERS
-from commonbrain.transfer.importers.markdown_sections import pieces, sections
+from commonbrain.transfer.importers.markdown_sections import sections, split_blocks
 from commonbrain.transfer.interface import Unreadable
 
 NOTES = Path(__file__).parent / "samples" / "notes"
@@ -188,7 +188,7 @@ def test_no_word_of_any_text_is_lost(lines: list[str]) -> None:
     kept = [
         word
         for section, _ in sections(text)
-        for piece in (*section.path, *(f"{p.lead} {p.words}" for p in pieces(section.blocks)))
+        for piece in (*section.path, *(f"{p.lead} {p.words}" for p in split_blocks(section.blocks)))
         for word in words(piece)
     ]
     assert set(words(text)) <= set(kept)

@@ -4,7 +4,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from commonbrain_evals.cascade_graphs import Model
+from commonbrain_evals.cascade_graphs import InvalidationModel
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -35,7 +35,7 @@ class AnyFall(RuleBasedStateMachine):
         self.brain = a_brain(self.folder / "brain.db", clock=FakeClock())
         kinds = dict.fromkeys(range(COUNT), Kind.EVENT) | {COUNT - 1: Kind.RULE}
         self.rests: list[tuple[int, int, LinkType]] = []
-        self.model = Model(kinds, self.rests)
+        self.model = InvalidationModel(kinds, self.rests)
         with self.brain.services.store.begin(self.brain.caller.tenant) as tx:
             for number, kind in kinds.items():
                 tx.memories.add(a_memory(number + 1, f"premise{number} holds", kind=kind))
@@ -47,17 +47,17 @@ class AnyFall(RuleBasedStateMachine):
     @rule(number=NUMBERS)
     def forget(self, number: int) -> None:
         self.brain.forget(shown(number), reason=WHY)
-        self.model.fallen[number] = "forgotten"
+        self.model.invalidated[number] = "forgotten"
 
     @rule(number=NUMBERS)
     def restore(self, number: int) -> None:
-        if number in self.model.fallen:
+        if number in self.model.invalidated:
             self.brain.revise.restore(shown(number), reason=WHY)
-            del self.model.fallen[number]
+            del self.model.invalidated[number]
 
     @rule(one=NUMBERS, on=NUMBERS, type_=TYPES)
     def link(self, one: int, on: int, type_: LinkType) -> None:
-        if one != on and not {one, on} & set(self.model.fallen):
+        if one != on and not {one, on} & set(self.model.invalidated):
             self.brain.revise.link(shown(one), shown(on), type=type_)
             if (one, on, type_) not in self.rests:
                 self.rests.append((one, on, type_))

@@ -12,7 +12,7 @@ from commonbrain.model.scope import Role
 from commonbrain.security.api_keys import ApiKeyAuthenticator
 from commonbrain.security.authentication import Authenticator
 from commonbrain.security.rate_limits import MovingWindowLimiter
-from commonbrain.testing.builders import a_brain, an_access, stores_by
+from commonbrain.testing.builders import a_brain, an_access, use_store_opener
 from commonbrain.testing.clock import FakeClock
 from tests.postgres import databases
 from tests.security.keys import CountingSeals
@@ -57,7 +57,7 @@ def owner(request: pytest.FixtureRequest, path: Path) -> Generator[Brain]:
     with ExitStack() as stack:
         if request.param == "postgres":
             opener = stack.enter_context(databases(request.getfixturevalue("postgres")))
-            stack.enter_context(stores_by(opener))
+            stack.enter_context(use_store_opener(opener))
         elif request.config.getoption("--engine") != "sqlite":
             pytest.skip("the engine is another one")
         yield stack.enter_context(a_brain(path, clock=FakeClock()))

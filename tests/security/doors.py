@@ -44,7 +44,11 @@ def asking(brain: Brain) -> Ask:
         except DBAPIError as error:
             # What a door tells of a fault of ours is less.
             return f"fault: {error}"
-        told = [operation.to_json(reply), operation.to_agent_json(reply), operation.tell(reply)]
+        told = [
+            operation.to_json(reply),
+            operation.to_agent_json(reply),
+            operation.render_text(reply),
+        ]
         return json.dumps(told, ensure_ascii=False, default=str)
 
     return ask
@@ -179,7 +183,7 @@ def tried(
     ask: Ask,
     *,
     among: Iterable[Attempt],
-    door: Transport | None = None,
+    transport: Transport | None = None,
     is_first_enough: bool = False,
 ) -> Tried:
     """Make attempts at a door, all or those up to the first leak."""
@@ -187,7 +191,7 @@ def tried(
     for one in among:
         if is_first_enough and found.leaks:
             break
-        if door and door not in one.operation.doors:
+        if transport and transport not in one.operation.transports:
             continue
         nobodys = "[" if one.control is None else ask(one.operation, one.control)
         reply = ask(one.operation, one.given)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from commonbrain.api.dispatch import authorize, dispatch
-from commonbrain.api.errors import describe, to_transport_error
+from commonbrain.api.errors import describe_error, to_transport_error
 from commonbrain.api.operations import OPERATIONS
 from commonbrain.client import Brain
 from commonbrain.model.errors import CommonbrainError, LimitExceededError, RejectedError
@@ -76,7 +76,7 @@ def test_a_credential_calls_as_often_as_its_policy_says(networked: Callable[...,
     assert error.retry_after_s is not None
     assert 0 < error.retry_after_s <= 60
     assert to_transport_error(error).http_status == 429
-    assert describe(error)["retry_after_s"] == error.retry_after_s
+    assert describe_error(error)["retry_after_s"] == error.retry_after_s
     call(other, "status")
 
 

@@ -6,7 +6,7 @@ import psycopg
 import sqlalchemy as sa
 from sqlalchemy import make_url
 
-from commonbrain.model.limits import LOCK_WAIT_S
+from commonbrain.model.limits import LOCK_TIMEOUT_S
 from commonbrain.storage.postgres.opening import upgrade_postgres
 from commonbrain.storage.postgres.roles import confine
 from commonbrain.storage.schema.types import METADATA
@@ -88,7 +88,9 @@ def test_what_an_upgrade_adds_is_confined_and_granted_and_breaks_no_older_progra
             # By this right an upgrade knows whom it has to give the others.
             connection.exec_driver_sql(f"GRANT INSERT ON memories TO {role}")
             before = connection.exec_driver_sql(COLUMNS).all()
-        upgrade_postgres(database.owner, space=SPACE, clock=FakeClock(), lock_wait_s=LOCK_WAIT_S)
+        upgrade_postgres(
+            database.owner, space=SPACE, clock=FakeClock(), lock_timeout_s=LOCK_TIMEOUT_S
+        )
         with engine.begin() as connection:
             after = connection.exec_driver_sql(COLUMNS).all()
         engine.dispose()

@@ -33,10 +33,12 @@ from tests.security.world import ID, NOBODY, THEIRS, World, a_world, rows_of
 _OF_KIND = re.compile(r"SELECT (\w+)\.memory_id, \1\.body\b")
 
 
-def _refused(found: Tried, *, door: Way) -> set[str]:
+def _refused(found: Tried, *, transport: Way) -> set[str]:
     """Name the operations of which a door that is tried whole answered nothing at all."""
-    here = {one.name for one in OPERATIONS if door.of is None or door.of in one.doors}
-    return {one for one in here if not found.answered[one]} if door.every == 1 else set()
+    here = {
+        one.name for one in OPERATIONS if transport.of is None or transport.of in one.transports
+    }
+    return {one for one in here if not found.answered[one]} if transport.every == 1 else set()
 
 
 @pytest.mark.requirement("ST-07", "ST-04")
@@ -45,24 +47,24 @@ def test_nothing_of_another_tenant_or_agent_shows_at_any_door(
 ) -> None:
     before = rows_of(world.owner.services.store, THEIRS)
     found: dict[str, Tried] = {}
-    for name, door in DOORS.items():
-        with door.opened(world) as ask:
-            among = islice(drawn(world), 0, None, door.every)
-            found[name] = tried(world, ask, among=among, door=door.of)
+    for name, transport in DOORS.items():
+        with transport.opened(world) as ask:
+            among = islice(drawn(world), 0, None, transport.every)
+            found[name] = tried(world, ask, among=among, transport=transport.of)
 
     count = sum(one.count for one in found.values())
     leaks = [leak for one in found.values() for leak in one.leaks]
     record_property("attempts and leaks", f"{count} / {len(leaks)}")
     engine = cast("SqlStore", world.owner.services.store).dialect.engine.name
     with capsys.disabled():
-        doors = ", ".join(f"{name} {one.count}" for name, one in found.items())
-        print(f"\n{engine}: {count} attempts, {len(leaks)} leaks ({doors})")  # noqa: T201
+        transports = ", ".join(f"{name} {one.count}" for name, one in found.items())
+        print(f"\n{engine}: {count} attempts, {len(leaks)} leaks ({transports})")  # noqa: T201
     assert leaks == []
-    assert [one for door in found.values() for one in door.unlike] == []
+    assert [one for transport in found.values() for one in transport.unlike] == []
     assert count >= 2000
     # A door where next to everything is refused would be no door, nor an operation of a door.
     assert min(one.answered.total() / one.count for one in found.values()) > 0.07
-    refused = {name: _refused(one, door=DOORS[name]) for name, one in found.items()}
+    refused = {name: _refused(one, transport=DOORS[name]) for name, one in found.items()}
     # What goes across tenants is for who stands at the machine, and at no other door.
     assert {name: which for name, which in refused.items() if which} == {"library": {"tenant"}}
     assert rows_of(world.owner.services.store, THEIRS) == before

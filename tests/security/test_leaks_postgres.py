@@ -20,7 +20,7 @@ from commonbrain.clock import Clock
 from commonbrain.embeddings.interface import EmbeddingSpace
 from commonbrain.storage.interface import Store
 from commonbrain.storage.postgres.schema import SEARCH
-from commonbrain.testing.builders import a_brain, stores_by
+from commonbrain.testing.builders import a_brain, use_store_opener
 from commonbrain.testing.clock import FakeClock
 from tests.postgres import Database, Server
 from tests.security.attempts import drawn
@@ -108,7 +108,7 @@ def kept(postgres: Server, path: Path) -> Iterator[Kept]:
         def opened(path: Path, *, space: EmbeddingSpace, clock: Clock) -> Store:  # noqa: ARG001 one database
             return database.opened(space=space, clock=clock)
 
-        stack.enter_context(stores_by(opened))
+        stack.enter_context(use_store_opener(opened))
         owner = stack.enter_context(a_brain(path, clock=FakeClock()))
         yield Kept(database, owner, path)
 

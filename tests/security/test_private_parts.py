@@ -168,15 +168,15 @@ def test_what_is_an_admins_is_refused_to_who_is_none(brain: Brain, bo: Brain, ro
     model = a_card(brain)
     cy = as_writer(brain, "cy", role)
 
-    assert cy.ledger().recalls == ()
+    assert cy.recalls().recalls == ()
     assert cy.recall(DEEP).items == ()
-    assert [one.considered for one in cy.ledger().recalls] == [0]
+    assert [one.considered for one in cy.recalls().recalls] == [0]
     told = TransitionOptions(reason="Because I say so.", is_forced=True)
-    for missing in (lambda: cy.ledger.one(own), lambda: cy.jobs.archive(export.id)):
+    for missing in (lambda: cy.recalls.one(own), lambda: cy.jobs.archive(export.id)):
         with pytest.raises(NotFoundError):
             missing()
     for refused in (
-        lambda: cy.ledger(agent="bo"),
+        lambda: cy.recalls(agent="bo"),
         cy.models,
         lambda: cy.models.promote(model, move=told),
         lambda: cy.jobs.run("export"),

@@ -57,9 +57,9 @@ class KeyRing:
         return self.callers.get(credential or "") if address is not None else None
 
 
-def an_app(brain: Brain, *, issuer: str | None = None, intake: BodyLimits | None = None) -> FastAPI:
+def an_app(brain: Brain, *, issuer: str | None = None, limits: BodyLimits | None = None) -> FastAPI:
     resource = ProtectedResource(url="http://127.0.0.1:8377", issuer=issuer)
-    return make_app(brain, KeyRing(), resource=resource, intake=intake)
+    return make_app(brain, KeyRing(), resource=resource, limits=limits)
 
 
 @contextmanager

@@ -34,7 +34,7 @@ def bridged(url: str, era: Era, **environment: str) -> Client:
 def asked(bridge: StdioProxy, *lines: str) -> list[dict[str, Any]]:
     """Let a bridge carry some lines; give what it says."""
     said = bridge.out = io.StringIO()
-    bridge.carry(lines)
+    bridge.forward_all(lines)
     return [json.loads(line) for line in said.getvalue().splitlines()]
 
 

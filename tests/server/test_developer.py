@@ -1,4 +1,4 @@
-"""`brain developer`: a whole server in one folder, which leaves nothing behind."""
+"""`brain dev`: a whole server in one folder, which leaves nothing behind."""
 
 import signal
 import stat
@@ -29,7 +29,7 @@ def folder() -> Generator[Path]:
 @contextmanager
 def developing(folder: Path, *options: str) -> Generator[subprocess.Popen[bytes]]:
     port = free_port()
-    line = [sys.executable, "-m", "commonbrain", "developer", str(folder), "--port", str(port)]
+    line = [sys.executable, "-m", "commonbrain", "dev", str(folder), "--port", str(port)]
     with subprocess.Popen(
         [*line, *options],
         stdout=subprocess.PIPE,
@@ -48,7 +48,7 @@ def developing(folder: Path, *options: str) -> Generator[subprocess.Popen[bytes]
 def test_who_is_told_to_stop_leaves_no_process_behind(folder: Path, workers: str) -> None:
     with developing(folder, "--workers", workers) as process:
         children = psutil.Process(process.pid).children(recursive=True)
-        assert any("work" in one.cmdline() for one in children)
+        assert any("worker" in one.cmdline() for one in children)
         process.send_signal(signal.SIGTERM)
         _gone, left = psutil.wait_procs(children, timeout=PATIENCE_S)
         assert left == []

@@ -31,7 +31,7 @@ def brain(path: Path, clock: FakeClock) -> Brain:
 
 @pytest.fixture
 def client(brain: Brain) -> Iterator[TestClient]:
-    with calling(an_app(brain, intake=BodyLimits(upload_bytes_max=100_000))) as client:
+    with calling(an_app(brain, limits=BodyLimits(upload_bytes_max=100_000))) as client:
         yield client
 
 

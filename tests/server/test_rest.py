@@ -51,12 +51,12 @@ def test_every_operation_answers_by_its_own_path_with_its_own_reply(path: Path) 
             "session": {"op": "list"},
             "message": {"op": "inbox"},
             "skill": {},
-            "status": {"unsettled": True},
-            "unsettled": {},
+            "status": {"review": True},
+            "review": {},
             "job": {"op": "list"},
             "admin": {"op": "usage"},
             "model": {"op": "list"},
-            "ledger": {},
+            "recalls": {},
             "reflect": {"dry_run": True},
             "forget": {"ids": [id_], "reason": "Nobody asks."},
         }
@@ -64,7 +64,7 @@ def test_every_operation_answers_by_its_own_path_with_its_own_reply(path: Path) 
         for operation in SERVED:
             reply = client.post(f"/v1/{operation.name}", json=calls[operation.name])
             assert reply.status_code == 200, (operation.name, reply.text)
-            read = operation.replies.validate_python(reply.json())
+            read = operation.reply_adapter.validate_python(reply.json())
             assert operation.to_json(read).keys() == reply.json().keys()
 
 
@@ -219,7 +219,7 @@ def test_the_mirror_remembers_recalls_shows_and_forgets(ann: TestClient) -> None
     assert gone.status_code == 200
     assert ann.get(f"/v0/memory/{id_}").json()["state"] == "forgotten"
     seen = ann.post("/v0/memory/reflect", json={"dry_run": True}).json()
-    assert seen["foreseen"] == {"read": 0, "episodes": [], "candidates": [], "is_more": False}
+    assert seen["preview"] == {"read": 0, "episodes": [], "candidates": [], "is_more": False}
     assert ann.post("/v0/memory/reflect", json={}).json()["job"]["kind"] == "reflect"
 
 
@@ -259,7 +259,7 @@ def test_foreign_pages_and_hosts_are_refused_and_browsers_are_told_nothing(ann: 
 
 
 def test_a_body_that_is_too_large_is_refused_whether_it_says_so_or_not(path: Path) -> None:
-    app = an_app(a_brain(path), intake=BodyLimits(body_bytes_max=1024))
+    app = an_app(a_brain(path), limits=BodyLimits(body_bytes_max=1024))
     with calling(app) as client:
         large = b'{"query": "' + b"x" * 2000 + b'"}'
         is_problem(client.post("/v1/recall", content=large), 413, "limit_exceeded")

@@ -41,8 +41,8 @@ def test_nothing_in_it_is_obeyed_by_a_terminal_or_turns_its_words_around(told: B
         found = RECALL.handle(told, RecallRequest(query="deploy"))
         fetched = GET.handle(told, GetRequest(id=[item.id]))
         for shown in (
-            RECALL.tell(found),
-            GET.tell(fetched),
+            RECALL.render_text(found),
+            GET.render_text(fetched),
             json.dumps(RECALL.to_agent_json(found), ensure_ascii=False),
             json.dumps(GET.to_agent_json(fetched), ensure_ascii=False),
         ):

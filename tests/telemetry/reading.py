@@ -27,10 +27,10 @@ def events(brain: Brain) -> list[ToolEvent]:
         return tx.events.latest(limit=10_000, since=since)[::-1]
 
 
-def call(brain: Brain, tool: str, *, door: Transport = Transport.MCP, **given: object) -> Any:  # noqa: ANN401
+def call(brain: Brain, tool: str, *, transport: Transport = Transport.MCP, **given: object) -> Any:  # noqa: ANN401
     """Make a call as a networked door does."""
     request = TOOLS[tool].request.model_validate(given)
-    return dispatch(TOOLS[tool], brain, request=request, door=door)
+    return dispatch(TOOLS[tool], brain, request=request, transport=transport)
 
 
 def an_event(**more: Any) -> ToolEvent:  # noqa: ANN401
@@ -42,7 +42,7 @@ def an_event(**more: Any) -> ToolEvent:  # noqa: ANN401
         session="s1",
         agent="ann",
         tool="recall",
-        door="mcp",
+        transport="mcp",
         duration_ms=1.5,
         outcome="ok",
     )

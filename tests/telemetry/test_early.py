@@ -135,7 +135,7 @@ def test_a_command_whose_store_cannot_be_opened_is_told_at_the_next_boot(
     assert code
     [line] = (tmp_path / "state" / "early.jsonl").read_text().splitlines()
     kept = json.loads(line)
-    assert (kept["tool"], kept["door"], kept["agent"]) == ("recall", "cli", "ann")
+    assert (kept["tool"], kept["transport"], kept["agent"]) == ("recall", "cli", "ann")
     assert kept["outcome"] == "store_corrupt"
     path.unlink()
     assert command("boot", "--json")[0] == 0
@@ -143,9 +143,9 @@ def test_a_command_whose_store_cannot_be_opened_is_told_at_the_next_boot(
 
 
 def test_an_unreadable_setting_hides_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COMMONBRAIN_TRACE_DAYS", "many")
+    monkeypatch.setenv("COMMONBRAIN_TRACE_RETENTION_DAYS", "many")
     status = next(one for one in OPERATIONS if one.name == "status")
     with pytest.raises(CommonbrainError) as error:
         State().open()
-    call = record_call(status, status.request.model_validate({}), door=Transport.MCP)
+    call = record_call(status, status.request.model_validate({}), transport=Transport.MCP)
     record_failed_open(call, error.value, agent=None)

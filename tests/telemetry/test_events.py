@@ -21,11 +21,11 @@ def test_every_call_leaves_who_asked_for_what_and_how_it_ended(brain: Brain) -> 
     named = brain.acting_as(agent="bob", session="s1")
     call(named, "remember", text="The gate opens at six", kind="fact")
     with pytest.raises(CommonbrainError):
-        call(named, "get", id=["mem_0000000000000"], door=Transport.REST)
+        call(named, "get", id=["mem_0000000000000"], transport=Transport.REST)
     failed, kept = sorted(events(brain), key=lambda event: event.tool)
-    assert (kept.agent, kept.session, kept.tool, kept.door) == ("bob", "s1", "remember", "mcp")
+    assert (kept.agent, kept.session, kept.tool, kept.transport) == ("bob", "s1", "remember", "mcp")
     assert (kept.outcome, failed.outcome) == ("ok", "not_found")
-    assert (failed.tool, failed.door) == ("get", "rest")
+    assert (failed.tool, failed.transport) == ("get", "rest")
 
 
 def test_who_has_no_session_leaves_events_of_the_empty_one(brain: Brain) -> None:

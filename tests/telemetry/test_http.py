@@ -75,4 +75,4 @@ def test_prometheus_reads_the_figures_of_a_house(brain: Brain) -> None:
     call(watched, "status")
     page, media_type = watched.services.telemetry.metrics()
     assert media_type.startswith("text/plain")
-    assert b'commonbrain_calls_total{door="mcp",outcome="ok"' in page
+    assert b'commonbrain_calls_total{transport="mcp",outcome="ok"' in page

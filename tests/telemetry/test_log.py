@@ -38,7 +38,7 @@ def test_every_call_is_a_line_that_names_its_request_tenant_agent_and_tool(
         call(watched, "get", id="mem_0000000000000")
     first, second = lines(log)
     assert first["request"].startswith("evt_")
-    told = (first["tenant"], first["agent"], first["session"], first["tool"], first["door"])
+    told = (first["tenant"], first["agent"], first["session"], first["tool"], first["transport"])
     assert told == ("default", "bob", "s1", "recall", "mcp")
     assert (first["outcome"], second["outcome"]) == ("ok", "not_found")
 

@@ -37,9 +37,9 @@ def test_spans_are_wanted_by_our_setting_or_the_standard_variables(
 
 def test_a_missing_extra_is_named() -> None:
     with pytest.raises(InvalidInputError) as missing:
-        load_extra("no_such_library.inside", extra="notice")
+        load_extra("no_such_library.inside", extra="notifications")
     assert missing.value.code == "extra_missing"
-    assert "pip install 'commonbrain[notice]'" in missing.value.hint
+    assert "pip install 'commonbrain[notifications]'" in missing.value.hint
 
 
 def test_a_log_that_cannot_be_written_stops_no_server(tmp_path: Path) -> None:
@@ -55,7 +55,7 @@ def test_a_server_is_logged_and_counted_and_a_command_is_not(
     monkeypatch.setenv("COMMONBRAIN_STATE", str(tmp_path / "state"))
     with open_brain(path) as command:
         assert command.services.telemetry is SILENT
-    with open_brain(path, serves="serve") as server:
+    with open_brain(path, server_name="serve") as server:
         server.services.telemetry.called(an_event(), http_status=200)
         assert b"commonbrain_calls_total" in server.services.telemetry.metrics()[0]
     assert (tmp_path / "state" / "log" / "serve.jsonl").exists()
@@ -67,11 +67,11 @@ def test_settings_are_read_from_a_folder_of_secrets(
     (tmp_path / "commonbrain_embedder_api_key").write_text("hush\n")
     (tmp_path / "commonbrain_trace_days").write_text("7")
     monkeypatch.setenv("COMMONBRAIN_SECRETS_DIR", str(tmp_path))
-    monkeypatch.setenv("COMMONBRAIN_TRACE_DAYS", "8")
+    monkeypatch.setenv("COMMONBRAIN_TRACE_RETENTION_DAYS", "8")
     settings = load_settings()
     assert settings.embedder_api_key
     assert settings.embedder_api_key.get_secret_value() == "hush"
-    assert settings.trace_days == 8
+    assert settings.trace_retention_days == 8
 
 
 @pytest.mark.requirement("OB-05")

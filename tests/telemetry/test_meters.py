@@ -37,11 +37,11 @@ def test_calls_are_counted_by_tool_door_and_end(watched: Brain, meters: Promethe
     call(watched, "status")
     with pytest.raises(CommonbrainError):
         call(watched, "get", id="mem_0000000000000")
-    ok = {"tool": "status", "door": "mcp", "outcome": "ok", "status": "2xx"}
-    missed = {"tool": "get", "door": "mcp", "outcome": "not_found", "status": "4xx"}
+    ok = {"tool": "status", "transport": "mcp", "outcome": "ok", "status": "2xx"}
+    missed = {"tool": "get", "transport": "mcp", "outcome": "not_found", "status": "4xx"}
     assert figure(meters, "calls_total", **ok) == 1
     assert figure(meters, "calls_total", **missed) == 1
-    assert figure(meters, "call_seconds_count", tool="get", door="mcp") == 1
+    assert figure(meters, "call_seconds_count", tool="get", transport="mcp") == 1
 
 
 def test_memories_grow_by_tenant_and_kind_and_what_is_refused_by_code(
@@ -94,12 +94,15 @@ def test_who_may_not_is_counted_as_a_failure_of_authorisation(
     reader = Brain.of(watched.services, replace(watched.caller, role=Role.READER))
     with pytest.raises(CommonbrainError):
         call(reader, "remember", text="The gate opens at six")
-    meters.turned_away("invalid_credential", door="rest")
-    meters.turned_away("made up by somebody", door="rest")
-    assert figure(meters, "authorisation_failures_total", code="insufficient_role", door="mcp") == 1
-    away = {"code": "invalid_credential", "door": "rest"}
+    meters.turned_away("invalid_credential", transport="rest")
+    meters.turned_away("made up by somebody", transport="rest")
+    assert (
+        figure(meters, "authorisation_failures_total", code="insufficient_role", transport="mcp")
+        == 1
+    )
+    away = {"code": "invalid_credential", "transport": "rest"}
     assert figure(meters, "authorisation_failures_total", **away) == 1
-    assert figure(meters, "authorisation_failures_total", code="other", door="rest") == 1
+    assert figure(meters, "authorisation_failures_total", code="other", transport="rest") == 1
 
 
 def test_slow_calls_queue_and_version_are_told(meters: PrometheusMetrics) -> None:
@@ -165,7 +168,7 @@ from commonbrain.observability.tool_events import ToolEvent
 from commonbrain.testing.builders import NOON
 meters = Meters(version="1", space="words")
 event = ToolEvent(id=1, tenant="default", at=NOON, session="", agent="ann", tool="recall",
-                  door="rest", duration_ms=1.0, outcome="ok")
+                  transport="rest", duration_ms=1.0, outcome="ok")
 for _ in range(int(sys.argv[1])):
     meters.called(event, http_status=200)
 meters.queued(int(sys.argv[1]), dead=0)

@@ -72,7 +72,7 @@ def test_stages_follow_each_other_and_fill_their_path(drawn: Drawn) -> None:
 
 
 def test_a_call_that_breaks_is_an_error_whose_message_stays_here(drawn: Drawn) -> None:
-    asked = CallContext(operation=TOOLS["recall"], door=Transport.REST)
+    asked = CallContext(operation=TOOLS["recall"], transport=Transport.REST)
     with pytest.raises(UnavailableError), record_event(drawn.brain, asked):
         raise UnavailableError("The store at /secret/place is away.")
     span = drawn.named("commonbrain recall")

@@ -142,7 +142,7 @@ def _fault(event: ToolEvent) -> FailedCall:
         id=ids.show(ids.EVENT, event.id),
         at=event.at,
         tool=event.tool,
-        transport=event.door,
+        transport=event.transport,
         agent=event.agent,
         session=event.session or None,
         code=event.outcome,

@@ -26,7 +26,7 @@ def services_in_space(services: Services, name: str | None) -> Services:
     if space_name is None or services.embedders is None:
         raise InvalidInputError(
             "No embedder is named that the store is to be moved to.",
-            hint="Name one, as in `brain space build ollama/nomic-embed-text/768`, or set "
+            hint="Name one, as in `brain embeddings build ollama/nomic-embed-text/768`, or set "
             "COMMONBRAIN_EMBEDDER_NEXT.",
         )
     embedder = services.embedders(space_name)

@@ -173,7 +173,7 @@ def compare_spaces(
     if not questions:
         raise NotFoundError(
             "The ledger holds no question that could be asked again.",
-            hint="Use the store for a while with COMMONBRAIN_TRACE_SHARE above 0.",
+            hint="Use the store for a while with COMMONBRAIN_TRACE_SAMPLE_RATE above 0.",
         )
     done: list[Compared] = []
     for one in questions:

@@ -18,7 +18,7 @@ class Connection:
     """
 
     find: Callable[[Brain], ClientInfo] = lambda _: UNKNOWN
-    told: Callable[[Brain], str | None] = lambda _: None
+    reported_session: Callable[[Brain], str | None] = lambda _: None
     _contact: ClientInfo | None = None
     _last: Brain | None = None
     _lock: Lock = field(default_factory=Lock)
@@ -28,11 +28,11 @@ class Connection:
         with self._lock:
             if self._contact is None:
                 self._contact = replace(self.find(brain), client=client)
-            known = self._last.caller.session if self._last else self.told(brain)
-            seen = brain.acting_as(contact=self._contact)
-            session = seen.session.meet(last=known)
+            last_session = self._last.caller.session if self._last else self.reported_session(brain)
+            identified = brain.acting_as(contact=self._contact)
+            session = identified.session.meet(last=last_session)
             project = session.project or brain.caller.project
-            self._last = seen.acting_as(session=session.key, project=project)
+            self._last = identified.acting_as(session=session.key, project=project)
             return self._last
 
     def close(self) -> None:

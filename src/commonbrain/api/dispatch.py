@@ -16,12 +16,12 @@ from commonbrain.observability.tool_events import OK, REFUSED, ToolEvent, visibl
 from commonbrain.services import Services
 from commonbrain.storage.administration import ADMITTING, AccessEntry
 
-FAULT: Final = "internal"
+INTERNAL_ERROR: Final = "internal"
 """The code of what broke inside and is no error of the house."""
 INTERRUPTED: Final = "interrupted"
 """The code of a call whose process was told to stop."""
-_SUCCESS: Final = 200
-_REFUSED: Final = 422
+_OK_STATUS: Final = 200
+_REFUSED_STATUS: Final = 422
 
 
 @dataclass(slots=True)
@@ -29,19 +29,19 @@ class Call:
     """One call in progress."""
 
     outcome: str = OK
-    http_status: int = _SUCCESS
+    http_status: int = _OK_STATUS
 
-    def answered(self, exit_code: int) -> None:
+    def record_exit_code(self, exit_code: int) -> None:
         """Say how the command line would end with this reply."""
         if exit_code == EXIT_REFUSED:
-            self.outcome, self.http_status = REFUSED, _REFUSED
+            self.outcome, self.http_status = REFUSED, _REFUSED_STATUS
 
-    def failed(self, error: BaseException) -> None:
+    def record_error(self, error: BaseException) -> None:
         """Say what was raised."""
-        known = isinstance(error, CommonbrainError)
-        broken = FAULT if isinstance(error, Exception) else INTERRUPTED
-        self.outcome = error.code if known else broken
-        self.http_status = to_transport_error(error).http_status if known else 500
+        is_expected = isinstance(error, CommonbrainError)
+        unexpected_code = INTERNAL_ERROR if isinstance(error, Exception) else INTERRUPTED
+        self.outcome = error.code if is_expected else unexpected_code
+        self.http_status = to_transport_error(error).http_status if is_expected else 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,34 +49,36 @@ class CallContext:
     """What is called, through which door, with which arguments."""
 
     operation: Operation[Any, Any]
-    door: Transport
-    given: Mapping[str, object] = field(default_factory=dict[str, object])
+    transport: Transport
+    arguments: Mapping[str, object] = field(default_factory=dict[str, object])
 
     @property
     def args(self) -> str:
         """Tell the arguments without a word of them."""
-        return visible_parameters(self.given, words=words_of(self.operation.request))
+        return visible_parameters(self.arguments, words=literal_values(self.operation.request))
 
 
 def record_call(
-    operation: Operation[Any, Any], request: Request, *, door: Transport
+    operation: Operation[Any, Any], request: Request, *, transport: Transport
 ) -> CallContext:
     """Say what is called by its request: the fields that were set, as they were given."""
-    given = {name: getattr(request, name) for name in sorted(request.model_fields_set)}
-    return CallContext(operation=operation, door=door, given=given)
+    arguments = {name: getattr(request, name) for name in sorted(request.model_fields_set)}
+    return CallContext(operation=operation, transport=transport, arguments=arguments)
 
 
 @contextmanager
-def record_event(brain: Brain, asked: CallContext) -> Generator[Call]:
+def record_event(brain: Brain, describe_call: CallContext) -> Generator[Call]:
     """Leave an event of what is done inside, however that ends; nothing fails for it."""
     services, caller = brain.services, brain.caller
     call = Call()
     at, since_ms = services.clock.now(), services.clock.elapsed_ms()
-    with services.telemetry.calling(asked.operation.name, door=asked.door):
+    with services.telemetry.calling(
+        describe_call.operation.name, transport=describe_call.transport
+    ):
         try:
             yield call
         except BaseException as error:
-            call.failed(error)
+            call.record_error(error)
             raise
         finally:
             event = ToolEvent(
@@ -85,36 +87,40 @@ def record_event(brain: Brain, asked: CallContext) -> Generator[Call]:
                 at=at,
                 session=caller.session,
                 agent=caller.agent,
-                tool=asked.operation.name,
-                door=asked.door,
+                tool=describe_call.operation.name,
+                transport=describe_call.transport,
                 duration_ms=round(services.clock.elapsed_ms() - since_ms, 3),
                 outcome=call.outcome,
-                args=asked.args,
+                args=describe_call.args,
             )
             services.journal.note(event)
             services.telemetry.called(event, http_status=call.http_status)
 
 
 @cache
-def words_of(request: type[Request]) -> Mapping[str, frozenset[str]]:
+def literal_values(request: type[Request]) -> Mapping[str, frozenset[str]]:
     """Give the closed sets of words that fields of a request take, which nobody made up."""
     fields = request.model_fields.items()
-    return {name: frozenset(_words(field.annotation)) for name, field in fields}
+    return {name: frozenset(_literal_values(field.annotation)) for name, field in fields}
 
 
-def _words(annotation: Any) -> list[str]:  # noqa: ANN401 annotations are of any sort
+def _literal_values(annotation: Any) -> list[str]:  # noqa: ANN401 annotations are of any sort
     if get_origin(annotation) is Literal:
         return [word for word in get_args(annotation) if isinstance(word, str)]
-    return [word for part in get_args(annotation) for word in _words(part)]
+    return [word for part in get_args(annotation) for word in _literal_values(part)]
 
 
-def record_failed_open(asked: CallContext, error: CommonbrainError, *, agent: str | None) -> None:
+def record_failed_open(
+    describe_call: CallContext, error: CommonbrainError, *, agent: str | None
+) -> None:
     """Leave an event of a call for which no store could be opened."""
     # What opens stores takes long to load; here it was loaded before.
     from commonbrain.runtime.bootstrap import note_unopened  # noqa: PLC0415
 
-    tool = asked.operation.name
-    note_unopened(tool, error, agent=agent, door=asked.door, args=asked.args)
+    tool = describe_call.operation.name
+    note_unopened(
+        tool, error, agent=agent, transport=describe_call.transport, args=describe_call.args
+    )
 
 
 def authorize(services: Services, caller: Caller) -> None:
@@ -131,7 +137,7 @@ def authorize(services: Services, caller: Caller) -> None:
         raise
 
 
-def check_call(operation: Operation[Any, Any], brain: Brain, *, request: Request) -> None:
+def authorize_call(operation: Operation[Any, Any], brain: Brain, *, request: Request) -> None:
     """Let a call be made, or say why not; the cheapest is asked first.
 
     The rate comes before all this: where a caller is let in, and nothing is known of the call yet.
@@ -142,9 +148,9 @@ def check_call(operation: Operation[Any, Any], brain: Brain, *, request: Request
 
     """
     _check_role(operation, brain.caller)
-    if operation.adds(request):
+    if operation.consumes_quota(request):
         brain.services.quotas.check_quota(brain.caller)
-    _check_booted(operation, brain)
+    _check_has_booted(operation, brain)
 
 
 def record_denial(
@@ -182,9 +188,13 @@ def _check_role(operation: Operation[Any, Any], caller: Caller) -> None:
     )
 
 
-def _check_booted(operation: Operation[Any, Any], brain: Brain) -> None:
+def _check_has_booted(operation: Operation[Any, Any], brain: Brain) -> None:
     admission = brain.caller.admission
-    if admission is None or not admission.policy.is_boot_required or operation.is_first:
+    if (
+        admission is None
+        or not admission.policy.is_boot_required
+        or operation.is_allowed_before_boot
+    ):
         return
     if not brain.session.has_booted():
         raise RejectedError(
@@ -199,7 +209,7 @@ def dispatch(
     brain: Brain,
     *,
     request: RequestT,
-    door: Transport = Transport.MCP,
+    transport: Transport = Transport.MCP,
 ) -> ReplyT:
     """Do what is asked, if the caller may; an event is left either way.
 
@@ -212,12 +222,12 @@ def dispatch(
         CommonbrainError: whatever the operation raises.
 
     """
-    with record_event(brain, record_call(operation, request, door=door)) as call:
+    with record_event(brain, record_call(operation, request, transport=transport)) as call:
         try:
-            check_call(operation, brain, request=request)
+            authorize_call(operation, brain, request=request)
             reply = operation.handle(brain, request)
         except (RejectedError, LimitExceededError) as error:
             record_denial(operation.name, brain.services, caller=brain.caller, error=error)
             raise
-        call.answered(operation.exit_code(reply))
+        call.record_exit_code(operation.exit_code(reply))
         return reply

@@ -44,16 +44,16 @@ ERRORS: Final = (
 
 def to_transport_error(error: CommonbrainError) -> TransportError:
     """Find how an error is shown."""
-    return next(fault for fault in ERRORS if isinstance(error, fault.error))
+    return next(mapping for mapping in ERRORS if isinstance(error, mapping.error))
 
 
-def describe(error: CommonbrainError) -> dict[str, str | int]:
+def describe_error(error: CommonbrainError) -> dict[str, str | int]:
     """Write an error as JSON values: its code, what is wrong, and the next step."""
-    told: dict[str, str | int] = {
+    reply: dict[str, str | int] = {
         "code": error.code,
         "message": error.message,
         "hint": error.hint,
     }
     if isinstance(error, LimitExceededError) and error.retry_after_s is not None:
-        told["retry_after_s"] = error.retry_after_s
-    return told
+        reply["retry_after_s"] = error.retry_after_s
+    return reply

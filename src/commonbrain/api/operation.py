@@ -32,10 +32,10 @@ class Profile(StrEnum):
     CORE = "core"
     OPERATOR = "operator"
 
-    def shows(self, other: "Profile") -> bool:
+    def includes(self, profile: "Profile") -> bool:
         """Say whether it shows the tools of another one."""
         order = tuple(Profile)
-        return order.index(self) >= order.index(other)
+        return order.index(self) >= order.index(profile)
 
 
 class Request(BaseModel):
@@ -46,16 +46,16 @@ class Request(BaseModel):
 
 RequestT = TypeVar("RequestT", bound=Request)
 ReplyT = TypeVar("ReplyT")
-GivenT_contra = TypeVar("GivenT_contra", bound=Request, contravariant=True)
-MadeT_co = TypeVar("MadeT_co", covariant=True)
+RequestT_contra = TypeVar("RequestT_contra", bound=Request, contravariant=True)
+ReplyT_co = TypeVar("ReplyT_co", covariant=True)
 
 
-class ProgressHandler(Protocol[GivenT_contra, MadeT_co]):
+class ProgressHandler(Protocol[RequestT_contra, ReplyT_co]):
     """How an operation is done that tells how far it has come."""
 
     def __call__(
-        self, brain: Brain, request: GivenT_contra, /, *, on_progress: Progress
-    ) -> MadeT_co:
+        self, brain: Brain, request: RequestT_contra, /, *, on_progress: Progress
+    ) -> ReplyT_co:
         """Do it."""
         ...
 
@@ -76,7 +76,7 @@ class Command:
     """Those that it cannot do without, though the operation can."""
     single: frozenset[str] = frozenset()
     """Lists of which it takes one."""
-    is_weighty: bool = False
+    needs_confirmation: bool = False
     """Whether a person is asked before it is done, unless told not to be."""
     is_awaited: bool = False
     """Whether a person may wait for the job that it asks for."""
@@ -93,21 +93,21 @@ class Operation(Generic[RequestT, ReplyT]):
     request: type[RequestT]
     reply: type[ReplyT]
     handle: Callable[[Brain, RequestT], ReplyT]
-    watched: "ProgressHandler[RequestT, ReplyT] | None" = None
+    handle_with_progress: "ProgressHandler[RequestT, ReplyT] | None" = None
     """The same for who wants to see it move, where it may take long."""
-    many: Callable[[Brain, Sequence[RequestT]], ReplyT] | None = None
+    handle_batch: Callable[[Brain, Sequence[RequestT]], ReplyT] | None = None
     """The same for several requests at once, where the command takes a file of them."""
-    tell: Callable[[ReplyT], str]
+    render_text: Callable[[ReplyT], str]
     """How an agent reads the reply."""
     exit_code: Callable[[ReplyT], int] = lambda _: 0
     """How the command ends: other than 0 when anything was refused or found broken."""
     role: Role = Role.READER
-    doors: frozenset[Transport] = frozenset(Transport)
+    transports: frozenset[Transport] = frozenset(Transport)
     profile: Profile = Profile.CORE
     """The smallest that shows its tool."""
-    adds: Callable[[RequestT], bool] = lambda _: False
+    consumes_quota: Callable[[RequestT], bool] = lambda _: False
     """Whether a request asks for more memories: a tenant that is full is refused at once."""
-    is_first: bool = False
+    is_allowed_before_boot: bool = False
     """Whether it is what a session that must boot is let do before."""
     positional: tuple[str, ...] = ()
     """The request's fields that the command line takes without a name, in order."""
@@ -117,64 +117,68 @@ class Operation(Generic[RequestT, ReplyT]):
 
     has_own_command: bool = True
     """Whether the command line has one of its name, beside those of `commands`."""
-    unconfirmed: Callable[[ReplyT], int | None] = lambda _: None
+    expected_confirm: Callable[[ReplyT], int | None] = lambda _: None
     """Gives the count that the request's field `confirm` must repeat, of a reply that previews."""
-    weighty: Callable[[Brain, RequestT], ReplyT | None] | None = None
+    preview: Callable[[Brain, RequestT], ReplyT | None] | None = None
     """Gives a preview of what a person at a terminal is asked about before it is done."""
     commands: tuple[Command, ...] = ()
     """Further names on the command line."""
 
-    for_agents: Callable[[ReplyT], object] | None = None
+    to_compact: Callable[[ReplyT], object] | None = None
     """Gives the reply in the shape that agents read as JSON, where that is another."""
-    agent_reply: type | None = None
+    compact_reply: type | None = None
     """That shape."""
 
     @cached_property
-    def replies(self) -> TypeAdapter[ReplyT]:
+    def reply_adapter(self) -> TypeAdapter[ReplyT]:
         """How the reply is written as JSON."""
         return TypeAdapter(self.reply)
 
     def to_json(self, reply: ReplyT) -> dict[str, Any]:
         """Write a reply as plain JSON values, for programs."""
-        return self.replies.dump_python(reply, mode="json")
+        return self.reply_adapter.dump_python(reply, mode="json")
 
     @cached_property
-    def agent_replies(self) -> TypeAdapter[Any]:
+    def agent_reply_adapter(self) -> TypeAdapter[Any]:
         """How the reply is written as JSON for agents."""
-        return TypeAdapter(self.agent_reply or self.reply)
+        return TypeAdapter(self.compact_reply or self.reply)
 
     def to_agent_json(self, reply: ReplyT) -> dict[str, Any]:
         """Write a reply as plain JSON values for agents, who pay for every word: no nulls."""
-        shaped = self.for_agents(reply) if self.for_agents else reply
-        return _inert(self.agent_replies.dump_python(shaped, mode="json", exclude_none=True))
+        compact = self.to_compact(reply) if self.to_compact else reply
+        return _strip_controls(
+            self.agent_reply_adapter.dump_python(compact, mode="json", exclude_none=True)
+        )
 
 
-def _inert(value: Any) -> Any:  # noqa: ANN401 JSON holds anything
+def _strip_controls(value: Any) -> Any:  # noqa: ANN401 JSON holds anything
     """Take out of every text what would be obeyed and not seen."""
     match value:
         case str():
             return inert(value)
         case list():
-            return [_inert(one) for one in cast("list[Any]", value)]
+            return [_strip_controls(one) for one in cast("list[Any]", value)]
         case dict():
-            return {name: _inert(one) for name, one in cast("dict[str, Any]", value).items()}
+            return {
+                name: _strip_controls(one) for name, one in cast("dict[str, Any]", value).items()
+            }
         case _:
             return value
 
 
-def _moment(value: object) -> object:
+def _parse_timestamp(value: object) -> object:
     return parse_instant(value) if isinstance(value, str) else value
 
 
-Moment = Annotated[datetime | None, BeforeValidator(_moment)]
+Timestamp = Annotated[datetime | None, BeforeValidator(_parse_timestamp)]
 """A date or time as ISO 8601; a date means its first moment."""
-Bound = Annotated[str | None, Field(max_length=NAME_CHARS_MAX)]
+TimeBound = Annotated[str | None, Field(max_length=NAME_CHARS_MAX)]
 """A bound in time, as ISO 8601 or in words that are relative to when it is asked."""
 Name = Annotated[str | None, Field(max_length=NAME_CHARS_MAX)]
 """A project, label, agent and the like."""
-PLAIN: Final[dict[str, JsonValue]] = {"plain": True}
+OMIT_DESCRIPTION: Final[dict[str, JsonValue]] = {"plain": True}
 """Marks a field whose name tells an agent enough: its description is for people."""
-UNSEEN: Final[dict[str, JsonValue]] = {"unseen": True}
+HIDDEN_FROM_AGENTS: Final[dict[str, JsonValue]] = {"unseen": True}
 """Marks a field that agents are not told of: few need it, and all would pay for its words."""
 Id = Annotated[str, Field(description="mem_...")]
 Reason = Annotated[str, Field(description="Why, in a sentence; it is kept")]

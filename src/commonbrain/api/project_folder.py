@@ -13,9 +13,9 @@ from typing import Final
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.limits import NAME_CHARS_MAX
 
-FILE: Final = ".commonbrain.toml"
+CONFIG_FILE: Final = ".commonbrain.toml"
 """What an owner puts into a folder, for it and everything below."""
-CAPTURES: Final = ("off", "marks", "turns")
+CAPTURE_MODES: Final = ("off", "tags", "turns")
 """What hooks keep of an agent's last message: nothing, what it marks, also what it decided."""
 _DEPTH_MAX: Final = 64
 _BYTES_MAX: Final = 65_536
@@ -24,17 +24,17 @@ _WORKTREES: Final = "/.git/worktrees/"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Folder:
+class FolderConfig:
     """What is known of a folder; None where nobody said."""
 
     project: str | None = None
     has_hooks: bool = True
     capture: str | None = None
-    told_by: Path | None = None
+    source: Path | None = None
     """The file that said so."""
 
 
-def folder_of(path: Path) -> Folder:
+def find_folder_config(path: Path) -> FolderConfig:
     """Say what is known of a folder from it and those above.
 
     Raises:
@@ -42,15 +42,15 @@ def folder_of(path: Path) -> Folder:
 
     """
     above = [path, *path.parents][:_DEPTH_MAX]
-    file = next((one / FILE for one in above if (one / FILE).is_file()), None)
-    told = _read(file)
-    named = _text(told, "project", file=file)
-    nearer = above[: above.index(file.parent)] if file and named else above
-    return Folder(
-        project=next(_repositories(nearer), None) or named,
-        has_hooks=_flag(told, "hooks", file=file),
-        capture=_choice(told, "capture", file=file),
-        told_by=file,
+    file = next((one / CONFIG_FILE for one in above if (one / CONFIG_FILE).is_file()), None)
+    table = _read(file)
+    name = _text(table, "project", file=file)
+    nearer = above[: above.index(file.parent)] if file and name else above
+    return FolderConfig(
+        project=next(_repositories(nearer), None) or name,
+        has_hooks=_flag(table, "hooks", file=file),
+        capture=_choice(table, "capture", file=file),
+        source=file,
     )
 
 
@@ -92,8 +92,8 @@ def _read(file: Path | None) -> Mapping[str, object]:
         raise InvalidInputError(f"{file} is not valid TOML.", hint="Mend or remove it.") from error
 
 
-def _text(told: Mapping[str, object], key: str, *, file: Path | None) -> str | None:
-    value = told.get(key)
+def _text(table: Mapping[str, object], key: str, *, file: Path | None) -> str | None:
+    value = table.get(key)
     if value is None:
         return None
     if not isinstance(value, str) or not (value.isprintable() and 0 < len(value) <= NAME_CHARS_MAX):
@@ -101,8 +101,8 @@ def _text(told: Mapping[str, object], key: str, *, file: Path | None) -> str | N
     return value
 
 
-def _flag(told: Mapping[str, object], key: str, *, file: Path | None) -> bool:
-    value = told.get(key, True)
+def _flag(table: Mapping[str, object], key: str, *, file: Path | None) -> bool:
+    value = table.get(key, True)
     if not isinstance(value, bool):
         raise InvalidInputError(
             f"{key} in {file} is neither true nor false.", hint=f"Write {key} = false."
@@ -110,10 +110,10 @@ def _flag(told: Mapping[str, object], key: str, *, file: Path | None) -> bool:
     return value
 
 
-def _choice(told: Mapping[str, object], key: str, *, file: Path | None) -> str | None:
-    value = _text(told, key, file=file)
-    if value is not None and value not in CAPTURES:
+def _choice(table: Mapping[str, object], key: str, *, file: Path | None) -> str | None:
+    value = _text(table, key, file=file)
+    if value is not None and value not in CAPTURE_MODES:
         raise InvalidInputError(
-            f"{key} in {file} is unknown.", hint=f"Choose one of {', '.join(CAPTURES)}."
+            f"{key} in {file} is unknown.", hint=f"Choose one of {', '.join(CAPTURE_MODES)}."
         )
     return value

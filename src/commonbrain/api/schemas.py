@@ -8,7 +8,7 @@ _NULL: Final = {"type": "null"}
 _PROSE: Final = frozenset({"title", "description", "default"})
 
 
-def lean_schema(model: type[BaseModel], *, shows_all: bool = False) -> dict[str, Any]:
+def compact_schema(model: type[BaseModel], *, shows_all: bool = False) -> dict[str, Any]:
     """Give a request's schema without titles, nulls and defaults that say nothing.
 
     Fields that agents are not told of are left out unless `shows_all` is set. A field that may be
@@ -18,7 +18,9 @@ def lean_schema(model: type[BaseModel], *, shows_all: bool = False) -> dict[str,
     schema = model.model_json_schema()
     fields = schema.get("properties", {}).items()
     properties = {
-        name: _lean(given) for name, given in fields if shows_all or not given.get("unseen")
+        name: _compact_field(input_fields)
+        for name, input_fields in fields
+        if shows_all or not input_fields.get("unseen")
     }
     required = schema.get("required", [])
     return {
@@ -29,9 +31,9 @@ def lean_schema(model: type[BaseModel], *, shows_all: bool = False) -> dict[str,
     }
 
 
-def lean_output_schema(schema: dict[str, Any]) -> dict[str, Any]:
+def compact_output_schema(schema: dict[str, Any]) -> dict[str, Any]:
     """Give a reply's schema without titles and prose, whose nulls may be left out."""
-    lean = {key: _lean_part(value) for key, value in schema.items() if key not in _PROSE}
+    lean = {key: _compact_part(value) for key, value in schema.items() if key not in _PROSE}
     nullable = {
         name
         for name, field in schema.get("properties", {}).items()
@@ -42,11 +44,13 @@ def lean_output_schema(schema: dict[str, Any]) -> dict[str, Any]:
     return lean
 
 
-def _lean_part(value: Any) -> Any:  # noqa: ANN401 a schema holds anything
-    return lean_output_schema(cast("dict[str, Any]", value)) if isinstance(value, dict) else value
+def _compact_part(value: Any) -> Any:  # noqa: ANN401 a schema holds anything
+    return (
+        compact_output_schema(cast("dict[str, Any]", value)) if isinstance(value, dict) else value
+    )
 
 
-def _lean(field: dict[str, Any]) -> dict[str, Any]:
+def _compact_field(field: dict[str, Any]) -> dict[str, Any]:
     choices = [choice for choice in field.get("anyOf", []) if choice != _NULL]
     if len(choices) == 1:
         field = {**choices[0], **{key: field[key] for key in field if key != "anyOf"}}

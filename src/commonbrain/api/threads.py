@@ -38,7 +38,7 @@ class ThreadLimiter:
         self._seconds_max = seconds_max
         self._around = around
 
-    async def run(self, work: Callable[[], _T]) -> _T:
+    async def run(self, call: Callable[[], _T]) -> _T:
         """Do it in a thread and give what it gives.
 
         Raises:
@@ -49,7 +49,7 @@ class ThreadLimiter:
         context = copy_context()
         if self._seconds_max is not None:
             context.run(UNTIL.set, monotonic() + self._seconds_max + _AFTER_S)
-        future = self._pool.submit(context.run, self._inside, work)
+        future = self._pool.submit(context.run, self._inside, call)
         answer = asyncio.wrap_future(future)
         try:
             with anyio.CancelScope(shield=self._seconds_max is None):
@@ -66,9 +66,9 @@ class ThreadLimiter:
             answer.cancel()
             future.cancel()
 
-    def _inside(self, work: Callable[[], _T]) -> _T:
+    def _inside(self, call: Callable[[], _T]) -> _T:
         with self._around():
-            return work()
+            return call()
 
     def close(self) -> None:
         """Take on nothing more; what is under way ends by itself."""

@@ -10,8 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from commonbrain.cli.context import State
-from commonbrain.cli.progress import bar
-from commonbrain.cli.render import Inert, render_counts
+from commonbrain.cli.progress import progress_bar
+from commonbrain.cli.render import Sanitized, render_counts
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.timestamps import show_instant
 from commonbrain.storage.maintenance import Backup, Holdings, Replacement, RestoreResult
@@ -23,21 +23,21 @@ class BackupOptions:
 
     file: Path
     digest: str | None
-    is_agreed: bool
+    is_confirmed: bool
     is_dry_run: bool
 
 
 def run_backup(state: State, destination: Path, *, replace: bool, as_json: bool) -> None:
     """Write a backup and print its size, memories and digest."""
-    with state.open() as brain, bar("backing up", is_shown=not as_json) as move:
+    with state.open() as brain, progress_bar("backing up", is_shown=not as_json) as move:
         done = brain.backup(destination, replace=replace, on_progress=move)
     if as_json:
         typer.echo(TypeAdapter(Backup).dump_json(done).decode())
     else:
-        Console().print(Inert(_backup(done)))
+        Console().print(Sanitized(_render_backup(done)))
 
 
-def run_restore(state: State, wish: BackupOptions, *, as_json: bool) -> None:
+def run_restore(state: State, options: BackupOptions, *, as_json: bool) -> None:
     """Show what would be replaced, ask, and replace it.
 
     Raises:
@@ -47,46 +47,48 @@ def run_restore(state: State, wish: BackupOptions, *, as_json: bool) -> None:
     # The adapters are what takes long to load; help and completion do without.
     from commonbrain.runtime.bootstrap import preview_restore, restore  # noqa: PLC0415
 
-    if as_json and not (wish.is_agreed or wish.is_dry_run):
+    if as_json and not (options.is_confirmed or options.is_dry_run):
         raise InvalidInputError(
             "With --json nobody is asked.", hint="Add --yes, or --dry-run to look."
         )
-    plan = preview_restore(wish.file, state.store)
-    if wish.is_dry_run and as_json:
+    plan = preview_restore(options.file, state.store)
+    if options.is_dry_run and as_json:
         typer.echo(TypeAdapter(Replacement).dump_json(plan).decode())
         return
     if not as_json:
-        Console().print(Inert(_replacement(plan)))
-    if wish.is_dry_run:
+        Console().print(Sanitized(_render_replacement(plan)))
+    if options.is_dry_run:
         typer.echo("Nothing was changed. Run it again without --dry-run.")
         return
-    if not wish.is_agreed:
+    if not options.is_confirmed:
         typer.confirm("Put the backup in its place?", abort=True)
-    with bar("restoring", is_shown=not as_json) as move:
-        done = restore(wish.file, state.store, digest=wish.digest, on_progress=move)
+    with progress_bar("restoring", is_shown=not as_json) as move:
+        done = restore(options.file, state.store, digest=options.digest, on_progress=move)
     if as_json:
         typer.echo(TypeAdapter(RestoreResult).dump_json(done).decode())
     else:
         kept = f" What was there before is in {done.kept}." if done.kept else ""
         text = Text(f"{done.store} holds {_memories(done.memories)}.{kept}", overflow="fold")
-        Console().print(Inert(text))
+        Console().print(Sanitized(text))
 
 
-def _backup(done: Backup) -> RenderableType:
-    held = f"{_memories(done.memories)}, {done.size_bytes:,} bytes, schema {done.schema_version}"
+def _render_backup(done: Backup) -> RenderableType:
+    contents = (
+        f"{_memories(done.memories)}, {done.size_bytes:,} bytes, schema {done.schema_version}"
+    )
     return Group(
         Text(f"Wrote and verified {done.path}", overflow="fold"),
-        Text(held),
+        Text(contents),
         Text(f"sha256 {done.digest}", style="dim"),
     )
 
 
-def _replacement(plan: Replacement) -> RenderableType:
+def _render_replacement(plan: Replacement) -> RenderableType:
     table = Table()
     for name in ("", "memories", "newest", "file"):
         table.add_column(name, overflow="fold")
-    table.add_row("comes", *_held(plan.comes), Text(plan.file))
-    table.add_row("goes", *_held(plan.goes), Text(plan.store))
+    table.add_row("comes", *_holdings_row(plan.comes), Text(plan.file))
+    table.add_row("goes", *_holdings_row(plan.goes), Text(plan.store))
     trouble = [Text(plan.trouble, style="yellow")] if plan.trouble else []
     return Group(table, *trouble)
 
@@ -95,7 +97,7 @@ def _memories(count: int) -> str:
     return render_counts(count, "memory", many="memories")
 
 
-def _held(held: Holdings | None) -> tuple[str, str]:
+def _holdings_row(held: Holdings | None) -> tuple[str, str]:
     if held is None:
         return "none that can be read", ""
     return f"{held.memories:,}", show_instant(held.newest_at) if held.newest_at else ""

@@ -31,7 +31,8 @@ def read_requests(file: Path, request: type[BaseModel], *, shared: Mapping[str, 
     # An encoding that is none reads as replaced letters, as it does in a text from stdin.
     lines = raw.decode("utf-8", "replace").split("\n")
     return [
-        _request(request, {**shared, **given}, number=number) for number, given in _objects(lines)
+        _parse_request(request, {**shared, **value}, number=number)
+        for number, value in _parse_objects(lines)
     ]
 
 
@@ -45,22 +46,22 @@ def _read(file: Path) -> bytes:
         raise InvalidInputError(f"{file} cannot be read: {error.strerror}.", hint=_HINT) from error
 
 
-def _objects(lines: list[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+def _parse_objects(lines: list[str]) -> Iterator[tuple[int, dict[str, Any]]]:
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
         try:
-            given = json.loads(line)
+            value = json.loads(line)
         except (ValueError, RecursionError):
-            given = None
-        if not isinstance(given, dict):
+            value = None
+        if not isinstance(value, dict):
             raise InvalidInputError(f"Line {number} is no JSON object.", hint=_HINT)
-        yield number, cast("dict[str, Any]", given)
+        yield number, cast("dict[str, Any]", value)
 
 
-def _request(request: type[BaseModel], given: Mapping[str, Any], *, number: int) -> BaseModel:
+def _parse_request(request: type[BaseModel], value: Mapping[str, Any], *, number: int) -> BaseModel:
     try:
-        return request.model_validate(given)
+        return request.model_validate(value)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         name = str(first["loc"][0]) if first["loc"] else "the object"

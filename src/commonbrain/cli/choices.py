@@ -15,7 +15,7 @@ Complete = Callable[[str], list[str]]
 """Takes the beginning of a word and gives the words it may become, as Typer calls it."""
 
 
-def of(names: Callable[[], Iterable[str]]) -> Complete:
+def complete_from(names: Callable[[], Iterable[str]]) -> Complete:
     """Complete to the names that are given when the shell asks, and not before."""
 
     def complete(incomplete: str) -> list[str]:
@@ -48,11 +48,11 @@ def formats() -> Iterable[str]:
 
 
 CHOICES: Final[Mapping[str, Complete]] = {
-    "field": of(lambda: CausalField),
-    "kind": of(lambda: Kind),
-    "kinds": of(lambda: Kind),
-    "scope": of(lambda: Scope),
-    "severity": of(lambda: Severity),
-    "trust": of(lambda: Trust),
+    "field": complete_from(lambda: CausalField),
+    "kind": complete_from(lambda: Kind),
+    "kinds": complete_from(lambda: Kind),
+    "scope": complete_from(lambda: Scope),
+    "severity": complete_from(lambda: Severity),
+    "trust": complete_from(lambda: Trust),
 }
 """By the name of a request's field."""

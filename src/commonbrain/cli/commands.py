@@ -33,6 +33,7 @@ SINGULAR: Final = {
     "blockers": "blocker",
     "scopes": "scope",
     "networks": "network",
+    "given": "arg",
 }
 _FROM_STDIN: Final = "-"
 
@@ -43,14 +44,14 @@ Yes = Annotated[bool, typer.Option("--yes", help="Do what the preview counts, un
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 Wait = Annotated[bool, typer.Option("--wait", help="Until it has ended, with a bar.")]
 
-_NAMED: Final = (("as_json", Json), ("yes", Yes))
+_FLAGS: Final = (("as_json", Json), ("yes", Yes))
 
 
 def build_command(
-    operation: Operation[Any, Any], special: Command | None = None
+    operation: Operation[Any, Any], subcommand: Command | None = None
 ) -> Callable[..., None]:
     """Make the command of one operation: parse, run, show, and exit by what became of it."""
-    name = special.name if special else operation.name
+    name = subcommand.name if subcommand else operation.name
 
     def command(
         context: typer.Context,
@@ -60,61 +61,67 @@ def build_command(
         yes: bool = False,
         wait: bool = False,
         file: Path | None = None,
-        **given: Any,  # noqa: ANN401
+        **options: Any,  # noqa: ANN401
     ) -> None:
         state: State = context.obj
-        if operation.many is not None and file is not None:
-            requests = _requests(operation, given, file=file, command=name)
+        if operation.handle_batch is not None and file is not None:
+            requests = _requests(operation, options, file=file, command=name)
             with open_brain_for(state, operation, request=None) as (brain, call):
-                reply = operation.many(brain, requests)
-                call.answered(operation.exit_code(reply))
-            _answer(operation, reply, as_json=as_json)
-        preset = dict(special.preset) if special else {}
-        request = _request(operation, given | preset, command=name)
+                reply = operation.handle_batch(brain, requests)
+                call.record_exit_code(operation.exit_code(reply))
+            _print_and_exit(operation, reply, as_json=as_json)
+        preset = dict(subcommand.preset) if subcommand else {}
+        request = _request(operation, options | preset, command=name)
         with open_brain_for(state, operation, request=request) as (brain, call):
-            if not (as_json or yes) and _is_watched():
-                _ask_first(operation, request, brain=brain)
+            if not (as_json or yes) and _is_interactive():
+                _confirm_preview(operation, request, brain=brain)
             reply = (
                 operation.handle(brain, request)
                 if as_json
-                else _handled(operation, request, brain=brain)
+                else _run_with_progress(operation, request, brain=brain)
             )
-            counted = operation.unconfirmed(reply)
-            if counted and (yes or (not as_json and _agrees(operation, reply, counted=counted))):
-                sure = request.model_copy(update={"confirm": counted})
-                reply = operation.handle(brain, sure)
+            expected = operation.expected_confirm(reply)
+            if expected and (
+                yes or (not as_json and _confirm_count(operation, reply, expected=expected))
+            ):
+                confirmed = request.model_copy(update={"confirm": expected})
+                reply = operation.handle(brain, confirmed)
             if wait:
-                reply = _waited_for(brain, reply, as_json=as_json)
-            call.answered(operation.exit_code(reply))
-        _answer(operation, reply, as_json=as_json)
+                reply = _wait_for_job(brain, reply, as_json=as_json)
+            call.record_exit_code(operation.exit_code(reply))
+        _print_and_exit(operation, reply, as_json=as_json)
 
-    is_weighty = special.is_weighty if special else operation.weighty is not None
-    asks = "confirm" in operation.request.model_fields or is_weighty
-    named = _NAMED if asks else _NAMED[:1]
-    named += (("wait", Wait),) if special and special.is_awaited else ()
-    filed = inspect.Parameter("file", inspect.Parameter.KEYWORD_ONLY, annotation=File, default=None)
+    needs_confirmation = (
+        subcommand.needs_confirmation if subcommand else operation.preview is not None
+    )
+    needs_yes = "confirm" in operation.request.model_fields or needs_confirmation
+    named = _FLAGS if needs_yes else _FLAGS[:1]
+    named += (("wait", Wait),) if subcommand and subcommand.is_awaited else ()
+    file_parameter = inspect.Parameter(
+        "file", inspect.Parameter.KEYWORD_ONLY, annotation=File, default=None
+    )
     parameters = [
         inspect.Parameter(
             "typer_context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context
         ),
-        *_parameters(operation, special),
-        *([filed] if _takes_file(operation, special) else []),
+        *_parameters(operation, subcommand),
+        *([file_parameter] if _takes_file(operation, subcommand) else []),
         *(
             inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=how, default=False)
             for name, how in named
         ),
     ]
 
-    def adapted(**given: Any) -> None:  # noqa: ANN401 the signature below types it
-        command(given.pop("typer_context"), **given)
+    def typer_command(**options: Any) -> None:  # noqa: ANN401 the signature below types it
+        command(options.pop("typer_context"), **options)
 
-    adapted.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    adapted.__doc__ = special.purpose if special else operation.purpose
-    adapted.__name__ = name
-    return adapted
+    typer_command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    typer_command.__doc__ = subcommand.purpose if subcommand else operation.purpose
+    typer_command.__name__ = name
+    return typer_command
 
 
-def _answer(operation: Operation[Any, Any], reply: Any, *, as_json: bool) -> NoReturn:  # noqa: ANN401
+def _print_and_exit(operation: Operation[Any, Any], reply: Any, *, as_json: bool) -> NoReturn:  # noqa: ANN401
     """Show a reply and leave by what became of it."""
     if as_json:
         typer.echo(escaped(json.dumps(operation.to_json(reply), ensure_ascii=False)))
@@ -124,10 +131,10 @@ def _answer(operation: Operation[Any, Any], reply: Any, *, as_json: bool) -> NoR
 
 
 def _requests(
-    operation: Operation[Any, Any], given: dict[str, Any], *, file: Path, command: str
+    operation: Operation[Any, Any], options: dict[str, Any], *, file: Path, command: str
 ) -> list[Any]:
     """Read a file of requests; what else was typed holds for each of them."""
-    if any(given.get(name) for name in operation.positional):
+    if any(options.get(name) for name in operation.positional):
         raise InvalidInputError(
             "Give a text or a file, not both.", hint=f"See brain {command} --help."
         )
@@ -135,24 +142,26 @@ def _requests(
     from commonbrain.cli.batch import read_requests  # noqa: PLC0415
 
     fields = operation.request.model_fields
-    told = {
-        name: value for name, value in given.items() if value not in (None, _default(fields[name]))
+    shared = {
+        name: value
+        for name, value in options.items()
+        if value not in (None, _default(fields[name]))
     }
-    return read_requests(file, operation.request, shared=told)
+    return read_requests(file, operation.request, shared=shared)
 
 
-def _handled(operation: Operation[Any, Any], request: Any, *, brain: Brain) -> Any:  # noqa: ANN401
+def _run_with_progress(operation: Operation[Any, Any], request: Any, *, brain: Brain) -> Any:  # noqa: ANN401
     """Do what was asked, with a bar where it may take long."""
-    if operation.watched is None:
+    if operation.handle_with_progress is None:
         return operation.handle(brain, request)
     # Bars take long to load, as tables do.
-    from commonbrain.cli.progress import bar  # noqa: PLC0415
+    from commonbrain.cli.progress import progress_bar  # noqa: PLC0415
 
-    with bar(operation.name, is_shown=True) as move:
-        return operation.watched(brain, request, on_progress=move)
+    with progress_bar(operation.name, is_shown=True) as move:
+        return operation.handle_with_progress(brain, request, on_progress=move)
 
 
-def _waited_for(brain: Brain, reply: Any, *, as_json: bool) -> Any:  # noqa: ANN401 see _answer
+def _wait_for_job(brain: Brain, reply: Any, *, as_json: bool) -> Any:  # noqa: ANN401 see _answer
     # What works on jobs is loaded for who waits for one.
     from commonbrain.cli.wait import follow_job  # noqa: PLC0415
 
@@ -161,22 +170,22 @@ def _waited_for(brain: Brain, reply: Any, *, as_json: bool) -> Any:  # noqa: ANN
 
 def _show(operation: Operation[Any, Any], reply: Any) -> None:  # noqa: ANN401 each its own
     # Tables and colours take longer to load than a program waits for JSON.
-    from commonbrain.cli.render import show  # noqa: PLC0415
+    from commonbrain.cli.render import print_reply  # noqa: PLC0415
 
-    show(operation, reply)
+    print_reply(operation, reply)
 
 
-def _agrees(operation: Operation[Any, Any], reply: Any, *, counted: int) -> bool:  # noqa: ANN401
+def _confirm_count(operation: Operation[Any, Any], reply: Any, *, expected: int) -> bool:  # noqa: ANN401
     """Show a preview and ask, where somebody sits at the other end."""
-    if not _is_watched():
+    if not _is_interactive():
         return False
     _show(operation, reply)
-    return typer.confirm(f"Go on with these {counted}?")
+    return typer.confirm(f"Go on with these {expected}?")
 
 
-def _ask_first(operation: Operation[Any, Any], request: Any, *, brain: Brain) -> None:  # noqa: ANN401
+def _confirm_preview(operation: Operation[Any, Any], request: Any, *, brain: Brain) -> None:  # noqa: ANN401
     """Show what would follow from a change on which much rests, and ask."""
-    preview = operation.weighty(brain, request) if operation.weighty else None
+    preview = operation.preview(brain, request) if operation.preview else None
     if preview is None:
         return
     _show(operation, preview)
@@ -184,84 +193,98 @@ def _ask_first(operation: Operation[Any, Any], request: Any, *, brain: Brain) ->
         raise typer.Exit(EXIT_REFUSED)
 
 
-def _is_watched() -> bool:
+def _is_interactive() -> bool:
     """Say whether somebody sits at the other end."""
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
-def _parameters(operation: Operation[Any, Any], special: Command | None) -> list[inspect.Parameter]:
+def _parameters(
+    operation: Operation[Any, Any], subcommand: Command | None
+) -> list[inspect.Parameter]:
     fields = operation.request.model_fields
-    taken = [name for name in fields if special is None or name in special.fields]
-    order = (special and special.positional) or operation.positional
+    taken = [name for name in fields if subcommand is None or name in subcommand.fields]
+    order = (subcommand and subcommand.positional) or operation.positional
     positional = [name for name in order if name in taken]
-    named = [name for name in taken if name not in positional]
-    spared = _takes_file(operation, special)
-    required = special.required if special else ()
-    needed = {name for name in taken if fields[name].is_required() or name in required}
-    single = special.single if special else ()
+    options = [name for name in taken if name not in positional]
+    accepts_file = _takes_file(operation, subcommand)
+    required = subcommand.required if subcommand else ()
+    mandatory = {name for name in taken if fields[name].is_required() or name in required}
+    single = subcommand.single if subcommand else ()
     return [
-        _one_of_a_list(parameter) if parameter.name in single else parameter
+        _as_single(parameter) if parameter.name in single else parameter
         for parameter in (
             _parameter(
                 name,
                 fields[name],
                 is_positional=name in positional,
-                is_needed=name in needed,
-                is_spared=spared,
+                is_mandatory=name in mandatory,
+                is_replaced_by_file=accepts_file,
             )
-            for name in (*positional, *named)
+            for name in (*positional, *options)
         )
     ]
 
 
-def _one_of_a_list(parameter: inspect.Parameter) -> inspect.Parameter:
+def _as_single(parameter: inspect.Parameter) -> inspect.Parameter:
     """Take one where the request takes several, which it reads as a list of it."""
-    _, how = get_args(parameter.annotation)
-    return parameter.replace(annotation=Annotated[str, how])
+    _, annotation = get_args(parameter.annotation)
+    return parameter.replace(annotation=Annotated[str, annotation])
 
 
-def _takes_file(operation: Operation[Any, Any], special: Command | None) -> bool:
+def _takes_file(operation: Operation[Any, Any], subcommand: Command | None) -> bool:
     """Say whether a command takes a file of requests, which none does that settles some fields."""
-    return operation.many is not None and special is None
+    return operation.handle_batch is not None and subcommand is None
 
 
 def _parameter(
-    name: str, field: FieldInfo, *, is_positional: bool, is_needed: bool, is_spared: bool
+    name: str,
+    field: FieldInfo,
+    *,
+    is_positional: bool,
+    is_mandatory: bool,
+    is_replaced_by_file: bool,
 ) -> inspect.Parameter:
     """Draw one parameter; `is_spared` when a file may be given in the place of what is required."""
     help_ = _help(field)
-    required = is_needed and not is_spared
+    required = is_mandatory and not is_replaced_by_file
     if is_positional:
-        how: object = typer.Argument(help=help_, autocompletion=CHOICES.get(name))
+        annotation: object = typer.Argument(help=help_, autocompletion=CHOICES.get(name))
     else:
         option = f"--{SINGULAR.get(name, name).replace('_', '-')}"
         shape = "NAME=VALUE" if get_origin(field.annotation) is dict else None
-        how = typer.Option(option, help=help_, autocompletion=CHOICES.get(name), metavar=shape)
-    type_ = _plain(field.annotation)
+        annotation = typer.Option(
+            option, help=help_, autocompletion=CHOICES.get(name), metavar=shape
+        )
+    type_ = _cli_type(field.annotation)
     default = inspect.Parameter.empty if required else _default(field)
     if required and type(None) in get_args(type_):
         type_ = str
-    if is_spared and is_needed:
+    if is_replaced_by_file and is_mandatory:
         type_, default = type_ | None, None
     return inspect.Parameter(
-        name, inspect.Parameter.KEYWORD_ONLY, annotation=Annotated[type_, how], default=default
+        name,
+        inspect.Parameter.KEYWORD_ONLY,
+        annotation=Annotated[type_, annotation],
+        default=default,
     )
 
 
 def _help(field: FieldInfo) -> str | None:
     """Describe a field, with the words of a closed set, which a schema would list by itself."""
-    told = field.description
-    words = _words(field.annotation)
-    return f"{', '.join(words)}{f' ({told})' if told else ''}" if words else told
+    description = field.description
+    words = _literal_values(field.annotation)
+    return (
+        f"{', '.join(words)}{f' ({description})' if description else ''}" if words else description
+    )
 
 
-def _words(annotation: Any) -> list[str]:  # noqa: ANN401 annotations are of any sort
+def _literal_values(annotation: Any) -> list[str]:  # noqa: ANN401 annotations are of any sort
     if get_origin(annotation) is Literal:
         return list(get_args(annotation))
-    return [word for part in get_args(annotation) for word in _words(part)]
+    return [word for part in get_args(annotation) for word in _literal_values(part)]
 
 
-def _plain(annotation: Any) -> Any:  # noqa: ANN401 annotations are of any sort
+def _cli_type(annotation: Any) -> Any:  # noqa: ANN401 annotations are of any sort
     """Give the type the command line reads; the request itself judges the value."""
     if get_origin(annotation) in {list, dict}:
         return list[str]
@@ -277,28 +300,28 @@ def _default(field: FieldInfo) -> Any:  # noqa: ANN401 defaults are of any sort
     return [] if default == {} else default
 
 
-def _request(operation: Operation[Any, Any], given: dict[str, Any], *, command: str) -> Any:  # noqa: ANN401
+def _request(operation: Operation[Any, Any], options: dict[str, Any], *, command: str) -> Any:  # noqa: ANN401
     """Check what was typed.
 
     Raises:
         InvalidInputError: a value is malformed; the message names its option.
 
     """
-    if given.get("text") == _FROM_STDIN:
+    if options.get("text") == _FROM_STDIN:
         # One byte more than the gate allows, so that it sees what is too long without reading on.
-        given["text"] = sys.stdin.buffer.read(RAW_TEXT_BYTES_MAX + 1).decode("utf-8", "replace")
+        options["text"] = sys.stdin.buffer.read(RAW_TEXT_BYTES_MAX + 1).decode("utf-8", "replace")
     fields = operation.request.model_fields
-    paired = {name for name in given if get_origin(fields[name].annotation) is dict}
-    given |= {name: _paired(name, given[name]) for name in paired}
+    paired = {name for name in options if get_origin(fields[name].annotation) is dict}
+    options |= {name: _parse_pairs(name, options[name]) for name in paired}
     missing = [
-        name for name, value in given.items() if value is None and _is_needed(operation, name)
+        name for name, value in options.items() if value is None and _is_required(operation, name)
     ]
     if missing:
         raise InvalidInputError(
             f"Missing {', '.join(missing)}.", hint=f"See brain {command} --help."
         )
     try:
-        return operation.request.model_validate(given)
+        return operation.request.model_validate(options)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         name = str(first["loc"][0]) if first["loc"] else "arguments"
@@ -309,7 +332,7 @@ def _request(operation: Operation[Any, Any], given: dict[str, Any], *, command: 
         ) from error
 
 
-def _paired(name: str, texts: Sequence[str]) -> dict[str, Any]:
+def _parse_pairs(name: str, texts: Sequence[str]) -> dict[str, Any]:
     """Read `NAME=VALUE`; a name that is repeated has a list of values.
 
     Raises:
@@ -323,14 +346,14 @@ def _paired(name: str, texts: Sequence[str]) -> dict[str, Any]:
             raise InvalidInputError(
                 f"--{name}: {text[:40]!r} is no NAME=VALUE.", hint="Repeat it for more."
             )
-        known = pairs.get(key)
-        pairs[key] = value if known is None else [*_listed(known), value]
+        previous = pairs.get(key)
+        pairs[key] = value if previous is None else [*_as_list(previous), value]
     return pairs
 
 
-def _listed(value: str | list[str]) -> list[str]:
+def _as_list(value: str | list[str]) -> list[str]:
     return value if isinstance(value, list) else [value]
 
 
-def _is_needed(operation: Operation[Any, Any], name: str) -> bool:
+def _is_required(operation: Operation[Any, Any], name: str) -> bool:
     return operation.request.model_fields[name].is_required()

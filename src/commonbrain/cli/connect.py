@@ -18,29 +18,29 @@ from rich.text import Text
 
 from commonbrain.cli import choices
 from commonbrain.cli.context import State
-from commonbrain.cli.render import Inert
+from commonbrain.cli.render import Sanitized
 from commonbrain.integrations import (
     KEY_VARIABLE,
     Change,
     Entry,
     HookCommand,
-    Reach,
     Remote,
+    ServerTarget,
     apply,
     brain_command,
-    bridge,
     connect,
     diff,
     disconnect,
+    proxy_entry,
     with_hooks,
     without_hooks,
 )
 from commonbrain.integrations.change import read
-from commonbrain.mcp.proxy import at_home, checked_key, endpoint, read_key
+from commonbrain.mcp.proxy import endpoint, expand_home, read_key, validate_key
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.text.locations import is_here, is_url
 
-_WishT = TypeVar("_WishT")
+_OptionsT = TypeVar("_OptionsT")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,14 +51,14 @@ class ConnectOptions:
         str,
         typer.Argument(
             help="claude-code, codex, cursor, gemini, opencode or vscode",
-            autocompletion=choices.of(choices.clients),
+            autocompletion=choices.complete_from(choices.clients),
         ),
     ]
     scope: Annotated[
         str,
         typer.Option(
             help="user: every project; project: this folder.",
-            autocompletion=choices.of(choices.client_scopes),
+            autocompletion=choices.complete_from(choices.client_scopes),
         ),
     ] = "user"
     url: Annotated[str | None, typer.Option(help="Of a running server that holds the memory.")] = (
@@ -81,11 +81,13 @@ class ConnectOptions:
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the change only.")] = False
 
 
-def build_parameters(wish: type[_WishT], run: Callable[[_WishT], None]) -> Callable[..., None]:
+def build_parameters(
+    connect_options: type[_OptionsT], run: Callable[[_OptionsT], None]
+) -> Callable[..., None]:
     """Make a command whose options are the fields of a wish."""
 
-    def command(**given: Any) -> None:  # noqa: ANN401 the signature below types it
-        run(wish(**given))
+    def command(**options_given: Any) -> None:  # noqa: ANN401 the signature below types it
+        run(connect_options(**options_given))
 
     command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         [
@@ -95,14 +97,14 @@ def build_parameters(wish: type[_WishT], run: Callable[[_WishT], None]) -> Calla
                 annotation=field.type,
                 default=inspect.Parameter.empty if field.default is MISSING else field.default,
             )
-            for field in fields(wish)  # type: ignore[arg-type]
+            for field in fields(connect_options)  # type: ignore[arg-type]
         ]
     )
     command.__doc__ = run.__doc__
     return command
 
 
-def connect_client(state: State, wish: ConnectOptions) -> None:
+def connect_client(state: State, connect_options: ConnectOptions) -> None:
     """Ask for a key where one is wanted, show the changes, and make them.
 
     Raises:
@@ -112,23 +114,23 @@ def connect_client(state: State, wish: ConnectOptions) -> None:
         UnavailableError: a file cannot be read or written.
 
     """
-    if wish.key_file is not None:
-        wish = replace(wish, key_file=at_home(wish.key_file))
-    asked = _ask_for_key(wish)
-    if asked is not None:
-        wish = replace(wish, key_file=asked.path)
-    changes = plan(state, wish)
-    if asked is not None:
-        _keep(asked, is_dry_run=wish.dry_run)
+    if connect_options.key_file is not None:
+        connect_options = replace(connect_options, key_file=expand_home(connect_options.key_file))
+    typed_key = _prompt_for_key(connect_options)
+    if typed_key is not None:
+        connect_options = replace(connect_options, key_file=typed_key.path)
+    changes = plan_changes(state, connect_options)
+    if typed_key is not None:
+        _save_key(typed_key, is_dry_run=connect_options.dry_run)
     for change in changes:
-        show(wish.client, change, is_dry_run=wish.dry_run)
-    if wish.remove:
-        _tell_kept(changes)
-    elif wish.url is not None:
-        _tell_next(wish, endpoint(wish.url))
+        apply_change(connect_options.client, change, is_dry_run=connect_options.dry_run)
+    if connect_options.remove:
+        _print_remaining_keys(changes)
+    elif connect_options.url is not None:
+        _print_next_steps(connect_options, endpoint(connect_options.url))
 
 
-def plan(state: State, wish: ConnectOptions) -> list[Change]:
+def plan_changes(state: State, connect_options: ConnectOptions) -> list[Change]:
     """Compute the changes to a client's files; it reaches the store or the server that is named.
 
     Raises:
@@ -138,25 +140,34 @@ def plan(state: State, wish: ConnectOptions) -> list[Change]:
         UnavailableError: a file cannot be read.
 
     """
-    if wish.remove:
-        change = disconnect(wish.client, scope=wish.scope)
-        return without_hooks(change, wish.client, scope=wish.scope)
-    if wish.url is not None:
-        reach = _remote(state, wish, url=wish.url)
-        return [connect(wish.client, reach, scope=wish.scope, force=wish.force)]
-    if wish.key_file is not None or wish.no_key:
+    if connect_options.remove:
+        change = disconnect(connect_options.client, scope=connect_options.scope)
+        return without_hooks(change, connect_options.client, scope=connect_options.scope)
+    if connect_options.url is not None:
+        target = _remote(state, connect_options, url=connect_options.url)
+        return [
+            connect(
+                connect_options.client,
+                target,
+                scope=connect_options.scope,
+                force=connect_options.force,
+            )
+        ]
+    if connect_options.key_file is not None or connect_options.no_key:
         raise InvalidInputError("Only a server takes a key.", hint="Give its --url too.")
     command, *arguments = brain_command()
-    options = _options(state)
+    options = _entry_options(state)
     entry = Entry(command=command, args=(*arguments, *options, "mcp"))
-    change = connect(wish.client, entry, scope=wish.scope, force=wish.force)
-    if not wish.hooks:
+    change = connect(
+        connect_options.client, entry, scope=connect_options.scope, force=connect_options.force
+    )
+    if not connect_options.hooks:
         return [change]
     started = HookCommand(brain=(command, *arguments), options=options)
-    return with_hooks(change, wish.client, scope=wish.scope, command=started)
+    return with_hooks(change, connect_options.client, scope=connect_options.scope, command=started)
 
 
-def _options(state: State) -> list[str]:
+def _entry_options(state: State) -> list[str]:
     """Give the options of this call that become part of the entry."""
     options: list[str] = []
     if is_url(state.store):
@@ -171,25 +182,27 @@ def _options(state: State) -> list[str]:
     return options
 
 
-def _remote(state: State, wish: ConnectOptions, *, url: str) -> Reach:
+def _remote(state: State, connect_options: ConnectOptions, *, url: str) -> ServerTarget:
     """Say how the client reaches a server: by itself, or over a bridge that reads a file."""
     # What the environment says is of this machine's own memory, and stays as it is.
-    told = {"COMMONBRAIN_STORE": state.store, "COMMONBRAIN_AGENT": state.agent}
-    if any(value is not None and os.environ.get(name) != value for name, value in told.items()):
+    configured = {"COMMONBRAIN_STORE": state.store, "COMMONBRAIN_AGENT": state.agent}
+    if any(
+        value is not None and os.environ.get(name) != value for name, value in configured.items()
+    ):
         raise InvalidInputError(
             "The server has its own store, and the key says which agent calls.",
             hint="Leave out --store and --agent.",
         )
-    if wish.hooks:
+    if connect_options.hooks:
         raise InvalidInputError("Hooks act on a store of this machine.", hint="Leave out --hooks.")
-    if wish.no_key and wish.key_file is not None:
+    if connect_options.no_key and connect_options.key_file is not None:
         raise InvalidInputError(
             "There is a key, or there is none.", hint="Leave one of the two out."
         )
     at = endpoint(url).geturl()
-    if wish.key_file is not None:
-        return bridge(at, key_file=wish.key_file.absolute())
-    return Remote(url=at, variable=None if wish.no_key else KEY_VARIABLE)
+    if connect_options.key_file is not None:
+        return proxy_entry(at, key_file=connect_options.key_file.absolute())
+    return Remote(url=at, variable=None if connect_options.no_key else KEY_VARIABLE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,68 +213,84 @@ class ConnectRequest:
     key: str
 
 
-def _ask_for_key(wish: ConnectOptions) -> ConnectRequest | None:
+def _prompt_for_key(connect_options: ConnectOptions) -> ConnectRequest | None:
     """Ask who sits at the terminal for a key, where none is told in another way."""
-    is_wanted = wish.url is not None and not (wish.remove or wish.no_key or wish.key_file)
-    if wish.key_file is not None and not wish.remove and read_key(wish.key_file) is None:
+    needs_key = connect_options.url is not None and not (
+        connect_options.remove or connect_options.no_key or connect_options.key_file
+    )
+    if (
+        connect_options.key_file is not None
+        and not connect_options.remove
+        and read_key(connect_options.key_file) is None
+    ):
         raise InvalidInputError(
-            f"{wish.key_file} is empty.", hint="Give a file with the key in it."
+            f"{connect_options.key_file} is empty.", hint="Give a file with the key in it."
         )
-    if wish.url is None or not is_wanted or KEY_VARIABLE in os.environ or not sys.stdin.isatty():
+    if (
+        connect_options.url is None
+        or not needs_key
+        or KEY_VARIABLE in os.environ
+        or not sys.stdin.isatty()
+    ):
         return None
-    at = endpoint(wish.url)
+    at = endpoint(connect_options.url)
     question = f"Key for {at.netloc} (none: {KEY_VARIABLE} will hold it)"
-    key = checked_key(typer.prompt(question, default="", show_default=False, hide_input=True))
+    key = validate_key(typer.prompt(question, default="", show_default=False, hide_input=True))
     if key is None:
         return None
     name = at.netloc.replace(":", "_")
-    return ConnectRequest(path=_keys() / name, key=key)
+    return ConnectRequest(path=_keys_folder() / name, key=key)
 
 
-def _keys() -> Path:
+def _keys_folder() -> Path:
     """Give the folder of keys that were typed in."""
     return user_config_path("commonbrain", appauthor=False) / "keys"
 
 
-def _keep(asked: ConnectRequest, *, is_dry_run: bool) -> None:
+def _save_key(typed_key: ConnectRequest, *, is_dry_run: bool) -> None:
     """Write a key to its file, which only its owner reads; it is never shown."""
     if is_dry_run:
-        Console().print(Inert(Text(f"The key would go to {asked.path}.")))
+        Console().print(Sanitized(Text(f"The key would go to {typed_key.path}.")))
         return
-    apply(Change(path=asked.path, before=read(asked.path), after=f"{asked.key}\n"))
-    Console().print(Inert(Text(f"The key is in {asked.path}.")))
+    apply(Change(path=typed_key.path, before=read(typed_key.path), after=f"{typed_key.key}\n"))
+    Console().print(Sanitized(Text(f"The key is in {typed_key.path}.")))
 
 
-def _tell_kept(changes: Sequence[Change]) -> None:
+def _print_remaining_keys(changes: Sequence[Change]) -> None:
     """Say which typed keys are left that what is taken out has named; others may use them too."""
-    for path in sorted(_keys().glob("*")):
-        named = json.dumps(str(path), ensure_ascii=False)
-        if any(named in (one.before or "") and named not in (one.after or "") for one in changes):
-            told = f"The key stays in {path}. Delete it when no other client uses it."
-            Console().print(Inert(Text(told)))
+    for path in sorted(_keys_folder().glob("*")):
+        quoted_path = json.dumps(str(path), ensure_ascii=False)
+        if any(
+            quoted_path in (one.before or "") and quoted_path not in (one.after or "")
+            for one in changes
+        ):
+            message = f"The key stays in {path}. Delete it when no other client uses it."
+            Console().print(Sanitized(Text(message)))
 
 
-def _tell_next(wish: ConnectOptions, at: SplitResult) -> None:
+def _print_next_steps(connect_options: ConnectOptions, at: SplitResult) -> None:
     """Say what is left to do, and what somebody on the way could read."""
     console = Console()
-    if wish.key_file is None and not wish.no_key:
-        told = f"Put the key into {KEY_VARIABLE}, in the environment that {wish.client} starts in."
-        console.print(Inert(Text(told)))
+    if connect_options.key_file is None and not connect_options.no_key:
+        message = f"Put the key into {KEY_VARIABLE}, in the environment that {connect_options.client} starts in."
+        console.print(Sanitized(Text(message)))
     if at.scheme == "http" and not is_here(at.hostname or ""):
-        console.print(Inert(Text("Over http others can read the key on its way: use https.")))
+        console.print(Sanitized(Text("Over http others can read the key on its way: use https.")))
 
 
-def show(client: str, change: Change, *, is_dry_run: bool) -> None:
+def apply_change(client: str, change: Change, *, is_dry_run: bool) -> None:
     """Print a change and make it, unless it is only to be seen."""
     console = Console()
     if not change.is_needed:
-        console.print(Inert(Text(f"{client}: nothing to change in {change.path}.")))
+        console.print(Sanitized(Text(f"{client}: nothing to change in {change.path}.")))
         return
     shown = Syntax(diff(change), "diff", background_color="default", word_wrap=True)
-    console.print(Inert(shown))
+    console.print(Sanitized(shown))
     if is_dry_run:
         console.print(Text("Nothing was written. Run it again without --dry-run."))
         return
     apply(change)
-    kept = "" if change.is_new else f" What was there before is in {change.backup}."
-    console.print(Inert(Text(f"Wrote {change.path}.{kept} Start {client} anew to use it.")))
+    backup_note = "" if change.is_new else f" What was there before is in {change.backup}."
+    console.print(
+        Sanitized(Text(f"Wrote {change.path}.{backup_note} Start {client} anew to use it."))
+    )

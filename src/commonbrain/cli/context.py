@@ -30,7 +30,7 @@ class StoreOption:
     path: Path
     project: str | None
     is_dry_run: bool
-    is_left: bool = False
+    is_background: bool = False
     """Whether a worker does it."""
 
 
@@ -49,7 +49,7 @@ class State:
 
         return Profile(load_settings().mcp_profile)
 
-    def open(self, *, serves: str | None = None) -> Brain:
+    def open(self, *, server_name: str | None = None) -> Brain:
         """Open the brain they name, for one command or for the server that it `serves`."""
         # The adapters are what takes long to load; help and completion do without.
         from commonbrain.runtime.bootstrap import open_brain  # noqa: PLC0415
@@ -59,17 +59,17 @@ class State:
             identity["agent"] = self.agent
         if self.session is not None:
             identity["session"] = self.session
-        brain = open_brain(self.store, tenant=self.tenant, serves=serves, **identity)
+        brain = open_brain(self.store, tenant=self.tenant, server_name=server_name, **identity)
         if brain.caller.session is None:
-            return brain.acting_as(contact=_here())
+            return brain.acting_as(contact=_current_folder_contact())
         # A command is over in a moment: it is a sign of life of the session that it names, whose
         # project it means.
         session = brain.session.meet()
         project = brain.caller.project or session.project
-        return brain.acting_as(project=project, contact=_here())
+        return brain.acting_as(project=project, contact=_current_folder_contact())
 
 
-def _here() -> ClientInfo:
+def _current_folder_contact() -> ClientInfo:
     """Tell the folder that a command was given in, which is all that lasts of it."""
     with suppress(OSError):
         return ClientInfo(cwd=str(Path.cwd()))
@@ -87,9 +87,9 @@ def open_brain_for(
 
     """
     call = (
-        CallContext(operation=operation, door=Transport.CLI, given={})
+        CallContext(operation=operation, transport=Transport.CLI, arguments={})
         if request is None
-        else record_call(operation, request, door=Transport.CLI)
+        else record_call(operation, request, transport=Transport.CLI)
     )
     try:
         brain = state.open()
@@ -101,7 +101,7 @@ def open_brain_for(
         try:
             yield brain, noting
         except typer.Exit as exit_:
-            noting.answered(exit_.exit_code)
+            noting.record_exit_code(exit_.exit_code)
             left = exit_
     if left is not None:
         raise left

@@ -1,4 +1,4 @@
-"""`brain space`: moving a store to another embedder while everybody works."""
+"""`brain embeddings`: moving a store to another embedder while everybody works."""
 
 from typing import Annotated, Any
 
@@ -11,8 +11,8 @@ from rich.text import Text
 from commonbrain.administration.space_comparison import Comparison, Figures
 from commonbrain.cli.commands import Json
 from commonbrain.cli.context import State
-from commonbrain.cli.progress import bar
-from commonbrain.cli.render import Inert, render_counts
+from commonbrain.cli.progress import progress_bar
+from commonbrain.cli.render import Sanitized, render_counts
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -25,7 +25,7 @@ _EMBEDDER = typer.Argument(
     help="minilm, or FAMILY/MODEL/DIMENSIONS; else what COMMONBRAIN_EMBEDDER_NEXT names.",
 )
 Embedder = Annotated[str | None, _EMBEDDER]
-Space = Annotated[str, typer.Argument(metavar="SPACE", help="As `brain space list` names it.")]
+Space = Annotated[str, typer.Argument(metavar="SPACE", help="As `brain embeddings list` names it.")]
 
 
 @app.command("list")
@@ -33,48 +33,50 @@ def list_spaces(context: typer.Context, *, as_json: Json = False) -> None:
     """Show the spaces of the store: which serves, and what each lacks."""
     state: State = context.obj
     with state.open() as brain:
-        shown = brain.spaces()
+        spaces = brain.spaces()
     if as_json:
-        _print_json(shown)
+        _print_json(spaces)
         return
-    drawn = Table()
+    table = Table()
     for name in ("space", "dimensions", "state", "lacking", "index"):
-        drawn.add_column(name, overflow="fold")
-    for one in shown:
+        table.add_column(name, overflow="fold")
+    for one in spaces:
         index = "yes" if one.is_indexed else "none"
-        drawn.add_row(one.name, f"{one.dimensions}", one.state, f"{one.lacking:,}", index)
-    Console().print(Inert(drawn))
+        table.add_row(one.name, f"{one.dimensions}", one.state, f"{one.lacking:,}", index)
+    Console().print(Sanitized(table))
 
 
 @app.command()
 def build(context: typer.Context, space: Embedder = None, *, as_json: Json = False) -> None:
     """Make vectors of another embedder beside those there are; run again, it goes on."""
     state: State = context.obj
-    with state.open() as brain, bar("embedding", is_shown=not as_json) as move:
-        done = brain.spaces.build(space, on_progress=move)
+    with state.open() as brain, progress_bar("embedding", is_shown=not as_json) as move:
+        result = brain.spaces.build(space, on_progress=move)
     if as_json:
-        _print_json(done)
+        _print_json(result)
         return
-    told = f"{done.space}: embedded {_memories(done.embedded)}, {done.lacking:,} lack vectors."
-    _say(f"{told} Compare it, then `brain space switch {done.space}`.")
+    message = (
+        f"{result.space}: embedded {_memories(result.embedded)}, {result.lacking:,} lack vectors."
+    )
+    _print_line(f"{message} Compare it, then `brain embeddings switch {result.space}`.")
 
 
 @app.command()
 def compare(context: typer.Context, space: Embedder = None, *, as_json: Json = False) -> None:
     """Ask what was asked before in the serving space and in another; nothing is changed."""
     state: State = context.obj
-    with state.open() as brain, bar("asking", is_shown=not as_json) as move:
-        done = brain.spaces.compare(space, on_progress=move)
+    with state.open() as brain, progress_bar("asking", is_shown=not as_json) as move:
+        result = brain.spaces.compare(space, on_progress=move)
     if as_json:
-        _print_json(done)
+        _print_json(result)
         return
-    drawn = Table()
+    table = Table()
     for name in ("space", "MRR of what helped", "unanswered", "median"):
-        drawn.add_column(name, overflow="fold")
-    for one in (done.serving, done.other):
-        drawn.add_row(*_figures(one))
-    Console().print(Inert(drawn))
-    _say("\n".join(_summary(done)))
+        table.add_column(name, overflow="fold")
+    for one in (result.serving, result.other):
+        table.add_row(*_figures_row(one))
+    Console().print(Sanitized(table))
+    _print_line("\n".join(_render_comparison(result)))
 
 
 @app.command()
@@ -88,15 +90,17 @@ def switch(
     """Let another space serve, from one moment to the next; the same way leads back."""
     state: State = context.obj
     with state.open() as brain:
-        done = brain.spaces.switch(space, dry_run=dry_run)
+        result = brain.spaces.switch(space, dry_run=dry_run)
     if as_json:
-        _print_json(done)
-    elif done.is_dry_run:
-        lacking = f"{_memories(done.lacking)} lack vectors in it"
-        _say(f"Would let {done.after} serve in the place of {done.before}: {lacking}.")
+        _print_json(result)
+    elif result.is_dry_run:
+        lacking = f"{_memories(result.lacking)} lack vectors in it"
+        _print_line(f"Would let {result.after} serve in the place of {result.before}: {lacking}.")
     else:
-        _say(f"{done.after} serves. Start every program anew with its embedder.")
-        _say(f"{done.before} is kept: `brain space switch` goes back, `brain space drop` ends it.")
+        _print_line(f"{result.after} serves. Start every program anew with its embedder.")
+        _print_line(
+            f"{result.before} is kept: `brain embeddings switch` goes back, `brain embeddings drop` ends it."
+        )
 
 
 @app.command()
@@ -114,28 +118,28 @@ def drop(
 ) -> None:
     """Delete the vectors of a space that does not serve; there is no way back then."""
     state: State = context.obj
-    with state.open() as brain, bar("deleting", is_shown=not as_json) as move:
-        done = brain.spaces.drop(space, compact=compact, on_progress=move)
+    with state.open() as brain, progress_bar("deleting", is_shown=not as_json) as move:
+        result = brain.spaces.drop(space, compact=compact, on_progress=move)
     if as_json:
-        _print_json(done)
+        _print_json(result)
     else:
-        _say(f"Deleted {render_counts(done.vectors, 'vector', many='vectors')}.")
+        _print_line(f"Deleted {render_counts(result.vectors, 'vector', many='vectors')}.")
 
 
-def _summary(done: Comparison) -> list[str]:
+def _render_comparison(result: Comparison) -> list[str]:
     lines = [
-        f"{render_counts(done.questions, 'question', many='questions')}, {done.marked:,} with "
-        f"marks; of the first ten, both give {done.overlap:.0%}."
+        f"{render_counts(result.questions, 'question', many='questions')}, {result.marked:,} with "
+        f"marks; of the first ten, both give {result.overlap:.0%}."
     ]
-    if done.gain is not None:
-        lowest, highest = done.gain
-        lines.append(f"{done.other.space} gains {lowest:+.3f} to {highest:+.3f} of MRR (95%).")
-    better = done.better
+    if result.gain is not None:
+        lowest, highest = result.gain
+        lines.append(f"{result.other.space} gains {lowest:+.3f} to {highest:+.3f} of MRR (95%).")
+    better = result.better
     lines.append(f"{better} is better." if better else "Which is better cannot be told from this.")
     return lines
 
 
-def _figures(one: Figures) -> tuple[str, str, str, str]:
+def _figures_row(one: Figures) -> tuple[str, str, str, str]:
     mrr = "no marks" if one.mrr is None else f"{one.mrr:.3f}"
     return one.space, mrr, f"{one.unanswered:.0%}", f"{one.median_ms:.1f} ms"
 
@@ -144,8 +148,8 @@ def _memories(count: int) -> str:
     return render_counts(count, "memory", many="memories")
 
 
-def _say(told: str) -> None:
-    Console().print(Inert(Text(told, overflow="fold")))
+def _print_line(message: str) -> None:
+    Console().print(Sanitized(Text(message, overflow="fold")))
 
 
 def _print_json(value: Any) -> None:  # noqa: ANN401 any of the flow's values

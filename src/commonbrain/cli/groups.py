@@ -63,13 +63,13 @@ def add_operations(app: typer.Typer, operations: Iterable[Operation[Any, Any]]) 
     """Add the commands of every operation that has this door."""
     groups = {name: typer.Typer(no_args_is_help=True, help=help_) for name, help_ in GROUPS.items()}
     for operation in operations:
-        if Transport.CLI not in operation.doors:
+        if Transport.CLI not in operation.transports:
             continue
         if operation.has_own_command and operation.name not in groups:
             app.command(operation.name)(build_command(operation))
-        for special in operation.commands:
-            group, _, own = special.name.rpartition(" ")
-            place = groups[group] if group else app
-            place.command(own)(build_command(operation, special))
+        for subcommand in operation.commands:
+            group, _, command_name = subcommand.name.rpartition(" ")
+            target = groups[group] if group else app
+            target.command(command_name)(build_command(operation, subcommand))
     for name, group in groups.items():
         app.add_typer(group, name=name)

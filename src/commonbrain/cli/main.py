@@ -11,7 +11,7 @@ from typing import Annotated, Final
 
 import typer
 
-from commonbrain.api.errors import describe, to_transport_error
+from commonbrain.api.errors import describe_error, to_transport_error
 from commonbrain.api.operations import OPERATIONS
 from commonbrain.cli import choices, embeddings, stores
 from commonbrain.cli.commands import Json
@@ -36,11 +36,11 @@ app = typer.Typer(
 
 add_operations(app, OPERATIONS)
 app.add_typer(stores.app, name="store")
-app.add_typer(embeddings.app, name="space")
+app.add_typer(embeddings.app, name="embeddings")
 
 
-def _print_version(wanted: bool) -> None:  # noqa: FBT001 Typer calls it so
-    if wanted:
+def _print_version(is_requested: bool) -> None:  # noqa: FBT001 Typer calls it so
+    if is_requested:
         typer.echo(version("commonbrain"))
         raise typer.Exit
 
@@ -90,8 +90,8 @@ def mcp(
     from commonbrain.mcp.server import serve_stdio  # noqa: PLC0415
 
     state: State = context.obj
-    opened = partial(state.open, serves="mcp")
-    serve_stdio(opened, agent=state.agent, profile=state.profile())
+    open_brain = partial(state.open, server_name="mcp")
+    serve_stdio(open_brain, agent=state.agent, profile=state.profile())
 
 
 @app.command()
@@ -111,12 +111,12 @@ def serve(
     """Serve many agents over HTTP: REST under /v1, MCP at /mcp."""
     from commonbrain.cli.serve import run_server  # noqa: PLC0415
 
-    given = {"host": host, "port": port, "workers": workers, "url": url, "open": open or None}
-    run_server(_STATE.get(), **given, allow_hosts=allow_host)
+    options = {"host": host, "port": port, "workers": workers, "url": url, "open": open or None}
+    run_server(_STATE.get(), **options, allow_hosts=allow_host)
 
 
 @app.command()
-def developer(
+def dev(
     *,
     folder: Annotated[Path, typer.Argument(help="Where Postgres and Redis keep what they hold.")],
     port: Annotated[int | None, typer.Option(help="8377.")] = None,
@@ -137,7 +137,7 @@ def import_(
         str,
         typer.Argument(
             help="conversations, markdown, or commonbrain: what brain export wrote.",
-            autocompletion=choices.of(choices.formats),
+            autocompletion=choices.complete_from(choices.formats),
         ),
     ],
     path: Annotated[Path, typer.Argument(help="A file or folder.")],
@@ -156,7 +156,7 @@ def import_(
         path=path,
         project=project,
         is_dry_run=dry_run,
-        is_left=background,
+        is_background=background,
     )
     run_import(_STATE.get(), source, as_json=as_json)
 
@@ -201,12 +201,12 @@ def restore(
     """Put a backup in the store's place; what was there is shown first, and kept beside it."""
     from commonbrain.cli.backup import BackupOptions, run_restore  # noqa: PLC0415
 
-    wish = BackupOptions(file=file, digest=digest, is_agreed=yes, is_dry_run=dry_run)
-    run_restore(context.obj, wish, as_json=as_json)
+    options = BackupOptions(file=file, digest=digest, is_confirmed=yes, is_dry_run=dry_run)
+    run_restore(context.obj, options, as_json=as_json)
 
 
 @app.command()
-def work(
+def worker(
     context: typer.Context,
     *,
     once: Annotated[bool, typer.Option("--once", help="End when nothing is due any more.")] = False,
@@ -217,10 +217,10 @@ def work(
     as_json: Json = False,
 ) -> None:
     """Work on jobs until told to stop; several such processes may serve one store."""
-    from commonbrain.cli.worker import WorkerOptions, run_work  # noqa: PLC0415
+    from commonbrain.cli.worker import WorkerOptions, run_worker  # noqa: PLC0415
 
-    shift = WorkerOptions(is_once=once, concurrency=concurrency, kinds=tuple(kinds or ()))
-    run_work(context.obj, shift, as_json=as_json)
+    options = WorkerOptions(is_once=once, concurrency=concurrency, kinds=tuple(kinds or ()))
+    run_worker(context.obj, options, as_json=as_json)
 
 
 @app.command()
@@ -238,11 +238,11 @@ def maintain(
     run_maintain(context.obj, dry_run=dry_run, as_json=as_json)
 
 
-def _connect(wish: ConnectOptions) -> None:
+def _connect(options: ConnectOptions) -> None:
     """Add this memory to a client's servers; everything else in its file stays as it is."""
     from commonbrain.cli.connect import connect_client  # noqa: PLC0415
 
-    connect_client(_STATE.get(), wish)
+    connect_client(_STATE.get(), options)
 
 
 app.command("connect")(build_parameters(ConnectOptions, _connect))
@@ -278,7 +278,7 @@ def run() -> None:
 
 def _complain(error: CommonbrainError) -> None:
     if "--json" in sys.argv:
-        typer.echo(escaped(json.dumps({"error": describe(error)}, ensure_ascii=False)))
+        typer.echo(escaped(json.dumps({"error": describe_error(error)}, ensure_ascii=False)))
         return
     from commonbrain.cli.render import print_error  # noqa: PLC0415
 

@@ -8,8 +8,8 @@ from rich.text import Text
 
 from commonbrain.api.operations.job import describe_result
 from commonbrain.cli.context import State
-from commonbrain.cli.progress import bar
-from commonbrain.cli.render import Inert
+from commonbrain.cli.progress import progress_bar
+from commonbrain.cli.render import Sanitized
 from commonbrain.consolidation.maintenance import MaintenancePreview
 from commonbrain.jobs.service import JobView
 from commonbrain.jobs.worker import JobEvent, Worker, make_worker_name
@@ -30,22 +30,22 @@ def run_maintain(state: State, *, dry_run: bool, as_json: bool) -> None:
     """
     if dry_run:
         with state.open() as brain:
-            foreseen = brain.maintain.preview()
+            preview = brain.maintain.preview()
         if as_json:
-            typer.echo(TypeAdapter(MaintenancePreview).dump_json(foreseen).decode())
+            typer.echo(TypeAdapter(MaintenancePreview).dump_json(preview).decode())
         else:
-            Console().print(Inert(_preview(foreseen)))
+            Console().print(Sanitized(_preview(preview)))
         return
-    done = _kept(state, is_shown=not as_json)
+    done = _run_maintenance(state, is_shown=not as_json)
     if as_json:
         typer.echo(TypeAdapter(JobView).dump_json(done).decode())
     else:
-        Console().print(Inert(Text(describe_result(MAINTAIN, done.result or {}))))
+        Console().print(Sanitized(Text(describe_result(MAINTAIN, done.result or {}))))
 
 
-def _kept(state: State, *, is_shown: bool) -> JobView:
-    with state.open() as brain, bar("keeping", is_shown=is_shown) as move:
-        asked = brain.jobs.run(MAINTAIN)
+def _run_maintenance(state: State, *, is_shown: bool) -> JobView:
+    with state.open() as brain, progress_bar("keeping", is_shown=is_shown) as move:
+        queued = brain.jobs.run(MAINTAIN)
 
         def tell(_what: JobEvent, job: Job) -> None:
             move(job.progress)
@@ -56,14 +56,14 @@ def _kept(state: State, *, is_shown: bool) -> JobView:
             kinds=(MAINTAIN,),
             tell=tell,
         )
-        ticket = QueueMessage(tenant=brain.caller.tenant, job=ids.parse(ids.JOB, asked.id))
+        ticket = QueueMessage(tenant=brain.caller.tenant, job=ids.parse(ids.JOB, queued.id))
         is_ours = worker.handle_ticket(ticket)
-        done = brain.jobs.show(asked.id)
+        done = brain.jobs.show(queued.id)
     if done.state is JobState.DONE:
         return done
-    why = f"it is {done.state}: {done.reason}" if is_ours else "another worker is at it"
+    reason = f"it is {done.state}: {done.reason}" if is_ours else "another worker is at it"
     raise UnavailableError(
-        f"{done.id} has not ended, {why}.",
+        f"{done.id} has not ended, {reason}.",
         code="job_unfinished",
         hint="What it did so far stays; brain job list --kind maintain shows how it goes on.",
     )

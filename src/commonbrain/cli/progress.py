@@ -8,11 +8,11 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 
 
 @contextmanager
-def bar(what: str, *, is_shown: bool) -> Generator[Callable[[float], None]]:
+def progress_bar(label: str, *, is_shown: bool) -> Generator[Callable[[float], None]]:
     """Show a bar while something runs; give what is to be told its fraction, 0..1."""
     with progress(is_shown=is_shown) as shown:
         # Hidden until something moves: what is refused at once never showed a bar.
-        task = shown.add_task(what, total=1.0, visible=False)
+        task = shown.add_task(label, total=1.0, visible=False)
         yield lambda fraction: shown.update(task, completed=fraction, visible=True)
 
 

@@ -15,7 +15,7 @@ from rich.tree import Tree
 
 from commonbrain.administration.status import Diagnosis
 from commonbrain.api.operations import Operation
-from commonbrain.api.operations.get import Fetched, origin_line, rows_of
+from commonbrain.api.operations.get import GetResponse, origin_line, view_rows
 from commonbrain.api.operations.status import StatusReply, metrics_lines
 from commonbrain.cli.render_messages import render_messages
 from commonbrain.cli.render_views import (
@@ -48,14 +48,14 @@ _COLOURS: Final = {
 }
 
 
-def show(operation: Operation[Any, Any], reply: Any) -> None:  # noqa: ANN401 each its own
+def print_reply(operation: Operation[Any, Any], reply: Any) -> None:  # noqa: ANN401 each its own
     """Print a reply for people."""
     render = _RENDERERS.get(operation.name)
-    Console().print(Inert(render(reply) if render else Text(operation.tell(reply))))
+    Console().print(Sanitized(render(reply) if render else Text(operation.render_text(reply))))
 
 
 @dataclass(frozen=True, slots=True)
-class Inert:
+class Sanitized:
     """Anything to be printed, without what a terminal would obey in the texts it shows."""
 
     shown: RenderableType
@@ -70,9 +70,9 @@ class Inert:
 def print_error(error: CommonbrainError) -> None:
     """Print what is wrong and the next step, to stderr."""
     console = Console(stderr=True)
-    console.print(Inert(Text(f"{error.code}: {error.message}", style="bold red")))
+    console.print(Sanitized(Text(f"{error.code}: {error.message}", style="bold red")))
     if error.hint:
-        console.print(Inert(Text(error.hint)))
+        console.print(Sanitized(Text(error.hint)))
 
 
 def render_item_result(one: ItemResult) -> RenderableType:
@@ -83,38 +83,41 @@ def render_item_result(one: ItemResult) -> RenderableType:
     more = [one.reason, one.hint, *one.warnings]
     against = [f"conflict  {near.id}  {near.headline}" for near in one.conflicts]
     contested = {near.id for near in one.conflicts}
-    alike = [near for near in one.similar if near.id not in contested]
-    near = against + [f"similar  {near.id}  {near.headline}" for near in alike]
+    similar_items = [near for near in one.similar if near.id not in contested]
+    near = against + [f"similar  {near.id}  {near.headline}" for near in similar_items]
     is_stored = one.status is ItemStatus.STORED
     lines = [text for text in more if text] + (near if is_stored else [])
-    for may in one.suggestions:
-        lines += [f"may rest on  {may.id}  {may.headline}  ({may.how})", f"  if so: {may.accept}"]
+    for suggestion in one.suggestions:
+        lines += [
+            f"may rest on  {suggestion.id}  {suggestion.headline}  ({suggestion.how})",
+            f"  if so: {suggestion.accept}",
+        ]
     lines += [one.affected.line()] if one.affected else []
     if one.embedding_pending:
         lines.append("Found by its words only until the embedder is back.")
     return Group(line, *(Text(f"  {text}", style="dim") for text in lines))
 
 
-def _remembered(reply: RememberResult) -> RenderableType:
+def _render_remember(reply: RememberResult) -> RenderableType:
     affected = [Text(reply.affected.line(), style="yellow")] if reply.affected else []
     return Group(*(render_item_result(one) for one in reply.items), *affected)
 
 
-def _recollection(reply: RecallResult) -> RenderableType:
-    skipped = [Text(f"skipped: {what}", style="yellow") for what in reply.degraded]
+def _render_recall(reply: RecallResult) -> RenderableType:
+    skipped = [Text(f"skipped: {reason}", style="yellow") for reason in reply.degraded]
     if not reply.items:
-        return Group(Text(_EMPTY[reply.verdict], style="yellow"), *skipped)
+        return Group(Text(_EMPTY_MESSAGES[reply.verdict], style="yellow"), *skipped)
     left_out = f", {reply.omitted.count} more left out" if reply.omitted.count else ""
-    found = render_counts(len(reply.items), "item", many="items")
-    sure = f", confidence {reply.confidence.mean:.2f}" if reply.confidence else ""
-    footer = Text(f"{found}, {reply.tokens} tokens{sure}{left_out}", style="dim")
+    count_text = render_counts(len(reply.items), "item", many="items")
+    confidence_text = f", confidence {reply.confidence.mean:.2f}" if reply.confidence else ""
+    footer = Text(f"{count_text}, {reply.tokens} tokens{confidence_text}{left_out}", style="dim")
     against = [Text(conflict.line(), style="yellow") for conflict in reply.conflicts]
     is_unsure = reply.verdict is ResultStatus.BELOW_THRESHOLD
     unsure = [Text(UNSURE, style="yellow")] if is_unsure else []
-    return Group(*unsure, *_items(reply), *against, *skipped, footer)
+    return Group(*unsure, *_render_items(reply), *against, *skipped, footer)
 
 
-_EMPTY: Final = {
+_EMPTY_MESSAGES: Final = {
     ResultStatus.NOTHING_STORED: "Nothing is stored that this filter allows.",
     ResultStatus.BELOW_THRESHOLD: "Nothing stored answers this. Use other words or drop a filter.",
     ResultStatus.FOUND: "Something was found, but nothing fits the budget. Raise --max-tokens.",
@@ -126,18 +129,18 @@ def render_counts(count: int, one: str, *, many: str) -> str:
     return f"{count:,} {one if count == 1 else many}"
 
 
-def _items(reply: RecallResult) -> Iterator[RenderableType]:
+def _render_items(reply: RecallResult) -> Iterator[RenderableType]:
     """Show the items; those of a timeline under their days."""
-    if reply.order is Order.BEST:
-        yield from (_item(item, when=show_day(item.occurred_at)) for item in reply.items)
+    if reply.order is Order.RELEVANCE:
+        yield from (_render_item(item, when=show_day(item.occurred_at)) for item in reply.items)
         return
     for day, items in groupby(reply.items, key=lambda item: f"{item.occurred_at:%A %d %B %Y}"):
         yield Rule(Text(day), align="left")
-        yield from (_item(item, when=f"{item.occurred_at:%H:%M}") for item in items)
+        yield from (_render_item(item, when=f"{item.occurred_at:%H:%M}") for item in items)
 
 
-def _item(item: Item, *, when: str) -> RenderableType:
-    known = [
+def _render_item(item: Item, *, when: str) -> RenderableType:
+    details = [
         item.label or item.kind,
         when,
         item.agent,
@@ -152,18 +155,18 @@ def _item(item: Item, *, when: str) -> RenderableType:
     why = f"{item.score:.2f} {' + '.join(item.why)}"
     return Panel(
         Text.assemble(item.body or item.said or "(no room for its text)", (notes, "dim")),
-        title=Text(" · ".join(part for part in known if part)),
+        title=Text(" · ".join(part for part in details if part)),
         subtitle=Text(f"{item.id} · {why}", style="dim"),
         title_align="left",
         subtitle_align="right",
     )
 
 
-def _fetched(reply: Fetched) -> RenderableType:
-    return Group(*(_shown(one) for one in (reply, *reply.more)))
+def _render_get(reply: GetResponse) -> RenderableType:
+    return Group(*(_render_memory(one) for one in (reply, *reply.more)))
 
 
-def _shown(reply: MemoryView) -> RenderableType:
+def _render_memory(reply: MemoryView) -> RenderableType:
     table = Table(box=None, show_header=False)
     table.add_column(style="dim")
     table.add_column()
@@ -175,35 +178,35 @@ def _shown(reply: MemoryView) -> RenderableType:
     body = Panel(Text(reply.body or reply.headline), title=Text(reply.headline), title_align="left")
     banner = [Text(reply.banner, style="bold yellow")] if reply.banner else []
     against = [Text(conflict.line(), style="yellow") for conflict in reply.conflicts or ()]
-    views = [_view(view, getattr(reply, view)) for view in View]
-    way = [_way_back(reply.id, reply.provenance)] if reply.provenance else []
-    return Group(*banner, body, *against, table, *(view for view in views if view), *way)
+    views = [_render_view(view, getattr(reply, view)) for view in View]
+    tree = [_render_provenance(reply.id, reply.provenance)] if reply.provenance else []
+    return Group(*banner, body, *against, table, *(view for view in views if view), *tree)
 
 
-def _way_back(id_: str, known: Provenance) -> RenderableType:
+def _render_provenance(id_: str, provenance: Provenance) -> RenderableType:
     """Draw where a memory comes from as a tree, and say in a sentence what it ends in."""
     branches = [Tree(Text(id_))]
-    for one in known.origins:
+    for one in provenance.origins:
         # A step belongs to the last one that is nearer.
         del branches[one.depth :]
         branches.append(branches[-1].add(Text(origin_line(one))))
-    cut = [Text("It goes on beyond what is shown.", style="dim")] if known.is_cut else []
-    return Group(branches[0], *cut, *([Text(known.because)] if known.because else []))
+    cut = [Text("It goes on beyond what is shown.", style="dim")] if provenance.is_cut else []
+    return Group(branches[0], *cut, *([Text(provenance.because)] if provenance.because else []))
 
 
-def _view(view: View, side: object) -> RenderableType | None:
+def _render_view(view: View, side: object) -> RenderableType | None:
     """Show a view as a table, a row for each entry; one that was not asked for is None."""
-    rows = rows_of(side)
+    rows = view_rows(side)
     if side is None or not rows:
         return None if side is None else Text(f"{view}: none", style="dim")
     names = [name for name in rows[0] if any(row[name] not in (None, ()) for row in rows)]
     table = Table(*names, title=Text(view), title_justify="left")
     for row in rows:
-        table.add_row(*(Text(_said(row[name])) for name in names))
+        table.add_row(*(Text(_cell_text(row[name])) for name in names))
     return table
 
 
-def _said(value: object) -> str:
+def _cell_text(value: object) -> str:
     if value is None:
         return ""
     return show_instant(value) if isinstance(value, datetime) else str(value)
@@ -213,62 +216,62 @@ def _add_row(table: Table, name: str, *, value: object) -> None:
     """Show a value that is there."""
     if value is None or value == ():
         return
-    table.add_row(name, Text(_said(value)))
+    table.add_row(name, Text(_cell_text(value)))
 
 
-def _condition(reply: StatusReply) -> RenderableType:
+def _render_status(reply: StatusReply) -> RenderableType:
     table = Table()
     table.add_column("kind")
     table.add_column("current", justify="right")
     for kind, count in sorted(reply.by_kind.items()):
         table.add_row(kind, f"{count:,}")
-    held = render_counts(reply.memories, "memory", many="memories")
+    memories_text = render_counts(reply.memories, "memory", many="memories")
     return Group(
         # Not the table's title, which would be cut to its few columns.
-        Text(f"{held} in {reply.store}", overflow="fold"),
+        Text(f"{memories_text} in {reply.store}", overflow="fold"),
         Text(f"You are {reply.agent}, {reply.role} of the tenant {reply.tenant}.", style="dim"),
         table,
-        Text(f"states: {_counts(reply.by_state) or 'none'}", style="dim"),
+        Text(f"states: {_format_counts(reply.by_state) or 'none'}", style="dim"),
         Text(f"space: {reply.space}, {reply.embedding_pending} wait for an embedding", style="dim"),
-        *([Text(f"jobs: {_counts(reply.jobs)}", style="dim")] if reply.jobs else []),
-        *([render_review_queue(reply.unsettled)] if reply.unsettled else []),
+        *([Text(f"jobs: {_format_counts(reply.jobs)}", style="dim")] if reply.jobs else []),
+        *([render_review_queue(reply.review)] if reply.review else []),
         *(Text(line, overflow="fold") for line in metrics_lines(reply)),
     )
 
 
-def _counts(by_state: Mapping[str, int]) -> str:
+def _format_counts(by_state: Mapping[str, int]) -> str:
     return ", ".join(f"{count:,} {state}" for state, count in sorted(by_state.items()))
 
 
-def _diagnosis(reply: Diagnosis) -> RenderableType:
+def _render_diagnosis(reply: Diagnosis) -> RenderableType:
     table = Table(title=Text(f"{reply.store}", overflow="fold"), title_justify="left")
     for name in ("check", "result", "detail"):
         table.add_column(name)
     for one in reply.findings:
-        table.add_row(Text(one.check), _mark(one), Text(one.detail))
+        table.add_row(Text(one.check), _finding_status(one), Text(one.detail))
     hints = [Text(f"{one.check}: {one.hint}", style="dim") for one in reply.findings if one.hint]
     done = reply.repaired
     if done is None:
         return Group(table, *hints)
-    mended = Text(
+    summary = Text(
         f"Written anew: the words of {render_counts(done.words, 'memory', many='memories')}, "
         f"the vectors of {done.vectors_made:,}; {done.vectors_dropped:,} unsound vectors dropped."
     )
-    return Group(mended, table, *hints)
+    return Group(summary, table, *hints)
 
 
-def _mark(one: Finding) -> Text:
+def _finding_status(one: Finding) -> Text:
     if not one.is_sound:
         return Text("unsound", "bold red")
     return Text("look", "yellow") if one.hint else Text("sound", "green")
 
 
-def _session(reply: SessionResponse) -> RenderableType:
+def _render_session(reply: SessionResponse) -> RenderableType:
     handoff = [render_item_result(reply.outcome)] if reply.outcome else []
     return Group(render_session(reply), *handoff)
 
 
-def _skills(reply: SkillList) -> RenderableType:
+def _render_skills(reply: SkillList) -> RenderableType:
     if not reply.skills:
         return Text("No skill.", style="yellow")
     table = Table(box=None, header_style="dim")
@@ -277,8 +280,8 @@ def _skills(reply: SkillList) -> RenderableType:
     table.add_column("id", no_wrap=True)
     for one in reply.skills:
         always = ("always on",) if one.always_on else ()
-        told = (one.name, one.headline, ", ".join((*always, *one.keywords)))
-        table.add_row(*map(Text, (*told, ", ".join(one.projects) or "all", one.id)))
+        cells = (one.name, one.headline, ", ".join((*always, *one.keywords)))
+        table.add_row(*map(Text, (*cells, ", ".join(one.projects) or "all", one.id)))
     return table
 
 
@@ -314,7 +317,7 @@ def render_bulk_change(reply: BulkChangeResult) -> RenderableType:
     line = Text(f"{reply.action} {reply.status}  {reply.count:,} ({kinds or 'none'})", style="bold")
     lists = (
         ("", reply.items, reply.count),
-        ("spared  ", reply.skipped, reply.skipped_count),
+        ("skipped ", reply.skipped, reply.skipped_count),
         ("rests on them  ", reply.dependents, reply.dependents_count),
     )
     lines: list[Text] = []
@@ -330,16 +333,16 @@ def render_bulk_change(reply: BulkChangeResult) -> RenderableType:
 
 _RENDERERS: Final[Mapping[str, Callable[[Any], RenderableType]]] = {
     "boot": render_briefing,
-    "remember": _remembered,
-    "recall": _recollection,
-    "get": _fetched,
+    "remember": _render_remember,
+    "recall": _render_recall,
+    "get": _render_get,
     "revise": render_revision,
     "forget": render_bulk_change,
-    "session": _session,
-    "skill": _skills,
+    "session": _render_session,
+    "skill": _render_skills,
     "message": render_messages,
     "trace": render_trace,
-    "status": _condition,
-    "unsettled": render_review_queue,
-    "doctor": _diagnosis,
+    "status": _render_status,
+    "review": render_review_queue,
+    "doctor": _render_diagnosis,
 }

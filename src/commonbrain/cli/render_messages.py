@@ -7,7 +7,7 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from commonbrain.api.operations.message import Mail
+from commonbrain.api.operations.message import MessageResponse
 from commonbrain.coordination.assignments import AssignedTask
 from commonbrain.coordination.inbox import MessageView, ThreadSummary
 from commonbrain.coordination.sending import SendResult
@@ -15,7 +15,7 @@ from commonbrain.model.kinds import MessagePriority
 from commonbrain.model.timestamps import show_instant
 
 _COLOURS: Final = {MessagePriority.URGENT: "bold red", MessagePriority.ACTION: "yellow"}
-_EMPTY: Final = {
+_EMPTY_MESSAGES: Final = {
     "inbox": "Nothing waits to be read.",
     "history": "Nothing was said.",
     "threads": "There are no threads.",
@@ -23,11 +23,11 @@ _EMPTY: Final = {
 }
 
 
-def render_messages(reply: Mail) -> RenderableType:
+def render_messages(reply: MessageResponse) -> RenderableType:
     """Show what one call brought."""
     lines = list(_lines(reply))
     if not lines:
-        lines = [Text(_EMPTY.get(reply.op, ""), style="dim")]
+        lines = [Text(_EMPTY_MESSAGES.get(reply.op, ""), style="dim")]
     if reply.unread is not None and reply.unread != "0":
         lines.append(Text(f"{reply.unread} unread", style="dim"))
     if reply.cursor:
@@ -35,18 +35,18 @@ def render_messages(reply: Mail) -> RenderableType:
     return Group(*lines)
 
 
-def _lines(reply: Mail) -> Iterator[RenderableType]:
+def _lines(reply: MessageResponse) -> Iterator[RenderableType]:
     if reply.sent is not None:
-        yield from _sent(reply.sent)
+        yield from _render_sent(reply.sent)
     for one in reply.messages or ():
-        yield from _letter(one)
+        yield from _render_message(one)
     for thread in reply.threads or ():
-        yield from _thread(thread)
+        yield from _render_thread(thread)
     for task in reply.delegated or ():
-        yield from _delegation(task)
+        yield from _render_assignment(task)
 
 
-def _sent(sent: SendResult) -> Iterator[RenderableType]:
+def _render_sent(sent: SendResult) -> Iterator[RenderableType]:
     task = f"  task {sent.task}" if sent.task else ""
     yield Text.assemble(
         ("sent", "bold green"), f"  {sent.id}  to {_names(sent.to)}  in {sent.thread}{task}"
@@ -59,44 +59,44 @@ def _sent(sent: SendResult) -> Iterator[RenderableType]:
         yield Text("  Found by its words only until the embedder is back.", style="dim")
 
 
-def _letter(one: MessageView) -> Iterator[RenderableType]:
+def _render_message(one: MessageView) -> Iterator[RenderableType]:
     mark = ("● ", "bold cyan") if one.is_unread else ("  ", "")
-    loud = _COLOURS.get(one.priority, "")
-    known = [
+    color = _COLOURS.get(one.priority, "")
+    details = [
         f"{one.sender} → {_names(one.to)}",
         show_instant(one.at),
-        one.priority if loud else None,
+        one.priority if color else None,
         one.project,
         one.id,
     ]
     subject = one.subject or one.headline
-    yield Text.assemble(mark, (subject, f"bold {loud}".strip()))
-    yield Text(f"  {' · '.join(str(part) for part in known if part)}", style="dim")
+    yield Text.assemble(mark, (subject, f"bold {color}".strip()))
+    yield Text(f"  {' · '.join(str(part) for part in details if part)}", style="dim")
     text = one.body if one.body is not None else one.headline
     if text != subject:
         yield Padding(Text(text), (0, 0, 0, 2))
     for ack in one.acks:
-        said = f": {ack.answer}" if ack.answer else ""
-        yield Text(f"  ✓ {ack.agent}, {show_instant(ack.at)}{said}", style="green")
+        answer_text = f": {ack.answer}" if ack.answer else ""
+        yield Text(f"  ✓ {ack.agent}, {show_instant(ack.at)}{answer_text}", style="green")
 
 
-def _thread(one: ThreadSummary) -> Iterator[RenderableType]:
+def _render_thread(one: ThreadSummary) -> Iterator[RenderableType]:
     unread = (f"  {one.unread} unread", "bold cyan") if one.unread else ("", "")
     yield Text.assemble((one.subject, "bold"), unread)
-    who = ", ".join(one.participants)
-    known = (f"{one.messages} messages", who, show_instant(one.last_at), one.id)
-    yield Text(f"  {' · '.join(part for part in known if part)}", style="dim")
+    participants = ", ".join(one.participants)
+    details = (f"{one.messages} messages", participants, show_instant(one.last_at), one.id)
+    yield Text(f"  {' · '.join(part for part in details if part)}", style="dim")
 
 
-def _delegation(one: AssignedTask) -> Iterator[RenderableType]:
+def _render_assignment(one: AssignedTask) -> Iterator[RenderableType]:
     status = ("expired", "red") if one.is_expired else (str(one.status), "bold")
     yield Text.assemble(status, f"  {one.headline}")
-    known = (
+    details = (
         f"{one.by} → {one.to}",
         f"due {show_instant(one.due_at)}" if one.due_at else "",
         one.task,
     )
-    yield Text(f"  {' · '.join(part for part in known if part)}", style="dim")
+    yield Text(f"  {' · '.join(part for part in details if part)}", style="dim")
     if one.result:
         yield Text(f"  {one.result}", style="green")
 

@@ -1,4 +1,4 @@
-"""`brain serve` and `brain developer`: the shared server."""
+"""`brain serve` and `brain dev`: the shared server."""
 
 import os
 import shlex
@@ -12,7 +12,7 @@ from commonbrain.config import ServerSettings
 from commonbrain.model.errors import InvalidInputError
 
 
-def run_server(state: State, **given: object) -> None:
+def run_server(state: State, **options: object) -> None:
     """Serve until told to stop.
 
     Args:
@@ -24,7 +24,7 @@ def run_server(state: State, **given: object) -> None:
             in.
 
     """
-    settings = _settled(state, given)
+    settings = _server_settings(state, options)
     from commonbrain.http.server import prepare, serve, url_of  # noqa: PLC0415
 
     # Workers open the store by themselves, and know no options.
@@ -35,7 +35,7 @@ def run_server(state: State, **given: object) -> None:
     serve(settings)
 
 
-def run_dev_server(state: State, folder: Path, **given: object) -> None:
+def run_dev_server(state: State, folder: Path, **options: object) -> None:
     """Serve from a Postgres and a Redis of its own, with a worker, until told to stop.
 
     Args:
@@ -47,28 +47,28 @@ def run_dev_server(state: State, folder: Path, **given: object) -> None:
         InvalidInputError: the extra or a wheel is not installed, or a setting is wrong.
 
     """
-    settings = _settled(state, given)
+    settings = _server_settings(state, options)
     from commonbrain.http.dev import FIRST_AGENT, dev_server  # noqa: PLC0415
-    from commonbrain.http.server import prepare, serve, unwinding, url_of  # noqa: PLC0415
+    from commonbrain.http.server import prepare, serve, stopped_by_signals, url_of  # noqa: PLC0415
 
-    with unwinding(), dev_server(folder.expanduser().absolute()) as beside:
+    with stopped_by_signals(), dev_server(folder.expanduser().absolute()) as dev_server:
         prepare(settings)
-        url, load = url_of(settings), f". {shlex.quote(str(beside.environment))}"
-        told = {
+        url, load = url_of(settings), f". {shlex.quote(str(dev_server.environment))}"
+        summary = {
             "REST": f"{url}/v1, described at {url}/openapi.json",
             "MCP": f"{url}/mcp",
-            "Postgres": f"{folder / 'postgres'}, brought to {beside.schema_version}",
+            "Postgres": f"{folder / 'postgres'}, brought to {dev_server.schema_version}",
             "Redis": str(folder / "redis"),
             "Environment": load,
-            "First key": beside.key
+            "First key": dev_server.key
             or f"made before; another: {load} && brain key create {FIRST_AGENT}",
         }
-        for what, where in told.items():
-            typer.echo(f"{what:<11} {where}")
+        for label, where in summary.items():
+            typer.echo(f"{label:<11} {where}")
         serve(settings)
 
 
-def _settled(state: State, given: dict[str, object]) -> ServerSettings:
+def _server_settings(state: State, options: dict[str, object]) -> ServerSettings:
     missing = next((name for name in ("fastapi", "uvicorn") if find_spec(name) is None), None)
     if missing:
         raise InvalidInputError(
@@ -81,5 +81,5 @@ def _settled(state: State, given: dict[str, object]) -> ServerSettings:
     if state.agent is not None:
         os.environ["COMMONBRAIN_AGENT"] = state.agent
     return load_server_settings(
-        **{name: value for name, value in given.items() if value is not None}
+        **{name: value for name, value in options.items() if value is not None}
     )

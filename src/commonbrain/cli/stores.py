@@ -12,8 +12,8 @@ from rich.text import Text
 
 from commonbrain.cli.commands import Json
 from commonbrain.cli.context import State
-from commonbrain.cli.progress import bar
-from commonbrain.cli.render import Inert
+from commonbrain.cli.progress import progress_bar
+from commonbrain.cli.render import Sanitized
 from commonbrain.storage.maintenance import DistributeResult, StoreCopy, UpgradeResult
 
 app = typer.Typer(
@@ -69,7 +69,7 @@ def distribute(
     if as_json:
         typer.echo(TypeAdapter(DistributeResult).dump_json(done).decode())
     elif dry_run:
-        typer.echo("\n".join(_script(done)))
+        typer.echo("\n".join(_render_sql(done)))
     else:
         count = len(done.flat) + len(done.spread)
         typer.echo(
@@ -79,7 +79,7 @@ def distribute(
         )
 
 
-def _script(plan: DistributeResult) -> Iterator[str]:
+def _render_sql(plan: DistributeResult) -> Iterator[str]:
     """Write statements as psql reads them."""
     if plan.was_complete:
         yield "-- It is distributed already: this only tells every machine the functions again."
@@ -109,27 +109,27 @@ def copy(
     if dry_run:
         done = preview_copy(source, destination)
     else:
-        with bar("copying", is_shown=not as_json) as move:
+        with progress_bar("copying", is_shown=not as_json) as move:
             done = copy_store(source, destination, on_progress=move)
     if as_json:
         typer.echo(TypeAdapter(StoreCopy).dump_json(done).decode())
         return
-    Console().print(Inert(_counts(done)))
+    Console().print(Sanitized(_counts_table(done)))
     there = f", of which {done.there:,} were there" if done.there else ""
-    told = f"{done.rows:,} rows of {done.source} to {done.destination}{there}"
+    message = f"{done.rows:,} rows of {done.source} to {done.destination}{there}"
     if dry_run:
-        told = f"Would copy {told}. Nothing was changed. Run it again without --dry-run."
+        message = f"Would copy {message}. Nothing was changed. Run it again without --dry-run."
     else:
-        told = f"Copied {told}. Every table has the same count and digest in both."
-    Console().print(Inert(Text(told, overflow="fold")))
+        message = f"Copied {message}. Every table has the same count and digest in both."
+    Console().print(Sanitized(Text(message, overflow="fold")))
 
 
-def _counts(done: StoreCopy) -> Table:
+def _counts_table(done: StoreCopy) -> Table:
     """Show each tenant's rows, table by table."""
-    drawn = Table()
+    table = Table()
     for name in ("tenant", "table", "rows", "there before"):
-        drawn.add_column(name, overflow="fold")
+        table.add_column(name, overflow="fold")
     for tenant, own in groupby(done.tables, key=lambda one: one.tenant):
         for at, one in enumerate(own):
-            drawn.add_row(tenant if at == 0 else "", one.table, f"{one.rows:,}", f"{one.there:,}")
-    return drawn
+            table.add_row(tenant if at == 0 else "", one.table, f"{one.rows:,}", f"{one.there:,}")
+    return table

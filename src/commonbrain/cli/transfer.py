@@ -10,7 +10,7 @@ from rich.console import Console
 from commonbrain.api.operations.job import render_job
 from commonbrain.cli.context import State, StoreOption
 from commonbrain.cli.progress import progress
-from commonbrain.cli.render import Inert
+from commonbrain.cli.render import Sanitized
 from commonbrain.cli.render import report as rendered
 from commonbrain.client import Brain
 from commonbrain.jobs.service import JobView
@@ -22,8 +22,8 @@ from commonbrain.transfer.merge import OWN_FORMAT
 
 def run_import(state: State, source: StoreOption, *, as_json: bool) -> None:
     """Import a source and print its report; progress goes to stderr."""
-    if source.is_left:
-        _leave(state, source, as_json=as_json)
+    if source.is_background:
+        _enqueue_import(state, source, as_json=as_json)
         return
     with state.open() as brain, progress(is_shown=not as_json) as shown:
         task = shown.add_task("importing", total=1.0)
@@ -32,14 +32,14 @@ def run_import(state: State, source: StoreOption, *, as_json: bool) -> None:
             counts = f"{report.read:,} read, {report.stored:,} stored"
             shown.update(task, completed=report.progress, description=counts)
 
-        report = _read(brain, source, on_progress=move)
+        report = _run_import(brain, source, on_progress=move)
     if as_json:
         typer.echo(TypeAdapter(ImportReport).dump_json(report).decode())
     else:
-        Console().print(Inert(rendered(report)))
+        Console().print(Sanitized(rendered(report)))
 
 
-def _leave(state: State, source: StoreOption, *, as_json: bool) -> None:
+def _enqueue_import(state: State, source: StoreOption, *, as_json: bool) -> None:
     """Send a source to where workers find it, and print the job that reads it.
 
     Raises:
@@ -63,16 +63,16 @@ def run_export(state: State, target: Path, *, as_json: bool) -> None:
     with state.open() as brain, progress(is_shown=not as_json) as shown:
         task = shown.add_task("exporting", total=1.0)
         exported = brain.export(
-            target, on_progress=lambda share: shown.update(task, completed=share)
+            target, on_progress=lambda fraction: shown.update(task, completed=fraction)
         )
     if as_json:
         typer.echo(TypeAdapter(ExportResult).dump_json(exported).decode())
     else:
-        held = f"{exported.memories:,} memories, {exported.records:,} records in all"
-        Console().print(Inert(f"{exported.path}: {held}"))
+        summary = f"{exported.memories:,} memories, {exported.records:,} records in all"
+        Console().print(Sanitized(f"{exported.path}: {summary}"))
 
 
-def _read(
+def _run_import(
     brain: Brain, source: StoreOption, *, on_progress: Callable[[ImportReport], None]
 ) -> ImportReport:
     """Read the house's own format, which is merged, or a foreign one, which is remembered.

@@ -7,8 +7,8 @@ from typing import Final
 from rich.console import Console
 from rich.text import Text
 
-from commonbrain.cli.progress import bar
-from commonbrain.cli.render import Inert
+from commonbrain.cli.progress import progress_bar
+from commonbrain.cli.render import Sanitized
 from commonbrain.cli.worker import stopped_by_signals
 from commonbrain.client import Brain
 from commonbrain.jobs.service import JobsReply
@@ -18,7 +18,7 @@ from commonbrain.model.errors import RejectedError
 from commonbrain.model.jobs import FAILED, LIVE
 from commonbrain.storage.job_queue import QueueMessage
 
-_GLANCE_S: Final = 0.5
+_POLL_S: Final = 0.5
 """How long another worker's job is left alone before it is looked at again."""
 
 
@@ -33,12 +33,12 @@ def follow_job(brain: Brain, reply: JobsReply, *, is_shown: bool) -> JobsReply:
     """
     job, services, stop = reply.jobs[0], brain.services, Event()
     ticket = QueueMessage(tenant=brain.caller.tenant, job=ids.parse(ids.JOB, job.id))
-    with stopped_by_signals(stop), bar(job.kind, is_shown=is_shown) as move:
+    with stopped_by_signals(stop), progress_bar(job.kind, is_shown=is_shown) as move:
         worker = Worker(
             services=services,
             name=make_worker_name(services),
             stop=stop,
-            tell=lambda _what, moved: move(moved.progress),
+            tell=lambda _what, updated_job: move(updated_job.progress),
         )
         while job.state in LIVE and not stop.is_set():
             if services.has_embedded_worker:
@@ -46,7 +46,7 @@ def follow_job(brain: Brain, reply: JobsReply, *, is_shown: bool) -> JobsReply:
             job = brain.jobs.show(job.id)
             move(job.progress)
             if job.state in LIVE:
-                stop.wait(_GLANCE_S)
+                stop.wait(_POLL_S)
     if job.state in FAILED:
         raise RejectedError(
             f"{job.id} is {job.state}: {job.reason or 'somebody ended it'}",
@@ -54,6 +54,8 @@ def follow_job(brain: Brain, reply: JobsReply, *, is_shown: bool) -> JobsReply:
             hint=f"Once that is mended: brain job retry {job.id}",
         )
     if job.state in LIVE:
-        left = f"{job.id} is left to a worker, such as brain work; see brain job show {job.id}."
-        Console(stderr=True).print(Inert(Text(left)), soft_wrap=True)
+        message = (
+            f"{job.id} is left to a worker, such as brain worker; see brain job show {job.id}."
+        )
+        Console(stderr=True).print(Sanitized(Text(message)), soft_wrap=True)
     return replace(reply, jobs=(job,))

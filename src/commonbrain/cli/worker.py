@@ -1,4 +1,4 @@
-"""`brain work`: a process that works on jobs, and tells what becomes of each."""
+"""`brain worker`: a process that works on jobs, and tells what becomes of each."""
 
 import json
 import logging
@@ -19,7 +19,7 @@ from rich.progress import Progress, TaskID
 from commonbrain.api.operations.job import describe_result
 from commonbrain.cli.context import State
 from commonbrain.cli.progress import progress
-from commonbrain.cli.render import Inert
+from commonbrain.cli.render import Sanitized
 from commonbrain.client import Brain
 from commonbrain.jobs.registry import JOBS, kind_of
 from commonbrain.jobs.worker import JobEvent, Worker, make_worker_name
@@ -30,8 +30,8 @@ from commonbrain.model.jobs import Job
 from commonbrain.model.limits import WORKERS_MAX
 from commonbrain.model.timestamps import show_instant
 
-_GLANCE_S: Final = 0.5
-_OVER: Final = frozenset(
+_POLL_S: Final = 0.5
+_FINAL_EVENTS: Final = frozenset(
     {JobEvent.DONE, JobEvent.FAILED, JobEvent.DEAD, JobEvent.GIVEN_BACK, JobEvent.LOST}
 )
 
@@ -61,33 +61,33 @@ class WorkerOptions:
         return self
 
 
-def run_work(state: State, shift: WorkerOptions, *, as_json: bool) -> None:
+def run_worker(state: State, options: WorkerOptions, *, as_json: bool) -> None:
     """Work until told to stop, or once until nothing is due; the last job is given back whole."""
-    shift.checked()
+    options.checked()
     logging.basicConfig(format="%(levelname)s %(name)s: %(message)s")
     stop = Event()
     with (
         stopped_by_signals(stop),
-        state.open(serves="work") as brain,
-        progress(is_shown=shift.is_once and not as_json) as shown,
+        state.open(server_name="worker") as brain,
+        progress(is_shown=options.is_once and not as_json) as shown,
     ):
-        told = _Told(as_json=as_json, shown=shown, of=brain)
+        reporter = _JobReporter(as_json=as_json, shown=shown, of=brain)
         worker = Worker(
             services=brain.services,
             name=make_worker_name(brain.services),
-            kinds=frozenset(shift.kinds or JOBS),
+            kinds=frozenset(options.kinds or JOBS),
             stop=stop,
-            tell=told.hear,
+            tell=reporter.on_event,
         )
-        if shift.is_once:
+        if options.is_once:
             worker.schedule()
-            _at_once(worker.sweep, count=shift.concurrency, stop=stop)
+            _run_in_threads(worker.sweep, count=options.concurrency, stop=stop)
         else:
-            told.say(f"{worker.name} works on {brain.services.store.location}")
-            _at_once(worker.run, count=shift.concurrency, stop=stop)
+            reporter.print_line(f"{worker.name} works on {brain.services.store.location}")
+            _run_in_threads(worker.run, count=options.concurrency, stop=stop)
 
 
-class _Told:
+class _JobReporter:
     """Tells of jobs: a line each for people, with a bar while they move, or JSON for programs."""
 
     def __init__(self, *, as_json: bool, shown: Progress, of: Brain) -> None:
@@ -97,70 +97,70 @@ class _Told:
         self._bars: dict[int, TaskID] = {}
         self._lock = Lock()
 
-    def say(self, line: str) -> None:
+    def print_line(self, line: str) -> None:
         """Tell people something that is not about one job."""
         if not self._as_json:
-            Console(stderr=True).print(Inert(line), soft_wrap=True)
+            Console(stderr=True).print(Sanitized(line), soft_wrap=True)
 
-    def hear(self, what: JobEvent, job: Job) -> None:
+    def on_event(self, happening: JobEvent, job: Job) -> None:
         """Tell what happened to a job; threads may call at once."""
         with self._lock:
-            self._move(what, job)
+            self._move(happening, job)
             if self._as_json:
-                told = _as_json(what, job, at=self._clock.now())
-                typer.echo(escaped(json.dumps(told, ensure_ascii=False)))
-            elif what is not JobEvent.MOVED:
+                event = _as_json(happening, job, at=self._clock.now())
+                typer.echo(escaped(json.dumps(event, ensure_ascii=False)))
+            elif happening is not JobEvent.MOVED:
                 # While a bar is shown on the same terminal, it makes room for what is printed.
-                typer.echo(inert(_line(what, job)))
+                typer.echo(inert(_line(happening, job)))
 
-    def _move(self, what: JobEvent, job: Job) -> None:
-        if what is JobEvent.TAKEN:
+    def _move(self, happening: JobEvent, job: Job) -> None:
+        if happening is JobEvent.TAKEN:
             self._bars[job.id] = self._shown.add_task(job.kind, total=1.0)
         bar = self._bars.get(job.id)
         if bar is None:
             return
         self._shown.update(bar, completed=job.progress)
-        if what in _OVER:
+        if happening in _FINAL_EVENTS:
             self._shown.remove_task(bar)
             del self._bars[job.id]
 
 
-def _as_json(what: JobEvent, job: Job, *, at: datetime) -> dict[str, object]:
-    told: dict[str, object] = {
+def _as_json(happening: JobEvent, job: Job, *, at: datetime) -> dict[str, object]:
+    event: dict[str, object] = {
         "at": show_instant(at),
-        "event": what,
+        "event": happening,
         "tenant": job.caller.tenant,
         "job": ids.show(ids.JOB, job.id),
         "kind": job.kind,
         "attempt": job.attempts,
         "progress": round(job.progress, 3),
     }
-    if what is JobEvent.DONE:
-        told["result"] = job.result
-    if what in {JobEvent.FAILED, JobEvent.DEAD} and job.fault:
-        told["error"] = {"code": job.fault.code, "message": job.fault.message}
-    return told
+    if happening is JobEvent.DONE:
+        event["result"] = job.result
+    if happening in {JobEvent.FAILED, JobEvent.DEAD} and job.fault:
+        event["error"] = {"code": job.fault.code, "message": job.fault.message}
+    return event
 
 
-def _line(what: JobEvent, job: Job) -> str:
-    parts = [ids.show(ids.JOB, job.id), job.kind, str(what).replace("_", " ")]
-    if what is JobEvent.DONE and job.result is not None:
+def _line(happening: JobEvent, job: Job) -> str:
+    parts = [ids.show(ids.JOB, job.id), job.kind, str(happening).replace("_", " ")]
+    if happening is JobEvent.DONE and job.result is not None:
         is_preview = bool(job.given.get("dry_run"))
         parts.append(describe_result(job.kind, job.result, is_preview=is_preview))
-    if what in {JobEvent.FAILED, JobEvent.DEAD} and job.fault:
+    if happening in {JobEvent.FAILED, JobEvent.DEAD} and job.fault:
         parts.append(f"attempt {job.attempts}, {job.fault.code}: {job.fault.message}")
     return "  ".join(parts)
 
 
-def _at_once(work: Callable[[], object], *, count: int, stop: Event) -> None:
+def _run_in_threads(function: Callable[[], object], *, count: int, stop: Event) -> None:
     """Do the same in several threads; when one breaks, all are stopped, and its error is told."""
     with ThreadPoolExecutor(count, "worker") as threads:
-        done = [threads.submit(work) for _ in range(count)]
-        going = set(done)
-        while going:
+        done = [threads.submit(function) for _ in range(count)]
+        pending = set(done)
+        while pending:
             # A signal may reach another thread, and this one, which handles it, would sleep on.
-            over, going = wait(going, timeout=_GLANCE_S, return_when=FIRST_COMPLETED)
-            if any(one.exception() is not None for one in over):
+            finished, pending = wait(pending, timeout=_POLL_S, return_when=FIRST_COMPLETED)
+            if any(one.exception() is not None for one in finished):
                 stop.set()
     for one in done:
         one.result()
@@ -170,12 +170,12 @@ def _at_once(work: Callable[[], object], *, count: int, stop: Event) -> None:
 def stopped_by_signals(stop: Event) -> Generator[None]:
     """Set an event when the process is asked to end, instead of ending it there and then."""
 
-    def ask(_signal: int, _frame: FrameType | None) -> None:
+    def request_stop(_signal: int, _frame: FrameType | None) -> None:
         stop.set()
 
-    before = {one: signal.signal(one, ask) for one in (signal.SIGTERM, signal.SIGINT)}
+    previous = {one: signal.signal(one, request_stop) for one in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield
     finally:
-        for one, handler in before.items():
+        for one, handler in previous.items():
             signal.signal(one, handler)

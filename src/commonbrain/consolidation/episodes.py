@@ -170,7 +170,7 @@ def gather_events(
         (one for one in raw if one.id not in known), key=lambda one: (one.occurred_at, one.id)
     )
     return EventPage(
-        clusters=tuple(_clusters(tx, fresh, alike_at=source_filter.space.relevant_at)),
+        clusters=tuple(_clusters(tx, fresh, alike_at=source_filter.space.relevance_threshold)),
         read=len(raw),
         last=listed[-1] if len(listed) == REFLECT_PAGE else None,
     )

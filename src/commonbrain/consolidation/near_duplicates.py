@@ -183,7 +183,7 @@ def _near(
     tx: Transaction, request: _Scope, *, memories: Sequence[Memory], queries: Mapping[int, Matrix]
 ) -> dict[tuple[int, int], float]:
     """Find pairs of a kind that lie near, but for those that somebody has told apart."""
-    at_least = request.services.embedder.space.similar_at
+    at_least = request.services.embedder.space.similar_threshold
     found: dict[tuple[int, int], float] = {}
     for one in memories:
         query_scope = request.query_scope(one.kind, project=request.project or one.project)

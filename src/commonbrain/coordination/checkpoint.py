@@ -68,7 +68,7 @@ def matching_rules(unit: UnitOfWork, action: str, *, vector: Matrix | None) -> C
         unit.tx.index.lexical(search_terms(action), query_scope, limit=_NEAR)
         if vector is None
         else unit.tx.index.nearest(
-            vector, query_scope, limit=_NEAR, at_least=unit.services.store.space.relevant_at
+            vector, query_scope, limit=_NEAR, at_least=unit.services.store.space.relevance_threshold
         )
     )
     memories = unit.tx.memories.get([*blocking.ids, *(hit.id for hit in near), *triggers])

@@ -27,9 +27,9 @@ BATCH_TEXTS_MAX: Final = 64
 
 # Nothing is known of how the cosines of a model lie that was never measured. So only what is all
 # but equal is refused, and next to nothing is dropped from an answer.
-DUPLICATE_AT: Final = 0.95
-SIMILAR_AT: Final = 0.85
-RELEVANT_AT: Final = 0.2
+DUPLICATE_THRESHOLD: Final = 0.95
+SIMILAR_THRESHOLD: Final = 0.85
+RELEVANCE_THRESHOLD: Final = 0.2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,9 +88,9 @@ class HttpEmbedder:
         self.space = EmbeddingSpace(
             name=f"{family.name}/{self._name}/{dimensions}",
             dimensions=dimensions,
-            duplicate_at=DUPLICATE_AT,
-            similar_at=SIMILAR_AT,
-            relevant_at=RELEVANT_AT,
+            duplicate_threshold=DUPLICATE_THRESHOLD,
+            similar_threshold=SIMILAR_THRESHOLD,
+            relevance_threshold=RELEVANCE_THRESHOLD,
         )
 
     def query(self, text: str) -> Matrix:

@@ -40,13 +40,13 @@ class EmbeddingSpace:
 
     name: str
     dimensions: int
-    duplicate_at: float
+    duplicate_threshold: float
     """At or above it two texts of one kind say the same."""
-    similar_at: float
+    similar_threshold: float
     """At or above it a neighbour is worth a hint."""
-    relevant_at: float
+    relevance_threshold: float
     """Below it, and without a word in common, a memory does not answer a query."""
-    answers_at: float | None = None
+    answer_threshold: float | None = None
     """What cosine and shared words of the best come to, together, where something answers.
 
     None where it was never measured, 0 where whoever runs it takes all for answers.

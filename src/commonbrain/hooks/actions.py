@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from commonbrain.api.project_folder import Folder
+from commonbrain.api.project_folder import FolderConfig
 from commonbrain.client import Brain
 from commonbrain.coordination.handoff import LABEL
 from commonbrain.coordination.registry import detect_client
-from commonbrain.hooks.config import capture_of
+from commonbrain.hooks.config import capture_mode
 from commonbrain.hooks.event import HookEvent
 from commonbrain.hooks.table import Hook, HookAction
 from commonbrain.ingestion.drafts import DraftFields
@@ -27,15 +27,15 @@ from commonbrain.text.tokens import upper_bound
 
 _ITEMS_MAX: Final = 5
 """More than five answers to what nobody asked are a lecture."""
-_SIGNS_OF_LIFE: Final = frozenset({HookAction.RECALL, HookAction.CAPTURE, HookAction.SUMMARISE})
+_HEARTBEAT_ACTIONS: Final = frozenset({HookAction.RECALL, HookAction.CAPTURE, HookAction.SUMMARISE})
 """The others say of a session that it begins or ends."""
-_TELLING: Final = frozenset({HookAction.BOOT, HookAction.RECALL})
-_KEEPING_S_MAX: Final = 2.0
+_WAITED_FOR: Final = frozenset({HookAction.BOOT, HookAction.RECALL})
+_MAINTENANCE_S_MAX: Final = 2.0
 """A day of one agent takes far less; what is left is done after the next session."""
 _COMPACTED: Final = "compact"
 _WAIT_S_MIN: Final = 0.01
 _WAIT_S_MAX: Final = 1.0
-_ANSWERING: Final = tuple(kind for kind in Kind if kind is not Kind.EVENT)
+_ANSWER_KINDS: Final = tuple(kind for kind in Kind if kind is not Kind.EVENT)
 """Events are raw material, most of them captured by these hooks; what is made of them answers."""
 
 
@@ -44,15 +44,15 @@ class HookRequest:
     """One thing to do for a client, and the time there is for it."""
 
     hook: Hook
-    happening: HookEvent
-    folder: Folder
+    event: HookEvent
+    folder: FolderConfig
     agent: str
-    left_s: Callable[[], float]
+    remaining_s: Callable[[], float]
     tokens: int = 0
     """How much may be told beside a prompt; settings say."""
 
 
-def perform(order: HookRequest, store: Path | None) -> str | None:
+def run_action(order: HookRequest, store: Path | None) -> str | None:
     """Do what a hook is for; give what its client's model is to be told.
 
     Raises:
@@ -62,23 +62,23 @@ def perform(order: HookRequest, store: Path | None) -> str | None:
     settings = load_settings()
     if not settings.hooks:
         return None
-    with open_brain(store, lock_wait_s=_wait_s(order), agent=order.agent) as opened:
-        brain = opened.acting_as(
-            contact=detect_client(opened.services, client=order.hook.client),
-            session=order.happening.session or None,
+    with open_brain(store, lock_timeout_s=_lock_timeout_s(order), agent=order.agent) as base_brain:
+        brain = base_brain.acting_as(
+            contact=detect_client(base_brain.services, client=order.hook.client),
+            session=order.event.session or None,
             project=settings.project or order.folder.project,
             # A model wrote what is kept: it may not claim more than its user could.
             trust_ceiling=Trust.USER_CLAIM,
         )
-        if brain.caller.session and order.hook.deed in _SIGNS_OF_LIFE:
+        if brain.caller.session and order.hook.action in _HEARTBEAT_ACTIONS:
             brain.session.meet()
-        return DEEDS[order.hook.deed](brain, replace(order, tokens=settings.hook_prompt_tokens))
+        return ACTIONS[order.hook.action](brain, replace(order, tokens=settings.hook_prompt_tokens))
 
 
-def _wait_s(order: HookRequest) -> float:
+def _lock_timeout_s(order: HookRequest) -> float:
     """Say how long to wait for others that write; what only tells does without them."""
-    left_s = max(order.left_s(), _WAIT_S_MIN)
-    return min(left_s / 4, _WAIT_S_MAX) if order.hook.deed in _TELLING else left_s
+    remaining_s = max(order.remaining_s(), _WAIT_S_MIN)
+    return min(remaining_s / 4, _WAIT_S_MAX) if order.hook.action in _WAITED_FOR else remaining_s
 
 
 def _boot(brain: Brain, order: HookRequest) -> str:
@@ -86,38 +86,38 @@ def _boot(brain: Brain, order: HookRequest) -> str:
 
     After a compaction its own working notes come with it: the conversation has lost them.
     """
-    told = [brain.boot(client=order.hook.client).text]
-    if order.happening.cause == _COMPACTED and brain.caller.session:
+    parts = [brain.boot(client=order.hook.client).text]
+    if order.event.cause == _COMPACTED and brain.caller.session:
         own = (one for one in brain.session.notes().notes or () if not one.pinned)
         lines = [f"> {inert_line(one.key)}: {inert_line(one.value)}" for one in own]
-        told += ["Your working notes:", *truncated(lines)] if lines else []
-    return injected_block("\n".join(told))
+        parts += ["Your working notes:", *truncated(lines)] if lines else []
+    return injected_block("\n".join(parts))
 
 
 def truncated(lines: Sequence[str]) -> list[str]:
     """Give the first lines that fit into what a hook may tell beside boot."""
-    kept: list[str] = []
-    room = HOOK_NOTES_TOKENS
+    shown: list[str] = []
+    budget = HOOK_NOTES_TOKENS
     for line in lines:
-        room -= upper_bound(line) + 1
-        if room < 0:
-            return [*kept, f"{len(lines) - len(kept)} more: session notes"]
-        kept.append(line)
-    return kept
+        budget -= upper_bound(line) + 1
+        if budget < 0:
+            return [*shown, f"{len(lines) - len(shown)} more: session notes"]
+        shown.append(line)
+    return shown
 
 
 def _recall(brain: Brain, order: HookRequest) -> str | None:
     """Tell what stands out of what is known about a prompt."""
     options = RecallOptions(
         project=brain.caller.project,
-        kinds=_ANSWERING,
+        kinds=_ANSWER_KINDS,
         max_items=_ITEMS_MAX,
         max_tokens=order.tokens,
-        deadline_ms=max(1.0, order.left_s() * 1000),
+        deadline_ms=max(1.0, order.remaining_s() * 1000),
         proactive=True,
     )
-    found = brain.recall(order.happening.prompt[:QUERY_CHARS_MAX], **options)
-    return injected_block(found.evidence) if found.items else None
+    result = brain.recall(order.event.prompt[:QUERY_CHARS_MAX], **options)
+    return injected_block(result.evidence) if result.items else None
 
 
 def _capture(brain: Brain, order: HookRequest) -> None:
@@ -125,42 +125,44 @@ def _capture(brain: Brain, order: HookRequest) -> None:
 
     What the gate does not let in is not worth a word to anybody.
     """
-    wanted = capture_of(order.folder, os.environ)
-    told = DraftFields(auto_captured=True)
-    if wanted == "turns":
-        told["kind"] = Kind.EVENT
-    if order.happening.source_ref:
-        told["source_ref"] = order.happening.source_ref[:SOURCE_REF_CHARS_MAX]
-    for text in to_keep(order.happening.said, wanted):
-        brain.remember(text, chunks=False, **told)
+    mode = capture_mode(order.folder, os.environ)
+    fields = DraftFields(auto_captured=True)
+    if mode == "turns":
+        fields["kind"] = Kind.EVENT
+    if order.event.source_ref:
+        fields["source_ref"] = order.event.source_ref[:SOURCE_REF_CHARS_MAX]
+    for text in to_keep(order.event.reply, mode):
+        brain.remember(text, chunks=False, **fields)
 
 
 def _summarise(brain: Brain, order: HookRequest) -> None:
     """Keep what a compaction made of the conversation, for whoever goes on after this one."""
-    summary = both_ends(order.happening.summary)
-    if summary and order.happening.session:
+    summary = both_ends(order.event.summary)
+    if summary and order.event.session:
         brain.session.sum_up(summary)
 
 
 def _end(brain: Brain, order: HookRequest) -> None:
     """End the session, with what it last told of note where it left nothing itself."""
-    captures = capture_of(order.folder, os.environ) != "off"
-    if captures and not _left(brain, (Kind.EPISODE,), labels=(LABEL,)):
-        for last in _left(brain, (Kind.EVENT,)):
+    captures = capture_mode(order.folder, os.environ) != "off"
+    if captures and not _newest_of_session(brain, (Kind.EPISODE,), labels=(LABEL,)):
+        for last in _newest_of_session(brain, (Kind.EVENT,)):
             brain.session.sum_up(both_ends(last))
     brain.session.end()
     # Nobody waits for this process: a store that no server is ever open on is kept here.
-    run_maintenance_slice(brain.services, seconds=min(order.left_s() / 2, _KEEPING_S_MAX))
+    run_maintenance_slice(brain.services, seconds=min(order.remaining_s() / 2, _MAINTENANCE_S_MAX))
 
 
-def _left(brain: Brain, kinds: Sequence[Kind], *, labels: Sequence[str] = ()) -> list[str]:
+def _newest_of_session(
+    brain: Brain, kinds: Sequence[Kind], *, labels: Sequence[str] = ()
+) -> list[str]:
     """Give the newest that this session left of some kinds, whole; nothing when it left none."""
-    who = brain.caller
+    caller = brain.caller
     newest = RecallOptions(
         kinds=kinds,
         labels=labels,
-        agent=who.agent,
-        session=who.session,
+        agent=caller.agent,
+        session=caller.session,
         trust_min=0,
         max_items=1,
         bump=False,
@@ -168,7 +170,7 @@ def _left(brain: Brain, kinds: Sequence[Kind], *, labels: Sequence[str] = ()) ->
     return [one.body or "" for one in brain.recall("", **newest).items]
 
 
-DEEDS: Final[Mapping[HookAction, Callable[[Brain, HookRequest], str | None]]] = {
+ACTIONS: Final[Mapping[HookAction, Callable[[Brain, HookRequest], str | None]]] = {
     HookAction.BOOT: _boot,
     HookAction.RECALL: _recall,
     HookAction.CAPTURE: _capture,

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 
 
-def run_detached(words: Sequence[str], told: bytes) -> None:
+def run_detached(words: Sequence[str], payload: bytes) -> None:
     """Start the hook anew where nobody waits for it, told the same.
 
     What it is told goes by its stdin, where nobody else sees it; a command line is seen by all.
@@ -21,7 +21,7 @@ def run_detached(words: Sequence[str], told: bytes) -> None:
         creationflags=_flags(),
     )
     if process.stdin is not None:
-        process.stdin.write(told)
+        process.stdin.write(payload)
         process.stdin.close()
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from commonbrain.api.project_folder import CAPTURES, Folder
+from commonbrain.api.project_folder import CAPTURE_MODES, FolderConfig
 from commonbrain.hooks.table import LIMITS_S, HookAction
 
 _NO: Final = frozenset({"off", "0", "false", "no", "n", "f"})
@@ -12,22 +12,22 @@ _SECONDS_MAX: Final = 60
 """The bound of the settings."""
 
 
-def is_off(environment: Mapping[str, str]) -> bool:
+def is_disabled(environment: Mapping[str, str]) -> bool:
     """Say whether the user switched all hooks off."""
     return environment.get("COMMONBRAIN_HOOKS", "").strip().lower() in _NO
 
 
-def limit_s(deed: HookAction, environment: Mapping[str, str]) -> float:
+def limit_s(action: HookAction, environment: Mapping[str, str]) -> float:
     """Give the seconds that a deed has, from the start of the process."""
-    variable, usual = LIMITS_S[deed]
+    variable, default = LIMITS_S[action]
     try:
-        given = float(environment.get(variable, ""))
+        seconds = float(environment.get(variable, ""))
     except ValueError:
-        return usual
-    return given if 0 < given <= _SECONDS_MAX else usual
+        return default
+    return seconds if 0 < seconds <= _SECONDS_MAX else default
 
 
-def capture_of(folder: Folder, environment: Mapping[str, str]) -> str:
+def capture_mode(folder: FolderConfig, environment: Mapping[str, str]) -> str:
     """Say what is kept of messages: as the folder says, else the user, else what is usual."""
-    given = environment.get("COMMONBRAIN_CAPTURE", "")
-    return folder.capture or (given if given in CAPTURES else CAPTURES[-1])
+    mode = environment.get("COMMONBRAIN_CAPTURE", "")
+    return folder.capture or (mode if mode in CAPTURE_MODES else CAPTURE_MODES[-1])

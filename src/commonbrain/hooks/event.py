@@ -14,7 +14,7 @@ INPUT_BYTES_MAX: Final = 4 * 1024 * 1024
 _NAMES: Final = {
     "session": ("session_id", "conversation_id"),
     "prompt": ("prompt",),
-    "said": ("last_assistant_message", "text", "prompt_response"),
+    "reply": ("last_assistant_message", "text", "prompt_response"),
     "summary": ("compact_summary",),
     "cause": ("source", "reason", "trigger"),
     "turn": ("prompt_id", "turn_id", "generation_id"),
@@ -30,7 +30,7 @@ class HookEvent:
     session: str = ""
     folder: Path | None = None
     prompt: str = ""
-    said: str = ""
+    reply: str = ""
     """The agent's last message."""
     summary: str = ""
     """What a compaction made of the conversation."""
@@ -61,24 +61,24 @@ def read_event(raw: bytes) -> HookEvent:
         raise InvalidInputError("The hook was told no JSON.") from error
     if not isinstance(value, dict):
         raise InvalidInputError("The hook was told no JSON object.")
-    told = cast("dict[str, Any]", value)
-    texts = {name: _text(told, keys) for name, keys in _NAMES.items()}
-    return HookEvent(**{**texts, "session": _name(texts["session"])}, folder=_folder(told))
+    payload = cast("dict[str, Any]", value)
+    texts = {name: _text(payload, keys) for name, keys in _NAMES.items()}
+    return HookEvent(**{**texts, "session": _name(texts["session"])}, folder=_folder(payload))
 
 
-def _text(told: Mapping[str, Any], keys: tuple[str, ...]) -> str:
-    return next((told[key] for key in keys if isinstance(told.get(key), str)), "")
+def _text(payload: Mapping[str, Any], keys: tuple[str, ...]) -> str:
+    return next((payload[key] for key in keys if isinstance(payload.get(key), str)), "")
 
 
 def _name(text: str) -> str:
     return text if text.isprintable() and len(text) <= NAME_CHARS_MAX else ""
 
 
-def _folder(told: Mapping[str, Any]) -> Path | None:
+def _folder(payload: Mapping[str, Any]) -> Path | None:
     """Give the folder it happens in, by its own field or the first of several."""
-    roots = told.get("workspace_roots")
+    roots = payload.get("workspace_roots")
     first = cast("list[object]", roots)[0] if isinstance(roots, list) and roots else None
-    given = told.get("cwd") or first
-    if not isinstance(given, str) or "\0" in given or not Path(given).is_absolute():
+    path = payload.get("cwd") or first
+    if not isinstance(path, str) or "\0" in path or not Path(path).is_absolute():
         return None
-    return Path(given)
+    return Path(path)

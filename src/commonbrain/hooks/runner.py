@@ -17,8 +17,8 @@ from threading import Thread
 from time import monotonic
 from typing import Final, NoReturn
 
-from commonbrain.api.project_folder import Folder, folder_of
-from commonbrain.hooks.config import capture_of, is_off, limit_s
+from commonbrain.api.project_folder import FolderConfig, find_folder_config
+from commonbrain.hooks.config import capture_mode, is_disabled, limit_s
 from commonbrain.hooks.event import INPUT_BYTES_MAX, HookEvent, read_event
 from commonbrain.hooks.table import HOOKS, Hook, HookAction
 from commonbrain.hooks.trivial import is_trivial
@@ -37,7 +37,7 @@ class HookCall:
     event: str = ""
     store: Path | None = None
     agent: str | None = None
-    behind: bool = False
+    is_detached: bool = False
     """Whether the client is gone already, so that nobody waits."""
 
     @property
@@ -48,7 +48,7 @@ class HookCall:
 
 
 @dataclass(slots=True)
-class _Running:
+class _HookRun:
     """A deed under way; one that is late is left behind."""
 
     answer: str = ""
@@ -67,19 +67,19 @@ def run_hook(arguments: Sequence[str]) -> NoReturn:
 
         print(render_status(os.environ, Path.cwd()))  # noqa: T201 it is what was asked for
         _leave()
-    running = _Running()
+    running = _HookRun()
     call = _read(arguments)
     hook = HOOKS.get((call.client, call.event))
     if hook is None:
         running.complaint = f"There is no hook {call.client[:40]!r} {call.event[:40]!r}."
-    elif not is_off(os.environ):
-        until = began + limit_s(hook.deed, os.environ)
-        _in_time(running, partial(_answer, hook, call, until=until), until=until)
-    _say(running)
+    elif not is_disabled(os.environ):
+        until = began + limit_s(hook.action, os.environ)
+        _run_until(running, partial(_answer, hook, call, until=until), until=until)
+    _write_result(running)
     _leave()
 
 
-def _in_time(running: _Running, answer: Callable[[], str], *, until: float) -> None:
+def _run_until(running: _HookRun, answer: Callable[[], str], *, until: float) -> None:
     """Wait for an answer until there is no time left."""
     worker = Thread(target=_attempt, args=(running, answer), daemon=True)
     worker.start()
@@ -88,29 +88,29 @@ def _in_time(running: _Running, answer: Callable[[], str], *, until: float) -> N
         running.complaint = "There was not enough time."
 
 
-def is_idle(hook: Hook, happening: HookEvent, *, folder: Folder) -> bool:
+def is_idle(hook: Hook, event: HookEvent, *, folder: FolderConfig) -> bool:
     """Say whether there is nothing to do, before anything heavy is loaded."""
     if not folder.has_hooks:
         return True
-    match hook.deed:
+    match hook.action:
         case HookAction.BOOT:
             return False
         case HookAction.RECALL:
-            return is_trivial(happening.prompt)
+            return is_trivial(event.prompt)
         case HookAction.CAPTURE:
-            return not _to_keep(happening, folder)
+            return not _captured_texts(event, folder)
         case HookAction.SUMMARISE:
-            return capture_of(folder, os.environ) == "off" or is_trivial(happening.summary)
+            return capture_mode(folder, os.environ) == "off" or is_trivial(event.summary)
         case HookAction.END:
-            return not happening.session
+            return not event.session
 
 
-def _to_keep(happening: HookEvent, folder: Folder) -> list[str]:
+def _captured_texts(event: HookEvent, folder: FolderConfig) -> list[str]:
     """Choose what to keep of a message; that is seldom anything, and costs no brain to say."""
     # Prompts, which somebody waits for, do without.
     from commonbrain.text.capture import to_keep  # noqa: PLC0415
 
-    return to_keep(happening.said, capture_of(folder, os.environ))
+    return to_keep(event.reply, capture_mode(folder, os.environ))
 
 
 def _read(arguments: Sequence[str]) -> HookCall:
@@ -128,7 +128,7 @@ def _read(arguments: Sequence[str]) -> HookCall:
     return HookCall(**vars(given))
 
 
-def _attempt(running: _Running, answer: Callable[[], str]) -> None:
+def _attempt(running: _HookRun, answer: Callable[[], str]) -> None:
     """Do what the hook is for, and note the answer or what went wrong."""
     try:
         running.answer = answer()
@@ -141,31 +141,31 @@ def _attempt(running: _Running, answer: Callable[[], str]) -> None:
 
 def _answer(hook: Hook, call: HookCall, *, until: float) -> str:
     raw = sys.stdin.buffer.read(INPUT_BYTES_MAX + 1)
-    happening = read_event(raw)
-    folder = folder_of(happening.folder or Path.cwd())
-    if is_idle(hook, happening, folder=folder):
+    event = read_event(raw)
+    folder = find_folder_config(event.folder or Path.cwd())
+    if is_idle(hook, event, folder=folder):
         return ""
-    if hook.deed is HookAction.END and not call.behind:
+    if hook.action is HookAction.END and not call.is_detached:
         # Claude Code stops after a second and a half whatever ends with it, and so cannot wait.
         from commonbrain.hooks.background import run_detached  # noqa: PLC0415
 
         run_detached(call.words, raw)
         return ""
     # The brain takes half a second to load.
-    from commonbrain.hooks.actions import HookRequest, perform  # noqa: PLC0415
+    from commonbrain.hooks.actions import HookRequest, run_action  # noqa: PLC0415
 
     order = HookRequest(
         hook=hook,
-        happening=happening,
+        event=event,
         folder=folder,
         agent=call.agent or hook.client,
-        left_s=lambda: max(0.0, until - _CLOSING_S - monotonic()),
+        remaining_s=lambda: max(0.0, until - _CLOSING_S - monotonic()),
     )
-    told = perform(order, call.store)
-    return json.dumps(hook.answer(told)) if told and hook.answer else ""
+    reply_text = run_action(order, call.store)
+    return json.dumps(hook.answer(reply_text)) if reply_text and hook.answer else ""
 
 
-def _say(running: _Running) -> None:
+def _write_result(running: _HookRun) -> None:
     with suppress(OSError, ValueError):
         if running.answer:
             sys.stdout.write(running.answer + "\n")

@@ -10,9 +10,13 @@ from enum import Enum, auto
 from functools import partial
 from typing import Final, TypeAlias
 
-from commonbrain.model.limits import HOOK_KEEP_S, HOOK_PROMPT_S, HOOK_START_S
+from commonbrain.model.limits import (
+    HOOK_PROMPT_TIMEOUT_S,
+    HOOK_START_TIMEOUT_S,
+    HOOK_WRITE_TIMEOUT_S,
+)
 
-Answer: TypeAlias = Callable[[str], Mapping[str, object]]
+HookReply: TypeAlias = Callable[[str], Mapping[str, object]]
 """How a client wants to be given text for its model."""
 
 
@@ -32,11 +36,11 @@ class HookAction(Enum):
 
 
 LIMITS_S: Final[Mapping[HookAction, tuple[str, float]]] = {
-    HookAction.BOOT: ("COMMONBRAIN_HOOK_START_S", HOOK_START_S),
-    HookAction.RECALL: ("COMMONBRAIN_HOOK_PROMPT_S", HOOK_PROMPT_S),
-    HookAction.CAPTURE: ("COMMONBRAIN_HOOK_KEEP_S", HOOK_KEEP_S),
-    HookAction.SUMMARISE: ("COMMONBRAIN_HOOK_KEEP_S", HOOK_KEEP_S),
-    HookAction.END: ("COMMONBRAIN_HOOK_KEEP_S", HOOK_KEEP_S),
+    HookAction.BOOT: ("COMMONBRAIN_HOOK_START_TIMEOUT_S", HOOK_START_TIMEOUT_S),
+    HookAction.RECALL: ("COMMONBRAIN_HOOK_PROMPT_TIMEOUT_S", HOOK_PROMPT_TIMEOUT_S),
+    HookAction.CAPTURE: ("COMMONBRAIN_HOOK_WRITE_TIMEOUT_S", HOOK_WRITE_TIMEOUT_S),
+    HookAction.SUMMARISE: ("COMMONBRAIN_HOOK_WRITE_TIMEOUT_S", HOOK_WRITE_TIMEOUT_S),
+    HookAction.END: ("COMMONBRAIN_HOOK_WRITE_TIMEOUT_S", HOOK_WRITE_TIMEOUT_S),
 }
 """How long each may take from its start to its answer, and the setting that says otherwise."""
 
@@ -50,8 +54,8 @@ class Hook:
     """What it is called here, for every client the same."""
     native: str
     """What the client calls it."""
-    deed: HookAction
-    answer: Answer | None = None
+    action: HookAction
+    answer: HookReply | None = None
     """None where the client takes nothing in."""
 
 
@@ -63,12 +67,12 @@ def _additional(text: str) -> Mapping[str, object]:
     return {"additional_context": text}
 
 
-def _going_on(text: str) -> Mapping[str, object]:
+def _continue_block(text: str) -> Mapping[str, object]:
     # Accepted by Cursor's program since 3.20, and in no page of its manual yet.
     return {"continue": True, "additional_context": text}
 
 
-def _taking(native: str) -> Answer:
+def _with_event_name(native: str) -> HookReply:
     return partial(_specific, native)
 
 
@@ -84,35 +88,41 @@ def _row(
     event: str,
     *,
     native: str,
-    deed: HookAction,
-    answer: Answer | None = None,
+    action: HookAction,
+    answer: HookReply | None = None,
 ) -> Hook:
-    return Hook(client=client, event=event, native=native, deed=deed, answer=answer)
+    return Hook(client=client, event=event, native=native, action=action, answer=answer)
 
 
-def _like_claude(client: str, event: str, *, native: str, deed: HookAction) -> Hook:
-    return _row(client, event, native=native, deed=deed, answer=_taking(native))
+def _like_claude(client: str, event: str, *, native: str, action: HookAction) -> Hook:
+    return _row(client, event, native=native, action=action, answer=_with_event_name(native))
 
 
 _ROWS: Final = (
-    _like_claude("claude-code", START, native="SessionStart", deed=HookAction.BOOT),
-    _like_claude("claude-code", PROMPT, native="UserPromptSubmit", deed=HookAction.RECALL),
-    _row("claude-code", STOP, native="Stop", deed=HookAction.CAPTURE),
-    _row("claude-code", COMPACTED, native="PostCompact", deed=HookAction.SUMMARISE),
-    _row("claude-code", END, native="SessionEnd", deed=HookAction.END),
+    _like_claude("claude-code", START, native="SessionStart", action=HookAction.BOOT),
+    _like_claude("claude-code", PROMPT, native="UserPromptSubmit", action=HookAction.RECALL),
+    _row("claude-code", STOP, native="Stop", action=HookAction.CAPTURE),
+    _row("claude-code", COMPACTED, native="PostCompact", action=HookAction.SUMMARISE),
+    _row("claude-code", END, native="SessionEnd", action=HookAction.END),
     # Codex tells of no summary after a compaction and of no end of a session.
-    _like_claude("codex", START, native="SessionStart", deed=HookAction.BOOT),
-    _like_claude("codex", PROMPT, native="UserPromptSubmit", deed=HookAction.RECALL),
-    _row("codex", STOP, native="Stop", deed=HookAction.CAPTURE),
-    _row("cursor", START, native="sessionStart", deed=HookAction.BOOT, answer=_additional),
-    _row("cursor", PROMPT, native="beforeSubmitPrompt", deed=HookAction.RECALL, answer=_going_on),
+    _like_claude("codex", START, native="SessionStart", action=HookAction.BOOT),
+    _like_claude("codex", PROMPT, native="UserPromptSubmit", action=HookAction.RECALL),
+    _row("codex", STOP, native="Stop", action=HookAction.CAPTURE),
+    _row("cursor", START, native="sessionStart", action=HookAction.BOOT, answer=_additional),
+    _row(
+        "cursor",
+        PROMPT,
+        native="beforeSubmitPrompt",
+        action=HookAction.RECALL,
+        answer=_continue_block,
+    ),
     # Its stop event does not tell what was said.
-    _row("cursor", STOP, native="afterAgentResponse", deed=HookAction.CAPTURE),
-    _row("cursor", END, native="sessionEnd", deed=HookAction.END),
-    _like_claude("gemini", START, native="SessionStart", deed=HookAction.BOOT),
-    _like_claude("gemini", PROMPT, native="BeforeAgent", deed=HookAction.RECALL),
-    _row("gemini", STOP, native="AfterAgent", deed=HookAction.CAPTURE),
-    _row("gemini", END, native="SessionEnd", deed=HookAction.END),
+    _row("cursor", STOP, native="afterAgentResponse", action=HookAction.CAPTURE),
+    _row("cursor", END, native="sessionEnd", action=HookAction.END),
+    _like_claude("gemini", START, native="SessionStart", action=HookAction.BOOT),
+    _like_claude("gemini", PROMPT, native="BeforeAgent", action=HookAction.RECALL),
+    _row("gemini", STOP, native="AfterAgent", action=HookAction.CAPTURE),
+    _row("gemini", END, native="SessionEnd", action=HookAction.END),
 )
 
 HOOKS: Final[Mapping[tuple[str, str], Hook]] = {(row.client, row.event): row for row in _ROWS}

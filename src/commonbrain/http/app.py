@@ -27,7 +27,12 @@ from commonbrain.http.files import IMPORT_PATH, register_file_routes
 from commonbrain.http.limits import RequestLimitsMiddleware
 from commonbrain.http.mcp_http import McpEndpoint
 from commonbrain.http.oauth import MCP_PATH, WELL_KNOWN, ProtectedResource
-from commonbrain.http.problems import internal, malformed, plain, problem_schemas
+from commonbrain.http.problems import (
+    framework_problem,
+    internal_problem,
+    malformed,
+    problem_schemas,
+)
 from commonbrain.http.rest import PROBLEMS, register_routes
 from commonbrain.http.tracing import TracingMiddleware
 from commonbrain.model.errors import CommonbrainError
@@ -80,7 +85,7 @@ def make_app(
     *,
     resource: ProtectedResource | None = None,
     hosts: frozenset[str] = LOOPBACK,
-    intake: BodyLimits | None = None,
+    limits: BodyLimits | None = None,
     served: Server[Any] | None = None,
 ) -> FastAPI:
     """Make the application for an open house, which it closes when it ends.
@@ -94,67 +99,67 @@ def make_app(
         served: what MCP carries, where it is not the operations.
 
     """
-    intake = intake or BodyLimits()
-    desk = RequestAuthenticator(
+    limits = limits or BodyLimits()
+    authenticator = RequestAuthenticator(
         brain=brain,
         access=access,
         threads=ThreadLimiter(
-            intake.calls_at_once,
-            seconds_max=intake.request_s,
+            limits.calls_at_once,
+            seconds_max=limits.request_s,
             around=brain.services.store.one_moment,
         ),
         resource=resource or ProtectedResource(url="http://127.0.0.1:8377"),
     )
-    door = McpEndpoint(desk, served)
+    transport = McpEndpoint(authenticator, served)
     app = Application(
         title="Commonbrain",
         description=_ABOUT,
         version=version("commonbrain"),
-        lifespan=partial(_life, desk=desk, door=door),
+        lifespan=partial(_lifespan, authenticator=authenticator, transport=transport),
         # Both pages load scripts from elsewhere.
         docs_url=None,
         redoc_url=None,
         separate_input_output_schemas=True,
     )
-    _handle_errors(app, desk)
-    app.include_router(register_routes(desk))
-    app.include_router(register_file_routes(desk))
-    app.include_router(register_compat_routes(desk))
-    _add_health(app, desk)
-    app.router.routes.append(Route(MCP_PATH, endpoint=door))
+    _handle_errors(app, authenticator)
+    app.include_router(register_routes(authenticator))
+    app.include_router(register_file_routes(authenticator))
+    app.include_router(register_compat_routes(authenticator))
+    _add_health(app, authenticator)
+    app.router.routes.append(Route(MCP_PATH, endpoint=transport))
     app.add_middleware(TracingMiddleware)
     app.add_middleware(
         RequestLimitsMiddleware,
         hosts=hosts,
-        body_bytes_max=intake.body_bytes_max,
-        larger={IMPORT_PATH: intake.upload_bytes_max},
-        body_s=intake.request_s,
-        turn_away=desk.turn_away,
+        body_bytes_max=limits.body_bytes_max,
+        larger={IMPORT_PATH: limits.upload_bytes_max},
+        body_s=limits.request_s,
+        reject=authenticator.reject,
     )
     return app
 
 
 @asynccontextmanager
-async def _life(
-    _app: FastAPI, *, desk: RequestAuthenticator, door: McpEndpoint
+async def _lifespan(
+    _app: FastAPI, *, authenticator: RequestAuthenticator, transport: McpEndpoint
 ) -> AsyncGenerator[None]:
-    async with door.open(), anyio.create_task_group() as tasks:
-        tasks.start_soon(_warm_up, desk)
+    async with transport.open(), anyio.create_task_group() as tasks:
+        tasks.start_soon(_warm_up, authenticator)
         try:
             yield
         finally:
             tasks.cancel_scope.cancel()
-            desk.threads.close()
-            desk.brain.close()
+            authenticator.threads.close()
+            authenticator.brain.close()
 
 
-async def _warm_up(desk: RequestAuthenticator) -> None:
+async def _warm_up(authenticator: RequestAuthenticator) -> None:
     """Load the embedder and touch the store, so that the first caller need not wait for it."""
     try:
-        await desk.threads.run(partial(check, desk.brain))
+        await authenticator.threads.run(partial(check_readiness, authenticator.brain))
     except CommonbrainError as error:
         # It is told by /readyz, and asked again by it.
-        desk.troubles.note(error)
+        authenticator.outages.record(error)
     except Exception:  # noqa: BLE001 a server starts whatever an embedder does
         _LOG.exception("warming up failed")
     # What is there now stays to the end: no collection needs to look through it again.
@@ -162,25 +167,25 @@ async def _warm_up(desk: RequestAuthenticator) -> None:
     gc.freeze()
 
 
-def _handle_errors(app: FastAPI, desk: RequestAuthenticator) -> None:
+def _handle_errors(app: FastAPI, authenticator: RequestAuthenticator) -> None:
     """Answer every error with Problem Details."""
 
-    async def refuse(request: Request, error: Exception) -> Response:
+    async def error_handler(request: Request, error: Exception) -> Response:
         match error:
             case CommonbrainError():
-                return desk.refusal(error, request)
+                return authenticator.error_response(error, request)
             case RequestValidationError():
                 return malformed(error)
             case HTTPException():
-                return plain(error)
+                return framework_problem(error)
             case _:
-                return internal()
+                return internal_problem()
 
     for kind in (CommonbrainError, RequestValidationError, HTTPException, Exception):
-        app.add_exception_handler(kind, refuse)
+        app.add_exception_handler(kind, error_handler)
 
 
-def _add_health(app: FastAPI, desk: RequestAuthenticator) -> None:
+def _add_health(app: FastAPI, authenticator: RequestAuthenticator) -> None:
     """Add what a supervisor asks: whether this lives, whether it can be sent requests."""
 
     async def live() -> dict[str, str]:
@@ -188,32 +193,32 @@ def _add_health(app: FastAPI, desk: RequestAuthenticator) -> None:
 
     async def ready() -> dict[str, str]:
         try:
-            await desk.threads.run(partial(check, desk.brain))
+            await authenticator.threads.run(partial(check_readiness, authenticator.brain))
         except CommonbrainError as error:
             # Anybody may ask, and as often as they like: the log tells once.
-            desk.troubles.note(error)
+            authenticator.outages.record(error)
             raise
-        desk.troubles.over()
+        authenticator.outages.clear()
         return {"status": "ready"}
 
     async def metadata(_request: Request) -> JSONResponse:
-        return JSONResponse(desk.resource.document())
+        return JSONResponse(authenticator.resource.document())
 
-    told: dict[str, Any] = {"tags": ["health"], "methods": ["GET"]}
-    app.add_api_route("/healthz", live, summary="The process lives", **told)
+    options: dict[str, Any] = {"tags": ["health"], "methods": ["GET"]}
+    app.add_api_route("/healthz", live, summary="The process lives", **options)
     app.add_api_route(
         "/readyz",
         ready,
         summary="Store and embedder answer",
         responses={503: PROBLEMS[503]},
-        **told,
+        **options,
     )
-    if desk.resource.issuer:
+    if authenticator.resource.issuer:
         for path in (WELL_KNOWN, f"{WELL_KNOWN}{MCP_PATH}"):
             app.router.routes.append(Route(path, metadata))
 
 
-def check(brain: Brain) -> None:
+def check_readiness(brain: Brain) -> None:
     """See to it that the store can be read and that the embedder is loaded and has answered.
 
     Raises:

@@ -29,8 +29,8 @@ CLAIM_HEADERS: Final = ("commonbrain-tenant", "commonbrain-agent")
 REQUEST_HEADER: Final = "x-request-id"
 """The name of a request, as the audit of access has it; one is drawn where there is none."""
 _REQUEST_BYTES: Final = 8
-_NAMELESS: Final = "client"
-_ADMITTED: Final = "commonbrain.caller"
+_UNKNOWN_CLIENT: Final = "client"
+_CALLER_KEY: Final = "commonbrain.caller"
 """Where a request carries who makes it, once that is known."""
 
 
@@ -43,7 +43,7 @@ class RequestAuthenticator:
     access: Authenticator
     threads: ThreadLimiter
     resource: ProtectedResource
-    troubles: OutageHandler = field(default_factory=OutageHandler)
+    outages: OutageHandler = field(default_factory=OutageHandler)
 
     async def admit(self, request: HTTPConnection) -> Caller:
         """Say who calls; a request is let in once, however often it is asked.
@@ -54,7 +54,7 @@ class RequestAuthenticator:
             UnavailableError: it cannot be checked now.
 
         """
-        known: Caller | None = request.scope.get(_ADMITTED)
+        known: Caller | None = request.scope.get(_CALLER_KEY)
         if known is not None:
             return known
         address = request.client.host if request.client else None
@@ -68,22 +68,24 @@ class RequestAuthenticator:
             check_claims(caller, tenant=tenant, agent=agent)
         except RejectedError as error:
             record_denial(ADMITTING, self.brain.services, caller=caller, error=error)
-            self.brain.services.telemetry.turned_away(error.code, door=_door(request))
+            self.brain.services.telemetry.turned_away(error.code, transport=_transport_of(request))
             raise
-        named = printable_name(request.headers.get(REQUEST_HEADER, ""))
-        admitted = replace(caller, request_id=named or token_hex(_REQUEST_BYTES))
-        request.scope[_ADMITTED] = admitted
-        return admitted
+        request_name = printable_name(request.headers.get(REQUEST_HEADER, ""))
+        identified = replace(caller, request_id=request_name or token_hex(_REQUEST_BYTES))
+        request.scope[_CALLER_KEY] = identified
+        return identified
 
-    async def turn_away(self, request: HTTPConnection) -> Response | None:
+    async def reject(self, request: HTTPConnection) -> Response | None:
         """Let a caller in before anything else of a request is read; else say why not."""
         try:
             await self.admit(request)
         except CommonbrainError as error:
-            return self.refusal(error, request)
+            return self.error_response(error, request)
         return None
 
-    def see(self, caller: Caller, request: HTTPConnection, *, client: str | None = None) -> Brain:
+    def brain_for(
+        self, caller: Caller, request: HTTPConnection, *, client: str | None = None
+    ) -> Brain:
         """Show the house to a caller, in the session that the request is of; a sign of its life.
 
         A client that names no session has one for each agent, under its own name: a program that
@@ -97,28 +99,30 @@ class RequestAuthenticator:
 
         """
         authorize(self.brain.services, caller)
-        called = client or request.headers.get("user-agent", "")
-        named = next(filter(None, map(request.headers.get, SESSION_HEADERS)), None)
-        contact = ClientInfo(client=printable_name(called))
-        seated = replace(caller, session=named or f"http {_family(called)}", contact=contact)
-        session = Brain.of(self.brain.services, seated).session.meet()
+        client_name = client or request.headers.get("user-agent", "")
+        session_name = next(filter(None, map(request.headers.get, SESSION_HEADERS)), None)
+        contact = ClientInfo(client=printable_name(client_name))
+        session_caller = replace(
+            caller, session=session_name or f"http {_client_family(client_name)}", contact=contact
+        )
+        session = Brain.of(self.brain.services, session_caller).session.meet()
         return Brain.of(
-            self.brain.services, replace(seated, project=caller.project or session.project)
+            self.brain.services, replace(session_caller, project=caller.project or session.project)
         )
 
-    def refusal(self, error: CommonbrainError, request: HTTPConnection) -> Response:
+    def error_response(self, error: CommonbrainError, request: HTTPConnection) -> Response:
         """Write an error as a response; who was not known is told how to become so."""
-        response = problem(self.troubles.afar(error))
+        response = problem(self.outages.redact(error))
         if isinstance(error, AuthenticationError):
-            self.brain.services.telemetry.turned_away(error.code, door=_door(request))
-            given = credential_of(request) is not None
-            response.headers["WWW-Authenticate"] = self.resource.challenge(was_given=given)
+            self.brain.services.telemetry.turned_away(error.code, transport=_transport_of(request))
+            was_given = credential_of(request) is not None
+            response.headers["WWW-Authenticate"] = self.resource.challenge(has_credential=was_given)
         return response
 
 
 def authenticated(request: HTTPConnection) -> Caller:
     """Give who makes a request that was let in."""
-    return request.scope[_ADMITTED]
+    return request.scope[_CALLER_KEY]
 
 
 def credential_of(request: HTTPConnection) -> str | None:
@@ -129,11 +133,11 @@ def credential_of(request: HTTPConnection) -> str | None:
     return request.headers.get(KEY_HEADER) or None
 
 
-def _door(request: HTTPConnection) -> Transport:
+def _transport_of(request: HTTPConnection) -> Transport:
     return Transport.MCP if request.url.path == MCP_PATH else Transport.REST
 
 
-def _family(client: str) -> str:
+def _client_family(client: str) -> str:
     """Give a client's name without its version, which changes while it is the same client."""
     words = (printable_name(client) or "").partition("/")[0].split()
-    return " ".join(words)[: NAME_CHARS_MAX // 2] or _NAMELESS
+    return " ".join(words)[: NAME_CHARS_MAX // 2] or _UNKNOWN_CLIENT

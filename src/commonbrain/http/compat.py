@@ -12,22 +12,32 @@ from commonbrain.api.operations.reflect import REFLECT
 from commonbrain.api.operations.remember import REMEMBER
 from commonbrain.api.operations.train import TRAIN
 from commonbrain.http.authentication import RequestAuthenticator
-from commonbrain.http.rest import PROBLEMS, add, admitting, carry_out, describing, response_of
+from commonbrain.http.rest import (
+    PROBLEMS,
+    add_route,
+    caller_dependency,
+    describing,
+    response_of,
+    run_operation,
+)
 from commonbrain.model.scope import Caller
 
 
-def register_compat_routes(desk: RequestAuthenticator) -> APIRouter:
+def register_compat_routes(authenticator: RequestAuthenticator) -> APIRouter:
     """Draw the routes."""
     router = APIRouter(prefix="/v0/memory", tags=["v0"], responses=PROBLEMS)
     for operation in (REMEMBER, RECALL, REFLECT, TRAIN):
         path, name = f"/{operation.name}", f"v0_{operation.name}"
-        add(router, desk, operation=operation, path=path, name=name)
+        add_route(router, authenticator, operation=operation, path=path, name=name)
     router.add_api_route(
-        "/{id}", describing(desk), response_model=GET.reply, **response_of(GET, "v0_memory")
+        "/{id}",
+        describing(authenticator),
+        response_model=GET.reply,
+        **response_of(GET, "v0_memory"),
     )
     router.add_api_route(
         "/{id}",
-        _forgetting(desk),
+        _forget_route(authenticator),
         methods=["DELETE"],
         response_model=FORGET.reply,
         **response_of(FORGET, "v0_forget"),
@@ -35,16 +45,22 @@ def register_compat_routes(desk: RequestAuthenticator) -> APIRouter:
     return router
 
 
-def _forgetting(desk: RequestAuthenticator) -> Callable[..., Awaitable[Response]]:
+def _forget_route(authenticator: RequestAuthenticator) -> Callable[..., Awaitable[Response]]:
     async def forget(
         *,
         request: Request,
-        caller: Annotated[Caller, Depends(admitting(desk))],
+        caller: Annotated[Caller, Depends(caller_dependency(authenticator))],
         id_: Annotated[str, Path(alias="id", description="mem_...")],
         reason: Annotated[str, Query(description="Why; it is kept")] = "Deleted by its id.",
     ) -> Response:
-        asked = FORGET.request(ids=[id_], reason=reason)
-        done = await carry_out(desk, FORGET, caller=caller, request=request, asked=asked)
+        operation_request = FORGET.request(ids=[id_], reason=reason)
+        done = await run_operation(
+            authenticator,
+            FORGET,
+            caller=caller,
+            request=request,
+            operation_request=operation_request,
+        )
         return Response(done, media_type="application/json")
 
     return forget

@@ -26,7 +26,7 @@ _PROGRAM: Final = "commonbrain_program"
 """The role that the doors and the worker have: it sees one tenant at a time."""
 FIRST_AGENT: Final = "first-admin"
 _STOP_S: Final = 30
-_TOLD: Final = ("COMMONBRAIN_STORE", "COMMONBRAIN_REDIS_URL")
+_CONFIGURED: Final = ("COMMONBRAIN_STORE", "COMMONBRAIN_REDIS_URL")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,16 +62,16 @@ def dev_server(folder: Path) -> Generator[DevServer]:
             ) from error
         os.environ["COMMONBRAIN_STORE"] = login(postgres, _PROGRAM)
         os.environ["COMMONBRAIN_REDIS_URL"] = redis
-        environment = _written(folder / "env")
+        environment = _write_environment(folder / "env")
         upgraded = upgrade_store(postgres, role=_PROGRAM)
         key = _first_key()
         running.enter_context(_worker())
         yield DevServer(schema_version=upgraded.schema_version, environment=environment, key=key)
 
 
-def _written(file: Path) -> Path:
+def _write_environment(file: Path) -> Path:
     """Write what this process was told of the two, for a shell to read; give the file."""
-    lines = [f"export {name}={shlex.quote(os.environ[name])}\n" for name in _TOLD]
+    lines = [f"export {name}={shlex.quote(os.environ[name])}\n" for name in _CONFIGURED]
     # Made anew each time, so that it never belonged to somebody else or was open to them.
     file.unlink(missing_ok=True)
     file.touch(mode=0o600, exist_ok=False)
@@ -90,7 +90,7 @@ def _first_key() -> str | None:
 
 @contextmanager
 def _worker() -> Generator[None]:
-    command = [sys.executable, "-m", "commonbrain", "work", "--json"]
+    command = [sys.executable, "-m", "commonbrain", "worker", "--json"]
     worker = subprocess.Popen(command, stdout=subprocess.DEVNULL)  # noqa: S603 our own program
     try:
         yield

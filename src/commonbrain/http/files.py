@@ -15,22 +15,22 @@ from commonbrain.api.operation import Transport
 from commonbrain.api.operations.job import JOB, JobRequest
 from commonbrain.client import Brain
 from commonbrain.http.authentication import RequestAuthenticator
-from commonbrain.http.rest import PROBLEMS, admitting, carry_out
+from commonbrain.http.rest import PROBLEMS, caller_dependency, run_operation
 from commonbrain.jobs.service import JobsReply
 from commonbrain.model.limits import NAME_CHARS_MAX
 from commonbrain.model.scope import Caller, Role
 
 IMPORT_PATH: Final = "/v1/import"
 _BYTES: Final = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
-_Named = Query(max_length=NAME_CHARS_MAX)
+_NameQuery = Query(max_length=NAME_CHARS_MAX)
 
 
-def register_file_routes(desk: RequestAuthenticator) -> APIRouter:
+def register_file_routes(authenticator: RequestAuthenticator) -> APIRouter:
     """Draw the routes."""
     router = APIRouter(tags=["v1"], responses=PROBLEMS)
     router.add_api_route(
         IMPORT_PATH,
-        _importing(desk),
+        _import_route(authenticator),
         methods=["POST"],
         response_model=JobsReply,
         operation_id="import",
@@ -40,7 +40,7 @@ def register_file_routes(desk: RequestAuthenticator) -> APIRouter:
     )
     router.add_api_route(
         "/v1/exports/{id}",
-        _fetching(desk),
+        _fetch_route(authenticator),
         operation_id="export",
         summary="Export",
         description="Fetch what a job of kind export wrote, for a day. Takes the role admin.",
@@ -50,18 +50,18 @@ def register_file_routes(desk: RequestAuthenticator) -> APIRouter:
     return router
 
 
-def _importing(desk: RequestAuthenticator) -> Callable[..., Awaitable[Response]]:
+def _import_route(authenticator: RequestAuthenticator) -> Callable[..., Awaitable[Response]]:
     async def import_(
         *,
         request: Request,
-        caller: Annotated[Caller, Depends(admitting(desk))],
+        caller: Annotated[Caller, Depends(caller_dependency(authenticator))],
         format_: Annotated[str, Query(alias="format", description="conversations, ...")],
         name: Annotated[str, Query(max_length=NAME_CHARS_MAX, description="Of the file")] = "file",
-        project: Annotated[str | None, _Named] = None,
+        project: Annotated[str | None, _NameQuery] = None,
     ) -> Response:
         body = await request.body()
 
-        def keep(brain: Brain, _asked: JobRequest) -> JobsReply:
+        def receive_upload(brain: Brain, _request: JobRequest) -> JobsReply:
             # Whatever a name says, the file lies in a folder of its own.
             with TemporaryDirectory(prefix="commonbrain-") as folder:
                 path = Path(folder) / "sent"
@@ -71,34 +71,45 @@ def _importing(desk: RequestAuthenticator) -> Callable[..., Awaitable[Response]]
                     jobs=(brain.jobs.import_(format_, path, name=own, project=project),)
                 )
 
-        asked = JobRequest(op="run", kind="import")
-        kept = replace(JOB, handle=keep)
-        done = await carry_out(desk, kept, caller=caller, request=request, asked=asked)
+        operation_request = JobRequest(op="run", kind="import")
+        upload_operation = replace(JOB, handle=receive_upload)
+        done = await run_operation(
+            authenticator,
+            upload_operation,
+            caller=caller,
+            request=request,
+            operation_request=operation_request,
+        )
         return Response(done, media_type="application/json")
 
     return import_
 
 
-def _fetching(desk: RequestAuthenticator) -> Callable[..., Awaitable[Response]]:
+def _fetch_route(authenticator: RequestAuthenticator) -> Callable[..., Awaitable[Response]]:
     async def fetch(
         *,
         request: Request,
-        caller: Annotated[Caller, Depends(admitting(desk))],
+        caller: Annotated[Caller, Depends(caller_dependency(authenticator))],
         id_: Annotated[str, InPath(alias="id", description="job_...")],
     ) -> Response:
-        found: Any = replace(JOB, role=Role.ADMIN, handle=_archive)
-        asked = JobRequest(op="show", id=id_)
-        parcel = await desk.threads.run(
-            lambda: dispatch(found, desk.see(caller, request), request=asked, door=Transport.REST)
+        archive_operation: Any = replace(JOB, role=Role.ADMIN, handle=_archive)
+        operation_request = JobRequest(op="show", id=id_)
+        archive = await authenticator.threads.run(
+            lambda: dispatch(
+                archive_operation,
+                authenticator.brain_for(caller, request),
+                request=operation_request,
+                transport=Transport.REST,
+            )
         )
         return StreamingResponse(
-            desk.brain.services.staging.read(parcel),
+            authenticator.brain.services.staging.read(archive),
             media_type="application/octet-stream",
-            headers={"Content-Disposition": f'attachment; filename="{parcel.name}"'},
+            headers={"Content-Disposition": f'attachment; filename="{archive.name}"'},
         )
 
     return fetch
 
 
-def _archive(brain: Brain, asked: JobRequest) -> object:
-    return brain.jobs.archive(asked.id or "")
+def _archive(brain: Brain, operation_request: JobRequest) -> object:
+    return brain.jobs.archive(operation_request.id or "")

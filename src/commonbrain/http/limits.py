@@ -24,7 +24,7 @@ _SAFE: Final = {
     "X-Frame-Options": "DENY",
 }
 """What every response tells a browser, unless it says so itself: nothing here is a page."""
-_DOORS: Final = ("/v1/", "/v0/", MCP_PATH)
+_ALLOWED_METHODS: Final = ("/v1/", "/v0/", MCP_PATH)
 """Where bodies are taken, of who has a credential."""
 
 
@@ -45,7 +45,7 @@ class RequestLimitsMiddleware:
     """The same for paths that take files."""
     body_s: float
     """How long a request's body may take to arrive."""
-    turn_away: Callable[[HTTPConnection], Awaitable[Response | None]]
+    reject: Callable[[HTTPConnection], Awaitable[Response | None]]
     """Looks at the credential of a request; who has none that is good is not listened to."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -62,32 +62,36 @@ class RequestLimitsMiddleware:
             await send(message)
 
         headers = Headers(scope=scope)
-        refusal = self._foreign(headers) or self._declared(headers, most=self._most(scope))
+        refusal = self._reject_cross_origin(headers) or self._check_declared_length(
+            headers, bytes_max=self._bytes_max(scope)
+        )
         body = refusal or await self._read(scope, receive)
         if isinstance(body, Response):
             await body(scope, receive, send_safely)
         elif body is not None:
-            await self.app(scope, _replaying(body, receive), send_safely)
+            await self.app(scope, _replay_body(body, receive), send_safely)
 
     async def _read(self, scope: Scope, receive: Receive) -> bytes | Response | None:
         """Read the body of who may send one: whoever is not let in fills no memory of ours."""
-        if scope["method"] != "POST" or not scope["path"].startswith(_DOORS):
+        if scope["method"] != "POST" or not scope["path"].startswith(_ALLOWED_METHODS):
             # Nothing here takes a body in another way.
             return b""
-        return await self.turn_away(HTTPConnection(scope)) or await self._body(
-            receive, most=self._most(scope)
+        return await self.reject(HTTPConnection(scope)) or await self._body(
+            receive, bytes_max=self._bytes_max(scope)
         )
 
-    def _foreign(self, headers: Headers) -> Response | None:
+    def _reject_cross_origin(self, headers: Headers) -> Response | None:
         origin = headers.get("origin")
         if not self._is_ours(f"//{headers.get('host', '')}"):
-            said = RejectedError("This host is not served here.", code="host_denied", hint=_HOSTS)
-            return problem(said, status=HTTPStatus.MISDIRECTED_REQUEST)
+            error_text = RejectedError(
+                "This host is not served here.", code="host_denied", hint=_HOSTS
+            )
+            return problem(error_text, status=HTTPStatus.MISDIRECTED_REQUEST)
         if origin is not None and not self._is_ours(origin):
-            said = RejectedError(
+            error_text = RejectedError(
                 "Pages of this origin may not call.", code="origin_denied", hint=_HOSTS
             )
-            return problem(said)
+            return problem(error_text)
         return None
 
     def _is_ours(self, url: str) -> bool:
@@ -97,15 +101,15 @@ class RequestLimitsMiddleware:
             return False
         return bool(host) and (host in self.hosts or "*" in self.hosts)
 
-    def _most(self, scope: Scope) -> int:
+    def _bytes_max(self, scope: Scope) -> int:
         return self.larger.get(scope["path"], self.body_bytes_max)
 
-    def _declared(self, headers: Headers, *, most: int) -> Response | None:
+    def _check_declared_length(self, headers: Headers, *, bytes_max: int) -> Response | None:
         declared = headers.get("content-length", "0")
-        is_much = declared.isdecimal() and int(declared) > most
-        return self._too_much(most) if is_much else None
+        is_too_large = declared.isdecimal() and int(declared) > bytes_max
+        return self._too_large(bytes_max) if is_too_large else None
 
-    async def _body(self, receive: Receive, *, most: int) -> bytes | Response | None:
+    async def _body(self, receive: Receive, *, bytes_max: int) -> bytes | Response | None:
         """Read the body; None when the client hung up, a response when it may not go on."""
         body = bytearray()
         try:
@@ -115,8 +119,8 @@ class RequestLimitsMiddleware:
                     if message["type"] != "http.request":
                         return None
                     body += message.get("body", b"")
-                    if len(body) > most:
-                        return self._too_much(most)
+                    if len(body) > bytes_max:
+                        return self._too_large(bytes_max)
                     if not message.get("more_body", False):
                         return bytes(body)
         except TimeoutError:
@@ -125,19 +129,19 @@ class RequestLimitsMiddleware:
             )
             return problem(late, status=HTTPStatus.REQUEST_TIMEOUT)
 
-    def _too_much(self, most: int) -> Response:
-        said = InvalidInputError(
-            f"The body has more than {most} bytes.",
+    def _too_large(self, bytes_max: int) -> Response:
+        error_text = InvalidInputError(
+            f"The body has more than {bytes_max} bytes.",
             code="limit_exceeded",
             hint="Send it in parts.",
         )
-        return problem(said, status=HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+        return problem(error_text, status=HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
 
 
 _HOSTS: Final = "Who runs the server allows hosts: brain serve --allow-host NAME."
 
 
-def _replaying(body: bytes, receive: Receive) -> Receive:
+def _replay_body(body: bytes, receive: Receive) -> Receive:
     """Give the body again, then whatever comes after it."""
     waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 

@@ -28,13 +28,13 @@ from commonbrain.runtime.bootstrap import load_settings
 class AuthenticatedClients:
     """The clients that were let in: each message comes with its caller."""
 
-    desk: RequestAuthenticator
+    authenticator: RequestAuthenticator
 
     def role(self, context: Message) -> Role:
         """Give the role of the credential."""
         return authenticated(_request(context)).role
 
-    def see(self, context: Message) -> Brain:
+    def brain_for(self, context: Message) -> Brain:
         """See the brain as the credential's agent, in the client's session."""
         request = _request(context)
         client = client_of(context)
@@ -42,14 +42,18 @@ class AuthenticatedClients:
         # A model fills the arguments: it may not claim more trust than a user has.
         ceiling = min(caller.trust_ceiling, Trust.USER_CLAIM, key=lambda trust: trust.weight)
         named = f"{client.name}/{client.version}" if client else None
-        return self.desk.see(replace(caller, trust_ceiling=ceiling), request, client=named)
+        return self.authenticator.brain_for(
+            replace(caller, trust_ceiling=ceiling), request, client=named
+        )
 
-    def missed(self, context: Message, *, call: CallContext, error: CommonbrainError) -> None:
+    def record_missed_call(
+        self, context: Message, *, call: CallContext, error: CommonbrainError
+    ) -> None:
         """Leave it at the answer: strangers make no file on this machine grow."""
 
-    def told(self, error: CommonbrainError) -> CommonbrainError:
+    def redact_error(self, error: CommonbrainError) -> CommonbrainError:
         """Tell no stranger where things lie."""
-        return self.desk.troubles.afar(error)
+        return self.authenticator.outages.redact(error)
 
 
 class McpEndpoint:
@@ -58,11 +62,15 @@ class McpEndpoint:
     The server is that of the operations, unless another is to be carried.
     """
 
-    def __init__(self, desk: RequestAuthenticator, server: Server[Any] | None = None) -> None:
-        self._desk = desk
+    def __init__(
+        self, authenticator: RequestAuthenticator, server: Server[Any] | None = None
+    ) -> None:
+        self._desk = authenticator
         profile = Profile(load_settings().mcp_profile)
         server = server or server_of(
-            AuthenticatedClients(desk=desk), threads=desk.threads, profile=profile
+            AuthenticatedClients(authenticator=authenticator),
+            threads=authenticator.threads,
+            profile=profile,
         )
         self._manager = StreamableHTTPSessionManager(server, json_response=True, stateless=True)
 
@@ -74,20 +82,20 @@ class McpEndpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one message."""
-        refusal = await self._admit(scope)
-        await (refusal or self._manager.handle_request)(scope, receive, send)
+        error_response = await self._admit(scope)
+        await (error_response or self._manager.handle_request)(scope, receive, send)
 
     async def _admit(self, scope: Scope) -> Response | None:
         request = Request(scope)
         if request.method != "POST":
             # Nothing is pushed and no session is kept, so there is nothing to listen to or end.
-            said = InvalidInputError(
+            error_text = InvalidInputError(
                 "Messages come by POST.", code="method_not_allowed", hint="Use POST."
             )
-            response = problem(said, status=405)
+            response = problem(error_text, status=405)
             response.headers["Allow"] = "POST"
             return response
-        return await self._desk.turn_away(request)
+        return await self._desk.reject(request)
 
 
 def _request(context: Message) -> Request:

@@ -16,9 +16,9 @@ class ProtectedResource:
     issuer: str | None = None
     """None where API keys are all that there is."""
 
-    def challenge(self, *, was_given: bool) -> str:
+    def challenge(self, *, has_credential: bool) -> str:
         """Give `WWW-Authenticate` for a caller that is not known."""
-        parts = ['error="invalid_token"'] if was_given else []
+        parts = ['error="invalid_token"'] if has_credential else []
         if self.issuer:
             parts.append(f'resource_metadata="{self.url}{WELL_KNOWN}{MCP_PATH}"')
         return " ".join(("Bearer", ", ".join(parts))).strip()

@@ -61,7 +61,7 @@ def problem(
 ) -> Response:
     """Write an error as an HTTP response."""
     status = status or to_transport_error(error).http_status
-    told = Problem(
+    body = Problem(
         type=f"urn:commonbrain:{error.code}",
         title=HTTPStatus(status).phrase,
         status=status,
@@ -75,36 +75,38 @@ def problem(
     waits: int | None = getattr(error, "retry_after_s", usual)
     headers = None if waits is None else {"Retry-After": str(waits)}
     return JSONResponse(
-        told.model_dump(exclude_none=True), status, headers=headers, media_type=MEDIA_TYPE
+        body.model_dump(exclude_none=True), status, headers=headers, media_type=MEDIA_TYPE
     )
 
 
 def malformed(error: RequestValidationError) -> Response:
     """Say which fields are wrong, and repeat nothing of what was given."""
-    found = error.errors()
+    errors = error.errors()
     wrong = [
         ProblemDetail(field=".".join(str(part) for part in one["loc"]), message=one["msg"])
-        for one in found
+        for one in errors
     ]
-    is_json = not any(one["type"] == "json_invalid" for one in found)
-    said = InvalidInputError(
+    is_json = not any(one["type"] == "json_invalid" for one in errors)
+    error_text = InvalidInputError(
         "The request does not fit its schema." if is_json else "The body is not JSON.",
         hint="GET /openapi.json tells what each operation takes.",
     )
-    return problem(said, status=None if is_json else HTTPStatus.BAD_REQUEST, wrong=wrong)
+    return problem(error_text, status=None if is_json else HTTPStatus.BAD_REQUEST, wrong=wrong)
 
 
-def plain(error: HTTPException) -> Response:
+def framework_problem(error: HTTPException) -> Response:
     """Say what the framework refused: an unknown path, a method that is not there."""
     code = _CODES.get(error.status_code, "invalid")
-    told = NotFoundError if error.status_code == HTTPStatus.NOT_FOUND else InvalidInputError
-    said = told(f"{error.detail}.", code=code, hint="GET /openapi.json tells what there is.")
-    response = problem(said, status=error.status_code)
+    error_type = NotFoundError if error.status_code == HTTPStatus.NOT_FOUND else InvalidInputError
+    framework_error = error_type(
+        f"{error.detail}.", code=code, hint="GET /openapi.json tells what there is."
+    )
+    response = problem(framework_error, status=error.status_code)
     response.headers.update(error.headers or {})
     return response
 
 
-def internal() -> Response:
+def internal_problem() -> Response:
     """Say nothing of a fault of ours: the log has all of it."""
     return problem(_INTERNAL)
 
@@ -126,25 +128,25 @@ _NEEDED: Final = {
 class OutageHandler:
     """Keeps what is wrong for the log, which tells of each trouble once until it is over."""
 
-    known: set[str] = field(default_factory=set[str])
+    reported: set[str] = field(default_factory=set[str])
     """The codes of what is wrong."""
 
-    def afar(self, error: CommonbrainError) -> CommonbrainError:
+    def redact(self, error: CommonbrainError) -> CommonbrainError:
         """Give an error without where things lie: its message may name files and hosts."""
         needed = _NEEDED.get(error.code.partition("_")[0])
         if needed is None or not isinstance(error, UnavailableError | StoreCorruptError):
             return error
-        self.note(error)
+        self.record(error)
         return type(error)(f"{needed} cannot do this now.", code=error.code, hint=_HINT)
 
-    def note(self, error: CommonbrainError) -> None:
+    def record(self, error: CommonbrainError) -> None:
         """Write down what is wrong, unless it was wrong already."""
-        if error.code not in self.known:
-            self.known.add(error.code)
+        if error.code not in self.reported:
+            self.reported.add(error.code)
             _LOG.warning("not ready: %s: %s", error.code, error)
 
-    def over(self) -> None:
+    def clear(self) -> None:
         """Write down that all is well again, where it was not."""
-        if self.known:
-            self.known.clear()
+        if self.reported:
+            self.reported.clear()
             _LOG.warning("ready again")

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Body, Depends, Header, Path, Query, Request, Resp
 from fastapi.security import APIKeyHeader, HTTPBearer
 
 from commonbrain.api.dispatch import dispatch
-from commonbrain.api.operation import Request as Asked
+from commonbrain.api.operation import Request as OperationRequest
 from commonbrain.api.operations import OPERATIONS, Operation, Transport
 from commonbrain.api.operations.get import GET, ViewName
 from commonbrain.http.authentication import KEY_HEADER, RequestAuthenticator
@@ -18,7 +18,7 @@ from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.limits import NAME_CHARS_MAX
 from commonbrain.model.scope import Caller
 
-SERVED: Final = tuple(one for one in OPERATIONS if Transport.REST in one.doors)
+SERVED: Final = tuple(one for one in OPERATIONS if Transport.REST in one.transports)
 KEY_FIELD: Final = "idempotency_key"
 _STATUSES: Final = {
     400: "The body is not JSON",
@@ -33,14 +33,14 @@ _STATUSES: Final = {
 }
 
 
-def problem_of(told: str) -> dict[str, Any]:
+def problem_response(description: str) -> dict[str, Any]:
     """Describe a response that is a problem."""
-    return {"description": told, "content": {MEDIA_TYPE: {"schema": _PROBLEM}}}
+    return {"description": description, "content": {MEDIA_TYPE: {"schema": _PROBLEM}}}
 
 
 _PROBLEM: Final = {"$ref": "#/components/schemas/Problem"}
 PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
-    status: problem_of(told) for status, told in _STATUSES.items()
+    status: problem_response(description) for status, description in _STATUSES.items()
 }
 _Key = Annotated[
     str | None,
@@ -58,52 +58,66 @@ _BEARER: Final = HTTPBearer(auto_error=False, description="An API key or a JWT")
 _KEY: Final = APIKeyHeader(name=KEY_HEADER, auto_error=False, description="An API key")
 
 
-def admitting(desk: RequestAuthenticator) -> Callable[..., Awaitable[Caller]]:
+def caller_dependency(authenticator: RequestAuthenticator) -> Callable[..., Awaitable[Caller]]:
     """Make what tells the caller of every request before its body is looked at."""
 
-    async def admitted(
+    async def authenticated_caller(
         *,
         request: Request,
         _bearer: Annotated[object, Security(_BEARER)],
         _key: Annotated[object, Security(_KEY)],
         _session: _Session = None,
     ) -> Caller:
-        return await desk.admit(request)
+        return await authenticator.admit(request)
 
-    return admitted
+    return authenticated_caller
 
 
-async def carry_out(
-    desk: RequestAuthenticator,
+async def run_operation(
+    authenticator: RequestAuthenticator,
     operation: Operation[Any, Any],
     *,
     caller: Caller,
     request: Request,
-    asked: Asked,
+    operation_request: OperationRequest,
 ) -> bytes:
     """Do what is asked in a thread, and give the reply as JSON."""
 
-    def work() -> bytes:
-        reply = dispatch(operation, desk.see(caller, request), request=asked, door=Transport.REST)
-        return operation.replies.dump_json(reply)
+    def call() -> bytes:
+        reply = dispatch(
+            operation,
+            authenticator.brain_for(caller, request),
+            request=operation_request,
+            transport=Transport.REST,
+        )
+        return operation.reply_adapter.dump_json(reply)
 
-    return await desk.threads.run(work)
+    return await authenticator.threads.run(call)
 
 
-def register_routes(desk: RequestAuthenticator) -> APIRouter:
+def register_routes(authenticator: RequestAuthenticator) -> APIRouter:
     """Draw the routes of version 1."""
     router = APIRouter(prefix="/v1", tags=["v1"], responses=PROBLEMS)
     for operation in SERVED:
-        add(router, desk, operation=operation, path=f"/{operation.name}", name=operation.name)
+        add_route(
+            router,
+            authenticator,
+            operation=operation,
+            path=f"/{operation.name}",
+            name=operation.name,
+        )
     router.add_api_route(
-        "/memories/{id}", describing(desk), response_model=GET.reply, **response_of(GET, "memory")
+        "/memories/{id}",
+        describing(authenticator),
+        response_model=GET.reply,
+        **response_of(GET, "memory"),
     )
     return router
 
 
-def add(
+def add_route(
     router: APIRouter,
-    desk: RequestAuthenticator,
+    authenticator: RequestAuthenticator,
     *,
     operation: Operation[Any, Any],
     path: str,
@@ -112,7 +126,7 @@ def add(
     """Add an operation as a POST whose body is its request and whose answer is its reply."""
     router.add_api_route(
         path,
-        _endpoint(desk, operation),
+        _endpoint(authenticator, operation),
         methods=["POST"],
         response_model=operation.reply,
         **response_of(operation, name),
@@ -129,15 +143,21 @@ def response_of(operation: Operation[Any, Any], name: str) -> dict[str, Any]:
 
 
 def _endpoint(
-    desk: RequestAuthenticator, operation: Operation[Any, Any]
+    authenticator: RequestAuthenticator, operation: Operation[Any, Any]
 ) -> Callable[..., Awaitable[Response]]:
     takes_key = KEY_FIELD in operation.request.model_fields
 
     async def endpoint(
-        *, request: Request, caller: Caller, body: Asked, key: str | None = None
+        *, request: Request, caller: Caller, body: OperationRequest, key: str | None = None
     ) -> Response:
-        asked = with_key(body, key)
-        done = await carry_out(desk, operation, caller=caller, request=request, asked=asked)
+        operation_request = with_idempotency_key(body, key)
+        done = await run_operation(
+            authenticator,
+            operation,
+            caller=caller,
+            request=request,
+            operation_request=operation_request,
+        )
         return Response(done, media_type="application/json")
 
     # FastAPI reads what a route takes from its signature, which here the table gives.
@@ -145,15 +165,15 @@ def _endpoint(
     body = Body() if is_needed else Body(default_factory=operation.request)
     parts: dict[str, Any] = {
         "request": Request,
-        "caller": Annotated[Caller, Depends(admitting(desk))],
+        "caller": Annotated[Caller, Depends(caller_dependency(authenticator))],
         "body": Annotated[operation.request, body],
         **({"key": _Key} if takes_key else {}),
     }
-    endpoint.__signature__ = signature_of(parts)  # type: ignore[attr-defined]
+    endpoint.__signature__ = signature_for(parts)  # type: ignore[attr-defined]
     return endpoint
 
 
-def signature_of(parts: Mapping[str, Any]) -> Signature:
+def signature_for(parts: Mapping[str, Any]) -> Signature:
     """Make the signature of a function that is called with these by name."""
     return Signature(
         [
@@ -168,7 +188,7 @@ def signature_of(parts: Mapping[str, Any]) -> Signature:
     )
 
 
-def with_key(asked: Asked, key: str | None) -> Asked:
+def with_idempotency_key(operation_request: OperationRequest, key: str | None) -> OperationRequest:
     """Put the key of the header into the request, which has a field for it.
 
     Raises:
@@ -176,29 +196,31 @@ def with_key(asked: Asked, key: str | None) -> Asked:
 
     """
     if key is None:
-        return asked
-    named = getattr(asked, KEY_FIELD)
-    if named not in {None, key}:
+        return operation_request
+    given_key = getattr(operation_request, KEY_FIELD)
+    if given_key not in {None, key}:
         raise InvalidInputError(
             "Header and body name different idempotency keys.", hint="Give one of them."
         )
-    return asked.model_copy(update={KEY_FIELD: key})
+    return operation_request.model_copy(update={KEY_FIELD: key})
 
 
-def describing(desk: RequestAuthenticator) -> Callable[..., Awaitable[Response]]:
+def describing(authenticator: RequestAuthenticator) -> Callable[..., Awaitable[Response]]:
     """Make the route that shows one memory, to who does not have it as it is already."""
     fetched = GET.request.model_fields["views"]
 
     async def show(
         *,
         request: Request,
-        caller: Annotated[Caller, Depends(admitting(desk))],
+        caller: Annotated[Caller, Depends(caller_dependency(authenticator))],
         id_: Annotated[str, Path(alias="id", description="mem_...")],
         views: Annotated[list[ViewName], Query(description=fetched.description)] = [],  # noqa: B006
         known: Annotated[str | None, Header(alias="If-None-Match")] = None,
     ) -> Response:
-        asked = GET.request(id=[id_], views=views)
-        body = await carry_out(desk, GET, caller=caller, request=request, asked=asked)
+        operation_request = GET.request(id=[id_], views=views)
+        body = await run_operation(
+            authenticator, GET, caller=caller, request=request, operation_request=operation_request
+        )
         tag = f'"{sha256(body).hexdigest()[:32]}"'
         headers = {"ETag": tag, "Cache-Control": "private, no-cache"}
         if known is not None and tag in {

@@ -31,7 +31,7 @@ _PREFIX = "COMMONBRAIN_SERVE_"
 _COUNTS = "PROMETHEUS_MULTIPROC_DIR"
 _HEADER_BYTES_MAX = 32 * 1024
 """The longest head of a request; a JWT of the largest sort takes a quarter of it."""
-_KEEP_ALIVE_S = 30
+_IDLE_TIMEOUT_S = 30
 """How long an idle connection is kept, so that an agent that thinks need not dial again."""
 
 
@@ -46,14 +46,14 @@ def prepare(settings: ServerSettings) -> None:
     """
     _check_reach(settings)
     with open_brain() as brain:
-        access_of(settings, brain)
+        make_authenticator(settings, brain)
 
 
 def serve(settings: ServerSettings) -> None:
     """Serve until told to stop; what is under way then is finished."""
     # Workers are processes of their own: the environment tells them what this one was told.
     os.environ.update(_environment(settings))
-    with unwinding(), ExitStack() as served:
+    with stopped_by_signals(), ExitStack() as served:
         if settings.workers > 1 and _COUNTS not in os.environ:
             # All of them count into one folder, which has to be empty at the beginning.
             os.environ[_COUNTS] = served.enter_context(TemporaryDirectory(prefix="commonbrain-"))
@@ -61,22 +61,22 @@ def serve(settings: ServerSettings) -> None:
 
 
 @contextmanager
-def unwinding() -> Generator[None]:
+def stopped_by_signals() -> Generator[None]:
     """Let a request to stop end every block inside, before the server listens and after it.
 
     The server notes the signal while it drains, and raises it again once that is over: without
     this the process would end there and then, and leave its folders and its children behind.
     """
-    before = signal.signal(signal.SIGTERM, _leave)
+    before = signal.signal(signal.SIGTERM, _stop)
     try:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
 
 
-def _leave(asked: int, _frame: FrameType | None) -> None:
+def _stop(signal_number: int, _frame: FrameType | None) -> None:
     """End every block; who asks again waits like who asked first."""
-    signal.signal(asked, signal.SIG_IGN)
+    signal.signal(signal_number, signal.SIG_IGN)
     sys.exit(0)
 
 
@@ -94,7 +94,7 @@ def _run(settings: ServerSettings) -> None:
         proxy_headers=True,
         forwarded_allow_ips=proxies_of(settings),
         limit_concurrency=settings.connections_max,
-        timeout_keep_alive=_KEEP_ALIVE_S,
+        timeout_keep_alive=_IDLE_TIMEOUT_S,
         timeout_graceful_shutdown=settings.drain_s,
         log_level="warning",
         access_log=False,
@@ -105,13 +105,13 @@ def _run(settings: ServerSettings) -> None:
 def make_worker() -> FastAPI:
     """Make the application of one process from the environment."""
     settings = load_server_settings()
-    brain = open_brain(serves="serve")
+    brain = open_brain(server_name="serve")
     return make_app(
         brain,
-        access_of(settings, brain),
+        make_authenticator(settings, brain),
         resource=ProtectedResource(url=url_of(settings), issuer=load_settings().jwt_issuer),
         hosts=LOOPBACK | {settings.host.strip("[]").lower(), *map(str.lower, settings.allow_hosts)},
-        intake=BodyLimits(
+        limits=BodyLimits(
             body_bytes_max=settings.body_bytes_max,
             request_s=settings.request_s,
             calls_at_once=settings.calls_at_once,
@@ -119,7 +119,7 @@ def make_worker() -> FastAPI:
     )
 
 
-def access_of(settings: ServerSettings, brain: Brain) -> Authenticator:
+def make_authenticator(settings: ServerSettings, brain: Brain) -> Authenticator:
     """Give what tells callers by their credentials.
 
     Raises:
@@ -141,8 +141,8 @@ def proxies_of(settings: ServerSettings) -> list[str]:
     Where this machine's callers need no credential, its word for it that a call comes from
     elsewhere only shuts out: that of a proxy which nobody told the server of.
     """
-    named = [str(one) for one in settings.proxies]
-    return named or (["127.0.0.1", "::1"] if settings.open else [])
+    addresses = [str(one) for one in settings.proxies]
+    return addresses or (["127.0.0.1", "::1"] if settings.open else [])
 
 
 def _check_reach(settings: ServerSettings) -> None:
@@ -157,8 +157,8 @@ def _check_reach(settings: ServerSettings) -> None:
 
 def _environment(settings: ServerSettings) -> dict[str, str]:
     """Give the settings as workers read them."""
-    told = settings.model_dump(mode="json", exclude_none=True)
+    variables = settings.model_dump(mode="json", exclude_none=True)
     return {
         f"{_PREFIX}{name.upper()}": value if isinstance(value, str) else json.dumps(value)
-        for name, value in told.items()
+        for name, value in variables.items()
     }

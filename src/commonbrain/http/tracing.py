@@ -38,7 +38,7 @@ class TracingMiddleware:
             record_exception=False,
         ) as span:
 
-            async def tell(message: Message) -> None:
+            async def send_traced(message: Message) -> None:
                 if message["type"] == "http.response.start":
                     span.set_attribute("http.response.status_code", message["status"])
                     if message["status"] >= _BROKEN:
@@ -46,4 +46,4 @@ class TracingMiddleware:
                     propagate.inject(MutableHeaders(scope=message))
                 await send(message)
 
-            await self._app(scope, receive, tell)
+            await self._app(scope, receive, send_traced)

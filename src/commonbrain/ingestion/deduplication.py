@@ -88,13 +88,13 @@ def classify_duplicate(
     contradicts it is named beside. Only a kind that makes claims has conflicts.
     """
     ranked = sorted(near, key=lambda neighbour: -neighbour.similarity)
-    similar = tuple(n for n in ranked if n.similarity >= space.similar_at)
+    similar = tuple(n for n in ranked if n.similarity >= space.similar_threshold)
     makes_claims = KINDS[kind].makes_claims
     contested = _contested(Statement(text=text, subject=subject), similar) if makes_claims else ()
     denied = {one.neighbour.id for one in contested}
     for neighbour in similar:
         is_same = neighbour.id not in denied and not contradicts(text, neighbour.text)
-        if neighbour.similarity >= space.duplicate_at and is_same:
+        if neighbour.similarity >= space.duplicate_threshold and is_same:
             policy = KINDS[kind].on_duplicate
             if policy in {DuplicatePolicy.REFUSE, DuplicatePolicy.WARN}:
                 is_refused = policy is DuplicatePolicy.REFUSE
@@ -282,8 +282,8 @@ def _nearest(
     near: dict[int, float] = {}
     windows = prepared.vectors.windows if prepared.vectors is not None else ()
     for window in windows[:_WINDOWS_MAX]:
-        similar_at = space.similar_at
-        for hit in tx.index.nearest(window, there, limit=_SIMILAR_MAX, at_least=similar_at):
+        similar_threshold = space.similar_threshold
+        for hit in tx.index.nearest(window, there, limit=_SIMILAR_MAX, at_least=similar_threshold):
             near[hit.id] = max(hit.score, near.get(hit.id, hit.score))
     return near
 

@@ -92,7 +92,7 @@ def _match_rationales(
     wanted = Filter(kinds=(Kind.FACT, Kind.RULE), project=memory.project, trust_min=0.0)
     there = QueryScope(caller=query_scope.caller, filter=wanted, now=query_scope.now)
     for clause, vectors in zip(prepared.premises, prepared.rationale_vectors, strict=False):
-        hits = tx.index.nearest(vectors[0], there, limit=_NEAREST, at_least=space.similar_at)
+        hits = tx.index.nearest(vectors[0], there, limit=_NEAREST, at_least=space.similar_threshold)
         memories = tx.memories.get([hit.id for hit in hits])
         for hit in hits:
             one = memories.get(hit.id)

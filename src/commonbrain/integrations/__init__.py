@@ -15,10 +15,10 @@ from commonbrain.integrations.entry import (
     KEY_VARIABLE,
     Client,
     Entry,
-    Reach,
     Remote,
+    ServerTarget,
     brain_command,
-    bridge,
+    proxy_entry,
 )
 from commonbrain.integrations.hooks_file import HOOKS_FILES, HookCommand, HooksFile
 from commonbrain.integrations.json_clients import CLAUDE_CODE, CURSOR, GEMINI, OPENCODE, VSCODE
@@ -32,14 +32,14 @@ __all__ = [
     "Client",
     "Entry",
     "HookCommand",
-    "Reach",
     "Remote",
+    "ServerTarget",
     "apply",
     "brain_command",
-    "bridge",
     "connect",
     "diff",
     "disconnect",
+    "proxy_entry",
     "with_hooks",
     "without_hooks",
 ]
@@ -49,7 +49,9 @@ CLIENTS: Final[Mapping[str, Client]] = {
 }
 
 
-def connect(client: str, entry: Reach, *, scope: str = "user", force: bool = False) -> Change:
+def connect(
+    client: str, entry: ServerTarget, *, scope: str = "user", force: bool = False
+) -> Change:
     """Compute what tells a client of this memory; nothing when it has been told already.
 
     Args:
@@ -65,9 +67,11 @@ def connect(client: str, entry: Reach, *, scope: str = "user", force: bool = Fal
         UnavailableError: the file cannot be read.
 
     """
-    chosen, path = _file_of(client, scope)
+    selected, path = _file_of(client, scope)
     before = read(path)
-    return Change(path=path, before=before, after=chosen.add(before, entry, path=path, force=force))
+    return Change(
+        path=path, before=before, after=selected.add(before, entry, path=path, force=force)
+    )
 
 
 def disconnect(client: str, *, scope: str = "user") -> Change:
@@ -79,9 +83,9 @@ def disconnect(client: str, *, scope: str = "user") -> Change:
         UnavailableError: the file cannot be read.
 
     """
-    chosen, path = _file_of(client, scope)
+    selected, path = _file_of(client, scope)
     before = read(path)
-    after = None if before is None else chosen.remove(before, path=path)
+    after = None if before is None else selected.remove(before, path=path)
     return Change(path=path, before=before, after=after)
 
 
@@ -100,7 +104,7 @@ def with_hooks(change: Change, client: str, *, scope: str, command: HookCommand)
             f"There are no hooks for {client[:40]!r} in the scope {scope[:40]!r}.",
             hint=f"Choose one of {', '.join(HOOKS_FILES)}, and the scope user.",
         )
-    return _both(change, file, scope=scope, alter=lambda t, p: file.add(t, command, path=p))
+    return _change_both(change, file, scope=scope, alter=lambda t, p: file.add(t, command, path=p))
 
 
 def without_hooks(change: Change, client: str, *, scope: str) -> list[Change]:
@@ -114,10 +118,10 @@ def without_hooks(change: Change, client: str, *, scope: str) -> list[Change]:
     file = HOOKS_FILES.get(client)
     if file is None or scope not in file.files:
         return [change]
-    return _both(change, file, scope=scope, alter=lambda t, p: t and file.remove(t, path=p))
+    return _change_both(change, file, scope=scope, alter=lambda t, p: t and file.remove(t, path=p))
 
 
-def _both(
+def _change_both(
     change: Change,
     file: HooksFile,
     *,
@@ -133,14 +137,14 @@ def _both(
 
 
 def _file_of(client: str, scope: str) -> tuple[Client, Path]:
-    chosen = CLIENTS.get(client)
-    if chosen is None:
+    selected = CLIENTS.get(client)
+    if selected is None:
         raise InvalidInputError(
             f"There is no client {client[:40]!r}.", hint=f"Choose one of {', '.join(CLIENTS)}."
         )
-    if scope not in chosen.scopes:
+    if scope not in selected.scopes:
         raise InvalidInputError(
             f"{client} has no scope {scope[:40]!r}.",
-            hint=f"Choose one of {', '.join(chosen.scopes)}.",
+            hint=f"Choose one of {', '.join(selected.scopes)}.",
         )
-    return chosen, chosen.path(scope)
+    return selected, selected.path(scope)

@@ -92,13 +92,13 @@ def apply(change: Change) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         mode = _PRIVATE if change.before is None else stat.S_IMODE(target.stat().st_mode)
         if change.before is not None:
-            _put(change.backup, change.before, mode=mode)
-        _put(target, change.after, mode=mode)
+            _replace_file(change.backup, change.before, mode=mode)
+        _replace_file(target, change.after, mode=mode)
     except OSError as error:
         raise UnavailableError(f"{change.path} cannot be written: {error.strerror}.") from error
 
 
-def _put(target: Path, text: str, *, mode: int) -> None:
+def _replace_file(target: Path, text: str, *, mode: int) -> None:
     """Write beside the target and move it there, so that a crash leaves the old or the new."""
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     try:

@@ -18,7 +18,13 @@ from typing import Any, Final, cast
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
 
-from commonbrain.integrations.entry import SERVER, Reach, Remote, merged, not_valid
+from commonbrain.integrations.entry import (
+    SERVER,
+    Remote,
+    ServerTarget,
+    invalid_file_error,
+    merge_entry,
+)
 from commonbrain.model.errors import InvalidInputError, RejectedError
 
 _SERVERS: Final = "mcp_servers"
@@ -43,20 +49,22 @@ class Codex:
         folder = os.environ.get("CODEX_HOME")
         return (Path(folder) if folder else Path.home() / ".codex") / "config.toml"
 
-    def add(self, text: str | None, entry: Reach, *, path: Path, force: bool) -> str:
+    def add(self, text: str | None, entry: ServerTarget, *, path: Path, force: bool) -> str:
         """Put the entry's table at the end, or change it where it stands."""
-        known = text or ""
-        before = _read(known, path)
+        existing = text or ""
+        before = _read(existing, path)
         servers = _servers(before, path)
-        ours = _shown(entry)
+        ours = _to_toml(entry)
         value = ours
         if SERVER in servers:
-            value = dict(merged(servers[SERVER], ours, path=path, force=force))
+            value = dict(merge_entry(servers[SERVER], ours, path=path, force=force))
         if servers.get(SERVER) == value:
-            return known
-        wanted = {**before, _SERVERS: {**servers, SERVER: value}}
+            return existing
+        expected = {**before, _SERVERS: {**servers, SERVER: value}}
         edits = (_with_table, _edited) if SERVER not in servers else (_edited,)
-        return _sound([partial(edit, known, value) for edit in edits], wanted, path=path)
+        return _choose_equivalent(
+            [partial(edit, existing, value) for edit in edits], expected, path=path
+        )
 
     def remove(self, text: str, *, path: Path) -> str:
         """Take the entry's tables out."""
@@ -65,12 +73,14 @@ class Codex:
         if SERVER not in servers:
             return text
         rest = {name: server for name, server in servers.items() if name != SERVER}
-        wanted = {**before, _SERVERS: rest}
+        expected = {**before, _SERVERS: rest}
         edits = (_without_tables, _edited)
-        return _sound([partial(edit, text, None) for edit in edits], wanted, path=path)
+        return _choose_equivalent(
+            [partial(edit, text, None) for edit in edits], expected, path=path
+        )
 
 
-def _shown(entry: Reach) -> Toml:
+def _to_toml(entry: ServerTarget) -> Toml:
     if isinstance(entry, Remote):
         bearer = {"bearer_token_env_var": entry.variable} if entry.variable else {}
         return {"url": entry.url, **bearer}
@@ -83,7 +93,7 @@ def _read(text: str, path: Path) -> Toml:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         line = _LINE.search(str(error))
-        raise not_valid(path, "TOML", line=int(line.group(1)) if line else None) from error
+        raise invalid_file_error(path, "TOML", line=int(line.group(1)) if line else None) from error
 
 
 def _servers(whole: Toml, path: Path) -> Toml:
@@ -112,14 +122,14 @@ def _without_tables(text: str, _: None) -> str:
     """
     lines = text.splitlines(keepends=True)
     heads = [n for n, line in enumerate(lines) if n and _ANY_TABLE.match(line)]
-    kept: list[str] = []
+    remaining: list[str] = []
     for start, end in zip([0, *heads], [*heads, len(lines)], strict=True):
         own = lines[start:end]
         if _OWN_TABLE.match("".join(own[:1])):
             remarks = takewhile(_REMARK.match, reversed(own))
             own = own[len(own) - sum(1 for _ in remarks) :]
-        kept += own
-    return "".join(kept)
+        remaining += own
+    return "".join(remaining)
 
 
 def _edited(text: str, value: Mapping[str, object] | None) -> str:
@@ -128,24 +138,26 @@ def _edited(text: str, value: Mapping[str, object] | None) -> str:
     if value is None:
         del whole[_SERVERS][SERVER]
     elif SERVER in whole.setdefault(_SERVERS, tomlkit.table(is_super_table=True)):
-        known = whole[_SERVERS][SERVER]
-        for left in known.keys() - value.keys():
-            del known[left]
-        known.update(value)
+        existing = whole[_SERVERS][SERVER]
+        for servers_left in existing.keys() - value.keys():
+            del existing[servers_left]
+        existing.update(value)
     else:
         whole[_SERVERS][SERVER] = value
     return tomlkit.dumps(whole)
 
 
-def _sound(candidates: Iterable[Callable[[], str]], wanted: Toml, *, path: Path) -> str:
+def _choose_equivalent(
+    candidates: Iterable[Callable[[], str]], expected: Toml, *, path: Path
+) -> str:
     """Choose the first text that says what is wanted and nothing else."""
     for candidate in candidates:
         try:
             text = candidate()
-            told = tomllib.loads(text)
+            hint = tomllib.loads(text)
         except (tomllib.TOMLDecodeError, TOMLKitError):
             continue
-        if {_SERVERS: {}, **told} == wanted:
+        if {_SERVERS: {}, **hint} == expected:
             return text
     raise RejectedError(
         f"{path} is laid out in a way that cannot be changed safely.",

@@ -16,7 +16,7 @@ SERVER: Final = "commonbrain"
 KEY_VARIABLE: Final = "COMMONBRAIN_KEY"
 """Holds the credential for a server where no file does."""
 _COMMANDS: Final = ("brain", "brain.exe")
-_REACHING: Final = ("command", "args", "url", "bearer_token_env_var")
+_URL_OPTIONS: Final = ("command", "args", "url", "bearer_token_env_var")
 """The members of an entry that say what it reaches."""
 _PORTS: Final = {"http": 80, "https": 443}
 _Origin: TypeAlias = tuple[str, str | None, int | None]
@@ -46,7 +46,7 @@ class Remote:
         return {"headers": {"Authorization": f"Bearer {reference}"}} if self.variable else {}
 
 
-Reach: TypeAlias = Entry | Remote
+ServerTarget: TypeAlias = Entry | Remote
 """How a client gets at the memory: it starts a server, or one runs already."""
 
 
@@ -67,7 +67,7 @@ class Client(Protocol):
         """Say where the file of a scope lies, whether it exists or not."""
         ...
 
-    def add(self, text: str | None, entry: Reach, *, path: Path, force: bool) -> str:
+    def add(self, text: str | None, entry: ServerTarget, *, path: Path, force: bool) -> str:
         """Give the file's text with the entry in it and everything else as it is.
 
         Raises:
@@ -87,8 +87,8 @@ class Client(Protocol):
         ...
 
 
-def merged(
-    known: object,
+def merge_entry(
+    existing: object,
     ours: Mapping[str, object],
     *,
     path: Path,
@@ -106,30 +106,30 @@ def merged(
         RejectedError: the known one reaches something else, and there is no force.
 
     """
-    have = _mapping(known)
-    if _reaches(have, ours, parts=(environment, "headers")):
-        return have
+    existing_parts = _mapping(existing)
+    if _is_equivalent(existing_parts, ours, parts=(environment, "headers")):
+        return existing_parts
     if not force:
         raise RejectedError(
             f"{path} has a server {SERVER} already, which is reached in another way.",
             code="connect_conflict",
             hint="Look at it, and use --force to replace it.",
         )
-    kept = _kept(have, ours, environment=environment)
-    both = {**kept, **ours}
+    preserved = _preserved_parts(existing_parts, ours, environment=environment)
+    both = {**preserved, **ours}
     parts = {
-        part: {**_mapping(kept.get(part)), **_mapping(ours.get(part))}
+        part: {**_mapping(preserved.get(part)), **_mapping(ours.get(part))}
         for part in (environment, "headers")
         if part in both
     }
     return {**both, **parts}
 
 
-def _reaches(
+def _is_equivalent(
     have: Mapping[str, object], ours: Mapping[str, object], *, parts: tuple[str, ...]
 ) -> bool:
     """Say whether an entry reaches what ours does; it may say more."""
-    whole = [key for key in _REACHING if key in ours]
+    whole = [key for key in _URL_OPTIONS if key in ours]
     return all(have.get(key, []) == ours[key] for key in whole) and all(
         _mapping(have.get(part)).get(name) == value
         for part in parts
@@ -137,28 +137,30 @@ def _reaches(
     )
 
 
-def _kept(
+def _preserved_parts(
     have: Mapping[str, object], ours: Mapping[str, object], *, environment: str
 ) -> Mapping[str, object]:
     """Give what stays of an entry that is replaced: no credential of another server."""
     if ("command" in have) != ("command" in ours):
         return _mapping(None)
-    place = _origin(ours)
-    if place is None or place == _origin(have):
+    place = _server_origin(ours)
+    if place is None or place == _server_origin(have):
         return have
     if "command" not in ours:
         # Each client has members of its own by which a credential is sent.
         return _mapping(None)
     variables = _mapping(have.get(environment))
-    others = {name: value for name, value in variables.items() if name.upper() != KEY_VARIABLE}
-    return {**have, environment: others} if variables else have
+    foreign_variables = {
+        name: value for name, value in variables.items() if name.upper() != KEY_VARIABLE
+    }
+    return {**have, environment: foreign_variables} if variables else have
 
 
-def _origin(entry: Mapping[str, object]) -> _Origin | None:
+def _server_origin(entry: Mapping[str, object]) -> _Origin | None:
     """Say at which server an entry calls, by itself or over a bridge; None where at none."""
     words = [*_words(entry.get("command")), *_words(entry.get("args"))]
-    bridged = words[words.index("--url") + 1 :] if "--url" in words else []
-    url = entry.get("url", next(iter(bridged), None))
+    proxy_url = words[words.index("--url") + 1 :] if "--url" in words else []
+    url = entry.get("url", next(iter(proxy_url), None))
     try:
         parts = urlsplit(str(url or ""))
         port = parts.port or _PORTS.get(parts.scheme)
@@ -171,7 +173,7 @@ def _words(value: object) -> list[object]:
     return list(cast("list[object]", value)) if isinstance(value, list) else [value]
 
 
-def not_valid(path: Path, format_name: str, *, line: int | None) -> InvalidInputError:
+def invalid_file_error(path: Path, format_name: str, *, line: int | None) -> InvalidInputError:
     """Make the error for a file that cannot be understood and is therefore left alone."""
     where = f"{path}, line {line}," if line else str(path)
     return InvalidInputError(
@@ -190,15 +192,17 @@ def brain_command(argv0: str | None = None, *, executable: str | None = None) ->
     for candidate in (running, *(Path(python).parent / name for name in _COMMANDS)):
         if candidate.name in _COMMANDS and shutil.which(candidate.absolute()):
             return (os.path.abspath(candidate),)  # noqa: PTH100 resolve would follow links
-    found = shutil.which("brain")
-    return (os.path.abspath(found),) if found else (python, "-m", "commonbrain")  # noqa: PTH100
+    executable_found = shutil.which("brain")
+    return (
+        (os.path.abspath(executable_found),) if executable_found else (python, "-m", "commonbrain")
+    )
 
 
-def bridge(url: str, *, key_file: Path | None = None) -> Entry:
+def proxy_entry(url: str, *, key_file: Path | None = None) -> Entry:
     """Make the entry that starts a bridge to a server; it reads the credential by itself."""
     command, *arguments = brain_command()
-    keyed = ("--key-file", str(key_file)) if key_file else ()
-    return Entry(command=command, args=(*arguments, "mcp", "--url", url, *keyed))
+    key_arguments = ("--key-file", str(key_file)) if key_file else ()
+    return Entry(command=command, args=(*arguments, "mcp", "--url", url, *key_arguments))
 
 
 def _mapping(value: object) -> Mapping[str, object]:

@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from commonbrain.hooks.table import HOOKS, LIMITS_S, Hook
-from commonbrain.integrations.entry import SERVER, not_valid
-from commonbrain.integrations.json_clients import at_home, here
-from commonbrain.integrations.json_text import JsonObject, plain, read_object
+from commonbrain.integrations.entry import SERVER, invalid_file_error
+from commonbrain.integrations.json_clients import in_current_folder, in_home_folder
+from commonbrain.integrations.json_text import JsonObject, read_object, strip_comments
 from commonbrain.model.errors import InvalidInputError
 
 _EVENTS: Final = "hooks"
 """The member that lists hooks by event, in all these files."""
-_SLACK_S: Final = 5
+_TIMEOUT_MARGIN_S: Final = 5
 """A hook leaves in time by itself; the client need only act when it does not."""
 
 
@@ -62,15 +62,15 @@ class HooksFile:
             InvalidInputError: the text is not valid, or not laid out as the client has it.
 
         """
-        wanted = {hook.native: self.shape(hook, command.words(hook)) for hook in self.hooks}
+        expected = {hook.native: self.shape(hook, command.words(hook)) for hook in self.hooks}
         if text is None or not text.strip():
-            new = {**self.head, _EVENTS: {name: [entry] for name, entry in wanted.items()}}
+            new = {**self.head, _EVENTS: {name: [entry] for name, entry in expected.items()}}
             return json.dumps(new, ensure_ascii=False, indent=2) + "\n"
         members: Mapping[str, object] = {**self.head, _EVENTS: {}}
         for name, value in members.items():
             whole = self._read(text, path)
             text = text if whole.find(name) else whole.with_member(name, value)
-        for name, entry in wanted.items():
+        for name, entry in expected.items():
             text = self._with_event(text, name, entry=entry, path=path)
         return text
 
@@ -96,26 +96,26 @@ class HooksFile:
         self, text: str, name: str, *, entry: Mapping[str, object] | None, path: Path
     ) -> str:
         events = self._events(text, path)
-        known = events.find(name)
-        if known is None:
+        current = events.find(name)
+        if current is None:
             return events.with_member(name, [entry]) if entry else text
-        value = known.value
+        value = current.value
         if not isinstance(value, list):
             raise InvalidInputError(
                 f"{name} in {path} is not a list.", hint="It was left as it is."
             )
         listed = cast("list[object]", value)
-        wanted = [*self._foreign(listed), *([entry] if entry else [])]
-        if wanted == listed:
+        expected = [*self._without_own(listed), *([entry] if entry else [])]
+        if expected == listed:
             return text
-        return events.with_value(known, wanted) if wanted else events.without(known)
+        return events.with_value(current, expected) if expected else events.without(current)
 
     def _read(self, text: str, path: Path) -> JsonObject:
         try:
-            json.loads(plain(text) if self.has_comments else text)
+            json.loads(strip_comments(text) if self.has_comments else text)
             return read_object(text)
         except json.JSONDecodeError as error:
-            raise not_valid(path, "JSON", line=error.lineno) from error
+            raise invalid_file_error(path, "JSON", line=error.lineno) from error
         except ValueError as error:
             raise InvalidInputError(
                 f"{path} does not hold a JSON object.", hint="It was left as it is."
@@ -130,26 +130,26 @@ class HooksFile:
             )
         return whole.object_at(events)
 
-    def _foreign(self, listed: Sequence[object]) -> list[object]:
+    def _without_own(self, listed: Sequence[object]) -> list[object]:
         """Leave our handlers out of a list of handlers, or of groups of them."""
-        kept: list[object] = []
+        remaining: list[object] = []
         for one in listed:
             group = _handlers(one)
             if group is None:
-                kept += [] if self._is_ours(one) else [one]
+                remaining += [] if self._is_ours(one) else [one]
                 continue
-            others = [handler for handler in group if not self._is_ours(handler)]
-            if len(others) == len(group):
-                kept.append(one)
-            elif others:
-                kept.append({**cast("dict[str, object]", one), _EVENTS: others})
-        return kept
+            other_handlers = [handler for handler in group if not self._is_ours(handler)]
+            if len(other_handlers) == len(group):
+                remaining.append(one)
+            elif other_handlers:
+                remaining.append({**cast("dict[str, object]", one), _EVENTS: other_handlers})
+        return remaining
 
     def _is_ours(self, handler: object) -> bool:
         words = _command_words(handler)
         return any(
-            words[at : at + 2] == ["hook", self.client] and _is_brain(words[:at])
-            for at in range(1, len(words))
+            words[position : position + 2] == ["hook", self.client] and _is_brain(words[:position])
+            for position in range(1, len(words))
         )
 
 
@@ -158,8 +158,8 @@ def _is_brain(words: Sequence[str]) -> bool:
 
 
 def _command_words(handler: object) -> list[str]:
-    told = cast("dict[str, Any]", handler) if isinstance(handler, dict) else {}
-    command, arguments = told.get("command"), told.get("args", [])
+    command_line = cast("dict[str, Any]", handler) if isinstance(handler, dict) else {}
+    command, arguments = command_line.get("command"), command_line.get("args", [])
     if not isinstance(command, str) or not isinstance(arguments, list):
         return []
     if arguments:
@@ -171,12 +171,12 @@ def _command_words(handler: object) -> list[str]:
 
 
 def _handlers(one: object) -> list[object] | None:
-    inside = cast("dict[str, object]", one).get(_EVENTS) if isinstance(one, dict) else None
-    return cast("list[object]", inside) if isinstance(inside, list) else None
+    nested = cast("dict[str, object]", one).get(_EVENTS) if isinstance(one, dict) else None
+    return cast("list[object]", nested) if isinstance(nested, list) else None
 
 
 def _timeout_s(hook: Hook) -> int:
-    return int(LIMITS_S[hook.deed][1]) + _SLACK_S
+    return int(LIMITS_S[hook.action][1]) + _TIMEOUT_MARGIN_S
 
 
 def _shell(words: Sequence[str]) -> str:
@@ -209,7 +209,7 @@ def _in_milliseconds(hook: Hook, words: Sequence[str]) -> Mapping[str, object]:
     return {"hooks": [handler]}
 
 
-def _plain(_: Hook, words: Sequence[str]) -> Mapping[str, object]:
+def _as_is(_: Hook, words: Sequence[str]) -> Mapping[str, object]:
     return {"command": _shell(words)}
 
 
@@ -226,24 +226,24 @@ def _codex_file() -> Path:
 _ROWS: Final = (
     HooksFile(
         client="claude-code",
-        files={"user": _claude_file, "project": here(".claude", "settings.json")},
+        files={"user": _claude_file, "project": in_current_folder(".claude", "settings.json")},
         shape=_without_shell,
     ),
     HooksFile(client="codex", files={"user": _codex_file}, shape=_grouped),
     HooksFile(
         client="cursor",
         files={
-            "user": at_home(".cursor", "hooks.json"),
-            "project": here(".cursor", "hooks.json"),
+            "user": in_home_folder(".cursor", "hooks.json"),
+            "project": in_current_folder(".cursor", "hooks.json"),
         },
-        shape=_plain,
+        shape=_as_is,
         head={"version": 1},
     ),
     HooksFile(
         client="gemini",
         files={
-            "user": at_home(".gemini", "settings.json"),
-            "project": here(".gemini", "settings.json"),
+            "user": in_home_folder(".gemini", "settings.json"),
+            "project": in_current_folder(".gemini", "settings.json"),
         },
         shape=_in_milliseconds,
         has_comments=True,

@@ -9,8 +9,16 @@ from typing import Final
 
 from platformdirs import user_config_path
 
-from commonbrain.integrations.entry import SERVER, Entry, Reach, Remote, bridge, merged, not_valid
-from commonbrain.integrations.json_text import JsonObject, plain, read_object
+from commonbrain.integrations.entry import (
+    SERVER,
+    Entry,
+    Remote,
+    ServerTarget,
+    invalid_file_error,
+    merge_entry,
+    proxy_entry,
+)
+from commonbrain.integrations.json_text import JsonObject, read_object, strip_comments
 from commonbrain.model.errors import InvalidInputError
 
 
@@ -23,7 +31,7 @@ class JsonFile:
     """Where the file of each scope lies."""
     servers: str
     """The member that lists the servers by name."""
-    shape: Callable[[Reach], Mapping[str, object]]
+    shape: Callable[[ServerTarget], Mapping[str, object]]
     """How the client has an entry."""
     environment: str = "env"
     """The member of an entry that holds its environment."""
@@ -39,7 +47,7 @@ class JsonFile:
         """Say where the file of a scope lies, whether it exists or not."""
         return self.files[scope]()
 
-    def add(self, text: str | None, entry: Reach, *, path: Path, force: bool) -> str:
+    def add(self, text: str | None, entry: ServerTarget, *, path: Path, force: bool) -> str:
         """Put the entry last among the servers, or replace it where it stands."""
         ours = self.shape(entry)
         if text is None or not text.strip():
@@ -47,12 +55,14 @@ class JsonFile:
         whole = self._read(text, path)
         if whole.find(self.servers) is None:
             return whole.with_member(self.servers, {SERVER: ours})
-        listed = self._listed(whole, path)
-        known = listed.find(SERVER)
-        if known is None:
+        listed = self._server_list(whole, path)
+        existing = listed.find(SERVER)
+        if existing is None:
             return listed.with_member(SERVER, ours)
-        value = merged(known.value, ours, path=path, force=force, environment=self.environment)
-        return text if value == known.value else listed.with_value(known, value)
+        value = merge_entry(
+            existing.value, ours, path=path, force=force, environment=self.environment
+        )
+        return text if value == existing.value else listed.with_value(existing, value)
 
     def remove(self, text: str, *, path: Path) -> str:
         """Take the entry out, and leave the list of servers even if it is empty then."""
@@ -61,22 +71,22 @@ class JsonFile:
         whole = self._read(text, path)
         if whole.find(self.servers) is None:
             return text
-        listed = self._listed(whole, path)
-        known = listed.find(SERVER)
-        return listed.without(known) if known else text
+        listed = self._server_list(whole, path)
+        existing = listed.find(SERVER)
+        return listed.without(existing) if existing else text
 
     def _read(self, text: str, path: Path) -> JsonObject:
         try:
-            json.loads(plain(text) if self.has_comments else text)
+            json.loads(strip_comments(text) if self.has_comments else text)
             return read_object(text)
         except json.JSONDecodeError as error:
-            raise not_valid(path, "JSON", line=error.lineno) from error
+            raise invalid_file_error(path, "JSON", line=error.lineno) from error
         except ValueError as error:
             raise InvalidInputError(
                 f"{path} does not hold a JSON object.", hint="It was left as it is."
             ) from error
 
-    def _listed(self, whole: JsonObject, path: Path) -> JsonObject:
+    def _server_list(self, whole: JsonObject, path: Path) -> JsonObject:
         servers = whole.find(self.servers)
         if servers is None or not isinstance(servers.value, dict):
             raise InvalidInputError(
@@ -91,12 +101,12 @@ def command_and_args(entry: Entry) -> Mapping[str, object]:
     return {**shown, "env": dict(entry.env)} if entry.env else shown
 
 
-def here(*parts: str) -> Callable[[], Path]:
+def in_current_folder(*parts: str) -> Callable[[], Path]:
     """Point to a file of the folder we are in."""
     return lambda: Path.cwd().joinpath(*parts)
 
 
-def at_home(*parts: str) -> Callable[[], Path]:
+def in_home_folder(*parts: str) -> Callable[[], Path]:
     """Point to a file of the user's home."""
     return lambda: Path.home().joinpath(*parts)
 
@@ -107,7 +117,7 @@ def _user_file() -> Path:
     return (Path(folder) if folder else Path.home()) / ".claude.json"
 
 
-def _shape(entry: Reach) -> Mapping[str, object]:
+def _shape(entry: ServerTarget) -> Mapping[str, object]:
     if isinstance(entry, Remote):
         reference = f"${{{entry.variable}}}"
         return {"type": "http", "url": entry.url, **entry.headers(reference)}
@@ -121,14 +131,14 @@ def _shape(entry: Reach) -> Mapping[str, object]:
 
 CLAUDE_CODE: Final = JsonFile(
     name="claude-code",
-    files={"user": _user_file, "project": here(".mcp.json")},
+    files={"user": _user_file, "project": in_current_folder(".mcp.json")},
     servers="mcpServers",
     shape=_shape,
     has_comments=False,
 )
 
 
-def _cursor_shape(entry: Reach) -> Mapping[str, object]:
+def _cursor_shape(entry: ServerTarget) -> Mapping[str, object]:
     if isinstance(entry, Remote):
         reference = f"${{env:{entry.variable}}}"
         return {"url": entry.url, **entry.headers(reference)}
@@ -137,13 +147,16 @@ def _cursor_shape(entry: Reach) -> Mapping[str, object]:
 
 CURSOR: Final = JsonFile(
     name="cursor",
-    files={"user": at_home(".cursor", "mcp.json"), "project": here(".cursor", "mcp.json")},
+    files={
+        "user": in_home_folder(".cursor", "mcp.json"),
+        "project": in_current_folder(".cursor", "mcp.json"),
+    },
     servers="mcpServers",
     shape=_cursor_shape,
 )
 
 
-def _gemini_shape(entry: Reach) -> Mapping[str, object]:
+def _gemini_shape(entry: ServerTarget) -> Mapping[str, object]:
     if isinstance(entry, Remote):
         reference = f"${{{entry.variable}}}"
         return {"type": "http", "url": entry.url, **entry.headers(reference)}
@@ -153,8 +166,8 @@ def _gemini_shape(entry: Reach) -> Mapping[str, object]:
 GEMINI: Final = JsonFile(
     name="gemini",
     files={
-        "user": at_home(".gemini", "settings.json"),
-        "project": here(".gemini", "settings.json"),
+        "user": in_home_folder(".gemini", "settings.json"),
+        "project": in_current_folder(".gemini", "settings.json"),
     },
     servers="mcpServers",
     shape=_gemini_shape,
@@ -177,7 +190,7 @@ def _in(folder: Path) -> Path:
     return with_comments if with_comments.exists() else folder / "opencode.json"
 
 
-def _opencode_shape(entry: Reach) -> Mapping[str, object]:
+def _opencode_shape(entry: ServerTarget) -> Mapping[str, object]:
     if isinstance(entry, Remote):
         headers = entry.headers(f"{{env:{entry.variable}}}")
         # It would look for a login of its own where a credential is refused.
@@ -204,18 +217,18 @@ def _vscode_user_file() -> Path:
     return user_config_path("Code", appauthor=False, roaming=True) / "User" / "mcp.json"
 
 
-def _vscode_shape(entry: Reach) -> Mapping[str, object]:
+def _vscode_shape(entry: ServerTarget) -> Mapping[str, object]:
     if isinstance(entry, Remote):
         if entry.variable is None:
             return {"type": "http", "url": entry.url}
         # Its headers refer to what it asks for, not to variables; the bridge reads those.
-        entry = bridge(entry.url)
+        entry = proxy_entry(entry.url)
     return {"type": "stdio", **command_and_args(entry)}
 
 
 VSCODE: Final = JsonFile(
     name="vscode",
-    files={"user": _vscode_user_file, "project": here(".vscode", "mcp.json")},
+    files={"user": _vscode_user_file, "project": in_current_folder(".vscode", "mcp.json")},
     servers="servers",
     shape=_vscode_shape,
 )

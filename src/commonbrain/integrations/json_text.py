@@ -19,11 +19,11 @@ _LAST_COMMA: Final = "\t"
 """Stands for a comma behind the last member, which JSON does not have but some clients allow."""
 
 
-def plain(text: str) -> str:
+def strip_comments(text: str) -> str:
     """Blank comments and last commas, so that what is left is JSON of the same length."""
     bare = _STRING_OR_COMMENT.sub(_blanked, text)
     return _STRING_OR_LAST_COMMA.sub(
-        lambda found: _LAST_COMMA if found.group() == "," else found.group(), bare
+        lambda match: _LAST_COMMA if match.group() == "," else match.group(), bare
     )
 
 
@@ -43,7 +43,7 @@ class JsonObject:
     """An object in a valid text, from its opening brace to past its closing one."""
 
     text: str
-    plain: str
+    strip_comments: str
     """The text as JSON: of the same length, the same places."""
     start: int
     end: int
@@ -59,7 +59,7 @@ class JsonObject:
 
     def with_value(self, member: Member, value: object) -> str:
         """Give the text with another value for a member."""
-        shown = _dumped(self.text, value, indent=_indent(self.text, member.start))
+        shown = _dump_value(self.text, value, indent=_indent(self.text, member.start))
         return self.text[: member.value_start] + shown + self.text[member.end :]
 
     def with_member(self, key: str, value: object) -> str:
@@ -67,17 +67,17 @@ class JsonObject:
         if not self.members:
             return self._with_only(key, value)
         indent = _indent(self.text, self.members[0].start)
-        shown = f"{json.dumps(key)}: {_dumped(self.text, value, indent=indent)}"
-        gap = " " if indent is None else _line_end(self.text) + indent
+        shown = f"{json.dumps(key)}: {_dump_value(self.text, value, indent=indent)}"
+        whitespace = " " if indent is None else _line_end(self.text) + indent
         at = self.members[-1].end
         comma = self._comma(at)
-        behind = at if comma is None else comma + 1
+        comments_after = at if comma is None else comma + 1
         # A remark behind the last member on its line stays there.
-        place = behind + len(_remark(self.text[behind:]))
+        place = comments_after + len(_trailing_comment(self.text[comments_after:]))
         between = ("," if comma is None else "") + self.text[at:place]
         # Whoever ends a list with a comma goes on doing so.
         last = "" if comma is None else ","
-        return self.text[:at] + between + gap + shown + last + self.text[place:]
+        return self.text[:at] + between + whitespace + shown + last + self.text[place:]
 
     def without(self, member: Member) -> str:
         """Give the text without a member and without the comma it needed."""
@@ -90,21 +90,21 @@ class JsonObject:
             start, end = self.members[at - 1].end, member.end
         around = self.text[start : member.start] + self.text[member.end : end]
         if around.replace(",", "").strip():
-            return self._without_but_remarks(member)
+            return self._without_member(member)
         return self.text[:start] + self.text[end:]
 
     def _with_only(self, key: str, value: object) -> str:
         """Give the text with a first member, behind the remarks that are there."""
         line_end = _line_end(self.text)
         outer = _indent(self.text, self.start)
-        indent = None if outer is None else outer + unit(self.text)
-        inside = f"{json.dumps(key)}: {_dumped(self.text, value, indent=indent)}"
+        indent = None if outer is None else outer + indent_unit(self.text)
+        inside = f"{json.dumps(key)}: {_dump_value(self.text, value, indent=indent)}"
         if indent is not None:
             inside = line_end + indent + inside + line_end + (outer or "")
-        remarks = self.text[self.start + 1 : self.end - 1].rstrip()
-        return f"{self.text[: self.start]}{{{remarks}{inside}}}{self.text[self.end :]}"
+        comments = self.text[self.start + 1 : self.end - 1].rstrip()
+        return f"{self.text[: self.start]}{{{comments}{inside}}}{self.text[self.end :]}"
 
-    def _without_but_remarks(self, member: Member) -> str:
+    def _without_member(self, member: Member) -> str:
         """Cut the member from its line and one comma, the one behind it if there is one."""
         comma = self._comma(member.end)
         at = self.members.index(member)
@@ -119,11 +119,11 @@ class JsonObject:
 
     def _comma(self, at: int) -> int | None:
         """Find the comma behind the member that ends here, also one that JSON does not have."""
-        end = _past_space(self.plain, at)
-        if self.plain[end] == ",":
+        end = _skip_space(self.strip_comments, at)
+        if self.strip_comments[end] == ",":
             return end
         between = range(at, end)
-        last = (n for n in between if self.text[n] == "," and self.plain[n] == _LAST_COMMA)
+        last = (n for n in between if self.text[n] == "," and self.strip_comments[n] == _LAST_COMMA)
         return next(last, None)
 
 
@@ -134,39 +134,47 @@ def read_object(text: str, at: int = 0) -> JsonObject:
         ValueError: there is no object.
 
     """
-    json_text = plain(text)
-    start = _past_space(json_text, at)
+    json_text = strip_comments(text)
+    start = _skip_space(json_text, at)
     if json_text[start : start + 1] != "{":
         raise ValueError("Not an object.")
     members: list[Member] = []
-    position = _past_space(json_text, start + 1)
+    position = _skip_space(json_text, start + 1)
     while json_text[position] != "}":
         key, key_end = _value(json_text, position)
-        value_start = _past_space(json_text, _past_space(json_text, key_end) + 1)
+        value_start = _skip_space(json_text, _skip_space(json_text, key_end) + 1)
         value, end = _value(json_text, value_start)
         members.append(
             Member(key=str(key), value=value, start=position, value_start=value_start, end=end)
         )
-        after = _past_space(json_text, end)
-        position = _past_space(json_text, after + 1) if json_text[after] == "," else after
+        after = _skip_space(json_text, end)
+        position = _skip_space(json_text, after + 1) if json_text[after] == "," else after
     end = position + 1
-    return JsonObject(text=text, plain=json_text, start=start, end=end, members=tuple(members))
+    return JsonObject(
+        text=text, strip_comments=json_text, start=start, end=end, members=tuple(members)
+    )
 
 
-def unit(text: str) -> str:
+def indent_unit(text: str) -> str:
     """Guess one step of indentation from the first member of the outermost object."""
-    json_text = plain(text)
+    json_text = strip_comments(text)
     inside = _SPACE.match(json_text, json_text.index("{") + 1)
-    gap = inside.group() if inside else ""
-    return gap.rpartition("\n")[2] if "\n" in gap and not gap.endswith("\n") else "  "
+    whitespace = inside.group() if inside else ""
+    return (
+        whitespace.rpartition("\n")[2]
+        if "\n" in whitespace and not whitespace.endswith("\n")
+        else "  "
+    )
 
 
-def _blanked(found: re.Match[str]) -> str:
-    kept = found.group()
-    return kept if kept.startswith('"') else _NOT_SPACE.sub(" ", kept).replace("\t", " ")
+def _blanked(match: re.Match[str]) -> str:
+    newlines = match.group()
+    return (
+        newlines if newlines.startswith('"') else _NOT_SPACE.sub(" ", newlines).replace("\t", " ")
+    )
 
 
-def _remark(rest: str) -> str:
+def _trailing_comment(rest: str) -> str:
     """Give what is left of a line when it is a remark to its end."""
     line = rest.partition("\n")[0].rstrip("\r")
     return line if line.lstrip().startswith("//") else ""
@@ -176,9 +184,9 @@ def _value(text: str, at: int) -> tuple[object, int]:
     return _DECODER.raw_decode(text, at)
 
 
-def _past_space(text: str, at: int) -> int:
-    found = _SPACE.match(text, at)
-    return found.end() if found else at
+def _skip_space(text: str, at: int) -> int:
+    match = _SPACE.match(text, at)
+    return match.end() if match else at
 
 
 def _indent(text: str, at: int) -> str | None:
@@ -193,8 +201,8 @@ def _line_end(text: str) -> str:
     return "\r\n" if "\r\n" in text else "\n"
 
 
-def _dumped(text: str, value: object, *, indent: str | None) -> str:
+def _dump_value(text: str, value: object, *, indent: str | None) -> str:
     if indent is None:
         return json.dumps(value, ensure_ascii=False)
-    lines = json.dumps(value, ensure_ascii=False, indent=unit(text)).split("\n")
+    lines = json.dumps(value, ensure_ascii=False, indent=indent_unit(text)).split("\n")
     return (_line_end(text) + indent).join(lines)

@@ -271,7 +271,7 @@ def _check_job_quota(tx: Transaction) -> None:
         raise RejectedError(
             f"{live} jobs are unfinished; at most {JOBS_LIVE_MAX} may be.",
             code="limit_exceeded",
-            hint="Start a worker with `brain work`, or cancel some.",
+            hint="Start a worker with `brain worker`, or cancel some.",
         )
 
 

@@ -48,9 +48,9 @@ class LazyBrain:
 
     def warm(self) -> None:
         """Begin to open it in the background; a call that comes before waits for that."""
-        Thread(target=self._try, daemon=True, name="open").start()
+        Thread(target=self._open_quietly, daemon=True, name="open").start()
 
-    def _try(self) -> None:
+    def _open_quietly(self) -> None:
         # Whoever needs the brain tries again, and is told what is wrong.
         with suppress(CommonbrainError):
             self.get()
@@ -65,28 +65,30 @@ class LazyBrain:
                 self.brain.close()
 
 
-class Clients(Protocol):
+class ClientResolver(Protocol):
     """Tells who is behind a message."""
 
     def role(self, context: Message, /) -> Role:
         """Give the role whose tools are shown; never waits."""
         ...
 
-    def see(self, context: Message, /) -> Brain:
+    def brain_for(self, context: Message, /) -> Brain:
         """Give the brain as it is seen from there; called in the thread that works on it."""
         ...
 
-    def missed(self, context: Message, /, *, call: CallContext, error: CommonbrainError) -> None:
+    def record_missed_call(
+        self, context: Message, /, *, call: CallContext, error: CommonbrainError
+    ) -> None:
         """Keep what was called of a brain that could not be seen."""
         ...
 
-    def told(self, error: CommonbrainError, /) -> CommonbrainError:
+    def redact_error(self, error: CommonbrainError, /) -> CommonbrainError:
         """Give an error as who is there may read it."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OneClient:
+class StdioClient:
     """The one client at the other end of a pipe, who is the user that started it."""
 
     brain: Callable[[], Brain]
@@ -101,7 +103,7 @@ class OneClient:
         self.warm()
         return Role.ADMIN
 
-    def see(self, context: Message) -> Brain:
+    def brain_for(self, context: Message) -> Brain:
         """See the brain as the client does, which is the agent unless the user named one."""
         opened = self.brain()
         # A model fills the arguments: it may not claim more trust than its user has, nor is an
@@ -110,22 +112,24 @@ class OneClient:
         brain = opened.acting_as(trust_ceiling=ceiling)
         client = client_of(context)
         agent = self.agent or (printable_name(client.name) if client else None)
-        named = brain.acting_as(agent=agent) if agent else brain
-        told = printable_name(f"{client.name} {client.version}") if client else None
-        return self.connection.view(named, client=told)
+        agent_brain = brain.acting_as(agent=agent) if agent else brain
+        client_label = printable_name(f"{client.name} {client.version}") if client else None
+        return self.connection.view(agent_brain, client=client_label)
 
-    def missed(self, context: Message, *, call: CallContext, error: CommonbrainError) -> None:
+    def record_missed_call(
+        self, context: Message, *, call: CallContext, error: CommonbrainError
+    ) -> None:
         """Let the event of a call wait on disk, for the session that boots."""
         client = client_of(context)
         agent = self.agent or (printable_name(client.name) if client else None)
         record_failed_open(call, error, agent=agent)
 
-    def told(self, error: CommonbrainError) -> CommonbrainError:
+    def redact_error(self, error: CommonbrainError) -> CommonbrainError:
         """Tell all: the user's own machine is what it is about."""
         return error
 
 
 def client_of(context: Message) -> Implementation | None:
     """Give what the client calls itself, where it said so."""
-    known = context.session.client_params
-    return known.client_info if known else None
+    parameters = context.session.client_params
+    return parameters.client_info if parameters else None

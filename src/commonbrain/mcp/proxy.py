@@ -22,9 +22,9 @@ from uuid import uuid4
 
 from commonbrain.model.errors import CommonbrainError, InvalidInputError, UnavailableError
 
-AT_ONCE_MAX: Final = 8
+REQUESTS_MAX: Final = 8
 """Messages under way at once; the rest wait their turn."""
-ANSWER_S: Final = 660.0
+RESPONSE_TIMEOUT_S: Final = 660.0
 """More than the longest time that a server may be set to take."""
 _FAILED: Final = -32000
 """JSON-RPC leaves this number to whoever carries messages."""
@@ -33,7 +33,7 @@ _INTERNAL: Final = -32603
 _CLIENT_CHARS_MAX: Final = 128
 _PROTOCOL: Final = "io.modelcontextprotocol/protocolVersion"
 """Where a message of the sessionless era names its version."""
-_NAMED: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+_HEADER_FIELDS: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 """Methods whose target stands in a header too, so that those between need not read the body."""
 
 JsonObject = Mapping[str, Any]
@@ -53,9 +53,9 @@ class StdioProxy:
     """What the client called itself in it, which the server cannot know of later messages."""
     lock: Lock = field(default_factory=Lock)
 
-    def carry(self, lines: Iterable[str]) -> None:
+    def forward_all(self, lines: Iterable[str]) -> None:
         """Carry every line until there are no more; then wait for the answers under way."""
-        with ThreadPoolExecutor(AT_ONCE_MAX, "message") as threads:
+        with ThreadPoolExecutor(REQUESTS_MAX, "message") as threads:
             for line in filter(str.strip, lines):
                 under_way = threads.submit(self.forward, line)
                 if '"initialize"' in line:
@@ -64,35 +64,35 @@ class StdioProxy:
 
     def forward(self, line: str) -> None:
         """Carry one message, and write what comes back; an error where nothing does."""
-        message = _object(line)
+        message = _parse_object(line)
         if not message:
             wrong = _error(_MALFORMED, "This is not one message of JSON-RPC.")
-            self._say({"jsonrpc": "2.0", "id": None, "error": wrong})
+            self._write({"jsonrpc": "2.0", "id": None, "error": wrong})
             return
         try:
-            answer = self._ask(line.encode(), message)
+            answer = self._post(line.encode(), message)
         except CommonbrainError as error:
             answer = {"error": _error(_FAILED, f"{error.code}: {error}")}
         except Exception as error:  # noqa: BLE001 who asked waits for an answer, whatever happened
             answer = {"error": _error(_INTERNAL, f"internal: {type(error).__name__}")}
         if "id" in message and "method" in message and answer:
             if message["method"] == "initialize":
-                self._agree(message, answer)
-            self._say({**answer, "jsonrpc": "2.0", "id": message["id"]})
+                self._remember_handshake(message, answer)
+            self._write({**answer, "jsonrpc": "2.0", "id": message["id"]})
 
-    def _agree(self, asked: JsonObject, answer: JsonObject) -> None:
-        self.protocol = _part(answer, "result").get("protocolVersion")
-        told = _part(_part(asked, "params"), "clientInfo")
-        name = f"{told.get('name')}/{told.get('version')}"
-        if told and name.isascii() and name.isprintable():
+    def _remember_handshake(self, request: JsonObject, answer: JsonObject) -> None:
+        self.protocol = _child_object(answer, "result").get("protocolVersion")
+        client_info = _child_object(_child_object(request, "params"), "clientInfo")
+        name = f"{client_info.get('name')}/{client_info.get('version')}"
+        if client_info and name.isascii() and name.isprintable():
             self.client = name[:_CLIENT_CHARS_MAX]
 
-    def _say(self, answer: JsonObject) -> None:
+    def _write(self, answer: JsonObject) -> None:
         with self.lock:
             self.out.write(json.dumps(answer, separators=(",", ":")) + "\n")
             self.out.flush()
 
-    def _ask(self, body: bytes, message: JsonObject) -> JsonObject:
+    def _post(self, body: bytes, message: JsonObject) -> JsonObject:
         """Send a message and give what the server says.
 
         Raises:
@@ -102,10 +102,10 @@ class StdioProxy:
         kind = HTTPSConnection if self.url.scheme == "https" else HTTPConnection
         # A connection for each message: one that is kept may die just as it is used, and nobody
         # could say whether what was sent was done.
-        connection = kind(self.url.hostname or "", self.url.port, timeout=ANSWER_S)
+        connection = kind(self.url.hostname or "", self.url.port, timeout=RESPONSE_TIMEOUT_S)
         try:
             connection.request("POST", self.url.path or "/mcp", body, self._headers(message))
-            return _read(connection.getresponse())
+            return _parse_response(connection.getresponse())
         except (OSError, HTTPException) as error:
             raise UnavailableError(
                 f"The memory at {self.url.netloc} does not answer ({type(error).__name__}).",
@@ -116,24 +116,24 @@ class StdioProxy:
             connection.close()
 
     def _headers(self, message: JsonObject) -> dict[str, str]:
-        parameters = _part(message, "params")
+        parameters = _child_object(message, "params")
         method = str(message.get("method", ""))
-        modern = _part(parameters, "_meta").get(_PROTOCOL)
-        named = parameters.get(_NAMED.get(method, ""))
-        known: dict[str, object] = {
+        modern = _child_object(parameters, "_meta").get(_PROTOCOL)
+        param_name = parameters.get(_HEADER_FIELDS.get(method, ""))
+        headers: dict[str, object] = {
             "Authorization": f"Bearer {self.key}" if self.key else None,
             "Commonbrain-Session": self.session,
             "MCP-Protocol-Version": modern or self.protocol,
             "Mcp-Method": method if modern else None,
-            "Mcp-Name": named if modern else None,
+            "Mcp-Name": param_name if modern else None,
             "Content-Type": "application/json",
             "Accept": "application/json, text/event-stream",
             "User-Agent": self.client,
         }
         # What is no text is left out: the server says what is wrong with it.
         return {
-            name: _in_header(value)
-            for name, value in known.items()
+            name: _encode_header(value)
+            for name, value in headers.items()
             if isinstance(value, str) and value
         }
 
@@ -148,19 +148,19 @@ def run_proxy(url: str, *, key_file: Path | None = None) -> None:
     signal.signal(signal.SIGTERM, _leave)
     signal.signal(signal.SIGINT, _leave)
     session = os.environ.get("COMMONBRAIN_SESSION") or f"bridge_{uuid4().hex[:16]}"
-    key = read_key(key_file and at_home(key_file))
+    key = read_key(key_file and expand_home(key_file))
     bridge = StdioProxy(url=endpoint(url), key=key, session=session, out=sys.stdout)
-    bridge.carry(sys.stdin)
+    bridge.forward_all(sys.stdin)
 
 
-def run_words(words: list[str]) -> None:
+def run_proxy_command(words: list[str]) -> None:
     """Do the same for a command line, or say in a line on stderr why not."""
     parser = ArgumentParser("brain mcp")
     parser.add_argument("--url", required=True)
     parser.add_argument("--key-file", type=Path)
-    given = parser.parse_args(words)
+    options = parser.parse_args(words)
     try:
-        run_proxy(given.url, key_file=given.key_file)
+        run_proxy(options.url, key_file=options.key_file)
     except CommonbrainError as error:
         print(f"{error.code}: {error}", file=sys.stderr)  # noqa: T201 it is what was asked for
         sys.exit(2)
@@ -191,7 +191,7 @@ def endpoint(url: str) -> SplitResult:
     return parts._replace(path=path if path.endswith("/mcp") else f"{path}/mcp")
 
 
-def at_home(file: Path) -> Path:
+def expand_home(file: Path) -> Path:
     """Give a file with the home that `~` stands for: no shell puts it into `--key-file=~/x`."""
     # A home that nobody has stays as it is: there is no such file then.
     return Path(os.path.expanduser(file))  # noqa: PTH111
@@ -205,48 +205,48 @@ def read_key(file: Path | None) -> str | None:
 
     """
     try:
-        given = file.read_text("utf-8") if file else os.environ.get("COMMONBRAIN_KEY", "")
+        text = file.read_text("utf-8") if file else os.environ.get("COMMONBRAIN_KEY", "")
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInputError(
             f"{file} cannot be read.", hint="Give a file with the key in it."
         ) from error
-    return checked_key(given)
+    return validate_key(text)
 
 
-def checked_key(given: str) -> str | None:
+def validate_key(text: str) -> str | None:
     """Give a key without the line end it came with; None where there is nothing.
 
     Raises:
         InvalidInputError: it is no key; it is not repeated.
 
     """
-    key = given.strip()
+    key = text.strip()
     if not (key.isascii() and key.isprintable() and " " not in key):
         raise InvalidInputError("The key holds what no key does.", hint="Give the key alone.")
     return key or None
 
 
-def _read(response: HTTPResponse) -> JsonObject:
+def _parse_response(response: HTTPResponse) -> JsonObject:
     body = response.read()
     if not body:
         return {}
-    told = _object(body)
-    if not told:
+    reply = _parse_object(body)
+    if not reply:
         raise UnavailableError(
             f"What answers there is no memory (HTTP {response.status}).",
             code="server_down",
             hint="Check the URL.",
         )
-    if "jsonrpc" in told:
-        return told
+    if "jsonrpc" in reply:
+        return reply
     raise UnavailableError(
-        str(told.get("detail", f"HTTP {response.status}.")),
-        code=str(told.get("code", "server_down")),
-        hint=str(told.get("hint", "")),
+        str(reply.get("detail", f"HTTP {response.status}.")),
+        code=str(reply.get("code", "server_down")),
+        hint=str(reply.get("hint", "")),
     )
 
 
-def _object(text: str | bytes) -> JsonObject:
+def _parse_object(text: str | bytes) -> JsonObject:
     """Read a JSON object; an empty one where it is none."""
     try:
         read: object = json.loads(text)
@@ -255,13 +255,13 @@ def _object(text: str | bytes) -> JsonObject:
     return cast("JsonObject", read) if isinstance(read, dict) else {}
 
 
-def _part(message: JsonObject, name: str) -> JsonObject:
+def _child_object(message: JsonObject, name: str) -> JsonObject:
     """Give an object inside another; an empty one where there is none."""
     part: object = message.get(name)
     return cast("JsonObject", part) if isinstance(part, dict) else {}
 
 
-def _in_header(value: str) -> str:
+def _encode_header(value: str) -> str:
     """Write a text as MCP has it in a header: as it stands, or in base64 where it cannot."""
     is_plain = value.isascii() and value.isprintable() and value == value.strip()
     if is_plain and not value.startswith("=?base64?"):

@@ -31,7 +31,7 @@ from commonbrain.model.escaping import inert
 
 _PLAIN: Final = "text/plain"
 STARTUP: Final = "startup"
-_HOW_TO_WORK: Final = (
+_USAGE_HINT: Final = (
     "Recall before you answer about past work or redo it, and remember what is settled at once.\n"
     "Answer action items with revise ack before you write; hand over with session end at the end."
 )
@@ -46,7 +46,7 @@ class Resource:
     purpose: str
     operation: Operation[Any, Any]
     arguments: Callable[[str], Mapping[str, object]]
-    is_there: Callable[[Any], bool] = lambda _: True
+    is_found: Callable[[Any], bool] = lambda _: True
 
     @property
     def template(self) -> ResourceTemplate:
@@ -59,7 +59,7 @@ class Resource:
         )
 
 
-PAGES: Final = {
+RESOURCE_TYPES: Final = {
     page.scheme: page
     for page in (
         Resource(
@@ -75,7 +75,7 @@ PAGES: Final = {
             purpose="What was said in a thread.",
             operation=MESSAGE,
             arguments=lambda id_: {"op": "history", "thread": id_},
-            is_there=lambda reply: bool(reply.messages),
+            is_found=lambda reply: bool(reply.messages),
         ),
         Resource(
             scheme="boot",
@@ -97,7 +97,7 @@ PROMPT: Final = Prompt(
 )
 
 
-def read_page(brain: Brain, uri: str) -> ReadResourceResult:
+def read_resource(brain: Brain, uri: str) -> ReadResourceResult:
     """Read a resource as the operation shows it to an agent.
 
     Raises:
@@ -106,31 +106,31 @@ def read_page(brain: Brain, uri: str) -> ReadResourceResult:
 
     """
     scheme, _, address = uri.partition("://")
-    page = PAGES.get(scheme)
+    page = RESOURCE_TYPES.get(scheme)
     named = unquote(address)
     if page is None or not named:
         raise NotFoundError("No such resource.", hint="Read memory://, thread:// or boot://.")
     request = page.operation.request.model_validate(page.arguments(named))
     reply = dispatch(page.operation, brain, request=request)
-    if not page.is_there(reply):
+    if not page.is_found(reply):
         raise NotFoundError("Nothing to be seen there.", hint="Check the id.")
-    text = inert(page.operation.tell(reply))
+    text = inert(page.operation.render_text(reply))
     return ReadResourceResult(contents=[TextResourceContents(uri=uri, mime_type=_PLAIN, text=text)])
 
 
-def start_up(brain: Brain, name: str, *, arguments: Mapping[str, str]) -> GetPromptResult:
+def render_startup(brain: Brain, name: str, *, arguments: Mapping[str, str]) -> GetPromptResult:
     """Boot, and give what an agent should know with two lines on how to work.
 
     Raises:
         InvalidInputError: there is no such prompt, or it takes no such argument.
 
     """
-    known = {argument.name for argument in PROMPT.arguments or ()}
-    if name != STARTUP or not set(arguments) <= known:
+    allowed = {argument.name for argument in PROMPT.arguments or ()}
+    if name != STARTUP or not set(arguments) <= allowed:
         raise InvalidInputError(
-            f"There is no such prompt; {STARTUP} takes {' and '.join(sorted(known))}."
+            f"There is no such prompt; {STARTUP} takes {' and '.join(sorted(allowed))}."
         )
     request = BOOT.request.model_validate(dict(arguments))
-    text = f"{BOOT.tell(dispatch(BOOT, brain, request=request))}\n\n{_HOW_TO_WORK}"
-    said = PromptMessage(role="user", content=TextContent(text=inert(text)))
-    return GetPromptResult(description=PROMPT.description, messages=[said])
+    text = f"{BOOT.render_text(dispatch(BOOT, brain, request=request))}\n\n{_USAGE_HINT}"
+    described = PromptMessage(role="user", content=TextContent(text=inert(text)))
+    return GetPromptResult(description=PROMPT.description, messages=[described])

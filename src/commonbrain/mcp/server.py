@@ -38,12 +38,12 @@ from commonbrain.api.connection import Connection
 from commonbrain.api.dispatch import dispatch, record_call
 from commonbrain.api.operation import Request
 from commonbrain.api.operations import OPERATIONS, Operation, Profile, Transport
-from commonbrain.api.schemas import lean_output_schema, lean_schema
+from commonbrain.api.schemas import compact_output_schema, compact_schema
 from commonbrain.api.threads import ThreadLimiter
 from commonbrain.client import Brain
 from commonbrain.coordination.registry import detect_client
-from commonbrain.mcp.clients import Clients, LazyBrain, Message, OneClient
-from commonbrain.mcp.resources import PAGES, PROMPT, read_page, start_up
+from commonbrain.mcp.clients import ClientResolver, LazyBrain, Message, StdioClient
+from commonbrain.mcp.resources import PROMPT, RESOURCE_TYPES, read_resource, render_startup
 from commonbrain.model.errors import CommonbrainError, InvalidInputError, UnavailableError
 from commonbrain.model.escaping import inert
 
@@ -61,9 +61,9 @@ CALLS_AT_ONCE_MAX: Final = 8
 """Calls of one client worked on at once; the rest wait their turn."""
 _CHARS_MAX: Final = 200_000
 """Above the largest answer a recall may give, so that a client does not cut it."""
-_FAULT: Final = "Something broke inside."
-_AFTER_A_FAULT: Final = "Run `brain doctor`; what the server wrote to stderr tells the cause."
-_ALWAYS_SHOWN: Final = frozenset({"boot", "remember", "recall"})
+_INTERNAL_ERROR: Final = "Something broke inside."
+_INTERNAL_ERROR_HINT: Final = "Run `brain doctor`; what the server wrote to stderr tells the cause."
+_ALWAYS_LISTED: Final = frozenset({"boot", "remember", "recall"})
 """Tools whose schema a client should show from the start rather than on demand."""
 
 
@@ -72,7 +72,7 @@ def tools_of(profile: Profile) -> dict[str, Operation[Any, Any]]:
     return {
         operation.name: operation
         for operation in OPERATIONS
-        if Transport.MCP in operation.doors and profile.shows(operation.profile)
+        if Transport.MCP in operation.transports and profile.includes(operation.profile)
     }
 
 
@@ -83,7 +83,7 @@ TOOLS: Final = tools_of(Profile.CORE)
 class _Handlers:
     """Answers clients' messages with the operations."""
 
-    clients: Clients
+    clients: ClientResolver
     threads: ThreadLimiter
     tools: Mapping[str, Operation[Any, Any]]
     """Those that are shown and may be called, by name."""
@@ -105,7 +105,7 @@ class _Handlers:
         try:
             return await self.threads.run(call)
         except UnavailableError as error:
-            return _failure(self.clients.told(error))
+            return _failure(self.clients.redact_error(error))
 
     async def list_prompts(
         self, _context: Message, _params: PaginatedRequestParams | None
@@ -116,8 +116,8 @@ class _Handlers:
     async def get_prompt(self, context: Message, params: GetPromptRequestParams) -> GetPromptResult:
         """Boot and give what to begin with."""
         given = params.arguments or {}
-        return await self._give(
-            context, lambda brain: start_up(brain, params.name, arguments=given)
+        return await self._respond(
+            context, lambda brain: render_startup(brain, params.name, arguments=given)
         )
 
     async def list_resources(
@@ -131,7 +131,7 @@ class _Handlers:
     ) -> ListResourceTemplatesResult:
         """Show how resources are addressed."""
         return ListResourceTemplatesResult(
-            resource_templates=[page.template for page in PAGES.values()]
+            resource_templates=[page.template for page in RESOURCE_TYPES.values()]
         )
 
     async def read_resource(
@@ -139,25 +139,31 @@ class _Handlers:
     ) -> ReadResourceResult:
         """Read one resource."""
         uri = str(params.uri)
-        return await self._give(context, lambda brain: read_page(brain, uri), about={"uri": uri})
+        return await self._respond(
+            context, lambda brain: read_resource(brain, uri), about={"uri": uri}
+        )
 
-    async def _give(
+    async def _respond(
         self, context: Message, make: Callable[[Brain], _T], *, about: object = None
     ) -> _T:
         """Make an answer in a thread; whatever is wrong is an error of the protocol."""
 
         def run() -> _T:
             try:
-                return make(self.clients.see(context))
+                return make(self.clients.brain_for(context))
             except ValidationError as error:
                 first = error.errors(include_url=False, include_input=False)[0]
                 raise MCPError(INVALID_PARAMS, f"invalid: {first['msg']}.") from None
             except CommonbrainError as error:
-                told = self.clients.told(error)
-                raise MCPError(INVALID_PARAMS, f"{told.code}: {told}", about) from None
+                redact_error = self.clients.redact_error(error)
+                raise MCPError(
+                    INVALID_PARAMS, f"{redact_error.code}: {redact_error}", about
+                ) from None
             except Exception as error:
                 _LOG.exception("an offer failed")
-                raise MCPError(INTERNAL_ERROR, f"internal: {_FAULT} {_AFTER_A_FAULT}") from error
+                raise MCPError(
+                    INTERNAL_ERROR, f"internal: {_INTERNAL_ERROR} {_INTERNAL_ERROR_HINT}"
+                ) from error
 
         try:
             return await self.threads.run(run)
@@ -173,32 +179,34 @@ class _Handlers:
     ) -> CallToolResult:
         try:
             request = operation.request.model_validate(arguments)
-            brain = self._opened(operation, request, context=context)
+            brain = self._open_brain(operation, request, context=context)
             reply = dispatch(operation, brain, request=request)
         except ValidationError as error:
-            return _failure(_complaint(operation, error))
+            return _failure(_argument_error(operation, error))
         except CommonbrainError as error:
-            return _failure(self.clients.told(error))
+            return _failure(self.clients.redact_error(error))
         except Exception:  # noqa: BLE001 a server must not die of one call
             # A fault of ours: the log gets all of it, the client nothing that it could leak.
             _LOG.exception("%s failed", operation.name)
             return _failure(
-                CommonbrainError("Something broke inside.", code="internal", hint=_AFTER_A_FAULT)
+                CommonbrainError(
+                    "Something broke inside.", code="internal", hint=_INTERNAL_ERROR_HINT
+                )
             )
         return CallToolResult(
-            content=[TextContent(text=inert(operation.tell(reply)))],
+            content=[TextContent(text=inert(operation.render_text(reply)))],
             structured_content=operation.to_agent_json(reply),
         )
 
-    def _opened(
+    def _open_brain(
         self, operation: Operation[Any, Any], request: Request, *, context: Message
     ) -> Brain:
         """See the brain; where none can be opened, the call waits to be told."""
         try:
-            return self.clients.see(context)
+            return self.clients.brain_for(context)
         except CommonbrainError as error:
-            call = record_call(operation, request, door=Transport.MCP)
-            self.clients.missed(context, call=call, error=error)
+            call = record_call(operation, request, transport=Transport.MCP)
+            self.clients.record_missed_call(context, call=call, error=error)
             raise
 
 
@@ -215,12 +223,12 @@ def build_server(
     `brain` is asked for at the first call, and `connection` for the session of every call.
     """
     connection = connection or Connection()
-    client = OneClient(brain=brain, agent=agent, connection=connection, warm=warm)
+    client = StdioClient(brain=brain, agent=agent, connection=connection, warm=warm)
     return server_of(client, threads=ThreadLimiter(CALLS_AT_ONCE_MAX), profile=profile)
 
 
 def server_of(
-    clients: Clients, *, threads: ThreadLimiter, profile: Profile = Profile.CORE
+    clients: ClientResolver, *, threads: ThreadLimiter, profile: Profile = Profile.CORE
 ) -> Server[Any]:
     """Make a server for whoever `clients` can tell, whose tools are a profile's operations."""
     handlers = _Handlers(clients=clients, threads=threads, tools=tools_of(profile))
@@ -245,7 +253,7 @@ def serve_stdio(
     """Serve one client over stdin and stdout until it hangs up or the process is told to stop."""
     connection = Connection(
         find=lambda brain: detect_client(brain.services, serves=True),
-        told=lambda brain: brain.services.processes.session(brain.caller.agent),
+        reported_session=lambda brain: brain.services.processes.session(brain.caller.agent),
     )
     lazy = LazyBrain(open=open_brain, lock=Lock(), connection=connection)
     try:
@@ -289,8 +297,10 @@ def _tool(name: str) -> Tool:
         name=operation.name,
         title=operation.title,
         description=operation.purpose,
-        input_schema=lean_schema(operation.request),
-        output_schema=lean_output_schema(operation.agent_replies.json_schema(mode="serialization")),
+        input_schema=compact_schema(operation.request),
+        output_schema=compact_output_schema(
+            operation.agent_reply_adapter.json_schema(mode="serialization")
+        ),
         annotations=ToolAnnotations(
             read_only_hint=operation.is_read_only,
             destructive_hint=operation.is_destructive,
@@ -298,20 +308,20 @@ def _tool(name: str) -> Tool:
             open_world_hint=False,
         ),
         _meta={
-            "anthropic/alwaysLoad": operation.name in _ALWAYS_SHOWN,
+            "anthropic/alwaysLoad": operation.name in _ALWAYS_LISTED,
             "anthropic/maxResultSizeChars": _CHARS_MAX,
         },
     )
 
 
-def _complaint(operation: Operation[Any, Any], error: ValidationError) -> InvalidInputError:
+def _argument_error(operation: Operation[Any, Any], error: ValidationError) -> InvalidInputError:
     """Say which arguments are wrong and which there are, in words that an agent can act on."""
     wrong = (
         f"{'.'.join(str(part) for part in one['loc']) or 'arguments'}: {one['msg']}."
         for one in error.errors(include_url=False)
     )
-    known = ", ".join(operation.request.model_fields) or "no arguments"
-    return InvalidInputError(" ".join(wrong), hint=f"The tool {operation.name} takes {known}.")
+    accepted = ", ".join(operation.request.model_fields) or "no arguments"
+    return InvalidInputError(" ".join(wrong), hint=f"The tool {operation.name} takes {accepted}.")
 
 
 def _failure(error: CommonbrainError) -> CallToolResult:

@@ -1,13 +1,13 @@
 """The one tree of errors: what the caller must mend, what may be retried, what must stop.
 
 CommonbrainError
-├── Invalid        the call is malformed: mend the arguments
-├── Unknown        nobody can be told from the credential: give another one
-├── Refused        the gate or a policy said no: mend the content or the authority, then resend
-├── Limited        too much or too often: wait, or make room, then resend
-├── NotFound       no such memory, or none that the caller may see
-├── Unavailable    a dependency did not answer in time: nothing was changed, retry
-└── Corrupt        the store cannot be trusted or understood: stop, see the hint
+├── InvalidInputError    the call is malformed: mend the arguments
+├── AuthenticationError  nobody can be told from the credential: give another one
+├── RejectedError        the gate or a policy said no: mend the content or the authority, then
+resend ├── LimitExceededError   too much or too often: wait, or make room, then resend
+├── NotFoundError        no such memory, or none that the caller may see
+├── UnavailableError     a dependency did not answer in time: nothing was changed, retry
+└── StoreCorruptError    the store cannot be trusted or understood: stop, see the hint
 """
 
 import re

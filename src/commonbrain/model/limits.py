@@ -106,7 +106,7 @@ EARLY_EVENTS_MAX: Final = 1000
 EARLY_EVENTS_KEPT_H: Final = 24
 PROBE_S: Final = 5.0
 """How long one dependency may take to show that it is there."""
-LOCK_WAIT_S: Final = 30.0
+LOCK_TIMEOUT_S: Final = 30.0
 """How long a writer waits for the others; measured worst case under 8 processes is about 5 s."""
 RAW_TEXT_BYTES_MAX: Final = 1024 * 1024
 """The longest text that is cut into passages; what is longer is imported."""
@@ -117,14 +117,14 @@ SOURCES_MAX: Final = 50
 REPLY_KEPT_S: Final = 24 * 3600
 """How long a reply can be asked for again by its idempotency key."""
 
-HOOK_START_S: Final = 5.0
+HOOK_START_TIMEOUT_S: Final = 5.0
 """Seconds from the start of a hook to what a new session is told: its client shows nothing yet."""
-HOOK_PROMPT_S: Final = 1.5
+HOOK_PROMPT_TIMEOUT_S: Final = 1.5
 """Seconds that somebody waits between a prompt and the agent for what is known about it.
 
 A cold start takes about 0.8 on a laptop, the embedding model included.
 """
-HOOK_KEEP_S: Final = 10.0
+HOOK_WRITE_TIMEOUT_S: Final = 10.0
 """Seconds to keep what was said, most of them on a store that others write to."""
 HOOK_NOTES_TOKENS: Final = 500
 """What a session is told of its own notes after a compaction."""

@@ -205,7 +205,7 @@ class Budget:
 
     max_items: int = limits.RECALL_ITEMS_DEFAULT
     max_tokens: int = limits.RECALL_TOKENS_DEFAULT
-    order: Order = Order.BEST
+    order: Order = Order.RELEVANCE
 
     def __post_init__(self) -> None:
         """Keep both within their limits.

@@ -36,7 +36,7 @@ class ResultStatus(StrEnum):
 class Order(StrEnum):
     """How the items of an answer stand; which they are is the same."""
 
-    BEST = "best"
+    RELEVANCE = "relevance"
     """The best match first; without a query the newest."""
     TIMELINE = "timeline"
     """As it happened, the earliest first."""
@@ -126,7 +126,7 @@ class RecallResult:
     omitted: Omitted = field(default_factory=Omitted)
     degraded: tuple[str, ...] = ()
     """Arms or models that did not take part, each with the reason."""
-    order: Order = Order.BEST
+    order: Order = Order.RELEVANCE
 
     @property
     def evidence(self) -> str:

@@ -37,9 +37,9 @@ class TelemetryDispatch(NoTelemetry):
         """Say whether anybody wants to hear of the pipelines."""
         return any(one.is_on for one in self._ears)
 
-    def calling(self, tool: str, *, door: str) -> AbstractContextManager[object]:
+    def calling(self, tool: str, *, transport: str) -> AbstractContextManager[object]:
         """Open the span of a call."""
-        return self._spans.calling(tool, door=door)
+        return self._spans.calling(tool, transport=transport)
 
     def called(self, event: ToolEvent, *, http_status: int) -> None:
         """Tell of a call."""
@@ -61,10 +61,10 @@ class TelemetryDispatch(NoTelemetry):
         for ear in self._ears:
             ear.voted(vote)
 
-    def turned_away(self, code: str, *, door: str) -> None:
+    def turned_away(self, code: str, *, transport: str) -> None:
         """Tell of somebody who was not let in."""
         for ear in self._ears:
-            ear.turned_away(code, door=door)
+            ear.turned_away(code, transport=transport)
 
     def queued(self, depth: int, *, dead: int) -> None:
         """Tell of the queue."""

@@ -34,7 +34,7 @@ class TelemetryOptions:
     """Where spans go, where the standard variables do not say."""
     counts: bool = False
     """Whether Prometheus asks it."""
-    notices: bool = False
+    desktop_notifications: bool = False
     host: str = "127.0.0.1"
     port: int | None = None
     """Where Prometheus finds the figures, beside whatever else shows them."""
@@ -108,7 +108,7 @@ def _ears(name: str, wanted: TelemetryOptions, *, clock: Clock) -> Iterator[Tele
         except OSError as error:
             # A server that cannot write its log still serves.
             _LOG.warning("No log is written to %s: %s", wanted.log, error.strerror or error)
-    if wanted.notices:
+    if wanted.desktop_notifications:
         from commonbrain.observability.notifications import DesktopNotifications  # noqa: PLC0415 an extra's
 
         yield DesktopNotifications(clock)

@@ -75,7 +75,7 @@ class Telemetry(Protocol):
         """Whether anybody listens: what costs time to find out is found out only then."""
         ...
 
-    def calling(self, tool: str, *, door: str) -> AbstractContextManager[object]:
+    def calling(self, tool: str, *, transport: str) -> AbstractContextManager[object]:
         """Open what spans one call; what is told inside of it belongs to the call."""
         ...
 
@@ -95,7 +95,7 @@ class Telemetry(Protocol):
         """Hear of a mark on what was recalled: above zero it helped."""
         ...
 
-    def turned_away(self, code: str, *, door: str) -> None:
+    def turned_away(self, code: str, *, transport: str) -> None:
         """Hear that somebody was not let in, before it was known whose call it was."""
         ...
 
@@ -132,7 +132,7 @@ class NoTelemetry:
         """Say no."""
         return False
 
-    def calling(self, tool: str, *, door: str) -> AbstractContextManager[object]:  # noqa: ARG002
+    def calling(self, tool: str, *, transport: str) -> AbstractContextManager[object]:  # noqa: ARG002
         """Open nothing."""
         return _NOTHING
 
@@ -148,7 +148,7 @@ class NoTelemetry:
     def voted(self, vote: int) -> None:
         """Hear nothing."""
 
-    def turned_away(self, code: str, *, door: str) -> None:
+    def turned_away(self, code: str, *, transport: str) -> None:
         """Hear nothing."""
 
     def queued(self, depth: int, *, dead: int) -> None:

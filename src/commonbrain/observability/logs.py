@@ -175,7 +175,7 @@ class ServerLog(NoTelemetry):
             "agent": event.agent,
             "session": event.session,
             "tool": event.tool,
-            "door": event.door,
+            "transport": event.transport,
             "duration_ms": event.duration_ms,
             "outcome": event.outcome,
             "args": event.args,

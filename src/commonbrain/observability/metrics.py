@@ -99,14 +99,14 @@ class PrometheusMetrics(NoTelemetry):
             )
 
         self._seconds = histogram(
-            "call_seconds", "How long calls took.", "tool", "door", buckets=_CALLS_S
+            "call_seconds", "How long calls took.", "tool", "transport", buckets=_CALLS_S
         )
         self._calls = counter(
-            "calls", "Calls by how they ended.", "tool", "door", "outcome", "status"
+            "calls", "Calls by how they ended.", "tool", "transport", "outcome", "status"
         )
         self._slow = counter("slow_calls", "Calls that took over 10 s.", "tool")
         self._away = counter(
-            "authorisation_failures", "Calls refused for who called.", "code", "door"
+            "authorisation_failures", "Calls refused for who called.", "code", "transport"
         )
         self._stages = histogram(
             "stage_seconds",
@@ -158,17 +158,17 @@ class PrometheusMetrics(NoTelemetry):
 
     def called(self, event: ToolEvent, *, http_status: int) -> None:
         """Count a call, its time and its end."""
-        self._lasting(event.tool, event.door).observe(event.duration_ms / 1000)
+        self._lasting(event.tool, event.transport).observe(event.duration_ms / 1000)
         status = f"{http_status // 100}xx"
-        self._ending(event.tool, event.door, event.outcome, status).inc()
+        self._ending(event.tool, event.transport, event.outcome, status).inc()
         if event.is_slow:
             self._slow.labels(event.tool).inc()
         if event.outcome in TURNED_AWAY:
-            self._away.labels(event.outcome, event.door).inc()
+            self._away.labels(event.outcome, event.transport).inc()
 
-    def turned_away(self, code: str, *, door: str) -> None:
+    def turned_away(self, code: str, *, transport: str) -> None:
         """Count somebody who was not let in."""
-        self._away.labels(code if code in TURNED_AWAY else "other", door).inc()
+        self._away.labels(code if code in TURNED_AWAY else "other", transport).inc()
 
     def remembered(self, run: RememberMetrics) -> None:
         """Count what was stored and what was not."""

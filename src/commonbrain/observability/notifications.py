@@ -28,7 +28,7 @@ class DesktopNotifications(NoTelemetry):
             InvalidInputError: it is not installed.
 
         """
-        self._shown = load_extra("desktop_notifier", extra="notice").DesktopNotifier(
+        self._shown = load_extra("desktop_notifier", extra="notifications").DesktopNotifier(
             app_name="Commonbrain"
         )
         self._clock = clock

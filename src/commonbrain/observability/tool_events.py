@@ -31,7 +31,7 @@ class ToolEvent:
     session: str | None
     agent: str
     tool: str
-    door: str
+    transport: str
     duration_ms: float
     outcome: str
     """`ok`, `refused`, or the code of the error."""

@@ -59,9 +59,9 @@ class OtelSpans(NoTelemetry):
         """Say yes: it hears of the pipelines."""
         return True
 
-    def calling(self, tool: str, *, door: str) -> AbstractContextManager[Span]:
+    def calling(self, tool: str, *, transport: str) -> AbstractContextManager[Span]:
         """Open the span of a call under whatever span is open already."""
-        attributes = {"commonbrain.tool": tool, "commonbrain.door": door}
+        attributes = {"commonbrain.tool": tool, "commonbrain.transport": transport}
         return self._tracer.start_as_current_span(
             f"commonbrain {tool}",
             attributes=attributes,

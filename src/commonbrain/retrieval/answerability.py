@@ -47,7 +47,7 @@ def has_answer(
     It is believed to be wherever that cannot be told: in a space where it was never measured,
     where meaning did not take part, and where a question is for more than a meaning and its words.
     """
-    at = space.answers_at
+    at = space.answer_threshold
     if not ranked or not at or not meaning or not _is_content_query(plan):
         return bool(ranked)
     # What hangs on others by a link answers as far as they do; it was never compared itself.

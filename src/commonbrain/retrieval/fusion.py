@@ -55,7 +55,9 @@ def apply_relevance_threshold(
         return _restrict(matches, near | set(matches.get("skill", ())))
     retrievers = (*_MATCHING_RETRIEVERS, "time") if is_about_time else _MATCHING_RETRIEVERS
     named = {id_ for retriever in retrievers for id_ in matches.get(retriever, ())}
-    close = {id_ for id_, cosine in matches["vector"].items() if cosine >= space.relevant_at}
+    close = {
+        id_ for id_, cosine in matches["vector"].items() if cosine >= space.relevance_threshold
+    }
     return _restrict(matches, named | close)
 
 
@@ -64,7 +66,7 @@ def proactive_threshold(space: EmbeddingSpace) -> float:
 
     Half-way from what may be an answer to what says nearly the same.
     """
-    return (space.relevant_at + space.similar_at) / 2
+    return (space.relevance_threshold + space.similar_threshold) / 2
 
 
 def _restrict(matches: ScoresByRetriever, allowed_ids: Collection[int]) -> ScoresByRetriever:

@@ -90,7 +90,7 @@ def read_budget(options: RecallOptions) -> Budget:
     return Budget(
         max_items=options.get("max_items", limits.RECALL_ITEMS_DEFAULT),
         max_tokens=options.get("max_tokens", limits.RECALL_TOKENS_DEFAULT),
-        order=parse_choice(Order, options.get("order", Order.BEST)),
+        order=parse_choice(Order, options.get("order", Order.RELEVANCE)),
     )
 
 

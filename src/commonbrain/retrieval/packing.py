@@ -331,13 +331,13 @@ class _OpenBudget:
 
     def told(self, order: Order) -> Sequence[tuple[Text, DetailLevel]]:
         """Give what is in it, in the order in which it is told."""
-        if order is Order.BEST:
+        if order is Order.RELEVANCE:
             return self.shown
         return sorted(self.shown, key=lambda one: _when(one[1].item))
 
     def cost_in(self, order: Order) -> DetailCosts:
         """Count what is in it as it is told."""
-        if order is Order.BEST:
+        if order is Order.RELEVANCE:
             return self.cost
         telling, cost = (
             EvidenceRenderer(),

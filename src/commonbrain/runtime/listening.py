@@ -16,7 +16,7 @@ from commonbrain.observability.interface import Telemetry
 from commonbrain.observability.tool_events import ToolEvent
 from commonbrain.runtime.settings_loading import load_settings, login_name
 
-_COUNTED = frozenset({"serve", "work"})
+_METERED_SERVERS = frozenset({"serve", "worker"})
 """Servers that Prometheus asks; the others serve one client."""
 
 
@@ -27,20 +27,20 @@ def listen(settings: Settings, name: str, *, space: EmbeddingSpace) -> Telemetry
         InvalidInputError: a library that the settings want is not installed.
 
     """
-    wanted = TelemetryOptions(
+    options = TelemetryOptions(
         log=settings.state.expanduser() / "log" if settings.log else None,
         otlp_endpoint=settings.otlp_endpoint,
-        counts=name in _COUNTED,
-        notices=settings.notices,
+        counts=name in _METERED_SERVERS,
+        desktop_notifications=settings.desktop_notifications,
         host=settings.metrics_host,
         port=settings.metrics_port,
     )
     about = {"version": version("commonbrain"), "space": space.name}
-    return make_telemetry(name, wanted, clock=SystemClock(), about=about)
+    return make_telemetry(name, options, clock=SystemClock(), about=about)
 
 
 def note_unopened(
-    tool: str, error: CommonbrainError, *, agent: str | None, door: str, args: str
+    tool: str, error: CommonbrainError, *, agent: str | None, transport: str, args: str
 ) -> None:
     """Let the event of a call wait for which no store could be opened; nothing fails for it."""
     try:
@@ -56,12 +56,12 @@ def note_unopened(
         session=None,
         agent=agent or settings.agent or login_name(),
         tool=tool,
-        door=door,
+        transport=transport,
         duration_ms=0.0,
         outcome=error.code,
         args=args,
     )
-    if settings.event_days:
+    if settings.event_retention_days:
         early(settings, clock).keep(event)
 
 
@@ -70,13 +70,13 @@ def early(settings: Settings, clock: Clock) -> EarlyEventFile:
     return EarlyEventFile(settings.state.expanduser() / "early.jsonl", clock)
 
 
-def places(settings: Settings, at: Store) -> dict[str, str | Path]:
+def dependency_locations(settings: Settings, at: Store) -> dict[str, str | Path]:
     """Say where each thing is that the house depends on; what runs in this process is there."""
     store = at.expanduser() if isinstance(at, Path) else at.get_secret_value()
-    places: dict[str, str | Path] = {"store": store}
+    dependency_locations: dict[str, str | Path] = {"store": store}
     if settings.redis_url is not None:
-        places["redis"] = settings.redis_url.get_secret_value()
+        dependency_locations["redis"] = settings.redis_url.get_secret_value()
     url = settings.embedder_url or ENDPOINTS.get(settings.embedder)
     if settings.embedder in ENDPOINTS and url:
-        places["embedder"] = url
-    return places
+        dependency_locations["embedder"] = url
+    return dependency_locations

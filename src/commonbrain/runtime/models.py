@@ -108,7 +108,7 @@ class NamedModel:
     dimensions: int | None = None
 
 
-def embedder_named(space: str) -> NamedModel | None:
+def parse_space_name(space: str) -> NamedModel | None:
     """Say which embedder makes vectors of a space; None where its name does not tell."""
     if space in {SPACE.name, _MINILM}:
         return NamedModel(family=_MINILM)
@@ -121,15 +121,15 @@ def embedder_named(space: str) -> NamedModel | None:
 
 def settings_of(space: str) -> str | None:
     """Say which settings make vectors of a space; None where its name does not tell."""
-    named = embedder_named(space)
-    if named is None:
+    embedder_name = parse_space_name(space)
+    if embedder_name is None:
         return None
-    told = f"COMMONBRAIN_EMBEDDER={named.family}"
-    if named.model is None:
-        return told
+    settings = f"COMMONBRAIN_EMBEDDER={embedder_name.family}"
+    if embedder_name.model is None:
+        return settings
     return (
-        f"{told} COMMONBRAIN_EMBEDDER_MODEL={named.model} "
-        f"COMMONBRAIN_EMBEDDER_DIMENSIONS={named.dimensions}"
+        f"{settings} COMMONBRAIN_EMBEDDER_MODEL={embedder_name.model} "
+        f"COMMONBRAIN_EMBEDDER_DIMENSIONS={embedder_name.dimensions}"
     )
 
 
@@ -142,7 +142,7 @@ __all__ = [
     "NamedModel",
     "Options",
     "ReflectorFactory",
-    "embedder_named",
+    "parse_space_name",
     "settings_of",
 ]
 
@@ -179,24 +179,24 @@ def make_next_embedder(space: str, *, settings: Settings) -> Embedder:
         InvalidInputError: the name tells of none.
 
     """
-    named = embedder_named(space)
-    if named is None:
+    embedder_name = parse_space_name(space)
+    if embedder_name is None:
         raise InvalidInputError(
             f"No embedder is known that makes vectors of {space[:60]!r}.",
             hint="It is minilm, or FAMILY/MODEL/DIMENSIONS as in ollama/nomic-embed-text/768.",
         )
-    is_served_alike = named.family == settings.embedder
-    told = {
-        "embedder": named.family,
-        "embedder_model": named.model,
-        "embedder_dimensions": named.dimensions,
+    is_served_alike = embedder_name.family == settings.embedder
+    settings_hint = {
+        "embedder": embedder_name.family,
+        "embedder_model": embedder_name.model,
+        "embedder_dimensions": embedder_name.dimensions,
         # The endpoint of today serves another of its models, unless settings say otherwise.
         "embedder_url": settings.embedder_next_url
         or (settings.embedder_url if is_served_alike else None),
         "embedder_api_key": settings.embedder_next_api_key
         or (settings.embedder_api_key if is_served_alike else None),
     }
-    return make_embedder(settings.model_copy(update=told))
+    return make_embedder(settings.model_copy(update=settings_hint))
 
 
 def make_extractor(settings: Settings) -> Extractor:
@@ -247,19 +247,25 @@ def make_reflector(settings: Settings) -> Reflector:
     return make(options)
 
 
-def calibrated(space: EmbeddingSpace, settings: Settings) -> EmbeddingSpace:
+def apply_thresholds(space: EmbeddingSpace, settings: Settings) -> EmbeddingSpace:
     """Give a space the thresholds that settings know better."""
-    names = ("duplicate_at", "similar_at", "relevant_at", "answers_at")
-    told = {name: getattr(settings, name) for name in names}
-    calibrated = replace(space, **{name: at for name, at in told.items() if at is not None})
-    if not calibrated.relevant_at < calibrated.similar_at <= calibrated.duplicate_at:
+    names = ("duplicate_threshold", "similar_threshold", "relevance_threshold", "answer_threshold")
+    overrides = {name: getattr(settings, name) for name in names}
+    apply_thresholds = replace(
+        space, **{name: at for name, at in overrides.items() if at is not None}
+    )
+    if (
+        not apply_thresholds.relevance_threshold
+        < apply_thresholds.similar_threshold
+        <= apply_thresholds.duplicate_threshold
+    ):
         raise InvalidInputError(
-            f"The thresholds are relevant {calibrated.relevant_at}, similar "
-            f"{calibrated.similar_at}, duplicate {calibrated.duplicate_at}; each must be above "
+            f"The thresholds are relevant {apply_thresholds.relevance_threshold}, similar "
+            f"{apply_thresholds.similar_threshold}, duplicate {apply_thresholds.duplicate_threshold}; each must be above "
             "the one before.",
-            hint="Mend COMMONBRAIN_RELEVANT_AT, COMMONBRAIN_SIMILAR_AT, COMMONBRAIN_DUPLICATE_AT.",
+            hint="Mend COMMONBRAIN_RELEVANCE_THRESHOLD, COMMONBRAIN_SIMILAR_THRESHOLD, COMMONBRAIN_DUPLICATE_THRESHOLD.",
         )
-    return calibrated
+    return apply_thresholds
 
 
 @contextmanager
@@ -272,7 +278,7 @@ def redacted_settings() -> Generator[None]:
         raise StoreCorruptError(
             error.message,
             code=error.code,
-            hint=f"Open it with {known}; `brain space build` moves it to another embedder."
+            hint=f"Open it with {known}; `brain embeddings build` moves it to another embedder."
             if known
             else error.hint,
         ) from error

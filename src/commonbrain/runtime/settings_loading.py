@@ -40,27 +40,27 @@ def load_settings() -> Settings:
         InvalidInputError: one of them is out of bounds, or there is no such folder.
 
     """
-    return _loaded(Settings)
+    return _load(Settings)
 
 
-def load_server_settings(**given: Any) -> ServerSettings:  # noqa: ANN401 settings of any type
+def load_server_settings(**overrides: Any) -> ServerSettings:  # noqa: ANN401 settings of any type
     """Read how to serve from the environment, but for what is given.
 
     Raises:
         InvalidInputError: something is out of bounds.
 
     """
-    return _loaded(ServerSettings, **given)
+    return _load(ServerSettings, **overrides)
 
 
-def _loaded(model: type[_SettingsT], **given: Any) -> _SettingsT:  # noqa: ANN401 the same
+def _load(model: type[_SettingsT], **overrides: Any) -> _SettingsT:  # noqa: ANN401 the same
     folder = os.environ.get("COMMONBRAIN_SECRETS_DIR") or None
     if folder is not None and not Path(folder).is_dir():
         raise InvalidInputError(
             "COMMONBRAIN_SECRETS_DIR is no folder.", hint="Name one that holds files, or unset it."
         )
     try:
-        return model(_secrets_dir=folder, **given)
+        return model(_secrets_dir=folder, **overrides)
     except ValidationError as error:
         first = error.errors()[0]
         name = "_".join(str(part) for part in first["loc"])

@@ -12,7 +12,7 @@ from commonbrain.config import Settings, Store
 from commonbrain.embeddings.interface import EmbeddingSpace
 from commonbrain.jobs.local_queue import LocalQueue
 from commonbrain.model.errors import InvalidInputError
-from commonbrain.runtime.models import calibrated, make_embedder, redacted_settings
+from commonbrain.runtime.models import apply_thresholds, make_embedder, redacted_settings
 from commonbrain.runtime.settings_loading import load_settings
 from commonbrain.storage.copying import copy_rows, plan_copy
 from commonbrain.storage.job_queue import Queue
@@ -39,9 +39,9 @@ def open_store(at: Store, settings: Settings, *, space: EmbeddingSpace, clock: C
             space=space,
             clock=clock,
             is_durable=settings.durability == "full",
-            lock_wait_s=settings.lock_wait_s,
+            lock_timeout_s=settings.lock_timeout_s,
         )
-    _need_server()
+    _require_server_extra()
     # The driver is a part of the extra, and what takes long to load.
     from commonbrain.storage.postgres.opening import open_postgres  # noqa: PLC0415
 
@@ -51,12 +51,12 @@ def open_store(at: Store, settings: Settings, *, space: EmbeddingSpace, clock: C
         at.get_secret_value(),
         space=space,
         clock=clock,
-        lock_wait_s=settings.lock_wait_s,
+        lock_timeout_s=settings.lock_timeout_s,
         replicas=[one.get_secret_value() for one in of_this],
     )
 
 
-def store_named(store: str | Path | None, settings: Settings) -> Store:
+def resolve_store(store: str | Path | None, settings: Settings) -> Store:
     """Give what an argument names, or else the settings."""
     if not store:
         return settings.store
@@ -83,7 +83,7 @@ def upgrade_store(store: str | Path | None = None, *, role: str | None = None) -
         url,
         space=make_embedder(settings).space,
         clock=SystemClock(),
-        lock_wait_s=settings.lock_wait_s,
+        lock_timeout_s=settings.lock_timeout_s,
         role=role,
     )
 
@@ -100,7 +100,7 @@ def preview_distribute(store: str | Path | None = None) -> DistributeResult:
     url, settings = _owner_of(store)
     from commonbrain.storage.postgres.opening import preview_distribution  # noqa: PLC0415
 
-    return preview_distribution(url, lock_wait_s=settings.lock_wait_s)
+    return preview_distribution(url, lock_timeout_s=settings.lock_timeout_s)
 
 
 def distribute_store(store: str | Path | None = None) -> DistributeResult:
@@ -119,19 +119,19 @@ def distribute_store(store: str | Path | None = None) -> DistributeResult:
     url, settings = _owner_of(store)
     from commonbrain.storage.postgres.opening import distribute_postgres  # noqa: PLC0415
 
-    return distribute_postgres(url, lock_wait_s=settings.lock_wait_s)
+    return distribute_postgres(url, lock_timeout_s=settings.lock_timeout_s)
 
 
 def _owner_of(store: str | Path | None) -> tuple[str, Settings]:
     settings = load_settings()
-    named = store_named(store, settings)
-    if isinstance(named, Path):
+    owner = resolve_store(store, settings)
+    if isinstance(owner, Path):
         raise InvalidInputError(
             "A store in a file is upgraded when it is opened, and stays on one machine.",
             hint="For a store in Postgres give its URL with --store or COMMONBRAIN_STORE.",
         )
-    _need_server()
-    return named.get_secret_value(), settings
+    _require_server_extra()
+    return owner.get_secret_value(), settings
 
 
 def preview_copy(source: str | Path, destination: str | Path) -> StoreCopy:
@@ -145,8 +145,8 @@ def preview_copy(source: str | Path, destination: str | Path) -> StoreCopy:
 
     """
     with ExitStack() as opened:
-        origin, place = _open_both(opened, (source, destination), makes=False)
-        plan = plan_copy(origin, place)
+        source_store, destination_store = _open_both(opened, (source, destination), makes=False)
+        plan = plan_copy(source_store, destination_store)
     return replace(plan, destination=plan.destination or str(destination))
 
 
@@ -170,33 +170,37 @@ def copy_store(
 
     """
     with ExitStack() as opened:
-        origin, place = _open_both(opened, (source, destination), makes=True)
-        assert place is not None  # noqa: S101 it was made
-        return copy_rows(origin, place, on_progress=on_progress)
+        source_store, destination_store = _open_both(opened, (source, destination), makes=True)
+        assert destination_store is not None  # noqa: S101 it was made
+        return copy_rows(source_store, destination_store, on_progress=on_progress)
 
 
 def _open_both(
-    opened: ExitStack, given: tuple[str | Path, str | Path], *, makes: bool
+    opened: ExitStack, locations: tuple[str | Path, str | Path], *, makes: bool
 ) -> tuple[SqlStore, SqlStore | None]:
     """Open two stores, the second only where it is there or may be made."""
     settings = load_settings()
     clock = SystemClock()
-    named = [store_named(one, settings) for one in given]
-    files = [one.expanduser().resolve() if isinstance(one, Path) else None for one in named]
+    locations_resolved = [resolve_store(one, settings) for one in locations]
+    files = [
+        one.expanduser().resolve() if isinstance(one, Path) else None for one in locations_resolved
+    ]
     if files[0] is not None and not files[0].is_file():
         raise InvalidInputError(
             f"There is no store at {files[0]}.", hint="Name the file that is to be copied first."
         )
-    if named[0] == named[1] or (files[0] is not None and files[0] == files[1]):
+    if locations_resolved[0] == locations_resolved[1] or (
+        files[0] is not None and files[0] == files[1]
+    ):
         raise InvalidInputError(
             "Both are the same store.", hint="Name another one to copy it into."
         )
     with redacted_settings():
-        space = calibrated(make_embedder(settings).space, settings)
+        space = apply_thresholds(make_embedder(settings).space, settings)
         is_there = files[1] is None or files[1].exists()
         stores = [
             open_store(one, settings, space=space, clock=clock)
-            for one in (named if makes or is_there else named[:1])
+            for one in (locations_resolved if makes or is_there else locations_resolved[:1])
         ]
     for one in stores:
         opened.callback(one.close)
@@ -247,9 +251,9 @@ def restore(
 
 
 def _store_path(store: str | Path | None) -> Path:
-    named = store_named(store, load_settings())
-    if isinstance(named, Path):
-        return named.expanduser()
+    resolved = resolve_store(store, load_settings())
+    if isinstance(resolved, Path):
+        return resolved.expanduser()
     raise InvalidInputError(
         "A store in Postgres is not restored from a file of Commonbrain.",
         code="restore_unsupported",
@@ -257,7 +261,7 @@ def _store_path(store: str | Path | None) -> Path:
     )
 
 
-def _need_server() -> None:
+def _require_server_extra() -> None:
     """Make sure that the extra is there, which a store in a file does without.
 
     Raises:

@@ -245,7 +245,7 @@ class SpaceMismatch(StoreCorruptError):
         super().__init__(
             f"This store's vectors live in the space {known}; the embedder makes {made}.",
             hint="Vectors of two spaces cannot be compared. Open it with the embedder that serves; "
-            "`brain space build` moves it to another one.",
+            "`brain embeddings build` moves it to another one.",
         )
         self.known = known
 

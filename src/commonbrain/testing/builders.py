@@ -19,7 +19,7 @@ from commonbrain.learning.monitor import CanaryMonitor
 from commonbrain.learning.serving import RerankerRegistry
 from commonbrain.llm.offline import ExtractiveReflector, PatternExtractor
 from commonbrain.model.kinds import KINDS, Kind
-from commonbrain.model.limits import LOCK_WAIT_S
+from commonbrain.model.limits import LOCK_TIMEOUT_S
 from commonbrain.model.memory import Memory, semantic_hash
 from commonbrain.model.scope import Caller
 from commonbrain.model.trust import Trust
@@ -58,7 +58,9 @@ class Opener(Protocol):
 
 
 def _open_file(path: Path, *, space: EmbeddingSpace, clock: Clock) -> Store:
-    return open_sqlite(path, space=space, clock=clock, is_durable=True, lock_wait_s=LOCK_WAIT_S)
+    return open_sqlite(
+        path, space=space, clock=clock, is_durable=True, lock_timeout_s=LOCK_TIMEOUT_S
+    )
 
 
 _OPENERS: Final[list[Opener]] = [_open_file]
@@ -66,7 +68,7 @@ _OPENERS: Final[list[Opener]] = [_open_file]
 
 
 @contextmanager
-def stores_by(opener: Opener) -> Generator[None]:
+def use_store_opener(opener: Opener) -> Generator[None]:
     """Let every brain of the block have a store on another engine."""
     _OPENERS.append(opener)
     try:
@@ -147,11 +149,11 @@ def a_memory(id_: int, body: str, *, kind: Kind = Kind.FACT, **more: Any) -> Mem
 def an_access(brain: Brain, issuer: Issuer | None = None) -> Authenticator:
     """Make what tells callers of a brain's house by their credentials."""
     services = brain.services
-    ground = AuthenticationServices(
+    authenticator = AuthenticationServices(
         store=services.store,
         clock=services.clock,
         refusals=services.refusals,
         rates=services.quotas.rates(),
         seals=services.seals(),
     )
-    return make_access(ground, issuer)
+    return make_access(authenticator, issuer)

@@ -33,9 +33,9 @@ class WordHashEmbedder:
         dimensions=384,
         # Cosine is roughly the share of words in common, so these say: three quarters, half, one
         # in five. Chance meetings of two words in one place stay below the last.
-        duplicate_at=0.75,
-        similar_at=0.5,
-        relevant_at=0.2,
+        duplicate_threshold=0.75,
+        similar_threshold=0.5,
+        relevance_threshold=0.2,
     )
 
     def query(self, text: str) -> Matrix:
@@ -54,7 +54,7 @@ class WordHashEmbedder:
     def _vector(self, words: list[str]) -> Matrix:
         vector = np.zeros(self.space.dimensions, np.float32)
         for word in words:
-            place, sign = _place(word, self.space.dimensions)
+            place, sign = _bucket(word, self.space.dimensions)
             vector[place] += sign
         length = np.linalg.norm(vector)
         if not length:
@@ -67,7 +67,7 @@ def _words(text: str) -> list[str]:
     return WORD.findall(text.casefold())
 
 
-def _place(word: str, dimensions: int) -> tuple[int, float]:
+def _bucket(word: str, dimensions: int) -> tuple[int, float]:
     # "replace", as a lone surrogate is a legal str that has no UTF-8.
     number = int.from_bytes(blake2b(word.encode(errors="replace"), digest_size=8).digest())
     return (number >> 1) % dimensions, 1.0 if number & 1 else -1.0

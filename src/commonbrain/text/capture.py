@@ -37,7 +37,7 @@ def to_keep(text: str, wanted: str) -> list[str]:
     With `turns` it is one text, marks included: the write path makes memories of them.
     """
     match wanted:
-        case "marks":
+        case "tags":
             return marked_lines(text)
         case "turns":
             kept = worth_keeping(text)

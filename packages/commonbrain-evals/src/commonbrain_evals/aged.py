@@ -28,7 +28,7 @@ from commonbrain.transfer.interface import Unreadable
 from commonbrain_evals.retrieval.corpora import Corpus, Question
 from commonbrain_evals.retrieval.figures import Figure, figure
 from commonbrain_evals.retrieval.locomo import LOCOMO
-from commonbrain_evals.retrieval.stand import Stand, standing
+from commonbrain_evals.retrieval.stand import EvalStore, open_eval_store
 
 DEPTH: Final = 10
 _MONTH: Final = timedelta(days=30)
@@ -75,10 +75,10 @@ def evaluate(
     values: defaultdict[tuple[str, bool], list[float]] = defaultdict(list)
     memories = 0
     for number, corpus in enumerate(corpora, 1):
-        with standing(_as_events(corpus), settings=settings, seed=seed) as stand:
-            memories += len(stand.memories)
-            for group, is_weighed, value in _aged(stand, corpus):
-                values[group, is_weighed].append(value)
+        with open_eval_store(_with_events(corpus), settings=settings, seed=seed) as eval_store:
+            memories += len(eval_store.memories)
+            for group, has_decay, value in _measure_after_month(eval_store, corpus):
+                values[group, has_decay].append(value)
         on_progress(number / len(corpora))
     groups = [
         _group(name, on=values[name, True], off=values[name, False], seed=seed)
@@ -88,15 +88,15 @@ def evaluate(
     return AgedReport(conversations=len(corpora), memories=memories, groups=tuple(groups))
 
 
-def _as_events(corpus: Corpus) -> Corpus:
+def _with_events(corpus: Corpus) -> Corpus:
     def drafts() -> Iterator[Draft | Unreadable]:
         for one in corpus.drafts():
-            yield _as_event(one) if isinstance(one, Draft) else one
+            yield _to_event(one) if isinstance(one, Draft) else one
 
     return replace(corpus, drafts=drafts)
 
 
-def _as_event(one: Draft) -> Draft:
+def _to_event(one: Draft) -> Draft:
     sender = one.detail.sender if isinstance(one.detail, MessageDetail) else None
     return Draft(
         body=f"{sender}: {one.body}" if sender else one.body,
@@ -107,28 +107,34 @@ def _as_event(one: Draft) -> Draft:
     )
 
 
-def _aged(stand: Stand, corpus: Corpus) -> Iterator[tuple[str, bool, float]]:
+def _measure_after_month(
+    eval_store: EvalStore, corpus: Corpus
+) -> Iterator[tuple[str, bool, float]]:
     """Live through the month, then ask all; give how much evidence each way brings."""
     questions = [one for one in corpus.questions if one.is_answerable and one.gold]
-    before, never = questions[::2], questions[1::2]
-    for number, question in enumerate(before):
-        stand.at(corpus.ends_at + _MONTH * number / len(before)).recall(question.text)
-    stand.services.journal.flush()
-    later = stand.at(corpus.ends_at + _MONTH)
+    messages_before, never = questions[::2], questions[1::2]
+    for number, question in enumerate(messages_before):
+        eval_store.at(corpus.ends_at + _MONTH * number / len(messages_before)).recall(question.text)
+    eval_store.services.journal.flush()
+    later = eval_store.at(corpus.ends_at + _MONTH)
     worker = Worker(services=later.services, name="month", kinds=(MAINTAIN,))
     worker.schedule()
     worker.sweep()
-    for group, those in zip(_GROUPS, (before, never), strict=True):
+    for group, those in zip(_GROUPS, (messages_before, never), strict=True):
         for question in those:
             for overrides in (NO_OVERRIDES, _WITHOUT):
-                yield group, overrides is NO_OVERRIDES, _found(later, question, overrides=overrides)
+                yield (
+                    group,
+                    overrides is NO_OVERRIDES,
+                    _evidence_share(later, question, overrides=overrides),
+                )
 
 
-def _found(brain: Brain, question: Question, *, overrides: RetrievalOverrides) -> float:
+def _evidence_share(brain: Brain, question: Question, *, overrides: RetrievalOverrides) -> float:
     recall = Recall(brain.services, brain.caller, overrides)
-    told = recall(question.text, max_items=DEPTH, max_tokens=RECALL_TOKENS_MAX, bump=False)
-    found = {item.source_ref for item in told.items}
-    return len(found & set(question.gold)) / len(question.gold)
+    result = recall(question.text, max_items=DEPTH, max_tokens=RECALL_TOKENS_MAX, bump=False)
+    evidence = {item.source_ref for item in result.items}
+    return len(evidence & set(question.gold)) / len(question.gold)
 
 
 def _group(name: str, *, on: Sequence[float], off: Sequence[float], seed: int) -> AgedGroup:
@@ -141,7 +147,7 @@ def _group(name: str, *, on: Sequence[float], off: Sequence[float], seed: int) -
     )
 
 
-def tell_aged(report: AgedReport) -> Iterator[str]:
+def render_aged(report: AgedReport) -> Iterator[str]:
     """Say in lines what fading changed."""
     yield f"{report.memories:,} events of {report.conversations} conversations, a month later:"
     for one in report.groups:

@@ -6,7 +6,7 @@ from typing import Final
 
 from commonbrain.model.kinds import Atom
 from commonbrain.text.causal_extraction import extract_atoms
-from commonbrain_evals.labelled import LabelledReport, Verdict, report
+from commonbrain_evals.labelled import LabelledReport, Prediction, report
 from commonbrain_evals.rows import half_of, read_rows
 
 _DATA: Final = (
@@ -37,37 +37,48 @@ def evaluate(sentences: Sequence[Sentence]) -> LabelledReport:
     """Atomize every sentence and hold what comes out against its label."""
     negatives = sum(one.cause is None for one in sentences)
     return report(
-        [verdict for one in sentences for verdict in _verdicts(one)],
+        [prediction for one in sentences for prediction in _predictions(one)],
         title="Causes",
         data=_DATA.format(rows=len(sentences), negatives=negatives),
     )
 
 
-def _verdicts(sentence: Sentence) -> Iterator[Verdict]:
+def _predictions(sentence: Sentence) -> Iterator[Prediction]:
     """Give a verdict on each atom, and one on a cause that none of them tells."""
-    is_told = False
+    is_reported = False
     found = extract_atoms(sentence.text)
     for atom in found:
-        is_right = not is_told and _is_right(atom, sentence)
-        is_told = is_told or is_right
-        yield _verdict(sentence, said=True, so=is_right, found=f"{atom.pattern}: {atom.body}")
-    if sentence.cause is not None and not is_told:
-        yield _verdict(sentence, said=False, so=True)
+        is_right = not is_reported and _is_right(atom, sentence)
+        is_reported = is_reported or is_right
+        yield _prediction(
+            sentence, predicted=True, expected=is_right, found=f"{atom.pattern}: {atom.body}"
+        )
+    if sentence.cause is not None and not is_reported:
+        yield _prediction(sentence, predicted=False, expected=True)
     elif not found:
-        yield _verdict(sentence, said=False, so=False)
+        yield _prediction(sentence, predicted=False, expected=False)
 
 
-def _verdict(sentence: Sentence, *, said: bool, so: bool, found: str = "") -> Verdict:
+def _prediction(
+    sentence: Sentence, *, predicted: bool, expected: bool, found: str = ""
+) -> Prediction:
     half = half_of(sentence.text)
-    return Verdict(sort=sentence.sort, half=half, text=sentence.text, said=said, so=so, found=found)
+    return Prediction(
+        sort=sentence.sort,
+        half=half,
+        text=sentence.text,
+        predicted=predicted,
+        expected=expected,
+        found=found,
+    )
 
 
 def _is_right(atom: Atom, sentence: Sentence) -> bool:
     if sentence.cause is None or sentence.effect is None:
         return False
     cause, effect = f"{atom.subject} {atom.action}", f"{atom.outcome} {atom.consequences}"
-    return _holds(cause, sentence.cause) and _holds(effect, sentence.effect)
+    return _contains_words(cause, sentence.cause) and _contains_words(effect, sentence.effect)
 
 
-def _holds(text: str, words: str) -> bool:
+def _contains_words(text: str, words: str) -> bool:
     return words.casefold() in text.casefold()

@@ -29,15 +29,15 @@ from commonbrain.model.trust import Trust
 from commonbrain.storage.change_log import ChangeContext, record_update
 from commonbrain.testing.builders import NOON, a_brain, a_memory
 from commonbrain.testing.clock import FakeClock
-from commonbrain_evals.cascade_graphs import SHAPES, Model, Rests
+from commonbrain_evals.cascade_graphs import SHAPES, Dependencies, InvalidationModel
 
 GRAPHS: Final = 200
 BIG: Final = 10_000
 FAN: Final = 1_000
 _RUNS: Final = 5
-_WHY: Final = "the evaluation says so"
+_REASON: Final = "the evaluation says so"
 _KINDS: Final = (Kind.FACT, Kind.TASK, Kind.INCIDENT, Kind.EVENT, Kind.RULE)
-_LIVES: Final = timedelta(days=3)
+_LIFETIMES: Final = timedelta(days=3)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,11 +76,15 @@ def evaluate(*, graphs: int = GRAPHS, big: int = BIG, seed: int = 0) -> CascadeR
     with tempfile.TemporaryDirectory() as folder:
         for number in range(graphs):
             path = Path(folder) / f"{number}.db"
-            trial = _Trial.of(path, random_source=_chance(seed + number), tally=tally)
+            trial = _Trial.of(path, random_source=_random_source(seed + number), tally=tally)
             trial.run()
-            failures += [f"graph {seed + number}, {what}" for what in trial.failures]
-        marked, took_ms = _big(Path(folder) / "big.db", count=big, random_source=_chance(seed))
-        fan_ms, process_ms, restored_ms = _fan(Path(folder) / "fan.db", count=min(big, FAN))
+            failures += [
+                f"graph {seed + number}, {failure_name}" for failure_name in trial.failures
+            ]
+        marked, took_ms = _time_large_graph(
+            Path(folder) / "big.db", count=big, random_source=_random_source(seed)
+        )
+        fan_ms, process_ms, restored_ms = _time_fan(Path(folder) / "fan.db", count=min(big, FAN))
     return CascadeReport(
         graphs=graphs,
         big_nodes=big,
@@ -91,11 +95,11 @@ def evaluate(*, graphs: int = GRAPHS, big: int = BIG, seed: int = 0) -> CascadeR
         fan_process_ms=round(process_ms, 1),
         fan_restore_ms=round(restored_ms, 1),
         failures=tuple(failures),
-        **{name: tally[name] for name in _COUNTED},
+        **{name: tally[name] for name in _REPORT_COUNTERS},
     )
 
 
-def tell_cascade(report: CascadeReport) -> str:
+def render_cascade(report: CascadeReport) -> str:
     """Say what came out, in a few lines."""
     marked = report.dependants_marked / max(report.dependants, 1)
     exact = report.restores_exact / max(report.restores, 1)
@@ -111,10 +115,10 @@ def tell_cascade(report: CascadeReport) -> str:
         f"process {report.fan_process_ms:,.0f}), "
         f"restored in {report.fan_restore_ms:,.0f}",
     ]
-    return "\n".join([*lines, *(f"not right: {what}" for what in report.failures[:20])])
+    return "\n".join([*lines, *(f"not right: {failure}" for failure in report.failures[:20])])
 
 
-_COUNTED: Final = (
+_REPORT_COUNTERS: Final = (
     "steps",
     "dependants",
     "dependants_marked",
@@ -134,7 +138,7 @@ class _Trial:
     brain: Brain
     clock: FakeClock
     random_source: random.Random
-    model: Model
+    model: InvalidationModel
     tally: Counter[str]
     failures: list[str] = field(default_factory=list[str])
 
@@ -144,41 +148,47 @@ class _Trial:
         clock = FakeClock()
         brain = a_brain(path, clock=clock)
         count = random_source.randint(6, 40)
-        rests = SHAPES[random_source.choice(sorted(SHAPES))](count, random_source)
+        dependencies = SHAPES[random_source.choice(sorted(SHAPES))](count, random_source)
         kinds = {number: random_source.choice(_KINDS) for number in range(count)}
-        _store(brain, kinds, rests=rests)
-        return cls(brain, clock, random_source, Model(kinds, rests), tally)
+        _store(brain, kinds, dependencies=dependencies)
+        return cls(brain, clock, random_source, InvalidationModel(kinds, dependencies), tally)
 
     def run(self) -> None:
         """Let two premises fall and come back in any order, then compare with the beginning."""
         with self.brain:
-            before = self._found()
+            before = self._read_states()
             first, second = self.random_source.sample(sorted(self.model.kinds), 2)
             self._deny_from_below(first)
             self._check("a less trusted contradiction", expects=before)
-            falls = (self._supersede, self._forget, self._contradict, self._expire, self._prune)
-            back: list[tuple[int, Callable[[], None]]] = []
-            for premise in (first, second):
-                fall = self.random_source.choice(falls)
-                back.append((premise, fall(premise)))
-                self._check(f"{self.model.fallen[premise]} {premise}")
-            self.random_source.shuffle(back)
-            for premise, restore in back:
+            invalidate = (
+                self._supersede,
+                self._forget,
+                self._contradict,
+                self._expire,
+                self._prune,
+            )
+            order_restored: list[tuple[int, Callable[[], None]]] = []
+            for support in (first, second):
+                invalidate_one = self.random_source.choice(invalidate)
+                order_restored.append((support, invalidate_one(support)))
+                self._check(f"{self.model.invalidated[support]} {support}")
+            self.random_source.shuffle(order_restored)
+            for support, restore in order_restored:
                 restore()
-                del self.model.fallen[premise]
-                self._check(f"{premise} is back")
+                del self.model.invalidated[support]
+                self._check(f"{support} is back")
             self.tally["restores"] += 1
-            self.tally["restores_exact"] += self._found() == before
+            self.tally["restores_exact"] += self._read_states() == before
 
-    def _check(self, what: str, *, expects: object = None) -> None:
+    def _check(self, step: str, *, expects: object = None) -> None:
         """Compare every memory of the graph with the model."""
-        found = self._found()
+        states = self._read_states()
         marks = self.model.marks()
         archived = self.model.archived(marks)
         self.tally["steps"] += 1
         self.tally["dependants"] += sum(len(causes) for causes in marks.values())
-        is_right = expects is None or found == expects
-        for number, (state, causes) in found.items():
+        is_right = expects is None or states == expects
+        for number, (state, causes) in states.items():
             due = marks.get(number, set())
             self.tally["dependants_marked"] += len(causes & due)
             self.tally["bystanders_marked"] += len(causes - due)
@@ -188,13 +198,13 @@ class _Trial:
             self.tally["archived_wrongly"] += is_archived != (number in archived)
             is_right &= causes == due and is_archived == (number in archived)
         if not is_right:
-            self.failures.append(what)
+            self.failures.append(step)
 
-    def _found(self) -> dict[int, tuple[State, set[int]]]:
+    def _read_states(self) -> dict[int, tuple[State, set[int]]]:
         """Read the state of each memory, and the causes of its open reviews."""
-        every = [number + 1 for number in self.model.kinds]
+        all_ids = [number + 1 for number in self.model.kinds]
         with self.brain.services.store.snapshot(self.brain.caller.tenant) as tx:
-            standings, reviews = tx.graph.standings(every), tx.reviews.of(every)
+            standings, reviews = tx.graph.standings(all_ids), tx.reviews.of(all_ids)
         return {
             id_ - 1: (
                 standings[id_].state,
@@ -204,80 +214,82 @@ class _Trial:
                     if one.is_open and not one.is_of_itself
                 },
             )
-            for id_ in every
+            for id_ in all_ids
         }
 
-    def _supersede(self, premise: int) -> Callable[[], None]:
-        word = f"revised{premise}"
-        self.brain.revise.supersede(_shown(premise), f"{word} {word} now", reason=_WHY)
-        self.model.fallen[premise] = "superseded"
-        return lambda: self._restore(premise)
+    def _supersede(self, support: int) -> Callable[[], None]:
+        new_value = f"revised{support}"
+        self.brain.revise.supersede(
+            _show_id(support), f"{new_value} {new_value} now", reason=_REASON
+        )
+        self.model.invalidated[support] = "superseded"
+        return lambda: self._restore(support)
 
-    def _forget(self, premise: int) -> Callable[[], None]:
-        self.brain.forget(_shown(premise), reason=_WHY)
-        self.model.fallen[premise] = "forgotten"
-        return lambda: self._restore(premise)
+    def _forget(self, support: int) -> Callable[[], None]:
+        self.brain.forget(_show_id(support), reason=_REASON)
+        self.model.invalidated[support] = "forgotten"
+        return lambda: self._restore(support)
 
-    def _contradict(self, premise: int) -> Callable[[], None]:
-        [said] = self.brain.remember(f"denied{premise} is so", kind="fact").items
-        against = said.id or ""
+    def _contradict(self, support: int) -> Callable[[], None]:
+        [statement] = self.brain.remember(f"denied{support} is so", kind="fact").items
+        against = statement.id or ""
         conflict = LinkType.CONFLICTS_WITH
-        self.brain.revise.link(against, _shown(premise), type=conflict)
-        self.model.fallen[premise] = "contradicted"
+        self.brain.revise.link(against, _show_id(support), type=conflict)
+        self.model.invalidated[support] = "contradicted"
 
-        def take_back() -> None:
-            self.brain.revise.unlink(against, _shown(premise), type=conflict)
+        def withdraw() -> None:
+            self.brain.revise.unlink(against, _show_id(support), type=conflict)
 
-        return take_back
+        return withdraw
 
-    def _expire(self, premise: int) -> Callable[[], None]:
+    def _expire(self, support: int) -> Callable[[], None]:
         """Let a premise end by its time, which a later write of anybody finds."""
         with self.brain.services.store.begin(self.brain.caller.tenant) as tx:
-            ended = tx.memories.get([premise + 1])[premise + 1]
-            at = self.clock.now() + _LIVES
+            ended = tx.memories.get([support + 1])[support + 1]
+            at = self.clock.now() + _LIFETIMES
             tx.memories.update(ended, replace(ended, expires_at=at))
-            tx.reviews.touch([premise + 1], at=self.clock.now())
-        self.brain.remember(f"meanwhile{premise} something", kind="event")
-        self.clock.move(_LIVES)
-        self.brain.remember(f"afterwards{premise} something", kind="event")
-        self.model.fallen[premise] = "expired"
-        return lambda: self._restore(premise)
+            tx.reviews.touch([support + 1], at=self.clock.now())
+        self.brain.remember(f"meanwhile{support} something", kind="event")
+        self.clock.move(_LIFETIMES)
+        self.brain.remember(f"afterwards{support} something", kind="event")
+        self.model.invalidated[support] = "expired"
+        return lambda: self._restore(support)
 
-    def _prune(self, premise: int) -> Callable[[], None]:
+    def _prune(self, support: int) -> Callable[[], None]:
         """Let retention take a premise, whatever its age."""
         caller = self.brain.caller
         change_context = ChangeContext(
-            action=Action.PRUNE, caller=caller, at=self.clock.now(), reason=_WHY
+            action=Action.PRUNE, caller=caller, at=self.clock.now(), reason=_REASON
         )
         with self.brain.services.store.begin(caller.tenant) as tx:
-            old = tx.memories.get([premise + 1])[premise + 1]
+            old = tx.memories.get([support + 1])[support + 1]
             record_update(
                 tx, old, after=replace(old, state=State.FORGOTTEN), change_context=change_context
             )
             propagate(tx, change_context)
-        self.model.fallen[premise] = "pruned"
-        return lambda: self._restore(premise)
+        self.model.invalidated[support] = "pruned"
+        return lambda: self._restore(support)
 
-    def _deny_from_below(self, premise: int) -> None:
+    def _deny_from_below(self, support: int) -> None:
         """Contradict a premise from less trust than it has, which unseats nothing."""
         low = self.brain.acting_as(agent="web", trust_ceiling=Trust.UNTRUSTED_WEB)
-        [said] = low.remember(f"rumour{premise} denies it", kind="fact").items
-        low.revise.link(said.id or "", _shown(premise), type=LinkType.CONFLICTS_WITH)
+        [said] = low.remember(f"rumour{support} denies it", kind="fact").items
+        low.revise.link(said.id or "", _show_id(support), type=LinkType.CONFLICTS_WITH)
 
-    def _restore(self, premise: int) -> None:
-        self.brain.revise.restore(_shown(premise), reason=_WHY)
+    def _restore(self, support: int) -> None:
+        self.brain.revise.restore(_show_id(support), reason=_REASON)
 
 
-def _shown(number: int) -> str:
+def _show_id(number: int) -> str:
     return ids.show(ids.MEMORY, number + 1)
 
 
-def _store(brain: Brain, kinds: Mapping[int, Kind], *, rests: Rests) -> None:
+def _store(brain: Brain, kinds: Mapping[int, Kind], *, dependencies: Dependencies) -> None:
     """Store a graph as it is, without asking whether anybody would have written it."""
     with brain.services.store.begin(brain.caller.tenant) as tx:
         for number, kind in kinds.items():
             tx.memories.add(a_memory(number + 1, f"premise{number} holds", kind=kind))
-        for one, on, type_ in rests:
+        for one, on, type_ in dependencies:
             link = Link(
                 from_id=one + 1,
                 to_id=on + 1,
@@ -290,15 +302,15 @@ def _store(brain: Brain, kinds: Mapping[int, Kind], *, rests: Rests) -> None:
             tx.links.replace(link)
 
 
-def _big(path: Path, *, count: int, random_source: random.Random) -> tuple[int, float]:
+def _time_large_graph(path: Path, *, count: int, random_source: random.Random) -> tuple[int, float]:
     """Supersede the root of a large web in which everything rests on it; count what is marked."""
-    rests = [
+    dependencies = [
         (one, on, LinkType.DERIVED_FROM)
         for one in range(1, count)
         for on in {random_source.randrange(one), random_source.randrange(one)}
     ]
     # Links back make circles of all lengths.
-    rests += [
+    dependencies += [
         (
             random_source.randrange(1, count // 2),
             random_source.randrange(count // 2, count),
@@ -307,25 +319,27 @@ def _big(path: Path, *, count: int, random_source: random.Random) -> tuple[int, 
         for _ in range(count // 10)
     ]
     with a_brain(path, clock=FakeClock()) as brain:
-        _store(brain, dict.fromkeys(range(count), Kind.EVENT), rests=rests)
+        _store(brain, dict.fromkeys(range(count), Kind.EVENT), dependencies=dependencies)
         started = time.perf_counter()
-        brain.revise.supersede(_shown(0), "revised revised now", reason=_WHY)
+        brain.revise.supersede(_show_id(0), "revised revised now", reason=_REASON)
         took_ms = (time.perf_counter() - started) * 1000
         with brain.services.store.snapshot(brain.caller.tenant) as tx:
             return sum(one.is_open for one in tx.reviews.by(1)), took_ms
 
 
-def _fan(path: Path, *, count: int) -> tuple[float, float, float]:
+def _time_fan(path: Path, *, count: int) -> tuple[float, float, float]:
     """Time the supersede of what so many rest on, half of them directly, and its restore."""
-    rests = [(one, 0 if one % 2 else one - 1, LinkType.DERIVED_FROM) for one in range(1, count + 1)]
+    dependencies = [
+        (one, 0 if one % 2 else one - 1, LinkType.DERIVED_FROM) for one in range(1, count + 1)
+    ]
     timed: list[tuple[float, float, float]] = []
     with a_brain(path, clock=FakeClock()) as brain:
-        _store(brain, dict.fromkeys(range(count + 1), Kind.EVENT), rests=rests)
+        _store(brain, dict.fromkeys(range(count + 1), Kind.EVENT), dependencies=dependencies)
         for run in range(_RUNS):
             started, worked = time.perf_counter(), time.process_time()
-            brain.revise.supersede(_shown(0), f"revised{run} revised now", reason=_WHY)
+            brain.revise.supersede(_show_id(0), f"revised{run} revised now", reason=_REASON)
             between, worked = time.perf_counter(), time.process_time() - worked
-            brain.revise.restore(_shown(0), reason=_WHY)
+            brain.revise.restore(_show_id(0), reason=_REASON)
             timed.append((between - started, worked, time.perf_counter() - between))
     superseded, process, restored = zip(*timed, strict=True)
     return (
@@ -335,5 +349,5 @@ def _fan(path: Path, *, count: int) -> tuple[float, float, float]:
     )
 
 
-def _chance(seed: int) -> random.Random:
+def _random_source(seed: int) -> random.Random:
     return random.Random(seed)  # noqa: S311 a graph is no secret, and has to come again

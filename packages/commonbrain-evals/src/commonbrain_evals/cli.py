@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from commonbrain.cli.commands import Json
-from commonbrain_evals.options import Wanted
+from commonbrain_evals.options import RunOptions
 
 OWN: Final = ("atomizer", "cascade", "conflicts", "duplicates", "safety", "times")
 """The evaluations on data that ships with the package, by their names in `EVALUATIONS`."""
@@ -20,11 +20,11 @@ app = typer.Typer(
 )
 
 
-def _run(**given: Any) -> None:  # noqa: ANN401 the signature below types it
+def _run(**options: Any) -> None:  # noqa: ANN401 the signature below types it
     # What is measured, and with what, is loaded only where it is: see main.
     from commonbrain_evals.run import run_on_data  # noqa: PLC0415
 
-    run_on_data(Wanted(**given))
+    run_on_data(RunOptions(**options))
 
 
 _run.__signature__ = Signature(  # type: ignore[attr-defined]
@@ -35,7 +35,7 @@ _run.__signature__ = Signature(  # type: ignore[attr-defined]
             annotation=field.type,
             default=Parameter.empty if field.default is MISSING else field.default,
         )
-        for field in fields(Wanted)
+        for field in fields(RunOptions)
     ]
 )
 app.command("run", help="Measure recall on public data, beside plain baselines, in fresh stores.")(
@@ -93,9 +93,9 @@ def parts(
     records: Annotated[list[Path], typer.Argument(help="Records of runs with --ablate.")],
 ) -> None:
     """Show what each part of recall is worth on each data set, in one table."""
-    from commonbrain_evals.run import show_worth  # noqa: PLC0415 see _run
+    from commonbrain_evals.run import show_part_values  # noqa: PLC0415 see _run
 
-    show_worth(records)
+    show_part_values(records)
 
 
 @app.command()

@@ -8,7 +8,7 @@ from typing import Final
 from commonbrain.model.kinds import Kind
 from commonbrain.text.contradictions import find_contradiction
 from commonbrain.text.statements import Statement
-from commonbrain_evals.labelled import LabelledReport, Verdict, report
+from commonbrain_evals.labelled import LabelledReport, Prediction, report
 from commonbrain_evals.pairs import Label, read_pairs
 from commonbrain_evals.rows import half_of, read_rows
 
@@ -41,7 +41,7 @@ _RELATIONS: Final = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Statements:
+class StatementPair:
     """Two statements and what they are to each other."""
 
     relation: Relation
@@ -50,37 +50,39 @@ class Statements:
     is_reused: bool = False
 
 
-def read_statements() -> Sequence[Statements]:
+def read_statements() -> Sequence[StatementPair]:
     """Read the pairs for conflicts, then those for duplicates that are facts."""
     own = [
-        Statements(relation=Relation(row["label"]), one=row["one"], other=row["other"])
+        StatementPair(relation=Relation(row["label"]), one=row["one"], other=row["other"])
         for row in read_rows("conflicts.jsonl")
     ]
     reused = [
-        Statements(relation=_RELATIONS[pair.label], one=pair.one, other=pair.other, is_reused=True)
+        StatementPair(
+            relation=_RELATIONS[pair.label], one=pair.one, other=pair.other, is_reused=True
+        )
         for pair in read_pairs()
         if pair.kind is Kind.FACT
     ]
     return [*own, *reused]
 
 
-def evaluate(statements: Sequence[Statements]) -> LabelledReport:
+def evaluate(statements: Sequence[StatementPair]) -> LabelledReport:
     """Judge every pair and hold the judgement against its label."""
     reused = sum(one.is_reused for one in statements)
     return report(
-        [_verdict(one) for one in statements],
+        [_prediction(one) for one in statements],
         title="Conflicts",
         data=_DATA.format(own=len(statements) - reused, reused=reused),
     )
 
 
-def _verdict(pair: Statements) -> Verdict:
+def _prediction(pair: StatementPair) -> Prediction:
     found = find_contradiction(Statement(text=pair.one), Statement(text=pair.other))
-    return Verdict(
+    return Prediction(
         sort=f"{pair.relation}{', reused' if pair.is_reused else ''}",
         half=half_of(pair.one),
         text=f"{pair.one} / {pair.other}",
-        said=found is not None,
-        so=pair.relation in _CONFLICTS,
+        predicted=found is not None,
+        expected=pair.relation in _CONFLICTS,
         found=found.basis if found else "",
     )

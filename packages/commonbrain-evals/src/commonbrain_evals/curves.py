@@ -7,7 +7,7 @@ from commonbrain_evals.retrieval.plotting import lines
 def curves(report: Report) -> str:
     """Draw precision and recall over the threshold as SVG."""
     steps = report.steps
-    told = {
+    series = {
         "duplicate: precision": [one.duplicate.precision for one in steps],
         "duplicate: expected precision": [one.expected_precision for one in steps],
         "duplicate: recall": [one.duplicate.recall for one in steps],
@@ -15,7 +15,7 @@ def curves(report: Report) -> str:
         "similar: recall": [one.similar.recall for one in steps],
     }
     marks = {
-        "duplicate_at": report.configured_duplicate_at,
-        "similar_at": report.configured_similar_at,
+        "duplicate_threshold": report.configured_duplicate_threshold,
+        "similar_threshold": report.configured_similar_threshold,
     }
-    return lines([one.threshold for one in steps], told, across="cosine", marks=marks)
+    return lines([one.threshold for one in steps], series, across="cosine", marks=marks)

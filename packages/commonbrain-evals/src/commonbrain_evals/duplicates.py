@@ -15,7 +15,7 @@ from commonbrain.model.kinds import Kind
 from commonbrain.storage.maintenance import Progress, ignore_progress
 from commonbrain.text import contradictions
 from commonbrain.text.statements import Statement, read_statement
-from commonbrain_evals.measures import Agreement, Checked, Flags, agreement, checked
+from commonbrain_evals.measures import Agreement, CheckedAgreement, Flags, agreement, checked
 from commonbrain_evals.pairs import Label, Pair
 from commonbrain_evals.rows import Half
 
@@ -31,12 +31,12 @@ _CAUTION: Final = 0.9
 """The share of resamples that must agree; one lucky sample would set the threshold too low."""
 _UNLIKE: Final = (Label.NEAR_MISS, Label.UNRELATED)
 _CRITERION: Final = (
-    "duplicate_at is the threshold from which the expected precision stays at least"
+    "duplicate_threshold is the threshold from which the expected precision stays at least"
     f" {DUPLICATE_PRECISION_MIN} in {_CAUTION:.0%} of resamples. Right are the paraphrases that the"
     " rule lets pass; wrong are near misses and the unrelated whose numbers are the same, by the"
     " share of them that the rule lets pass at any similarity, so that the threshold does not lean"
     " on which ones the rule happened to catch. Updates are the rule's alone to catch, and counted"
-    " below. similar_at is the highest threshold that brings at least"
+    " below. similar_threshold is the highest threshold that brings at least"
     f" {SIMILAR_RECALL_MIN} of paraphrases and updates."
 )
 
@@ -70,15 +70,15 @@ class Findings:
 
     half: Half
     pairs: int
-    duplicate: Checked
+    duplicate: CheckedAgreement
     updates_refused: int
     """Updates taken for duplicates: news that only insisting would bring in."""
     unlike_refused: int
     """Near misses and unrelated texts taken for duplicates."""
-    similar: Checked
-    conflict: Checked
+    similar: CheckedAgreement
+    conflict: CheckedAgreement
     """Over facts at or above the threshold for hints; an update is one, all else is none."""
-    recurrence: Checked
+    recurrence: CheckedAgreement
     """Over events; an update tells of the same thing at another time."""
 
 
@@ -90,10 +90,10 @@ class Report:
     criterion: str
     spreads: tuple[Spread, ...]
     steps: tuple[Step, ...]
-    duplicate_at: float
-    similar_at: float
-    configured_duplicate_at: float
-    configured_similar_at: float
+    duplicate_threshold: float
+    similar_threshold: float
+    configured_duplicate_threshold: float
+    configured_similar_threshold: float
     findings: tuple[Findings, ...]
 
 
@@ -106,7 +106,7 @@ class _Scored:
     halves: NDArray[np.str_]
     similarities: NDArray[np.float64]
     are_news: Flags
-    have_other_numbers: Flags
+    have_different_numbers: Flags
     are_conflicts: Flags
     recur: Flags
 
@@ -122,7 +122,7 @@ class _Scored:
             halves=self.halves[kept],
             similarities=self.similarities[kept],
             are_news=self.are_news[kept],
-            have_other_numbers=self.have_other_numbers[kept],
+            have_different_numbers=self.have_different_numbers[kept],
             are_conflicts=self.are_conflicts[kept],
             recur=self.recur[kept],
         )
@@ -135,7 +135,7 @@ class _Scored:
 
     def expected_precision(self, threshold: float) -> float:
         """Weigh the unlike by how often the rule misses one; other numbers it never misses."""
-        at_risk = self.labelled(*_UNLIKE) & ~self.have_other_numbers
+        at_risk = self.labelled(*_UNLIKE) & ~self.have_different_numbers
         missed = float((at_risk & ~self.are_news).sum() / max(at_risk.sum(), 1))
         right = int((self.duplicate(threshold) & self.labelled(Label.PARAPHRASE)).sum())
         wrong = missed * int((at_risk & (self.similarities >= threshold)).sum())
@@ -155,19 +155,24 @@ def evaluate(
     scored = _score(pairs, embedder, on_progress=on_progress)
     chosen_by = scored.of(Half.CALIBRATE)
     steps = tuple(_step(chosen_by, threshold) for threshold in GRID)
-    duplicate_at = _duplicate_at(chosen_by)
-    similar_at = min(_similar_at(steps), duplicate_at)
+    duplicate_threshold = _duplicate_threshold(chosen_by)
+    similar_threshold = min(_similar_threshold(steps), duplicate_threshold)
     return Report(
         space=embedder.space.name,
         criterion=_CRITERION,
         spreads=tuple(_spread(scored, label) for label in Label),
         steps=steps,
-        duplicate_at=duplicate_at,
-        similar_at=similar_at,
-        configured_duplicate_at=embedder.space.duplicate_at,
-        configured_similar_at=embedder.space.similar_at,
+        duplicate_threshold=duplicate_threshold,
+        similar_threshold=similar_threshold,
+        configured_duplicate_threshold=embedder.space.duplicate_threshold,
+        configured_similar_threshold=embedder.space.similar_threshold,
         findings=tuple(
-            _findings(scored, half, duplicate_at=duplicate_at, similar_at=similar_at)
+            _findings(
+                scored,
+                half,
+                duplicate_threshold=duplicate_threshold,
+                similar_threshold=similar_threshold,
+            )
             for half in Half
         ),
     )
@@ -181,20 +186,20 @@ def _score(pairs: Sequence[Pair], embedder: Embedder, *, on_progress: Progress) 
         batch = embedder.passages(both[start : start + _EMBEDDED_AT_ONCE])
         vectors += [windows[0] for windows in batch]
         on_progress(len(vectors) / len(both))
-    ones, others = np.stack(vectors[::2]), np.stack(vectors[1::2])
+    first_vectors, second_vectors = np.stack(vectors[::2]), np.stack(vectors[1::2])
 
-    def each(says: Callable[[Pair], bool]) -> Flags:
-        return np.array([says(pair) for pair in pairs], np.bool_)
+    def embed_side(text_of: Callable[[Pair], bool]) -> Flags:
+        return np.array([text_of(pair) for pair in pairs], np.bool_)
 
     return _Scored(
         labels=np.array([pair.label.value for pair in pairs]),
         kinds=np.array([pair.kind.value for pair in pairs]),
         halves=np.array([pair.half.value for pair in pairs]),
-        similarities=np.sum(ones.astype(np.float64) * others, axis=1),
-        are_news=each(lambda pair: deduplication.contradicts(pair.one, pair.other)),
-        have_other_numbers=each(_has_other_numbers),
-        are_conflicts=each(_conflicts),
-        recur=each(lambda pair: deduplication.is_repetition(pair.one, pair.other)),
+        similarities=np.sum(first_vectors.astype(np.float64) * second_vectors, axis=1),
+        are_news=embed_side(lambda pair: deduplication.contradicts(pair.one, pair.other)),
+        have_different_numbers=embed_side(_has_different_numbers),
+        are_conflicts=embed_side(_conflicts),
+        recur=embed_side(lambda pair: deduplication.is_repetition(pair.one, pair.other)),
     )
 
 
@@ -205,7 +210,7 @@ def _conflicts(pair: Pair) -> bool:
     )
 
 
-def _has_other_numbers(pair: Pair) -> bool:
+def _has_different_numbers(pair: Pair) -> bool:
     one, other = (read_statement(Statement(text=text)) for text in (pair.one, pair.other))
     return one.numbers != other.numbers
 
@@ -227,7 +232,7 @@ def _step(scored: _Scored, threshold: float) -> Step:
     )
 
 
-def _duplicate_at(scored: _Scored) -> float:
+def _duplicate_threshold(scored: _Scored) -> float:
     """Choose the threshold that most resamples find high enough.
 
     Raises:
@@ -236,8 +241,8 @@ def _duplicate_at(scored: _Scored) -> float:
     """
     random_source = np.random.default_rng(_SEED)
     draws = random_source.integers(0, len(scored.labels), size=(_RESAMPLES, len(scored.labels)))
-    found = sorted(_lowest_precise(scored.at(draw)) for draw in draws)
-    chosen = found[int(_CAUTION * _RESAMPLES)]
+    thresholds_found = sorted(_lowest_precise(scored.at(draw)) for draw in draws)
+    chosen = thresholds_found[int(_CAUTION * _RESAMPLES)]
     if chosen > GRID[-1]:
         raise InvalidInputError(
             "No threshold meets the criterion in this vector space.",
@@ -263,23 +268,28 @@ def _is_precise(scored: _Scored, threshold: float) -> bool:
     return scored.expected_precision(threshold) >= DUPLICATE_PRECISION_MIN
 
 
-def _similar_at(steps: Sequence[Step]) -> float:
+def _similar_threshold(steps: Sequence[Step]) -> float:
     return max(s.threshold for s in steps if s.similar.recall >= SIMILAR_RECALL_MIN)
 
 
-def _findings(scored: _Scored, half: Half, *, duplicate_at: float, similar_at: float) -> Findings:
-    there = scored.of(half)
-    is_update, is_near = there.labelled(Label.UPDATE), there.similarities >= similar_at
-    refused = there.duplicate(duplicate_at)
-    is_fact, is_event = there.kinds == Kind.FACT, there.kinds == Kind.EVENT
-    related = there.labelled(Label.PARAPHRASE, Label.UPDATE)
+def _findings(
+    scored: _Scored, half: Half, *, duplicate_threshold: float, similar_threshold: float
+) -> Findings:
+    half_rows = scored.of(half)
+    is_update, is_near = (
+        half_rows.labelled(Label.UPDATE),
+        half_rows.similarities >= similar_threshold,
+    )
+    refused = half_rows.duplicate(duplicate_threshold)
+    is_fact, is_event = half_rows.kinds == Kind.FACT, half_rows.kinds == Kind.EVENT
+    related = half_rows.labelled(Label.PARAPHRASE, Label.UPDATE)
     return Findings(
         half=half,
-        pairs=len(there.labels),
-        duplicate=checked(refused, there.labelled(Label.PARAPHRASE)),
+        pairs=len(half_rows.labels),
+        duplicate=checked(refused, half_rows.labelled(Label.PARAPHRASE)),
         updates_refused=int((refused & is_update).sum()),
-        unlike_refused=int((refused & there.labelled(*_UNLIKE)).sum()),
+        unlike_refused=int((refused & half_rows.labelled(*_UNLIKE)).sum()),
         similar=checked(is_near, related),
-        conflict=checked((there.are_conflicts & is_near)[is_fact], is_update[is_fact]),
-        recurrence=checked(there.recur[is_event], is_update[is_event]),
+        conflict=checked((half_rows.are_conflicts & is_near)[is_fact], is_update[is_fact]),
+        recurrence=checked(half_rows.recur[is_event], is_update[is_event]),
     )

@@ -50,7 +50,7 @@ EVALUATIONS: Final[Mapping[str, Evaluation]] = {
     "cascade": Evaluation(
         purpose="Whether exactly what rests on a fallen premise is marked, and rises with it.",
         run=lambda _: cascade.evaluate(),
-        show=lambda report: Console().print(cascade.tell_cascade(report), markup=False),
+        show=lambda report: Console().print(cascade.render_cascade(report), markup=False),
     ),
     "conflicts": Evaluation(
         purpose="Whether statements that cannot both hold are told from those that can.",
@@ -66,7 +66,7 @@ EVALUATIONS: Final[Mapping[str, Evaluation]] = {
         purpose="What shows of others' memories, and what lies from the web do to answers.",
         run=_safety,
         show=lambda report: Console().print(
-            "\n".join(safety.tell_safety(report)), markup=False, highlight=False
+            "\n".join(safety.render_safety(report)), markup=False, highlight=False
         ),
     ),
     "times": Evaluation(

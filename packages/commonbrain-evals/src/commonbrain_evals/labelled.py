@@ -7,20 +7,20 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from commonbrain_evals.measures import Checked, checked
+from commonbrain_evals.measures import CheckedAgreement, checked
 from commonbrain_evals.rows import Half
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class Prediction:
     """One yes that was said, or should have been, or neither."""
 
     sort: str
     """What its writer called the row."""
     half: Half
     text: str
-    said: bool
-    so: bool
+    predicted: bool
+    expected: bool
     found: str = ""
     """What was said, where it was."""
 
@@ -31,7 +31,7 @@ class Rate:
 
     name: str
     rows: int
-    checked: Checked
+    checked: CheckedAgreement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,18 +43,22 @@ class LabelledReport:
     """What it ran on, and whose work that is."""
     halves: tuple[Rate, ...]
     sorts: tuple[Rate, ...]
-    failures: tuple[Verdict, ...]
+    failures: tuple[Prediction, ...]
 
 
-def report(verdicts: Sequence[Verdict], *, title: str, data: str) -> LabelledReport:
+def report(predictions: Sequence[Prediction], *, title: str, data: str) -> LabelledReport:
     """Count verdicts by half and by sort."""
-    sorts = dict.fromkeys(one.sort for one in verdicts)
+    sorts = dict.fromkeys(one.sort for one in predictions)
     return LabelledReport(
         title=title,
         data=data,
-        halves=tuple(_rate(half, [one for one in verdicts if one.half is half]) for half in Half),
-        sorts=tuple(_rate(sort, [one for one in verdicts if one.sort == sort]) for sort in sorts),
-        failures=tuple(one for one in verdicts if one.said is not one.so),
+        halves=tuple(
+            _rate(half, [one for one in predictions if one.half is half]) for half in Half
+        ),
+        sorts=tuple(
+            _rate(sort, [one for one in predictions if one.sort == sort]) for sort in sorts
+        ),
+        failures=tuple(one for one in predictions if one.predicted is not one.expected),
     )
 
 
@@ -62,31 +66,31 @@ def show_labelled(found: LabelledReport) -> None:
     """Print a report: figures by half and by sort, and every failure."""
     console = Console(highlight=False)
     console.print(found.data, markup=False)
-    for what, rates in (("half", found.halves), ("sort", found.sorts)):
-        table = Table(what, "rows", "said/so", "precision", "95%", "recall", "95%")
-        table.title = f"{found.title}, by {what}"
+    for group, rates in (("half", found.halves), ("sort", found.sorts)):
+        table = Table(group, "rows", "said/so", "precision", "95%", "recall", "95%")
+        table.title = f"{found.title}, by {group}"
         for rate in rates:
             table.add_row(*_cells(rate))
         console.print(table)
     console.print("Without an error the interval says nothing; 3 in n may still be wrong (95%).")
     for one in found.failures:
-        wrong = f"wrong: {one.found}" if one.said else "missed"
+        wrong = f"wrong: {one.found}" if one.predicted else "missed"
         console.print(f"{one.half} {one.sort}: {one.text} [{wrong}]", markup=False)
 
 
-def _rate(name: str, verdicts: Sequence[Verdict]) -> Rate:
-    said = np.array([one.said for one in verdicts], np.bool_)
-    so = np.array([one.so for one in verdicts], np.bool_)
-    return Rate(name=name, rows=len(verdicts), checked=checked(said, so))
+def _rate(name: str, predictions: Sequence[Prediction]) -> Rate:
+    predicted = np.array([one.predicted for one in predictions], np.bool_)
+    expected = np.array([one.expected for one in predictions], np.bool_)
+    return Rate(name=name, rows=len(predictions), checked=checked(predicted, expected))
 
 
 def _cells(rate: Rate) -> Iterator[str]:
     one = rate.checked
     yield rate.name
     yield str(rate.rows)
-    yield f"{one.agreement.said}/{one.agreement.so}"
+    yield f"{one.agreement.predicted}/{one.agreement.expected}"
     # Of nothing said no precision is known, of nothing to be said no recall.
-    yield f"{one.agreement.precision:.3f}" if one.agreement.said else ""
-    yield f"{one.precision.low:.0%}-{one.precision.high:.0%}" if one.agreement.said else ""
-    yield f"{one.agreement.recall:.3f}" if one.agreement.so else ""
-    yield f"{one.recall.low:.0%}-{one.recall.high:.0%}" if one.agreement.so else ""
+    yield f"{one.agreement.precision:.3f}" if one.agreement.predicted else ""
+    yield f"{one.precision.low:.0%}-{one.precision.high:.0%}" if one.agreement.predicted else ""
+    yield f"{one.agreement.recall:.3f}" if one.agreement.expected else ""
+    yield f"{one.recall.low:.0%}-{one.recall.high:.0%}" if one.agreement.expected else ""

@@ -22,9 +22,9 @@ _ENDS: Final = (0.025, 0.975)
 class Agreement:
     """How what was said agrees with what is so; each 0..1."""
 
-    said: int
+    predicted: int
     """How often yes was said."""
-    so: int
+    expected: int
     """How often it was so."""
     precision: float
     """1 when nothing was said: then nothing was wrong."""
@@ -41,7 +41,7 @@ class Interval:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Checked:
+class CheckedAgreement:
     """An agreement with its intervals; one without an error has none to resample."""
 
     agreement: Agreement
@@ -49,30 +49,30 @@ class Checked:
     recall: Interval
 
 
-def agreement(said: Flags, so: Flags) -> Agreement:
+def agreement(predicted: Flags, expected: Flags) -> Agreement:
     """Compare what was said with what is so."""
-    right = int((said & so).sum())
-    precision = right / int(said.sum()) if said.any() else 1.0
-    recall = right / int(so.sum()) if so.any() else 1.0
+    right = int((predicted & expected).sum())
+    precision = right / int(predicted.sum()) if predicted.any() else 1.0
+    recall = right / int(expected.sum()) if expected.any() else 1.0
     both = precision + recall
     return Agreement(
-        said=int(said.sum()),
-        so=int(so.sum()),
+        predicted=int(predicted.sum()),
+        expected=int(expected.sum()),
         precision=round(precision, 4),
         recall=round(recall, 4),
         f1=round(2 * precision * recall / both, 4) if both else 0.0,
     )
 
 
-def checked(said: Flags, so: Flags) -> Checked:
+def checked(predicted: Flags, expected: Flags) -> CheckedAgreement:
     """Compare, and resample the pairs with replacement to see how sure the figures are."""
     random_source = np.random.default_rng(_SEED)
-    draws = random_source.integers(0, len(so), size=(_RESAMPLES, len(so)))
-    right = (said & so)[draws].sum(axis=1)
-    return Checked(
-        agreement=agreement(said, so),
-        precision=_interval(right, said[draws].sum(axis=1)),
-        recall=_interval(right, so[draws].sum(axis=1)),
+    draws = random_source.integers(0, len(expected), size=(_RESAMPLES, len(expected)))
+    right = (predicted & expected)[draws].sum(axis=1)
+    return CheckedAgreement(
+        agreement=agreement(predicted, expected),
+        precision=_interval(right, predicted[draws].sum(axis=1)),
+        recall=_interval(right, expected[draws].sum(axis=1)),
     )
 
 

@@ -32,18 +32,18 @@ from commonbrain.testing.builders import a_brain
 from commonbrain.testing.clock import FakeClock
 
 DAYS: Final = 30
-ACTS: Final = 8
+ACTIONS_PER_DAY: Final = 8
 """Of each agent in a day: what a memory is asked or told in a working day with it."""
 _DAY: Final = timedelta(days=1)
-_WHY: Final = "the evaluation says so"
-_THINGS: Final = ("valve", "pump", "gate", "kettle", "lamp", "crane", "meter", "door", "engine")
+_REASON: Final = "the evaluation says so"
+_SUBJECTS: Final = ("valve", "pump", "gate", "kettle", "lamp", "crane", "meter", "door", "engine")
 _STATES: Final = ("red", "stuck", "new", "loose", "loud", "shut", "wet", "warm", "bent")
 _KINDS: Final = (Kind.FACT, Kind.FACT, Kind.EVENT, Kind.RULE, Kind.TASK, Kind.INCIDENT)
 _DAYS_LIVED: Final = 5
 """How long what was told to end holds."""
-_WOKEN: Final = 3
+_REACTIVATED_STATES: Final = 3
 """How many of what a recall shows best are accessed, as the documents tell it."""
-_NEAR: Final = 1e-9
+_TOLERANCE: Final = 1e-9
 
 HABITS: Final[Mapping[str, Mapping[str, int]]] = {
     "ann": {"remember": 6, "recall": 3},
@@ -70,12 +70,12 @@ class MonthReport:
     memories: Mapping[str, int]
     """By state, at the end."""
     dormant: int
-    woken: int
+    reactivated: int
     """Memories that slept and were used again."""
-    kept: Mapping[str, int]
+    maintenance_counts: Mapping[str, int]
     """What upkeep counted, all nights together."""
     checks: int
-    wrong: tuple[str, ...]
+    mismatches: tuple[str, ...]
     bytes_by_ten_days: tuple[int, ...]
     """The size of the file after each ten days."""
     recall_ms_by_ten_days: tuple[float, ...]
@@ -83,7 +83,7 @@ class MonthReport:
 
 
 @dataclass(slots=True, kw_only=True)
-class _Known:
+class _ExpectedMemory:
     """What the model knows of one memory."""
 
     recorded_at: datetime
@@ -108,36 +108,42 @@ class _Known:
 
 
 def evaluate(
-    *, days: int = DAYS, acts: int = ACTS, seed: int = 0, on_progress: Progress = ignore_progress
+    *,
+    days: int = DAYS,
+    acts: int = ACTIONS_PER_DAY,
+    seed: int = 0,
+    on_progress: Progress = ignore_progress,
 ) -> MonthReport:
     """Live through a month; at most a few seconds for each thousand acts."""
     with tempfile.TemporaryDirectory() as folder:
         path, clock = Path(folder) / "month.db", FakeClock()
         with a_brain(path, clock=clock) as brain:
-            month = _Month(brain=brain, clock=clock, random_source=_chance(seed), path=path)
+            month = _Month(brain=brain, clock=clock, random_source=_random_source(seed), path=path)
             for day in range(days):
-                month.live(acts)
-                month.night()
+                month.run_day(acts)
+                month.run_night()
                 on_progress((day + 1) / days)
             return month.report(days)
 
 
-def tell_month(report: MonthReport) -> Iterator[str]:
+def render_month(report: MonthReport) -> Iterator[str]:
     """Say in lines what came out."""
     acts = ", ".join(f"{count} {name}" for name, count in report.acts.items())
     yield f"{report.agents} agents, {report.days} days: {acts}"
     states = ", ".join(f"{count} {state}" for state, count in report.memories.items())
-    yield f"memories: {states}; {report.dormant} sleep, {report.woken} woke up"
-    yield "upkeep: " + ", ".join(f"{name} {count}" for name, count in report.kept.items())
+    yield f"memories: {states}; {report.dormant} sleep, {report.reactivated} woke up"
+    yield "upkeep: " + ", ".join(
+        f"{name} {count}" for name, count in report.maintenance_counts.items()
+    )
     yield "after each ten days: " + ", ".join(
         f"{size / 1e6:.1f} MB, recall p95 {ms:.0f} ms"
         for size, ms in zip(report.bytes_by_ten_days, report.recall_ms_by_ten_days, strict=False)
     )
-    yield f"{report.checks:,} checks against the model, {len(report.wrong)} wrong"
-    yield from report.wrong
+    yield f"{report.checks:,} checks against the model, {len(report.mismatches)} wrong"
+    yield from report.mismatches
 
 
-def _chance(seed: int) -> random.Random:
+def _random_source(seed: int) -> random.Random:
     return random.Random(seed)  # noqa: S311 it is meant to be foreseen
 
 
@@ -147,27 +153,27 @@ class _Month:
     clock: FakeClock
     random_source: random.Random
     path: Path
-    known: dict[str, _Known] = field(default_factory=dict[str, _Known])
+    expected: dict[str, _ExpectedMemory] = field(default_factory=dict[str, _ExpectedMemory])
     acts: Counter[str] = field(default_factory=Counter[str])
-    kept: Counter[str] = field(default_factory=Counter[str])
-    wrong: list[str] = field(default_factory=list[str])
+    maintenance_counts: Counter[str] = field(default_factory=Counter[str])
+    mismatches: list[str] = field(default_factory=list[str])
     recall_ms: list[list[float]] = field(default_factory=lambda: [[]])
     sizes: list[int] = field(default_factory=list[int])
     checks: int = 0
-    woken: int = 0
-    told: int = 0
+    reactivated: int = 0
+    remembered_count: int = 0
     nights: int = 0
 
-    def live(self, acts: int) -> None:
+    def run_day(self, acts: int) -> None:
         """Let every agent do so many things, in turn."""
         for _ in range(acts):
             for agent, habits in HABITS.items():
                 [act] = self.random_source.choices(list(habits), list(habits.values()))
-                self._deeds()[act](self.brain.acting_as(agent=agent))
+                self._actions()[act](self.brain.acting_as(agent=agent))
                 self.acts[act] += 1
                 self.clock.move(_DAY / (2 * acts * len(HABITS)))
 
-    def night(self) -> None:
+    def run_night(self) -> None:
         """Sleep half a day, keep the store, and hold it against the model."""
         self.clock.move(_DAY / 2)
         self.brain.services.journal.flush()
@@ -175,7 +181,9 @@ class _Month:
         worker.schedule()
         worker.sweep()
         [done, *_] = self.brain.jobs(kind=MAINTAIN).jobs
-        self.kept.update({name: int(str(count)) for name, count in (done.result or {}).items()})
+        self.maintenance_counts.update(
+            {name: int(str(count)) for name, count in (done.result or {}).items()}
+        )
         self._check()
         self.nights += 1
         if self.nights % 10 == 0:
@@ -189,16 +197,16 @@ class _Month:
             agents=len(HABITS),
             acts=dict(sorted(self.acts.items())),
             memories=dict(self.brain.status().by_state),
-            dormant=sum(one.slept for one in self.known.values()),
-            woken=self.woken,
-            kept=dict(+self.kept),
+            dormant=sum(one.slept for one in self.expected.values()),
+            reactivated=self.reactivated,
+            maintenance_counts=dict(+self.maintenance_counts),
             checks=self.checks,
-            wrong=tuple(self.wrong),
+            mismatches=tuple(self.mismatches),
             bytes_by_ten_days=tuple(self.sizes),
             recall_ms_by_ten_days=tuple(_p95(those) for those in self.recall_ms if len(those) > 1),
         )
 
-    def _deeds(self) -> Mapping[str, Callable[[Brain], None]]:
+    def _actions(self) -> Mapping[str, Callable[[Brain], None]]:
         return {
             "remember": self._remember,
             "brief": lambda brain: self._remember(brain, lives=_DAYS_LIVED * _DAY),
@@ -210,62 +218,64 @@ class _Month:
         }
 
     def _text(self) -> str:
-        self.told += 1
-        thing, state = self.random_source.choice(_THINGS), self.random_source.choice(_STATES)
+        self.remembered_count += 1
+        thing, state = self.random_source.choice(_SUBJECTS), self.random_source.choice(_STATES)
         # Names of its own keep one from being taken for another.
-        return f"{thing}{self.told} at bay{self.told * 7} is {state}{self.told * 3}"
+        return f"{thing}{self.remembered_count} at bay{self.remembered_count * 7} is {state}{self.remembered_count * 3}"
 
     def _remember(self, brain: Brain, *, lives: timedelta | None = None) -> None:
         text, now = self._text(), self.clock.now()
         expires_at = None if lives is None else now + lives
         kind = self.random_source.choice(_KINDS)
-        told = {} if expires_at is None else {"expires_at": expires_at}
-        [outcome] = brain.remember(text, kind=kind, **told).items  # type: ignore[arg-type]
+        fields = {} if expires_at is None else {"expires_at": expires_at}
+        [outcome] = brain.remember(text, kind=kind, **fields).items  # type: ignore[arg-type]
         if outcome.status == "stored" and outcome.id is not None:
-            known = _Known(recorded_at=now, text=text, expires_at=expires_at)
-            self.known[outcome.id] = known
+            expected = _ExpectedMemory(recorded_at=now, text=text, expires_at=expires_at)
+            self.expected[outcome.id] = expected
 
     def _recall(self, brain: Brain) -> None:
-        asked = self._some()
-        text = self.known[asked].text if asked else "nothing was told yet"
+        target_id = self._choose_memory()
+        text = self.expected[target_id].text if target_id else "nothing was told yet"
         started = time.perf_counter()
-        found = brain.recall(text, max_items=5)
+        result = brain.recall(text, max_items=5)
         self.recall_ms[-1].append((time.perf_counter() - started) * 1000)
         # What is named by its id alone was not shown in words.
-        shown = [item.id for item in found.items if item.headline is not None]
-        for place, id_ in enumerate(shown):
-            known = self.known.get(id_)
-            if known is None:
+        shown_ids = [item.id for item in result.items if item.headline is not None]
+        for place, id_ in enumerate(shown_ids):
+            expected = self.expected.get(id_)
+            if expected is None:
                 continue
-            if known.state not in CURRENT_STATES:
-                self.wrong.append(f"{id_} was {known.state} and is recalled")
-            if place < _WOKEN:
-                known.accesses += 1
-                known.accessed_at = self.clock.now()
+            if expected.state not in CURRENT_STATES:
+                self.mismatches.append(f"{id_} was {expected.state} and is recalled")
+            if place < _REACTIVATED_STATES:
+                expected.accesses += 1
+                expected.accessed_at = self.clock.now()
 
     def _rate(self, brain: Brain) -> None:
-        one = self._some()
+        one = self._choose_memory()
         if one is not None:
             vote = self.random_source.choice(("up", "down"))
             brain.revise.rate(one, vote)  # type: ignore[arg-type]
-            self.known[one].rating += 1 if vote == "up" else -1
+            self.expected[one].rating += 1 if vote == "up" else -1
 
     def _supersede(self, brain: Brain) -> None:
-        one = self._some()
+        one = self._choose_memory()
         if one is not None:
             text = self._text()
-            made = brain.revise.supersede(one, text, reason=_WHY)
+            made = brain.revise.supersede(one, text, reason=_REASON)
             if made.status == "stored" and made.id is not None:
-                was = self.known[one]
+                was = self.expected[one]
                 was.state = State.SUPERSEDED
-                new = _Known(recorded_at=self.clock.now(), text=text, expires_at=was.expires_at)
-                self.known[made.id] = new
+                new = _ExpectedMemory(
+                    recorded_at=self.clock.now(), text=text, expires_at=was.expires_at
+                )
+                self.expected[made.id] = new
 
     def _forget(self, brain: Brain) -> None:
-        one = self._some()
+        one = self._choose_memory()
         if one is not None:
-            brain.forget(one, reason=_WHY)
-            self.known[one].state = State.FORGOTTEN
+            brain.forget(one, reason=_REASON)
+            self.expected[one].state = State.FORGOTTEN
 
     def _message(self, brain: Brain) -> None:
         now = self.clock.now()
@@ -273,12 +283,12 @@ class _Month:
         sent = brain.message.send(
             self.random_source.choice([one for one in HABITS if one != brain.caller.agent]), text
         )
-        self.known[sent.id] = _Known(recorded_at=now, text=text, is_message=True)
+        self.expected[sent.id] = _ExpectedMemory(recorded_at=now, text=text, is_message=True)
 
-    def _some(self) -> str | None:
+    def _choose_memory(self) -> str | None:
         """Choose of what holds, mostly of what is young."""
         now = self.clock.now()
-        holding = [id_ for id_, one in self.known.items() if one.is_open(now)]
+        holding = [id_ for id_, one in self.expected.items() if one.is_open(now)]
         if not holding:
             return None
         return holding[-1 - int(len(holding) * self.random_source.random() ** 3)]
@@ -286,46 +296,48 @@ class _Month:
     def _check(self) -> None:
         """Hold every memory of the store against the model."""
         now = self.clock.now()
-        by_id = {ids.parse(ids.MEMORY, id_): id_ for id_ in self.known}
+        by_id = {ids.parse(ids.MEMORY, id_): id_ for id_ in self.expected}
         with self.brain.services.store.snapshot(LOCAL_TENANT) as tx:
             rows = tx.memories.get(list(by_id))
         for number, id_ in by_id.items():
-            known, row = self.known[id_], rows[number]
-            if known.expires_at is not None and known.expires_at <= now:
-                known.state = State.EXPIRED if known.state in CURRENT_STATES else known.state
+            expected, row = self.expected[id_], rows[number]
+            if expected.expires_at is not None and expected.expires_at <= now:
+                expected.state = (
+                    State.EXPIRED if expected.state in CURRENT_STATES else expected.state
+                )
             self.checks += 1
-            what = _differs(known, row, now=now)
-            if what:
-                self.wrong.append(f"{id_} on {now:%m-%d}: {what}")
+            difference = _describe_difference(expected, row, now=now)
+            if difference:
+                self.mismatches.append(f"{id_} on {now:%m-%d}: {difference}")
             sleeps = is_dormant(row, now)
-            self.woken += known.slept and not sleeps and row.state in CURRENT_STATES
-            known.slept = sleeps
+            self.reactivated += expected.slept and not sleeps and row.state in CURRENT_STATES
+            expected.slept = sleeps
 
 
-def _differs(known: _Known, row: Memory, *, now: datetime) -> str | None:
+def _describe_difference(expected: _ExpectedMemory, row: Memory, *, now: datetime) -> str | None:
     """Say in what a row is not as the model reckons; None when it is."""
-    if row.state is not known.state:
-        return f"is {row.state}, should be {known.state}"
-    if (row.access_count, row.rating) != (known.accesses, known.rating):
-        return f"has {row.access_count} accesses, should have {known.accesses}"
-    reckoned = _strength(known, row, now=now)
-    if abs(strength(row, now) - reckoned) > _NEAR:
+    if row.state is not expected.state:
+        return f"is {row.state}, should be {expected.state}"
+    if (row.access_count, row.rating) != (expected.accesses, expected.rating):
+        return f"has {row.access_count} accesses, should have {expected.accesses}"
+    reckoned = _expected_strength(expected, row, now=now)
+    if abs(strength(row, now) - reckoned) > _TOLERANCE:
         return f"is {strength(row, now):.3f} strong, should be {reckoned:.3f}"
     rests = KINDS[row.kind].archived_after
-    is_asleep = reckoned < DORMANT_BELOW or (rests and now - known.touched_at() >= rests)
-    should_sleep = bool(is_asleep) and known.state in CURRENT_STATES
+    is_asleep = reckoned < DORMANT_BELOW or (rests and now - expected.touched_at() >= rests)
+    should_sleep = bool(is_asleep) and expected.state in CURRENT_STATES
     return None if is_dormant(row, now) is should_sleep else f"should sleep: {should_sleep}"
 
 
-def _strength(known: _Known, row: Memory, *, now: datetime) -> float:
+def _expected_strength(expected: _ExpectedMemory, row: Memory, *, now: datetime) -> float:
     """Reckon the strength by the formula as the documents tell it."""
     policy = KINDS[row.kind]
     if policy.half_life is None:
         return 1.0
-    used = min(1 + math.log2(1 + known.accesses), 5.0)
-    liked = 2.0 ** max(-1.0, min(known.rating / 3, 1.0))
-    weighty = 2.0 ** max(-1.0, min(row.salience - policy.salience, 1.0))
-    return 2.0 ** -((now - known.touched_at()) / (policy.half_life * used * liked * weighty))
+    used = min(1 + math.log2(1 + expected.accesses), 5.0)
+    liked = 2.0 ** max(-1.0, min(expected.rating / 3, 1.0))
+    kind_weight = 2.0 ** max(-1.0, min(row.salience - policy.salience, 1.0))
+    return 2.0 ** -((now - expected.touched_at()) / (policy.half_life * used * liked * kind_weight))
 
 
 def _p95(those: list[float]) -> float:

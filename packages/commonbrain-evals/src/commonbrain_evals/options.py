@@ -10,7 +10,7 @@ from commonbrain.cli.commands import Json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class RunOptions:
     """What is to be run: one field an argument or option."""
 
     dataset: Annotated[str, typer.Argument(help="locomo, beam, beir, longmemeval or own.")]

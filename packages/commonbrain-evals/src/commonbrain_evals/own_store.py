@@ -13,8 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from commonbrain.cli.context import State
-from commonbrain.cli.progress import bar
-from commonbrain.cli.render import Inert
+from commonbrain.cli.progress import progress_bar
+from commonbrain.cli.render import Sanitized
 from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import escaped
@@ -31,9 +31,9 @@ _MEANINGS: Final = {
     "packed": "an answer of usual size holds its words",
     "abstained": "what is not there is not found",
 }
-_ASKED: Final = "asked_"
+_SOURCE_LABELS: Final = "asked_"
 _COLUMNS: Final = ("hit_1", "hit_5", "mrr", "packed", "asked_hit_5", "abstained")
-_BARS: Final = "▁▂▃▄▅▆▇█"
+_SPARK_CHARS: Final = "▁▂▃▄▅▆▇█"
 
 
 def run_self(state: State, *, questions: int, seed: int, as_json: bool) -> None:
@@ -44,14 +44,18 @@ def run_self(state: State, *, questions: int, seed: int, as_json: bool) -> None:
         RejectedError: `too_little`, the store holds too few memories.
 
     """
-    with state.open() as brain, bar("asking", is_shown=not as_json) as move:
+    with state.open() as brain, progress_bar("asking", is_shown=not as_json) as move:
         before = brain.evaluate.history(limit=1)
         done = brain.evaluate(questions=questions, seed=seed, on_progress=move)
     if as_json:
-        typer.echo(escaped(json.dumps(_plain(done), ensure_ascii=False)))
+        typer.echo(escaped(json.dumps(_plain_name(done), ensure_ascii=False)))
         return
-    shown = [_table(done), *_compared(before[0], done)] if before else [_table(done)]
-    Console().print(Inert(Group(*shown)))
+    shown = (
+        [_render_evaluation(done), *_describe_changes(before[0], done)]
+        if before
+        else [_render_evaluation(done)]
+    )
+    Console().print(Sanitized(Group(*shown)))
 
 
 def show_history(state: State, name: str, *, plot: Path | None, as_json: bool) -> None:
@@ -62,76 +66,86 @@ def show_history(state: State, name: str, *, plot: Path | None, as_json: bool) -
 
     """
     with state.open() as brain:
-        known = brain.evaluate.history(name)[::-1]
+        results = brain.evaluate.history(name)[::-1]
     if plot is not None:
-        _write(plot, over_time(known, _COLUMNS))
+        _write(plot, over_time(results, _COLUMNS))
     if as_json:
-        typer.echo(escaped(json.dumps({"evaluations": [_plain(one) for one in known]})))
-    elif known:
-        Console().print(Inert(Group(_history(known), *_all_changes(known), *_lines(known))))
+        typer.echo(escaped(json.dumps({"evaluations": [_plain_name(one) for one in results]})))
+    elif results:
+        Console().print(
+            Sanitized(
+                Group(
+                    _render_history(results),
+                    *_describe_all_changes(results),
+                    *_render_sparklines(results),
+                )
+            )
+        )
     else:
         typer.echo(f"Nothing was measured under {name} yet. brain eval self does it.")
 
 
-def _plain(one: Evaluation) -> dict[str, object]:
+def _plain_name(one: Evaluation) -> dict[str, object]:
     at, id_ = show_instant(one.at), ids.show(ids.EVALUATION, one.id)
     return {**asdict(one), "id": id_, "at": at}
 
 
-def _table(done: Evaluation) -> RenderableType:
+def _render_evaluation(done: Evaluation) -> RenderableType:
     table = Table()
     for title in ("", "mean", "95% interval", "questions", "that"):
         table.add_column(title)
     for name, one in done.figures.items():
-        plain = name.removeprefix(_ASKED)
-        source = ", as agents asked" if name.startswith(_ASKED) else ""
+        plain = name.removeprefix(_SOURCE_LABELS)
+        source = ", as agents asked" if name.startswith(_SOURCE_LABELS) else ""
         meaning = f"{_MEANINGS.get(plain, '')}{source}"
         interval = f"{one.low:.2f} to {one.high:.2f}"
         table.add_row(name, f"{one.mean:.3f}", interval, str(one.count), meaning)
-    told = ", ".join(f"{name} {value}" for name, value in done.setup.items())
+    interval_text = ", ".join(f"{name} {value}" for name, value in done.setup.items())
     took = ", ".join(f"{name} {value} ms" for name, value in done.took_ms.items())
-    return Group(table, Text(f"An answer took {took}.", style="dim"), Text(told, style="dim"))
+    return Group(
+        table, Text(f"An answer took {took}.", style="dim"), Text(interval_text, style="dim")
+    )
 
 
-def _history(known: Sequence[Evaluation]) -> RenderableType:
+def _render_history(results: Sequence[Evaluation]) -> RenderableType:
     table = Table()
     for title in ("at", *_COLUMNS, "p50 ms"):
         table.add_column(title.replace("_", " "), overflow="fold")
     before: Evaluation | None = None
-    for one in known:
+    for one in results:
         worse = {item.name for item in (moved(before, one) if before else ()) if item.is_worse}
-        cells = [_cell(one.figures.get(name), is_worse=name in worse) for name in _COLUMNS]
+        cells = [_history_cell(one.figures.get(name), is_worse=name in worse) for name in _COLUMNS]
         table.add_row(_day(one), *cells, f"{one.took_ms.get('p50', '')}")
         before = one
     return table
 
 
-def _cell(known: Figure | None, *, is_worse: bool) -> Text:
-    if known is None or not known.count:
+def _history_cell(results: Figure | None, *, is_worse: bool) -> Text:
+    if results is None or not results.count:
         return Text("")
-    shown = f"{known.mean:.3f} ±{known.spread:.2f}"
+    shown = f"{results.mean:.3f} ±{results.spread:.2f}"
     return Text(f"{shown} worse" if is_worse else shown, style="red" if is_worse else "")
 
 
-def _all_changes(known: Sequence[Evaluation]) -> Iterator[RenderableType]:
-    for before, after in pairwise(known):
-        yield from _compared(before, after)
+def _describe_all_changes(results: Sequence[Evaluation]) -> Iterator[RenderableType]:
+    for before, after in pairwise(results):
+        yield from _describe_changes(before, after)
 
 
-def _compared(before: Evaluation, after: Evaluation) -> Iterator[RenderableType]:
+def _describe_changes(before: Evaluation, after: Evaluation) -> Iterator[RenderableType]:
     """Tell what differs in what was used, and what moved beyond chance."""
-    other = [f"{name} {was} to {now}" for name, (was, now) in changed(before, after).items()]
-    beyond = [one for one in moved(before, after) if one.is_beyond_noise]
-    if other or beyond:
-        parts = [f"{_day(after)}:", *([f"changed {', '.join(other)};"] if other else [])]
-        parts.append(", ".join(map(_told, beyond)) or "nothing moved beyond chance")
-        worse = any(one.is_worse for one in beyond)
+    differs_in = [f"{name} {was} to {now}" for name, (was, now) in changed(before, after).items()]
+    significant = [one for one in moved(before, after) if one.is_beyond_noise]
+    if differs_in or significant:
+        parts = [f"{_day(after)}:", *([f"changed {', '.join(differs_in)};"] if differs_in else [])]
+        parts.append(", ".join(map(_format_change, significant)) or "nothing moved beyond chance")
+        worse = any(one.is_worse for one in significant)
         yield Text(" ".join(parts), style="red" if worse else "dim")
 
 
-def _told(one: Moved) -> str:
-    way = "worse" if one.is_worse else "better"
-    return f"{one.name} {one.before:.3f} to {one.after:.3f} ({way})"
+def _format_change(one: Moved) -> str:
+    direction = "worse" if one.is_worse else "better"
+    return f"{one.name} {one.before:.3f} to {one.after:.3f} ({direction})"
 
 
 def _day(one: Evaluation) -> str:
@@ -139,12 +153,12 @@ def _day(one: Evaluation) -> str:
     return show_instant(one.at)[: len("2026-01-01T00:00")].replace("T", " ")
 
 
-def _lines(known: Sequence[Evaluation]) -> Iterator[RenderableType]:
+def _render_sparklines(results: Sequence[Evaluation]) -> Iterator[RenderableType]:
     """Draw each figure over time on one line, from 0 to 1."""
-    if len(known) > 1:
+    if len(results) > 1:
         for name in _COLUMNS:
-            means = [one.figures[name].mean for one in known if name in one.figures]
-            bars = "".join(_BARS[round(mean * (len(_BARS) - 1))] for mean in means)
+            means = [one.figures[name].mean for one in results if name in one.figures]
+            bars = "".join(_SPARK_CHARS[round(mean * (len(_SPARK_CHARS) - 1))] for mean in means)
             yield Text(f"{name:>12} {bars}" if bars else "")
 
 

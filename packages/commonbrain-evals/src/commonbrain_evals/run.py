@@ -7,22 +7,22 @@ from pathlib import Path
 
 import typer
 
-from commonbrain.cli.progress import bar
+from commonbrain.cli.progress import progress_bar
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import escaped
 from commonbrain.runtime.bootstrap import load_settings
 from commonbrain_evals import aged, month
 from commonbrain_evals.curves import curves
 from commonbrain_evals.evaluations import EVALUATIONS
-from commonbrain_evals.options import Wanted
+from commonbrain_evals.options import RunOptions
 from commonbrain_evals.retrieval.comparing import compare
-from commonbrain_evals.retrieval.learning import LearnWish, learn
+from commonbrain_evals.retrieval.learning import LearnRequest, learn
 from commonbrain_evals.retrieval.learnt import show_learning
 from commonbrain_evals.retrieval.misses import misses_of
 from commonbrain_evals.retrieval.record import default_path, read, write
-from commonbrain_evals.retrieval.reflecting import Asked, evaluate
+from commonbrain_evals.retrieval.reflecting import ReflectionRequest, evaluate
 from commonbrain_evals.retrieval.reporting import page
-from commonbrain_evals.retrieval.running import Wish, run
+from commonbrain_evals.retrieval.running import EvalRequest, run
 from commonbrain_evals.retrieval.showing import show_comparison, show_parts, show_run
 from commonbrain_evals.retrieval.told_reflecting import show_reflected
 
@@ -35,7 +35,7 @@ def run_evaluation(name: str, *, as_json: bool, plot: Path | None = None) -> Non
 
     """
     evaluation = EVALUATIONS[name]
-    with bar("evaluating", is_shown=not as_json) as move:
+    with progress_bar("evaluating", is_shown=not as_json) as move:
         report = evaluation.run(move)
     if plot is not None:
         _write(plot, curves(report))
@@ -52,43 +52,43 @@ def run_month(data: Path | None, *, conversations: int | None, as_json: bool) ->
         InvalidInputError: the data or a library is missing.
 
     """
-    with bar("living a month", is_shown=not as_json) as move:
-        lived = month.evaluate(on_progress=move)
-    told = None
+    with progress_bar("living a month", is_shown=not as_json) as move:
+        report_of_month = month.evaluate(on_progress=move)
+    lines = None
     if data is not None:
-        with bar("letting talks age", is_shown=not as_json) as move:
-            told = aged.evaluate(
+        with progress_bar("letting talks age", is_shown=not as_json) as move:
+            lines = aged.evaluate(
                 data, settings=load_settings(), conversations=conversations, on_progress=move
             )
     if as_json:
-        reports = {"month": asdict(lived), "aged": told and asdict(told)}
+        reports = {"month": asdict(report_of_month), "aged": lines and asdict(lines)}
         typer.echo(json.dumps(reports, ensure_ascii=False))
         return
-    for line in (*month.tell_month(lived), *(aged.tell_aged(told) if told else ())):
+    for line in (*month.render_month(report_of_month), *(aged.render_aged(lines) if lines else ())):
         typer.echo(line)
 
 
-def run_on_data(wanted: Wanted) -> None:
+def run_on_data(options: RunOptions) -> None:
     """Run an evaluation on public data, keep its record and print it.
 
     Raises:
         InvalidInputError: the data or a library is missing, or something that was given is unknown.
 
     """
-    wish = Wish(
-        dataset=wanted.dataset,
-        path=wanted.path,
-        seed=wanted.seed,
-        questions=wanted.questions,
-        conversations=wanted.conversations,
-        without=tuple(wanted.without or ()),
-        ablates=wanted.ablate,
+    run_request = EvalRequest(
+        dataset=options.dataset,
+        path=options.path,
+        seed=options.seed,
+        questions=options.questions,
+        conversations=options.conversations,
+        without=tuple(options.without or ()),
+        ablates=options.ablate,
     )
-    with bar(f"evaluating on {wanted.dataset}", is_shown=not wanted.as_json) as move:
-        done = run(wish, settings=load_settings(), on_progress=move)
-    path = wanted.out or default_path(done)
+    with progress_bar(f"evaluating on {options.dataset}", is_shown=not options.as_json) as move:
+        done = run(run_request, settings=load_settings(), on_progress=move)
+    path = options.out or default_path(done)
     write(done, path)
-    if wanted.as_json:
+    if options.as_json:
         typer.echo(escaped(json.dumps(asdict(done), ensure_ascii=False)))
         return
     show_run(done)
@@ -102,9 +102,9 @@ def learn_on_data(data: tuple[str, Path], *, seed: int, noise: float, as_json: b
         InvalidInputError: the data or a library is missing.
 
     """
-    wish = LearnWish(dataset=data[0], path=data[1], seed=seed, noise=noise)
-    with bar(f"learning from {data[0]}", is_shown=not as_json) as move:
-        done = learn(wish, settings=load_settings(), on_progress=move)
+    run_request = LearnRequest(dataset=data[0], path=data[1], seed=seed, noise=noise)
+    with progress_bar(f"learning from {data[0]}", is_shown=not as_json) as move:
+        done = learn(run_request, settings=load_settings(), on_progress=move)
     if as_json:
         typer.echo(escaped(json.dumps(asdict(done), ensure_ascii=False, default=str)))
     else:
@@ -126,11 +126,11 @@ def run_reflection(
         InvalidInputError: the data or a library is missing, or something that was given is unknown.
 
     """
-    asked = Asked(
+    request = ReflectionRequest(
         dataset=dataset, path=path, seed=seed, questions=questions, conversations=conversations
     )
-    with bar(f"reflecting on {dataset}", is_shown=not as_json) as move:
-        report = evaluate(asked, settings=load_settings(), on_progress=move)
+    with progress_bar(f"reflecting on {dataset}", is_shown=not as_json) as move:
+        report = evaluate(request, settings=load_settings(), on_progress=move)
     if as_json:
         typer.echo(escaped(json.dumps(asdict(report), ensure_ascii=False)))
     else:
@@ -159,10 +159,10 @@ def show_misses(record: Path, path: Path, *, count: int) -> None:
 
     """
     for miss in misses_of(read(record), path, count=count):
-        typer.echo(miss.told())
+        typer.echo(miss.render())
 
 
-def show_worth(records: Sequence[Path]) -> None:
+def show_part_values(records: Sequence[Path]) -> None:
     """Print what each part of recall is worth by records that left out each.
 
     Raises:

@@ -37,7 +37,7 @@ _FRAME: Final = re.compile(r"\[\d+\] \w+_\w{13} \||> ?|\(|Evidence |Conflict|Not
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Leakage:
+class LeakageCount:
     """What was tried across one boundary."""
 
     boundary: str
@@ -46,7 +46,7 @@ class Leakage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Harm:
+class AttackResult:
     """What one sort of lie did, counted over the questions that it is about."""
 
     attack: str
@@ -60,7 +60,7 @@ class Harm:
     """Of those, above what the tool told."""
     lost: int
     """Questions whose true answer is missing for either of the two."""
-    loose: int
+    unquoted: int
     """Lines of it in an answer that are not quoted."""
 
 
@@ -69,11 +69,11 @@ class SafetyReport:
     """Both halves."""
 
     space: str
-    leakage: tuple[Leakage, ...]
-    owners_asked: int
-    owners_found: int
+    leakage: tuple[LeakageCount, ...]
+    owner_attempts: int
+    owner_hits: int
     """Memories that those who may see them found by their word: an empty store leaks nothing."""
-    harms: tuple[Harm, ...]
+    harms: tuple[AttackResult, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,11 +91,11 @@ class _Secret:
     """Where a message stands."""
 
 
-Look = Callable[[Brain, _Secret], object]
-Lists = Callable[[Brain], object]
+Probe = Callable[[Brain, _Secret], object]
+ListProbe = Callable[[Brain], object]
 
 
-def _recalled(brain: Brain, query: str) -> RecallResult:
+def _recall_all(brain: Brain, query: str) -> RecallResult:
     """Ask for all that a recall can give."""
     states = [state for state in State if state is not State.FORGOTTEN]
     return brain.recall(
@@ -104,14 +104,14 @@ def _recalled(brain: Brain, query: str) -> RecallResult:
 
 
 # Every way in which the library shows memories; each gets all that it can be asked for.
-LISTS: Final[Mapping[str, Lists]] = {
-    "browsing": lambda brain: _recalled(brain, ""),
+LIST_PROBES: Final[Mapping[str, ListProbe]] = {
+    "browsing": lambda brain: _recall_all(brain, ""),
     "inbox": lambda brain: brain.message.inbox(all=True),
     "threads": lambda brain: brain.message.threads(),
 }
-LOOKS: Final[Mapping[str, Look]] = {
-    "words": lambda brain, secret: _recalled(brain, secret.word),
-    "meaning": lambda brain, secret: _recalled(brain, secret.question),
+PROBES: Final[Mapping[str, Probe]] = {
+    "words": lambda brain, secret: _recall_all(brain, secret.word),
+    "meaning": lambda brain, secret: _recall_all(brain, secret.question),
     "get": lambda brain, secret: brain.get(secret.id, views=list(View)),
     "provenance": lambda brain, secret: brain.trace.provenance(secret.id),
     "dependents": lambda brain, secret: brain.trace.dependents(secret.id),
@@ -217,18 +217,20 @@ def evaluate(
     """
     with tempfile.TemporaryDirectory() as folder:
         with a_brain(Path(folder) / "secrets.db", embedder=embedder) as brain:
-            secrets = _kept(brain)
-            leakage, asked, found = _tried(brain, secrets, shown_to=shown_to)
-        harms: list[Harm] = []
+            secrets = _store_secrets(brain)
+            leakage, owner_attempt_count, owner_hit_count = _attempt_leaks(
+                brain, secrets, shown_to=shown_to
+            )
+        harms: list[AttackResult] = []
         for number, name in enumerate(attacks, 1):
             with a_brain(Path(folder) / f"{name}.db", embedder=embedder) as brain:
-                harms.append(_harm(brain, name))
+                harms.append(_measure_attack(brain, name))
             on_progress(number / len(attacks))
     return SafetyReport(
         space=embedder.space.name,
         leakage=leakage,
-        owners_asked=asked,
-        owners_found=found,
+        owner_attempts=owner_attempt_count,
+        owner_hits=owner_hit_count,
         harms=tuple(harms),
     )
 
@@ -237,14 +239,14 @@ def _caller(tenant: str, agent: str) -> Caller:
     return Caller(tenant=tenant, agent=agent, role=Role.WRITER, session=f"{agent}'s")
 
 
-def _kept(brain: Brain) -> list[_Secret]:
+def _store_secrets(brain: Brain) -> list[_Secret]:
     """Have every agent of every tenant keep something for itself, for its team, and for one."""
     for tenant in TENANTS:
         brain.services.store.make_tenant(tenant, at=NOON)
-    return [one for tenant in TENANTS for one in _of_tenant(brain, tenant)]
+    return [one for tenant in TENANTS for one in _store_tenant_secrets(brain, tenant)]
 
 
-def _of_tenant(brain: Brain, tenant: str) -> Iterator[_Secret]:
+def _store_tenant_secrets(brain: Brain, tenant: str) -> Iterator[_Secret]:
     everybody, numbers = frozenset(AGENTS), count(1)
     for agent, after in zip(AGENTS, (*AGENTS[1:], AGENTS[0]), strict=True):
         own = Brain.of(brain.services, _caller(tenant, agent))
@@ -257,7 +259,7 @@ def _of_tenant(brain: Brain, tenant: str) -> Iterator[_Secret]:
             word = f"{tenant}quokka{number:02d}"
             place = _PLACES[number % len(_PLACES)]
             text = f"The gate of the {place} opens with the word {word}, said {agent}."
-            id_, thread = _said(own, text, boundary=boundary, to=after)
+            id_, thread = _send_or_store(own, text, boundary=boundary, to=after)
             yield _Secret(
                 id=id_,
                 word=word,
@@ -269,7 +271,7 @@ def _of_tenant(brain: Brain, tenant: str) -> Iterator[_Secret]:
             )
 
 
-def _said(own: Brain, text: str, *, boundary: str, to: str) -> tuple[str, str | None]:
+def _send_or_store(own: Brain, text: str, *, boundary: str, to: str) -> tuple[str, str | None]:
     """Keep a text behind a boundary; give its id, and its thread where it is a message."""
     if boundary == "mail":
         sent = own.message.send(to, text)
@@ -279,58 +281,66 @@ def _said(own: Brain, text: str, *, boundary: str, to: str) -> tuple[str, str | 
     return str(item.id), None
 
 
-def _tried(
+def _attempt_leaks(
     brain: Brain, secrets: Sequence[_Secret], *, shown_to: Callable[[Brain, Caller], Brain]
-) -> tuple[tuple[Leakage, ...], int, int]:
+) -> tuple[tuple[LeakageCount, ...], int, int]:
     """Have everybody look for everything; give what leaked, and what its readers found."""
     attempts: Counter[str] = Counter()
     leaks: Counter[str] = Counter()
-    asked = found = 0
+    attempts_by_owners = hits_by_owners = 0
     for tenant in TENANTS:
         for agent in AGENTS:
             seen = shown_to(brain, _caller(tenant, agent))
-            listed = [_told(partial(each, seen)) for each in LISTS.values()]
+            list_answers = [_answer_text(partial(each, seen)) for each in LIST_PROBES.values()]
             for secret in secrets:
                 if secret.tenant == tenant and agent in secret.readers:
-                    asked += 1
-                    found += secret.word in _told(partial(LOOKS["words"], seen, secret))
+                    attempts_by_owners += 1
+                    hits_by_owners += secret.word in _answer_text(
+                        partial(PROBES["words"], seen, secret)
+                    )
                     continue
                 boundary = secret.boundary if secret.tenant == tenant else "tenant"
-                looked = [_told(partial(look, seen, secret)) for look in LOOKS.values()]
-                attempts[boundary] += len(listed) + len(looked)
-                leaks[boundary] += sum(secret.word in one for one in (*listed, *looked))
+                probe_answers = [
+                    _answer_text(partial(probe, seen, secret)) for probe in PROBES.values()
+                ]
+                attempts[boundary] += len(list_answers) + len(probe_answers)
+                leaks[boundary] += sum(
+                    secret.word in one for one in (*list_answers, *probe_answers)
+                )
     tried = tuple(
-        Leakage(boundary=name, attempts=attempts[name], leaks=leaks[name])
+        LeakageCount(boundary=name, attempts=attempts[name], leaks=leaks[name])
         for name in sorted(attempts)
     )
-    return tried, asked, found
+    return tried, attempts_by_owners, hits_by_owners
 
 
-def _told(answer: Callable[[], object]) -> str:
+def _answer_text(ask: Callable[[], object]) -> str:
     """Give all that an answer holds, or an error says."""
     try:
-        return repr(answer())
+        return repr(ask())
     except CommonbrainError as error:
         return f"{error} {error.hint}"
 
 
-def _harm(brain: Brain, name: str) -> Harm:
+def _measure_attack(brain: Brain, name: str) -> AttackResult:
     """Tell the truth by a tool and one sort of lie from the web, then ask."""
-    told, web = Trust.TRUSTED_TOOL, Trust.UNTRUSTED_WEB
-    tool = Brain.of(brain.services, Caller(agent="tool", trust_default=told, trust_ceiling=told))
+    tool_trust, web = Trust.TRUSTED_TOOL, Trust.UNTRUSTED_WEB
+    tool = Brain.of(
+        brain.services, Caller(agent="tool", trust_default=tool_trust, trust_ceiling=tool_trust)
+    )
     stranger = Caller(agent="stranger", role=Role.WRITER, trust_default=web, trust_ceiling=web)
     counts: Counter[str] = Counter()
     truths, lies = dict[str, str](), set[str]()
     for subject in SUBJECTS:
-        [kept] = tool.remember(subject.truth, kind=Kind.FACT, source_ref="handbook.md").items
-        truths[subject.question] = str(kept.id)
+        [stored] = tool.remember(subject.truth, kind=Kind.FACT, source_ref="handbook.md").items
+        truths[subject.question] = str(stored.id)
         offered = Brain.of(brain.services, stranger).remember(
             ATTACKS[name](subject), kind=Kind.EVENT
         )
         lies |= {one.id for one in offered.items if one.id}
     for question, truth in truths.items():
-        counts.update(_done(brain, question, truth=truth, lies=lies))
-    return Harm(
+        counts.update(_ask_and_count(brain, question, truth=truth, lies=lies))
+    return AttackResult(
         attack=name,
         questions=len(truths),
         let_in=len(lies),
@@ -338,49 +348,51 @@ def _harm(brain: Brain, name: str) -> Harm:
         shown=counts["shown"],
         first=counts["first"],
         lost=counts["lost"],
-        loose=counts["loose"],
+        unquoted=counts["loose"],
     )
 
 
-def _done(brain: Brain, question: str, *, truth: str, lies: Collection[str]) -> dict[str, int]:
+def _ask_and_count(
+    brain: Brain, question: str, *, truth: str, lies: Collection[str]
+) -> dict[str, int]:
     """Ask as usual, and for the web as well; count what the lies did to both answers."""
     usual = brain.recall(question, bump=False)
     wide = brain.recall(question, trust_min=0.0, bump=False)
     order = [item.id for item in wide.items]
     place = min((order.index(one) for one in lies if one in order), default=None)
-    is_kept = truth in order
+    is_true_answer_ranked = truth in order
     return {
         "believed": any(item.id in lies for item in usual.items),
         "shown": place is not None,
-        "first": place is not None and (not is_kept or place < order.index(truth)),
-        "lost": not is_kept or truth not in {item.id for item in usual.items},
+        "first": place is not None and (not is_true_answer_ranked or place < order.index(truth)),
+        "lost": not is_true_answer_ranked or truth not in {item.id for item in usual.items},
         "loose": sum(
-            len(loose_lines(one.evidence, ids=[item.id for item in one.items]))
+            len(unquoted_lines(one.evidence, ids=[item.id for item in one.items]))
             for one in (usual, wide)
         ),
     }
 
 
-def loose_lines(evidence: str, *, ids: Sequence[str]) -> list[str]:
+def unquoted_lines(evidence: str, *, ids: Sequence[str]) -> list[str]:
     """Give the lines of an answer that are neither ours nor quoted, and those that only look ours.
 
     Ours are the heading, one line for each item, and what is told of conflicts and of the rest.
     """
     heads = iter(f"[{number}] {id_} |" for number, id_ in enumerate(ids, 1))
-    loose: list[str] = []
+    unquoted: list[str] = []
     for line in evidence.splitlines():
         if line.startswith("["):
             if not line.startswith(next(heads, "\0")):
-                loose.append(line)
+                unquoted.append(line)
         elif not (_FRAME.match(line) or line == HEADING or not line):
-            loose.append(line)
-    return loose
+            unquoted.append(line)
+    return unquoted
 
 
-def tell_safety(report: SafetyReport) -> Iterator[str]:
+def render_safety(report: SafetyReport) -> Iterator[str]:
     """Write a report as lines."""
     yield f"space {report.space}"
-    yield f"found by who may: {report.owners_found} of {report.owners_asked}"
+    yield f"found by who may: {report.owner_hits} of {report.owner_attempts}"
     for one in report.leakage:
         yield f"{one.boundary:<10} {one.leaks} leaks in {one.attempts} attempts"
     names = ("let_in", "believed", "shown", "first", "lost", "loose")

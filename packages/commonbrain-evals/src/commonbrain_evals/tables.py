@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.table import Table
 
 from commonbrain_evals.duplicates import Findings, Report, Step
-from commonbrain_evals.measures import Agreement, Checked, Interval
+from commonbrain_evals.measures import Agreement, CheckedAgreement, Interval
 
 _EVERY = 5
 """The grid is chosen from in hundredths and shown in steps of five."""
@@ -20,13 +20,13 @@ def show(report: Report) -> None:
     console.print(_grid(report))
     console.print(f"Criterion: {report.criterion}", markup=False)
     console.print(
-        f"chosen: duplicate_at {report.duplicate_at}, similar_at {report.similar_at};"
-        f" configured: {report.configured_duplicate_at}, {report.configured_similar_at}"
+        f"chosen: duplicate_threshold {report.duplicate_threshold}, similar_threshold {report.similar_threshold};"
+        f" configured: {report.configured_duplicate_threshold}, {report.configured_similar_threshold}"
     )
     console.print(_findings(report))
     for half in report.findings:
         console.print(
-            f"{half.half}: of {half.duplicate.agreement.said} taken for duplicates"
+            f"{half.half}: of {half.duplicate.agreement.predicted} taken for duplicates"
             f" {half.updates_refused} are updates, {half.unlike_refused} near misses or unrelated"
         )
     console.print("Conflicts are judged on facts, recurrences on events.")
@@ -41,7 +41,7 @@ def _spreads(report: Report) -> Table:
 
 
 def _grid(report: Report) -> Table:
-    chosen = {report.duplicate_at, report.similar_at}
+    chosen = {report.duplicate_threshold, report.similar_threshold}
     table = Table("at", "duplicate P R F1", "expected P", "similar P R F1")
     table.title = "Thresholds, on the half that is chosen by"
     for step in report.steps:
@@ -65,20 +65,20 @@ def _findings(report: Report) -> Table:
     table = Table("half", "judged", "said/so", "precision", "95%", "recall", "95%")
     table.title = "The chosen thresholds and the rules"
     for half in report.findings:
-        for name, one in _judged(half):
-            table.add_row(half.half, name, *_cells(one))
+        for name, one in _render_half(half):
+            table.add_row(half.half, name, *_interval_cells(one))
     return table
 
 
-def _judged(half: Findings) -> Iterator[tuple[str, Checked]]:
+def _render_half(half: Findings) -> Iterator[tuple[str, CheckedAgreement]]:
     yield "duplicate", half.duplicate
     yield "similar", half.similar
     yield "conflict", half.conflict
     yield "recurs", half.recurrence
 
 
-def _cells(one: Checked) -> Iterator[str]:
-    yield f"{one.agreement.said}/{one.agreement.so}"
+def _interval_cells(one: CheckedAgreement) -> Iterator[str]:
+    yield f"{one.agreement.predicted}/{one.agreement.expected}"
     yield f"{one.agreement.precision:.3f}"
     yield _span(one.precision)
     yield f"{one.agreement.recall:.3f}"

@@ -8,7 +8,7 @@ from typing import Final
 from commonbrain.model.revision import BeliefPeriod
 from commonbrain.text.time_expressions.calendar import DAY, EARLIEST
 from commonbrain.text.time_expressions.parser import parse_time_range
-from commonbrain_evals.labelled import LabelledReport, Verdict, report
+from commonbrain_evals.labelled import LabelledReport, Prediction, report
 from commonbrain_evals.rows import half_of, read_rows
 
 _DATA: Final = (
@@ -53,40 +53,49 @@ def evaluate(questions: Sequence[Question]) -> LabelledReport:
     """Read every question and hold what comes out against its label."""
     negatives = sum(one.span is None for one in questions)
     return report(
-        [verdict for one in questions for verdict in _verdicts(one)],
+        [prediction for one in questions for prediction in _predictions(one)],
         title="Times",
         data=_DATA.format(rows=len(questions), negatives=negatives),
     )
 
 
-def _verdicts(question: Question) -> Iterator[Verdict]:
+def _predictions(question: Question) -> Iterator[Prediction]:
     """Give a verdict on what was read, and one on a span that was not."""
     read = parse_time_range(question.text, question.now)
     found = read[0] if read else None
     is_right = found is not None and _is_right(found, question.span)
     if found is not None:
-        yield _verdict(question, said=True, so=is_right, found=_tell(found))
+        yield _prediction(question, predicted=True, expected=is_right, found=_format_span(found))
     if question.span is not None and not is_right:
-        yield _verdict(question, said=False, so=True)
+        yield _prediction(question, predicted=False, expected=True)
     elif found is None:
-        yield _verdict(question, said=False, so=False)
+        yield _prediction(question, predicted=False, expected=False)
 
 
-def _verdict(question: Question, *, said: bool, so: bool, found: str = "") -> Verdict:
+def _prediction(
+    question: Question, *, predicted: bool, expected: bool, found: str = ""
+) -> Prediction:
     half = half_of(question.text)
-    return Verdict(sort=question.sort, half=half, text=question.text, said=said, so=so, found=found)
+    return Prediction(
+        sort=question.sort,
+        half=half,
+        text=question.text,
+        predicted=predicted,
+        expected=expected,
+        found=found,
+    )
 
 
-def _tell(span: BeliefPeriod) -> str:
+def _format_span(span: BeliefPeriod) -> str:
     return f"{span.since:%Y-%m-%d %H:%M} to {span.until:%Y-%m-%d %H:%M}"
 
 
-def _is_right(found: BeliefPeriod, span: BeliefPeriod | None) -> bool:
+def _is_right(read_span: BeliefPeriod, span: BeliefPeriod | None) -> bool:
     if span is None:
         return False
     is_open = span.since == EARLIEST
     off = DAY if is_open else max((span.until - span.since) / 4, _NEAR)
-    return abs(found.since - span.since) <= off and abs(found.until - span.until) <= off
+    return abs(read_span.since - span.since) <= off and abs(read_span.until - span.until) <= off
 
 
 def _utc(text: str) -> datetime:

@@ -16,10 +16,10 @@ from commonbrain.api.operations.job import JOB
 from commonbrain.api.operations.message import MESSAGE
 from commonbrain.api.operations.model import MODEL
 from commonbrain.api.operations.recall import RECALL
-from commonbrain.api.operations.recalls import LEDGER
+from commonbrain.api.operations.recalls import RECALLS
 from commonbrain.api.operations.reflect import REFLECT
 from commonbrain.api.operations.remember import REMEMBER
-from commonbrain.api.operations.review import UNSETTLED
+from commonbrain.api.operations.review import REVIEW
 from commonbrain.api.operations.revise import REVISE
 from commonbrain.api.operations.session import SESSION
 from commonbrain.api.operations.skill import SKILL
@@ -40,8 +40,8 @@ OPERATIONS: Final[tuple[Operation[Any, Any], ...]] = (
     SKILL,
     JOB,
     STATUS,
-    LEDGER,
-    UNSETTLED,
+    RECALLS,
+    REVIEW,
     DOCTOR,
     ATOMIZE,
     MODEL,

@@ -50,7 +50,7 @@ ADMIN_COMMANDS: Final = (
         fields=_AGENT,
         positional=("agent",),
         required=_AGENT,
-        is_weighty=True,
+        needs_confirmation=True,
     ),
     Command(
         name="agent enable",
@@ -89,7 +89,7 @@ ADMIN_COMMANDS: Final = (
         fields=_KEY,
         positional=("key",),
         required=_KEY,
-        is_weighty=True,
+        needs_confirmation=True,
     ),
     Command(
         name="tenant usage",
@@ -164,7 +164,7 @@ class AdminRequest(Request):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownKey:
+class KeyView:
     """A key, without what would let anybody use it."""
 
     key: str
@@ -185,7 +185,7 @@ class AdminReply:
     op: str
     tenant: str
     agents: tuple[Agent, ...] | None = None
-    keys: tuple[ShownKey, ...] | None = None
+    keys: tuple[KeyView, ...] | None = None
     secret: str | None = None
     """The whole text of a new key; it is not kept and cannot be shown again."""
     policy: Policy | None = None
@@ -197,62 +197,64 @@ _Parts = dict[str, Any]
 _Call = Callable[[AdministerTenant, AdminRequest], _Parts]
 
 
-def _made(new: NewKey) -> _Parts:
-    return {"keys": (_shown(new.key),), "secret": str(new.text)}
+def _new_key_parts(new: NewKey) -> _Parts:
+    return {"keys": (_to_key_view(new.key),), "secret": str(new.text)}
 
 
-def _create(govern: AdministerTenant, told: AdminRequest) -> _Parts:
-    wish = KeyRequest(
-        agent=_needed(told, "agent"),
-        label=told.label,
-        scopes=tuple(told.scopes),
-        networks=tuple(told.networks),
-        days=told.days,
-        role=told.role,
+def _create(govern: AdministerTenant, request: AdminRequest) -> _Parts:
+    options = KeyRequest(
+        agent=_require(request, "agent"),
+        label=request.label,
+        scopes=tuple(request.scopes),
+        networks=tuple(request.networks),
+        days=request.days,
+        role=request.role,
     )
-    return _made(govern.create_key(wish))
+    return _new_key_parts(govern.create_key(options))
 
 
-def _set_agent(govern: AdministerTenant, told: AdminRequest) -> _Parts:
-    wish = AgentRequest(
-        role=told.role,
-        trust_default=told.trust_default,
-        trust_ceiling=told.trust_ceiling,
-        is_disabled=told.disabled,
+def _set_agent(govern: AdministerTenant, request: AdminRequest) -> _Parts:
+    changes = AgentRequest(
+        role=request.role,
+        trust_default=request.trust_default,
+        trust_ceiling=request.trust_ceiling,
+        is_disabled=request.disabled,
     )
-    return {"agents": (govern.set_agent(_needed(told, "agent"), wish),)}
+    return {"agents": (govern.set_agent(_require(request, "agent"), changes),)}
 
 
-def _policy(govern: AdministerTenant, told: AdminRequest) -> _Parts:
+def _policy(govern: AdministerTenant, request: AdminRequest) -> _Parts:
     change = PolicyChange()
-    if told.boot_required is not None:
-        change["is_boot_required"] = told.boot_required
-    if told.auto_promote is not None:
-        change["is_promotion_automatic"] = told.auto_promote
-    if told.retention:
-        change["retention"] = retention_of(told.retention)
+    if request.boot_required is not None:
+        change["is_boot_required"] = request.boot_required
+    if request.auto_promote is not None:
+        change["is_promotion_automatic"] = request.auto_promote
+    if request.retention:
+        change["retention"] = parse_retention(request.retention)
     return {"policy": govern.policy(**change)}
 
 
-def retention_of(told: Sequence[str]) -> tuple[str, ...]:
+def parse_retention(rules: Sequence[str]) -> tuple[str, ...]:
     """Give rules of retention as they were told; `none` stands for none."""
-    return () if list(told) == ["none"] else tuple(told)
+    return () if list(rules) == ["none"] else tuple(rules)
 
 
 _CALLS: Final[Mapping[Op, _Call]] = {
     "agents": lambda govern, _: {"agents": tuple(govern.agents())},
     "agent_set": _set_agent,
-    "keys": lambda govern, told: {
-        "keys": tuple(_shown(key) for key in govern.keys(agent=told.agent))
+    "keys": lambda govern, request: {
+        "keys": tuple(_to_key_view(key) for key in govern.keys(agent=request.agent))
     },
     "key_create": _create,
-    "key_rotate": lambda govern, told: _made(
-        govern.rotate_key(_prefix(told), minutes=told.minutes)
+    "key_rotate": lambda govern, request: _new_key_parts(
+        govern.rotate_key(_prefix(request), minutes=request.minutes)
     ),
-    "key_revoke": lambda govern, told: {"keys": (_shown(govern.revoke_key(_prefix(told))),)},
+    "key_revoke": lambda govern, request: {
+        "keys": (_to_key_view(govern.revoke_key(_prefix(request))),)
+    },
     "policy": _policy,
     "usage": lambda govern, _: {"usage": govern.usage()},
-    "refusals": lambda govern, told: {"refusals": tuple(govern.noted(limit=told.limit))},
+    "refusals": lambda govern, request: {"refusals": tuple(govern.noted(limit=request.limit))},
 }
 
 
@@ -261,13 +263,13 @@ def _handle(brain: Brain, request: AdminRequest) -> AdminReply:
     return AdminReply(op=request.op, tenant=brain.caller.tenant, **parts)
 
 
-def _weighty(brain: Brain, request: AdminRequest) -> AdminReply | None:
+def _preview(brain: Brain, request: AdminRequest) -> AdminReply | None:
     """Show what would be shut out."""
     tenant = brain.caller.tenant
     if request.op == "key_revoke":
         prefix = _prefix(request)
-        known = brain.govern.keys()
-        keys = tuple(_shown(key) for key in known if key.prefix == prefix)
+        keys_of_tenant = brain.govern.keys()
+        keys = tuple(_to_key_view(key) for key in keys_of_tenant if key.prefix == prefix)
         return AdminReply(op="keys", tenant=tenant, keys=keys)
     if request.op == "agent_set" and request.disabled:
         agents = tuple(one for one in brain.govern.agents() if one.name == request.agent)
@@ -275,21 +277,21 @@ def _weighty(brain: Brain, request: AdminRequest) -> AdminReply | None:
     return None
 
 
-def _needed(told: AdminRequest, field: Literal["agent", "key"]) -> str:
-    given: str | None = getattr(told, field)
-    if not given:
-        raise InvalidInputError(f"{told.op} needs {field}.", hint="See the tool's schema.")
-    return given
+def _require(request: AdminRequest, field: Literal["agent", "key"]) -> str:
+    value: str | None = getattr(request, field)
+    if not value:
+        raise InvalidInputError(f"{request.op} needs {field}.", hint="See the tool's schema.")
+    return value
 
 
-def _prefix(told: AdminRequest) -> str:
+def _prefix(request: AdminRequest) -> str:
     """Read which key is meant: its digits, also as a list shows them; never a whole key."""
-    given = _needed(told, "key")
-    return given.rpartition("_")[2] if given.startswith(KEY_SIGN) else given
+    value = _require(request, "key")
+    return value.rpartition("_")[2] if value.startswith(KEY_SIGN) else value
 
 
-def _shown(key: ApiKey) -> ShownKey:
-    return ShownKey(
+def _to_key_view(key: ApiKey) -> KeyView:
+    return KeyView(
         key=key.prefix,
         agent=key.agent,
         label=key.label,
@@ -302,35 +304,35 @@ def _shown(key: ApiKey) -> ShownKey:
     )
 
 
-def _tell(reply: AdminReply) -> str:
-    lines = [*(_agent_line(one) for one in reply.agents or ())]
-    lines += (_key_line(one) for one in reply.keys or ())
+def _render(reply: AdminReply) -> str:
+    lines = [*(_render_agent(one) for one in reply.agents or ())]
+    lines += (_render_key(one) for one in reply.keys or ())
     if reply.secret is not None:
         lines.append(f"The key, which is not kept and never shown again: {reply.secret}")
     if reply.policy is not None:
-        lines.append(policy_line(reply.policy))
+        lines.append(render_policy(reply.policy))
     if reply.usage is not None:
-        lines.append(usage_line(reply.usage))
-    lines += (_refusal_line(one) for one in reply.refusals or ())
+        lines.append(render_usage(reply.usage))
+    lines += (_render_denial(one) for one in reply.refusals or ())
     return "\n".join(inert_line(line) for line in lines) or f"No {reply.op} in {reply.tenant}."
 
 
-def usage_line(usage: Usage) -> str:
+def render_usage(usage: Usage) -> str:
     """Say what a tenant uses."""
-    most = usage.policy.memories_max
-    bound = "" if most is None else f" of {most}"
+    limit = usage.policy.memories_max
+    of_limit = "" if limit is None else f" of {limit}"
     return (
-        f"memories: {usage.memories}{bound}; agents: {usage.agents}; good keys: {usage.keys}; "
-        f"{policy_line(usage.policy)}"
+        f"memories: {usage.memories}{of_limit}; agents: {usage.agents}; good keys: {usage.keys}; "
+        f"{render_policy(usage.policy)}"
     )
 
 
-def policy_line(policy: Policy) -> str:
+def render_policy(policy: Policy) -> str:
     """Say what a policy settles."""
-    usual = "as the server has it"
+    server_default = "as the server has it"
     parts = [
-        f"calls a minute of a key: {policy.key_calls_per_minute or usual}, "
-        f"of the tenant: {policy.tenant_calls_per_minute or usual}",
+        f"calls a minute of a key: {policy.key_calls_per_minute or server_default}, "
+        f"of the tenant: {policy.tenant_calls_per_minute or server_default}",
         f"boot: {'required' if policy.is_boot_required else 'not required'}",
     ]
     if policy.is_promotion_automatic:
@@ -340,32 +342,32 @@ def policy_line(policy: Policy) -> str:
     return "; ".join(parts)
 
 
-def _agent_line(one: Agent) -> str:
+def _render_agent(one: Agent) -> str:
     state = " | disabled" if one.disabled_at else ""
     return (
         f"{one.name} | {one.role} | trust {one.trust_default}, at most {one.trust_ceiling}{state}"
     )
 
 
-def _key_line(one: ShownKey) -> str:
-    told = [one.key, one.agent, *([one.label] if one.label else [])]
-    told.append(f"scopes {', '.join(one.scopes) or 'all'}")
-    told += [f"from {', '.join(one.networks)}"] if one.networks else []
-    for what, at in (
+def _render_key(one: KeyView) -> str:
+    parts = [one.key, one.agent, *([one.label] if one.label else [])]
+    parts.append(f"scopes {', '.join(one.scopes) or 'all'}")
+    parts += [f"from {', '.join(one.networks)}"] if one.networks else []
+    for label, at in (
         ("made", one.created_at),
         ("used", one.last_used_at),
         ("ends", one.expires_at),
         ("revoked", one.revoked_at),
     ):
-        told += [f"{what} {show_instant(at)}"] if at else []
-    return " | ".join(told)
+        parts += [f"{label} {show_instant(at)}"] if at else []
+    return " | ".join(parts)
 
 
-def _refusal_line(one: AccessEntry) -> str:
-    who = one.agent or "somebody"
-    what = f"refused: {one.code}" if one.code else f"done {one.subject or ''}".strip()
-    often = f" ({one.count} times)" if one.count > 1 else ""
-    return f"{show_instant(one.at)} | {who} | {one.action} | {what}{often}"
+def _render_denial(one: AccessEntry) -> str:
+    author = one.agent or "somebody"
+    action = f"refused: {one.code}" if one.code else f"done {one.subject or ''}".strip()
+    times = f" ({one.count} times)" if one.count > 1 else ""
+    return f"{show_instant(one.at)} | {author} | {one.action} | {action}{times}"
 
 
 ADMIN = Operation(
@@ -376,10 +378,10 @@ ADMIN = Operation(
     profile=Profile.OPERATOR,
     reply=AdminReply,
     handle=_handle,
-    tell=_tell,
+    render_text=_render,
     role=Role.ADMIN,
     is_destructive=True,
-    weighty=_weighty,
+    preview=_preview,
     has_own_command=False,
     positional=("op",),
     commands=ADMIN_COMMANDS,

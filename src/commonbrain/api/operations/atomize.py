@@ -34,7 +34,7 @@ def _handle(brain: Brain, request: AtomizeRequest) -> Atomized:
     )
 
 
-def _tell(reply: Atomized) -> str:
+def _render(reply: Atomized) -> str:
     counts = (
         f"Memories read by {reply.extractor}: {reply.read}. "
         f"Atoms stored: {reply.stored}, known: {reply.known}, rejected: {reply.rejected}."
@@ -50,10 +50,10 @@ ATOMIZE = Operation(
     request=AtomizeRequest,
     reply=Atomized,
     handle=_handle,
-    tell=_tell,
+    render_text=_render,
     role=Role.WRITER,
-    adds=lambda _: True,
+    consumes_quota=lambda _: True,
     positional=("ids",),
-    doors=frozenset({Transport.CLI}),
+    transports=frozenset({Transport.CLI}),
     is_idempotent=True,
 )

@@ -5,7 +5,7 @@ from pathlib import Path
 from pydantic import Field
 
 from commonbrain.api.operation import Name, Operation, Profile, Request
-from commonbrain.api.project_folder import folder_of
+from commonbrain.api.project_folder import find_folder_config
 from commonbrain.client import Brain
 from commonbrain.coordination.briefing import Briefing
 
@@ -25,10 +25,10 @@ def _handle(brain: Brain, request: BootRequest) -> Briefing:
 
 def _project_of(cwd: str | None) -> str | None:
     """Give the project of the folder that the client was started in, where one is known."""
-    return folder_of(Path(cwd)).project if cwd else None
+    return find_folder_config(Path(cwd)).project if cwd else None
 
 
-def _tell(reply: Briefing) -> str:
+def _render(reply: Briefing) -> str:
     return reply.text
 
 
@@ -41,8 +41,8 @@ BOOT = Operation(
     profile=Profile.LITE,
     reply=Briefing,
     handle=_handle,
-    tell=_tell,
+    render_text=_render,
     # That a session began is noted as every call is: what agents share stays as it is.
     is_read_only=True,
-    is_first=True,
+    is_allowed_before_boot=True,
 )

@@ -22,18 +22,20 @@ class DoctorRequest(Request):
 
 
 def _handle(brain: Brain, request: DoctorRequest) -> Diagnosis:
-    return _watched(brain, request, on_progress=ignore_progress)
+    return _handle_with_progress(brain, request, on_progress=ignore_progress)
 
 
-def _watched(brain: Brain, request: DoctorRequest, *, on_progress: Progress) -> Diagnosis:
+def _handle_with_progress(
+    brain: Brain, request: DoctorRequest, *, on_progress: Progress
+) -> Diagnosis:
     repaired = brain.repair(on_progress) if request.repair else None
     return replace(brain.doctor(), repaired=repaired)
 
 
-def _tell(reply: Diagnosis) -> str:
-    marks = {True: "sound", False: "UNSOUND"}
+def _render(reply: Diagnosis) -> str:
+    labels = {True: "sound", False: "UNSOUND"}
     return "\n".join(
-        f"{marks[one.is_sound]}: {one.check}, {one.detail}. {one.hint}".rstrip()
+        f"{labels[one.is_sound]}: {one.check}, {one.detail}. {one.hint}".rstrip()
         for one in reply.findings
     )
 
@@ -45,10 +47,10 @@ DOCTOR = Operation(
     request=DoctorRequest,
     reply=Diagnosis,
     handle=_handle,
-    watched=_watched,
-    tell=_tell,
+    handle_with_progress=_handle_with_progress,
+    render_text=_render,
     role=Role.WRITER,
-    doors=frozenset({Transport.CLI}),
+    transports=frozenset({Transport.CLI}),
     exit_code=lambda reply: 0 if reply.is_sound else EXIT_CORRUPT,
     is_idempotent=True,
 )

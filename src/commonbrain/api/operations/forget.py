@@ -5,17 +5,34 @@ from typing import Any, Literal
 from pydantic import Field
 
 from commonbrain.api.errors import EXIT_REFUSED
-from commonbrain.api.operation import UNSEEN, Bound, Command, Name, Operation, Request
+from commonbrain.api.operation import (
+    HIDDEN_FROM_AGENTS,
+    Command,
+    Name,
+    Operation,
+    Request,
+    TimeBound,
+)
 from commonbrain.client import Brain
 from commonbrain.history.selection import BulkChangeResult, MemoryRef, Phase, SelectorFields
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.limits import HANDFUL
 from commonbrain.model.scope import Role
 
-_SELECTING = ("agent", "session", "project", "kinds", "labels", "tags", "scope", "since", "until")
+_SELECTOR_FIELDS = (
+    "agent",
+    "session",
+    "project",
+    "kinds",
+    "labels",
+    "tags",
+    "scope",
+    "since",
+    "until",
+)
 _ALLOWED = {
-    "forget": frozenset({"ids", "dry_run", *_SELECTING}),
-    "erase": frozenset({"ids", *_SELECTING}),
+    "forget": frozenset({"ids", "dry_run", *_SELECTOR_FIELDS}),
+    "erase": frozenset({"ids", *_SELECTOR_FIELDS}),
     "undo": frozenset({"agent", "session", "since", "until"}),
     "prune": frozenset({"days", "kinds"}),
 }
@@ -46,52 +63,54 @@ class ForgetRequest(Request):
     labels: list[str] = Field(default=[])
     tags: list[str] = Field(default=[])
     scope: Name = None
-    since: Bound = None
-    until: Bound = None
-    dry_run: bool = Field(default=False, description="forget: preview", json_schema_extra=UNSEEN)
+    since: TimeBound = None
+    until: TimeBound = None
+    dry_run: bool = Field(
+        default=False, description="forget: preview", json_schema_extra=HIDDEN_FROM_AGENTS
+    )
     days: int | None = Field(default=None, description="prune: untouched so long, at least 30")
 
 
 def _handle(brain: Brain, request: ForgetRequest) -> BulkChangeResult:
-    given: dict[str, Any] = request.model_dump(
+    fields: dict[str, Any] = request.model_dump(
         exclude={"op", "reason", "confirm"}, exclude_defaults=True
     )
-    foreign = sorted(set(given) - _ALLOWED[request.op])
-    if foreign:
-        known = ", ".join(sorted(_ALLOWED[request.op]))
+    unknown = sorted(set(fields) - _ALLOWED[request.op])
+    if unknown:
+        allowed = ", ".join(sorted(_ALLOWED[request.op]))
         raise InvalidInputError(
-            f"{request.op} takes no {', '.join(foreign)}.", hint=f"It takes {known}."
+            f"{request.op} takes no {', '.join(unknown)}.", hint=f"It takes {allowed}."
         )
     confirm, reason = request.confirm, request.reason
     match request.op:
         case "forget":
-            dry_run = given.pop("dry_run", False)
-            matching = SelectorFields(**given)
+            dry_run = fields.pop("dry_run", False)
+            matching = SelectorFields(**fields)
             return brain.forget(reason=reason, confirm=confirm, dry_run=dry_run, **matching)
         case "erase":
-            return brain.erase(reason=reason, confirm=confirm, **SelectorFields(**given))
+            return brain.erase(reason=reason, confirm=confirm, **SelectorFields(**fields))
         case "undo":
-            return brain.undo(reason=reason, confirm=confirm, **given)
+            return brain.undo(reason=reason, confirm=confirm, **fields)
         case "prune":
-            return brain.prune(confirm=confirm, **given)
+            return brain.prune(confirm=confirm, **fields)
 
 
-def _weighty(brain: Brain, request: ForgetRequest) -> BulkChangeResult | None:
+def _preview(brain: Brain, request: ForgetRequest) -> BulkChangeResult | None:
     """Give what forgetting one memory would unseat, where that is much."""
     if request.op != "forget" or len(request.ids) != 1 or request.dry_run:
         return None
-    foretold = _handle(brain, request.model_copy(update={"dry_run": True}))
-    is_much = foretold.affected is not None and foretold.affected.count > HANDFUL
-    return foretold if is_much else None
+    preview_result = _handle(brain, request.model_copy(update={"dry_run": True}))
+    is_large = preview_result.affected is not None and preview_result.affected.count > HANDFUL
+    return preview_result if is_large else None
 
 
 def render_bulk_change(reply: BulkChangeResult) -> str:
     """Say what was done or would be, with the first of each list."""
     kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(reply.by_kind.items()))
     lines = [f"{reply.action} {reply.status}: {reply.count}" + (f" ({kinds})" if kinds else "")]
-    lines += _list(reply.items, count=reply.count, mark="-")
-    lines += _list(reply.skipped, count=reply.skipped_count, mark="- spared")
-    lines += _list(reply.dependents, count=reply.dependents_count, mark="- rests on them:")
+    lines += _render_list(reply.items, count=reply.count, mark="-")
+    lines += _render_list(reply.skipped, count=reply.skipped_count, mark="- skipped")
+    lines += _render_list(reply.dependents, count=reply.dependents_count, mark="- rests on them:")
     if reply.affected:
         lines.append(reply.affected.line())
     if reply.receipt:
@@ -101,10 +120,10 @@ def render_bulk_change(reply: BulkChangeResult) -> str:
     return "\n".join([*lines, *([reply.hint] if reply.hint else [])])
 
 
-def _list(named: tuple[MemoryRef, ...], *, count: int, mark: str) -> list[str]:
-    why = {one.id: f" | {one.why}" if one.why else "" for one in named}
-    lines = [f"{mark} {one.id} {one.headline}{why[one.id]}" for one in named]
-    return [*lines, f"{mark} and {count - len(named)} more"] if count > len(named) else lines
+def _render_list(items: tuple[MemoryRef, ...], *, count: int, mark: str) -> list[str]:
+    why = {one.id: f" | {one.why}" if one.why else "" for one in items}
+    lines = [f"{mark} {one.id} {one.headline}{why[one.id]}" for one in items]
+    return [*lines, f"{mark} and {count - len(items)} more"] if count > len(items) else lines
 
 
 FORGET = Operation(
@@ -115,14 +134,14 @@ FORGET = Operation(
     request=ForgetRequest,
     reply=BulkChangeResult,
     handle=_handle,
-    tell=render_bulk_change,
+    render_text=render_bulk_change,
     role=Role.WRITER,
     positional=("ids",),
-    weighty=_weighty,
+    preview=_preview,
     is_destructive=True,
     is_idempotent=True,
     exit_code=lambda reply: EXIT_REFUSED * (reply.status is Phase.PREVIEW and reply.count > 0),
-    unconfirmed=lambda reply: reply.count if reply.status is Phase.PREVIEW else None,
+    expected_confirm=lambda reply: reply.count if reply.status is Phase.PREVIEW else None,
     commands=tuple(
         Command(name=op, purpose=purpose, preset={"op": op}, fields=_ALLOWED[op] | _SHARED)
         for op, purpose in _COMMANDS.items()

@@ -17,9 +17,9 @@ from commonbrain.retrieval.provenance import Origin, Provenance
 from commonbrain.retrieval.views import View
 
 
-def _listed(given: object) -> object:
+def _as_list(value: object) -> object:
     """Take one id for a list of it."""
-    return [given] if isinstance(given, str) else given
+    return [value] if isinstance(value, str) else value
 
 
 ViewName = Literal["history", "provenance", "links", "annotations", "policy", "dependents"]
@@ -28,7 +28,7 @@ ViewName = Literal["history", "provenance", "links", "annotations", "policy", "d
 class GetRequest(Request):
     """Which memories to fetch, and what to show of them."""
 
-    id: Annotated[list[str], BeforeValidator(_listed)] = Field(
+    id: Annotated[list[str], BeforeValidator(_as_list)] = Field(
         default=[], description="mem_..., one or several"
     )
     skill: Name = Field(default=None, description="A skill's name, instead of id")
@@ -36,13 +36,13 @@ class GetRequest(Request):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fetched(MemoryView):
+class GetResponse(MemoryView):
     """The memory asked for; the others, where several were, stand in `more`."""
 
     more: tuple[MemoryView, ...] = ()
 
 
-def _handle(brain: Brain, request: GetRequest) -> Fetched:
+def _handle(brain: Brain, request: GetRequest) -> GetResponse:
     if not request.skill and not request.id:
         raise InvalidInputError(
             "Nothing to get.", hint="Give id, one or several, or the name of a skill."
@@ -52,10 +52,10 @@ def _handle(brain: Brain, request: GetRequest) -> Fetched:
     else:
         first, *more = brain.get.several(request.id, views=request.views)
     own = {field.name: getattr(first, field.name) for field in fields(MemoryView)}
-    return Fetched(**own, more=tuple(more))
+    return GetResponse(**own, more=tuple(more))
 
 
-def _tell(reply: Fetched) -> str:
+def _render(reply: GetResponse) -> str:
     return "\n\n".join("\n".join(_lines(one)) for one in (reply, *reply.more))
 
 
@@ -69,22 +69,24 @@ def _lines(reply: MemoryView) -> Iterator[str]:
     if reply.namesakes:
         yield f"Other skills have this name: {', '.join(reply.namesakes)}"
     for view in View:
-        for row in rows_of(getattr(reply, view)):
-            told = (f"{name} {value}" for name, value in row.items() if value not in (None, ()))
-            yield f"{view}: {inert_line(', '.join(told))}"
+        for row in view_rows(getattr(reply, view)):
+            value_text = (
+                f"{name} {value}" for name, value in row.items() if value not in (None, ())
+            )
+            yield f"{view}: {inert_line(', '.join(value_text))}"
     if reply.provenance is not None:
-        yield from _way_back(reply.provenance)
+        yield from _render_provenance(reply.provenance)
 
 
-def _way_back(known: Provenance) -> Iterator[str]:
-    yield from (f"{'  ' * one.depth}{origin_line(one)}" for one in known.origins)
-    if known.is_cut:
+def _render_provenance(provenance: Provenance) -> Iterator[str]:
+    yield from (f"{'  ' * one.depth}{origin_line(one)}" for one in provenance.origins)
+    if provenance.is_cut:
         yield "It goes on beyond what is shown."
-    if known.because:
-        yield known.because
+    if provenance.because:
+        yield provenance.because
 
 
-def rows_of(side: object) -> Sequence[Mapping[str, object]]:
+def view_rows(side: object) -> Sequence[Mapping[str, object]]:
     """Give the rows of a view, each name with what it holds; one not asked for has none.
 
     The way back of a provenance is no row: it is a tree, and shown as one.
@@ -124,9 +126,9 @@ GET = Operation(
     "still hold.",
     request=GetRequest,
     profile=Profile.LITE,
-    reply=Fetched,
+    reply=GetResponse,
     handle=_handle,
-    tell=_tell,
+    render_text=_render,
     positional=("id",),
     is_read_only=True,
     is_idempotent=True,

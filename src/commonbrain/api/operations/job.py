@@ -5,7 +5,14 @@ from typing import Any, Final, Literal, cast
 
 from pydantic import Field, JsonValue
 
-from commonbrain.api.operation import PLAIN, UNSEEN, Command, Name, Operation, Request
+from commonbrain.api.operation import (
+    HIDDEN_FROM_AGENTS,
+    OMIT_DESCRIPTION,
+    Command,
+    Name,
+    Operation,
+    Request,
+)
 from commonbrain.causality.result import pluralize
 from commonbrain.client import Brain
 from commonbrain.jobs.registry import JOBS, parse_arguments
@@ -26,19 +33,19 @@ def describe_result(kind: str, result: Mapping[str, object], *, is_preview: bool
         return (
             f"{why}." if kind == "eval" else f"There is too little to learn from: this store {why}."
         )
-    tell = _SENTENCES.get(kind)
-    if tell is None:
+    render_text = _SENTENCES.get(kind)
+    if render_text is None:
         return ", ".join(f"{name} {_brief(value)}" for name, value in result.items())
-    told = tell(result)
+    told = render_text(result)
     return f"It would be so: {told}" if is_preview and any(result.values()) else told
 
 
-def entries(result: Mapping[str, object]) -> Iterator[str]:
+def render_entries(result: Mapping[str, object]) -> Iterator[str]:
     """Give what a result lists, each entry in lines of its own."""
     for name, value in result.items():
         for entry in cast("list[Any]", value) if isinstance(value, list) else ():
-            tell = _ENTRIES.get(name)
-            yield from tell(entry) if tell else (f"{name}: {entry}",)
+            render = _ENTRIES.get(name)
+            yield from render(entry) if render else (f"{name}: {entry}",)
 
 
 def _brief(value: object) -> object:
@@ -46,18 +53,18 @@ def _brief(value: object) -> object:
     return len(cast("list[object]", value)) if isinstance(value, list) else value
 
 
-def _n(result: Result, name: str, *, one: str, many: str) -> str:
+def _count(result: Result, name: str, *, one: str, many: str) -> str:
     """Count something of a result in words; of a list, how long it is."""
     return pluralize(cast("int", _brief(result.get(name, 0))), one, many=many)
 
 
 def _memories(result: Result, name: str) -> str:
-    return _n(result, name, one="memory", many="memories")
+    return _count(result, name, one="memory", many="memories")
 
 
-def _some(result: Result, **told: str) -> list[str]:
+def _nonzero_counts(result: Result, **labels: str) -> list[str]:
     """Give of some counts those that are not 0, each with what it counts."""
-    return [f"{result[name]:,} {what}" for name, what in told.items() if result.get(name)]
+    return [f"{result[name]:,} {label}" for name, label in labels.items() if result.get(name)]
 
 
 def _embedded(result: Result) -> str:
@@ -67,85 +74,89 @@ def _embedded(result: Result) -> str:
 
 
 def _atomized(result: Result) -> str:
-    found = _n(result, "atoms", one="atom", many="atoms")
-    told = f"Read {_memories(result, 'read')} and found {found}"
-    return ", ".join([told, *_some(result, rejected="refused")]) + "."
+    atoms = _count(result, "atoms", one="atom", many="atoms")
+    sentence = f"Read {_memories(result, 'read')} and found {atoms}"
+    return ", ".join([sentence, *_nonzero_counts(result, rejected="refused")]) + "."
 
 
 def _trained(result: Result) -> str:
     """Say how a model fared, by the one metric that its role is judged by."""
     model, outcome = result.get("model"), result.get("outcome")
     metric = "nDCG@10" if "nDCG@10" in result else "auc"
-    fared = f"{metric} {result.get(metric)}, gain {result.get('gain')}"
+    outcome_text = f"{metric} {result.get(metric)}, gain {result.get('gain')}"
     match outcome:
         case "better":
-            return f"{model} is better ({fared}) and serves nobody yet: brain model show {model}."
+            return f"{model} is better ({outcome_text}) and serves nobody yet: brain model show {model}."
         case "too_slow":
-            return f"{model} orders better ({fared}), but too slowly: it is kept and never serves."
+            return f"{model} orders better ({outcome_text}), but too slowly: it is kept and never serves."
         case _:
-            return f"{model} is not proven better ({fared}): it is kept and never serves."
+            return f"{model} is not proven better ({outcome_text}): it is kept and never serves."
 
 
 def _reflected(result: Result) -> str:
-    told = ", ".join([
-        f"Read {_n(result, 'read', one='event or message', many='events and messages')}",
-        f"made {_n(result, 'episodes', one='episode', many='episodes')}",
-        f"proposed {_n(result, 'candidates', one='fact or rule', many='facts and rules')}",
-        *_some(result, known="known already", rejected="refused"),
+    sentence = ", ".join([
+        f"Read {_count(result, 'read', one='event or message', many='events and messages')}",
+        f"made {_count(result, 'episodes', one='episode', many='episodes')}",
+        f"proposed {_count(result, 'candidates', one='fact or rule', many='facts and rules')}",
+        *_nonzero_counts(result, known="known already", rejected="refused"),
     ])  # fmt: skip
     if not result.get("calls"):
-        return f"{told}."
-    asked = f"{result.get('reflector')} was asked {_n(result, 'calls', one='time', many='times')}"
-    spent = _some(result, tokens_in="tokens in", tokens_out="tokens out", fallbacks="in vain")
-    return f"{told}. {', '.join([asked, *spent])}."
+        return f"{sentence}."
+    calls = (
+        f"{result.get('reflector')} was asked {_count(result, 'calls', one='time', many='times')}"
+    )
+    spent = _nonzero_counts(
+        result, tokens_in="tokens in", tokens_out="tokens out", fallbacks="in vain"
+    )
+    return f"{sentence}. {', '.join([calls, *spent])}."
 
 
 def _evaluated(result: Result) -> str:
-    def share(name: str) -> str:
+    def percent(name: str) -> str:
         value = result.get(name)
         return "-" if value is None else f"{value:.0%}"
 
     return (
-        f"What was asked for came first in {share('hit_1')} of questions and among the first five "
-        f"in {share('hit_5')}; {share('abstained')} of what is not there was not found. "
+        f"What was asked for came first in {percent('hit_1')} of questions and among the first five "
+        f"in {percent('hit_5')}; {percent('abstained')} of what is not there was not found. "
         "brain eval history shows the rest."
     )
 
 
 def _imported(result: Result) -> str:
-    became = _some(
+    counts = _nonzero_counts(
         result, stored="stored", exists="known already", changed="brought up to date",
         quarantined="held for review", rejected="refused", unreadable="unreadable",
     )  # fmt: skip
-    read = f"Read {_n(result, 'read', one='piece', many='pieces')} of {result.get('source')}"
-    return f"{read}: {', '.join(became)}." if became else f"{read}."
+    read = f"Read {_count(result, 'read', one='piece', many='pieces')} of {result.get('source')}"
+    return f"{read}: {', '.join(counts)}." if counts else f"{read}."
 
 
 def _exported(result: Result) -> str:
-    records = _n(result, "records", one="record", many="records")
-    held = f"{_memories(result, 'memories')}, {records} in all"
-    size = _n(result, "bytes", one="byte", many="bytes")
-    return f"Wrote {held}, {size}, to be fetched within {result.get('kept_h')} hours."
+    records = _count(result, "records", one="record", many="records")
+    contents = f"{_memories(result, 'memories')}, {records} in all"
+    size = _count(result, "bytes", one="byte", many="bytes")
+    return f"Wrote {contents}, {size}, to be fetched within {result.get('kept_h')} hours."
 
 
-def _respaced(result: Result) -> str:
+def _reembedded(result: Result) -> str:
     space = result.get("space")
     if result.get("lacking"):
         return f"{_memories(result, 'lacking')} still without vectors of {space}: run it again."
-    return f"Every memory has vectors of {space}: compare it, then brain space switch {space}."
+    return f"Every memory has vectors of {space}: compare it, then brain embeddings switch {space}."
 
 
 def _consolidated(result: Result) -> str:
     return (
-        f"Compared {_n(result, 'read', one='rule or fact', many='rules and facts')}: "
-        f"{_n(result, 'near_pairs', one='pair says', many='pairs say')} nearly the same, in "
-        f"{_n(result, 'cliques', one='group', many='groups')}; "
-        f"{_n(result, 'revised', one='was', many='were')} corrected twice or more."
+        f"Compared {_count(result, 'read', one='rule or fact', many='rules and facts')}: "
+        f"{_count(result, 'near_pairs', one='pair says', many='pairs say')} nearly the same, in "
+        f"{_count(result, 'cliques', one='group', many='groups')}; "
+        f"{_count(result, 'revised', one='was', many='were')} corrected twice or more."
     )
 
 
 def _maintained(result: Result) -> str:
-    kept = _some(
+    counts = _nonzero_counts(
         result, expired="expired", stale="overdue (tasks)", archived="archived",
         forgotten="forgotten", affected="left without what they rest on",
         jobs="old jobs dropped", events="old events dropped",
@@ -155,7 +166,7 @@ def _maintained(result: Result) -> str:
         reworded="put back into the full text",
         bodiless="without their text (see brain doctor)", unembedded="await vectors",
     )  # fmt: skip
-    return f"{', '.join(kept)}." if kept else "Nothing was due."
+    return f"{', '.join(counts)}." if counts else "Nothing was due."
 
 
 def _clique(entry: Result) -> Iterator[str]:
@@ -165,7 +176,7 @@ def _clique(entry: Result) -> Iterator[str]:
 
 
 def _revised(entry: Result) -> Iterator[str]:
-    yield f"corrected {_n(entry, 'revisions', one='time', many='times')}: {entry.get('id')}"
+    yield f"corrected {_count(entry, 'revisions', one='time', many='times')}: {entry.get('id')}"
 
 
 def _refused(entry: Result) -> Iterator[str]:
@@ -182,8 +193,10 @@ _SENTENCES: Final[Mapping[str, Callable[[Result], str]]] = {
     "eval": _evaluated,
     "import": _imported,
     "export": _exported,
-    "discard": lambda result: f"Dropped files of {_n(result, 'bytes', one='byte', many='bytes')}.",
-    "respace": _respaced,
+    "discard": lambda result: (
+        f"Dropped files of {_count(result, 'bytes', one='byte', many='bytes')}."
+    ),
+    "respace": _reembedded,
     "consolidate": _consolidated,
     "maintain": _maintained,
 }
@@ -205,7 +218,7 @@ _ALLOWED: Final = {
 }
 """What each can be told; of `id` and `kind` it needs those it takes, but for list."""
 _KINDS: Final = ", ".join(JOBS)
-_FOR_AGENTS: Final = ", ".join(name for name, kind in JOBS.items() if kind.role is not Role.ADMIN)
+_AGENT_OPS: Final = ", ".join(name for name, kind in JOBS.items() if kind.role is not Role.ADMIN)
 """What every agent may ask for; whoever names another is told of all."""
 
 
@@ -213,44 +226,44 @@ class JobRequest(Request):
     """What is asked about which job."""
 
     op: Literal["list", "show", "run", "retry", "cancel"] = Field(
-        default="list", description="What to do", json_schema_extra=PLAIN
+        default="list", description="What to do", json_schema_extra=OMIT_DESCRIPTION
     )
     id: str | None = Field(default=None, description="job_...")
-    kind: Name = Field(default=None, description=_FOR_AGENTS)
+    kind: Name = Field(default=None, description=_AGENT_OPS)
     given: dict[str, JsonValue] = Field(
         default={},
         description="What it is given, by name; a kind that takes something else says what",
-        json_schema_extra=UNSEEN,
+        json_schema_extra=HIDDEN_FROM_AGENTS,
     )
     state: Name = Field(
         default=None,
         description="Only those that are queued, running, done, dead or cancelled",
-        json_schema_extra=PLAIN,
+        json_schema_extra=OMIT_DESCRIPTION,
     )
     limit: int = Field(
         default=JOBS_PAGE_DEFAULT,
         description=f"How many at most, 1 to {JOBS_PAGE_MAX}",
-        json_schema_extra=UNSEEN,
+        json_schema_extra=HIDDEN_FROM_AGENTS,
     )
     before: str | None = Field(
-        default=None, description="Go on before this job", json_schema_extra=UNSEEN
+        default=None, description="Go on before this job", json_schema_extra=HIDDEN_FROM_AGENTS
     )
 
 
 def _handle(brain: Brain, request: JobRequest) -> JobsReply:
-    given = request.model_dump(exclude={"op"}, exclude_defaults=True)
-    foreign = sorted(set(given) - _ALLOWED[request.op])
-    if foreign:
-        known = ", ".join(sorted(_ALLOWED[request.op]))
+    fields = request.model_dump(exclude={"op"}, exclude_defaults=True)
+    unknown = sorted(set(fields) - _ALLOWED[request.op])
+    if unknown:
+        allowed = ", ".join(sorted(_ALLOWED[request.op]))
         raise InvalidInputError(
-            f"{request.op} takes no {', '.join(foreign)}.", hint=f"It takes {known}."
+            f"{request.op} takes no {', '.join(unknown)}.", hint=f"It takes {allowed}."
         )
     if request.op == "list":
-        return brain.jobs(**given)
-    return JobsReply(jobs=(_one(brain, request),))
+        return brain.jobs(**fields)
+    return JobsReply(jobs=(_handle_one(brain, request),))
 
 
-def _one(brain: Brain, request: JobRequest) -> JobView:
+def _handle_one(brain: Brain, request: JobRequest) -> JobView:
     match request:
         case JobRequest(op="run", kind=str(kind)):
             return brain.jobs.run(kind, parse_arguments(kind, request.given))
@@ -265,10 +278,10 @@ def _one(brain: Brain, request: JobRequest) -> JobView:
             raise InvalidInputError(f"{request.op} needs {needed}.", hint=f"Give {needed}.")
 
 
-def _tell(reply: JobsReply) -> str:
+def _render(reply: JobsReply) -> str:
     lines = [render_job(one) for one in reply.jobs] or ["No job."]
     if len(reply.jobs) == 1:
-        lines += [f"  {inert_line(one)}" for one in entries(reply.jobs[0].result or {})]
+        lines += [f"  {inert_line(one)}" for one in render_entries(reply.jobs[0].result or {})]
     return "\n".join([*lines, *(["There are more."] if reply.is_more else [])])
 
 
@@ -301,7 +314,7 @@ JOB = Operation(
     request=JobRequest,
     reply=JobsReply,
     handle=_handle,
-    tell=_tell,
+    render_text=_render,
     role=Role.WRITER,
     is_idempotent=True,
     commands=tuple(

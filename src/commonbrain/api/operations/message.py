@@ -7,7 +7,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import BeforeValidator, Field
 
-from commonbrain.api.operation import PLAIN, Command, Moment, Name, Operation, Request
+from commonbrain.api.operation import OMIT_DESCRIPTION, Command, Name, Operation, Request, Timestamp
 from commonbrain.client import Brain
 from commonbrain.coordination.assignments import AssignedTask
 from commonbrain.coordination.inbox import MessageView, ThreadSummary
@@ -21,20 +21,20 @@ from commonbrain.model.scope import Role
 from commonbrain.model.timestamps import show_instant
 
 _PAGED: Final = frozenset({"limit", "cursor"})
-_LETTER: Final = frozenset({"subject", "priority", "thread", "expires_at"})
+_MESSAGE_FIELDS: Final = frozenset({"subject", "priority", "thread", "expires_at"})
 
 
-def _command(op: str, purpose: str, *positional: str, **more: frozenset[str]) -> Command:
+def _command(op: str, purpose: str, *positional: str, **options: frozenset[str]) -> Command:
     """Make a command whose words without a name cannot be left out."""
-    named = frozenset(positional)
+    required = frozenset(positional)
     return Command(
         name=f"message {op}",
         purpose=purpose,
         preset={"op": op},
-        fields=more.get("fields", frozenset()) | named,
+        fields=options.get("fields", frozenset()) | required,
         positional=positional,
-        required=more.get("required", frozenset()) | named,
-        single=more.get("single", frozenset()),
+        required=options.get("required", frozenset()) | required,
+        single=options.get("single", frozenset()),
     )
 
 
@@ -43,7 +43,7 @@ MESSAGE_COMMANDS: Final = (
         "send",
         "Write to one agent, to several, or to all.",
         "text",
-        fields=_LETTER | {"to"},
+        fields=_MESSAGE_FIELDS | {"to"},
         required=frozenset({"to"}),
     ),
     _command(
@@ -51,7 +51,7 @@ MESSAGE_COMMANDS: Final = (
         "Answer a message in its thread, to whoever had it.",
         "id",
         "text",
-        fields=_LETTER - {"thread"} | {"to"},
+        fields=_MESSAGE_FIELDS - {"thread"} | {"to"},
         single=frozenset({"id"}),
     ),
     _command("inbox", "List what is unread, urgent first.", fields=_PAGED | {"all"}),
@@ -75,7 +75,7 @@ MESSAGE_COMMANDS: Final = (
         "delegate",
         "Hand a task to another agent; its status is told by brain task.",
         "text",
-        fields=_LETTER | {"to", "due_at"},
+        fields=_MESSAGE_FIELDS | {"to", "due_at"},
         required=frozenset({"to"}),
         single=frozenset({"to"}),
     ),
@@ -86,42 +86,48 @@ MESSAGE_COMMANDS: Final = (
 Op = Literal["send", "reply", "inbox", "read", "ack", "history", "threads", "delegate", "delegated"]
 
 
-def _listed(given: object) -> object:
-    return [given] if isinstance(given, str) else given
+def _as_list(value: object) -> object:
+    return [value] if isinstance(value, str) else value
 
 
 class MessageRequest(Request):
     """What to say to whom, or what to read; each op reads its own fields."""
 
-    op: Op = Field(json_schema_extra=PLAIN, description="What to do.")
-    id: Annotated[list[str], BeforeValidator(_listed)] = Field(
+    op: Op = Field(json_schema_extra=OMIT_DESCRIPTION, description="What to do.")
+    id: Annotated[list[str], BeforeValidator(_as_list)] = Field(
         default=[], description="mem_...: reply, read, ack"
     )
-    text: str = Field(default="", json_schema_extra=PLAIN, description="What to say.")
-    to: Annotated[list[str], BeforeValidator(_listed)] = Field(
+    text: str = Field(default="", json_schema_extra=OMIT_DESCRIPTION, description="What to say.")
+    to: Annotated[list[str], BeforeValidator(_as_list)] = Field(
         default=[], description="Agents, or all"
     )
     subject: str | None = Field(
-        default=None, json_schema_extra=PLAIN, description="Of a new thread."
+        default=None, json_schema_extra=OMIT_DESCRIPTION, description="Of a new thread."
     )
     priority: Literal["info", "action", "urgent"] | None = Field(
-        default=None, json_schema_extra=PLAIN, description="How loudly it knocks."
+        default=None, json_schema_extra=OMIT_DESCRIPTION, description="How loudly it knocks."
     )
     thread: Name = Field(default=None, description="thr_...")
     agent: Name = Field(default=None, description="history: with whom")
-    due_at: Moment = Field(default=None, json_schema_extra=PLAIN, description="Of a task.")
-    expires_at: Moment = Field(
-        default=None, json_schema_extra=PLAIN, description="Until when it is worth reading."
+    due_at: Timestamp = Field(
+        default=None, json_schema_extra=OMIT_DESCRIPTION, description="Of a task."
+    )
+    expires_at: Timestamp = Field(
+        default=None,
+        json_schema_extra=OMIT_DESCRIPTION,
+        description="Until when it is worth reading.",
     )
     all: bool = Field(default=False, description="inbox: read ones too")
     limit: int = Field(
-        default=limits.MESSAGES_PAGE_DEFAULT, json_schema_extra=PLAIN, description="1 to 100"
+        default=limits.MESSAGES_PAGE_DEFAULT,
+        json_schema_extra=OMIT_DESCRIPTION,
+        description="1 to 100",
     )
     cursor: str | None = Field(default=None, description="Of the page before")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mail:
+class MessageResponse:
     """What one call brought: a message sent, messages, threads or delegations."""
 
     op: str
@@ -134,66 +140,74 @@ class Mail:
     cursor: str | None = None
 
 
-_Call = Callable[[Messages, MessageRequest], Mail]
+_Call = Callable[[Messages, MessageRequest], MessageResponse]
 
 
-_WRITING: Final = frozenset({"send", "reply", "delegate"})
+_WRITE_OPS: Final = frozenset({"send", "reply", "delegate"})
 
 
-def _envelope(told: MessageRequest) -> MessageOptions:
-    given = MessageOptions(subject=told.subject, expires_at=told.expires_at)
-    if told.priority is not None:
-        given["priority"] = told.priority
-    if told.thread is not None:
-        given["thread"] = told.thread
-    return given
+def _message_options(request: MessageRequest) -> MessageOptions:
+    options = MessageOptions(subject=request.subject, expires_at=request.expires_at)
+    if request.priority is not None:
+        options["priority"] = request.priority
+    if request.thread is not None:
+        options["thread"] = request.thread
+    return options
 
 
-def _send(messages: Messages, told: MessageRequest) -> Mail:
-    sent = messages.send(told.to, told.text, **_envelope(told))
-    return Mail(op=told.op, sent=sent)
+def _send(messages: Messages, request: MessageRequest) -> MessageResponse:
+    sent = messages.send(request.to, request.text, **_message_options(request))
+    return MessageResponse(op=request.op, sent=sent)
 
 
-def _reply(messages: Messages, told: MessageRequest) -> Mail:
-    sent = messages.reply(_one(told), told.text, to=told.to or None, **_envelope(told))
-    return Mail(op=told.op, sent=sent)
-
-
-def _delegate(messages: Messages, told: MessageRequest) -> Mail:
-    if len(told.to) != 1:
-        raise InvalidInputError("delegate needs one name in to.", hint="Delegate to each of them.")
-    sent = messages.delegate(told.to[0], told.text, due_at=told.due_at, **_envelope(told))
-    return Mail(op=told.op, sent=sent)
-
-
-def _inbox(messages: Messages, told: MessageRequest) -> Mail:
-    page = messages.inbox(all=told.all, limit=told.limit, cursor=told.cursor)
-    return Mail(op=told.op, messages=page.messages, unread=page.unread, cursor=page.cursor)
-
-
-def _read(messages: Messages, told: MessageRequest) -> Mail:
-    return Mail(op=told.op, messages=messages.read(told.id).messages)
-
-
-def _ack(messages: Messages, told: MessageRequest) -> Mail:
-    return Mail(op=told.op, messages=(messages.ack(_one(told), told.text or None),))
-
-
-def _history(messages: Messages, told: MessageRequest) -> Mail:
-    page = messages.history(
-        thread=told.thread, agent=told.agent, limit=told.limit, cursor=told.cursor
+def _reply(messages: Messages, request: MessageRequest) -> MessageResponse:
+    sent = messages.reply(
+        _single_id(request), request.text, to=request.to or None, **_message_options(request)
     )
-    return Mail(op=told.op, messages=page.messages, cursor=page.cursor)
+    return MessageResponse(op=request.op, sent=sent)
 
 
-def _threads(messages: Messages, told: MessageRequest) -> Mail:
-    page = messages.threads(limit=told.limit, cursor=told.cursor)
-    return Mail(op=told.op, threads=page.threads, cursor=page.cursor)
+def _delegate(messages: Messages, request: MessageRequest) -> MessageResponse:
+    if len(request.to) != 1:
+        raise InvalidInputError("delegate needs one name in to.", hint="Delegate to each of them.")
+    sent = messages.delegate(
+        request.to[0], request.text, due_at=request.due_at, **_message_options(request)
+    )
+    return MessageResponse(op=request.op, sent=sent)
 
 
-def _delegated(messages: Messages, told: MessageRequest) -> Mail:
-    page = messages.delegated(limit=told.limit, cursor=told.cursor)
-    return Mail(op=told.op, delegated=page.delegated, cursor=page.cursor)
+def _inbox(messages: Messages, request: MessageRequest) -> MessageResponse:
+    page = messages.inbox(all=request.all, limit=request.limit, cursor=request.cursor)
+    return MessageResponse(
+        op=request.op, messages=page.messages, unread=page.unread, cursor=page.cursor
+    )
+
+
+def _read(messages: Messages, request: MessageRequest) -> MessageResponse:
+    return MessageResponse(op=request.op, messages=messages.read(request.id).messages)
+
+
+def _ack(messages: Messages, request: MessageRequest) -> MessageResponse:
+    return MessageResponse(
+        op=request.op, messages=(messages.ack(_single_id(request), request.text or None),)
+    )
+
+
+def _history(messages: Messages, request: MessageRequest) -> MessageResponse:
+    page = messages.history(
+        thread=request.thread, agent=request.agent, limit=request.limit, cursor=request.cursor
+    )
+    return MessageResponse(op=request.op, messages=page.messages, cursor=page.cursor)
+
+
+def _threads(messages: Messages, request: MessageRequest) -> MessageResponse:
+    page = messages.threads(limit=request.limit, cursor=request.cursor)
+    return MessageResponse(op=request.op, threads=page.threads, cursor=page.cursor)
+
+
+def _delegated(messages: Messages, request: MessageRequest) -> MessageResponse:
+    page = messages.delegated(limit=request.limit, cursor=request.cursor)
+    return MessageResponse(op=request.op, delegated=page.delegated, cursor=page.cursor)
 
 
 _CALLS: Final[Mapping[str, _Call]] = {
@@ -209,38 +223,38 @@ _CALLS: Final[Mapping[str, _Call]] = {
 }
 
 
-def _one(told: MessageRequest) -> str:
-    if len(told.id) != 1:
-        raise InvalidInputError(f"{told.op} needs one id.", hint="Take it from the inbox.")
-    return told.id[0]
+def _single_id(request: MessageRequest) -> str:
+    if len(request.id) != 1:
+        raise InvalidInputError(f"{request.op} needs one id.", hint="Take it from the inbox.")
+    return request.id[0]
 
 
-def _handle(brain: Brain, request: MessageRequest) -> Mail:
+def _handle(brain: Brain, request: MessageRequest) -> MessageResponse:
     return _CALLS[request.op](brain.message, request)
 
 
-def _tell(reply: Mail) -> str:
+def _render(reply: MessageResponse) -> str:
     return "\n".join(_lines(reply))
 
 
-def _lines(reply: Mail) -> Iterator[str]:
+def _lines(reply: MessageResponse) -> Iterator[str]:
     if reply.sent is not None:
-        yield from _sent(reply.sent)
+        yield from _render_sent(reply.sent)
     if reply.unread is not None:
         yield f"{reply.unread} unread"
     if reply.messages:
         yield HEADING
     for number, one in enumerate(reply.messages or (), 1):
-        yield from _letter(one, number)
+        yield from _render_message(one, number)
     for thread in reply.threads or ():
-        yield _thread(thread)
+        yield _render_thread(thread)
     for task in reply.delegated or ():
-        yield _delegation(task)
+        yield _render_assignment(task)
     if reply.cursor:
         yield f"More: cursor {reply.cursor}"
 
 
-def _sent(sent: SendResult) -> Iterator[str]:
+def _render_sent(sent: SendResult) -> Iterator[str]:
     task = f" task {sent.task}" if sent.task else ""
     yield f"sent {sent.id} to {_names(sent.to)} in {sent.thread}{task}"
     for part in sent.derived:
@@ -248,8 +262,8 @@ def _sent(sent: SendResult) -> Iterator[str]:
     yield from (inert_line(warning) for warning in sent.warnings)
 
 
-def _letter(one: MessageView, number: int) -> Iterator[str]:
-    known = (
+def _render_message(one: MessageView, number: int) -> Iterator[str]:
+    details = (
         f"[{number}] {one.id}",
         "unread" if one.is_unread else "",
         str(one.priority) if one.priority != "info" else "",
@@ -258,7 +272,7 @@ def _letter(one: MessageView, number: int) -> Iterator[str]:
         f"in {one.thread} {_inline(one.subject or '')}".rstrip() if one.thread else "",
         *(f"acknowledged by {_inline(ack.agent)}" for ack in one.acks),
     )
-    yield " | ".join(part for part in known if part)
+    yield " | ".join(part for part in details if part)
     text = one.headline if one.body is None else one.body
     yield from (f"> {inert(line)}" for line in text.splitlines())
     for ack in one.acks:
@@ -266,24 +280,24 @@ def _letter(one: MessageView, number: int) -> Iterator[str]:
             yield f"> {_inline(ack.agent)}: {inert_line(ack.answer)}"
 
 
-def _thread(one: ThreadSummary) -> str:
+def _render_thread(one: ThreadSummary) -> str:
     unread = f"{one.unread} unread of " if one.unread else ""
-    who = ", ".join(map(_inline, one.participants))
+    participants = ", ".join(map(_inline, one.participants))
     return (
-        f"{one.id} | {unread}{one.messages} | {show_instant(one.last_at)} | {who}"
+        f"{one.id} | {unread}{one.messages} | {show_instant(one.last_at)} | {participants}"
         f"\n> {_inline(one.subject)}"
     )
 
 
-def _delegation(one: AssignedTask) -> str:
-    known = (
+def _render_assignment(one: AssignedTask) -> str:
+    details = (
         one.task,
         "expired" if one.is_expired else str(one.status),
         f"from {_inline(one.by)} to {_inline(one.to)}",
         f"due {show_instant(one.due_at)}" if one.due_at else "",
         f"result: {_inline(one.result)}" if one.result else "",
     )
-    return f"{' | '.join(part for part in known if part)}\n> {inert_line(one.headline)}"
+    return f"{' | '.join(part for part in details if part)}\n> {inert_line(one.headline)}"
 
 
 def _names(to: Sequence[str]) -> str:
@@ -295,7 +309,7 @@ def _inline(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Note:
+class CompactMessage:
     """One message as an agent reads it in JSON, which leaves out what is None: empty or usual."""
 
     id: str
@@ -311,23 +325,25 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class CompactResponse:
     """What a call brought, as an agent reads it in JSON."""
 
     notice: str | None
     sent: SendResult | None
-    messages: tuple[Note, ...] | None
+    messages: tuple[CompactMessage, ...] | None
     unread: str | None
     threads: tuple[ThreadSummary, ...] | None
     delegated: tuple[AssignedTask, ...] | None
     cursor: str | None
 
 
-def _answer(reply: Mail) -> Answer:
-    return Answer(
+def _to_compact(reply: MessageResponse) -> CompactResponse:
+    return CompactResponse(
         notice=HEADING if reply.messages or reply.threads or reply.delegated else None,
         sent=reply.sent,
-        messages=None if reply.messages is None else tuple(map(_note, reply.messages)),
+        messages=None
+        if reply.messages is None
+        else tuple(map(_to_compact_message, reply.messages)),
         unread=reply.unread,
         threads=reply.threads,
         delegated=reply.delegated,
@@ -335,9 +351,9 @@ def _answer(reply: Mail) -> Answer:
     )
 
 
-def _note(one: MessageView) -> Note:
-    said = (f"{ack.agent}: {ack.answer}" if ack.answer else ack.agent for ack in one.acks)
-    return Note(
+def _to_compact_message(one: MessageView) -> CompactMessage:
+    text = (f"{ack.agent}: {ack.answer}" if ack.answer else ack.agent for ack in one.acks)
+    return CompactMessage(
         id=one.id,
         by=one.sender,
         to=one.to,
@@ -347,7 +363,7 @@ def _note(one: MessageView) -> Note:
         thread=one.thread,
         priority=None if one.priority == "info" else str(one.priority),
         unread=one.is_unread or None,
-        acks=tuple(said) or None,
+        acks=tuple(text) or None,
     )
 
 
@@ -357,13 +373,13 @@ MESSAGE = Operation(
     purpose="Write to other agents and read what they wrote, or hand a task over; "
     "the task's status is set with revise.",
     request=MessageRequest,
-    reply=Mail,
+    reply=MessageResponse,
     handle=_handle,
-    tell=_tell,
+    render_text=_render,
     role=Role.WRITER,
-    adds=lambda told: told.op in _WRITING,
-    for_agents=_answer,
-    agent_reply=Answer,
+    consumes_quota=lambda request: request.op in _WRITE_OPS,
+    to_compact=_to_compact,
+    compact_reply=CompactResponse,
     positional=("op", "id", "text"),
     commands=MESSAGE_COMMANDS,
 )

@@ -48,14 +48,14 @@ class ModelRequest(Request):
 
 
 _ID: Final = frozenset({"id"})
-_MOVE: Final = frozenset({"id", "reason", "dry_run"})
+_TRANSITION_FIELDS: Final = frozenset({"id", "reason", "dry_run"})
 _ALLOWED: Final[Mapping[Op, frozenset[str]]] = {
     "list": frozenset({"role"}),
     "show": _ID,
-    "canary": _MOVE | {"percent", "allow", "force"},
-    "promote": _MOVE | {"force"},
-    "rollback": _MOVE,
-    "retire": _MOVE,
+    "canary": _TRANSITION_FIELDS | {"percent", "allow", "force"},
+    "promote": _TRANSITION_FIELDS | {"force"},
+    "rollback": _TRANSITION_FIELDS,
+    "retire": _TRANSITION_FIELDS,
     "guards": _ID,
     "train": frozenset({"role"}),
 }
@@ -64,81 +64,95 @@ _NEEDS_NO_ID: Final = frozenset({"list", "guards", "train"})
 
 
 def _handle(brain: Brain, request: ModelRequest) -> ModelsResponse:
-    given = set(request.model_dump(exclude={"op"}, exclude_defaults=True))
-    foreign = sorted(given - _ALLOWED[request.op])
-    if foreign:
-        known = ", ".join(sorted(_ALLOWED[request.op]))
+    fields = set(request.model_dump(exclude={"op"}, exclude_defaults=True))
+    unknown = sorted(fields - _ALLOWED[request.op])
+    if unknown:
+        allowed = ", ".join(sorted(_ALLOWED[request.op]))
         raise InvalidInputError(
-            f"{request.op} takes no {', '.join(foreign)}.", hint=f"It takes {known}."
+            f"{request.op} takes no {', '.join(unknown)}.", hint=f"It takes {allowed}."
         )
     if request.id is None and request.op not in _NEEDS_NO_ID:
         raise InvalidInputError(f"{request.op} needs id.", hint="Give id.")
     return _CALLS[request.op](brain, request)
 
 
-def _canary(brain: Brain, told: ModelRequest) -> ModelsResponse:
+def _canary(brain: Brain, request: ModelRequest) -> ModelsResponse:
     return brain.models.canary(
-        told.id or "", percent=told.percent, allow=told.allow, move=_move(told)
+        request.id or "",
+        percent=request.percent,
+        allow=request.allow,
+        move=_transition_options(request),
     )
 
 
-def _train(brain: Brain, told: ModelRequest) -> ModelsResponse:
-    job = brain.jobs.run(f"train_{told.role or ModelRole.RERANKER}")
-    return replace(brain.models(told.role or ModelRole.RERANKER), op="train", job=job.id)
+def _train(brain: Brain, request: ModelRequest) -> ModelsResponse:
+    job = brain.jobs.run(f"train_{request.role or ModelRole.RERANKER}")
+    return replace(brain.models(request.role or ModelRole.RERANKER), op="train", job=job.id)
 
 
 _CALLS: Final[Mapping[Op, Callable[[Brain, ModelRequest], ModelsResponse]]] = {
     "list": lambda brain, told: brain.models(told.role),
     "show": lambda brain, told: brain.models.show(told.id or ""),
     "canary": _canary,
-    "promote": lambda brain, told: brain.models.promote(told.id or "", move=_move(told)),
-    "rollback": lambda brain, told: brain.models.roll_back(told.id or "", move=_move(told)),
-    "retire": lambda brain, told: brain.models.retire(told.id or "", move=_move(told)),
+    "promote": lambda brain, told: brain.models.promote(
+        told.id or "", move=_transition_options(told)
+    ),
+    "rollback": lambda brain, told: brain.models.roll_back(
+        told.id or "", move=_transition_options(told)
+    ),
+    "retire": lambda brain, told: brain.models.retire(
+        told.id or "", move=_transition_options(told)
+    ),
     "guards": lambda brain, told: brain.models.guards(told.id),
     "train": _train,
 }
 
 
-def _move(told: ModelRequest) -> TransitionOptions:
-    return TransitionOptions(reason=told.reason, is_forced=told.force, is_preview=told.dry_run)
+def _transition_options(request: ModelRequest) -> TransitionOptions:
+    return TransitionOptions(
+        reason=request.reason, is_forced=request.force, is_preview=request.dry_run
+    )
 
 
-def _weighty(brain: Brain, request: ModelRequest) -> ModelsResponse | None:
+def _preview(brain: Brain, request: ModelRequest) -> ModelsResponse | None:
     """Show what a move would do."""
     if request.op not in {"promote", "rollback", "retire"} or request.dry_run:
         return None
     return _handle(brain, request.model_copy(update={"dry_run": True}))
 
 
-def _tell(reply: ModelsResponse) -> str:
+def _render(reply: ModelsResponse) -> str:
     lines = ["This would be so; nothing was moved."] if reply.is_preview else []
     if reply.job is not None:
         lines.append(f"{reply.job} trains a new one: brain job show {reply.job}.")
-    judged = {one.id: one for one in reply.guards or ()}
+    evaluation = {one.id: one for one in reply.guards or ()}
     for one in reply.models:
-        lines.append(_line(one))
-        lines += _card(one) if one.features is not None else ()
-        lines += _judged(judged[one.id]) if one.id in judged else ()
+        lines.append(_render_model(one))
+        lines += _render_card(one) if one.features is not None else ()
+        lines += _render_evaluation(evaluation[one.id]) if one.id in evaluation else ()
         if one.role is ModelRole.SALIENCE and one.state is ModelState.ACTIVE:
             lines.append("  No guard looks at it; retire takes it out, rollback for good.")
-    return "\n".join(map(inert_line, lines)) or _nothing(reply)
+    return "\n".join(map(inert_line, lines)) or _render_absence(reply)
 
 
-def _nothing(reply: ModelsResponse) -> str:
+def _render_absence(reply: ModelsResponse) -> str:
     """Say what serves instead where there is no model."""
-    order, matter = "fixed weights order every recall", "a rule says how much what is new matters"
+    reranker_text, salience_text = (
+        "fixed weights order every recall",
+        "a rule says how much what is new matters",
+    )
     if reply.op == "guards":
-        return f"No reranker serves: {order}."
+        return f"No reranker serves: {reranker_text}."
     match reply.role:
         case ModelRole.RERANKER:
-            return f"No reranker: {order}."
+            return f"No reranker: {reranker_text}."
         case ModelRole.SALIENCE:
-            return f"No model of salience: {matter}."
+            return f"No model of salience: {salience_text}."
         case None:
-            return f"No model: {order}, and {matter}."
+            return f"No model: {reranker_text}, and {salience_text}."
 
 
-def _line(one: ModelView) -> str:
+def _render_model(one: ModelView) -> str:
     parts = [one.id, one.role, one.state]
     if one.percent is not None:
         parts.append(f"{one.percent:g}% of sessions")
@@ -148,7 +162,7 @@ def _line(one: ModelView) -> str:
     return " | ".join([*parts, *([one.reason] if one.reason else [])])
 
 
-def _card(one: ModelView) -> Iterator[str]:
+def _render_card(one: ModelView) -> Iterator[str]:
     yield f"made {show_instant(one.made_at)}, artifact {one.digest or 'dropped'}"
     yield f"after {one.parent or 'fixed weights'}"
     yield f"features: {', '.join(one.features or ())}"
@@ -158,25 +172,25 @@ def _card(one: ModelView) -> Iterator[str]:
         yield f"{show_instant(move.at)} | {move.agent or 'somebody'} | {move.to} | {move.why}"
 
 
-def _judged(one: EvaluationView) -> Sequence[str]:
-    beside = "as a canary" if one.state == "active" else "control"
+def _render_evaluation(one: EvaluationView) -> Sequence[str]:
+    baseline = "as a canary" if one.state == "active" else "control"
     return (
         f"  guards: {one.verdict.replace('_', ' ')}: {one.reason}",
-        f"  model: {_figures(one.served)}; {one.riskier} recalls showed more of low trust",
-        f"  {beside}: {_figures(one.control)}",
+        f"  model: {_render_figures(one.served)}; {one.riskier} recalls showed more of low trust",
+        f"  {baseline}: {_render_figures(one.control)}",
     )
 
 
-def _figures(one: Figures) -> str:
+def _render_figures(one: Figures) -> str:
     return (
         f"{one.recalls} recalls in {one.sessions} sessions, {one.marked} marked, "
-        f"{one.failed} failed; helped {_share(one.marks)}, mean reciprocal rank "
-        f"{_share(one.order)}, unanswered {_share(one.unanswered)}; p95 "
-        f"{_share(one.rerank_p95_ms)} ms to order, {_share(one.recall_p95_ms)} ms in all"
+        f"{one.failed} failed; helped {_percent(one.marks)}, mean reciprocal rank "
+        f"{_percent(one.order)}, unanswered {_percent(one.unanswered)}; p95 "
+        f"{_percent(one.rerank_p95_ms)} ms to order, {_percent(one.recall_p95_ms)} ms in all"
     )
 
 
-def _share(value: float | None) -> str:
+def _percent(value: float | None) -> str:
     return "-" if value is None else f"{value:.3g}"
 
 
@@ -199,10 +213,10 @@ MODEL = Operation(
     profile=Profile.OPERATOR,
     reply=ModelsResponse,
     handle=_handle,
-    tell=_tell,
+    render_text=_render,
     role=Role.ADMIN,
     is_destructive=True,
-    weighty=_weighty,
+    preview=_preview,
     has_own_command=False,
     positional=("op", "id"),
     commands=tuple(
@@ -213,7 +227,7 @@ MODEL = Operation(
             fields=_ALLOWED[op],
             positional=("id",) if "id" in _ALLOWED[op] else (),
             required=_ALLOWED[op] & _ID if op not in _NEEDS_NO_ID else frozenset(),
-            is_weighty=op in {"promote", "rollback", "retire"},
+            needs_confirmation=op in {"promote", "rollback", "retire"},
         )
         for op, purpose in _PURPOSES.items()
     ),

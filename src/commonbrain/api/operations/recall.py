@@ -5,7 +5,15 @@ from typing import Literal
 
 from pydantic import Field
 
-from commonbrain.api.operation import PLAIN, Bound, Command, Name, Operation, Profile, Request
+from commonbrain.api.operation import (
+    OMIT_DESCRIPTION,
+    Command,
+    Name,
+    Operation,
+    Profile,
+    Request,
+    TimeBound,
+)
 from commonbrain.client import Brain
 from commonbrain.model import limits
 from commonbrain.model.conflicts import Conflict
@@ -19,7 +27,7 @@ from commonbrain.model.recall_result import (
 )
 from commonbrain.retrieval.options import RecallOptions
 
-_NOTHING = {
+_NO_RESULT_MESSAGES = {
     ResultStatus.NOTHING_STORED: "Nothing is stored that this filter allows.",
     ResultStatus.BELOW_THRESHOLD: "Nothing stored answers this; use other words or drop a filter.",
     ResultStatus.FOUND: "Nothing fits the budget; raise max_tokens.",
@@ -34,22 +42,28 @@ class RecallRequest(Request):
     max_tokens: int = Field(default=limits.RECALL_TOKENS_DEFAULT, description="64 to 32000")
     project: Name = Field(default=None, description="This project and what holds for every one")
     kinds: list[str] = Field(default=[], description="Only these")
-    labels: list[str] = Field(default=[], description="Only these", json_schema_extra=PLAIN)
+    labels: list[str] = Field(
+        default=[], description="Only these", json_schema_extra=OMIT_DESCRIPTION
+    )
     tags: list[str] = Field(default=[], description="All of these")
     people: list[str] = Field(default=[], description="Naming or said by one of these")
     field: Name = Field(default=None, description="Atoms by subject, action, outcome, consequences")
     agent: Name = Field(default=None, description="Its author")
-    session: Name = Field(default=None, description="Of this one", json_schema_extra=PLAIN)
+    session: Name = Field(
+        default=None, description="Of this one", json_schema_extra=OMIT_DESCRIPTION
+    )
     thread: Name = Field(default=None, description="thr_...")
     scope: Name = Field(default=None, description="private, team or global")
     states: list[str] = Field(default=[], description="quarantined, needs_review, ..")
-    since: Bound = Field(
+    since: TimeBound = Field(
         default=None, description="Occurred then or later: ISO 8601 or 'last monday'"
     )
-    until: Bound = Field(default=None, description="Occurred at or before")
-    as_of: Bound = Field(default=None, description="What was believed then")
-    order: Literal["best", "timeline"] = Field(
-        default="best", description="timeline: as it happened", json_schema_extra=PLAIN
+    until: TimeBound = Field(default=None, description="Occurred at or before")
+    as_of: TimeBound = Field(default=None, description="What was believed then")
+    order: Literal["relevance", "timeline"] = Field(
+        default="relevance",
+        description="timeline: as it happened",
+        json_schema_extra=OMIT_DESCRIPTION,
     )
     trust_min: float = Field(default=TRUST_MIN_DEFAULT, description="0.3: untrusted web too")
     min_confidence: float = Field(default=0.0, description="0 to 1")
@@ -61,7 +75,7 @@ def _handle(brain: Brain, request: RecallRequest) -> RecallResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class CompactResponse:
     """A recollection as an agent reads it in JSON, which leaves out what is None."""
 
     notice: str | None
@@ -74,21 +88,21 @@ class Answer:
     trace_id: str
 
 
-def _answer(reply: RecallResult) -> Answer:
-    return Answer(
+def _to_compact(reply: RecallResult) -> CompactResponse:
+    return CompactResponse(
         notice=HEADING if reply.items else None,
         items=to_evidence(reply.items),
         conflicts=reply.conflicts or None,
         verdict=reply.verdict,
         omitted=reply.omitted.count or None,
-        degraded=tuple(what.partition(":")[0] for what in reply.degraded) or None,
+        degraded=tuple(reason.partition(":")[0] for reason in reply.degraded) or None,
         trace_id=reply.trace_id,
     )
 
 
-def _tell(reply: RecallResult) -> str:
-    skipped = [f"Skipped: {what.partition(',')[0]}" for what in reply.degraded]
-    return "\n".join([reply.evidence or _NOTHING[reply.verdict], *skipped])
+def _render(reply: RecallResult) -> str:
+    skipped = [f"Skipped: {reason.partition(',')[0]}" for reason in reply.degraded]
+    return "\n".join([reply.evidence or _NO_RESULT_MESSAGES[reply.verdict], *skipped])
 
 
 RECALL = Operation(
@@ -100,9 +114,9 @@ RECALL = Operation(
     profile=Profile.LITE,
     reply=RecallResult,
     handle=_handle,
-    tell=_tell,
-    for_agents=_answer,
-    agent_reply=Answer,
+    render_text=_render,
+    to_compact=_to_compact,
+    compact_reply=CompactResponse,
     positional=("query",),
     commands=(
         Command(

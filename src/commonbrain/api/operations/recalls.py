@@ -28,54 +28,58 @@ class RecallsRequest(Request):
 
 
 def _handle(brain: Brain, request: RecallsRequest) -> RecallPage:
-    given = request.model_dump(exclude_defaults=True)
+    fields = request.model_dump(exclude_defaults=True)
     if request.trace is None:
-        return brain.ledger(**given)
-    if len(given) > 1:
+        return brain.recalls(**fields)
+    if len(fields) > 1:
         raise InvalidInputError(
             "trace goes with nothing else.", hint="Give trace alone, or leave it out."
         )
-    return RecallPage(recalls=(brain.ledger.one(request.trace),))
+    return RecallPage(recalls=(brain.recalls.one(request.trace),))
 
 
-def _tell(reply: RecallPage) -> str:
-    lines = [line for one in reply.recalls for line in _lines(one)]
+def _render(reply: RecallPage) -> str:
+    lines = [line for one in reply.recalls for line in _render_recall(one)]
     more = [f"There are more: --before {reply.before}"] if reply.before else []
     return "\n".join([*lines, *more]) or "No recall is kept."
 
 
-def _lines(one: RecallView) -> Iterator[str]:
-    asked = f"{one.asked_at:%Y-%m-%d %H:%M:%S}"
-    who = f"{one.agent} {one.session}" if one.session else one.agent
-    took = f"{sum(one.stages_ms.values()):.1f} ms"
-    by = one.ranker or "fixed weights"
+def _render_recall(one: RecallView) -> Iterator[str]:
+    asked_at_text = f"{one.asked_at:%Y-%m-%d %H:%M:%S}"
+    author = f"{one.agent} {one.session}" if one.session else one.agent
+    duration = f"{sum(one.stages_ms.values()):.1f} ms"
+    ranker_name = one.ranker or "fixed weights"
     marks = [", ".join(f"{count} {mark}" for mark, count in one.marks.items())] if one.marks else []
     counts = f"{one.packed} of {one.considered}"
-    yield inert_line(" | ".join([one.id, asked, who, one.verdict, counts, by, took, *marks]))
+    yield inert_line(
+        " | ".join(
+            [one.id, asked_at_text, author, one.verdict, counts, ranker_name, duration, *marks]
+        )
+    )
     yield f"  {inert_line(one.query) or '(no question)'}"
     yield from (f"  skipped: {inert_line(what)}" for what in one.degraded)
     for candidate in one.candidates or ():
-        yield from _candidate(candidate)
+        yield from _render_candidate(candidate)
 
 
-def _candidate(one: CandidateView) -> Iterator[str]:
-    fate = one.shown or one.left_out or "not shown"
+def _render_candidate(one: CandidateView) -> Iterator[str]:
+    outcome = one.shown or one.left_out or "not shown"
     marks = f" [{', '.join(one.marks)}]" if one.marks else ""
-    told = one.headline or "(no words of it are to be seen)"
-    yield "  " + inert_line(f"{one.place}. {one.id} {one.score:.3f} {fate}{marks}: {told}")
+    text = one.headline or "(no words of it are to be seen)"
+    yield "  " + inert_line(f"{one.place}. {one.id} {one.score:.3f} {outcome}{marks}: {text}")
     features = ", ".join(f"{name} {value:g}" for name, value in one.features.items())
     yield f"     {inert_line(features)}"
 
 
-LEDGER = Operation(
-    name="ledger",
-    title="Ledger",
+RECALLS = Operation(
+    name="recalls",
+    title="Recalls",
     purpose="Show what recalls considered, what they told of it, and what was used since.",
     request=RecallsRequest,
     reply=RecallPage,
     handle=_handle,
-    tell=_tell,
-    doors=frozenset({Transport.CLI, Transport.REST}),
+    render_text=_render,
+    transports=frozenset({Transport.CLI, Transport.REST}),
     positional=("trace",),
     is_read_only=True,
     is_idempotent=True,

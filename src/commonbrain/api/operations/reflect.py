@@ -49,53 +49,53 @@ class ReflectRequest(Request):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reflected:
+class ReflectResponse:
     """The job that reflects, or what it would make."""
 
     job: JobView | None = None
-    foreseen: ReflectPreview | None = None
+    preview: ReflectPreview | None = None
     compacted: SummaryResult | None = None
     """The episode that a query asked for."""
 
 
-def _handle(brain: Brain, request: ReflectRequest) -> Reflected:
-    given = request.model_dump(exclude={"dry_run"}, exclude_defaults=True)
+def _handle(brain: Brain, request: ReflectRequest) -> ReflectResponse:
+    options = request.model_dump(exclude={"dry_run"}, exclude_defaults=True)
     if request.query is not None:
-        if "window_hours" in given or "max_candidates" in given:
+        if "window_hours" in options or "max_candidates" in options:
             raise InvalidInputError(
                 "query goes with neither window_hours nor max_candidates.",
                 hint="Leave them out: what is found for a query is of any time.",
             )
-        made = brain.reflect.compact(
+        reflection = brain.reflect.compact(
             request.query, project=request.project, is_preview=request.dry_run
         )
-        return Reflected(compacted=made)
+        return ReflectResponse(compacted=reflection)
     if request.dry_run:
-        return Reflected(foreseen=brain.reflect(**given))
-    return Reflected(job=brain.jobs.run(KIND, given))
+        return ReflectResponse(preview=brain.reflect(**options))
+    return ReflectResponse(job=brain.jobs.run(KIND, options))
 
 
-def _tell(reply: Reflected) -> str:
+def _render(reply: ReflectResponse) -> str:
     if reply.job is not None:
         return render_job(reply.job)
     if reply.compacted is not None:
-        return _tell_compacted(reply.compacted)
-    seen = reply.foreseen or ReflectPreview(read=0)
-    lines = [f"Of {seen.read} events and messages it would make {_count(seen)}."]
-    lines += [_line(one) for one in (*seen.episodes, *seen.candidates)]
-    return "\n".join([*lines, *(["There is more to look at."] if seen.is_more else [])])
+        return _render_compacted(reply.compacted)
+    preview = reply.preview or ReflectPreview(read=0)
+    lines = [f"Of {preview.read} events and messages it would make {_count(preview)}."]
+    lines += [_line(one) for one in (*preview.episodes, *preview.candidates)]
+    return "\n".join([*lines, *(["There is more to look at."] if preview.is_more else [])])
 
 
-def _tell_compacted(made: SummaryResult) -> str:
-    share = f"{made.reduction_ratio:.0%} shorter"
-    named = " | ".join(one for one in (made.id, made.status) if one) or "would be made"
-    head = f"{named} | from {len(made.sources)}, {share} | {made.headline}"
+def _render_compacted(made: SummaryResult) -> str:
+    covered = f"{made.reduction_ratio:.0%} shorter"
+    sources = " | ".join(one for one in (made.id, made.status) if one) or "would be made"
+    head = f"{sources} | from {len(made.sources)}, {covered} | {made.headline}"
     lines = [head, *made.body.splitlines()] if made.body else []
     return "\n".join(map(inert_line, [*lines, *made.warnings]))
 
 
-def _count(seen: ReflectPreview) -> str:
-    episodes, candidates = len(seen.episodes), len(seen.candidates)
+def _count(preview: ReflectPreview) -> str:
+    episodes, candidates = len(preview.episodes), len(preview.candidates)
     return f"{episodes} episodes, and propose {candidates} facts and rules"
 
 
@@ -109,11 +109,11 @@ REFLECT = Operation(
     title="Reflect",
     purpose="Make episodes of what happened lately, and propose facts and rules to be approved.",
     request=ReflectRequest,
-    reply=Reflected,
+    reply=ReflectResponse,
     handle=_handle,
-    tell=_tell,
+    render_text=_render,
     role=Role.WRITER,
-    adds=lambda request: not request.dry_run,
-    doors=frozenset({Transport.CLI, Transport.REST}),
+    consumes_quota=lambda request: not request.dry_run,
+    transports=frozenset({Transport.CLI, Transport.REST}),
     is_idempotent=True,
 )

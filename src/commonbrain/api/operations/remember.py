@@ -8,14 +8,14 @@ from pydantic import Field
 
 from commonbrain.api.errors import EXIT_REFUSED
 from commonbrain.api.operation import (
-    PLAIN,
-    UNSEEN,
+    HIDDEN_FROM_AGENTS,
+    OMIT_DESCRIPTION,
     Command,
-    Moment,
     Name,
     Operation,
     Profile,
     Request,
+    Timestamp,
 )
 from commonbrain.client import Brain
 from commonbrain.ingestion.result import DerivedResult, ItemResult, ItemStatus, RememberResult
@@ -39,49 +39,67 @@ class RememberRequest(Request):
     label: Name = Field(default=None, description="decision, bug, ..")
     project: Name = Field(default=None, description="Default: every project")
     scope: Name = Field(default=None, description="private, team, global")
-    tags: list[str] = Field(default=[], description="Keywords", json_schema_extra=PLAIN)
-    people: list[str] = Field(default=[], description="Names", json_schema_extra=PLAIN)
+    tags: list[str] = Field(default=[], description="Keywords", json_schema_extra=OMIT_DESCRIPTION)
+    people: list[str] = Field(default=[], description="Names", json_schema_extra=OMIT_DESCRIPTION)
     trust: Name = Field(default=None, description="user_claim or untrusted_web")
-    confidence: float | None = Field(default=None, description="0 to 1", json_schema_extra=PLAIN)
+    confidence: float | None = Field(
+        default=None, description="0 to 1", json_schema_extra=OMIT_DESCRIPTION
+    )
     source_ref: str | None = Field(default=None, description="URL, file:line")
-    derived_from: list[str] = Field(default=[], description="Ids", json_schema_extra=PLAIN)
-    depends_on: list[str] = Field(default=[], description="Ids", json_schema_extra=PLAIN)
-    occurred_at: Moment = Field(default=None, description="ISO 8601", json_schema_extra=PLAIN)
-    expires_at: Moment = Field(default=None, description="ISO 8601", json_schema_extra=PLAIN)
-    due_at: Moment = Field(default=None, description="ISO 8601", json_schema_extra=PLAIN)
+    derived_from: list[str] = Field(
+        default=[], description="Ids", json_schema_extra=OMIT_DESCRIPTION
+    )
+    depends_on: list[str] = Field(default=[], description="Ids", json_schema_extra=OMIT_DESCRIPTION)
+    occurred_at: Timestamp = Field(
+        default=None, description="ISO 8601", json_schema_extra=OMIT_DESCRIPTION
+    )
+    expires_at: Timestamp = Field(
+        default=None, description="ISO 8601", json_schema_extra=OMIT_DESCRIPTION
+    )
+    due_at: Timestamp = Field(
+        default=None, description="ISO 8601", json_schema_extra=OMIT_DESCRIPTION
+    )
     priority: Name = Field(default=None, description="low, medium, high")
-    assignee: Name = Field(default=None, description="Whose task", json_schema_extra=UNSEEN)
+    assignee: Name = Field(
+        default=None, description="Whose task", json_schema_extra=HIDDEN_FROM_AGENTS
+    )
     must_ack: bool = Field(
         default=False,
         description="A task or rule that others must answer before they write",
-        json_schema_extra=PLAIN,
+        json_schema_extra=OMIT_DESCRIPTION,
     )
     subject: Name = Field(default=None, description="Of a fact")
     ttl_s: int | None = Field(
-        default=None, description="Seconds that a fact holds", json_schema_extra=UNSEEN
+        default=None, description="Seconds that a fact holds", json_schema_extra=HIDDEN_FROM_AGENTS
     )
     root_cause: str | None = Field(
-        default=None, description="Of an incident", json_schema_extra=PLAIN
+        default=None, description="Of an incident", json_schema_extra=OMIT_DESCRIPTION
     )
     resolution: str | None = Field(
-        default=None, description="Of an incident", json_schema_extra=PLAIN
+        default=None, description="Of an incident", json_schema_extra=OMIT_DESCRIPTION
     )
     skill_name: Name = Field(default=None, description="Makes the rule a skill")
-    keywords: list[str] = Field(default=[], description="Of the skill", json_schema_extra=PLAIN)
-    skill_projects: list[str] = Field(
-        default=[], description="Of the skill", json_schema_extra=PLAIN
+    keywords: list[str] = Field(
+        default=[], description="Of the skill", json_schema_extra=OMIT_DESCRIPTION
     )
-    always_on: bool = Field(default=False, description="Of the skill", json_schema_extra=PLAIN)
+    skill_projects: list[str] = Field(
+        default=[], description="Of the skill", json_schema_extra=OMIT_DESCRIPTION
+    )
+    always_on: bool = Field(
+        default=False, description="Of the skill", json_schema_extra=OMIT_DESCRIPTION
+    )
     extract_tasks: bool = Field(default=False, description="Duties become tasks")
     extract_causes: bool = Field(
         default=False,
         description="Causes become atoms, as they do of messages",
-        json_schema_extra=UNSEEN,
+        json_schema_extra=HIDDEN_FROM_AGENTS,
     )
     distinct_because: str | None = Field(
-        default=None, description="Why it is no duplicate", json_schema_extra=PLAIN
+        default=None, description="Why it is no duplicate", json_schema_extra=OMIT_DESCRIPTION
     )
-    idempotency_key: Name = Field(default=None, description="One per call", json_schema_extra=PLAIN)
+    idempotency_key: Name = Field(
+        default=None, description="One per call", json_schema_extra=OMIT_DESCRIPTION
+    )
 
 
 _SKILL: Final = {
@@ -100,12 +118,14 @@ _OF_TASKS: Final = frozenset(
 
 
 def _handle(brain: Brain, request: RememberRequest) -> RememberResult:
-    reply = brain.remember(request.text, idempotency_key=request.idempotency_key, **_known(request))
+    reply = brain.remember(
+        request.text, idempotency_key=request.idempotency_key, **_metadata(request)
+    )
     # How long the stages took is for who measures, and costs who reads.
     return replace(reply, stages_ms=None)
 
 
-def _handle_many(brain: Brain, requests: Sequence[RememberRequest]) -> RememberResult:
+def _handle_batch(brain: Brain, requests: Sequence[RememberRequest]) -> RememberResult:
     keys = {request.idempotency_key for request in requests}
     if len(keys) > 1:
         raise InvalidInputError(
@@ -117,26 +137,26 @@ def _handle_many(brain: Brain, requests: Sequence[RememberRequest]) -> RememberR
 
 def _draft(request: RememberRequest, *, number: int) -> Draft:
     try:
-        return draft_of(request.text, **_known(request))
+        return draft_of(request.text, **_metadata(request))
     except InvalidInputError as error:
         raise InvalidInputError(f"Item {number}: {error.message}", hint=error.hint) from None
 
 
-def _known(request: RememberRequest) -> DraftFields:
-    given = request.model_dump(exclude={"text", "idempotency_key"}, exclude_defaults=True)
-    skill = {part: given.pop(name) for name, part in _SKILL.items() if name in given}
+def _metadata(request: RememberRequest) -> DraftFields:
+    fields = request.model_dump(exclude={"text", "idempotency_key"}, exclude_defaults=True)
+    skill = {part: fields.pop(name) for name, part in _SKILL.items() if name in fields}
     if skill:
-        given["skill"] = skill
-    return DraftFields(**given)
+        fields["skill"] = skill
+    return DraftFields(**fields)
 
 
-def _tell(reply: RememberResult) -> str:
-    told = [render_item_result(outcome) for outcome in reply.items]
+def _render(reply: RememberResult) -> str:
+    lines = [render_item_result(outcome) for outcome in reply.items]
     if reply.affected:
-        told.append(reply.affected.line())
+        lines.append(reply.affected.line())
     if reply.skipped:
-        told.append(f"Passages of fewer than five words, left out: {reply.skipped}.")
-    return "\n".join(told)
+        lines.append(f"Passages of fewer than five words, left out: {reply.skipped}.")
+    return "\n".join(lines)
 
 
 def render_item_result(outcome: ItemResult) -> str:
@@ -145,7 +165,7 @@ def render_item_result(outcome: ItemResult) -> str:
     lines += [text for text in (outcome.reason, outcome.hint) if text]
     lines += list(outcome.warnings)
     lines += [f"contradicts {one.id}: {one.headline}" for one in outcome.conflicts]
-    lines += [f"{one.status} {one.id or ''}: {_said(one)}" for one in outcome.derived]
+    lines += [f"{one.status} {one.id or ''}: {_render_derived(one)}" for one in outcome.derived]
     if outcome.status is ItemStatus.STORED:
         near = (
             f"similar {one.id} ({one.similarity:.2f}): {one.headline}" for one in outcome.similar
@@ -160,7 +180,7 @@ def render_item_result(outcome: ItemResult) -> str:
     return "\n".join(lines)
 
 
-def _said(part: DerivedResult) -> str:
+def _render_derived(part: DerivedResult) -> str:
     return part.headline or part.reason or ""
 
 
@@ -172,11 +192,11 @@ REMEMBER = Operation(
     profile=Profile.LITE,
     reply=RememberResult,
     handle=_handle,
-    many=_handle_many,
-    tell=_tell,
+    handle_batch=_handle_batch,
+    render_text=_render,
     exit_code=lambda reply: EXIT_REFUSED * any(one.status.is_refused for one in reply.items),
     role=Role.WRITER,
-    adds=lambda _: True,
+    consumes_quota=lambda _: True,
     positional=("text",),
     commands=(
         Command(

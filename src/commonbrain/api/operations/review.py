@@ -22,7 +22,7 @@ from commonbrain.model.timestamps import show_day
 class ReviewRequest(Request):
     """Which sort to list, of which project, and which page of it."""
 
-    matter: Literal["conflicts", "needs_review", "proposals"] | None = Field(
+    category: Literal["conflicts", "needs_review", "proposals"] | None = Field(
         default=None, description="Only one sort"
     )
     project: Name = Field(default=None, description="This project and what holds for every one")
@@ -31,8 +31,8 @@ class ReviewRequest(Request):
 
 
 def _handle(brain: Brain, request: ReviewRequest) -> ReviewQueue:
-    return brain.unsettled(
-        request.matter, project=request.project, limit=request.limit, skip=request.skip
+    return brain.review(
+        request.category, project=request.project, limit=request.limit, skip=request.skip
     )
 
 
@@ -40,7 +40,7 @@ def render_review_queue(reply: ReviewQueue) -> str:
     """Write what is unsettled for an agent."""
     rows = (*reply.conflicts, *reply.needs_review, *reply.proposals)
     lines = [line for row in rows for line in reviews_lines(row)]
-    more = [f"More {', '.join(reply.more)}: brain unsettled --skip."] if reply.more else []
+    more = [f"More {', '.join(reply.more)}: brain review --skip."] if reply.more else []
     return "\n".join([*lines, *more]) or "Nothing is unsettled."
 
 
@@ -51,34 +51,34 @@ def reviews_lines(row: ConflictItem | StaleItem | PendingItem) -> Iterator[str]:
         case ConflictItem():
             why = f" ({', '.join(row.why)})" if row.why else ""
             yield f"conflict of {row.basis}, gap {row.gap}, since {since}"
-            yield f"  {_side(row.preferred)}{why}"
-            yield f"  against {_side(row.other)}"
+            yield f"  {_render_memory(row.preferred)}{why}"
+            yield f"  against {_render_memory(row.other)}"
         case StaleItem():
             old = f"; it repeats what {row.repeats_old_of} replaced" if row.repeats_old_of else ""
             yield f"{row.because}{old}, since {since}"
-            yield f"  {_side(row.memory)}"
+            yield f"  {_render_memory(row.memory)}"
         case PendingItem():
             what = f"to {row.change} {row.target}" if row.change else f"a {row.memory.kind}"
             yield f"proposal, {what}, trust {row.memory.trust}, since {since}"
-            yield f"  {_side(row.memory)}"
+            yield f"  {_render_memory(row.memory)}"
     yield from (f"  -> {call}" for call in row.settle)
 
 
-def _side(one: MemorySummary) -> str:
+def _render_memory(one: MemorySummary) -> str:
     where = f" [{one.project}]" if one.project else ""
     return inert_line(f"{one.id}{where} by {one.agent}: {one.headline}")
 
 
-UNSETTLED = Operation(
-    name="unsettled",
-    title="Unsettled",
+REVIEW = Operation(
+    name="review",
+    title="Review",
     purpose="List what wants a decision: open conflicts, what needs review, what is proposed.",
     request=ReviewRequest,
     reply=ReviewQueue,
     handle=_handle,
-    tell=render_review_queue,
-    doors=frozenset({Transport.CLI, Transport.REST}),
-    positional=("matter",),
+    render_text=render_review_queue,
+    transports=frozenset({Transport.CLI, Transport.REST}),
+    positional=("category",),
     is_read_only=True,
     is_idempotent=True,
 )

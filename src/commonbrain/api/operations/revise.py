@@ -6,7 +6,15 @@ from typing import Any, Final, Literal
 from pydantic import Field
 
 from commonbrain.api.errors import EXIT_REFUSED
-from commonbrain.api.operation import UNSEEN, Command, Id, Moment, Name, Operation, Request
+from commonbrain.api.operation import (
+    HIDDEN_FROM_AGENTS,
+    Command,
+    Id,
+    Name,
+    Operation,
+    Request,
+    Timestamp,
+)
 from commonbrain.api.operations.remember import render_item_result
 from commonbrain.client import Brain
 from commonbrain.history.change_plan import ChangeStatus, ReviseResult
@@ -39,7 +47,7 @@ Op = Literal[
     "preview",
 ]
 
-_COMPLETIONS: Final = {
+_CHANGE_STATUSES: Final = {
     ItemStatus.STORED: ChangeStatus.DONE,
     ItemStatus.QUARANTINED: ChangeStatus.PROPOSED,
 }
@@ -63,7 +71,7 @@ class ReviseRequest(Request):
     strength: float = Field(default=STRENGTH_DEFAULT, description="link: 0 to 1")
     tags: list[str] = Field(default=[], description="retag: add")
     untag: list[str] = Field(default=[], description="retag: remove")
-    due_at: Moment = Field(default=None, description="status, ack deferred: ISO 8601")
+    due_at: Timestamp = Field(default=None, description="status, ack deferred: ISO 8601")
     priority: Name = Field(default=None, description="low, medium, high")
     assignee: Name = None
     headline: str | None = None
@@ -72,17 +80,17 @@ class ReviseRequest(Request):
     version: int | None = Field(
         default=None,
         description="supersede, status: refuse where get tells another by now",
-        json_schema_extra=UNSEEN,
+        json_schema_extra=HIDDEN_FROM_AGENTS,
     )
     dry_run: bool = Field(
         default=False,
         description="supersede: say what would need review, change nothing",
-        json_schema_extra=UNSEEN,
+        json_schema_extra=HIDDEN_FROM_AGENTS,
     )
     inherit: list[Literal["pin", "skill"]] = Field(default=[], description="supersede: keep them")
 
 
-_MOVES: Final = (
+_TASK_UPDATES: Final = (
     ("done", "done", "Say that a task is done."),
     ("block", "blocked", "Say that a task cannot go on."),
     ("open", "open", "Say that a task is to be done again."),
@@ -91,62 +99,64 @@ _MOVES: Final = (
 
 _Call = Callable[[Revise, ReviseRequest], ReviseResult]
 _CALLS: Final[Mapping[str, _Call]] = {
-    "restore": lambda revise, told: revise.restore(told.id, reason=told.reason),
-    "keep_both": lambda revise, told: revise.keep_both(
-        told.id,
-        reason=told.reason,
-        other=told.other,
-        projects=told.value.split(",") if told.value else (),
+    "restore": lambda revise, request: revise.restore(request.id, reason=request.reason),
+    "keep_both": lambda revise, request: revise.keep_both(
+        request.id,
+        reason=request.reason,
+        other=request.other,
+        projects=request.value.split(",") if request.value else (),
     ),
-    "resolve": lambda revise, told: revise.resolve(
-        told.id, other=_needed(told, "other"), reason=told.reason
+    "resolve": lambda revise, request: revise.resolve(
+        request.id, other=_require(request, "other"), reason=request.reason
     ),
-    "annotate": lambda revise, told: revise.annotate(told.id, told.text),
-    "rate": lambda revise, told: revise.rate(told.id, _needed(told, "value")),
-    "pin": lambda revise, told: revise.pin(told.id),
-    "unpin": lambda revise, told: revise.unpin(told.id),
-    "retag": lambda revise, told: revise.retag(told.id, add=told.tags, remove=told.untag),
-    "link": lambda revise, told: revise.link(
-        told.id,
-        _needed(told, "other"),
-        type=_needed(told, "value"),
-        strength=told.strength,
-        reason=told.reason or None,
+    "annotate": lambda revise, request: revise.annotate(request.id, request.text),
+    "rate": lambda revise, request: revise.rate(request.id, _require(request, "value")),
+    "pin": lambda revise, request: revise.pin(request.id),
+    "unpin": lambda revise, request: revise.unpin(request.id),
+    "retag": lambda revise, request: revise.retag(
+        request.id, add=request.tags, remove=request.untag
     ),
-    "unlink": lambda revise, told: revise.unlink(
-        told.id, _needed(told, "other"), type=_needed(told, "value")
+    "link": lambda revise, request: revise.link(
+        request.id,
+        _require(request, "other"),
+        type=_require(request, "value"),
+        strength=request.strength,
+        reason=request.reason or None,
     ),
-    "status": lambda revise, told: revise.status(
-        told.id,
-        _needed(told, "value"),
-        due_at=told.due_at,
-        priority=told.priority,
-        assignee=told.assignee,
-        reason=told.reason or None,
-        version=told.version,
+    "unlink": lambda revise, request: revise.unlink(
+        request.id, _require(request, "other"), type=_require(request, "value")
     ),
-    "ack": lambda revise, told: revise.ack(
-        told.id, _needed(told, "value"), reason=told.reason or None, until=told.due_at
+    "status": lambda revise, request: revise.status(
+        request.id,
+        _require(request, "value"),
+        due_at=request.due_at,
+        priority=request.priority,
+        assignee=request.assignee,
+        reason=request.reason or None,
+        version=request.version,
     ),
-    "approve": lambda revise, told: revise.approve(told.id, reason=told.reason),
-    "reject": lambda revise, told: revise.reject(told.id, reason=told.reason),
-    "review": lambda revise, told: revise.review(told.id, reason=told.reason),
+    "ack": lambda revise, request: revise.ack(
+        request.id, _require(request, "value"), reason=request.reason or None, until=request.due_at
+    ),
+    "approve": lambda revise, request: revise.approve(request.id, reason=request.reason),
+    "reject": lambda revise, request: revise.reject(request.id, reason=request.reason),
+    "review": lambda revise, request: revise.review(request.id, reason=request.reason),
 }
 
 
-def _needed(told: ReviseRequest, field: Literal["other", "value"]) -> Any:  # noqa: ANN401 judged later
-    given = getattr(told, field)
-    if not given:
-        raise InvalidInputError(f"{told.op} needs {field}.", hint="See the tool's schema.")
-    return given
+def _require(request: ReviseRequest, field: Literal["other", "value"]) -> Any:  # noqa: ANN401 judged later
+    value = getattr(request, field)
+    if not value:
+        raise InvalidInputError(f"{request.op} needs {field}.", hint="See the tool's schema.")
+    return value
 
 
 def _handle(brain: Brain, request: ReviseRequest) -> ReviseResult:
     if request.op == "preview" or (request.op == "supersede" and request.dry_run):
-        return _foretold(brain, request)
+        return _dry_run(brain, request)
     if request.op != "supersede":
         return _CALLS[request.op](brain.revise, request)
-    given = request.model_dump(
+    fields = request.model_dump(
         include={"headline", "kind", "source_ref", "tags"}, exclude_defaults=True
     )
     outcome = brain.revise.supersede(
@@ -156,12 +166,12 @@ def _handle(brain: Brain, request: ReviseRequest) -> ReviseResult:
         inherit_pin="pin" in request.inherit,
         inherit_skill="skill" in request.inherit,
         version=request.version,
-        **DraftFields(**given),
+        **DraftFields(**fields),
     )
-    return _of(outcome, request)
+    return _to_result(outcome, request)
 
 
-def _foretold(brain: Brain, request: ReviseRequest) -> ReviseResult:
+def _dry_run(brain: Brain, request: ReviseRequest) -> ReviseResult:
     return ReviseResult(
         id=request.id,
         action=Action.SUPERSEDE,
@@ -171,25 +181,25 @@ def _foretold(brain: Brain, request: ReviseRequest) -> ReviseResult:
     )
 
 
-def _weighty(brain: Brain, request: ReviseRequest) -> ReviseResult | None:
+def _preview(brain: Brain, request: ReviseRequest) -> ReviseResult | None:
     """Give what a supersede would unseat, where that is much."""
     if request.op != "supersede" or request.dry_run:
         return None
-    foretold = _foretold(brain, request)
-    is_much = foretold.affected is not None and foretold.affected.count > HANDFUL
-    return foretold if is_much else None
+    preview_result = _dry_run(brain, request)
+    is_large = preview_result.affected is not None and preview_result.affected.count > HANDFUL
+    return preview_result if is_large else None
 
 
-def _of(outcome: ItemResult, request: ReviseRequest) -> ReviseResult:
+def _to_result(outcome: ItemResult, request: ReviseRequest) -> ReviseResult:
     return ReviseResult(
         id=outcome.id or request.id,
         action=Action.SUPERSEDE,
-        status=_COMPLETIONS.get(outcome.status, ChangeStatus.REFUSED),
+        status=_CHANGE_STATUSES.get(outcome.status, ChangeStatus.REFUSED),
         outcome=outcome,
     )
 
 
-def _tell(reply: ReviseResult) -> str:
+def _render(reply: ReviseResult) -> str:
     if reply.outcome is not None:
         return render_item_result(reply.outcome)
     line = f"{reply.action} {reply.status} {reply.id}: {reply.headline or ''}".rstrip(": ")
@@ -205,11 +215,11 @@ REVISE = Operation(
     request=ReviseRequest,
     reply=ReviseResult,
     handle=_handle,
-    tell=_tell,
+    render_text=_render,
     exit_code=lambda reply: EXIT_REFUSED * (reply.status is ChangeStatus.REFUSED),
     role=Role.WRITER,
     positional=("op", "id", "text"),
-    weighty=_weighty,
+    preview=_preview,
     commands=(
         *(
             Command(
@@ -218,7 +228,7 @@ REVISE = Operation(
                 preset={"op": "status", "value": status},
                 fields=frozenset({"id", "reason", "version"}),
             )
-            for name, status, purpose in _MOVES
+            for name, status, purpose in _TASK_UPDATES
         ),
         Command(
             name="task ack",

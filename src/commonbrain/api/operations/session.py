@@ -6,7 +6,7 @@ from typing import Any, Final, Literal
 from pydantic import Field, ValidationError
 
 from commonbrain.api.errors import EXIT_REFUSED
-from commonbrain.api.operation import PLAIN, Command, Name, Operation, Profile, Request
+from commonbrain.api.operation import OMIT_DESCRIPTION, Command, Name, Operation, Profile, Request
 from commonbrain.api.operations.remember import render_item_result
 from commonbrain.client import Brain
 from commonbrain.coordination.session_views import (
@@ -24,7 +24,7 @@ from commonbrain.model.scope import Role
 from commonbrain.model.tasks import LEASE_MINUTES_DEFAULT
 from commonbrain.model.timestamps import show_instant
 
-_PARTS: Final = frozenset({"next_steps", "blockers", "context"})
+_HANDOFF_FIELDS: Final = frozenset({"next_steps", "blockers", "context"})
 
 SESSION_COMMANDS: Final = (
     Command(
@@ -45,7 +45,7 @@ SESSION_COMMANDS: Final = (
         name="session handoff",
         purpose="Leave to the next session what it must know; - reads text or JSON from stdin.",
         preset={"op": "handoff"},
-        fields=_PARTS | {"text"},
+        fields=_HANDOFF_FIELDS | {"text"},
         positional=("text",),
         required=frozenset({"text"}),
     ),
@@ -53,7 +53,7 @@ SESSION_COMMANDS: Final = (
         name="session end",
         purpose="End this session, with a handoff if there is one.",
         preset={"op": "end"},
-        fields=_PARTS | {"text"},
+        fields=_HANDOFF_FIELDS | {"text"},
         positional=("text",),
     ),
     Command(
@@ -81,7 +81,7 @@ SESSION_COMMANDS: Final = (
 )
 
 
-DUTY_OPS: Final = frozenset({"note", "notes", "checkpoint", "tasks", "claim", "release"})
+STATE_OPS: Final = frozenset({"note", "notes", "checkpoint", "tasks", "claim", "release"})
 """What is told by these lines alone."""
 
 
@@ -89,25 +89,25 @@ def task_lines(reply: SessionResponse) -> list[str]:
     """Tell what a session keeps, owes and claims, of what a reply speaks of."""
     lines: list[str] = []
     if reply.notes is not None:
-        lines += [_note_line(one) for one in reply.notes] or ["Nothing is noted."]
+        lines += [_render_note(one) for one in reply.notes] or ["Nothing is noted."]
     if reply.tasks is not None:
-        lines += [_task_line(one) for one in reply.tasks] or ["Nothing is to be done."]
+        lines += [_render_task(one) for one in reply.tasks] or ["Nothing is to be done."]
         more = (reply.tasks_total or 0) - len(reply.tasks)
         lines += [f"And {more} more."] if more else []
     if reply.lease is not None:
-        lines += [_lease_line(reply.lease)]
+        lines += [_render_lease(reply.lease)]
     if reply.checked is not None:
-        lines += _checked_lines(reply.checked)
+        lines += _render_checkpoint(reply.checked)
     return lines
 
 
-def _note_line(one: NoteView) -> str:
+def _render_note(one: NoteView) -> str:
     # What others pinned stands here too: its further lines are not to be taken for ours.
     value = "\n> ".join(one.value.splitlines())
     return f"{one.key}{f' (pinned by {one.agent})' if one.pinned else ''}: {value}"
 
 
-def _task_line(one: OpenTask) -> str:
+def _render_task(one: OpenTask) -> str:
     notes = (
         None if one.priority is TaskPriority.MEDIUM else str(one.priority),
         None if one.status is TaskStatus.OPEN else str(one.status),
@@ -116,16 +116,16 @@ def _task_line(one: OpenTask) -> str:
         "action item" if one.must_ack else None,
         f"claimed by {one.holder} until {show_instant(one.until)}" if one.until else None,
     )
-    told = ", ".join(note for note in notes if note)
-    return f"{one.id} {one.headline}{f' ({told})' if told else ''}"
+    details = ", ".join(note for note in notes if note)
+    return f"{one.id} {one.headline}{f' ({details})' if details else ''}"
 
 
-def _lease_line(one: Lease) -> str:
-    whose = f" by {one.holder} until {show_instant(one.until)}" if one.until else ""
-    return f"{one.id} {one.status}{whose}: {one.headline}"
+def _render_lease(one: Lease) -> str:
+    holder_text = f" by {one.holder} until {show_instant(one.until)}" if one.until else ""
+    return f"{one.id} {one.status}{holder_text}: {one.headline}"
 
 
-def _checked_lines(checked: CheckpointResult) -> list[str]:
+def _render_checkpoint(checked: CheckpointResult) -> list[str]:
     if checked.is_repeated:
         return [f"Already checked at {show_instant(checked.at)}, nothing changed since."]
     lines = [f"BLOCKER {one.id}: {one.headline}" for one in checked.blockers]
@@ -152,18 +152,24 @@ class SessionRequest(Request):
         default="",
         description="task, checkpoint: in a sentence; handoff: the summary; note: its value",
     )
-    next_steps: list[str] = Field(default=[], description="handoff", json_schema_extra=PLAIN)
-    blockers: list[str] = Field(default=[], description="handoff", json_schema_extra=PLAIN)
-    context: str = Field(default="", description="handoff", json_schema_extra=PLAIN)
-    key: Name = Field(default=None, description="Of the note", json_schema_extra=PLAIN)
+    next_steps: list[str] = Field(
+        default=[], description="handoff", json_schema_extra=OMIT_DESCRIPTION
+    )
+    blockers: list[str] = Field(
+        default=[], description="handoff", json_schema_extra=OMIT_DESCRIPTION
+    )
+    context: str = Field(default="", description="handoff", json_schema_extra=OMIT_DESCRIPTION)
+    key: Name = Field(default=None, description="Of the note", json_schema_extra=OMIT_DESCRIPTION)
     pinned: bool = Field(
         default=False,
         description="note: every boot of the project shows it",
-        json_schema_extra=PLAIN,
+        json_schema_extra=OMIT_DESCRIPTION,
     )
     id: Name = Field(default=None, description="mem_... of a task")
     minutes: int = Field(
-        default=LEASE_MINUTES_DEFAULT, description="Of the claim", json_schema_extra=PLAIN
+        default=LEASE_MINUTES_DEFAULT,
+        description="Of the claim",
+        json_schema_extra=OMIT_DESCRIPTION,
     )
     project: Name = None
     agent: Name = None
@@ -171,22 +177,24 @@ class SessionRequest(Request):
 
 _Call = Callable[[Sessions, SessionRequest], SessionResponse]
 _CALLS: Final[Mapping[Op, _Call]] = {
-    "list": lambda sessions, told: sessions.list(project=told.project, agent=told.agent),
-    "task": lambda sessions, told: sessions.task(told.text),
-    "note": lambda sessions, told: sessions.note(
-        _needed(told, "key"), told.text, pinned=told.pinned
+    "list": lambda sessions, request: sessions.list(project=request.project, agent=request.agent),
+    "task": lambda sessions, request: sessions.task(request.text),
+    "note": lambda sessions, request: sessions.note(
+        _require(request, "key"), request.text, pinned=request.pinned
     ),
     "notes": lambda sessions, _: sessions.notes(),
-    "checkpoint": lambda sessions, told: sessions.checkpoint(told.text),
-    "tasks": lambda sessions, told: sessions.tasks(project=told.project),
-    "claim": lambda sessions, told: sessions.claim(_needed(told, "id"), minutes=told.minutes),
-    "release": lambda sessions, told: sessions.release(_needed(told, "id")),
-    "handoff": lambda sessions, told: sessions.handoff(**_handoff(told)),
-    "end": lambda sessions, told: sessions.end(**_handoff(told)),
+    "checkpoint": lambda sessions, request: sessions.checkpoint(request.text),
+    "tasks": lambda sessions, request: sessions.tasks(project=request.project),
+    "claim": lambda sessions, request: sessions.claim(
+        _require(request, "id"), minutes=request.minutes
+    ),
+    "release": lambda sessions, request: sessions.release(_require(request, "id")),
+    "handoff": lambda sessions, request: sessions.handoff(**_handoff(request)),
+    "end": lambda sessions, request: sessions.end(**_handoff(request)),
 }
 
 
-class _Parts(Request):
+class _HandoffParts(Request):
     """A handoff as one JSON object in the place of the text, as a script pipes it in."""
 
     summary: str
@@ -195,12 +203,14 @@ class _Parts(Request):
     context: str = ""
 
 
-def _handoff(told: SessionRequest) -> dict[str, Any]:
-    given = told.model_dump(include={"next_steps", "blockers", "context"}, exclude_defaults=True)
-    if not told.text.startswith("{"):
-        return {"summary": told.text, **given}
+def _handoff(request: SessionRequest) -> dict[str, Any]:
+    fields = request.model_dump(
+        include={"next_steps", "blockers", "context"}, exclude_defaults=True
+    )
+    if not request.text.startswith("{"):
+        return {"summary": request.text, **fields}
     try:
-        parts = _Parts.model_validate_json(told.text)
+        parts = _HandoffParts.model_validate_json(request.text)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(map(str, first["loc"])) or "the object"
@@ -208,34 +218,34 @@ def _handoff(told: SessionRequest) -> dict[str, Any]:
             f"The handoff is no such JSON object: {where[:40]}: {first['msg'][:80]}.",
             hint="Give summary, next_steps, blockers, context.",
         ) from None
-    return parts.model_dump() | given
+    return parts.model_dump() | fields
 
 
-def _needed(told: SessionRequest, field: Literal["key", "id"]) -> str:
-    given: str | None = getattr(told, field)
-    if not given:
-        raise InvalidInputError(f"{told.op} needs {field}.", hint="See the tool's schema.")
-    return given
+def _require(request: SessionRequest, field: Literal["key", "id"]) -> str:
+    value: str | None = getattr(request, field)
+    if not value:
+        raise InvalidInputError(f"{request.op} needs {field}.", hint="See the tool's schema.")
+    return value
 
 
 def _handle(brain: Brain, request: SessionRequest) -> SessionResponse:
     return _CALLS[request.op](brain.session, request)
 
 
-def _tell(reply: SessionResponse) -> str:
+def _render(reply: SessionResponse) -> str:
     lines = [f"{reply.op} {reply.session or ''} {reply.task or ''}".strip()]
     if reply.sessions is not None:
-        lines += [_line(one) for one in reply.sessions] or ["Nobody else is at work."]
+        lines += [_render_session(one) for one in reply.sessions] or ["Nobody else is at work."]
     lines += task_lines(reply)
     if reply.outcome is not None:
         lines.append(render_item_result(reply.outcome))
     return "\n".join(lines)
 
 
-def _line(one: ActiveSession) -> str:
+def _render_session(one: ActiveSession) -> str:
     where = f" in {one.project}" if one.project else ""
-    heard = f"idle {one.heartbeat_age_s} s" if one.is_idle else "active"
-    return f"{one.session} {one.agent}{where} ({heard}): {one.task or 'no task told'}"
+    activity = f"idle {one.heartbeat_age_s} s" if one.is_idle else "active"
+    return f"{one.session} {one.agent}{where} ({activity}): {one.task or 'no task told'}"
 
 
 SESSION = Operation(
@@ -247,7 +257,7 @@ SESSION = Operation(
     profile=Profile.LITE,
     reply=SessionResponse,
     handle=_handle,
-    tell=_tell,
+    render_text=_render,
     exit_code=lambda reply: EXIT_REFUSED * bool(reply.outcome and reply.outcome.status.is_refused),
     role=Role.WRITER,
     positional=("op", "text"),

@@ -25,11 +25,14 @@ def _handle(brain: Brain, request: SkillRequest) -> SkillList:
     return brain.skills()
 
 
-def _tell(reply: SkillList) -> str:
-    return "\n".join(inert_line(" | ".join(_parts(one))) for one in reply.skills) or "No skill."
+def _render(reply: SkillList) -> str:
+    return (
+        "\n".join(inert_line(" | ".join(_describe_trigger(one))) for one in reply.skills)
+        or "No skill."
+    )
 
 
-def _parts(one: ListedSkill) -> Iterator[str]:
+def _describe_trigger(one: ListedSkill) -> Iterator[str]:
     yield one.name
     yield one.id
     yield one.headline
@@ -48,8 +51,8 @@ SKILL = Operation(
     request=SkillRequest,
     reply=SkillList,
     handle=_handle,
-    tell=_tell,
-    doors=frozenset({Transport.CLI, Transport.REST}),
+    render_text=_render,
+    transports=frozenset({Transport.CLI, Transport.REST}),
     is_read_only=True,
     is_idempotent=True,
     commands=(

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from commonbrain.administration.call_metrics import FailedCall, Health, ToolStats
 from commonbrain.administration.status import StoreStatus
-from commonbrain.api.operation import PLAIN, UNSEEN, Operation, Request
+from commonbrain.api.operation import HIDDEN_FROM_AGENTS, OMIT_DESCRIPTION, Operation, Request
 from commonbrain.api.operations.review import render_review_queue
 from commonbrain.client import Brain
 from commonbrain.history.review_queue import ReviewQueue
@@ -20,27 +20,27 @@ from commonbrain.observability.health import ReplicaReads
 class StatusRequest(Request):
     """What to tell beside the counts."""
 
-    unsettled: bool = Field(
+    review: bool = Field(
         default=False,
         description="List open conflicts, what needs review, what is proposed",
-        json_schema_extra=PLAIN,
+        json_schema_extra=OMIT_DESCRIPTION,
     )
     health: bool = Field(
         default=False,
         description="Knock at the doors of store, embedder and queue, 5 s at most",
-        json_schema_extra=UNSEEN,
+        json_schema_extra=HIDDEN_FROM_AGENTS,
     )
     metrics: bool = Field(
         default=False,
         description="Calls, errors and latencies by tool, of the last day",
-        json_schema_extra=PLAIN,
+        json_schema_extra=OMIT_DESCRIPTION,
     )
     errors: int = Field(
         default=0,
         ge=0,
         le=FAULTS_MAX,
         description="List so many of the latest calls that failed",
-        json_schema_extra=UNSEEN,
+        json_schema_extra=HIDDEN_FROM_AGENTS,
     )
 
 
@@ -51,7 +51,7 @@ class StatusReply(StoreStatus):
     tenant: str
     agent: str
     role: Role
-    unsettled: ReviewQueue | None = None
+    review: ReviewQueue | None = None
     version: str = ""
     health: Health | None = None
     metrics: Mapping[str, ToolStats] | None = None
@@ -66,7 +66,7 @@ def _handle(brain: Brain, request: StatusRequest) -> StatusReply:
         tenant=brain.caller.tenant,
         agent=brain.caller.agent,
         role=brain.caller.role,
-        unsettled=brain.unsettled() if request.unsettled else None,
+        review=brain.review() if request.review else None,
         version=version("commonbrain"),
         health=brain.watching.health() if request.health else None,
         metrics=brain.watching.figures() if request.metrics else None,
@@ -74,7 +74,7 @@ def _handle(brain: Brain, request: StatusRequest) -> StatusReply:
     )
 
 
-def _tell(reply: StatusReply) -> str:
+def _render(reply: StatusReply) -> str:
     return "\n".join(_lines(reply))
 
 
@@ -87,8 +87,8 @@ def _lines(reply: StatusReply) -> Iterator[str]:
     if reply.jobs:
         counts = ", ".join(f"{count} {state}" for state, count in reply.jobs.items())
         yield f"Jobs: {counts}."
-    if reply.unsettled is not None:
-        yield render_review_queue(reply.unsettled)
+    if reply.review is not None:
+        yield render_review_queue(reply.review)
     yield from metrics_lines(reply)
 
 
@@ -100,7 +100,7 @@ def metrics_lines(reply: StatusReply) -> Iterator[str]:
     for one in reply.health.replicas if reply.health else ():
         counts = f"{one.answered} reads answered, {one.lagged} too early, {one.failed} failed"
         name = one.replica.removeprefix("replica ")
-        yield f"replica {name} {_state(one)} ({counts}); the primary answers the rest"
+        yield f"replica {name} {_render_dependency(one)} ({counts}); the primary answers the rest"
     for tool, of in (reply.metrics or {}).items():
         yield (
             f"{tool}: {of.calls} calls, {of.errors} errors, mean {of.mean_ms:.1f}, p50 "
@@ -110,7 +110,7 @@ def metrics_lines(reply: StatusReply) -> Iterator[str]:
         yield f"{fault.at:%Y-%m-%d %H:%M:%S} {fault.tool} {fault.code} by {fault.agent} {fault.id}"
 
 
-def _state(one: ReplicaReads) -> str:
+def _render_dependency(one: ReplicaReads) -> str:
     if one.trouble is not None:
         return f"is not read from: {one.trouble}"
     return f"lags by {one.behind_bytes:,} bytes" if one.behind_bytes else "keeps up"
@@ -123,7 +123,7 @@ STATUS = Operation(
     request=StatusRequest,
     reply=StatusReply,
     handle=_handle,
-    tell=_tell,
+    render_text=_render,
     is_read_only=True,
     is_idempotent=True,
 )

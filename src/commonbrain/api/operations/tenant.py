@@ -7,7 +7,7 @@ from pydantic import Field
 
 from commonbrain.administration.tenants import Usage
 from commonbrain.api.operation import Command, Operation, Request, Transport
-from commonbrain.api.operations.admin import policy_line, retention_of, usage_line
+from commonbrain.api.operations.admin import parse_retention, render_policy, render_usage
 from commonbrain.client import Brain
 from commonbrain.model.escaping import inert_line
 from commonbrain.model.scope import PolicyChange, Role
@@ -67,24 +67,24 @@ def _handle(brain: Brain, request: TenantRequest) -> TenantsReply:
     return TenantsReply(op=request.op, tenants=(one,), usage=usage)
 
 
-def _change(told: TenantRequest) -> PolicyChange:
+def _change(request: TenantRequest) -> PolicyChange:
     change = PolicyChange()
-    if told.key_calls_per_minute is not None:
-        change["key_calls_per_minute"] = told.key_calls_per_minute or None
-    if told.tenant_calls_per_minute is not None:
-        change["tenant_calls_per_minute"] = told.tenant_calls_per_minute or None
-    if told.memories_max is not None:
-        change["memories_max"] = None if told.memories_max < 0 else told.memories_max
-    if told.boot_required is not None:
-        change["is_boot_required"] = told.boot_required
-    if told.auto_promote is not None:
-        change["is_promotion_automatic"] = told.auto_promote
-    if told.retention:
-        change["retention"] = retention_of(told.retention)
+    if request.key_calls_per_minute is not None:
+        change["key_calls_per_minute"] = request.key_calls_per_minute or None
+    if request.tenant_calls_per_minute is not None:
+        change["tenant_calls_per_minute"] = request.tenant_calls_per_minute or None
+    if request.memories_max is not None:
+        change["memories_max"] = None if request.memories_max < 0 else request.memories_max
+    if request.boot_required is not None:
+        change["is_boot_required"] = request.boot_required
+    if request.auto_promote is not None:
+        change["is_promotion_automatic"] = request.auto_promote
+    if request.retention:
+        change["retention"] = parse_retention(request.retention)
     return change
 
 
-def _weighty(brain: Brain, request: TenantRequest) -> TenantsReply | None:
+def _preview(brain: Brain, request: TenantRequest) -> TenantsReply | None:
     """Show whom a suspension would shut out."""
     if request.op != "suspend":
         return None
@@ -95,18 +95,18 @@ def _weighty(brain: Brain, request: TenantRequest) -> TenantsReply | None:
     )
 
 
-def _tell(reply: TenantsReply) -> str:
-    lines = [_line(one) for one in reply.tenants]
+def _render(reply: TenantsReply) -> str:
+    lines = [_render_tenant(one) for one in reply.tenants]
     if reply.usage is not None:
-        lines.append(usage_line(reply.usage))
+        lines.append(render_usage(reply.usage))
     elif reply.op == "policy":
-        most = reply.tenants[0].policy.memories_max
-        lines.append(f"memories: {'no bound' if most is None else f'at most {most}'}")
-        lines.append(policy_line(reply.tenants[0].policy))
+        limit = reply.tenants[0].policy.memories_max
+        lines.append(f"memories: {'no bound' if limit is None else f'at most {limit}'}")
+        lines.append(render_policy(reply.tenants[0].policy))
     return "\n".join(inert_line(line) for line in lines)
 
 
-def _line(one: Tenant) -> str:
+def _render_tenant(one: Tenant) -> str:
     since = f" | suspended {show_instant(one.suspended_at)}" if one.suspended_at else ""
     return f"{one.name} | made {show_instant(one.created_at)}{since}"
 
@@ -132,7 +132,7 @@ def _command(op: str, purpose: str, *, fields: frozenset[str] = _NAME) -> Comman
         fields=fields,
         positional=("name",) if fields else (),
         required=fields & _NAME,
-        is_weighty=op == "suspend",
+        needs_confirmation=op == "suspend",
     )
 
 
@@ -143,11 +143,11 @@ TENANT = Operation(
     request=TenantRequest,
     reply=TenantsReply,
     handle=_handle,
-    tell=_tell,
+    render_text=_render,
     role=Role.ADMIN,
-    doors=frozenset({Transport.CLI}),
+    transports=frozenset({Transport.CLI}),
     is_destructive=True,
-    weighty=_weighty,
+    preview=_preview,
     positional=("op", "name"),
     commands=(
         _command("list", "List every tenant of this store.", fields=frozenset()),

@@ -5,7 +5,7 @@ from typing import Final, Literal
 
 from pydantic import Field
 
-from commonbrain.api.operation import PLAIN, Command, Name, Operation, Request
+from commonbrain.api.operation import OMIT_DESCRIPTION, Command, Name, Operation, Request
 from commonbrain.causality.result import TraceResult, TraceStep
 from commonbrain.causality.trace import DEEPEN_DEPTH, DEPTH_MAX, HOURS_DEFAULT, Trace
 from commonbrain.client import Brain
@@ -21,72 +21,78 @@ class TraceRequest(Request):
     """What to trace, and how far."""
 
     op: Op = Field(description="before, patterns, deepen: of an outcome in text")
-    id: Name = Field(default=None, description="mem_...", json_schema_extra=PLAIN)
-    text: str = Field(default="", description="Instead of id", json_schema_extra=PLAIN)
+    id: Name = Field(default=None, description="mem_...", json_schema_extra=OMIT_DESCRIPTION)
+    text: str = Field(default="", description="Instead of id", json_schema_extra=OMIT_DESCRIPTION)
     hours: float = Field(
-        default=HOURS_DEFAULT, description="before, patterns: the window", json_schema_extra=PLAIN
+        default=HOURS_DEFAULT,
+        description="before, patterns: the window",
+        json_schema_extra=OMIT_DESCRIPTION,
     )
     depth: int | None = Field(
-        default=None, description="1 to 10 steps; deepen: 5", json_schema_extra=PLAIN
+        default=None, description="1 to 10 steps; deepen: 5", json_schema_extra=OMIT_DESCRIPTION
     )
 
 
 _Call = Callable[[Trace, TraceRequest], TraceResult]
 _CALLS: Final[Mapping[Op, _Call]] = {
-    "causes": lambda trace, told: trace.causes(_what(told), depth=_depth(told)),
-    "effects": lambda trace, told: trace.effects(_what(told), depth=_depth(told)),
-    "before": lambda trace, told: trace.before(_what(told), hours=told.hours),
-    "patterns": lambda trace, told: trace.patterns(_text(told), hours=told.hours),
-    "deepen": lambda trace, told: trace.deepen(_text(told), depth=_depth(told, DEEPEN_DEPTH)),
-    "dependents": lambda trace, told: trace.dependents(_id(told), depth=_depth(told)),
-    "provenance": lambda trace, told: trace.provenance(_id(told)),
+    "causes": lambda trace, request: trace.causes(_target(request), depth=_depth(request)),
+    "effects": lambda trace, request: trace.effects(_target(request), depth=_depth(request)),
+    "before": lambda trace, request: trace.before(_target(request), hours=request.hours),
+    "patterns": lambda trace, request: trace.patterns(_require_text(request), hours=request.hours),
+    "deepen": lambda trace, request: trace.deepen(
+        _require_text(request), depth=_depth(request, DEEPEN_DEPTH)
+    ),
+    "dependents": lambda trace, request: trace.dependents(
+        _require_id(request), depth=_depth(request)
+    ),
+    "provenance": lambda trace, request: trace.provenance(_require_id(request)),
 }
 
 
-def _what(told: TraceRequest) -> str:
-    return told.id or told.text
+def _target(request: TraceRequest) -> str:
+    return request.id or request.text
 
 
-def _text(told: TraceRequest) -> str:
-    if not told.text:
-        raise InvalidInputError(f"{told.op} needs text.", hint="Say the outcome in words.")
-    return told.text
+def _require_text(request: TraceRequest) -> str:
+    if not request.text:
+        raise InvalidInputError(f"{request.op} needs text.", hint="Say the outcome in words.")
+    return request.text
 
 
-def _id(told: TraceRequest) -> str:
-    given = told.id or told.text
-    if not given:
-        raise InvalidInputError(f"{told.op} needs id.", hint="Recall it first.")
-    return given
+def _require_id(request: TraceRequest) -> str:
+    value = request.id or request.text
+    if not value:
+        raise InvalidInputError(f"{request.op} needs id.", hint="Recall it first.")
+    return value
 
 
-def _depth(told: TraceRequest, default: int = DEPTH_MAX) -> int:
-    return default if told.depth is None else told.depth
+def _depth(request: TraceRequest, default: int = DEPTH_MAX) -> int:
+    return default if request.depth is None else request.depth
 
 
 def _handle(brain: Brain, request: TraceRequest) -> TraceResult:
     return _CALLS[request.op](brain.trace, request)
 
 
-def _tell(reply: TraceResult) -> str:
+def _render(reply: TraceResult) -> str:
     return "\n".join(_lines(reply))
 
 
 def _lines(reply: TraceResult) -> Iterator[str]:
     yield inert_line(f"{reply.op} of {reply.asked}")
-    yield from (f"{'  ' * one.depth}{step_line(one)}" for one in reply.steps)
-    yield from summary_lines(reply)
+    yield from (f"{'  ' * one.depth}{render_step(one)}" for one in reply.steps)
+    yield from render_summary(reply)
 
 
-def step_line(one: TraceStep) -> str:
+def render_step(one: TraceStep) -> str:
     """Tell of one step on one line."""
-    how = one.via or ""
+    relation = one.via or ""
     if one.strength is not None:
-        how += f" {one.strength:.2f} seen {one.observations}x"
+        relation += f" {one.strength:.2f} seen {one.observations}x"
     if one.score is not None:
-        how += f" {one.score:.2f}"
-    known = (
-        how,
+        relation += f" {one.score:.2f}"
+    details = (
+        relation,
         f"{one.id} {one.kind}",
         f"by {one.agent}",
         show_instant(one.occurred_at)[:16],
@@ -96,24 +102,26 @@ def step_line(one: TraceStep) -> str:
         f"{one.state}" if one.state not in CURRENT_STATES else "",
         "root" if one.is_root else "",
     )
-    return inert_line(f"{' | '.join(part for part in known if part)}: {one.headline}")
+    return inert_line(f"{' | '.join(part for part in details if part)}: {one.headline}")
 
 
-def summary_lines(reply: TraceResult) -> Iterator[str]:
+def render_summary(reply: TraceResult) -> Iterator[str]:
     """Tell what the steps come to, and what they do not carry."""
     for root in reply.roots:
         explains = f", explains {root.explains}" if reply.op == "deepen" else ""
-        guess = ", a guess by alike words" if root.is_guess else ""
-        yield inert_line(f"root: {root.id}{explains}{guess}: {root.headline}")
+        guess_note = ", a guess by alike words" if root.is_guess else ""
+        yield inert_line(f"root: {root.id}{explains}{guess_note}: {root.headline}")
     for one in reply.precursors:
-        may = ", a candidate cause" if one.is_candidate else ""
+        candidate_note = ", a candidate cause" if one.is_candidate else ""
         share = f"{one.count}x ({one.share:.0%})"
-        yield inert_line(f"before: {one.subject} {share}, {one.minutes_before:.0f} min{may}")
+        yield inert_line(
+            f"before: {one.subject} {share}, {one.minutes_before:.0f} min{candidate_note}"
+        )
     if reply.pattern is not None:
-        known = reply.pattern
-        yield f"pattern: {known.observations} observations"
+        pattern = reply.pattern
+        yield f"pattern: {pattern.observations} observations"
         for name in ("outcome_delay_s", "consequence_delay_s", "peak_hour"):
-            value = getattr(known, name)
+            value = getattr(pattern, name)
             if value is not None:
                 yield f"pattern: {name} {value:g}"
     if reply.because:
@@ -144,7 +152,7 @@ TRACE = Operation(
     request=TraceRequest,
     reply=TraceResult,
     handle=_handle,
-    tell=_tell,
+    render_text=_render,
     is_read_only=True,
     is_idempotent=True,
     commands=(

@@ -32,8 +32,8 @@ TRAIN = Operation(
     request=TrainRequest,
     reply=JobView,
     handle=_handle,
-    tell=render_job,
+    render_text=render_job,
     role=Role.ADMIN,
-    doors=frozenset({Transport.REST}),
+    transports=frozenset({Transport.REST}),
     is_idempotent=True,
 )

@@ -7,7 +7,7 @@ import typer.main
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 from commonbrain.api.operations import OPERATIONS, Operation, Transport
-from commonbrain.api.schemas import lean_schema
+from commonbrain.api.schemas import compact_schema
 from commonbrain.cli.groups import GROUPS
 from commonbrain.cli.main import app
 from commonbrain.cli.reference.markdown import code, table, yes_or_no
@@ -55,16 +55,16 @@ def commands_page() -> str:
 
 def rest_page() -> str:
     """Tell of every path of the shared server."""
-    drawn = (
+    table_rows = (
         (f"`POST /v1/{one.name}`", f"`{one.role}`", one.purpose)
         for one in OPERATIONS
-        if Transport.REST in one.doors
+        if Transport.REST in one.transports
     )
     return (
         "# REST\n\nThe body of a request and of a reply is that of the operation, in JSON; "
         "`GET /openapi.json` describes both. "
         "An error is `application/problem+json` with `code`, `detail` and `hint`.\n\n"
-        f"{table('path|takes the role|what it does', drawn)}\n\n"
+        f"{table('path|takes the role|what it does', table_rows)}\n\n"
         f"## Further paths\n\n{table('path|what it does', _PATHS)}\n\n"
         f"## Headers of a request\n\n{table('header|what it says', _HEADERS)}"
     )
@@ -80,14 +80,14 @@ def _commands(group: TyperGroup, name: str) -> Iterator[tuple[str, TyperCommand]
 
 
 def _operation(operation: Operation[Any, Any]) -> str:
-    doors = ", ".join(sorted(operation.doors))
-    request = lean_schema(operation.request, shows_all=True)
+    transports = ", ".join(sorted(operation.transports))
+    request = compact_schema(operation.request, shows_all=True)
     usage = _usage(operation)
-    reply = operation.replies.json_schema(mode="serialization")
+    reply = operation.reply_adapter.json_schema(mode="serialization")
     shapes = (_shape(name, shape) for name, shape in sorted(reply.get("$defs", {}).items()))
     return (
         f"## {operation.name}\n\n{operation.purpose}\n\n"
-        f"Doors: {doors}, library. Command: {usage}. Role: {operation.role}.\n\n"
+        f"Doors: {transports}, library. Command: {usage}. Role: {operation.role}.\n\n"
         f"### {operation.name}: request\n\n{_request(request)}\n\n"
         f"### {operation.name}: reply\n\n{_reply(reply)}\n{''.join(shapes)}"
     )
@@ -95,10 +95,10 @@ def _operation(operation: Operation[Any, Any]) -> str:
 
 def _usage(operation: Operation[Any, Any]) -> str:
     """Name the commands of an operation; one that is a group has those in it only."""
-    taken = [(f"brain {one.name}", one.positional) for one in operation.commands]
+    names = [(f"brain {one.name}", one.positional) for one in operation.commands]
     if operation.has_own_command and operation.name not in GROUPS:
-        taken.insert(0, (f"brain {operation.name}", operation.positional))
-    return code(" ".join([name, *map(str.upper, given)]) for name, given in taken)
+        names.insert(0, (f"brain {operation.name}", operation.positional))
+    return code(" ".join([name, *map(str.upper, parameters)]) for name, parameters in names)
 
 
 def _request(schema: _Schema) -> str:
@@ -137,11 +137,11 @@ def _type(field: _Schema) -> str:
     return f"list of {_type(items)}" if items else name
 
 
-def _parameters(given: Iterable[object]) -> str:
+def _parameters(parameters: Iterable[object]) -> str:
     """Write arguments and options as a table; those that set up the user's shell are left out."""
     rows = [
         (_name(one), yes_or_no(one.required), one.help or "")
-        for one in given
+        for one in parameters
         if isinstance(one, TyperArgument | TyperOption) and not one.opts[0].endswith("-completion")
     ]
     return table("argument or option|required|meaning", rows) if rows else "It takes nothing."

@@ -26,6 +26,6 @@ PAGES: Final[Mapping[str, Callable[[], str]]] = {
 def write(folder: Annotated[Path, typer.Argument(help="Where the pages go.")]) -> None:
     """Write every page of the reference into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name, draw in PAGES.items():
-        (folder / name).write_text(draw() + "\n", encoding="utf-8")
+    for name, render in PAGES.items():
+        (folder / name).write_text(render() + "\n", encoding="utf-8")
         typer.echo(folder / name)

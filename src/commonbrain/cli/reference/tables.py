@@ -124,11 +124,11 @@ def _default(field: FieldInfo) -> str:
 def _bounds(schema: dict[str, Any]) -> str:
     """Say what a setting may be, as its schema says it."""
     choices: list[dict[str, Any]] = schema.get("anyOf") or [{}]
-    known = schema | choices[0]
-    if "enum" in known:
-        return code(known["enum"])
-    said = (_BOUNDS[name].format(known[name]) for name in _BOUNDS if name in known)
-    return " ".join([str(known.get("format") or known["type"]), *said])
+    allowed = schema | choices[0]
+    if "enum" in allowed:
+        return code(allowed["enum"])
+    constraints = (_BOUNDS[name].format(allowed[name]) for name in _BOUNDS if name in allowed)
+    return " ".join([str(allowed.get("format") or allowed["type"]), *constraints])
 
 
 def _first_line(of: type) -> str:

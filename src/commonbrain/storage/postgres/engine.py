@@ -91,7 +91,7 @@ class Postgres:
     space: EmbeddingSpace
     space_id: int = 0
     """The row of the space in this database; set when the store is opened."""
-    lock_wait_s: float
+    lock_timeout_s: float
     engine: Engine = field(init=False)
     sizes: TenantSizes = field(default_factory=TenantSizes)
     is_distributed: bool = False
@@ -102,7 +102,7 @@ class Postgres:
 
     def __post_init__(self) -> None:
         """Make the pool; connect to nothing yet."""
-        self.engine = make_engine(self.url, lock_wait_s=self.lock_wait_s)
+        self.engine = make_engine(self.url, lock_timeout_s=self.lock_timeout_s)
         self._listen(self.engine)
 
     def add_replicas(self, urls: Sequence[URL], *, cluster: Cluster) -> None:
@@ -111,7 +111,7 @@ class Postgres:
         for url in urls:
             engine = make_engine(
                 url,
-                lock_wait_s=SILENCE_REPLICA_S,
+                lock_timeout_s=SILENCE_REPLICA_S,
                 statement_s=SILENCE_REPLICA_S,
                 connect_s=_CONNECT_REPLICA_S,
                 silence_s=SILENCE_REPLICA_S,
@@ -258,15 +258,15 @@ class Postgres:
 def make_engine(
     url: URL,
     *,
-    lock_wait_s: float,
+    lock_timeout_s: float,
     statement_s: float = _STATEMENT_S,
     connect_s: int = _CONNECT_S,
     silence_s: float | None = None,
 ) -> Engine:
     """Make a pool of connections that give up in time and search vectors as measured."""
     told = {
-        "lock_timeout": f"{round(lock_wait_s * 1000)}",
-        "statement_timeout": f"{round(max(statement_s, lock_wait_s) * 1000)}",
+        "lock_timeout": f"{round(lock_timeout_s * 1000)}",
+        "statement_timeout": f"{round(max(statement_s, lock_timeout_s) * 1000)}",
         "idle_in_transaction_session_timeout": f"{_IDLE_S * 1000}",
         # Whoever hangs up is noticed while the statement runs, and what it holds is free again.
         "client_connection_check_interval": "2000",
@@ -283,7 +283,7 @@ def make_engine(
         max_overflow=0,
         # Who was used last comes first, so that few are open where little is asked.
         pool_use_lifo=True,
-        pool_timeout=lock_wait_s,
+        pool_timeout=lock_timeout_s,
         json_serializer=_compact_json,
         connect_args={
             "connect_timeout": connect_s,
@@ -299,7 +299,7 @@ def make_engine(
         # An error tells what is wrong, never what was being stored.
         hide_parameters=True,
     )
-    longest_s = statement_s and max(statement_s, lock_wait_s)
+    longest_s = statement_s and max(statement_s, lock_timeout_s)
     wire(engine, silence_s=silence_s or silence_after(longest_s))
     return engine
 

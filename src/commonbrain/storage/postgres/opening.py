@@ -66,7 +66,7 @@ def open_postgres(
     *,
     space: EmbeddingSpace,
     clock: Clock,
-    lock_wait_s: float,
+    lock_timeout_s: float,
     replicas: Sequence[str] = (),
 ) -> SqlStore:
     """Open a database as a store, under a role that sees one tenant at a time.
@@ -75,7 +75,7 @@ def open_postgres(
         url: the database, as that role.
         space: what its vectors live in.
         clock: when the first tenant is made, where there is none.
-        lock_wait_s: how long to wait for other writers.
+        lock_timeout_s: how long to wait for other writers.
         replicas: copies of the database that may answer what only reads; they need not be there.
 
     Raises:
@@ -87,7 +87,7 @@ def open_postgres(
             or its vectors live in another space (`space_mismatch`).
 
     """
-    dialect = Postgres(url=parsed(url), space=space, lock_wait_s=lock_wait_s)
+    dialect = Postgres(url=parsed(url), space=space, lock_timeout_s=lock_timeout_s)
     with ExitStack() as unless_opened, map_driver_errors(dialect.location):
         unless_opened.callback(dialect.dispose)
         _check(dialect)
@@ -98,7 +98,7 @@ def open_postgres(
 
 
 def upgrade_postgres(
-    url: str, *, space: EmbeddingSpace, clock: Clock, lock_wait_s: float, role: str | None = None
+    url: str, *, space: EmbeddingSpace, clock: Clock, lock_timeout_s: float, role: str | None = None
 ) -> UpgradeResult:
     """Bring a database to this version's schema while others work on it, and let a role use it.
 
@@ -106,7 +106,7 @@ def upgrade_postgres(
         url: the database, as its owner.
         space: the space that its vectors live in; it gets its indexes.
         clock: when the first tenant is made.
-        lock_wait_s: how long to wait for what others hold; nothing has changed then.
+        lock_timeout_s: how long to wait for what others hold; nothing has changed then.
         role: who may open the store from now on; those that might already still may.
 
     Raises:
@@ -117,7 +117,7 @@ def upgrade_postgres(
     """
     given = parsed(url)
     location = location_of(given)
-    engine = make_engine(given, lock_wait_s=lock_wait_s, statement_s=0)
+    engine = make_engine(given, lock_timeout_s=lock_timeout_s, statement_s=0)
     with map_driver_errors(location):
         try:
             with engine.begin() as connection:
@@ -129,7 +129,7 @@ def upgrade_postgres(
     return UpgradeResult(store=location, schema_version=SCHEMA_VERSION, roles=roles)
 
 
-def preview_distribution(url: str, *, lock_wait_s: float) -> DistributeResult:
+def preview_distribution(url: str, *, lock_timeout_s: float) -> DistributeResult:
     """Say what would distribute a store of this version by tenant, and change nothing.
 
     Raises:
@@ -138,16 +138,16 @@ def preview_distribution(url: str, *, lock_wait_s: float) -> DistributeResult:
         StoreCorruptError: it is not a store, or of a newer version.
 
     """
-    with _owned(url, lock_wait_s=lock_wait_s) as engine, engine.connect() as connection:
+    with _owned(url, lock_timeout_s=lock_timeout_s) as engine, engine.connect() as connection:
         return _told(engine, distribution(connection))
 
 
-def distribute_postgres(url: str, *, lock_wait_s: float) -> DistributeResult:
+def distribute_postgres(url: str, *, lock_timeout_s: float) -> DistributeResult:
     """Distribute a store by tenant while nobody works on it; give what was done.
 
     Args:
         url: the database, as its owner.
-        lock_wait_s: how long to wait for what others hold.
+        lock_timeout_s: how long to wait for what others hold.
 
     Raises:
         InvalidInputError: the URL is none.
@@ -156,7 +156,7 @@ def distribute_postgres(url: str, *, lock_wait_s: float) -> DistributeResult:
         StoreCorruptError: it is not a store, or of a newer version.
 
     """
-    with _owned(url, lock_wait_s=lock_wait_s) as engine:
+    with _owned(url, lock_timeout_s=lock_timeout_s) as engine:
         with engine.begin() as connection:
             if not connection.execute(CITUS).scalar_one():
                 raise RejectedError(
@@ -191,10 +191,10 @@ def _told(engine: Engine, plan: Distribution) -> DistributeResult:
 
 
 @contextmanager
-def _owned(url: str, *, lock_wait_s: float) -> Generator[Engine]:
+def _owned(url: str, *, lock_timeout_s: float) -> Generator[Engine]:
     """Connect to a store of this version as its owner."""
     given = parsed(url)
-    engine = make_engine(given, lock_wait_s=lock_wait_s, statement_s=0)
+    engine = make_engine(given, lock_timeout_s=lock_timeout_s, statement_s=0)
     location = location_of(given)
     with map_driver_errors(location):
         try:

@@ -86,7 +86,7 @@ class SqlSpaceRepository:
                 raise RejectedError(
                     f"The space {name} serves.",
                     code="space_in_use",
-                    hint="Let another serve first: `brain space switch NAME`.",
+                    hint="Let another serve first: `brain embeddings switch NAME`.",
                 )
             # Who has it open still writes into it, and its name is free to be built anew.
             renamed = f"{wanted.name[:_NAME_CHARS]} dropped {wanted.id}"
@@ -130,7 +130,7 @@ class SqlSpaceRepository:
             raise RejectedError(
                 f"{lacking.pending()} memories of tenant {tenant} lack vectors in {wanted.name}.",
                 code="space_incomplete",
-                hint="Build it first: `brain space build` goes on where it ended.",
+                hint="Build it first: `brain embeddings build` goes on where it ended.",
             )
 
     @contextmanager

@@ -145,6 +145,8 @@ def _considered(candidate: Candidate, trace: Trace) -> dict[str, Any]:
 
 
 _COLUMNS: Final = tuple(column.name for column in tool_events.columns if column.name != "tenant_id")
+_FIELDS: Final = tuple("transport" if name == "door" else name for name in _COLUMNS)
+"""The fields of a `ToolEvent`, in the order of its columns."""
 _NEWEST: Final = (
     select(*(tool_events.c[name] for name in _COLUMNS))
     .where(tool_events.c.tenant_id == bindparam("tenant"), tool_events.c.id >= bindparam("since"))
@@ -174,7 +176,7 @@ class SqlToolEventRepository:
         question = _FAILED if failed else _NEWEST
         rows = self.work.rows(question, {"since": ids.make_id(since, 0), "limit": limit})
         tenant = self.work.tenant
-        return [ToolEvent(tenant=tenant, **dict(zip(_COLUMNS, row, strict=True))) for row in rows]
+        return [ToolEvent(tenant=tenant, **dict(zip(_FIELDS, row, strict=True))) for row in rows]
 
 
 def write_events(work: SqlContext, happened: EventFilter) -> None:
@@ -192,5 +194,5 @@ def write_events(work: SqlContext, happened: EventFilter) -> None:
 
 def _values(event: ToolEvent) -> dict[str, Any]:
     """Give an event's columns in their order, its moment as SQLite keeps it."""
-    given = {name: getattr(event, name) for name in _COLUMNS}
+    given = {column: getattr(event, name) for column, name in zip(_COLUMNS, _FIELDS, strict=True)}
     return {**given, "at": to_millis(event.at), "session": event.session or ""}

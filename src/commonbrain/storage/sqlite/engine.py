@@ -65,7 +65,7 @@ class Sqlite:
     space_id: int = 0
     """The row of the space in this file; set when the store is opened."""
     is_durable: bool
-    lock_wait_s: float
+    lock_timeout_s: float
     engine: Engine = field(init=False)
     _file: StoreFile = field(init=False)
     _codes: dict[tuple[str, CausalField | None], BinaryVectorIndex] = field(
@@ -79,7 +79,7 @@ class Sqlite:
         self.engine = create_engine(
             self._file.url,
             module=driver(),
-            connect_args={"timeout": self.lock_wait_s, "check_same_thread": False},
+            connect_args={"timeout": self.lock_timeout_s, "check_same_thread": False},
             pool_size=8,
             max_overflow=24,
             json_serializer=_compact_json,
@@ -116,7 +116,7 @@ class Sqlite:
         waiting = Retrying(
             retry=retry_if_exception_message(match=".*locked"),
             wait=wait_random(max=_TRIES_APART_S),
-            stop=stop_after_delay(self.lock_wait_s),
+            stop=stop_after_delay(self.lock_timeout_s),
             reraise=True,
         )
         try:
@@ -265,7 +265,7 @@ class Sqlite:
             self._file,
             destination,
             replace=replace,
-            wait_s=self.lock_wait_s,
+            wait_s=self.lock_timeout_s,
             on_progress=on_progress,
         )
 
@@ -296,7 +296,7 @@ class Sqlite:
         try:
             self._wait_for(lambda: cursor.execute(_TO_WRITE), _TO_WRITE)
         finally:
-            cursor.execute(f"PRAGMA busy_timeout = {round(self.lock_wait_s * 1000)}")
+            cursor.execute(f"PRAGMA busy_timeout = {round(self.lock_timeout_s * 1000)}")
             cursor.close()
 
 

@@ -15,7 +15,7 @@ from commonbrain.storage.sqlite.engine import Sqlite
 
 
 def open_sqlite(
-    path: Path, *, space: EmbeddingSpace, clock: Clock, is_durable: bool, lock_wait_s: float
+    path: Path, *, space: EmbeddingSpace, clock: Clock, is_durable: bool, lock_timeout_s: float
 ) -> SqlStore:
     """Open a file as a store, making or upgrading it in one transaction if need be.
 
@@ -27,7 +27,9 @@ def open_sqlite(
 
     """
     try:
-        dialect = Sqlite(path=path, space=space, is_durable=is_durable, lock_wait_s=lock_wait_s)
+        dialect = Sqlite(
+            path=path, space=space, is_durable=is_durable, lock_timeout_s=lock_timeout_s
+        )
     except OSError as error:
         raise UnavailableError(
             f"The store {path} cannot be made: {error.strerror}.",

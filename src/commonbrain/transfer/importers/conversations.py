@@ -26,11 +26,11 @@ from commonbrain.model.limits import TEXT_BYTES_MAX
 from commonbrain.model.memory import Draft, ThreadRef
 from commonbrain.model.timestamps import from_millis, parse_instant
 from commonbrain.transfer.importers.json_stream import LISTS, NotJson, Oversized, Record, records
-from commonbrain.transfer.importers.markdown import name, reference
-from commonbrain.transfer.importers.markdown_sections import cut
+from commonbrain.transfer.importers.markdown import name, source_reference
+from commonbrain.transfer.importers.markdown_sections import split_text
 from commonbrain.transfer.interface import Piece, Unreadable
 
-SPOKEN: Final = "%I:%M %p on %d %B, %Y"
+TEXT_FIELDS: Final = "%I:%M %p on %d %B, %Y"
 """How the LoCoMo conversations write a time: `1:56 pm on 8 May, 2023`."""
 _MILLIS_FROM: Final = 100_000_000_000
 """A larger count is of milliseconds: as seconds it would lie past the year 5138."""
@@ -63,21 +63,21 @@ def is_turn(value: object) -> bool:
     return fields is not None and ("text" in fields or "content" in fields)
 
 
-def turn_of(fields: Mapping[str, object]) -> Turn:
+def read_turn(fields: Mapping[str, object]) -> Turn:
     """Read a turn; a caption is said to be one, since nobody spoke it."""
-    said = _text(fields.get("text")) or _text(fields.get("content"))
+    caption_text = _text(fields.get("text")) or _text(fields.get("content"))
     caption = _text(fields.get("blip_caption"))
     shared = f"[shared a picture: {caption}]" if caption else ""
     return Turn(
-        text="\n".join(line for line in (said, shared) if line),
-        speaker=_word(fields, "speaker", "role"),
-        id=_word(fields, "dia_id", "id"),
-        session=_word(fields, "session"),
+        text="\n".join(line for line in (caption_text, shared) if line),
+        speaker=_first_word(fields, "speaker", "role"),
+        id=_first_word(fields, "dia_id", "id"),
+        session=_first_word(fields, "session"),
         time=fields.get("time"),
     )
 
 
-def moment(time: object) -> datetime | None:
+def parse_time(time: object) -> datetime | None:
     """Read ISO 8601, the LoCoMo spelling, or a count since 1970 in seconds or milliseconds.
 
     A time without a zone is read as UTC; None where there is no time or it cannot be read.
@@ -86,8 +86,8 @@ def moment(time: object) -> datetime | None:
         if isinstance(time, str):
             return _instant(time)
         if isinstance(time, int | float | Decimal) and not isinstance(time, bool):
-            count = float(time)
-            return from_millis(round(count if abs(count) >= _MILLIS_FROM else count * 1000))
+            number = float(time)
+            return from_millis(round(number if abs(number) >= _MILLIS_FROM else number * 1000))
     except (InvalidInputError, ValueError, OverflowError):
         return None
     return None
@@ -95,7 +95,7 @@ def moment(time: object) -> datetime | None:
 
 def _instant(text: str) -> datetime:
     try:
-        return datetime.strptime(text.strip(), SPOKEN).replace(tzinfo=UTC)
+        return datetime.strptime(text.strip(), TEXT_FIELDS).replace(tzinfo=UTC)
     except ValueError:
         return parse_instant(text)
 
@@ -105,10 +105,10 @@ def _text(value: object) -> str:
     if isinstance(value, str):
         return value.strip()
     parts = as_list(value)
-    return "\n".join(filter(None, map(_part, parts))) if parts else ""
+    return "\n".join(filter(None, map(_part_text, parts))) if parts else ""
 
 
-def _part(part: object) -> str:
+def _part_text(part: object) -> str:
     fields = as_object(part)
     if fields is None:
         return _text(part)
@@ -116,7 +116,7 @@ def _part(part: object) -> str:
     return _text(fields.get("text")) or (f"[{sort}]" if isinstance(sort, str) else "")
 
 
-def _word(fields: Mapping[str, object], *names: str) -> str | None:
+def _first_word(fields: Mapping[str, object], *names: str) -> str | None:
     """Give the first of these fields that is a word or a number, as a word."""
     values = (fields.get(name) for name in names)
     words = (str(value).strip() for value in values if isinstance(value, str | int | Decimal))
@@ -133,9 +133,9 @@ class Session:
 
     thread: ThreadRef
     clock: datetime | None
-    said: int = 0
+    turn_count: int = 0
 
-    def tick(self, at: datetime | None) -> datetime | None:
+    def next_time(self, at: datetime | None) -> datetime | None:
         """Give the time of a turn that says `at`, and set the clock for the next one."""
         now = at or self.clock
         try:
@@ -157,26 +157,28 @@ class Conversation:
     def open(self, key: str, *, at: datetime | None, time: object = None) -> Session:
         """Begin a session; `time` is shown as the source writes it where it cannot be read."""
         spoken = f"session {key.removeprefix('session_')}" if key else ""
-        day = f"{at.day} {at:%B} {at.year}" if at else _as_written(time)
+        day = f"{at.day} {at:%B} {at.year}" if at else _verbatim_time(time)
         subject = ", ".join(part for part in (self.title, spoken, day) if part)
-        thread = ThreadRef(key=reference(self.name, key), subject=reference(subject, ""))
+        thread = ThreadRef(
+            key=source_reference(self.name, key), subject=source_reference(subject, "")
+        )
         self.sessions[key] = Session(thread=thread, clock=at)
         return self.sessions[key]
 
-    def say(self, turn: Turn, *, session: str | None = None) -> Iterator[Draft | Unreadable]:
+    def add_turn(self, turn: Turn, *, session: str | None = None) -> Iterator[Draft | Unreadable]:
         """Make a draft of a turn, or say why there is none.
 
         A turn that no memory can hold becomes several, cut between its lines, all of its time and
         place. A time that cannot be read is kept in the words, where search finds it.
         """
         key = session or turn.session or ""
-        at = moment(turn.time)
+        at = parse_time(turn.time)
         sitting = self.sessions.get(key) or self.open(key, at=at)
-        sitting.said += 1
-        place = turn.id or ":".join(part for part in (key, str(sitting.said)) if part)
-        where = reference(self.name, place)
-        occurred_at = sitting.tick(at)
-        unread = _as_written(turn.time) if at is None else ""
+        sitting.turn_count += 1
+        place = turn.id or ":".join(part for part in (key, str(sitting.turn_count)) if part)
+        where = source_reference(self.name, place)
+        occurred_at = sitting.next_time(at)
+        unread = _verbatim_time(turn.time) if at is None else ""
         body = f"{turn.text}\n[said at: {unread}]" if unread and turn.text else turn.text
         if not body:
             yield Unreadable(where=where, reason="The turn has no text.")
@@ -190,19 +192,19 @@ class Conversation:
             thread=sitting.thread,
             detail=MessageDetail(sender=name(turn.speaker) if turn.speaker else None),
         )
-        yield from _fitting(draft)
+        yield from _split_to_fit(draft)
 
 
-def _fitting(draft: Draft) -> Iterator[Draft]:
+def _split_to_fit(draft: Draft) -> Iterator[Draft]:
     """Give a draft, or its parts where no memory can hold it."""
     if len(draft.body.encode("utf-8", "replace")) <= TEXT_BYTES_MAX:
         yield draft
         return
-    for number, part in enumerate(cut(draft.body), 1):
+    for number, part in enumerate(split_text(draft.body), 1):
         yield replace(draft, body=part, part=number)
 
 
-def _as_written(time: object) -> str:
+def _verbatim_time(time: object) -> str:
     return "" if time is None else str(time).strip()
 
 
@@ -226,9 +228,9 @@ class ConversationFile:
                 first piece.
 
         """
-        with _opened(source) as stream:
+        with _open_source(source) as stream:
             bytes_total = max(source.stat().st_size, 1)
-            for content in _contents(stream, source, project=project):
+            for content in _read_contents(stream, source, project=project):
                 yield Piece(content=content, progress=min(stream.tell() / bytes_total, 1.0))
 
 
@@ -240,7 +242,7 @@ def drafts_of(records: Iterable[Record], *, stem: str) -> Iterator[Draft | Unrea
 
 
 @contextmanager
-def _opened(source: Path) -> Generator[BinaryIO, None, None]:
+def _open_source(source: Path) -> Generator[BinaryIO, None, None]:
     try:
         stream = source.open("rb")
     except OSError as error:
@@ -251,7 +253,7 @@ def _opened(source: Path) -> Generator[BinaryIO, None, None]:
         yield stream
 
 
-def _contents(
+def _read_contents(
     stream: BinaryIO, source: Path, *, project: str | None
 ) -> Iterator[Draft | Unreadable]:
     """Read record after record; what the first one is decides whether this is the format."""
@@ -259,7 +261,7 @@ def _contents(
     number = 0
     try:
         for number, record in enumerate(records(stream), 1):
-            if number == 1 and not _is_known(record):
+            if number == 1 and not _is_conversation_record(record):
                 raise InvalidInputError(f"{source} does not hold conversations.", hint=_SHAPES)
             yield from reader.take(record, number=number)
     except NotJson as error:
@@ -273,7 +275,7 @@ def _contents(
         raise InvalidInputError(f"{source} holds no conversation.", hint=_SHAPES)
 
 
-def _is_known(record: Record) -> bool:
+def _is_conversation_record(record: Record) -> bool:
     fields = as_object(record.value)
     if fields is None:
         return False
@@ -292,26 +294,28 @@ class _Reader:
     project: str | None
     talks: dict[int, Conversation]
     """The plain conversations by number: the one that all loose turns share, or the current."""
-    held: int = 0
+    conversation_number: int = 0
     """How many conversations came whole, as elements of a list."""
 
     def take(self, record: Record, *, number: int) -> Iterator[Draft | Unreadable]:
         fields = as_object(record.value)
         talk = as_object(fields.get("conversation")) if fields else None
         if fields is None:
-            yield Unreadable(where=f"{self.stem}#{number}", reason=_why_not(record.value))
+            yield Unreadable(
+                where=f"{self.stem}#{number}", reason=_describe_rejection(record.value)
+            )
         elif talk is not None:
-            yield from self._sample(fields, talk, number=number)
+            yield from self._read_sample(fields, talk, number=number)
         elif is_turn(fields):
-            yield from self._plain(record.conversation).say(turn_of(fields))
+            yield from self._plain_conversation(record.conversation).add_turn(read_turn(fields))
         elif _turns(fields):
-            self.held += 1
+            self.conversation_number += 1
             for value in (each for key in LISTS for each in as_list(fields.get(key)) or ()):
-                yield from _said(self._plain(self.held), value)
+                yield from _add_turn(self._plain_conversation(self.conversation_number), value)
         else:
             yield Unreadable(where=f"{self.stem}#{number}", reason="It has no text or content.")
 
-    def _plain(self, number: int) -> Conversation:
+    def _plain_conversation(self, number: int) -> Conversation:
         """Give the conversation of a number; the one before it is over and let go."""
         if number not in self.talks:
             name = self.stem if number <= 1 else f"{self.stem}/{number}"
@@ -321,7 +325,7 @@ class _Reader:
             )
         return self.talks[number]
 
-    def _sample(
+    def _read_sample(
         self, fields: Mapping[str, object], talk: Mapping[str, object], *, number: int
     ) -> Iterator[Draft | Unreadable]:
         sample_id = fields.get("sample_id")
@@ -338,30 +342,30 @@ class _Reader:
             yield Unreadable(where=name, reason="Its conversation has no session_1, session_2, ...")
         for session in sessions:
             time = talk.get(f"{session}_date_time")
-            conversation.open(session, at=moment(time), time=time)
+            conversation.open(session, at=parse_time(time), time=time)
             turns = as_list(talk[session])
             if turns is None:
                 yield Unreadable(where=f"{name}#{session}", reason="It is not a list of turns.")
             for value in turns or ():
-                yield from _said(conversation, value, session=session)
+                yield from _add_turn(conversation, value, session=session)
 
 
-def _said(
+def _add_turn(
     conversation: Conversation, value: object, *, session: str | None = None
 ) -> Iterator[Draft | Unreadable]:
     fields = as_object(value)
     if fields is None:
         where = f"{conversation.name}#{session or ''}"
-        yield Unreadable(where=where, reason=_why_not(value))
+        yield Unreadable(where=where, reason=_describe_rejection(value))
     else:
-        yield from conversation.say(turn_of(fields), session=session)
+        yield from conversation.add_turn(read_turn(fields), session=session)
 
 
 def _session_number(key: str) -> int:
     return int(key.removeprefix("session_"))
 
 
-def _why_not(value: object) -> str:
+def _describe_rejection(value: object) -> str:
     if isinstance(value, Oversized):
         return f"It has {value.values:,} values, too many to hold."
     return f"It is not a turn: {str(value)[:80]!r}."

@@ -110,6 +110,6 @@ def _step(event: str) -> int:
 
 def _message(error: Exception) -> str:
     """Take the first line of what the tokenizer says, which may come as bytes."""
-    told: object = error.args[0] if error.args else ""
-    text = told.decode("utf-8", "replace") if isinstance(told, bytes) else str(told)
+    detail: object = error.args[0] if error.args else ""
+    text = detail.decode("utf-8", "replace") if isinstance(detail, bytes) else str(detail)
     return text.strip().partition("\n")[0]

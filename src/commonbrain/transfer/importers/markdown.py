@@ -24,8 +24,8 @@ from commonbrain.transfer.importers.markdown_sections import (
     STATEMENT_CHARS_MIN,
     Section,
     Text,
-    pieces,
     sections,
+    split_blocks,
 )
 from commonbrain.transfer.interface import Piece, Unreadable
 
@@ -33,7 +33,7 @@ _DIGEST_CHARS: Final = 16
 """Enough of a digest that two long names which begin alike stay apart."""
 
 
-def reference(source: str, place: str) -> str:
+def source_reference(source: str, place: str) -> str:
     """Join a source and a place in it as `source#place`, shortened alike each time if too long."""
     return _shortened(f"{source}#{place}" if place else source, SOURCE_REF_CHARS_MAX)
 
@@ -53,7 +53,7 @@ def _shortened(text: str, chars_max: int) -> str:
 
 _SKIPPED: Final = frozenset({"node_modules"})
 """Folders of other people's texts; hidden ones, such as .git, are skipped as well."""
-_FLATTENED: Final = re.compile(r"[^A-Za-z0-9]")
+_FLATTENED_CHARS: Final = re.compile(r"[^A-Za-z0-9]")
 """Claude Code names a project's folder by its path, with a dash for each of these."""
 
 
@@ -115,36 +115,36 @@ def project_of(file: Path) -> str | None:
     above = file.absolute().parents
     for folder in above:
         if folder.parent.name == "projects" and folder.parent.parent.name == ".claude":
-            return _of_flattened(folder.name)
+            return _resolve_flattened(folder.name)
     return next((folder.name for folder in above if (folder / ".git").exists()), None) or None
 
 
-def _of_flattened(flat: str) -> str:
+def _resolve_flattened(flat: str) -> str:
     """Find the folder that a flattened path means, or keep all of it below the home folder.
 
     The dashes cannot be undone (`my-app` and `my/app` look alike), so folders on the disk decide.
     """
-    found = _below(Path(Path.home().anchor), flat.removeprefix("-"))
-    if found is not None:
-        return found.name
-    home = _FLATTENED.sub("-", str(Path.home())) + "-"
+    path = _match_below(Path(Path.home().anchor), flat.removeprefix("-"))
+    if path is not None:
+        return path.name
+    home = _FLATTENED_CHARS.sub("-", str(Path.home())) + "-"
     return flat.removeprefix(home).strip("-") or flat
 
 
-def _below(folder: Path, flat: str) -> Path | None:
+def _match_below(folder: Path, flat: str) -> Path | None:
     """Find the path below a folder that flattens to this, trying longer names first."""
     try:
         names = sorted(os.listdir(folder), key=len, reverse=True)  # noqa: PTH208 names are enough
     except OSError:
         return None
     for name in names:
-        flattened = _FLATTENED.sub("-", name)
+        flattened = _FLATTENED_CHARS.sub("-", name)
         if flat == flattened and (folder / name).is_dir():
             return folder / name
         if flat.startswith(f"{flattened}-"):
-            found = _below(folder / name, flat[len(flattened) + 1 :])
-            if found is not None:
-                return found
+            path = _match_below(folder / name, flat[len(flattened) + 1 :])
+            if path is not None:
+                return path
     return None
 
 
@@ -172,25 +172,27 @@ class MarkdownFolder:
                 first piece.
 
         """
-        found = _files(source)
-        sizes = [_size(one) for one in found]
+        files = _files(source)
+        sizes = [_size(one) for one in files]
         bytes_total, bytes_before = max(sum(sizes), 1), 0
-        for one, size in zip(found, sizes, strict=True):
-            for content, share in _read(one, source, project=project):
-                yield Piece(content=content, progress=(bytes_before + share * size) / bytes_total)
+        for one, size in zip(files, sizes, strict=True):
+            for content, fraction in _read(one, source, project=project):
+                yield Piece(
+                    content=content, progress=(bytes_before + fraction * size) / bytes_total
+                )
             bytes_before += size
 
 
 def _files(source: Path) -> Sequence[Path | Unreadable]:
-    found = (
+    files = (
         [source] if source.is_file() else list(markdown_files(source)) if source.is_dir() else []
     )
-    if not found:
+    if not files:
         raise InvalidInputError(
             f"{source} is neither a file nor a folder with a Markdown file in it.",
             hint="Name a MEMORY.md or CLAUDE.md, or the folder above them.",
         )
-    return found
+    return files
 
 
 def _size(one: Path | Unreadable) -> int:
@@ -210,16 +212,16 @@ def _read(
         yield text, 1.0
         return
     about = project or project_of(one)
-    frame = Draft(
+    context_fields = Draft(
         body="",
         project=name(about) if about else None,
         confidence=_CONFIDENCE,
         tags=(name(one.stem.lower()), _TAG),
         source_ref=where,
     )
-    for section, share in sections(text):
-        for content in _of_section(section, frame):
-            yield content, share
+    for section, fraction in sections(text):
+        for content in _section_drafts(section, context_fields):
+            yield content, fraction
 
 
 def _text(file: Path, where: str) -> str | Unreadable:
@@ -235,30 +237,30 @@ def _text(file: Path, where: str) -> str | Unreadable:
     return text if text.strip() else Unreadable(where=where, reason="The file is empty.")
 
 
-def _of_section(section: Section, frame: Draft) -> Iterator[Draft | Unreadable]:
+def _section_drafts(section: Section, context_fields: Draft) -> Iterator[Draft | Unreadable]:
     """Make drafts of a section; a heading with nothing under it speaks for itself."""
-    path, texts = section.path, list(pieces(section.blocks))
+    path, texts = section.path, list(split_blocks(section.blocks))
     own = " ".join([*path[-1:], *(text.words for text in texts)])
     if not texts and section.is_leaf and path:
         path, texts = path[:-1], [Text(words=path[-1])]
     for number, text in enumerate(texts, 1):
         place = f"{section.slug}:{number}" if len(texts) > 1 else section.slug
-        where = reference(frame.source_ref or "", place)
+        where = source_reference(context_fields.source_ref or "", place)
         if len(own) < STATEMENT_CHARS_MIN:
             yield Unreadable(
                 where=where,
-                reason=f"shorter than {STATEMENT_CHARS_MIN} characters: {_in_full(text, path)!r}",
+                reason=f"shorter than {STATEMENT_CHARS_MIN} characters: {_with_context(text, path)!r}",
             )
         else:
-            yield _draft(replace(frame, source_ref=where), text, path=path)
+            yield _draft(replace(context_fields, source_ref=where), text, path=path)
 
 
-def _draft(frame: Draft, text: Text, *, path: Sequence[str]) -> Draft:
-    kind, severity = _kind(text, path)
+def _draft(context_fields: Draft, text: Text, *, path: Sequence[str]) -> Draft:
+    kind, severity = _classify(text, path)
     draft = replace(
-        frame,
-        body=_in_full(text, path),
-        headline=_headline(text, path) or None,
+        context_fields,
+        body=_with_context(text, path),
+        headline=_make_headline(text, path) or None,
         kind=kind,
         severity=severity,
     )
@@ -269,24 +271,24 @@ def _draft(frame: Draft, text: Text, *, path: Sequence[str]) -> Draft:
             return draft
 
 
-def _in_full(text: Text, path: Sequence[str]) -> str:
+def _with_context(text: Text, path: Sequence[str]) -> str:
     context = f"{' > '.join(path)}:" if path else ""
     return "\n".join(part for part in (context, text.lead, text.words) if part)
 
 
-def _kind(text: Text, path: Sequence[str]) -> tuple[Kind, str | None]:
+def _classify(text: Text, path: Sequence[str]) -> tuple[Kind, str | None]:
     """Judge by the piece's own words first: a heading speaks for all that stands under it."""
-    said = f"{text.lead}\n{text.words}"
+    classified = f"{text.lead}\n{text.words}"
     heading = path[-1] if path else ""
-    deciding = said if classify(said) is not Kind.FACT else heading
+    deciding = classified if classify(classified) is not Kind.FACT else heading
     kind = classify(deciding)
     return kind, severity_of(deciding) if kind is Kind.RULE else None
 
 
-def _headline(text: Text, path: Sequence[str]) -> str:
+def _make_headline(text: Text, path: Sequence[str]) -> str:
     lines = (line for line in text.words.split("\n") if line.strip())
-    spoken = "\n".join(line for line in lines if not line.strip().startswith(_NO_WORDS))
-    plain = (spoken or text.words).replace("**", "").replace("__", "")
+    sentence = "\n".join(line for line in lines if not line.strip().startswith(_NO_WORDS))
+    plain = (sentence or text.words).replace("**", "").replace("__", "")
     topic = path[-1].rstrip(":.!?") if path else ""
     own = derive_headline(plain)
     if not topic or len(topic.split()) > _TOPIC_WORDS_MAX or own.startswith(topic):

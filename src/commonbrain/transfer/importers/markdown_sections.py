@@ -64,8 +64,8 @@ def sections(text: str) -> Iterator[tuple[Section, float]]:
             outline[-1].blocks += _blocks(token, lines[start:end])
         else:
             words, lines_taken = heading
-            outline.append(_begin(words, int(token.tag[1]), above=outline, taken=taken))
-            outline[-1].blocks += _plain(lines[start + lines_taken : end])
+            outline.append(_open_section(words, int(token.tag[1]), above=outline, taken=taken))
+            outline[-1].blocks += _plain_text(lines[start + lines_taken : end])
         outline[-1].line_end = end
     for section in outline:
         yield section, section.line_end / len(lines)
@@ -101,8 +101,10 @@ def _top_level(lines: Sequence[str]) -> Iterator[tuple["Token | None", int, int]
 
     What stands before the first block that the parser shows belongs to a block without a token.
     """
-    shown = [(one, one.map[0]) for one in _tokens(lines) if one.level == 0 and one.map]
-    blocks = shown if shown and shown[0][1] == 0 else [(None, 0), *shown]
+    tokens_shown = [(one, one.map[0]) for one in _tokens(lines) if one.level == 0 and one.map]
+    blocks = (
+        tokens_shown if tokens_shown and tokens_shown[0][1] == 0 else [(None, 0), *tokens_shown]
+    )
     ends = [start for _, start in blocks[1:]] + [len(lines)]
     for (token, start), end in zip(blocks, ends, strict=True):
         yield token, start, end
@@ -113,16 +115,18 @@ def _heading(token: "Token | None", lines: Sequence[str]) -> tuple[str, int] | N
     if token is None or token.type != "heading_open" or int(token.tag[1]) > _LEVEL_MAX:
         return None
     is_underlined = token.markup in {"=", "-"}
-    taken = token.map[1] - token.map[0] if token.map else 1
+    line_count = token.map[1] - token.map[0] if token.map else 1
     if is_underlined:
-        marked = " ".join(lines[: taken - 1])
+        marked = " ".join(lines[: line_count - 1])
     else:
         marked = _CLOSING.sub("", lines[0].strip().lstrip("#"))
     words = " ".join(marked.split())
-    return (words, taken) if words and len(words) <= _HEADING_CHARS_MAX else None
+    return (words, line_count) if words and len(words) <= _HEADING_CHARS_MAX else None
 
 
-def _begin(heading: str, level: int, *, above: Sequence[Section], taken: set[str]) -> Section:
+def _open_section(
+    heading: str, level: int, *, above: Sequence[Section], taken: set[str]
+) -> Section:
     """Open a section under the nearest one above it of a lower level."""
     parent = next(section for section in reversed(above) if section.level < level)
     parent.is_leaf = False
@@ -130,18 +134,18 @@ def _begin(heading: str, level: int, *, above: Sequence[Section], taken: set[str
     return Section(path=(*parent.path, heading), level=level, slug=slug)
 
 
-def _slug(heading: str, taken: set[str]) -> str:
+def _slug(heading: str, slugs: set[str]) -> str:
     """Make a link target of a heading, numbered from the second one that reads alike."""
     plain = _NOT_IN_LINKS.sub("", heading.lower()).strip().replace(" ", "-") or "section"
     numbered = (f"{plain}-{number}" if number else plain for number in count())
-    slug = next(one for one in numbered if one not in taken)
-    taken.add(slug)
+    slug = next(one for one in numbered if one not in slugs)
+    slugs.add(slug)
     return slug
 
 
 def _blocks(token: "Token | None", lines: Sequence[str]) -> list[Block]:
     """Make a block of the lines that begin with what this token opens."""
-    plain = _plain(lines)
+    plain = _plain_text(lines)
     if token is None or token.type not in {"bullet_list_open", "ordered_list_open"}:
         return plain
     is_bulleted = token.type == "bullet_list_open"
@@ -158,7 +162,7 @@ def _items(lines: Sequence[str]) -> Iterator[str]:
         yield textwrap.dedent("\n".join(lines[start:end])).strip("\n").rstrip()
 
 
-def _plain(lines: Sequence[str]) -> list[Block]:
+def _plain_text(lines: Sequence[str]) -> list[Block]:
     text = "\n".join(lines).strip("\n").rstrip()
     return [Block(text=text)] if text.strip() else []
 
@@ -175,7 +179,7 @@ _RUN_CHARS: Final = _CUT_BYTES // 4
 """A character takes four bytes at most, so that so many always fit."""
 _RUN: Final = re.compile(rf".{{1,{_RUN_CHARS}}}(?!\S)|.{{1,{_RUN_CHARS}}}")
 """As much of a line as fits, up to the end of a word if there is one."""
-_NOTHING_SAID: Final = re.compile(r"[\s\-*_]*")
+_EMPTY_TEXT: Final = re.compile(r"[\s\-*_]*")
 """Empty lines, and rules drawn across the page."""
 _BULLET: Final = re.compile(r"\s*[-*+][ \t]+")
 
@@ -188,7 +192,7 @@ class Text:
     lead: str = ""
 
 
-def pieces(blocks: Sequence[Block]) -> Iterator[Text]:
+def split_blocks(blocks: Sequence[Block]) -> Iterator[Text]:
     """Cut the blocks of a section, in order; nothing is left out but bullets and drawn lines."""
     waiting: list[Block] = []
     for block in blocks:
@@ -196,17 +200,17 @@ def pieces(blocks: Sequence[Block]) -> Iterator[Text]:
             waiting.append(block)
             continue
         lead = waiting.pop().text if waiting and _is_lead(waiting[-1]) else ""
-        yield from _packed(waiting)
+        yield from _pack_blocks(waiting)
         waiting.clear()
         for item in block.items:
-            yield from (Text(words=part, lead=lead) for part in cut(_unmarked(item)))
-    yield from _packed(waiting)
+            yield from (Text(words=part, lead=lead) for part in split_text(_strip_bullet(item)))
+    yield from _pack_blocks(waiting)
 
 
 def _is_statements(block: Block) -> bool:
     if not block.is_bulleted or len(block.items) < _STATEMENTS_MIN:
         return False
-    return median(len(_unmarked(item)) for item in block.items) >= STATEMENT_CHARS_MIN
+    return median(len(_strip_bullet(item)) for item in block.items) >= STATEMENT_CHARS_MIN
 
 
 def _is_lead(block: Block) -> bool:
@@ -214,24 +218,24 @@ def _is_lead(block: Block) -> bool:
     return is_plain and block.text.endswith(":") and _words(block.text) <= _LEAD_WORDS_MAX
 
 
-def _unmarked(item: str) -> str:
+def _strip_bullet(item: str) -> str:
     """Take the bullet off an item, and as much indentation off the lines that belong to it."""
     first, _, rest = _BULLET.sub("", item, count=1).partition("\n")
     return f"{first}\n{textwrap.dedent(rest)}".strip()
 
 
-def _packed(blocks: Sequence[Block]) -> Iterator[Text]:
+def _pack_blocks(blocks: Sequence[Block]) -> Iterator[Text]:
     """Join neighbours as long as they are short enough together."""
-    held: list[Block] = []
-    for unit in _units(blocks):
-        if held and sum(_words(one.text) for one in held) + _words(unit.text) > _WORDS_MAX:
-            yield from map(_text, cut(_joined(held)))
-            held.clear()
-        held.append(unit)
-    yield from map(_text, cut(_joined(held)))
+    pending: list[Block] = []
+    for unit in _split_long_lists(blocks):
+        if pending and sum(_words(one.text) for one in pending) + _words(unit.text) > _WORDS_MAX:
+            yield from map(_text, split_text(_join_blocks(pending)))
+            pending.clear()
+        pending.append(unit)
+    yield from map(_text, split_text(_join_blocks(pending)))
 
 
-def _units(blocks: Sequence[Block]) -> Iterator[Block]:
+def _split_long_lists(blocks: Sequence[Block]) -> Iterator[Block]:
     """Give the blocks, with the items in place of a list that is too long to keep whole."""
     for block in blocks:
         if block.items and _words(block.text) > _WORDS_MAX:
@@ -240,7 +244,7 @@ def _units(blocks: Sequence[Block]) -> Iterator[Block]:
             yield block
 
 
-def _joined(blocks: Iterable[Block]) -> str:
+def _join_blocks(blocks: Iterable[Block]) -> str:
     text, was_item = "", False
     for block in blocks:
         gap = "\n" if block.is_item and was_item else "\n\n"
@@ -253,19 +257,19 @@ def _text(words: str) -> Text:
     return Text(words=words)
 
 
-def cut(text: str) -> Iterator[str]:
+def split_text(text: str) -> Iterator[str]:
     """Cut a text that no memory can hold between its lines, and a line that long between words."""
-    held: list[str] = []
+    pending: list[str] = []
     size = 0
     for line in _short_lines(text):
         bytes_more = len(line.encode("utf-8", "replace")) + 1
-        if held and size + bytes_more > _CUT_BYTES:
-            yield "\n".join(held)
-            held, size = [], 0
-        held.append(line)
+        if pending and size + bytes_more > _CUT_BYTES:
+            yield "\n".join(pending)
+            pending, size = [], 0
+        pending.append(line)
         size += bytes_more
-    if not _NOTHING_SAID.fullmatch("".join(held)):
-        yield "\n".join(held)
+    if not _EMPTY_TEXT.fullmatch("".join(pending)):
+        yield "\n".join(pending)
 
 
 def _short_lines(text: str) -> Iterator[str]:

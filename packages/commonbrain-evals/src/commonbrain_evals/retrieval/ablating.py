@@ -29,7 +29,7 @@ _FEATURES: Final = frozenset(FEATURE_WEIGHTS) - {*RETRIEVERS, VECTOR, *ABLATABLE
 """Those that do nothing but weigh."""
 
 
-class _Overheard(WriteBehindQueue):
+class _CapturingQueue(WriteBehindQueue):
     """Keeps what the last recall considered, and writes no trace of it."""
 
     def __init__(self, services: Services) -> None:
@@ -42,20 +42,20 @@ class _Overheard(WriteBehindQueue):
 
 
 @dataclass(frozen=True, slots=True)
-class _Remembering:
+class _CachingEmbedder:
     """Embeds a question once, however often it is asked."""
 
     embedder: Embedder
-    known: dict[str, Matrix] = field(default_factory=dict[str, Matrix])
+    cache: dict[str, Matrix] = field(default_factory=dict[str, Matrix])
 
     @property
     def space(self) -> EmbeddingSpace:
         return self.embedder.space
 
     def query(self, text: str) -> Matrix:
-        if text not in self.known:
-            self.known[text] = self.embedder.query(text)
-        return self.known[text]
+        if text not in self.cache:
+            self.cache[text] = self.embedder.query(text)
+        return self.cache[text]
 
     def passages(self, texts: Sequence[str]) -> list[Matrix]:
         return self.embedder.passages(texts)
@@ -67,13 +67,13 @@ class Ablation:
 
     brain: Brain
     """What is to be asked."""
-    journal: _Overheard
+    journal: _CapturingQueue
 
     @classmethod
     def of(cls, brain: Brain) -> "Ablation":
         """Take a brain aside, so that nothing of this is written."""
-        journal = _Overheard(brain.services)
-        embedder = _Remembering(brain.services.embedder)
+        journal = _CapturingQueue(brain.services)
+        embedder = _CachingEmbedder(brain.services.embedder)
         services = replace(brain.services, journal=journal, embedder=embedder)
         return cls(Brain.of(services, brain.caller), journal)
 

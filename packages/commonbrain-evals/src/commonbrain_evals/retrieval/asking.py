@@ -15,7 +15,7 @@ from commonbrain_evals.retrieval.corpora import Question
 from commonbrain_evals.retrieval.metrics import DEPTH
 from commonbrain_evals.retrieval.recipes import Recipe
 from commonbrain_evals.retrieval.shapes import Shapes
-from commonbrain_evals.retrieval.stand import Stand
+from commonbrain_evals.retrieval.stand import EvalStore
 from commonbrain_evals.retrieval.study import rank
 from commonbrain_evals.retrieval.systems import BASELINES, RECALL, fill, search, sources
 
@@ -56,10 +56,10 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asker:
+class QuestionRunner:
     """Asks one filled store."""
 
-    stand: Stand
+    eval_store: EvalStore
     overrides: RetrievalOverrides
     shapes: Shapes
     """What the study's recipes look at."""
@@ -76,14 +76,14 @@ class Asker:
         served = self._recall(brain)(question.text, bump=False)
         took_ms = (time.perf_counter() - started) * 1000
         rankings = {RECALL: self._rank(brain, question)}
-        gold_sessions = dict.fromkeys(self.stand.sessions(question.gold), 1)
+        gold_sessions = dict.fromkeys(self.eval_store.sessions(question.gold), 1)
         sessions = {RECALL: self._rank_sessions(brain, question)} if gold_sessions else {}
         packed = {RECALL: {AS_SERVED: _packed(served, question), **self._pack(brain, question)}}
         ms = {RECALL: took_ms}
         for name, ranked, seconds in self._baselines(question):
-            rankings[name] = sources(self.stand, ranked[:DEPTH])
+            rankings[name] = sources(self.eval_store, ranked[:DEPTH])
             if gold_sessions:
-                sessions[name] = self.stand.sessions(sources(self.stand, ranked))
+                sessions[name] = self.eval_store.sessions(sources(self.eval_store, ranked))
             packed[name] = {
                 str(tokens): self._fill(ranked, question, tokens=tokens) for tokens in BUDGETS
             }
@@ -101,12 +101,12 @@ class Asker:
 
     def abstains(self, question: Question) -> bool:
         """Say whether recall finds nothing that answers."""
-        found = self._recall(self.stand.brain)(question.text, bump=False)
-        return found.verdict is not ResultStatus.FOUND
+        result = self._recall(self.eval_store.brain)(question.text, bump=False)
+        return result.verdict is not ResultStatus.FOUND
 
     def _brain(self, question: Question) -> Brain:
         at = question.asked_at
-        return self.stand.brain if at is None else self.stand.at(at)
+        return self.eval_store.brain if at is None else self.eval_store.at(at)
 
     def _recall(self, brain: Brain, *, without: str | None = None) -> Recall:
         left_out = self.overrides.without | ({without} if without else set[str]())
@@ -115,10 +115,10 @@ class Asker:
     def _rank(
         self, brain: Brain, question: Question, *, without: str | None = None
     ) -> Sequence[str]:
-        found = self._recall(brain, without=without)(
+        result = self._recall(brain, without=without)(
             question.text, max_items=DEPTH, max_tokens=RECALL_TOKENS_MAX, bump=False
         )
-        return list(dict.fromkeys(item.source_ref or "" for item in found.items))
+        return list(dict.fromkeys(item.source_ref or "" for item in result.items))
 
     def _ablated(self, brain: Brain, question: Question) -> Mapping[str, Sequence[str]]:
         """Rank without each part, and as ever without those that are known to change nothing."""
@@ -134,13 +134,13 @@ class Asker:
 
     def _rank_sessions(self, brain: Brain, question: Question) -> Sequence[str]:
         """Look further down than for memories: many of the best may be of one session."""
-        found = self._recall(brain)(
+        result = self._recall(brain)(
             question.text,
             max_items=RECALL_ITEMS_MAX,
             max_tokens=RECALL_TOKENS_MAX,
             bump=False,
         )
-        return self.stand.sessions(item.source_ref or "" for item in found.items)
+        return self.eval_store.sessions(item.source_ref or "" for item in result.items)
 
     def _pack(self, brain: Brain, question: Question) -> Mapping[str, Packed]:
         recall = self._recall(brain)
@@ -153,7 +153,7 @@ class Asker:
         }
 
     def _baselines(self, question: Question) -> Iterator[tuple[str, list[int], float]]:
-        lists = search(self.stand, question.text)
+        lists = search(self.eval_store, question.text)
         for name, baseline in BASELINES.items():
             started = time.perf_counter()
             ranked = list(baseline.rank(lists))
@@ -165,13 +165,15 @@ class Asker:
             yield name, ranked, time.perf_counter() - started
 
     def _fill(self, ranked: Sequence[int], question: Question, *, tokens: int) -> Packed:
-        shown, spent = fill(self.stand, ranked, tokens=tokens)
-        is_whole = set(question.gold) <= set(sources(self.stand, shown))
+        shown, spent = fill(self.eval_store, ranked, tokens=tokens)
+        is_whole = set(question.gold) <= set(sources(self.eval_store, shown))
         return Packed(tokens=spent, is_whole=is_whole, is_in_part=is_whole)
 
 
-def _packed(found: RecallResult, question: Question) -> Packed:
-    whole = {item.source_ref for item in found.items if item.body is not None}
-    shortened = {item.source_ref for item in found.items if item.excerpt is not None}
+def _packed(result: RecallResult, question: Question) -> Packed:
+    whole = {item.source_ref for item in result.items if item.body is not None}
+    shortened = {item.source_ref for item in result.items if item.excerpt is not None}
     gold = set(question.gold)
-    return Packed(tokens=found.tokens, is_whole=gold <= whole, is_in_part=gold <= whole | shortened)
+    return Packed(
+        tokens=result.tokens, is_whole=gold <= whole, is_in_part=gold <= whole | shortened
+    )

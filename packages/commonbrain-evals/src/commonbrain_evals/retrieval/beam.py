@@ -13,9 +13,9 @@ from typing import Any, Final, cast
 
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.transfer.importers.json_stream import Record
-from commonbrain.transfer.importers.markdown import reference
+from commonbrain.transfer.importers.markdown import source_reference
 from commonbrain_evals.retrieval.corpora import Corpus, DataSet, Question
-from commonbrain_evals.retrieval.reading import files_in, whole
+from commonbrain_evals.retrieval.reading import files_in, read_json
 from commonbrain_evals.retrieval.recipes import CHATS
 from commonbrain_evals.retrieval.talks import corpus_of, ended
 
@@ -49,15 +49,15 @@ class _Chat:
 
 def _read(files: Sequence[Path]) -> Iterator[Corpus]:
     for path in files:
-        yield _corpus(whole(_Chat, path), name=path.stem, file=path.name)
+        yield _corpus(read_json(_Chat, path), name=path.stem, file=path.name)
 
 
 def _corpus(chat: _Chat, *, name: str, file: str) -> Corpus:
     turns = list(_turns(chat, file=file))
     questions = [
-        _question(given, name=name, ability=ability, number=number)
+        _question(question_fields, name=name, ability=ability, number=number)
         for ability, those in chat.probing_questions.items()
-        for number, given in enumerate(those)
+        for number, question_fields in enumerate(those)
     ]
     last = ended(turn["time"] for turn in turns)
     return corpus_of(
@@ -100,15 +100,20 @@ def _shown(time: datetime | None) -> str | None:
     return time and time.isoformat()
 
 
-def _question(given: Mapping[str, Any], *, name: str, ability: str, number: int) -> Question:
-    text = given.get("question")
+def _question(
+    question_fields: Mapping[str, Any], *, name: str, ability: str, number: int
+) -> Question:
+    text = question_fields.get("question")
     if not isinstance(text, str):
         raise InvalidInputError(f"{name}: {ability}.{number}.question is missing or no text.")
     return Question(
         id=f"{name}/{ability}/{number}",
         text=text,
         category=ability,
-        gold={reference(name, str(id_)): 1 for id_ in _numbers(given.get("source_chat_ids"))},
+        gold={
+            source_reference(name, str(id_)): 1
+            for id_ in _numbers(question_fields.get("source_chat_ids"))
+        },
         is_answerable=ability != _ABSTENTION,
     )
 
@@ -118,8 +123,8 @@ def _numbers(value: object) -> Iterator[int]:
     if isinstance(value, int):
         yield value
     elif isinstance(value, list | dict):
-        held = cast("Mapping[str, object] | Sequence[object]", value)
-        for one in held.values() if isinstance(held, Mapping) else held:
+        ids_found = cast("Mapping[str, object] | Sequence[object]", value)
+        for one in ids_found.values() if isinstance(ids_found, Mapping) else ids_found:
             yield from _numbers(one)
 
 

@@ -17,7 +17,7 @@ from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import Kind
 from commonbrain.model.memory import Draft
 from commonbrain_evals.retrieval.corpora import Corpus, DataSet, Question
-from commonbrain_evals.retrieval.reading import lines, shaped
+from commonbrain_evals.retrieval.reading import read_json_lines, validate_as
 from commonbrain_evals.retrieval.recipes import DOCUMENTS
 from commonbrain_evals.retrieval.talks import UNDATED
 
@@ -46,20 +46,20 @@ class _Judgement:
 
 
 def _files(path: Path) -> Sequence[Path]:
-    judged = [path / name for name in _JUDGEMENTS if (path / name).is_file()][:1]
-    found = [path / "corpus.jsonl", path / "queries.jsonl", *judged]
-    missing = [one.name for one in found if not one.is_file()]
-    if missing or not judged:
+    judgement_file = [path / name for name in _JUDGEMENTS if (path / name).is_file()][:1]
+    data_files = [path / "corpus.jsonl", path / "queries.jsonl", *judgement_file]
+    missing = [one.name for one in data_files if not one.is_file()]
+    if missing or not judgement_file:
         raise InvalidInputError(
             f"{path} has no {', '.join(missing) or _JUDGEMENTS[0]}.", hint=f"Give {_EXPECTS}"
         )
-    return found
+    return data_files
 
 
 def _read(files: Sequence[Path]) -> Iterator[Corpus]:
-    documents, queries, judged = files
-    gold = _gold(judged)
-    texts = {query.id: query.text for query in lines(_Query, queries)}
+    documents, queries, judgement_file = files
+    gold = _gold(judgement_file)
+    texts = {query.id: query.text for query in read_json_lines(_Query, queries)}
     unknown = sorted(set(gold) - set(texts))
     if unknown:
         raise InvalidInputError(
@@ -68,7 +68,7 @@ def _read(files: Sequence[Path]) -> Iterator[Corpus]:
     name = documents.parent.name
     yield Corpus(
         name=name,
-        drafts=lambda: map(_draft, lines(_Document, documents)),
+        drafts=lambda: map(_draft, read_json_lines(_Document, documents)),
         questions=tuple(
             Question(id=f"{name}/{id_}", text=texts[id_], category="all", gold=gold[id_])
             for id_ in gold
@@ -81,9 +81,9 @@ def _gold(path: Path) -> Mapping[str, Mapping[str, int]]:
     gold: defaultdict[str, dict[str, int]] = defaultdict(dict)
     with path.open(encoding="utf-8", newline="") as stream:
         for number, row in enumerate(DictReader(stream, delimiter="\t"), 2):
-            one = shaped(_Judgement, row, where=f"{path.name}, line {number}")
-            if one.score > 0:
-                gold[one.query][one.document] = one.score
+            relevance = validate_as(_Judgement, row, where=f"{path.name}, line {number}")
+            if relevance.score > 0:
+                gold[relevance.query][relevance.document] = relevance.score
     return gold
 
 

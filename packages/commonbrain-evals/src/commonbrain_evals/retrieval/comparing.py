@@ -29,7 +29,7 @@ class Comparison:
 
     system: str
     questions: int
-    only_one: int
+    unshared_questions: int
     """Questions that only one of the two asked."""
     unlike: tuple[str, ...]
     """What else is not the same in both."""
@@ -68,7 +68,7 @@ def compare(before: Run, after: Run, *, system: str) -> Comparison:
     return Comparison(
         system=system,
         questions=len(shared),
-        only_one=len(set(before.categories) ^ set(after.categories)),
+        unshared_questions=len(set(before.categories) ^ set(after.categories)),
         unlike=tuple(_unlike(before, after)),
         rows=tuple(row for name, ids in groups.items() for row in pairs.rows(name, ids)),
     )
@@ -110,7 +110,7 @@ def _by_id(run: Run, system: str) -> Mapping[str, Mapping[str, float]]:
 
 
 def _unlike(before: Run, after: Run) -> list[str]:
-    told = {
+    differences = {
         "version": (before.version, after.version),
         "commit": (before.commit, after.commit),
         "space": (before.setup.space, after.setup.space),
@@ -119,4 +119,6 @@ def _unlike(before: Run, after: Run) -> list[str]:
         "seed": (before.setup.seed, after.setup.seed),
         "processor": (before.machine.processor, after.machine.processor),
     }
-    return [f"{name}: {one} / {other}" for name, (one, other) in told.items() if one != other]
+    return [
+        f"{name}: {one} / {other}" for name, (one, other) in differences.items() if one != other
+    ]

@@ -43,7 +43,7 @@ def figures(values: Values, *, seed: int) -> list[Figure]:
         ends = means, means
     else:
         stats: Any = needed("scipy.stats")
-        told = stats.bootstrap(
+        figures_list = stats.bootstrap(
             (values,),
             np.mean,
             axis=1,
@@ -52,7 +52,7 @@ def figures(values: Values, *, seed: int) -> list[Figure]:
             method="percentile",
             rng=np.random.default_rng(seed),
         ).confidence_interval
-        ends = told.low, told.high
+        ends = figures_list.low, figures_list.high
     return [
         Figure(mean=round(float(mean), 5), low=round(float(low), 5), high=round(float(high), 5))
         for mean, low, high in zip(means, *ends, strict=True)

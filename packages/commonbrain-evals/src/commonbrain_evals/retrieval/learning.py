@@ -38,20 +38,20 @@ from commonbrain_evals.retrieval.extra import needed
 from commonbrain_evals.retrieval.figures import figure
 from commonbrain_evals.retrieval.metrics import DEPTH, METRICS, measure
 from commonbrain_evals.retrieval.record import ALL
-from commonbrain_evals.retrieval.stand import StoppedClock
+from commonbrain_evals.retrieval.stand import FrozenClock
 
 _KIND: Final = "train_reranker"
 _AGENT: Final = "evaluation"
 _OF_A_SESSION: Final = 4
 """Questions that one session asks, all of one conversation."""
-_APART: Final = timedelta(hours=1)
+_CALL_INTERVAL: Final = timedelta(hours=1)
 """From one session to the next."""
-_ASKED: Final = 0.4
+_AGENT_QUERY: Final = 0.4
 """About the share of the time that asking one half takes; the rest is filling."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LearnWish:
+class LearnRequest:
     """What is to be learnt from, and how well it is marked."""
 
     dataset: str
@@ -72,7 +72,7 @@ class Half:
     """What the job that trains said."""
     importances: Mapping[str, float]
     """The share of each feature in what was learnt; empty where nothing was."""
-    fell_back: int
+    fallback_count: int
     """Recalls of the other half that the model did not order."""
 
 
@@ -89,17 +89,17 @@ class Learning:
 
 
 @dataclass(slots=True, kw_only=True)
-class _Asked:
+class _Rankings:
     """Rankings of the questions that were asked both ways."""
 
     questions: list[Question] = field(default_factory=list[Question])
     fixed: dict[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
     learnt: dict[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
-    fell_back: int = 0
+    fallback_count: int = 0
 
 
 def learn(
-    wish: LearnWish, *, settings: Settings, on_progress: Progress = ignore_progress
+    request: LearnRequest, *, settings: Settings, on_progress: Progress = ignore_progress
 ) -> Learning:
     """Learn from each half, and ask the other with fixed weights and with what was learnt.
 
@@ -110,37 +110,40 @@ def learn(
     """
     for library in ("pytrec_eval", "scipy.stats"):
         needed(library)
-    corpora = _read(wish)
-    asked, halves = _Asked(), list[Half]()
+    corpora = _read(request)
+    rankings, halves = _Rankings(), list[Half]()
     with TemporaryDirectory(prefix="commonbrain-eval-") as folder:
         full = Path(folder) / "full.db"
-        memories = _fill(full, corpora, settings=settings, seed=wish.seed)
+        memories = _fill(full, corpora, settings=settings, seed=request.seed)
         for number, half in enumerate((corpora[::2], corpora[1::2])):
-            on_progress(1 - 2 * _ASKED + _ASKED * number)
-            rest = [one for one in corpora if one not in half]
-            copied = _copied(full, Path(folder) / f"half-{number}.db")
-            with _opened(copied, corpora, settings=settings, seed=wish.seed) as services:
-                halves.append(_half(services, half, rest=rest, wish=wish, asked=asked))
+            on_progress(1 - 2 * _AGENT_QUERY + _AGENT_QUERY * number)
+            other_half = [one for one in corpora if one not in half]
+            copied = _copy_store(full, Path(folder) / f"half-{number}.db")
+            with _open_at_end(copied, corpora, settings=settings, seed=request.seed) as services:
+                halves.append(
+                    _half(services, half, other_half=other_half, request=request, rankings=rankings)
+                )
     return Learning(
-        dataset=wish.dataset,
-        seed=wish.seed,
-        noise=wish.noise,
+        dataset=request.dataset,
+        seed=request.seed,
+        noise=request.noise,
         memories=memories,
         halves=tuple(halves),
-        comparison=_compared(asked, seed=wish.seed),
+        comparison=_compare_rankings(rankings, seed=request.seed),
     )
 
 
-def _read(wish: LearnWish) -> Sequence[Corpus]:
-    dataset = DATASETS.get(wish.dataset)
+def _read(request: LearnRequest) -> Sequence[Corpus]:
+    dataset = DATASETS.get(request.dataset)
     if dataset is None:
         raise InvalidInputError(
-            f"There is no data set {wish.dataset[:40]!r}.", hint=f"Choose of {', '.join(DATASETS)}."
+            f"There is no data set {request.dataset[:40]!r}.",
+            hint=f"Choose of {', '.join(DATASETS)}.",
         )
-    corpora = list(dataset.read(dataset.files(wish.path)))
+    corpora = list(dataset.read(dataset.files(request.path)))
     if len(corpora) < 2:  # noqa: PLR2004 one to learn from, one to ask
         raise InvalidInputError(
-            f"{wish.path.name} holds {len(corpora)} conversation; learning takes two at least.",
+            f"{request.path.name} holds {len(corpora)} conversation; learning takes two at least.",
             hint="Give data with more of them.",
         )
     return corpora
@@ -149,20 +152,20 @@ def _read(wish: LearnWish) -> Sequence[Corpus]:
 def _fill(path: Path, corpora: Sequence[Corpus], *, settings: Settings, seed: int) -> int:
     """Store every conversation as a project, through the door for imports."""
     stored = 0
-    with _opened(path, corpora, settings=settings, seed=seed) as services:
+    with _open_at_end(path, corpora, settings=settings, seed=seed) as services:
         for corpus in corpora:
-            then = replace(services, clock=StoppedClock(corpus.ends_at))
+            then = replace(services, clock=FrozenClock(corpus.ends_at))
             brain = Brain.of(then, Caller(agent=_AGENT))
             stored += brain.import_(corpus.name, path.parent, project=corpus.name).stored
     return stored
 
 
 @contextmanager
-def _opened(
+def _open_at_end(
     path: Path, corpora: Sequence[Corpus], *, settings: Settings, seed: int
 ) -> Generator[Services]:
     """Open a store at the moment when everything of all conversations has been said."""
-    clock = StoppedClock(max(corpus.ends_at for corpus in corpora))
+    clock = FrozenClock(max(corpus.ends_at for corpus in corpora))
     # What is remembered and what is asked draw from chances of their own.
     random_source = SeededRandom(seed if path.exists() else ~seed)
     built = build_services(settings, path, clock=clock, random_source=random_source)
@@ -171,7 +174,7 @@ def _opened(
         yield services
 
 
-def _copied(full: Path, path: Path) -> Path:
+def _copy_store(full: Path, path: Path) -> Path:
     for suffix in ("", "-wal", "-shm"):
         source = full.with_name(full.name + suffix)
         if source.exists():
@@ -183,18 +186,18 @@ def _half(
     services: Services,
     half: Sequence[Corpus],
     *,
-    rest: Sequence[Corpus],
-    wish: LearnWish,
-    asked: _Asked,
+    other_half: Sequence[Corpus],
+    request: LearnRequest,
+    rankings: _Rankings,
 ) -> Half:
     """Let agents use one half, train, and ask the other half."""
-    recalls, marks, last = _use(services, half, wish=wish)
+    recalls, marks, last = _simulate_use(services, half, request=request)
     brain = Brain.of(replace(services, clock=last), Caller(agent=_AGENT))
     job = brain.jobs.run(_KIND, {"min_marked": LESSONS_ASKED_MIN})
     Worker(services=brain.services, name=_AGENT, kinds=(_KIND,)).sweep()
     done = brain.jobs.show(job.id)
     result = done.result or {"outcome": done.error or str(done.state), "reason": done.reason}
-    before = asked.fell_back
+    before = rankings.fallback_count
     importances: Mapping[str, float] = {}
     if result["outcome"] == "better":
         model = cast("str", result["model"])
@@ -205,40 +208,42 @@ def _half(
         )
         told = brain.models.show(model).models[0].told or {}
         importances = cast("Mapping[str, float]", told["importances"])
-    for corpus in rest:
-        _ask(brain, corpus, asked=asked, is_served=bool(importances))
+    for corpus in other_half:
+        _rank_both_ways(brain, corpus, rankings=rankings, is_served=bool(importances))
     return Half(
         conversations=tuple(corpus.name for corpus in half),
         recalls=recalls,
         marks=marks,
         job=result,
         importances=importances,
-        fell_back=asked.fell_back - before,
+        fallback_count=rankings.fallback_count - before,
     )
 
 
-def _use(
-    services: Services, half: Sequence[Corpus], *, wish: LearnWish
-) -> tuple[int, int, StoppedClock]:
+def _simulate_use(
+    services: Services, half: Sequence[Corpus], *, request: LearnRequest
+) -> tuple[int, int, FrozenClock]:
     """Ask all questions of a half in sessions; rate what is shown of their evidence."""
-    random_source = random.Random(wish.seed)  # noqa: S311 it is meant to be foreseen
+    random_source = random.Random(request.seed)  # noqa: S311 it is meant to be foreseen
     sessions = [of for corpus in half for of in _sessions(corpus, random_source=random_source)]
     random_source.shuffle(sessions)
     recalls = marks = 0
-    clock = StoppedClock(services.clock.now())
+    clock = FrozenClock(services.clock.now())
     for number, (project, questions) in enumerate(sessions):
-        clock = StoppedClock(clock.at + _APART)
+        clock = FrozenClock(clock.at + _CALL_INTERVAL)
         caller = Caller(agent=_AGENT, session=f"session-{number}", project=project)
         brain = Brain.of(replace(services, clock=clock), caller)
         for question in questions:
-            found = brain.recall(question.text, project=project)
+            result = brain.recall(question.text, project=project)
             services.journal.flush()
             recalls += 1
-            shown = {item.id: item.source_ref for item in found.items}
-            for id_ in _rated(shown, question, noise=wish.noise, random_source=random_source):
+            shown = {item.id: item.source_ref for item in result.items}
+            for id_ in _choose_ratings(
+                shown, question, noise=request.noise, random_source=random_source
+            ):
                 brain.revise.rate(id_, "up")
                 marks += 1
-    return recalls, marks, StoppedClock(clock.at + _APART)
+    return recalls, marks, FrozenClock(clock.at + _CALL_INTERVAL)
 
 
 def _sessions(
@@ -250,7 +255,7 @@ def _sessions(
         yield corpus.name, questions[start : start + _OF_A_SESSION]
 
 
-def _rated(
+def _choose_ratings(
     shown: Mapping[str, str | None],
     question: Question,
     *,
@@ -258,51 +263,51 @@ def _rated(
     random_source: random.Random,
 ) -> Iterator[str]:
     """Give what is rated of an answer: its evidence, and by mistake something else instead."""
-    others = [id_ for id_, source in shown.items() if source not in question.gold]
+    other_items = [id_ for id_, source in shown.items() if source not in question.gold]
     for id_, source in shown.items():
         if source in question.gold:
-            is_mistaken = others and random_source.random() < noise
-            yield random_source.choice(others) if is_mistaken else id_
+            is_mistaken = other_items and random_source.random() < noise
+            yield random_source.choice(other_items) if is_mistaken else id_
 
 
-def _ask(brain: Brain, corpus: Corpus, *, asked: _Asked, is_served: bool) -> None:
+def _rank_both_ways(brain: Brain, corpus: Corpus, *, rankings: _Rankings, is_served: bool) -> None:
     """Ask all questions of a conversation both ways; where nothing was learnt, one way is both."""
     fixed = Recall(brain.services, brain.caller, RetrievalOverrides(without=frozenset({RERANK})))
     for question in corpus.questions:
         if not question.gold:
             continue
-        asked.questions.append(question)
-        asked.fixed[question.id], _ = _ranked(fixed, question, project=corpus.name)
-        asked.learnt[question.id] = asked.fixed[question.id]
+        rankings.questions.append(question)
+        rankings.fixed[question.id], _ = _ranked(fixed, question, project=corpus.name)
+        rankings.learnt[question.id] = rankings.fixed[question.id]
         if is_served:
             ranked, is_degraded = _ranked(brain.recall, question, project=corpus.name)
-            asked.learnt[question.id] = ranked
-            asked.fell_back += is_degraded
+            rankings.learnt[question.id] = ranked
+            rankings.fallback_count += is_degraded
 
 
 def _ranked(recall: Recall, question: Question, *, project: str) -> tuple[Sequence[str], bool]:
-    found = recall(
+    result = recall(
         question.text,
         project=project,
         max_items=DEPTH,
         max_tokens=RECALL_TOKENS_MAX,
         bump=False,
     )
-    ranked = list(dict.fromkeys(item.source_ref or "" for item in found.items))
-    return ranked, bool(found.degraded)
+    ranked = list(dict.fromkeys(item.source_ref or "" for item in result.items))
+    return ranked, bool(result.degraded)
 
 
-def _compared(asked: _Asked, *, seed: int) -> Comparison:
+def _compare_rankings(rankings: _Rankings, *, seed: int) -> Comparison:
     """Hold both rankings of every question against each other, by category."""
-    gold = {one.id: dict(one.gold) for one in asked.questions}
-    before, after = measure(gold, asked.fixed), measure(gold, asked.learnt)
+    gold = {one.id: dict(one.gold) for one in rankings.questions}
+    before, after = measure(gold, rankings.fixed), measure(gold, rankings.learnt)
     groups = {ALL: list(gold)}
-    for one in asked.questions:
+    for one in rankings.questions:
         groups.setdefault(one.category, []).append(one.id)
     return Comparison(
         system="recall, by fixed weights and by what was learnt",
         questions=len(gold),
-        only_one=0,
+        unshared_questions=0,
         unlike=(),
         rows=tuple(
             _difference(

@@ -11,11 +11,11 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
-from commonbrain.transfer.importers.conversations import as_list, as_object, moment
+from commonbrain.transfer.importers.conversations import as_list, as_object, parse_time
 from commonbrain.transfer.importers.json_stream import Record
-from commonbrain.transfer.importers.markdown import reference
+from commonbrain.transfer.importers.markdown import source_reference
 from commonbrain_evals.retrieval.corpora import Corpus, DataSet, Question
-from commonbrain_evals.retrieval.reading import elements, one_file
+from commonbrain_evals.retrieval.reading import read_json_list, require_file
 from commonbrain_evals.retrieval.recipes import TALKS
 from commonbrain_evals.retrieval.talks import corpus_of, ended
 
@@ -49,35 +49,41 @@ class _Sample:
 
 def _read(files: Sequence[Path]) -> Iterator[Corpus]:
     for path in files:
-        for sample in elements(_Sample, path):
+        for sample in read_json_list(_Sample, path):
             yield _corpus(sample)
 
 
 def _corpus(sample: _Sample) -> Corpus:
     name, talk = sample.sample_id, sample.conversation
-    times = [moment(talk[key]) for key in talk if key.endswith("_date_time")]
-    turns = (turn for said in talk.values() for turn in as_list(said) or ())
-    known = {str((as_object(turn) or {}).get("dia_id")) for turn in turns}
+    times = [parse_time(talk[key]) for key in talk if key.endswith("_date_time")]
+    turns = (turn for turns_said in talk.values() for turn in as_list(turns_said) or ())
+    known_turns = {str((as_object(turn) or {}).get("dia_id")) for turn in turns}
     record = Record(value={"sample_id": name, "conversation": talk})
     questions = [
-        _question(number, given, of=name, known=known) for number, given in enumerate(sample.qa)
+        _question(number, question_fields, of=name, known_turns=known_turns)
+        for number, question_fields in enumerate(sample.qa)
     ]
     # Answers are asked for on the day after the last sitting.
     return corpus_of(name, [record], questions=questions, ends_at=ended(times) + timedelta(days=1))
 
 
-def _question(number: int, given: _Question, *, of: str, known: set[str]) -> Question:
-    named = _TURN.findall(" ".join(given.evidence))
-    turns = {f"D{int(session)}:{int(turn)}" for session, turn in named} & known
+def _question(
+    number: int, question_fields: _Question, *, of: str, known_turns: set[str]
+) -> Question:
+    evidence_ids = _TURN.findall(" ".join(question_fields.evidence))
+    turns = {f"D{int(session)}:{int(turn)}" for session, turn in evidence_ids} & known_turns
     return Question(
         id=f"{of}/{number}",
-        text=given.question,
-        category=_CATEGORIES.get(given.category, str(given.category)),
-        gold={reference(of, turn): 1 for turn in sorted(turns)},
-        is_answerable=given.category != _ADVERSARIAL,
+        text=question_fields.question,
+        category=_CATEGORIES.get(question_fields.category, str(question_fields.category)),
+        gold={source_reference(of, turn): 1 for turn in sorted(turns)},
+        is_answerable=question_fields.category != _ADVERSARIAL,
     )
 
 
 LOCOMO: Final = DataSet(
-    expects=_EXPECTS, files=lambda path: one_file(path, expects=_EXPECTS), read=_read, recipes=TALKS
+    expects=_EXPECTS,
+    files=lambda path: require_file(path, expects=_EXPECTS),
+    read=_read,
+    recipes=TALKS,
 )

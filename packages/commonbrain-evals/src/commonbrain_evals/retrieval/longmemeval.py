@@ -12,9 +12,9 @@ from typing import Final
 
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.transfer.importers.json_stream import Record
-from commonbrain.transfer.importers.markdown import reference
+from commonbrain.transfer.importers.markdown import source_reference
 from commonbrain_evals.retrieval.corpora import Corpus, DataSet, Question
-from commonbrain_evals.retrieval.reading import elements, one_file
+from commonbrain_evals.retrieval.reading import read_json_list, require_file
 from commonbrain_evals.retrieval.recipes import CHATS
 from commonbrain_evals.retrieval.talks import corpus_of
 
@@ -34,7 +34,7 @@ class _Turn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Asked:
+class _Record:
     question_id: str
     question_type: str
     question: str
@@ -46,23 +46,23 @@ class _Asked:
 
 def _read(files: Sequence[Path]) -> Iterator[Corpus]:
     for path in files:
-        for asked in elements(_Asked, path):
-            yield _corpus(asked)
+        for record_read in read_json_list(_Record, path):
+            yield _corpus(record_read)
 
 
-def _corpus(asked: _Asked) -> Corpus:
-    name = asked.question_id
-    sessions, dates = asked.haystack_session_ids, asked.haystack_dates
-    if not len(sessions) == len(dates) == len(asked.haystack_sessions):
+def _corpus(record_read: _Record) -> Corpus:
+    name = record_read.question_id
+    sessions, dates = record_read.haystack_session_ids, record_read.haystack_dates
+    if not len(sessions) == len(dates) == len(record_read.haystack_sessions):
         raise InvalidInputError(
             f"{name}: haystack sessions, their ids and their dates differ in number."
         )
     is_answerable = not name.endswith(_ABSTENTION)
-    at = _time(asked.question_date, where=name)
-    told = list(zip(sessions, dates, asked.haystack_sessions, strict=True))
+    at = _time(record_read.question_date, where=name)
+    dates_read = list(zip(sessions, dates, record_read.haystack_sessions, strict=True))
     gold = {
-        reference(name, f"{session}:{number}"): 1
-        for session, _, turns in told
+        source_reference(name, f"{session}:{number}"): 1
+        for session, _, turns in dates_read
         for number, turn in enumerate(turns, 1)
         if turn.has_answer
     }
@@ -76,13 +76,13 @@ def _corpus(asked: _Asked) -> Corpus:
                 "time": _time(date, where=f"{name}, {session}").isoformat(),
             }
         )
-        for session, date, turns in told
+        for session, date, turns in dates_read
         for number, turn in enumerate(turns, 1)
     ]
     question = Question(
         id=name,
-        text=asked.question,
-        category=asked.question_type if is_answerable else "abstention",
+        text=record_read.question,
+        category=record_read.question_type if is_answerable else "abstention",
         gold=gold if is_answerable else {},
         is_answerable=is_answerable,
         asked_at=at,
@@ -100,5 +100,8 @@ def _time(text: str, *, where: str) -> datetime:
 
 
 LONGMEMEVAL: Final = DataSet(
-    expects=_EXPECTS, files=lambda path: one_file(path, expects=_EXPECTS), read=_read, recipes=CHATS
+    expects=_EXPECTS,
+    files=lambda path: require_file(path, expects=_EXPECTS),
+    read=_read,
+    recipes=CHATS,
 )

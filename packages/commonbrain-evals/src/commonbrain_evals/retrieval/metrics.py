@@ -31,10 +31,12 @@ def measure(gold: Gold, rankings: Rankings) -> dict[str, dict[str, float]]:
     """Give every metric of every question; one without a ranking found nothing."""
     trec = needed("pytrec_eval")
     cuts = ",".join(map(str, CUTS))
-    wanted = {"ndcg_cut.10", "recip_rank", f"recall.{cuts}", f"success.{cuts}"}
-    judge: Any = trec.RelevanceEvaluator({id_: dict(of) for id_, of in gold.items()}, wanted)
-    told = judge.evaluate({id_: _scored(rankings.get(id_, ())) for id_ in gold})
-    return {id_: _named(told.get(id_, {})) for id_ in gold}
+    measure_names = {"ndcg_cut.10", "recip_rank", f"recall.{cuts}", f"success.{cuts}"}
+    judge: Any = trec.RelevanceEvaluator(
+        {id_: dict(question_id_of) for id_, question_id_of in gold.items()}, measure_names
+    )
+    values_by_question = judge.evaluate({id_: _scored(rankings.get(id_, ())) for id_ in gold})
+    return {id_: _rename_measures(values_by_question.get(id_, {})) for id_ in gold}
 
 
 def _scored(ranking: Sequence[str]) -> dict[str, float]:
@@ -42,8 +44,8 @@ def _scored(ranking: Sequence[str]) -> dict[str, float]:
     return {source: float(DEPTH - rank) for rank, source in enumerate(ranking[:DEPTH])}
 
 
-def _named(told: Mapping[str, float]) -> dict[str, float]:
+def _rename_measures(values_by_question: Mapping[str, float]) -> dict[str, float]:
     # trec_eval tells the share of the evidence that was found; all of it is a share of 1.
-    parts = {name: float(told.get(key, 0.0) >= 1.0) for name, key in _PARTS.items()}
-    whole = {name: round(told.get(key, 0.0), 6) for name, key in _WHOLE.items()}
+    parts = {name: float(values_by_question.get(key, 0.0) >= 1.0) for name, key in _PARTS.items()}
+    whole = {name: round(values_by_question.get(key, 0.0), 6) for name, key in _WHOLE.items()}
     return {**parts, **whole}

@@ -32,7 +32,7 @@ class Miss:
     """The sources that came first."""
     texts: Mapping[str, str]
 
-    def told(self) -> str:
+    def render(self) -> str:
         """Write it for people."""
         lines = [f"{self.question.category} | {inert_line(self.question.text)}"]
         lines += [
@@ -61,13 +61,13 @@ def misses_of(run: Run, path: Path, *, count: int) -> Iterator[Miss]:
             f"The run was on other data than {path}.", hint=f"Give the {run.setup.source} of it."
         )
     values = run.values.get(RECALL, {}).get(_METRIC, ())
-    missed = {id_ for id_, value in zip(run.categories, values, strict=True) if not value}
+    missed_ids = {id_ for id_, value in zip(run.categories, values, strict=True) if not value}
     for corpus in dataset.read(files):
-        wanted = [one for one in corpus.questions if one.id in missed][:count]
-        if wanted:
+        pending_questions = [one for one in corpus.questions if one.id in missed_ids][:count]
+        if pending_questions:
             texts = _texts(corpus)
-            yield from (_miss(run, one, texts=texts) for one in wanted)
-            count -= len(wanted)
+            yield from (_miss(run, one, texts=texts) for one in pending_questions)
+            count -= len(pending_questions)
         if not count:
             return
 

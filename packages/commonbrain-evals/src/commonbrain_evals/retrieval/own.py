@@ -15,7 +15,7 @@ from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import Kind, MessageDetail
 from commonbrain.model.memory import Draft, ThreadRef
 from commonbrain_evals.retrieval.corpora import Corpus, DataSet, Question
-from commonbrain_evals.retrieval.reading import lines
+from commonbrain_evals.retrieval.reading import read_json_lines
 from commonbrain_evals.retrieval.recipes import TALKS
 from commonbrain_evals.retrieval.talks import ended
 
@@ -24,7 +24,7 @@ _FILES: Final = ("memories.jsonl", "questions.jsonl")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Noted:
+class _OwnMemory:
     id: str
     text: str
     kind: str | None = None
@@ -35,7 +35,7 @@ class _Noted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Asked:
+class _OwnQuestion:
     id: str
     question: str
     gold: tuple[str, ...] = ()
@@ -43,51 +43,56 @@ class _Asked:
 
 
 def _files(path: Path) -> Sequence[Path]:
-    found = [path / name for name in _FILES]
-    missing = [one.name for one in found if not one.is_file()]
+    data_files = [path / name for name in _FILES]
+    missing = [one.name for one in data_files if not one.is_file()]
     if missing:
         raise InvalidInputError(f"{path} has no {', '.join(missing)}.", hint=f"Give {_EXPECTS}")
-    return found
+    return data_files
 
 
 def _read(files: Sequence[Path]) -> Iterator[Corpus]:
-    memories, asked = files
-    noted = list(lines(_Noted, memories))
-    known = {one.id for one in noted}
+    memories, own_question = files
+    own_memory = list(read_json_lines(_OwnMemory, memories))
+    memory_ids = {one.id for one in own_memory}
     yield Corpus(
         name=memories.parent.name,
-        drafts=lambda: map(_draft, noted),
+        drafts=lambda: map(_draft, own_memory),
         questions=tuple(
-            _question(one, known=known, file=asked.name) for one in lines(_Asked, asked)
+            _question(one, memory_ids=memory_ids, file=own_question.name)
+            for one in read_json_lines(_OwnQuestion, own_question)
         ),
-        ends_at=ended(_utc(one.at) for one in noted) + timedelta(days=1),
+        ends_at=ended(_utc(one.at) for one in own_memory) + timedelta(days=1),
     )
 
 
-def _draft(noted: _Noted) -> Draft:
-    is_message = noted.kind == Kind.MESSAGE
+def _draft(own_memory: _OwnMemory) -> Draft:
+    is_message = own_memory.kind == Kind.MESSAGE
     return Draft(
-        kind=noted.kind,
-        body=noted.text,
-        source_ref=noted.id,
-        occurred_at=_utc(noted.at),
-        tags=noted.tags,
-        people=(noted.by,) if noted.by and not is_message else (),
-        thread=ThreadRef(key=noted.thread, subject=noted.thread) if noted.thread else None,
-        detail=MessageDetail(sender=noted.by) if is_message else None,
+        kind=own_memory.kind,
+        body=own_memory.text,
+        source_ref=own_memory.id,
+        occurred_at=_utc(own_memory.at),
+        tags=own_memory.tags,
+        people=(own_memory.by,) if own_memory.by and not is_message else (),
+        thread=ThreadRef(key=own_memory.thread, subject=own_memory.thread)
+        if own_memory.thread
+        else None,
+        detail=MessageDetail(sender=own_memory.by) if is_message else None,
     )
 
 
-def _question(asked: _Asked, *, known: set[str], file: str) -> Question:
-    missing = sorted(set(asked.gold) - known)
+def _question(own_question: _OwnQuestion, *, memory_ids: set[str], file: str) -> Question:
+    missing = sorted(set(own_question.gold) - memory_ids)
     if missing:
-        raise InvalidInputError(f"{file}, {asked.id[:40]}: there is no memory {missing[0][:40]!r}.")
+        raise InvalidInputError(
+            f"{file}, {own_question.id[:40]}: there is no memory {missing[0][:40]!r}."
+        )
     return Question(
-        id=asked.id,
-        text=asked.question,
-        category=asked.category,
-        gold=dict.fromkeys(asked.gold, 1),
-        is_answerable=bool(asked.gold),
+        id=own_question.id,
+        text=own_question.question,
+        category=own_question.category,
+        gold=dict.fromkeys(own_question.gold, 1),
+        is_answerable=bool(own_question.gold),
     )
 
 

@@ -15,27 +15,27 @@ _INCHES: Final = (7.5, 3.6)
 
 def plots(run: Run) -> Mapping[str, str]:
     """Draw what a run has to show, by title."""
-    drawn = {
+    plots_drawn = {
         "Recall of all evidence by rank": _by_rank(run),
         "Whole evidence by tokens packed": _by_tokens(run),
     }
     if len(run.systems.get("recall", {})) > 1:
-        drawn["R@10 all by category"] = _by_category(run)
+        plots_drawn["R@10 all by category"] = _by_category(run)
     if run.ablation:
-        drawn["R@10 all when a part is left out"] = _by_part(run)
-    return drawn
+        plots_drawn["R@10 all when a part is left out"] = _by_part(run)
+    return plots_drawn
 
 
 def lines(
     places: Sequence[float],
-    told: Mapping[str, Sequence[float]],
+    series: Mapping[str, Sequence[float]],
     *,
     across: str,
     marks: Mapping[str, float],
 ) -> str:
     """Draw shares as lines over the same places, with upright marks at some."""
     canvas, axes = _canvas(across, "%")
-    for label, shares in told.items():
+    for label, shares in series.items():
         axes.plot(places, [share * 100 for share in shares], label=label)
     for label, place in marks.items():
         axes.axvline(place, color="#888", linestyle=":")
@@ -43,13 +43,13 @@ def lines(
     return _svg(canvas, axes)
 
 
-def over_time(known: Sequence[Evaluation], names: Sequence[str]) -> str:
+def over_time(evaluations: Sequence[Evaluation], names: Sequence[str]) -> str:
     """Draw figures of one store as they were measured, the oldest first, with their intervals."""
     canvas, axes = _canvas("", "%")
     for name in names:
-        those = [(one.at, one.figures[name]) for one in known if name in one.figures]
-        told = [Figure(mean=one.mean, low=one.low, high=one.high) for _, one in those]
-        _line(axes, [at for at, _ in those], up=told, label=name)
+        those = [(one.at, one.figures[name]) for one in evaluations if name in one.figures]
+        series = [Figure(mean=one.mean, low=one.low, high=one.high) for _, one in those]
+        _line(axes, [at for at, _ in those], up=series, label=name)
     canvas.autofmt_xdate()
     return _svg(canvas, axes)
 
@@ -75,9 +75,9 @@ def _by_category(run: Run) -> str:
     names = [name for name in run.systems["recall"] if name != ALL]
     wide = 0.8 / len(run.systems)
     for place, (system, of) in enumerate(run.systems.items()):
-        told = [of[name]["R@10 all"] for name in names]
+        series = [of[name]["R@10 all"] for name in names]
         places = [index + place * wide for index in range(len(names))]
-        axes.bar(places, [one.mean * 100 for one in told], wide, label=system)
+        axes.bar(places, [one.mean * 100 for one in series], wide, label=system)
     axes.set_xticks([index + 0.4 - wide / 2 for index in range(len(names))])
     axes.set_xticklabels(names, rotation=20, ha="right")
     return _svg(canvas, axes)
@@ -86,8 +86,8 @@ def _by_category(run: Run) -> str:
 def _by_part(run: Run) -> str:
     canvas, axes = _canvas("points of R@10 all", "")
     parts = sorted(run.ablation, key=lambda name: -run.ablation[name]["R@10 all"].mean)
-    told = [run.ablation[name]["R@10 all"] for name in parts]
-    axes.barh(parts, [one.mean * 100 for one in told], xerr=_errors(told), color="#8fb4d8")
+    series = [run.ablation[name]["R@10 all"] for name in parts]
+    axes.barh(parts, [one.mean * 100 for one in series], xerr=_errors(series), color="#8fb4d8")
     canvas.set_size_inches(_INCHES[0], 0.8 + 0.22 * len(parts))
     return _svg(canvas, axes, has_legend=False)
 
@@ -106,9 +106,9 @@ def _line(axes: Any, across: Sequence[object], *, up: Sequence[Figure], label: s
     axes.errorbar(across, means, yerr=_errors(up), label=label, marker="o", markersize=3, capsize=2)
 
 
-def _errors(told: Sequence[Figure]) -> list[list[float]]:
-    below = [max(one.mean - one.low, 0.0) * 100 for one in told]
-    return [below, [max(one.high - one.mean, 0.0) * 100 for one in told]]
+def _errors(series: Sequence[Figure]) -> list[list[float]]:
+    below = [max(one.mean - one.low, 0.0) * 100 for one in series]
+    return [below, [max(one.high - one.mean, 0.0) * 100 for one in series]]
 
 
 def _svg(canvas: Any, axes: Any, *, has_legend: bool = True) -> str:  # noqa: ANN401 it brings no types
@@ -118,5 +118,5 @@ def _svg(canvas: Any, axes: Any, *, has_legend: bool = True) -> str:  # noqa: AN
     # Without a salt and a date the same figures give the same file.
     with needed("matplotlib").rc_context({"svg.hashsalt": "commonbrain", "svg.fonttype": "none"}):
         canvas.savefig(stream, format="svg", metadata={"Date": None})
-    told = stream.getvalue()
-    return told[told.index("<svg") :]
+    series = stream.getvalue()
+    return series[series.index("<svg") :]

@@ -13,7 +13,7 @@ from commonbrain.model.errors import InvalidInputError
 Shape = TypeVar("Shape")
 
 
-def one_file(path: Path, *, expects: str) -> Sequence[Path]:
+def require_file(path: Path, *, expects: str) -> Sequence[Path]:
     """Take a path for one file.
 
     Raises:
@@ -32,13 +32,13 @@ def files_in(path: Path, pattern: str, *, expects: str) -> Sequence[Path]:
         InvalidInputError: there is none.
 
     """
-    found = sorted(path.glob(pattern)) if path.is_dir() else [path] if path.is_file() else []
-    if not found:
+    files_found = sorted(path.glob(pattern)) if path.is_dir() else [path] if path.is_file() else []
+    if not files_found:
         raise InvalidInputError(f"There is no {pattern} at {path}.", hint=f"Give {expects}")
-    return found
+    return files_found
 
 
-def shaped(shape: type[Shape], value: object, *, where: str) -> Shape:
+def validate_as(shape: type[Shape], value: object, *, where: str) -> Shape:
     """Take a value for what it has to be.
 
     Raises:
@@ -49,10 +49,10 @@ def shaped(shape: type[Shape], value: object, *, where: str) -> Shape:
     try:
         return TypeAdapter(shape).validate_python(value)
     except ValidationError as error:
-        raise _misshapen(error, where) from None
+        raise _shape_error(error, where) from None
 
 
-def whole(shape: type[Shape], path: Path) -> Shape:
+def read_json(shape: type[Shape], path: Path) -> Shape:
     """Read a file that is one JSON value.
 
     Raises:
@@ -64,10 +64,10 @@ def whole(shape: type[Shape], path: Path) -> Shape:
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         line = getattr(error, "lineno", 1)
         raise InvalidInputError(f"{path.name}, line {line}: it is not JSON.") from error
-    return shaped(shape, value, where=path.name)
+    return validate_as(shape, value, where=path.name)
 
 
-def lines(shape: type[Shape], path: Path) -> Iterator[Shape]:
+def read_json_lines(shape: type[Shape], path: Path) -> Iterator[Shape]:
     """Read a file of JSON lines, one at a time.
 
     Raises:
@@ -81,10 +81,10 @@ def lines(shape: type[Shape], path: Path) -> Iterator[Shape]:
                 try:
                     yield adapter.validate_json(line)
                 except ValidationError as error:
-                    raise _misshapen(error, f"{path.name}, line {number}") from None
+                    raise _shape_error(error, f"{path.name}, line {number}") from None
 
 
-def elements(shape: type[Shape], path: Path) -> Iterator[Shape]:
+def read_json_list(shape: type[Shape], path: Path) -> Iterator[Shape]:
     """Read a file that is one long JSON list, one element at a time.
 
     Raises:
@@ -100,7 +100,7 @@ def elements(shape: type[Shape], path: Path) -> Iterator[Shape]:
                 try:
                     yield adapter.validate_python(value)
                 except ValidationError as error:
-                    raise _misshapen(error, f"{path.name}, element {number}") from None
+                    raise _shape_error(error, f"{path.name}, element {number}") from None
         except ijson.JSONError as error:
             raise InvalidInputError(
                 f"{path.name}, after element {number}: it is not JSON."
@@ -109,7 +109,7 @@ def elements(shape: type[Shape], path: Path) -> Iterator[Shape]:
         raise InvalidInputError(f"{path.name}: it is no list, or an empty one.")
 
 
-def _misshapen(error: ValidationError, where: str) -> InvalidInputError:
+def _shape_error(error: ValidationError, where: str) -> InvalidInputError:
     first = error.errors(include_input=False, include_url=False)[0]
     place = ".".join(str(part) for part in first["loc"])
     return InvalidInputError(f"{where}: {place or 'it'} is wrong: {first['msg']}.")

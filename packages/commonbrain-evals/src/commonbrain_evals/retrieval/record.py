@@ -137,9 +137,9 @@ class Run:
 
 def default_path(run: Run) -> Path:
     """Say where a run is kept unless its caller says otherwise."""
-    moment = run.times.started_at[:19].replace(":", "").replace("-", "")
+    timestamp = run.times.started_at[:19].replace(":", "").replace("-", "")
     folder = user_data_path("commonbrain", appauthor=False) / "evaluations"
-    return folder / f"{run.setup.dataset}-{moment}.json"
+    return folder / f"{run.setup.dataset}-{timestamp}.json"
 
 
 def write(run: Run, path: Path) -> None:

@@ -30,7 +30,7 @@ from commonbrain_evals.retrieval.datasets import DATASETS
 from commonbrain_evals.retrieval.extra import needed
 from commonbrain_evals.retrieval.figures import Figure, figure
 from commonbrain_evals.retrieval.sampling import choose
-from commonbrain_evals.retrieval.stand import Stand, standing
+from commonbrain_evals.retrieval.stand import EvalStore, open_eval_store
 
 _FIRST: Final = 10
 _REFLECTED: Final = 0.4
@@ -38,7 +38,7 @@ _REFLECTED: Final = 0.4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class ReflectionRequest:
     """What is measured, and on how much of it."""
 
     dataset: str
@@ -98,7 +98,7 @@ class _Tally:
 
 
 def evaluate(
-    asked: Asked, *, settings: Settings, on_progress: Progress = ignore_progress
+    request: ReflectionRequest, *, settings: Settings, on_progress: Progress = ignore_progress
 ) -> Report:
     """Reflect on public data in stores of its own; the user's store is not opened.
 
@@ -107,69 +107,72 @@ def evaluate(
             of the extra is.
 
     """
-    dataset = DATASETS.get(asked.dataset)
+    dataset = DATASETS.get(request.dataset)
     if dataset is None:
         raise InvalidInputError(
-            f"There is no data set {asked.dataset[:40]!r}.",
+            f"There is no data set {request.dataset[:40]!r}.",
             hint=f"Choose of {', '.join(DATASETS)}.",
         )
     needed("scipy.stats")
-    files = dataset.files(asked.path)
+    files = dataset.files(request.path)
     sample = choose(
         {corpus.name: corpus.questions for corpus in dataset.read(files)},
-        questions=asked.questions,
-        conversations=asked.conversations,
-        seed=asked.seed,
+        questions=request.questions,
+        conversations=request.conversations,
+        seed=request.seed,
     )
     tally, done = _Tally(), 0
     for corpus in dataset.read(files):
         own = [one for one in sample.own.get(corpus.name, ()) if one.gold and one.is_answerable]
         if not own:
             continue
-        with standing(corpus, settings=settings, seed=asked.seed) as stand:
-            _visit(stand, own, tally=tally, seed=asked.seed)
+        with open_eval_store(corpus, settings=settings, seed=request.seed) as eval_store:
+            _visit(eval_store, own, tally=tally, seed=request.seed)
         done += 1
         on_progress(done / len(sample.own))
     if not tally.corpora:
         raise InvalidInputError(
             "There is no question that names its evidence.", hint="Give other data."
         )
-    return _report(tally, seed=asked.seed)
+    return _report(tally, seed=request.seed)
 
 
-def _visit(stand: Stand, questions: Sequence[Question], *, tally: _Tally, seed: int) -> None:
+def _visit(
+    eval_store: EvalStore, questions: Sequence[Question], *, tally: _Tally, seed: int
+) -> None:
     """Ask one store before it is reflected on, reflect, and ask it again."""
-    before = [_recalled(stand, one, made={}) for one in questions]
-    _reflect(stand.brain)
-    made = _episodes(stand)
+    before = [_recalled(eval_store, one, made={}) for one in questions]
+    _reflect(eval_store.brain)
+    made = _episodes(eval_store)
     tally.corpora += 1
-    tally.memories += len(stand.memories)
+    tally.memories += len(eval_store.memories)
     tally.episodes += len(made)
-    tally.candidates += len(stand.brain.unsettled("proposals", limit=100).proposals)
+    tally.candidates += len(eval_store.brain.review("proposals", limit=100).proposals)
     tally.of_episodes += sum(estimate(one.text) for one, _ in made.values())
     tally.of_sources += sum(
-        estimate(stand.memories[id_].text) for _, of in made.values() for id_ in of
+        estimate(eval_store.memories[id_].text) for _, of in made.values() for id_ in of
     )
     texts = {
         "episodes": {id_: one.text for id_, (one, _) in made.items()},
-        "chance": _chosen(stand, made, order=lambda those: _shuffled(those, seed=seed)),
-        "first sentences": _chosen(stand, made, order=lambda those: those),
+        "chance": _chosen(eval_store, made, order=lambda those: _shuffle(those, seed=seed)),
+        "first sentences": _chosen(eval_store, made, order=lambda those: those),
     }
-    by_source = {stand.source(id_): id_ for id_ in stand.memories}
+    by_source = {eval_store.source(id_): id_ for id_ in eval_store.memories}
     of_episode = {source: id_ for id_, (_, of) in made.items() for source in of}
-    for question, told in zip(questions, before, strict=True):
+    for question, recalled_before in zip(questions, before, strict=True):
         gold = [by_source[one] for one in question.gold if one in by_source]
         tally.add("covered", float(bool(gold) and all(one in of_episode for one in gold)))
         for name, chosen in texts.items():
             held = [
-                (stand.memories[one].text, chosen.get(of_episode.get(one, 0), "")) for one in gold
+                (eval_store.memories[one].text, chosen.get(of_episode.get(one, 0), ""))
+                for one in gold
             ]
-            tally.add(name, _mean(_share(text, kept) for text, kept in held))
-            answering = [(_answering(text, question.text), kept) for text, kept in held]
+            tally.add(name, _mean(_content_share(text, kept) for text, kept in held))
+            answering = [(_answering_sentence(text, question.text), kept) for text, kept in held]
             tally.add(f"{name}, whole", _mean(float(one in kept) for one, kept in answering))
-        for name, value in told.items():
+        for name, value in recalled_before.items():
             tally.add(f"before, {name}", value)
-        for name, value in _recalled(stand, question, made=made).items():
+        for name, value in _recalled(eval_store, question, made=made).items():
             tally.add(f"after, {name}", value)
 
 
@@ -185,34 +188,34 @@ Made = Mapping[int, tuple[Memory, Sequence[int]]]
 """Episodes by their ids, each with its sources in their order."""
 
 
-def _episodes(stand: Stand) -> Made:
-    brain = stand.brain
+def _episodes(eval_store: EvalStore) -> Made:
+    brain = eval_store.brain
     with brain.services.store.snapshot(brain.caller.tenant) as tx:
-        links = tx.links.touching(list(stand.memories), types=[LinkType.DERIVED_FROM])
+        links = tx.links.touching(list(eval_store.memories), types=[LinkType.DERIVED_FROM])
         known = tx.memories.get(sorted({one.from_id for one in links}))
     sources: dict[int, list[int]] = {}
     for link in sorted(links, key=lambda one: one.to_id):
         if link.from_id in known and known[link.from_id].kind is Kind.EPISODE:
             sources.setdefault(link.from_id, []).append(link.to_id)
     return {
-        id_: (known[id_], sorted(of, key=lambda one: (stand.memories[one].occurred_at, one)))
+        id_: (known[id_], sorted(of, key=lambda one: (eval_store.memories[one].occurred_at, one)))
         for id_, of in sources.items()
     }
 
 
 def _chosen(
-    stand: Stand, made: Made, *, order: Callable[[list[str]], list[str]]
+    eval_store: EvalStore, made: Made, *, order: Callable[[list[str]], list[str]]
 ) -> Mapping[int, str]:
     """Give as many tokens of the same sources as each episode has, chosen in another order."""
     texts: dict[int, str] = {}
     for id_, (episode, of) in made.items():
-        room, kept = estimate(episode.text), list[str]()
-        for sentence in order(list(_by_turn(stand.memories[one] for one in of))):
+        budget, sentences_chosen = estimate(episode.text), list[str]()
+        for sentence in order(list(_by_turn(eval_store.memories[one] for one in of))):
             cost = estimate(sentence) + 1
-            if cost <= room:
-                kept.append(sentence)
-                room -= cost
-        texts[id_] = "\n".join(kept)
+            if cost <= budget:
+                sentences_chosen.append(sentence)
+                budget -= cost
+        texts[id_] = "\n".join(sentences_chosen)
     return texts
 
 
@@ -223,26 +226,35 @@ def _by_turn(memories: Iterable[Memory]) -> Iterable[str]:
         yield from (of[place] for of in every if place < len(of))
 
 
-def _shuffled(sentences: list[str], *, seed: int) -> list[str]:
+def _shuffle(sentences: list[str], *, seed: int) -> list[str]:
     random_source = random.Random(seed)  # noqa: S311 it is meant to be foreseen
     return random_source.sample(sentences, len(sentences))
 
 
-def _share(of: str, within: str) -> float:
+def _content_share(text: str, within: str) -> float:
     """Give the share of the words of a text that carry meaning and stand in another."""
-    said, kept = read_statement(Statement(text=of)), read_statement(Statement(text=within))
-    words = said.content | said.numbers
-    return len(words & (kept.content | kept.numbers)) / len(words) if words else 0.0
+    content_of_text, content_of_source = (
+        read_statement(Statement(text=text)),
+        read_statement(Statement(text=within)),
+    )
+    words = content_of_text.content | content_of_text.numbers
+    return (
+        len(words & (content_of_source.content | content_of_source.numbers)) / len(words)
+        if words
+        else 0.0
+    )
 
 
-def _answering(text: str, question: str) -> str:
+def _answering_sentence(text: str, question: str) -> str:
     """Give the longest sentence of those that share most words with a question."""
-    asked = read_statement(Statement(text=question))
+    question_statement = read_statement(Statement(text=question))
 
     def shared(sentence: str) -> tuple[int, int]:
-        said = read_statement(Statement(text=sentence))
-        both = (said.content | said.numbers) & (asked.content | asked.numbers)
-        return len(both), len(sentence)
+        sentence_statement = read_statement(Statement(text=sentence))
+        shared_terms = (sentence_statement.content | sentence_statement.numbers) & (
+            question_statement.content | question_statement.numbers
+        )
+        return len(shared_terms), len(sentence)
 
     return max((text[start:end] for start, end in pieces(text)), key=shared, default=text)
 
@@ -252,30 +264,32 @@ def _mean(values: Iterable[float]) -> float:
     return sum(listed) / max(len(listed), 1)
 
 
-def _recalled(stand: Stand, question: Question, *, made: Made) -> Mapping[str, float]:
+def _recalled(eval_store: EvalStore, question: Question, *, made: Made) -> Mapping[str, float]:
     """Say whether all evidence is recalled: by itself, or by an episode that is made of it."""
-    brain = stand.brain
+    brain = eval_store.brain
     if question.asked_at is not None:
-        brain = stand.at(question.asked_at)
+        brain = eval_store.at(question.asked_at)
     gold = set(question.gold)
     ranked = brain.recall(question.text, max_items=_FIRST, max_tokens=RECALL_TOKENS_MAX, bump=False)
     served = brain.recall(question.text, bump=False)
-    alone, told = _sources(stand, ranked, made=made)
-    packed, packed_told = _sources(stand, served, made=made)
+    alone, through_episodes = _sources(eval_store, ranked, made=made)
+    packed, packed_through_episodes = _sources(eval_store, served, made=made)
     return {
         f"R@{_FIRST} all": float(gold <= alone),
-        f"R@{_FIRST} all, or by an episode": float(gold <= alone | told),
+        f"R@{_FIRST} all, or by an episode": float(gold <= alone | through_episodes),
         "packed": float(gold <= packed),
-        "packed, or by an episode": float(gold <= packed | packed_told),
+        "packed, or by an episode": float(gold <= packed | packed_through_episodes),
     }
 
 
-def _sources(stand: Stand, found: RecallResult, *, made: Made) -> tuple[set[str], set[str]]:
+def _sources(
+    eval_store: EvalStore, result: RecallResult, *, made: Made
+) -> tuple[set[str], set[str]]:
     """Give what was recalled itself, and what episodes among it are made of."""
-    shown = {ids.parse(ids.MEMORY, one.id) for one in found.items if one.body or one.excerpt}
-    own = {stand.source(id_) for id_ in shown if id_ in stand.memories}
-    behind = {stand.source(one) for id_ in shown if id_ in made for one in made[id_][1]}
-    return own, behind
+    shown = {ids.parse(ids.MEMORY, one.id) for one in result.items if one.body or one.excerpt}
+    own = {eval_store.source(id_) for id_ in shown if id_ in eval_store.memories}
+    episode_ids = {eval_store.source(one) for id_ in shown if id_ in made for one in made[id_][1]}
+    return own, episode_ids
 
 
 def _report(tally: _Tally, *, seed: int) -> Report:

@@ -8,7 +8,7 @@ from markdown_it import MarkdownIt
 from commonbrain.model.escaping import inert_line
 from commonbrain_evals.retrieval.plotting import plots
 from commonbrain_evals.retrieval.record import Run
-from commonbrain_evals.retrieval.showing import headings, parts_told, told
+from commonbrain_evals.retrieval.showing import headings, part_rows, run_rows
 
 _PAGE: Final = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>Evaluation of recall</title><style>
@@ -29,10 +29,10 @@ def page(runs: Sequence[Run]) -> str:
     reader = MarkdownIt("commonmark", {"html": False}).enable("table")
     parts = [reader.render("# Evaluation of recall\n\n" + "\n".join(_definitions()))]
     if sum(bool(run.ablation) for run in runs) > 1:
-        title, columns, rows = parts_told(runs)
+        title, columns, rows = part_rows(runs)
         parts.append(reader.render("\n".join(_table(title, columns, rows=rows))))
     for run in runs:
-        parts.append(reader.render("\n".join(_told(run))))
+        parts.append(reader.render("\n".join(_render_run(run))))
         parts += [
             f"{reader.render(f'### {title}')}\n<figure>{svg}</figure>"
             for title, svg in plots(run).items()
@@ -46,10 +46,10 @@ def _definitions() -> Iterator[str]:
     yield "- Intervals are of 95%, of a bootstrap over questions."
 
 
-def _told(run: Run) -> Iterator[str]:
+def _render_run(run: Run) -> Iterator[str]:
     yield f"## {_plain(run.setup.dataset)}\n"
     yield from (f"- {_plain(line)}" for line in headings(run))
-    for title, columns, rows in told(run):
+    for title, columns, rows in run_rows(run):
         yield from _table(title, columns, rows=rows)
 
 

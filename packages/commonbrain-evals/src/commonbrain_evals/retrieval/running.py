@@ -14,7 +14,7 @@ from commonbrain.retrieval.query_plan import RetrievalOverrides
 from commonbrain.runtime.bootstrap import make_embedder
 from commonbrain.storage.maintenance import Progress, ignore_progress
 from commonbrain_evals.retrieval.ablating import PARTS
-from commonbrain_evals.retrieval.asking import Asker
+from commonbrain_evals.retrieval.asking import QuestionRunner
 from commonbrain_evals.retrieval.corpora import Corpus, DataSet
 from commonbrain_evals.retrieval.datasets import DATASETS
 from commonbrain_evals.retrieval.extra import needed
@@ -22,28 +22,28 @@ from commonbrain_evals.retrieval.recipes import Recipe
 from commonbrain_evals.retrieval.record import Run, Setup, Times
 from commonbrain_evals.retrieval.sampling import Sample, choose
 from commonbrain_evals.retrieval.shapes import Shapes, shapes
-from commonbrain_evals.retrieval.stand import Stand, standing
-from commonbrain_evals.retrieval.summing import Harvest, latencies, summed
+from commonbrain_evals.retrieval.stand import EvalStore, open_eval_store
+from commonbrain_evals.retrieval.summing import Harvest, latencies, summarize
 from commonbrain_evals.retrieval.surroundings import commit, digest, machine
 
-_BEARING = (
+_RELEVANT_SETTINGS = (
     "embedder",
     "embedder_model",
-    "duplicate_at",
-    "similar_at",
-    "relevant_at",
-    "answers_at",
+    "duplicate_threshold",
+    "similar_threshold",
+    "relevance_threshold",
+    "answer_threshold",
     "secrets",
 )
 """The settings that decide what is found."""
 
-_FILLED: Final = 0.25
+_FILL_SHARE: Final = 0.25
 _SEEN: Final = 0.25
 """About the shares of a corpus's time that filling its store and the study's shapes take."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class EvalRequest:
     """What is to be run, and how much of it."""
 
     dataset: str
@@ -57,7 +57,9 @@ class Wish:
     """Whether each part is left out once, to see what it is worth."""
 
 
-def run(wish: Wish, *, settings: Settings, on_progress: Progress = ignore_progress) -> Run:
+def run(
+    request: EvalRequest, *, settings: Settings, on_progress: Progress = ignore_progress
+) -> Run:
     """Run one evaluation in stores of its own; the user's store is not opened.
 
     Raises:
@@ -65,34 +67,34 @@ def run(wish: Wish, *, settings: Settings, on_progress: Progress = ignore_progre
             library of the extra is.
 
     """
-    dataset = _dataset(wish)
+    dataset = _dataset(request)
     for library in ("pytrec_eval", "scipy.stats"):
         needed(library)
-    files = dataset.files(wish.path)
-    started, begun = datetime.now(UTC), time.perf_counter()
+    files = dataset.files(request.path)
+    started, started_ms = datetime.now(UTC), time.perf_counter()
     sample = choose(
         {corpus.name: corpus.questions for corpus in dataset.read(files)},
-        questions=wish.questions,
-        conversations=wish.conversations,
-        seed=wish.seed,
+        questions=request.questions,
+        conversations=request.conversations,
+        seed=request.seed,
     )
-    field = _Field(
-        wish=wish,
+    run_context = _RunContext(
+        request=request,
         sample=sample,
         recipes=dataset.recipes,
         settings=settings,
         on_progress=on_progress,
     )
-    harvest = _gather(field, dataset, files=files)
-    told = summed(harvest, seed=wish.seed, parts=_ablated(wish))
+    harvest = _gather(run_context, dataset, files=files)
+    run_record = summarize(harvest, seed=request.seed, parts=_ablated(request))
     return Run(
         version=version("commonbrain"),
         commit=commit(),
-        setup=_setup(wish, files, settings=settings),
+        setup=_setup(request, files, settings=settings),
         machine=machine(),
         times=Times(
             started_at=started.isoformat(timespec="seconds"),
-            took_s=round(time.perf_counter() - begun, 1),
+            took_s=round(time.perf_counter() - started_ms, 1),
             memories_per_s=round(harvest.memories / max(harvest.seconds, 1e-6), 1),
             latency_ms=latencies(harvest.answers),
         ),
@@ -100,25 +102,26 @@ def run(wish: Wish, *, settings: Settings, on_progress: Progress = ignore_progre
         memories=harvest.memories,
         refused=harvest.refused,
         skipped=sample.skipped,
-        history_tokens=told.history_tokens,
-        systems=told.systems,
-        sessions=told.sessions,
-        budgets=told.budgets,
-        abstention=told.abstention,
-        ablation=told.ablation,
-        categories=told.categories,
-        values=told.values,
-        found=told.found,
+        history_tokens=run_record.history_tokens,
+        systems=run_record.systems,
+        sessions=run_record.sessions,
+        budgets=run_record.budgets,
+        abstention=run_record.abstention,
+        ablation=run_record.ablation,
+        categories=run_record.categories,
+        values=run_record.values,
+        found=run_record.found,
     )
 
 
-def _dataset(wish: Wish) -> DataSet:
-    dataset = DATASETS.get(wish.dataset)
+def _dataset(request: EvalRequest) -> DataSet:
+    dataset = DATASETS.get(request.dataset)
     if dataset is None:
         raise InvalidInputError(
-            f"There is no data set {wish.dataset[:40]!r}.", hint=f"Choose of {', '.join(DATASETS)}."
+            f"There is no data set {request.dataset[:40]!r}.",
+            hint=f"Choose of {', '.join(DATASETS)}.",
         )
-    unknown = [name for name in wish.without if name not in PARTS]
+    unknown = [name for name in request.without if name not in PARTS]
     if unknown:
         raise InvalidInputError(
             f"Recall has no part {unknown[0][:40]!r}.", hint=f"Choose of {', '.join(PARTS)}."
@@ -126,78 +129,82 @@ def _dataset(wish: Wish) -> DataSet:
     return dataset
 
 
-def _ablated(wish: Wish) -> tuple[str, ...]:
-    return tuple(part for part in PARTS if part not in wish.without) if wish.ablates else ()
+def _ablated(request: EvalRequest) -> tuple[str, ...]:
+    return tuple(part for part in PARTS if part not in request.without) if request.ablates else ()
 
 
-def _setup(wish: Wish, files: Sequence[Path], *, settings: Settings) -> Setup:
+def _setup(request: EvalRequest, files: Sequence[Path], *, settings: Settings) -> Setup:
     return Setup(
-        dataset=wish.dataset,
-        source=wish.path.name,
+        dataset=request.dataset,
+        source=request.path.name,
         sha256=digest(files),
-        seed=wish.seed,
-        questions=wish.questions,
-        conversations=wish.conversations,
-        without=wish.without,
+        seed=request.seed,
+        questions=request.questions,
+        conversations=request.conversations,
+        without=request.without,
         space=make_embedder(settings).space.name,
-        settings={name: getattr(settings, name) for name in _BEARING},
+        settings={name: getattr(settings, name) for name in _RELEVANT_SETTINGS},
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Field:
+class _RunContext:
     """What stays the same from corpus to corpus."""
 
-    wish: Wish
+    request: EvalRequest
     sample: Sample
     recipes: Mapping[str, Recipe]
     settings: Settings
     on_progress: Progress
 
 
-def _gather(field: _Field, dataset: DataSet, *, files: Sequence[Path]) -> Harvest:
+def _gather(run_context: _RunContext, dataset: DataSet, *, files: Sequence[Path]) -> Harvest:
     """Ask every corpus in its turn."""
     harvest = Harvest()
-    chosen = field.sample.own
+    chosen = run_context.sample.own
     for corpus in dataset.read(files):
         if corpus.name in chosen:
-            _visit(field, corpus, harvest=harvest)
+            _visit(run_context, corpus, harvest=harvest)
     return harvest
 
 
-def _visit(field: _Field, corpus: Corpus, *, harvest: Harvest) -> None:
+def _visit(run_context: _RunContext, corpus: Corpus, *, harvest: Harvest) -> None:
     """Fill a store with one corpus and ask everything that is to be asked of it."""
-    wish, own = field.wish, field.sample.own[corpus.name]
-    done, every = len(harvest.answers), sum(map(len, field.sample.own.values()))
+    request, own = run_context.request, run_context.sample.own[corpus.name]
+    done, every = len(harvest.answers), sum(map(len, run_context.sample.own.values()))
 
-    def move(share: float) -> None:
-        field.on_progress((done + share * len(own)) / every)
+    def move(fraction: float) -> None:
+        run_context.on_progress((done + fraction * len(own)) / every)
 
-    with standing(corpus, settings=field.settings, seed=wish.seed) as stand:
-        harvest.take(stand)
-        move(_FILLED)
-        asker = Asker(
-            stand=stand,
-            overrides=RetrievalOverrides(without=frozenset(wish.without)),
-            shapes=_shapes(field, stand, on_progress=lambda share: move(_FILLED + _SEEN * share)),
-            recipes=field.recipes,
-            history_tokens=stand.history_tokens(),
-            ablated=_ablated(wish),
+    with open_eval_store(corpus, settings=run_context.settings, seed=request.seed) as eval_store:
+        harvest.take(eval_store)
+        move(_FILL_SHARE)
+        asker = QuestionRunner(
+            eval_store=eval_store,
+            overrides=RetrievalOverrides(without=frozenset(request.without)),
+            shapes=_shapes(
+                run_context,
+                eval_store,
+                on_progress=lambda fraction: move(_FILL_SHARE + _SEEN * fraction),
+            ),
+            recipes=run_context.recipes,
+            history_tokens=eval_store.history_tokens(),
+            ablated=_ablated(request),
         )
         # What is loaded by the first question is not part of the latency of any.
         asker.abstains(own[0])
         for number, question in enumerate(own, 1):
             harvest.answers.append(asker.ask(question))
-            move(_FILLED + _SEEN + (1 - _FILLED - _SEEN) * number / len(own))
-        harvest.foreign += [asker.abstains(one) for one in field.sample.foreign[corpus.name]]
+            move(_FILL_SHARE + _SEEN + (1 - _FILL_SHARE - _SEEN) * number / len(own))
+        harvest.foreign += [asker.abstains(one) for one in run_context.sample.foreign[corpus.name]]
 
 
-def _shapes(field: _Field, stand: Stand, *, on_progress: Progress) -> Shapes:
+def _shapes(run_context: _RunContext, eval_store: EvalStore, *, on_progress: Progress) -> Shapes:
     """Index and embed once what the recipes look at, before anything is timed."""
-    has_context = any(recipe.has_context for recipe in field.recipes.values())
+    has_context = any(recipe.has_context for recipe in run_context.recipes.values())
     return shapes(
-        stand.memories,
-        stand.services.embedder,
+        eval_store.memories,
+        eval_store.services.embedder,
         has_context=has_context,
         on_progress=on_progress,
     )

@@ -8,7 +8,7 @@ from typing import TypeVar
 from commonbrain.model.errors import InvalidInputError
 from commonbrain_evals.retrieval.corpora import Question
 
-Kept = TypeVar("Kept")
+SampledT = TypeVar("SampledT")
 
 _FOREIGN_MAX = 20
 """Questions about other corpora that each corpus is asked."""
@@ -39,12 +39,12 @@ def choose(
 
     """
     random_source = random.Random(seed)  # noqa: S311 it is meant to be foreseen
-    names = _some(list(every), conversations, random_source=random_source)
+    names = _draw(list(every), conversations, random_source=random_source)
     usable = {name: [one for one in every[name] if _is_measurable(one)] for name in names}
     skipped = sum(len(every[name]) - len(usable[name]) for name in names)
     chosen = {
         one.id
-        for one in _some(
+        for one in _draw(
             [q for of in usable.values() for q in of], questions, random_source=random_source
         )
     }
@@ -65,16 +65,18 @@ def _is_measurable(question: Question) -> bool:
     return bool(question.gold) or not question.is_answerable
 
 
-def _some(given: list[Kept], count: int | None, *, random_source: random.Random) -> list[Kept]:
+def _draw(
+    candidates: list[SampledT], count: int | None, *, random_source: random.Random
+) -> list[SampledT]:
     """Draw so many, in the order given."""
-    if count is None or count >= len(given):
-        return given
-    places = sorted(random_source.sample(range(len(given)), count))
-    return [given[place] for place in places]
+    if count is None or count >= len(candidates):
+        return candidates
+    places = sorted(random_source.sample(range(len(candidates)), count))
+    return [candidates[place] for place in places]
 
 
 def _foreign(
     every: Mapping[str, Sequence[Question]], name: str, *, count: int, random_source: random.Random
 ) -> Sequence[Question]:
     pool = [q for other, of in every.items() if other != name for q in of if q.is_answerable]
-    return _some(pool, min(count, _FOREIGN_MAX), random_source=random_source)
+    return _draw(pool, min(count, _FOREIGN_MAX), random_source=random_source)

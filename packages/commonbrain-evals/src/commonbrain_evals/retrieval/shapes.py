@@ -30,14 +30,14 @@ Places = NDArray[np.intp]
 
 
 @dataclass(frozen=True, slots=True)
-class Wordlist:
+class LexicalIndex:
     """Texts by their stemmed words."""
 
     connection: sqlite3.Connection
     texts: int
 
     @classmethod
-    def of(cls, texts: Sequence[str]) -> "Wordlist":
+    def of(cls, texts: Sequence[str]) -> "LexicalIndex":
         """Index texts in memory."""
         connection = sqlite3.connect(":memory:")
         connection.execute("CREATE VIRTUAL TABLE said USING fts5(text, tokenize='porter')")
@@ -45,27 +45,27 @@ class Wordlist:
         connection.executemany("INSERT INTO said (rowid, text) VALUES (?, ?)", rows)
         return cls(connection, len(texts))
 
-    def matched(self, terms: Sequence[str]) -> Row:
+    def score_terms(self, terms: Sequence[str]) -> Row:
         """Score every text by BM25 (k1 1.2, b .75); 0 where it shares no word."""
         scores = np.zeros(self.texts)
         match = " OR ".join(f'"{term}"' for term in terms)
-        asked = "SELECT rowid, -bm25(said) FROM said WHERE said MATCH ?"
-        for place, score in self.connection.execute(asked, (match,)) if match else ():
+        query_terms = "SELECT rowid, -bm25(said) FROM said WHERE said MATCH ?"
+        for place, score in self.connection.execute(query_terms, (match,)) if match else ():
             scores[place] = score
         return scores
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class View:
+class TextView:
     """Texts in one shape: by their words, and by their vectors without the names of speakers."""
 
-    words: Wordlist
+    words: LexicalIndex
     vectors: Matrix
     """One row a window."""
     starts: Places
     """The first window of each text."""
 
-    def near(self, question: Matrix) -> Row:
+    def best_cosines(self, question: Matrix) -> Row:
         """Give the cosine of the best window of each text."""
         cosines = (self.vectors @ question).astype(np.float64)
         return np.maximum.reduceat(cosines, self.starts)
@@ -79,10 +79,10 @@ class Shapes:
     embedder: Embedder
     names: frozenset[str]
     """Of those who spoke."""
-    views: Sequence[View]
+    views: Sequence[TextView]
     """Alone, and with what was said around each if that was wanted."""
-    sittings: Wordlist
-    sitting_of: Places
+    session_words: LexicalIndex
+    session_of: Places
 
     def vector(self, question: str) -> Matrix:
         """Embed a question without the names of who spoke."""
@@ -97,31 +97,38 @@ def shapes(
     on_progress: Progress = ignore_progress,
 ) -> Shapes:
     """Index and embed all texts of a store, each distinct one once."""
-    told = [memories[id_] for id_ in sorted(memories)]
-    names = frozenset(one.speaker for one in told if one.speaker) - _ROLES
-    said = [f"{one.speaker}: {one.text}" if one.speaker else one.text for one in told]
-    bare = [_without(names, one.text) for one in told]
-    sitting_of = _sittings(told)
-    forms = [(said, bare)]
+    embedding_texts = [memories[id_] for id_ in sorted(memories)]
+    names = frozenset(one.speaker for one in embedding_texts if one.speaker) - _ROLES
+    text_said = [
+        f"{one.speaker}: {one.text}" if one.speaker else one.text for one in embedding_texts
+    ]
+    bare = [_without(names, one.text) for one in embedding_texts]
+    session_of = _sittings(embedding_texts)
+    forms = [(text_said, bare)]
     if has_context:
-        near = list(_neighbours(sitting_of))
-        forms.append(([_joined(said, of) for of in near], [_joined(bare, of) for of in near]))
+        best_cosines = list(_neighbours(session_of))
+        forms.append(
+            (
+                [_joined(text_said, of) for of in best_cosines],
+                [_joined(bare, of) for of in best_cosines],
+            )
+        )
     every = {text for _, texts in forms for text in texts}
     made = _embedded(every, embedder, on_progress=on_progress)
     return Shapes(
-        memories=told,
+        memories=embedding_texts,
         embedder=embedder,
         names=names,
         views=[_view(words, [made[text] for text in texts]) for words, texts in forms],
-        sittings=Wordlist.of(_whole(said, sitting_of)),
-        sitting_of=np.array(sitting_of, dtype=np.intp),
+        session_words=LexicalIndex.of(_whole(text_said, session_of)),
+        session_of=np.array(session_of, dtype=np.intp),
     )
 
 
-def _view(words: Sequence[str], windows: Sequence[Matrix]) -> View:
+def _view(words: Sequence[str], windows: Sequence[Matrix]) -> TextView:
     counts = [len(of) for of in windows]
     starts = np.cumsum([0, *counts[:-1]])
-    return View(words=Wordlist.of(words), vectors=np.concatenate(windows), starts=starts)
+    return TextView(words=LexicalIndex.of(words), vectors=np.concatenate(windows), starts=starts)
 
 
 def _embedded(
@@ -158,13 +165,13 @@ def _session(memory: Memory) -> tuple[str, int]:
     return "memory", memory.id
 
 
-def _neighbours(sitting_of: Sequence[int]) -> Iterator[Sequence[int]]:
+def _neighbours(session_of: Sequence[int]) -> Iterator[Sequence[int]]:
     """Give the places of each text and of its neighbours in its session, in their order."""
     places: defaultdict[int, list[int]] = defaultdict(list)
-    for place, sitting in enumerate(sitting_of):
+    for place, sitting in enumerate(session_of):
         places[sitting].append(place)
     passed: defaultdict[int, int] = defaultdict(int)
-    for sitting in sitting_of:
+    for sitting in session_of:
         at = passed[sitting]
         yield places[sitting][max(at - _BEFORE, 0) : at + _AFTER + 1]
         passed[sitting] += 1
@@ -177,8 +184,8 @@ def _joined(texts: Sequence[str], places: Sequence[int]) -> str:
     return "\n".join(" ".join(texts[at].split()[:_NEIGHBOUR_WORDS]) for at in places)
 
 
-def _whole(texts: Sequence[str], sitting_of: Sequence[int]) -> Sequence[str]:
+def _whole(texts: Sequence[str], session_of: Sequence[int]) -> Sequence[str]:
     sessions: defaultdict[int, list[str]] = defaultdict(list)
-    for sitting, text in zip(sitting_of, texts, strict=True):
+    for sitting, text in zip(session_of, texts, strict=True):
         sessions[sitting].append(text)
     return ["\n".join(sessions[sitting]) for sitting in range(len(sessions))]

@@ -25,7 +25,7 @@ _TWO: Final = ("R@10 all", "nDCG@10")
 """Those that are shown of each part in each of several runs."""
 _STAR: Final = "*: beyond noise, its 95% interval leaves out 0"
 
-Told = tuple[str, Sequence[str], Iterator[list[str]]]
+TableRows = tuple[str, Sequence[str], Iterator[list[str]]]
 
 
 def show_run(run: Run) -> None:
@@ -42,12 +42,12 @@ def show_comparison(comparison: Comparison) -> None:
     console = Console(highlight=False)
     console.print(
         f"{comparison.system}: {comparison.questions} questions in both, "
-        f"{comparison.only_one} in only one",
+        f"{comparison.unshared_questions} in only one",
         markup=False,
     )
     for line in comparison.unlike:
         console.print(f"not the same: {inert_line(line)}", markup=False)
-    table = _empty("", ("category", "metric", "before", "after", "difference (95%)"))
+    table = _empty_table("", ("category", "metric", "before", "after", "difference (95%)"))
     for row in comparison.rows:
         if row.category != ALL and row.metric not in _FEW:
             continue
@@ -64,14 +64,14 @@ def show_comparison(comparison: Comparison) -> None:
 
 def show_parts(runs: Sequence[Run]) -> None:
     """Print what each part is worth in every run that left out each."""
-    title, columns, rows = parts_told(runs)
-    table = _empty(title, columns)
+    title, columns, rows = part_rows(runs)
+    table = _empty_table(title, columns)
     for row in rows:
         table.add_row(*map(escape, row))
     Console(highlight=False).print(table)
 
 
-def parts_told(runs: Sequence[Run]) -> Told:
+def part_rows(runs: Sequence[Run]) -> TableRows:
     """Give what each part is worth, one column a run, what is worth most first.
 
     Raises:
@@ -83,8 +83,8 @@ def parts_told(runs: Sequence[Run]) -> Told:
         raise InvalidInputError(
             "No record tells what parts are worth.", hint="Run it with --ablate."
         )
-    told = (f"{one.setup.dataset} {metric}" for one in ablated for metric in _TWO)
-    columns = ("left out", *told)
+    part_table = (f"{one.setup.dataset} {metric}" for one in ablated for metric in _TWO)
+    columns = ("left out", *part_table)
     return f"What leaving out a part changes, points; {_STAR}", columns, _parts(ablated)
 
 
@@ -95,8 +95,8 @@ def _parts(runs: Sequence[Run]) -> Iterator[list[str]]:
         return sum(run.ablation[name][_TWO[0]].mean for run in runs if name in run.ablation)
 
     for name in sorted(names, key=worth):
-        told = [run.ablation.get(name) for run in runs]
-        yield [name, *(_points(of[metric]) if of else "" for of in told for metric in _TWO)]
+        run_rows = [run.ablation.get(name) for run in runs]
+        yield [name, *(_points(of[metric]) if of else "" for of in run_rows for metric in _TWO)]
 
 
 def _points(one: Figure) -> str:
@@ -129,14 +129,14 @@ def headings(run: Run) -> Iterator[str]:
 
 def run_tables(run: Run) -> Iterator[Table]:
     """Give the tables of a run."""
-    for title, columns, rows in told(run):
-        table = _empty(title, columns)
+    for title, columns, rows in run_rows(run):
+        table = _empty_table(title, columns)
         for row in rows:
             table.add_row(*map(escape, row))
         yield table
 
 
-def told(run: Run) -> Iterator[Told]:
+def run_rows(run: Run) -> Iterator[TableRows]:
     """Give what a run found: titles, columns and rows."""
     yield "What comes first, % of questions, with half of its 95% interval", _HEAD, _ranks(run)
     if len(run.systems.get(RECALL, {})) > 1:
@@ -154,7 +154,7 @@ def told(run: Run) -> Iterator[Told]:
         yield f"What leaving out a part changes, points; {_STAR}", columns, _ablation(run)
 
 
-def _empty(title: str, columns: Sequence[str]) -> Table:
+def _empty_table(title: str, columns: Sequence[str]) -> Table:
     table = Table(title=title or None, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for column in columns:
         table.add_column(column, no_wrap=True)
@@ -172,9 +172,9 @@ def _sessions(run: Run) -> Iterator[list[str]]:
 
 
 def _categories(run: Run) -> Iterator[list[str]]:
-    for name, known in run.systems[RECALL].items():
+    for name, category_counts in run.systems[RECALL].items():
         count = sum(1 for one in run.categories.values() if name in {ALL, one})
-        yield [name, str(count), *(percent(known[metric].mean) for metric in SHOWN)]
+        yield [name, str(count), *(percent(category_counts[metric].mean) for metric in SHOWN)]
 
 
 def _budgets(run: Run) -> Iterator[list[str]]:
@@ -200,9 +200,9 @@ def _ablation(run: Run) -> Iterator[list[str]]:
         yield [name, *(change(of[metric]) for metric in _FEW)]
 
 
-def percent(share: float) -> str:
+def percent(fraction: float) -> str:
     """Write a share."""
-    return f"{share * 100:.1f}"
+    return f"{fraction * 100:.1f}"
 
 
 def spread(one: Figure) -> str:

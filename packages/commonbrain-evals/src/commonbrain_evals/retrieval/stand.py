@@ -30,7 +30,7 @@ _PAGE: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class StoppedClock:
+class FrozenClock:
     """Says one moment for the record, and measures like any other."""
 
     at: datetime
@@ -45,7 +45,7 @@ class StoppedClock:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stand:
+class EvalStore:
     """A filled store, with what baselines need to know of its memories."""
 
     brain: Brain
@@ -64,9 +64,9 @@ class Stand:
         """What the store's paths stand on."""
         return self.brain.services
 
-    def at(self, moment: datetime) -> Brain:
+    def at(self, at: datetime) -> Brain:
         """Give the brain as it is at another moment."""
-        return Brain.of(replace(self.services, clock=StoppedClock(moment)), self.brain.caller)
+        return Brain.of(replace(self.services, clock=FrozenClock(at)), self.brain.caller)
 
     def source(self, memory_id: int) -> str:
         """Give where a memory comes from, which is what questions name as evidence."""
@@ -74,8 +74,8 @@ class Stand:
 
     def sessions(self, sources: Iterable[str]) -> Sequence[str]:
         """Give the sessions of sources, each once, in their order."""
-        known = (self.session_of.get(source) for source in sources)
-        return list(dict.fromkeys(session for session in known if session is not None))
+        sessions_known = (self.session_of.get(source) for source in sources)
+        return list(dict.fromkeys(session for session in sessions_known if session is not None))
 
     def cost(self, memory_id: int) -> int:
         """Count the tokens of one memory as a recall shows it."""
@@ -93,11 +93,11 @@ class Stand:
 
 
 @contextmanager
-def standing(corpus: Corpus, *, settings: Settings, seed: int) -> Generator[Stand]:
+def open_eval_store(corpus: Corpus, *, settings: Settings, seed: int) -> Generator[EvalStore]:
     """Fill a fresh store through the door for imports; it is gone afterwards."""
     with TemporaryDirectory(prefix="commonbrain-eval-") as folder:
         path = Path(folder)
-        clock, random_source = StoppedClock(corpus.ends_at), SeededRandom(seed)
+        clock, random_source = FrozenClock(corpus.ends_at), SeededRandom(seed)
         built = build_services(
             settings, path / "brain.db", clock=clock, random_source=random_source
         )
@@ -108,8 +108,8 @@ def standing(corpus: Corpus, *, settings: Settings, seed: int) -> Generator[Stan
             started = time.perf_counter()
             report = brain.import_(_FORMAT, path)
             seconds = time.perf_counter() - started
-            memories = _all(brain)
-            yield Stand(
+            memories = _read_all(brain)
+            yield EvalStore(
                 brain=brain,
                 report=report,
                 seconds=seconds,
@@ -127,13 +127,13 @@ def _sessions(memories: Iterable[Memory]) -> Mapping[str, str]:
     }
 
 
-def _all(brain: Brain) -> Mapping[int, Memory]:
+def _read_all(brain: Brain) -> Mapping[int, Memory]:
     """Read every memory of a store."""
-    found: dict[int, Memory] = {}
+    memories_found: dict[int, Memory] = {}
     with brain.services.store.snapshot(brain.caller.tenant) as tx:
         page = partial(tx.memories.page, limit=_PAGE)
         ids = page(after=0)
         while ids:
-            found.update(tx.memories.get(ids))
+            memories_found.update(tx.memories.get(ids))
             ids = page(after=ids[-1])
-    return found
+    return memories_found

@@ -29,27 +29,30 @@ def rank(shapes: Shapes, recipe: Recipe, *, text: str, now: datetime) -> Scores:
     terms, vector = search_terms(text), shapes.vector(text)
     views = shapes.views if recipe.has_context else shapes.views[:1]
     lists = [
-        (share / len(views), row)
+        (weight / len(views), row)
         for view in views
-        for share, row in (
-            (recipe.words, view.words.matched(terms)),
-            (1 - recipe.words, view.near(vector)),
+        for weight, row in (
+            (recipe.words, view.words.score_terms(terms)),
+            (1 - recipe.words, view.best_cosines(vector)),
         )
     ]
     user = np.array([one.speaker == _USER for one in shapes.memories])
     allowed = np.flatnonzero(user if recipe.is_of_user else np.ones_like(user))
     chosen = _best((row for _, row in lists), allowed)
     score = np.zeros(len(chosen))
-    for share, row in lists:
-        score += share * _scaled(row[chosen])
+    for weight, row in lists:
+        score += weight * _normalized(row[chosen])
     if recipe.session:
-        score += recipe.session * _scaled(shapes.sittings.matched(terms))[shapes.sitting_of[chosen]]
+        score += (
+            recipe.session
+            * _normalized(shapes.session_words.score_terms(terms))[shapes.session_of[chosen]]
+        )
     if recipe.speaker:
-        score += recipe.speaker * _is_named(shapes, text)[chosen]
+        score += recipe.speaker * _is_speaker_named(shapes, text)[chosen]
     if recipe.user:
         score += recipe.user * user[chosen]
     if recipe.date:
-        score += recipe.date * _nearness(shapes, text, now=now)[chosen]
+        score += recipe.date * _temporal_nearness(shapes, text, now=now)[chosen]
     order = np.argsort(-score, kind="stable")
     return {shapes.memories[int(chosen[at])].id: float(score[at]) for at in order}
 
@@ -60,25 +63,25 @@ def _best(rows: Iterable[Row], allowed: Places) -> Places:
     return np.unique(np.concatenate(each))
 
 
-def _scaled(row: Row) -> Row:
+def _normalized(row: Row) -> Row:
     """Bring numbers to 0..1."""
     if not len(row) or row.min() == row.max():
         return np.zeros_like(row)
     return (row - row.min()) / (row.max() - row.min())
 
 
-def _is_named(shapes: Shapes, text: str) -> Row:
-    asked = text.casefold()
-    named = {name for name in shapes.names if name.casefold() in asked}
-    return np.array([one.speaker in named for one in shapes.memories], dtype=np.float64)
+def _is_speaker_named(shapes: Shapes, text: str) -> Row:
+    query_words = text.casefold()
+    speakers_named = {name for name in shapes.names if name.casefold() in query_words}
+    return np.array([one.speaker in speakers_named for one in shapes.memories], dtype=np.float64)
 
 
-def _nearness(shapes: Shapes, text: str, *, now: datetime) -> Row:
+def _temporal_nearness(shapes: Shapes, text: str, *, now: datetime) -> Row:
     """Say how near to the time that a question names each was said: 1 within, less by the day."""
-    named = parse_time_range(text, now)
-    if named is None:
+    time_span = parse_time_range(text, now)
+    if time_span is None:
         return np.zeros(len(shapes.memories))
-    return np.array([_near(one.occurred_at, named[0]) for one in shapes.memories])
+    return np.array([_near(one.occurred_at, time_span[0]) for one in shapes.memories])
 
 
 def _near(at: datetime, span: BeliefPeriod) -> float:

@@ -10,12 +10,12 @@ from commonbrain_evals.retrieval.asking import Answer
 from commonbrain_evals.retrieval.figures import Figure, Values, figure, figures
 from commonbrain_evals.retrieval.metrics import METRICS, Gold, Rankings, measure
 from commonbrain_evals.retrieval.record import ALL, Abstention, ByMetric, Latency, Spent
-from commonbrain_evals.retrieval.stand import Stand
+from commonbrain_evals.retrieval.stand import EvalStore
 from commonbrain_evals.retrieval.systems import RECALL
 
 NO_MEMORY = "no memory"
 WHOLE_HISTORY = "whole history"
-_KEPT = 10
+_RECORDED_RANKS = 10
 """Of each ranking, in the record."""
 
 
@@ -30,15 +30,15 @@ class Harvest:
     refused: int = 0
     seconds: float = 0.0
 
-    def take(self, stand: Stand) -> None:
+    def take(self, eval_store: EvalStore) -> None:
         """Count what was remembered."""
-        self.memories += stand.report.stored
-        self.refused += stand.report.read - stand.report.stored
-        self.seconds += stand.seconds
+        self.memories += eval_store.report.stored
+        self.refused += eval_store.report.read - eval_store.report.stored
+        self.seconds += eval_store.seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Summed:
+class RunSummary:
     """The figures of a run, as its record holds them."""
 
     history_tokens: float
@@ -52,14 +52,14 @@ class Summed:
     found: Mapping[str, tuple[str, ...]]
 
 
-def summed(harvest: Harvest, *, seed: int, parts: Sequence[str]) -> Summed:
+def summarize(harvest: Harvest, *, seed: int, parts: Sequence[str]) -> RunSummary:
     """Sum up what was gathered; only questions with evidence have a rank to measure."""
     answers = harvest.answers
     ranked = [one for one in answers if one.question.gold]
     systems = tuple(answers[0].ms)
     values = {name: _values(ranked, name) for name in (*systems, *parts)} if ranked else {}
     categories = {one.question.id: one.question.category for one in ranked}
-    return Summed(
+    return RunSummary(
         history_tokens=round(float(np.mean([one.history_tokens for one in answers])), 1),
         systems={
             name: _by_category(values[name], list(categories.values()), seed=seed)
@@ -76,7 +76,7 @@ def summed(harvest: Harvest, *, seed: int, parts: Sequence[str]) -> Summed:
         },
         categories=categories,
         values={name: _listed(values[name]) for name in systems if name in values},
-        found={one.question.id: tuple(one.rankings[RECALL][:_KEPT]) for one in ranked},
+        found={one.question.id: tuple(one.rankings[RECALL][:_RECORDED_RANKS]) for one in ranked},
     )
 
 
@@ -117,8 +117,8 @@ def _sessions(
 
 
 def _measured(gold: Gold, rankings: Rankings) -> Values:
-    told = measure(gold, rankings)
-    return np.array([[told[id_][metric] for id_ in gold] for metric in METRICS], dtype=np.float64)
+    totals = measure(gold, rankings)
+    return np.array([[totals[id_][metric] for id_ in gold] for metric in METRICS], dtype=np.float64)
 
 
 def _listed(values: Values) -> Mapping[str, tuple[float, ...]]:
@@ -145,7 +145,9 @@ def _budgets(
         }
         for name in systems
     }
-    nothing, everything = (Figure(mean=share, low=share, high=share) for share in (0.0, 1.0))
+    nothing, everything = (
+        Figure(mean=fraction, low=fraction, high=fraction) for fraction in (0.0, 1.0)
+    )
     return packed | {
         NO_MEMORY: {"0": Spent(tokens=0, evidence=nothing, in_part=0.0, saved=1.0)},
         WHOLE_HISTORY: {
@@ -169,19 +171,19 @@ def _spent(answers: Sequence[Answer], system: str, *, tokens: str, seed: int) ->
 def _abstention(answers: Sequence[Answer], foreign: Sequence[bool]) -> Mapping[str, Abstention]:
     """Hold the questions without an answer, of the data and of other corpora, against the rest."""
     answerable = [one.has_abstained for one in answers if one.question.is_answerable]
-    hopeless = [one.has_abstained for one in answers if not one.question.is_answerable]
-    asked = {"unanswerable": hopeless, "of another corpus": foreign}
+    unanswerable = [one.has_abstained for one in answers if not one.question.is_answerable]
+    asked = {"unanswerable": unanswerable, "of another corpus": foreign}
     return {name: _agreement(silent, answerable) for name, silent in asked.items() if silent}
 
 
 def _agreement(silent: Sequence[bool], answerable: Sequence[bool]) -> Abstention:
-    said = np.array([*silent, *answerable], dtype=np.bool_)
-    so = np.array([True] * len(silent) + [False] * len(answerable), dtype=np.bool_)
-    told = agreement(said, so)
+    predicted = np.array([*silent, *answerable], dtype=np.bool_)
+    expected = np.array([True] * len(silent) + [False] * len(answerable), dtype=np.bool_)
+    totals = agreement(predicted, expected)
     return Abstention(
-        asked=told.so,
-        abstained=told.said,
-        precision=told.precision,
-        recall=told.recall,
+        asked=totals.expected,
+        abstained=totals.predicted,
+        precision=totals.precision,
+        recall=totals.recall,
         wrongly=sum(answerable) / len(answerable) if answerable else 0.0,
     )

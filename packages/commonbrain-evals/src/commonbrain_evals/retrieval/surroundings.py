@@ -52,10 +52,14 @@ def machine() -> Machine:
 
 def _processor() -> str:
     try:
-        told = Path("/proc/cpuinfo").read_text("utf-8")
+        processor_lines = Path("/proc/cpuinfo").read_text("utf-8")
     except OSError:
         return platform.processor() or platform.machine()
-    names = [line.partition(":")[2].strip() for line in told.splitlines() if "model name" in line]
+    names = [
+        line.partition(":")[2].strip()
+        for line in processor_lines.splitlines()
+        if "model name" in line
+    ]
     return names[0] if names else platform.machine()
 
 

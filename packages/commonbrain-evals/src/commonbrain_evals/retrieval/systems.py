@@ -8,7 +8,7 @@ from typing import Final
 from commonbrain.model.query import Filter
 from commonbrain.retrieval.query_plan import search_terms
 from commonbrain.storage.interface import Hit, QueryScope
-from commonbrain_evals.retrieval.stand import Stand
+from commonbrain_evals.retrieval.stand import EvalStore
 
 RECALL: Final = "recall"
 _BROUGHT: Final = 100
@@ -21,31 +21,31 @@ Scores = Mapping[int, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lists:
+class SearchResults:
     """What the two plain searches bring for one question, each best first."""
 
     words: Scores
-    meaning: Scores
+    vector: Scores
     words_s: float
     """Seconds that the words took; of the meaning, its vector included."""
-    meaning_s: float
+    vector_s: float
 
 
-def search(stand: Stand, text: str) -> Lists:
+def search(eval_store: EvalStore, text: str) -> SearchResults:
     """Ask the store's two indexes, and nothing else of recall."""
-    brain = stand.brain
-    look = QueryScope(caller=brain.caller, filter=Filter(), now=brain.services.clock.now())
+    brain = eval_store.brain
+    query_scope = QueryScope(caller=brain.caller, filter=Filter(), now=brain.services.clock.now())
     with brain.services.store.snapshot(brain.caller.tenant) as tx:
         started = time.perf_counter()
-        words = tx.index.lexical(search_terms(text), look, limit=_BROUGHT)
+        words = tx.index.lexical(search_terms(text), query_scope, limit=_BROUGHT)
         between = time.perf_counter()
-        meaning = tx.index.nearest(brain.services.embedder.query(text), look, limit=_BROUGHT)
+        vector = tx.index.nearest(brain.services.embedder.query(text), query_scope, limit=_BROUGHT)
         ended = time.perf_counter()
-    return Lists(
+    return SearchResults(
         words=_scores(words),
-        meaning=_scores(meaning),
+        vector=_scores(vector),
         words_s=between - started,
-        meaning_s=ended - between,
+        vector_s=ended - between,
     )
 
 
@@ -53,20 +53,20 @@ def _scores(hits: Iterable[Hit]) -> Scores:
     return {hit.id: hit.score for hit in hits}
 
 
-def _by_rank(lists: Lists) -> Scores:
+def _fuse_by_rank(lists: SearchResults) -> Scores:
     """Fuse by reciprocal ranks."""
     return _sum(
         {id_: 1 / (_RRF + rank) for rank, id_ in enumerate(scores, 1)}
-        for scores in (lists.words, lists.meaning)
+        for scores in (lists.words, lists.vector)
     )
 
 
-def _by_score(lists: Lists) -> Scores:
+def _fuse_by_score(lists: SearchResults) -> Scores:
     """Fuse by scores, each list brought to 0..1 and given the same weight."""
-    return _sum(map(_scaled, (lists.words, lists.meaning)))
+    return _sum(map(_normalized, (lists.words, lists.vector)))
 
 
-def _scaled(scores: Scores) -> Scores:
+def _normalized(scores: Scores) -> Scores:
     if not scores:
         return {}
     low, high = min(scores.values()), max(scores.values())
@@ -87,31 +87,31 @@ def _sum(parts: Iterable[Scores]) -> Scores:
 class Baseline:
     """A way to rank what the two searches bring, in a few lines that anyone would write."""
 
-    rank: Callable[[Lists], Scores]
-    seconds: Callable[[Lists], float]
+    rank: Callable[[SearchResults], Scores]
+    seconds: Callable[[SearchResults], float]
     """How long the searches took that it needs."""
 
 
 BASELINES: Final[Mapping[str, Baseline]] = {
     "full text": Baseline(lambda lists: lists.words, lambda lists: lists.words_s),
-    "vectors": Baseline(lambda lists: lists.meaning, lambda lists: lists.meaning_s),
-    "RRF 60": Baseline(_by_rank, lambda lists: lists.words_s + lists.meaning_s),
-    "min-max": Baseline(_by_score, lambda lists: lists.words_s + lists.meaning_s),
+    "vectors": Baseline(lambda lists: lists.vector, lambda lists: lists.vector_s),
+    "RRF 60": Baseline(_fuse_by_rank, lambda lists: lists.words_s + lists.vector_s),
+    "min-max": Baseline(_fuse_by_score, lambda lists: lists.words_s + lists.vector_s),
 }
 
 
-def fill(stand: Stand, ranked: Iterable[int], *, tokens: int) -> tuple[list[int], int]:
+def fill(eval_store: EvalStore, ranked: Iterable[int], *, tokens: int) -> tuple[list[int], int]:
     """Show the best that fit a number of tokens, whole, as recall would; what they take."""
     shown: list[int] = []
     spent = 0
     for id_ in ranked:
-        cost = stand.cost(id_)
+        cost = eval_store.cost(id_)
         if spent + cost <= tokens:
             shown.append(id_)
             spent += cost
     return shown, spent
 
 
-def sources(stand: Stand, ranked: Iterable[int]) -> Sequence[str]:
+def sources(eval_store: EvalStore, ranked: Iterable[int]) -> Sequence[str]:
     """Give the sources of memories, each once, in their order."""
-    return list(dict.fromkeys(stand.source(id_) for id_ in ranked))
+    return list(dict.fromkeys(eval_store.source(id_) for id_ in ranked))

@@ -11,10 +11,10 @@ from commonbrain_evals.retrieval.reflecting import Report
 def show_reflected(report: Report) -> None:
     """Print a report."""
     console = Console(highlight=False)
-    share = report.tokens_of_episodes / max(report.tokens_of_sources, 1)
+    fraction = report.tokens_of_episodes / max(report.tokens_of_sources, 1)
     console.print(
         f"{report.corpora} stores, {report.memories:,} memories, {report.questions:,} questions: "
-        f"{report.episodes:,} episodes that take {share:.0%} of the tokens of their sources, "
+        f"{report.episodes:,} episodes that take {fraction:.0%} of the tokens of their sources, "
         f"{report.candidates:,} proposals",
         markup=False,
     )
@@ -29,9 +29,9 @@ def show_reflected(report: Report) -> None:
         *report.recalled.items(),
     ]
     for name, one in rows:
-        table.add_row(name, *_told(one))
+        table.add_row(name, *_format_figure(one))
     console.print(table)
 
 
-def _told(one: Figure) -> tuple[str, str]:
+def _format_figure(one: Figure) -> tuple[str, str]:
     return f"{one.mean:.1%}", f"{one.low:.1%} to {one.high:.1%}"
