@@ -344,7 +344,8 @@ def _parse_pairs(name: str, texts: Sequence[str]) -> dict[str, Any]:
         key, equals, value = text.partition("=")
         if not equals:
             raise InvalidInputError(
-                f"--{name}: {text[:40]!r} is no NAME=VALUE.", hint="Repeat it for more."
+                f"--{SINGULAR.get(name, name)}: {text[:40]!r} is no NAME=VALUE.",
+                hint="Repeat it for more.",
             )
         previous = pairs.get(key)
         pairs[key] = value if previous is None else [*_as_list(previous), value]

@@ -272,7 +272,7 @@ def _print_next_steps(connect_options: ConnectOptions, at: SplitResult) -> None:
     """Say what is left to do, and what somebody on the way could read."""
     console = Console()
     if connect_options.key_file is None and not connect_options.no_key:
-        message = f"Put the key into {KEY_VARIABLE}, in the environment that {connect_options.client} starts in."
+        message = f"Put the key into {KEY_VARIABLE} where {connect_options.client} starts."
         console.print(Sanitized(Text(message)))
     if at.scheme == "http" and not is_here(at.hostname or ""):
         console.print(Sanitized(Text("Over http others can read the key on its way: use https.")))

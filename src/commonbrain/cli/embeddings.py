@@ -11,10 +11,12 @@ from rich.text import Text
 from commonbrain.administration.space_comparison import Comparison, Figures
 from commonbrain.cli.commands import Json
 from commonbrain.cli.context import State
+from commonbrain.cli.groups import CommandGroup
 from commonbrain.cli.progress import progress_bar
 from commonbrain.cli.render import Sanitized, render_counts
 
 app = typer.Typer(
+    cls=CommandGroup,
     no_args_is_help=True,
     rich_markup_mode=None,
     help="Vector spaces: move a store to another embedder while everybody works.",
@@ -99,7 +101,7 @@ def switch(
     else:
         _print_line(f"{result.after} serves. Start every program anew with its embedder.")
         _print_line(
-            f"{result.before} is kept: `brain embeddings switch` goes back, `brain embeddings drop` ends it."
+            f"{result.before} stays: `brain embeddings switch` goes back, `drop` removes it."
         )
 
 

@@ -10,10 +10,11 @@ from typing import Any, Final
 
 import typer
 from typer.core import TyperGroup
-from typer.main import get_command
+from typer.main import get_group
 
 from commonbrain.api.operations import Operation, Transport
 from commonbrain.cli.commands import build_command
+from commonbrain.cli.examples import EXAMPLES
 
 GROUPS: Final[Mapping[str, str]] = {
     "session": "Sessions: who is at work on what, what was noted, and what is handed over.",
@@ -30,7 +31,30 @@ GROUPS: Final[Mapping[str, str]] = {
 """What each group is about."""
 
 
-class MainGroup(TyperGroup):
+FIRST_SCREEN: Final[Mapping[str, tuple[str, ...]]] = {
+    "Everyday": ("remember", "recall", "get"),
+    "Review and correct": ("review", "revise", "forget"),
+    "Agents at work": ("boot", "session", "message"),
+    "Serve and operate": ("connect", "serve"),
+    "Evaluate": ("eval",),
+}
+"""The commands that `brain --help` explains; it only names the others."""
+
+
+class CommandGroup(TyperGroup):
+    """Commands whose help ends with an example."""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401 Typer ships its own Click
+        """Find a command and give it its example."""
+        command = super().get_command(ctx, cmd_name)
+        if command is not None:
+            path = [*ctx.command_path.split()[1:], cmd_name]
+            example = EXAMPLES.get(" ".join(path))
+            command.epilog = f"Example: {example}" if example else command.epilog
+        return command
+
+
+class MainGroup(CommandGroup):
     """The commands of `brain`, and those that other packages add under `commonbrain.cli`.
 
     A package's commands are loaded when they are asked for: evaluations take half a second.
@@ -46,22 +70,45 @@ class MainGroup(TyperGroup):
         if own is not None or cmd_name != "eval":
             return own
         points = entry_points(group="commonbrain.cli", name=cmd_name)
-        for point in points:
-            return get_command(point.load())
-        return get_command(_MISSING)
+        app = next((point.load() for point in points), _MISSING)
+        command = get_group(app)
+        command.name = cmd_name
+        return command
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401
+        """Explain the commands of the first screen by group, and name the others."""
+        listed = [name for names in FIRST_SCREEN.values() for name in names]
+        width = max(len(name) for name in listed)
+        for title, names in FIRST_SCREEN.items():
+            with formatter.section(title):
+                formatter.write_dl(
+                    [
+                        (
+                            name.ljust(width),
+                            self.get_command(ctx, name).get_short_help_str(76 - width),
+                        )
+                        for name in names
+                    ]
+                )
+        others = [name for name in self.list_commands(ctx) if name not in listed]
+        with formatter.section("More (brain COMMAND --help explains each)"):
+            formatter.write_text(", ".join(others))
 
 
-_MISSING: Final = typer.Typer()
+_MISSING: Final = typer.Typer(help="Measure this memory; install 'commonbrain[eval]' first.")
 
 
-@_MISSING.command(help="Measure this memory; install 'commonbrain[eval]' first.")
+@_MISSING.callback(invoke_without_command=True)
 def _missing() -> None:
     raise typer.BadParameter("Evaluations are not installed: pip install 'commonbrain[eval]'")
 
 
 def add_operations(app: typer.Typer, operations: Iterable[Operation[Any, Any]]) -> None:
     """Add the commands of every operation that has this door."""
-    groups = {name: typer.Typer(no_args_is_help=True, help=help_) for name, help_ in GROUPS.items()}
+    groups = {
+        name: typer.Typer(cls=CommandGroup, no_args_is_help=True, help=help_)
+        for name, help_ in GROUPS.items()
+    }
     for operation in operations:
         if Transport.CLI not in operation.transports:
             continue

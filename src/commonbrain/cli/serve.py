@@ -17,7 +17,7 @@ def run_server(state: State, **options: object) -> None:
 
     Args:
         state: which store, and who acts where nobody is told apart.
-        given: settings of the server that the command line names; None where it does not.
+        options: settings of the server that the command line names; None where it does not.
 
     Raises:
         InvalidInputError: the extra is not installed, a setting is wrong, or strangers would be let
@@ -41,7 +41,7 @@ def run_dev_server(state: State, folder: Path, **options: object) -> None:
     Args:
         state: who acts where nobody is told apart.
         folder: where the two keep what they hold.
-        given: settings of the server that the command line names; None where it does not.
+        options: settings of the server that the command line names; None where it does not.
 
     Raises:
         InvalidInputError: the extra or a wheel is not installed, or a setting is wrong.

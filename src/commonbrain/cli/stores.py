@@ -12,11 +12,13 @@ from rich.text import Text
 
 from commonbrain.cli.commands import Json
 from commonbrain.cli.context import State
+from commonbrain.cli.groups import CommandGroup
 from commonbrain.cli.progress import progress_bar
 from commonbrain.cli.render import Sanitized
 from commonbrain.storage.maintenance import DistributeResult, StoreCopy, UpgradeResult
 
 app = typer.Typer(
+    cls=CommandGroup,
     no_args_is_help=True,
     rich_markup_mode=None,
     help="Upgrade a store on Postgres, distribute or copy one.",

@@ -95,7 +95,7 @@ def make_app(
         access: who tells callers by their credentials.
         resource: under which URL callers know this server, and who issues tokens for it.
         hosts: names and addresses that requests may be meant for.
-        intake: how much is taken on at once.
+        limits: how much is taken on at once.
         served: what MCP carries, where it is not the operations.
 
     """

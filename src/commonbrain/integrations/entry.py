@@ -193,9 +193,9 @@ def brain_command(argv0: str | None = None, *, executable: str | None = None) ->
         if candidate.name in _COMMANDS and shutil.which(candidate.absolute()):
             return (os.path.abspath(candidate),)  # noqa: PTH100 resolve would follow links
     executable_found = shutil.which("brain")
-    return (
-        (os.path.abspath(executable_found),) if executable_found else (python, "-m", "commonbrain")
-    )
+    if executable_found:
+        return (os.path.abspath(executable_found),)  # noqa: PTH100 resolve would follow links
+    return (python, "-m", "commonbrain")
 
 
 def proxy_entry(url: str, *, key_file: Path | None = None) -> Entry:

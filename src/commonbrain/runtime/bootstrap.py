@@ -99,7 +99,7 @@ def open_brain(
         tenant: whose memories; by default those that the settings name.
         lock_timeout_s: how long to wait for other writers, where that is less than the settings
             say.
-        serves: the name of the server that this is for, which is listened to as settings say.
+        server_name: the name of the server that this is for, which is listened to as settings say.
         identity: who acts.
 
     Raises:

@@ -182,6 +182,7 @@ class ServerFolder:
 
     @classmethod
     def of(cls, folder: Path | None, *, name: str) -> ServerFolder:
+        """Make the folder; without one a temporary folder, removed when the server stops."""
         is_root = hasattr(os, "geteuid") and os.geteuid() == 0
         user = next(iter(_first_existing(_USERS)), None) if is_root else None
         # Not under a test's own folder, which other users may not enter.
@@ -193,6 +194,7 @@ class ServerFolder:
 
     @property
     def log(self) -> Path:
+        """Give the file that the server logs to."""
         return self.folder / "log"
 
     @property

@@ -261,9 +261,10 @@ def apply_thresholds(space: EmbeddingSpace, settings: Settings) -> EmbeddingSpac
     ):
         raise InvalidInputError(
             f"The thresholds are relevant {apply_thresholds.relevance_threshold}, similar "
-            f"{apply_thresholds.similar_threshold}, duplicate {apply_thresholds.duplicate_threshold}; each must be above "
-            "the one before.",
-            hint="Mend COMMONBRAIN_RELEVANCE_THRESHOLD, COMMONBRAIN_SIMILAR_THRESHOLD, COMMONBRAIN_DUPLICATE_THRESHOLD.",
+            f"{apply_thresholds.similar_threshold}, "
+            f"duplicate {apply_thresholds.duplicate_threshold}; each must be above the one before.",
+            hint="Correct COMMONBRAIN_RELEVANCE_THRESHOLD, COMMONBRAIN_SIMILAR_THRESHOLD and "
+            "COMMONBRAIN_DUPLICATE_THRESHOLD.",
         )
     return apply_thresholds
 

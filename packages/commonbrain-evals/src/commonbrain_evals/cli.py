@@ -8,12 +8,14 @@ from typing import Annotated, Any, Final
 import typer
 
 from commonbrain.cli.commands import Json
+from commonbrain.cli.groups import CommandGroup
 from commonbrain_evals.options import RunOptions
 
 OWN: Final = ("atomizer", "cascade", "conflicts", "duplicates", "safety", "times")
 """The evaluations on data that ships with the package, by their names in `EVALUATIONS`."""
 
 app = typer.Typer(
+    cls=CommandGroup,
     no_args_is_help=True,
     rich_markup_mode=None,
     help="Measure what this memory judges on its own data, and what it finds on public data.",

@@ -221,7 +221,8 @@ class _Month:
         self.remembered_count += 1
         thing, state = self.random_source.choice(_SUBJECTS), self.random_source.choice(_STATES)
         # Names of its own keep one from being taken for another.
-        return f"{thing}{self.remembered_count} at bay{self.remembered_count * 7} is {state}{self.remembered_count * 3}"
+        number = self.remembered_count
+        return f"{thing}{number} at bay{number * 7} is {state}{number * 3}"
 
     def _remember(self, brain: Brain, *, lives: timedelta | None = None) -> None:
         text, now = self._text(), self.clock.now()

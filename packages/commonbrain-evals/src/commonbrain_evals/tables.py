@@ -20,8 +20,9 @@ def show(report: Report) -> None:
     console.print(_grid(report))
     console.print(f"Criterion: {report.criterion}", markup=False)
     console.print(
-        f"chosen: duplicate_threshold {report.duplicate_threshold}, similar_threshold {report.similar_threshold};"
-        f" configured: {report.configured_duplicate_threshold}, {report.configured_similar_threshold}"
+        f"chosen: duplicate_threshold {report.duplicate_threshold}, "
+        f"similar_threshold {report.similar_threshold}; configured: "
+        f"{report.configured_duplicate_threshold}, {report.configured_similar_threshold}"
     )
     console.print(_findings(report))
     for half in report.findings:

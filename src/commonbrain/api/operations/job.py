@@ -86,9 +86,9 @@ def _trained(result: Result) -> str:
     outcome_text = f"{metric} {result.get(metric)}, gain {result.get('gain')}"
     match outcome:
         case "better":
-            return f"{model} is better ({outcome_text}) and serves nobody yet: brain model show {model}."
+            return f"{model} is better ({outcome_text}); next: brain model show {model}."
         case "too_slow":
-            return f"{model} orders better ({outcome_text}), but too slowly: it is kept and never serves."
+            return f"{model} orders better ({outcome_text}), but too slowly to serve."
         case _:
             return f"{model} is not proven better ({outcome_text}): it is kept and never serves."
 
@@ -117,7 +117,7 @@ def _evaluated(result: Result) -> str:
         return "-" if value is None else f"{value:.0%}"
 
     return (
-        f"What was asked for came first in {percent('hit_1')} of questions and among the first five "
+        f"The memory asked for came first in {percent('hit_1')} of questions, among the first five "
         f"in {percent('hit_5')}; {percent('abstained')} of what is not there was not found. "
         "brain eval history shows the rest."
     )

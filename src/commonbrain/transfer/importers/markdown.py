@@ -249,7 +249,8 @@ def _section_drafts(section: Section, context_fields: Draft) -> Iterator[Draft |
         if len(own) < STATEMENT_CHARS_MIN:
             yield Unreadable(
                 where=where,
-                reason=f"shorter than {STATEMENT_CHARS_MIN} characters: {_with_context(text, path)!r}",
+                reason=f"shorter than {STATEMENT_CHARS_MIN} characters: "
+                f"{_with_context(text, path)!r}",
             )
         else:
             yield _draft(replace(context_fields, source_ref=where), text, path=path)

@@ -1,0 +1,43 @@
+"""What `brain --help` shows, and the examples below the help of each command."""
+
+import shlex
+from collections.abc import Iterator
+from typing import Any
+
+import typer
+from typer.testing import CliRunner
+
+from commonbrain.cli.examples import EXAMPLES
+from commonbrain.cli.groups import FIRST_SCREEN
+from commonbrain.cli.main import app
+
+
+def commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:  # noqa: ANN401
+    context = typer.Context(group, info_name=" ".join(("brain", *path)))
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        if hasattr(command, "list_commands"):
+            yield from commands(command, (*path, name))
+        else:
+            yield (*path, name), command
+
+
+def test_every_command_has_one_example_and_takes_its_options() -> None:
+    found = {" ".join(path): command for path, command in commands(typer.main.get_command(app))}
+
+    assert set(found) == set(EXAMPLES)
+    for path, command in found.items():
+        words = shlex.split(EXAMPLES[path])
+        assert words[: 1 + len(path.split())] == ["brain", *path.split()]
+        known = {option for one in command.params for option in (*one.opts, *one.secondary_opts)}
+        assert {word for word in words if word.startswith("--")} <= known, path
+        assert command.epilog == f"Example: {EXAMPLES[path]}"
+
+
+def test_the_first_screen_explains_at_most_twelve_commands_by_group() -> None:
+    shown = CliRunner().invoke(app, ["--help"]).output
+
+    assert sum(len(names) for names in FIRST_SCREEN.values()) <= 12
+    for title, names in FIRST_SCREEN.items():
+        assert f"{title}:" in shown
+        assert all(f"  {name} " in shown for name in names)
