@@ -9,7 +9,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "recall": 'brain recall "which database does staging run?"',
     "timeline": "brain timeline --since yesterday",
     "get": "brain get mem_06f8v2k1m0q4t --view history",
-    "revise": 'brain revise supersede mem_06f8v2k1m0q4t "Staging runs Postgres 17." --reason upgraded',
+    "revise": 'brain revise supersede mem_06f8v2k1m0q4t "It runs Postgres 17." --reason upgraded',
     "forget": 'brain forget mem_06f8v2k1m0q4t --reason "it was a guess"',
     "undo": 'brain undo --agent codex --since "an hour ago" --reason "wrong branch"',
     "erase": 'brain erase mem_06f8v2k1m0q4t --reason "a customer asked for it"',
