@@ -24,6 +24,7 @@ import typer
 
 import commonbrain
 from benchmarks.corpus import drafts, questions
+from tests.test_vocabulary import find_retired
 
 ROOT: Final = Path(__file__).parents[1]
 PACKAGE: Final = Path(commonbrain.__file__).parent
@@ -203,7 +204,8 @@ def lone_imports() -> list[str]:
 
 
 def text_measures() -> Iterable[Measure]:
-    """Count the words of the documentation and the lines of the README."""
+    """Count retired words, the words of the documentation and the lines of the README."""
+    yield Measure("retired words in identifiers and visible texts", len(find_retired()), 0)
     pages = [path for path in (ROOT / "docs").rglob("*.md") if "generated" not in path.parts]
     words = sum(len(page.read_text("utf-8").split()) for page in pages)
     readme = (ROOT / "README.md").read_text("utf-8").splitlines()
