@@ -1,21 +1,27 @@
+from __future__ import annotations
+
+import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
 
-from commonbrain.brain import Brain
-from commonbrain.settings import Settings
-from commonbrain.testing.builders import a_brain, stores_by
-from commonbrain.testing.clock import FakeClock
-from commonbrain.testing.servers import postgres_replica, postgres_server
 from tests.clients.selection import ClientsSelection, add_option
-from tests.postgres import Database, Server, databases, running
-from tests.replicas import Pair
+
+if TYPE_CHECKING:
+    from commonbrain.brain import Brain
+    from commonbrain.testing.clock import FakeClock
+    from tests.postgres import Database, Server
+    from tests.replicas import Pair
 
 # A law holds however busy the machine is: no test reads the wall clock.
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
+
+TEST_OPTIONS = ("COMMONBRAIN_TEST_", "COMMONBRAIN_DATA")
+"""Variables that configure the tests: servers to use instead of their own, and datasets."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -42,6 +48,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def clock() -> FakeClock:
+    from commonbrain.testing.clock import FakeClock
+
     return FakeClock()
 
 
@@ -53,6 +61,8 @@ def path(tmp_path: Path) -> Path:
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Server]:
     """A real Postgres, started for the first test that asks for it."""
+    from tests.postgres import running
+
     with running() as server:
         yield server
 
@@ -67,6 +77,9 @@ def database(postgres: Server) -> Iterator[Database]:
 @pytest.fixture(scope="session")
 def primary() -> Iterator[Server]:
     """A real Postgres of its own, for a replica to follow."""
+    from commonbrain.testing.servers import postgres_server
+    from tests.postgres import Server
+
     with postgres_server() as url:
         server = Server(url=url)
         server.make_roles()
@@ -76,6 +89,8 @@ def primary() -> Iterator[Server]:
 @pytest.fixture(scope="session")
 def standby(primary: Server) -> Iterator[str]:
     """A replica of it; the URL of its superuser."""
+    from commonbrain.testing.servers import postgres_replica
+
     with postgres_replica(primary.url) as url:
         yield url
 
@@ -83,6 +98,8 @@ def standby(primary: Server) -> Iterator[str]:
 @pytest.fixture
 def pair(primary: Server, standby: str) -> Iterator[Pair]:
     """A database of its own, there and on the replica."""
+    from tests.replicas import Pair
+
     with primary.database() as database:
         made = Pair(server=primary, database=database, standby=standby)
         made.catch_up()
@@ -95,6 +112,9 @@ def engine(request: pytest.FixtureRequest) -> Iterator[None]:
     if request.config.getoption("--engine") == "sqlite":
         yield
         return
+    from commonbrain.testing.builders import stores_by
+    from tests.postgres import databases
+
     with databases(request.getfixturevalue("postgres")) as opener, stores_by(opener):
         yield
 
@@ -102,6 +122,8 @@ def engine(request: pytest.FixtureRequest) -> Iterator[None]:
 @pytest.fixture
 def brain(path: Path, clock: FakeClock) -> Iterator[Brain]:
     """A brain on a new file, whose embedder compares words and whose clock stands still."""
+    from commonbrain.testing.builders import a_brain
+
     with a_brain(path, clock=clock) as brain:
         yield brain
 
@@ -110,7 +132,8 @@ def brain(path: Path, clock: FakeClock) -> Iterator[Brain]:
 def no_settings_from_outside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Keep the settings of whoever runs the tests out of them, and the tests out of their state."""
     with pytest.MonkeyPatch.context() as patch:
-        for name in Settings.model_fields:
-            patch.delenv(f"COMMONBRAIN_{name.upper()}", raising=False)
+        for name in list(os.environ):
+            if name.startswith("COMMONBRAIN_") and not name.startswith(TEST_OPTIONS):
+                patch.delenv(name)
         patch.setenv("COMMONBRAIN_STATE", str(tmp_path_factory.mktemp("state")))
         yield
