@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -106,11 +107,25 @@ def pair(primary: Server, standby: str) -> Iterator[Pair]:
         yield made
 
 
+@pytest.fixture
+def lays_out_stores() -> bool:
+    """Whether brains of this process on new files get a copy of an empty store."""
+    return True
+
+
 @pytest.fixture(autouse=True)
-def engine(request: pytest.FixtureRequest) -> Iterator[None]:
+def engine(request: pytest.FixtureRequest, *, lays_out_stores: bool) -> Iterator[None]:
     """Let brains remember in Postgres when that is asked for, a database for every path."""
     if request.config.getoption("--engine") == "sqlite":
-        yield
+        # Tests that open brains have imported it; for the others it takes a second.
+        if not lays_out_stores or "commonbrain.testing.builders" not in sys.modules:
+            yield
+            return
+        from commonbrain.testing.builders import stores_by
+        from tests.laid_out_stores import open_laid_out
+
+        with stores_by(open_laid_out):
+            yield
         return
     from commonbrain.testing.builders import stores_by
     from tests.postgres import databases

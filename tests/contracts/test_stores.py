@@ -49,6 +49,7 @@ from commonbrain.testing.store_steps import (
     put,
     stored,
 )
+from tests.laid_out_stores import lay_out_store
 
 
 def opened(path: Path, *, space: Space = SPACE) -> SqlStore:
@@ -59,6 +60,7 @@ def opened(path: Path, *, space: Space = SPACE) -> SqlStore:
 
 @pytest.fixture
 def open_store(path: Path) -> Iterator[OpenStore]:
+    lay_out_store(path)
     with ExitStack() as stack:
         yield lambda: stack.enter_context(closing(opened(path)))
 
