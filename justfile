@@ -45,6 +45,10 @@ clients *arguments:
 bench *arguments:
     python -m benchmarks {{ arguments }}
 
+# Print the size of the code base and of the walk of one call, with the goals.
+measure *arguments:
+    python -m benchmarks.code_size {{ arguments }}
+
 # Build the wheels of both distributions.
 build:
     uv build --all-packages

@@ -1,23 +1,30 @@
+from __future__ import annotations
+
+import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
 
-from commonbrain.client import Brain
-from commonbrain.config import Settings
-from commonbrain.runtime.dev_servers import postgres_replica, postgres_server
-from commonbrain.testing.builders import a_brain, use_store_opener
-from commonbrain.testing.clock import FakeClock
 from tests.clients.selection import ClientsSelection, add_option
-from tests.postgres import Database, Server, databases, running
-from tests.replicas import Pair
+
+if TYPE_CHECKING:
+    from commonbrain.client import Brain
+    from commonbrain.testing.clock import FakeClock
+    from tests.postgres import Database, Server
+    from tests.replicas import Pair
 
 # Laws hold however busy the machine is: no deadline. The examples are the same in every run, so
 # that a red run is a change's fault; `just explore` looks for new ones.
 settings.register_profile("fixed", deadline=None, derandomize=True)
 settings.register_profile("explore", deadline=None, print_blob=True)
 settings.load_profile("fixed")
+
+TEST_OPTIONS = ("COMMONBRAIN_TEST_", "COMMONBRAIN_DATA")
+"""Variables that configure the tests: servers to use instead of their own, and datasets."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -44,6 +51,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def clock() -> FakeClock:
+    from commonbrain.testing.clock import FakeClock
+
     return FakeClock()
 
 
@@ -55,6 +64,8 @@ def path(tmp_path: Path) -> Path:
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Server]:
     """A real Postgres, started for the first test that asks for it."""
+    from tests.postgres import running
+
     with running() as server:
         yield server
 
@@ -69,6 +80,9 @@ def database(postgres: Server) -> Iterator[Database]:
 @pytest.fixture(scope="session")
 def primary() -> Iterator[Server]:
     """A real Postgres of its own, for a replica to follow."""
+    from commonbrain.runtime.dev_servers import postgres_server
+    from tests.postgres import Server
+
     with postgres_server() as url:
         server = Server(url=url)
         server.make_roles()
@@ -78,6 +92,8 @@ def primary() -> Iterator[Server]:
 @pytest.fixture(scope="session")
 def standby(primary: Server) -> Iterator[str]:
     """A replica of it; the URL of its superuser."""
+    from commonbrain.runtime.dev_servers import postgres_replica
+
     with postgres_replica(primary.url) as url:
         yield url
 
@@ -85,18 +101,37 @@ def standby(primary: Server) -> Iterator[str]:
 @pytest.fixture
 def pair(primary: Server, standby: str) -> Iterator[Pair]:
     """A database of its own, there and on the replica."""
+    from tests.replicas import Pair
+
     with primary.database() as database:
         made = Pair(server=primary, database=database, standby=standby)
         made.catch_up()
         yield made
 
 
+@pytest.fixture
+def lays_out_stores() -> bool:
+    """Whether brains of this process on new files get a copy of an empty store."""
+    return True
+
+
 @pytest.fixture(autouse=True)
-def engine(request: pytest.FixtureRequest) -> Iterator[None]:
+def engine(request: pytest.FixtureRequest, *, lays_out_stores: bool) -> Iterator[None]:
     """Let brains remember in Postgres when that is asked for, a database for every path."""
     if request.config.getoption("--engine") == "sqlite":
-        yield
+        # Tests that open brains have imported it; for the others it takes a second.
+        if not lays_out_stores or "commonbrain.testing.builders" not in sys.modules:
+            yield
+            return
+        from commonbrain.testing.builders import use_store_opener
+        from tests.laid_out_stores import open_laid_out
+
+        with use_store_opener(open_laid_out):
+            yield
         return
+    from commonbrain.testing.builders import use_store_opener
+    from tests.postgres import databases
+
     with databases(request.getfixturevalue("postgres")) as opener, use_store_opener(opener):
         yield
 
@@ -104,6 +139,8 @@ def engine(request: pytest.FixtureRequest) -> Iterator[None]:
 @pytest.fixture
 def brain(path: Path, clock: FakeClock) -> Iterator[Brain]:
     """A brain on a new file, whose embedder compares words and whose clock stands still."""
+    from commonbrain.testing.builders import a_brain
+
     with a_brain(path, clock=clock) as brain:
         yield brain
 
@@ -112,7 +149,8 @@ def brain(path: Path, clock: FakeClock) -> Iterator[Brain]:
 def no_settings_from_outside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Keep the settings of whoever runs the tests out of them, and the tests out of their state."""
     with pytest.MonkeyPatch.context() as patch:
-        for name in Settings.model_fields:
-            patch.delenv(f"COMMONBRAIN_{name.upper()}", raising=False)
+        for name in list(os.environ):
+            if name.startswith("COMMONBRAIN_") and not name.startswith(TEST_OPTIONS):
+                patch.delenv(name)
         patch.setenv("COMMONBRAIN_STATE", str(tmp_path_factory.mktemp("state")))
         yield

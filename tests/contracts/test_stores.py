@@ -41,6 +41,7 @@ from tests.contracts.mail_contract import MailContract
 from tests.contracts.session_contract import SessionContract
 from tests.contracts.store_contract import StoreContract
 from tests.contracts.store_steps import SPACE, OpenStore, lexical, look, nearest, put, stored
+from tests.laid_out_stores import lay_out_store
 
 
 def opened(path: Path, *, space: EmbeddingSpace = SPACE) -> SqlStore:
@@ -51,6 +52,7 @@ def opened(path: Path, *, space: EmbeddingSpace = SPACE) -> SqlStore:
 
 @pytest.fixture
 def open_store(path: Path) -> Iterator[OpenStore]:
+    lay_out_store(path)
     with ExitStack() as stack:
         yield lambda: stack.enter_context(closing(opened(path)))
 

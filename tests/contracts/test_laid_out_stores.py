@@ -1,0 +1,60 @@
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from commonbrain.model.limits import LOCK_TIMEOUT_S
+from commonbrain.storage.sqlite.engine import driver
+from commonbrain.storage.sqlite.opening import open_sqlite
+from commonbrain.testing.clock import FakeClock
+from tests.contracts.store_steps import SPACE
+from tests.laid_out_stores import lay_out_store
+
+
+def opened_and_closed(path: Path) -> Path:
+    open_sqlite(
+        path, space=SPACE, clock=FakeClock(), is_durable=True, lock_timeout_s=LOCK_TIMEOUT_S
+    ).close()
+    return path
+
+
+def rows(path: Path, query: str) -> list[Any]:
+    connection: sqlite3.Connection = driver().connect(path)
+    with closing(connection):
+        return connection.execute(query).fetchall()
+
+
+def test_laid_out_store_has_the_schema_and_rows_of_a_migrated_one(tmp_path: Path) -> None:
+    migrated = opened_and_closed(tmp_path / "migrated.db")
+    lay_out_store(tmp_path / "laid-out.db")
+    laid_out = opened_and_closed(tmp_path / "laid-out.db")
+
+    for query in (
+        "SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY type, name",
+        "SELECT * FROM alembic_version",
+        "SELECT * FROM spaces",
+        "SELECT id, created_at FROM tenants",
+        "PRAGMA journal_mode",
+    ):
+        assert rows(laid_out, query) == rows(migrated, query)
+    assert laid_out.stat().st_mode == migrated.stat().st_mode
+
+
+def test_laid_out_stores_share_no_audit_key(tmp_path: Path) -> None:
+    paths = [tmp_path / "first.db", tmp_path / "second.db"]
+    for path in paths:
+        lay_out_store(path)
+        opened_and_closed(path)
+
+    first, second = (rows(path, "SELECT audit_key FROM tenants") for path in paths)
+
+    assert first != second
+
+
+def test_laying_out_leaves_what_is_there_alone(path: Path) -> None:
+    path.write_bytes(b"something else")
+
+    lay_out_store(path)
+
+    assert path.read_bytes() == b"something else"
+    assert list(path.parent.iterdir()) == [path]
