@@ -5,6 +5,11 @@ import sys
 
 def main() -> None:
     """Answer a hook or be a bridge at once; load the command line for everything else."""
+    if sys.argv[1:] == ["--version"]:
+        from importlib.metadata import version  # noqa: PLC0415
+
+        print(version("commonbrain"))  # noqa: T201 it is the answer
+        return
     is_for_people = {"--help", "-h"} & set(sys.argv)
     if sys.argv[1:2] == ["hook"] and not is_for_people:
         # A client waits for its hooks, often only to hear that there is nothing to do.

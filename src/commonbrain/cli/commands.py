@@ -91,6 +91,18 @@ def build_command(
             call.record_exit_code(operation.exit_code(reply))
         _print_and_exit(operation, reply, as_json=as_json)
 
+    def typer_command(**options: Any) -> None:  # noqa: ANN401 the signature below types it
+        command(options.pop("typer_context"), **options)
+
+    typer_command.__signature__ = inspect.Signature(_signature(operation, subcommand))  # type: ignore[attr-defined]
+    typer_command.__doc__ = subcommand.purpose if subcommand else operation.purpose
+    typer_command.__name__ = name
+    return typer_command
+
+
+def _signature(
+    operation: Operation[Any, Any], subcommand: Command | None
+) -> list[inspect.Parameter]:
     needs_confirmation = (
         subcommand.needs_confirmation if subcommand else operation.preview is not None
     )
@@ -100,7 +112,7 @@ def build_command(
     file_parameter = inspect.Parameter(
         "file", inspect.Parameter.KEYWORD_ONLY, annotation=File, default=None
     )
-    parameters = [
+    return [
         inspect.Parameter(
             "typer_context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context
         ),
@@ -111,14 +123,6 @@ def build_command(
             for name, how in named
         ),
     ]
-
-    def typer_command(**options: Any) -> None:  # noqa: ANN401 the signature below types it
-        command(options.pop("typer_context"), **options)
-
-    typer_command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    typer_command.__doc__ = subcommand.purpose if subcommand else operation.purpose
-    typer_command.__name__ = name
-    return typer_command
 
 
 def _print_and_exit(operation: Operation[Any, Any], reply: Any, *, as_json: bool) -> NoReturn:  # noqa: ANN401

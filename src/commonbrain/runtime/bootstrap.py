@@ -48,9 +48,10 @@ from commonbrain.runtime.stores import (
 from commonbrain.security import factory
 from commonbrain.security.denials import CountedDenials
 from commonbrain.security.quotas import Quotas
-from commonbrain.security.secrets import PatternSecretScanner
+from commonbrain.security.secrets import PatternSecretScanner, SecretScanner
 from commonbrain.services import Services
 from commonbrain.storage.blobs import Blobs, make_blobs
+from commonbrain.storage.interface import Store as StoreInterface
 from commonbrain.storage.uploads import BlobUploadStore
 from commonbrain.text.redaction import OnSecret
 from commonbrain.transfer.archive import JsonLines
@@ -162,19 +163,15 @@ def build_services(
         reflector_tokens=settings.reflector_run_tokens_max,
         clock=clock,
         random_source=random_source or SystemRandom(),
-        journal=WriteBehindQueue(
+        journal=_write_behind(
             store,
             screen,
+            settings=settings,
+            guards=guards,
             clock=clock,
-            ledger=RecallLogPolicy(
-                share=settings.trace_sample_rate,
-                kept=timedelta(days=settings.trace_retention_days),
-                events_kept=timedelta(days=settings.event_retention_days),
-            ),
             flush_interval_s=_FLUSH_INTERVAL_S
             if isinstance(location, Path)
             else _SERVER_FLUSH_INTERVAL_S,
-            told=guards.on_traces_written,
         ),
         rerankers=rerankers,
         guards=guards,
@@ -206,6 +203,29 @@ def build_services(
         probe=HealthProbes(dependency_locations(settings, location), clock),
         started_at=clock.now(),
         on_secret=OnSecret(settings.secrets),
+    )
+
+
+def _write_behind(
+    store: StoreInterface,
+    screen: SecretScanner,
+    *,
+    settings: Settings,
+    guards: CanaryMonitor,
+    clock: Clock,
+    flush_interval_s: float,
+) -> WriteBehindQueue:
+    return WriteBehindQueue(
+        store,
+        screen,
+        clock=clock,
+        ledger=RecallLogPolicy(
+            share=settings.trace_sample_rate,
+            kept=timedelta(days=settings.trace_retention_days),
+            events_kept=timedelta(days=settings.event_retention_days),
+        ),
+        flush_interval_s=flush_interval_s,
+        told=guards.on_traces_written,
     )
 
 
