@@ -66,7 +66,7 @@ def wait_for_hooks(store: Path) -> None:
     behind = [
         one
         for one in psutil.process_iter(["cmdline"])
-        if "--behind" in (one.info["cmdline"] or ()) and uses(one, store)
+        if "--detached" in (one.info["cmdline"] or ()) and uses(one, store)
     ]
     _, alive = psutil.wait_procs(behind, timeout=PATIENCE_S)
     assert not alive

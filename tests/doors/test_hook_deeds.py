@@ -47,7 +47,7 @@ def test_every_deed_of_the_table_is_done() -> None:
 
 @pytest.mark.requirement("WP-46")
 def test_a_captured_turn_names_where_it_was_said(brain: Brain) -> None:
-    hook(brain, "stop", said=f"Done.\n\n{LESSON}", transcript="/t/x.jsonl", turn="p7")
+    hook(brain, "stop", reply=f"Done.\n\n{LESSON}", transcript="/t/x.jsonl", turn="p7")
 
     [item] = brain.recall("", kinds=["event"]).items
     known = brain.get(item.id, views=["provenance"]).provenance
@@ -60,7 +60,7 @@ def test_a_captured_turn_names_where_it_was_said(brain: Brain) -> None:
 
 def test_a_turn_told_twice_is_kept_once(brain: Brain) -> None:
     for _ in range(2):
-        hook(brain, "stop", said=LESSON, transcript="/t/x.jsonl", turn="p7")
+        hook(brain, "stop", reply=LESSON, transcript="/t/x.jsonl", turn="p7")
 
     assert bodies(brain, "event") == [LESSON]
 
@@ -69,10 +69,10 @@ def test_a_turn_told_twice_is_kept_once(brain: Brain) -> None:
 def test_a_marked_line_becomes_the_memory_it_was_marked_as(brain: Brain) -> None:
     said = "I read all of it and wrote the notes.\n@decision One pool per process and no more"
 
-    hook(brain, "stop", said=said)
+    hook(brain, "stop", reply=said)
     assert bodies(brain, "fact", labels=["decision"]) == ["One pool per process and no more"]
 
-    hook(brain, "stop", said=said.replace("One", "Two"), folder=FolderConfig(capture="tags"))
+    hook(brain, "stop", reply=said.replace("One", "Two"), folder=FolderConfig(capture="tags"))
     assert len(bodies(brain, "fact", labels=["decision"])) == 2
     assert len(bodies(brain, "event")) == 1
 
@@ -83,13 +83,13 @@ def test_what_a_prompt_was_told_does_not_come_back_by_the_turn(brain: Brain) -> 
     assert told is not None
     assert "> The ferry always leaves from pier 4 at dawn" in told
 
-    hook(brain, "stop", said=f"As I was told:\n{told}\n\n{LESSON}")
+    hook(brain, "stop", reply=f"As I was told:\n{told}\n\n{LESSON}")
 
     assert bodies(brain, "event") == [LESSON]
 
 
 def test_captured_turns_are_not_told_to_who_did_not_ask(brain: Brain) -> None:
-    hook(brain, "stop", said=LESSON)
+    hook(brain, "stop", reply=LESSON)
 
     assert hook(brain, "user-prompt-submit", prompt=LESSON) is None
 
@@ -150,7 +150,7 @@ def test_a_long_summary_is_cut_to_what_a_handoff_may_say(brain: Brain) -> None:
 
 def test_a_session_ends_with_its_last_lesson_for_the_next(brain: Brain) -> None:
     hook(brain, "session-start", cause="startup")
-    hook(brain, "stop", said=LESSON)
+    hook(brain, "stop", reply=LESSON)
 
     hook(brain, "session-end", cause="exit")
 
@@ -161,7 +161,7 @@ def test_a_session_ends_with_its_last_lesson_for_the_next(brain: Brain) -> None:
 
 
 def test_a_session_that_handed_over_ends_with_what_it_said(brain: Brain) -> None:
-    hook(brain, "stop", said=LESSON)
+    hook(brain, "stop", reply=LESSON)
     client(brain).session.handoff("All is done.")
 
     hook(brain, "session-end", cause="exit")
@@ -171,7 +171,7 @@ def test_a_session_that_handed_over_ends_with_what_it_said(brain: Brain) -> None
 
 def test_where_nothing_is_captured_nothing_is_handed_over(brain: Brain) -> None:
     quiet = FolderConfig(capture="off")
-    hook(brain, "stop", said=LESSON, folder=quiet)
+    hook(brain, "stop", reply=LESSON, folder=quiet)
     hook(brain, "session-end", cause="exit", folder=quiet)
 
     assert bodies(brain, "event") == bodies(brain, "episode") == []
@@ -180,7 +180,7 @@ def test_where_nothing_is_captured_nothing_is_handed_over(brain: Brain) -> None:
 def test_a_secret_in_a_turn_is_not_kept(brain: Brain) -> None:
     key = "AKIA" + made_up(16, string.ascii_uppercase + string.digits)
 
-    hook(brain, "stop", said=f"The fix was to set the key {key} in the job.")
+    hook(brain, "stop", reply=f"The fix was to set the key {key} in the job.")
 
     assert bodies(brain, "event") == []
 

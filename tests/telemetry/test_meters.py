@@ -163,10 +163,10 @@ def test_recalls_are_counted_by_the_model_that_orders_them(
 
 COUNTING = """
 import sys
-from commonbrain.observability.metrics import Meters
+from commonbrain.observability.metrics import PrometheusMetrics
 from commonbrain.observability.tool_events import ToolEvent
 from commonbrain.testing.builders import NOON
-meters = Meters(version="1", space="words")
+meters = PrometheusMetrics(version="1", space="words")
 event = ToolEvent(id=1, tenant="default", at=NOON, session="", agent="ann", tool="recall",
                   transport="rest", duration_ms=1.0, outcome="ok")
 for _ in range(int(sys.argv[1])):

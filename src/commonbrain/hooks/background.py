@@ -12,7 +12,7 @@ def run_detached(words: Sequence[str], payload: bytes) -> None:
     """
     process = subprocess.Popen(  # noqa: S603 this very program, with words of our own
         # Without -P a folder of our name in the project would be run in our place.
-        [sys.executable, "-P", "-m", "commonbrain", "hook", *words, "--behind"],
+        [sys.executable, "-P", "-m", "commonbrain", "hook", *words, "--detached"],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

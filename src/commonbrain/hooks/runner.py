@@ -119,7 +119,7 @@ def _read(arguments: Sequence[str]) -> HookCall:
     parser.add_argument("event", nargs="?", default="")
     parser.add_argument("--store", type=Path)
     parser.add_argument("--agent")
-    parser.add_argument("--behind", action="store_true")
+    parser.add_argument("--detached", dest="is_detached", action="store_true")
     try:
         given, _ = parser.parse_known_args(arguments)
     # The parser leaves with 2 for some mistakes, which clients take for an order to stop.
