@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 SPACE = EmbeddingSpace(
     name=commonbrain_minilm.NAME,
     dimensions=commonbrain_minilm.DIMENSIONS,
-    # Both as chosen by `brain eval duplicates`; decision 24 has the figures.
+    # Both as chosen by `brain eval duplicates`; docs/explanation/decisions.md has the figures.
     duplicate_threshold=0.80,
     similar_threshold=0.63,
     # The 95th percentile of the cosine of questions and chat turns of different conversations
     # (LoCoMo, 60,000 pairs; their median is 0.06). The 99th, 0.29, would drop half of the turns
     # that answer a question without sharing a word with it.
     relevance_threshold=0.21,
-    # Hardly any question loses its answer by it; decision 87 has the figures.
+    # Hardly any question loses its answer by it; docs/explanation/decisions.md has the figures.
     answer_threshold=0.44,
 )
 
