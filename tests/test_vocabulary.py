@@ -14,7 +14,7 @@ from typing import Final
 
 ROOT: Final = Path(__file__).parents[1]
 
-REMAINING = 1_550
+REMAINING = 1_511
 """The hits that are left. It only falls: set it to the number that the failing test names."""
 
 RETIRED: Final = frozenset(
