@@ -1,21 +1,21 @@
-# The words of the house; `uv run just` lists them.
+# Commands for development; `uv run just` lists them.
 
-# Flows that ask the store for most of what it can do.
+# Tests of flows that use most of what a store can do.
 flows_on_postgres := "tests/flows/test_remember.py tests/flows/test_recall.py tests/flows/test_fields.py tests/flows/test_boot.py tests/flows/test_messages_private.py tests/flows/test_settling.py tests/flows/test_sessions.py tests/flows/test_exporting.py tests/flows/test_journal.py tests/flows/test_audit.py"
 
 [private]
 default:
     @just --list --unsorted
 
-# Run the test suite on two cores (what foreign clients are needed for is left out).
+# Run the test suite on two cores, without the tests that need foreign clients.
 test *arguments:
     pytest -n 2 {{ arguments }}
 
-# Look for new counterexamples to the laws for so many seconds; stop at the first.
+# Search for new counterexamples to the laws for SECONDS; stop at the first.
 explore seconds:
     python -m tests.explore {{ seconds }}
 
-# Run what stands for the whole of it with brains in a real Postgres, started for it.
+# Run a representative part of the suite against a real Postgres that it starts.
 postgres *arguments:
     pytest -n 2 --engine postgres tests/machines {{ flows_on_postgres }} {{ arguments }}
 
@@ -27,16 +27,16 @@ check:
     pyright
     lint-imports --no-logo
 
-# Mend what can be mended: format and lint.
-mend:
+# Fix lint and formatting where that is automatic.
+fix:
     ruff check --fix .
     ruff format .
 
-# Write the reference pages from the tables.
+# Generate the reference pages from the tables.
 reference:
     python -m commonbrain.cli.reference docs/reference/generated
 
-# Drive clients that nobody here wrote, from the npm registry: MCP Inspector, Claude Code and more.
+# Test with foreign clients from npm: Claude Code, MCP Inspector, Gemini and the conformance suite.
 clients *arguments:
     python -m tests.clients.setup
     pytest --clients tests/clients {{ arguments }}
@@ -45,7 +45,7 @@ clients *arguments:
 bench *arguments:
     python -m benchmarks {{ arguments }}
 
-# Print the size of the code base and of the walk of one call, with the goals.
+# Print the size of the code base and of one call, with the goals.
 measure *arguments:
     python -m benchmarks.code_size {{ arguments }}
 
