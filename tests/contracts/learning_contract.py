@@ -52,7 +52,7 @@ def a_trace(minute: int, *packed: int, session: str | None = "s1", **more: Any) 
         considered=tuple(considered),
         packed=packed,
         degraded=(),
-        stages_ms={"arms": 1.5},
+        stages_ms={"retrieve": 1.5},
         left_out={9: ExclusionReason.NO_ROOM},
     )
     return replace(plain, **more)

@@ -7,7 +7,7 @@ import pytest
 from commonbrain.client import Brain
 from commonbrain.model.memory import State
 from commonbrain.model.scoring import WOKEN_BY_RECALL
-from commonbrain.retrieval.views import AccessStatus
+from commonbrain.retrieval.get import AccessStatus
 from commonbrain.testing.clock import FakeClock
 from tests.flows.asking import bodies, stored
 

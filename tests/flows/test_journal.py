@@ -50,7 +50,7 @@ def test_a_recall_leaves_a_trace_of_what_it_considered_and_packed(brain: Brain) 
     assert kept["query"] == "nightly  build?"
     assert [one["id"] for one in kept["considered"]] == [fact, web]
     assert kept["packed"] == [fact]
-    assert set(kept["stages_ms"]) == {"plan", "embed", "arms", "rank", "pack"}
+    assert set(kept["stages_ms"]) == {"plan", "embed", "retrieve", "rank", "pack"}
 
 
 def test_a_trace_names_the_arm_that_was_skipped(path: Path) -> None:

@@ -206,7 +206,7 @@ def noted(brain: Brain, card_id: int | None, *, session: str, helps: bool, numbe
         considered=(),
         packed=(5,),
         degraded=(),
-        stages_ms={"arms": 5.0 + number % 3},
+        stages_ms={"retrieve": 5.0 + number % 3},
         ranker=card_id,
     )
     brain.services.store.note_reads(

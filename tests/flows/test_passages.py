@@ -138,7 +138,7 @@ def test_what_has_no_thread_stands_for_itself() -> None:
 
     assert fused.thread == {1: 1.0, 2: 1.0, 3: 1.0, 4: 0.5, 5: 0.0}
     assert fused.self_scores[5] == 0.0
-    assert fused.of(1)["beside"] == fused.of(1)["own"]
+    assert fused.features_of(1)["context_score"] == fused.features_of(1)["self_score"]
 
 
 def test_the_best_of_passages_that_miss_is_no_better_than_they_are() -> None:

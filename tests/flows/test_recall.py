@@ -269,7 +269,7 @@ def test_fused_scores_are_shares_that_rise_with_every_arm(found: dict[str, Any])
     if found["recent"]:
         found |= {"lexical": {}, "vector": {}}
     fused = fuse(found)
-    features = {id_: fused.of(id_) for id_ in fused.fused}
+    features = {id_: fused.features_of(id_) for id_ in fused.fused}
     assert set(features) == {id_ for scores in found.values() for id_ in scores}
     assert all(0 <= value <= 1 for of_one in features.values() for value in of_one.values())
     for one in features:
@@ -315,7 +315,7 @@ def test_an_alias_of_a_kind_is_its_kind_and_a_label_going_in_and_coming_out(brai
 
 
 def test_a_misspelt_filter_is_told_and_not_passed_over(brain: Brain) -> None:
-    with pytest.raises(InvalidInputError, match=r"kind to recall by.*kinds"):
+    with pytest.raises(InvalidInputError, match=r"no option kind\..*"):
         brain.recall("cache", kind="rule")  # pyright: ignore[reportCallIssue]
 
 

@@ -191,4 +191,4 @@ def test_what_a_replica_that_failed_has_taken_is_not_counted_as_the_arms_time(
         **dict.fromkeys(run.stages_ms, 0.0),
         "replica": lost_ms,
     }
-    assert {"plan", "embed", "arms", "rank", "pack"} < {*run.stages_ms}
+    assert {"plan", "embed", "retrieve", "rank", "pack"} < {*run.stages_ms}

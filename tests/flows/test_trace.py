@@ -10,7 +10,7 @@ from commonbrain.client import Brain
 from commonbrain.model.errors import NotFoundError, RejectedError
 from commonbrain.model.kinds import AtomDetail
 from commonbrain.model.trust import Trust
-from commonbrain.retrieval.banner import FORGOTTEN
+from commonbrain.retrieval.provenance import FORGOTTEN
 from commonbrain.testing.clock import FakeClock
 from tests.flows.asking import stored
 

@@ -1,8 +1,14 @@
+import dataclasses
+
+import pytest
+
 from commonbrain.client import Brain
-from commonbrain.retrieval.fusion import RETRIEVER_WEIGHTS
 from commonbrain.retrieval.query_plan import NO_OVERRIDES, RetrievalOverrides
 from commonbrain.retrieval.ranking import FEATURE_WEIGHTS
+from commonbrain.retrieval.retrievers import RETRIEVER_WEIGHTS, RETRIEVERS, Retriever
 from commonbrain.retrieval.service import Recall
+
+FIELDS = dataclasses.fields(Retriever)
 
 
 def recall(brain: Brain, *without: str) -> Recall:
@@ -45,3 +51,25 @@ def test_without_the_threshold_what_is_far_is_found_as_well(brain: Brain) -> Non
 
     assert not brain.recall("quarterly zebra census").items
     assert recall(brain, "threshold")("quarterly zebra census").items
+
+
+@pytest.mark.parametrize("missing", [field.name for field in FIELDS])
+def test_a_retriever_cannot_be_defined_without_every_field(missing: str) -> None:
+    complete = {field.name: getattr(RETRIEVERS["lexical"], field.name) for field in FIELDS}
+    del complete[missing]
+
+    with pytest.raises(TypeError, match=missing):
+        Retriever(**complete)
+
+
+@pytest.mark.parametrize("name", [name for name, one in RETRIEVERS.items() if one.weight])
+def test_every_weighted_retriever_orders_results_until_it_is_left_out(
+    brain: Brain, name: str
+) -> None:
+    brain.remember("The mooring fee is due on the first of April.", kind="fact")
+    query = "" if name == "recent" else "mooring fee"
+    others = set(RETRIEVERS) - {name}
+
+    [found] = recall(brain, *others, "threshold")(query).items
+    assert RETRIEVERS[name].reason in found.why
+    assert not recall(brain, *RETRIEVERS, "threshold")(query).items

@@ -12,7 +12,7 @@ from commonbrain.model.links import LinkType
 from commonbrain.model.memory import ThreadRef
 from commonbrain.model.revision import Action
 from commonbrain.model.trust import Trust
-from commonbrain.retrieval.views import View
+from commonbrain.retrieval.get import View
 from commonbrain.testing.clock import FakeClock
 from tests.flows.asking import stored
 from tests.flows.test_links import link

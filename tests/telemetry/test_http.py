@@ -55,7 +55,7 @@ def test_a_request_goes_on_with_the_trace_it_came_with(client: TestClient) -> No
         for span in KEPT.get_finished_spans()
         if trace.format_trace_id(span.get_span_context().trace_id) == TRACE  # pyright: ignore[reportOptionalMemberAccess]
     }
-    assert {"GET", "commonbrain recall", "recall", "recall.arms"} <= of_trace
+    assert {"GET", "commonbrain recall", "recall", "recall.retrieve"} <= of_trace
 
 
 def test_a_request_without_a_trace_begins_one(client: TestClient) -> None:

@@ -76,7 +76,7 @@ def test_recalls_tell_their_verdict_score_cost_and_stages(
     assert figure(meters, "recall_tokens_considered_total") > answer.tokens
     left_out = [name for name, _ in figures(meters) if name == "recall_left_out_total"]
     assert left_out
-    for path, stage in (("recall", "arms"), ("recall", "rank"), ("remember", "commit")):
+    for path, stage in (("recall", "retrieve"), ("recall", "rank"), ("remember", "commit")):
         assert figure(meters, "stage_seconds_count", path=path, stage=stage) >= 1
 
 

@@ -53,7 +53,7 @@ def test_every_stage_of_both_paths_has_a_span_under_its_call(drawn: Drawn) -> No
     call(drawn.brain, "recall", query="the gate")
     stages = {
         "remember": {"gate", "embed", "decide", "commit"},
-        "recall": {"plan", "embed", "arms", "rank", "pack"},
+        "recall": {"plan", "embed", "retrieve", "rank", "pack"},
     }
     for path, expected in stages.items():
         whole = drawn.named(path)

@@ -13,7 +13,7 @@ from commonbrain.causality.traversal import Hop
 from commonbrain.model import ids
 from commonbrain.model.kinds import Kind, MessageDetail
 from commonbrain.model.memory import Memory, State
-from commonbrain.retrieval.banner import FORGOTTEN
+from commonbrain.retrieval.provenance import FORGOTTEN
 
 PRECURSORS_MAX: Final = 5
 DELAYS_MIN: Final = 2

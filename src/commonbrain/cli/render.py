@@ -33,9 +33,8 @@ from commonbrain.model.errors import CommonbrainError
 from commonbrain.model.escaping import inert
 from commonbrain.model.recall_result import UNSURE, Item, Order, RecallResult, ResultStatus
 from commonbrain.model.timestamps import show_day, show_instant
-from commonbrain.retrieval.get import MemoryView
+from commonbrain.retrieval.get import MemoryView, View
 from commonbrain.retrieval.provenance import Provenance
-from commonbrain.retrieval.views import View
 from commonbrain.storage.maintenance import Finding
 from commonbrain.transfer.imports import ImportReport
 

@@ -19,7 +19,7 @@ from commonbrain.model.query import Filter
 from commonbrain.model.revision import Action
 from commonbrain.model.scope import Caller, Scope
 from commonbrain.model.trust import Trust
-from commonbrain.retrieval.conflicts import outdated_of
+from commonbrain.retrieval.item_metadata import outdated_of
 from commonbrain.security.authority import proposal_of
 from commonbrain.services import Services
 from commonbrain.storage.interface import QueryScope, Transaction
@@ -197,7 +197,7 @@ def _stale_items(tx: Transaction, page: _Page) -> tuple[StaleItem, ...]:
     caller, now = page.query_scope.caller, page.query_scope.now
     needs = open_reviews(tx, [one.id for one in found], as_of=now)
     told = review_notes(tx, caller, needs=needs)
-    stale = outdated_of(tx, caller, memories=found, needs=needs, now=now)
+    stale = outdated_of(tx, caller, memories=found, reviews=needs, now=now)
     heads = {conflict.ids[1]: conflict.ids[0] for conflict in stale}
     return tuple(
         StaleItem(

@@ -26,7 +26,7 @@ from commonbrain.model.query import Filter
 from commonbrain.model.revision import Action
 from commonbrain.model.scope import Caller, Scope, check_may_write, is_visible
 from commonbrain.model.support import InvalidationReason, carried_by
-from commonbrain.retrieval.get import FORGOTTEN
+from commonbrain.retrieval.provenance import FORGOTTEN
 from commonbrain.security.authority import is_authorized
 from commonbrain.services import Services
 from commonbrain.storage.knowledge import Direction

@@ -19,7 +19,7 @@ from commonbrain.model.escaping import inert_line
 from commonbrain.model.kinds import Kind
 from commonbrain.model.limits import HOOK_NOTES_TOKENS, QUERY_CHARS_MAX, SOURCE_REF_CHARS_MAX
 from commonbrain.model.trust import Trust
-from commonbrain.retrieval.options import RecallOptions
+from commonbrain.retrieval.query_plan import RecallOptions
 from commonbrain.runtime.bootstrap import load_settings, open_brain
 from commonbrain.text.capture import both_ends, to_keep
 from commonbrain.text.injected_context import injected_block

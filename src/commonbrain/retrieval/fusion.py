@@ -1,113 +1,149 @@
-"""Making one list of several: each arm's scores brought to 0..1 and weighed together."""
+"""Context and fusion: read the messages around matches, then combine all scores into one.
+
+An answer is seldom said in the words of its question; the message just before it often is. So a
+message is also scored by the passage around it: the mean of its neighbours' own scores, for which
+nothing has to be embedded again.
+"""
+
+from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from heapq import nlargest
+from itertools import pairwise
+from math import fsum
 from statistics import fmean
 from typing import Final
 
-from commonbrain.embeddings.interface import EmbeddingSpace
-from commonbrain.retrieval.query_plan import NO_OVERRIDES, RetrievalOverrides
+from commonbrain.embeddings.interface import Matrix
+from commonbrain.retrieval.query_plan import NO_OVERRIDES, QueryPlan, RetrievalOverrides
+from commonbrain.retrieval.retrievers import (
+    LEXICAL,
+    RETRIEVER_WEIGHTS,
+    RETRIEVERS,
+    VECTOR,
+    ScoresById,
+    ScoresByRetriever,
+)
+from commonbrain.storage.coordination import ThreadPassage
+from commonbrain.storage.interface import Transaction
 
-ScoresByRetriever = Mapping[str, Mapping[int, float]]
-"""Raw scores of each arm by memory id."""
-
-# BM25 and cosine weigh the same, each brought to 0..1 over the candidates; how this and their
-# quadratic mean were chosen is told with its measure in docs/explanation/decisions.md.
-# A skill is placed by its trigger, and a time that the query names is a feature of its own.
-RETRIEVER_WEIGHTS: Final[Mapping[str, float]] = {
-    "recent": 1.0,
-    "skill": 0.0,
-    "lexical": 0.5,
-    "time": 0.0,
-    "vector": 0.5,
-}
-LEXICAL: Final = "lexical"
-"""The arm that asks by words; what it does not find has none of them."""
-_MATCHING_RETRIEVERS: Final = ("recent", "skill", LEXICAL)
-"""Arms that find only what the query names."""
+STAGE: Final = "passages"
+_BEFORE: Final = 2
+_AFTER: Final = 1
+"""Fewer after than before: the next message replies more often than it explains."""
+_REACH: Final = max(_BEFORE, _AFTER)
+"""Neighbours to read on each side, so that every passage of a match is complete."""
 
 _EMPTY: Final[Mapping[int, float]] = {}
 _DEFAULT_CONTEXT_SHARE: Final = 0.5
-"""The share of a passage before it is known how long the message is."""
+"""Share of the context in the fused score, before the length of the message is known."""
 _THREAD_TOP_K: Final = 3
-"""Messages that speak for their thread."""
+"""A thread is scored by the mean of this many of its best messages."""
 
 
-def apply_relevance_threshold(
-    matches: ScoresByRetriever,
-    space: EmbeddingSpace,
+@dataclass(frozen=True, slots=True)
+class ThreadContext:
+    """The messages around the matches, and how well their passages match."""
+
+    passage_scores: Mapping[str, ScoresById] = field(default_factory=dict[str, ScoresById])
+    """By retriever: mean score of the passage around a message, by the message's id."""
+    matches: ScoresByRetriever = field(default_factory=dict[str, ScoresById])
+    """The matches, with the neighbours added."""
+    threads: Mapping[int, int] = field(default_factory=dict[int, int])
+    """Thread by message."""
+    after: Mapping[int, int] = field(default_factory=dict[int, int])
+    """Next message in the thread, by message."""
+    before: Mapping[int, int] = field(default_factory=dict[int, int])
+    """Previous message in the thread, by message."""
+
+
+def expand_context(
+    tx: Transaction,
+    plan: QueryPlan,
     *,
-    is_about_time: bool = False,
-    is_proactive: bool = False,
-) -> ScoresByRetriever:
-    """Leave out what shares no word with the query and whose meaning is too far from it.
-
-    What only happened in the time that a query names answers it if that is all it asks for. Where
-    nobody asked, a shared word is not enough once meaning is known.
-    """
-    if is_proactive and matches["vector"]:
-        near = {
-            i for i, cosine in matches["vector"].items() if cosine >= proactive_threshold(space)
-        }
-        return _restrict(matches, near | set(matches.get("skill", ())))
-    retrievers = (*_MATCHING_RETRIEVERS, "time") if is_about_time else _MATCHING_RETRIEVERS
-    named = {id_ for retriever in retrievers for id_ in matches.get(retriever, ())}
-    close = {
-        id_ for id_, cosine in matches["vector"].items() if cosine >= space.relevance_threshold
+    matches: ScoresByRetriever,
+    query_vector: Matrix | None,
+) -> ThreadContext:
+    """Add the messages around those that matched, as far as the caller may see them."""
+    if not plan.query or plan.is_proactive or not plan.overrides.is_enabled(STAGE):
+        return ThreadContext(matches=matches)
+    ids = list(dict.fromkeys(id_ for retriever in (LEXICAL, VECTOR) for id_ in matches[retriever]))
+    around = tx.threads.around(ids, plan.query_scope, before=_REACH, after=_REACH)
+    if not around:
+        return ThreadContext(matches=matches)
+    threads = {id_: passage.thread for passage in around.values() for id_ in passage.ids}
+    unscored_ids = [id_ for id_ in threads if id_ not in matches[VECTOR]]
+    near = {} if query_vector is None else tx.index.similarities(query_vector, unscored_ids)
+    known = {LEXICAL: matches[LEXICAL], VECTOR: {**matches[VECTOR], **near}}
+    after = {one: next_ for of in around.values() for one, next_ in pairwise(of.ids)}
+    passages = _passages(around.values(), after)
+    words = {
+        id_: fsum([known[LEXICAL].get(one, 0.0) for one in ids]) / len(ids)
+        for id_, ids in passages.items()
     }
-    return _restrict(matches, named | close)
+    return ThreadContext(
+        passage_scores={LEXICAL: words, VECTOR: _mean_similarity(known[VECTOR], passages)},
+        matches={**matches, **known},
+        threads=threads,
+        after=after,
+        before={next_: one for one, next_ in after.items()},
+    )
 
 
-def proactive_threshold(space: EmbeddingSpace) -> float:
-    """Give the cosine at which a memory is worth telling who did not ask.
+def _passages(
+    around: Iterable[ThreadPassage], after: Mapping[int, int]
+) -> Mapping[int, Sequence[int]]:
+    """Return the ids of the passage around each message, in order."""
+    ids = dict.fromkeys(id_ for passage in around for id_ in passage.ids)
+    passages: dict[int, Sequence[int]] = {}
+    for first in ids.keys() - after.values():
+        known = [first]
+        while (later := after.get(known[-1])) is not None:
+            known.append(later)
+        for place, id_ in enumerate(known):
+            passages[id_] = known[max(0, place - _BEFORE) : place + _AFTER + 1]
+    return passages
 
-    Half-way from what may be an answer to what says nearly the same.
-    """
-    return (space.relevance_threshold + space.similar_threshold) / 2
 
-
-def _restrict(matches: ScoresByRetriever, allowed_ids: Collection[int]) -> ScoresByRetriever:
-    return {
-        retriever: {i: s for i, s in scores.items() if i in allowed_ids}
-        for retriever, scores in matches.items()
-    }
+def _mean_similarity(
+    scores: Mapping[int, float], passages: Mapping[int, Sequence[int]]
+) -> ScoresById:
+    """Return the mean cosine of each passage; messages without a vector do not count."""
+    scored = {id_: [scores[one] for one in ids if one in scores] for id_, ids in passages.items()}
+    return {id_: fsum(each) / len(each) for id_, each in scored.items() if each}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FusedScores:
-    """What is known of all candidates together, all scores 0..1; of one when it is asked for."""
+    """The scores of all candidates, scaled to 0..1."""
 
     normalized: ScoresByRetriever
-    """By arm: what it found."""
     self_scores: Mapping[int, float]
-    """What each matches by itself, the quadratic mean of its arms."""
+    """Quadratic mean of a candidate's own normalized scores."""
     context_scores: Mapping[int, float]
-    """The plain mean of the passage around it, where it has one."""
+    """Mean of the normalized scores of the passage around a message."""
     fused: Mapping[int, float]
-    """Between the two."""
+    """A blend of the two."""
     thread: Mapping[int, float]
-    """How well the best of its thread match."""
+    """Score of the thread's best messages, relative to the best thread."""
 
-    def of(self, id_: int) -> dict[str, float]:
-        """Give the features of one; of what no arm found, that it is nothing to the query."""
+    def features_of(self, id_: int) -> dict[str, float]:
+        """Return the ranking features of a candidate; all 0 if no retriever found it."""
         if id_ not in self.self_scores:
-            return {"own": 0.0, "beside": 0.0, "skill": 0.0}
+            return {"self_score": 0.0, "context_score": 0.0, "skill": 0.0}
         return {
-            **{
-                retriever: self.normalized.get(retriever, _EMPTY).get(id_, 0.0)
-                for retriever in RETRIEVER_WEIGHTS
-            },
-            "own": self.self_scores[id_],
-            "beside": self.context_scores.get(id_, self.self_scores[id_]),
+            **{name: self.normalized.get(name, _EMPTY).get(id_, 0.0) for name in RETRIEVERS},
+            "self_score": self.self_scores[id_],
+            "context_score": self.context_scores.get(id_, self.self_scores[id_]),
             "fused": self.fused[id_],
             "thread": self.thread[id_],
         }
 
     def shortlist(self, *, count: int) -> list[int]:
-        """Give the ids of the best by fused score, skills before all."""
+        """Return the ids with the best fused scores; skills come first."""
         skills = self.normalized.get("skill", _EMPTY)
         best = sorted(self.fused, key=self.fused.__getitem__, reverse=True)
         return sorted(best, key=lambda id_: -skills.get(id_, 0.0))[:count]
@@ -120,18 +156,18 @@ def fuse(
     passage_scores: ScoresByRetriever | None = None,
     threads: Mapping[int, int] | None = None,
 ) -> FusedScores:
-    """Bring the arms' scores, and those of the passages around what they found, to one scale."""
-    weights = _retriever_shares(
-        overrides.of(RETRIEVER_WEIGHTS),
-        of={retriever for retriever, scores in matches.items() if scores},
+    """Scale all scores to 0..1 and combine them, those of passages included."""
+    threads = threads or {}
+    weights = _active_weights(
+        overrides.of(RETRIEVER_WEIGHTS), {name for name, scores in matches.items() if scores}
     )
     normalized = {
-        retriever: _min_max(scores, least=0.0 if retriever == LEXICAL else None)
-        for retriever, scores in matches.items()
+        name: _min_max(scores, floor=RETRIEVERS[name].score_of_no_match)
+        for name, scores in matches.items()
     }
     self_scores = _quadratic_means(normalized, weights=weights)
-    self_scores |= dict.fromkeys((threads or {}).keys() - self_scores.keys(), 0.0)
-    context_scores = _means(
+    self_scores |= dict.fromkeys(threads.keys() - self_scores.keys(), 0.0)
+    context_scores = _weighted_sums(
         _normalize_passages(passage_scores or {}, matches=matches, normalized=normalized),
         weights=weights,
     )
@@ -143,26 +179,24 @@ def fuse(
             id_: blend_scores(one, context_scores.get(id_, one), share=_DEFAULT_CONTEXT_SHARE)
             for id_, one in self_scores.items()
         },
-        thread=_by_thread(self_scores, threads or {}),
+        thread=_score_threads(self_scores, threads),
     )
 
 
-def _retriever_shares(table: Mapping[str, float], *, of: Collection[str]) -> Mapping[str, float]:
-    """Give the shares of those arms that found anything in what is weighed at all."""
-    active = {
-        retriever: weight for retriever, weight in table.items() if weight and retriever in of
-    }
+def _active_weights(table: Mapping[str, float], found: Collection[str]) -> Mapping[str, float]:
+    """Return the weights of the retrievers that found something, scaled to a sum of 1."""
+    active = {name: weight for name, weight in table.items() if weight and name in found}
     total = sum(active.values())
-    return {retriever: weight / total for retriever, weight in active.items()}
+    return {name: weight / total for name, weight in active.items()}
 
 
 def _quadratic_means(
     normalized: ScoresByRetriever, *, weights: Mapping[str, float]
 ) -> dict[int, float]:
-    """Give the root of the weighted mean of squares, in which one sure arm beats two half-sure."""
+    """Return the root of the weighted mean of squares: one strong match outranks two weak ones."""
     squares = dict.fromkeys((id_ for scores in normalized.values() for id_ in scores), 0.0)
-    for retriever, weight in weights.items():
-        for id_, score in normalized[retriever].items():
+    for name, weight in weights.items():
+        for id_, score in normalized[name].items():
             squares[id_] += weight * score**2
     return {id_: math.sqrt(square) for id_, square in squares.items()}
 
@@ -170,39 +204,45 @@ def _quadratic_means(
 def _normalize_passages(
     passage_scores: ScoresByRetriever, *, matches: ScoresByRetriever, normalized: ScoresByRetriever
 ) -> ScoresByRetriever:
-    """Bring views to one scale: from the least that was found to the best message by itself.
+    """Scale passage scores between the lowest match and the best message's own score.
 
-    Were the least of a few passages nothing, the next best would be. Were the best always all,
-    passages that miss would stand above knowledge that has none.
+    With the lowest passage as zero, the second best of a few passages would count as no match. With
+    the best passage always as 1, passages that miss would outrank memories without a thread.
     """
     scaled_passages: dict[str, dict[int, float]] = {}
-    for retriever, scores in passage_scores.items():
-        most = max((normalized[retriever].get(id_, 0.0) for id_ in scores), default=0.0)
-        least = 0.0 if retriever == LEXICAL else min(matches[retriever].values(), default=0.0)
-        scaled_passages[retriever] = {
-            id_: most * score for id_, score in _min_max(scores, least=least).items()
+    for name, scores in passage_scores.items():
+        top = max((normalized[name].get(id_, 0.0) for id_ in scores), default=0.0)
+        floor = RETRIEVERS[name].score_of_no_match
+        if floor is None:
+            floor = min(matches[name].values(), default=0.0)
+        scaled_passages[name] = {
+            id_: top * score for id_, score in _min_max(scores, floor=floor).items()
         }
     return scaled_passages
 
 
-def _means(normalized: ScoresByRetriever, *, weights: Mapping[str, float]) -> Mapping[int, float]:
-    means: defaultdict[int, float] = defaultdict(float)
-    for retriever, scores in normalized.items():
-        weight = weights.get(retriever, 0.0)
+def _weighted_sums(
+    normalized: ScoresByRetriever, *, weights: Mapping[str, float]
+) -> Mapping[int, float]:
+    sums: defaultdict[int, float] = defaultdict(float)
+    for name, scores in normalized.items():
+        weight = weights.get(name, 0.0)
         for id_, score in scores.items():
-            means[id_] += weight * score
-    return means
+            sums[id_] += weight * score
+    return sums
 
 
-def blend_scores(self_scores: float, context_scores: float, *, share: float) -> float:
-    """Give what one matches by itself and by what was said around it, by this share."""
-    return self_scores + share * (context_scores - self_scores)
+def blend_scores(self_score: float, context_score: float, *, share: float) -> float:
+    """Mix a message's own score with that of its context; `share` is the context's, 0..1."""
+    return self_score + share * (context_score - self_score)
 
 
-def _by_thread(self_scores: Mapping[int, float], threads: Mapping[int, int]) -> dict[int, float]:
-    """Say how well the best of each one's thread match; what has no thread stands for itself.
+def _score_threads(
+    self_scores: Mapping[int, float], threads: Mapping[int, int]
+) -> dict[int, float]:
+    """Score each candidate by its thread's best messages, or by itself without a thread.
 
-    Threads are held against the best of them, the rest against the best of all.
+    Threads are divided by the best thread, other candidates by the best candidate.
     """
     thread_scores: defaultdict[int, list[float]] = defaultdict(list)
     for id_, thread in threads.items():
@@ -210,24 +250,24 @@ def _by_thread(self_scores: Mapping[int, float], threads: Mapping[int, int]) -> 
     best = {
         thread: fmean(nlargest(_THREAD_TOP_K, scores)) for thread, scores in thread_scores.items()
     }
-    most_of_thread = max(best.values(), default=0.0) or 1.0
-    most = max(self_scores.values(), default=0.0) or 1.0
+    best_thread = max(best.values(), default=0.0) or 1.0
+    best_score = max(self_scores.values(), default=0.0) or 1.0
     return {
-        id_: best[threads[id_]] / most_of_thread if id_ in threads else one / most
+        id_: best[threads[id_]] / best_thread if id_ in threads else one / best_score
         for id_, one in self_scores.items()
     }
 
 
-def _min_max(scores: Mapping[int, float], *, least: float | None = None) -> dict[int, float]:
-    """Bring scores to 0..1 by min-max; when all are equal, all are 1.
+def _min_max(scores: Mapping[int, float], *, floor: float | None = None) -> dict[int, float]:
+    """Scale scores to 0..1 by min-max; equal scores all become 1.
 
-    `least` is what counts as nothing, where that may be less than the least of them.
+    `floor` is the score of no match, if it is lower than the lowest score given.
     """
     if not scores:
         return {}
     high, low = max(scores.values()), min(scores.values())
-    if least is not None and high > least:
-        low = min(low, least)
+    if floor is not None and high > floor:
+        low = min(low, floor)
     if high == low:
         return dict.fromkeys(scores, 1.0)
     return {id_: (score - low) / (high - low) for id_, score in scores.items()}

@@ -1,45 +1,210 @@
-"""Get: memories by id, or a skill by name, whole, with a banner when they no longer hold."""
+"""Get: whole memories by id, or a skill by name, with a banner if they are not current."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from enum import StrEnum
+from typing import Any, Final
 
 from commonbrain.ingestion.skills import skill_named
-from commonbrain.invalidation.reviews import Dependent, dependents, review_notice
+from commonbrain.invalidation.reviews import Dependent, dependents, open_reviews, review_notice
 from commonbrain.model import ids, limits
 from commonbrain.model.conflicts import Conflict
 from commonbrain.model.errors import NotFoundError, RejectedError, parse_choice
 from commonbrain.model.kinds import Kind
-from commonbrain.model.memory import ERASED, Memory, State
+from commonbrain.model.links import LinkType
+from commonbrain.model.memory import CURRENT_STATES, ERASED, Memory, State
 from commonbrain.model.query import FeedbackEvent, FeedbackMark, Filter
-from commonbrain.model.revision import shown_detail
+from commonbrain.model.revision import Action, shown_detail
 from commonbrain.model.scope import Caller, Scope, is_visible
+from commonbrain.model.scoring import is_dormant, strength
+from commonbrain.model.timestamps import show_instant
 from commonbrain.model.trust import Trust
-from commonbrain.retrieval.banner import FORGOTTEN, banner
-from commonbrain.retrieval.conflicts import find_conflicts
-from commonbrain.retrieval.provenance import Provenance, provenance
-from commonbrain.retrieval.views import (
-    AccessStatus,
-    AnnotationView,
-    ChangeEvent,
-    LinkView,
-    View,
-    access_status,
-    edges,
-    history,
-    noted,
-    successors,
-)
+from commonbrain.retrieval.item_metadata import DEPRECATED, find_conflicts
+from commonbrain.retrieval.provenance import FORGOTTEN, Provenance, provenance, seen
 from commonbrain.services import Services
-from commonbrain.storage.change_log import version_of
+from commonbrain.storage.change_log import predecessors, successors, version_of
 from commonbrain.storage.interface import QueryScope, Transaction
 from commonbrain.storage.records import MemoryAccess
+
+_BANNERS: Final[Mapping[State, str]] = {
+    State.FORGOTTEN: "Forgotten: its text is not shown.",
+    State.QUARANTINED: "Quarantined: it awaits review, is not binding and is not recalled.",
+    State.CANDIDATE: "Candidate: proposed and not yet approved; it is not recalled.",
+    State.EXPIRED: "Expired: it is no longer recalled.",
+}
+
+
+def banner(memory: Memory, head: Memory, *, now: datetime) -> str | None:
+    """Explain why a memory is not current and what replaced it; None if it is current.
+
+    `head` is the newest memory of its chain of revisions.
+    """
+    if memory.state is State.SUPERSEDED:
+        return f"{_superseded(memory)} {_successor(head)}"
+    if memory.state is State.FORGOTTEN and memory.headline == ERASED:
+        return "Erased: its text was removed from the store."
+    if memory.state in _BANNERS:
+        return _BANNERS[memory.state]
+    if memory.expires_at is not None and memory.expires_at <= now:
+        return f"Expired at {show_instant(memory.expires_at)}: it is no longer recalled."
+    return None
+
+
+def _superseded(memory: Memory) -> str:
+    return f"{DEPRECATED}, superseded:" if memory.kind is Kind.RULE else "Superseded:"
+
+
+def _successor(head: Memory) -> str:
+    shown = ids.show(ids.MEMORY, head.id)
+    if head.state is State.FORGOTTEN:
+        done = "erased" if head.headline == ERASED else "forgotten"
+        return f"by {shown}, which was {done} since."
+    return f"{shown} holds now: {head.headline}"
+
+
+LINKS_MAX: Final = 50
+"""Links shown of one memory, strongest first."""
+
+
+class View(StrEnum):
+    """A part of a memory that is shown on request."""
+
+    HISTORY = "history"
+    PROVENANCE = "provenance"
+    LINKS = "links"
+    ANNOTATIONS = "annotations"
+    POLICY = "policy"
+    DEPENDENTS = "dependents"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeEvent:
+    """One change of a memory or of another revision of its chain."""
+
+    id: str
+    action: Action
+    at: datetime
+    agent: str
+    session: str | None
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkView:
+    """One link of a memory; `is_outgoing` if it leads from this memory to the other."""
+
+    type: LinkType
+    is_outgoing: bool
+    id: str
+    headline: str
+    strength: float
+    observations: int
+    agent: str
+    trust: Trust
+    basis: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnnotationView:
+    """One annotation, with the trust of its own author."""
+
+    text: str
+    agent: str
+    trust: Trust
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccessStatus:
+    """Visibility and lifecycle of a memory."""
+
+    scope: Scope
+    seen_by: str
+    state: State
+    is_current: bool
+    needs_review: bool
+    strength: float
+    dormant: bool
+    pinned: bool
+    expires_at: datetime | None
+    access_count: int
+    last_access_at: datetime | None
+
+
+def history(tx: Transaction, caller: Caller, *, memory: Memory) -> tuple[ChangeEvent, ...]:
+    """List the changes of all revisions that the caller may see, oldest first."""
+    chain = [one for one in _chain(tx, memory) if is_visible(caller, one)]
+    changes = tx.changes.of([one.id for one in chain])
+    return tuple(
+        ChangeEvent(
+            id=ids.show(ids.MEMORY, change.memory_id),
+            action=change.action,
+            at=change.at,
+            agent=change.agent,
+            session=change.session,
+            reason=change.reason,
+        )
+        for change in sorted(changes, key=lambda change: change.id)
+    )
+
+
+def edges(tx: Transaction, caller: Caller, *, memory: Memory) -> tuple[LinkView, ...]:
+    """List the links to memories that the caller may see, strongest first."""
+    links = tx.links.touching([memory.id], limit=LINKS_MAX)
+    others = {link: link.to_id if link.from_id == memory.id else link.from_id for link in links}
+    known = seen(tx, caller, wanted=list(others.values()))
+    return tuple(
+        LinkView(
+            type=link.type,
+            is_outgoing=link.from_id == memory.id,
+            id=ids.show(ids.MEMORY, other),
+            headline=known[other].headline if known[other].state is not State.FORGOTTEN else "",
+            strength=link.strength,
+            observations=link.observations,
+            agent=link.agent,
+            trust=link.trust,
+            basis=link.basis,
+        )
+        for link, other in others.items()
+        if other in known
+    )
+
+
+def annotations_of(tx: Transaction, *, memory: Memory) -> tuple[AnnotationView, ...]:
+    """List the annotations of a memory, oldest first."""
+    return tuple(
+        AnnotationView(text=one.text, agent=one.agent, trust=one.trust, at=one.at)
+        for one in tx.annotations.of([memory.id]).get(memory.id, ())
+    )
+
+
+def access_status(tx: Transaction, *, memory: Memory, now: datetime) -> AccessStatus:
+    """Return the visibility and lifecycle of a memory."""
+    is_expired = memory.is_over(now)
+    return AccessStatus(
+        scope=memory.scope,
+        seen_by=memory.agent if memory.scope is Scope.PRIVATE else "everyone in the tenant",
+        state=memory.state,
+        is_current=memory.state in CURRENT_STATES and not is_expired,
+        needs_review=bool(open_reviews(tx, [memory.id], as_of=now)),
+        strength=round(strength(memory, now), 4),
+        dormant=is_dormant(memory, now),
+        pinned=memory.pinned,
+        expires_at=memory.expires_at,
+        access_count=memory.access_count,
+        last_access_at=memory.last_access_at,
+    )
+
+
+def _chain(tx: Transaction, memory: Memory) -> Sequence[Memory]:
+    """List all revisions of a chain, oldest first."""
+    return [*reversed(list(predecessors(tx, memory))), memory, *successors(tx, memory)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryView:
-    """One memory as it is stored; `banner` says when it no longer holds, and what does."""
+    """One memory as stored; `banner` says if it is not current and what replaced it."""
 
     id: str
     kind: Kind
@@ -48,7 +213,7 @@ class MemoryView:
     body: str | None
     banner: str | None
     current_id: str
-    """The head of its revision chain: itself when it is current."""
+    """Id of the newest revision; its own if it is current."""
     label: str | None
     project: str | None
     scope: Scope
@@ -64,25 +229,25 @@ class MemoryView:
     recorded_at: datetime
     superseded_count: int
     version: int
-    """How often it was changed, its birth the first; a change may say which it rests on."""
+    """Number of changes, its creation included; a change may name the version it expects."""
     detail: Mapping[str, object]
     conflicts: tuple[Conflict, ...] | None = None
-    """What disagrees with it and holds; None where nothing does."""
+    """Current memories that disagree with it; None if there are none."""
     history: tuple[ChangeEvent, ...] | None = None
-    """This and the views below are None unless they were asked for."""
+    """This view and those below are None unless requested."""
     provenance: Provenance | None = None
     links: tuple[LinkView, ...] | None = None
     annotations: tuple[AnnotationView, ...] | None = None
     policy: AccessStatus | None = None
     dependents: tuple[Dependent, ...] | None = None
-    """What rests on it and would need review if it fell, the nearest first."""
+    """Memories that depend on it and would need review if it became invalid, nearest first."""
     namesakes: tuple[str, ...] | None = None
-    """Ids of other skills that have the name by which this one was fetched."""
+    """Ids of other skills with the same name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Get:
-    """Fetching for one caller."""
+    """Fetches memories for one caller."""
 
     services: Services
     caller: Caller
@@ -95,34 +260,33 @@ class Get:
         views: Sequence[View | str] = (),
         bump: bool = True,
     ) -> MemoryView:
-        """Fetch one memory by id, in whatever state it is, or the current skill of a name.
+        """Fetch one memory by id, in any state, or the current skill with a name.
 
         Args:
-            id: of the memory; left out for a skill.
-            skill: the name of its trigger; of several the caller's project's, then one of all
-                projects, the newest; `namesakes` names the others.
-            views: what else to show: history, provenance, links, annotations, policy,
-                dependents.
-            bump: whether to count it as an access, which revives what fades.
+            id: the memory's id; omit it for a skill.
+            skill: the skill's name. If several have it, the newest of the caller's project is
+                returned, or else the newest without a project; `namesakes` lists the others.
+            views: parts to add: history, provenance, links, annotations, policy, dependents.
+            bump: whether this counts as an access, which restores strength.
 
         Raises:
-            InvalidInputError: the text is not an id, or a view is none.
-            NotFoundError: there is none, or the caller may not see it.
+            InvalidInputError: the id is malformed, or a view is unknown.
+            NotFoundError: there is no such memory, or the caller may not see it.
             UnavailableError: the store cannot be read.
 
         """
-        found, others = self._skill(skill.strip()) if skill else (id, None)
-        [shown] = self.several([found], views=views, bump=bump)
+        chosen, others = self._skill(skill.strip()) if skill else (id, None)
+        [shown] = self.several([chosen], views=views, bump=bump)
         return replace(shown, namesakes=others)
 
     def several(
         self, ids_: Sequence[str], *, views: Sequence[View | str] = (), bump: bool = True
     ) -> tuple[MemoryView, ...]:
-        """Fetch several memories by id, in the order given, each once.
+        """Fetch several memories by id, in the given order, each once.
 
         Raises:
-            InvalidInputError: a text is not an id, or a view is none.
-            NotFoundError: one of them is not there, or the caller may not see it.
+            InvalidInputError: an id is malformed, or a view is unknown.
+            NotFoundError: one does not exist, or the caller may not see it; none is returned.
             RejectedError: `limit_exceeded`, more than 20 at once.
             UnavailableError: the store cannot be read.
 
@@ -155,7 +319,7 @@ class Get:
             View.HISTORY: lambda: history(tx, self.caller, memory=memory),
             View.PROVENANCE: lambda: provenance(tx, self.caller, memory=memory, now=now),
             View.LINKS: lambda: () if is_forgotten else edges(tx, self.caller, memory=memory),
-            View.ANNOTATIONS: lambda: () if is_forgotten else noted(tx, memory=memory),
+            View.ANNOTATIONS: lambda: () if is_forgotten else annotations_of(tx, memory=memory),
             View.POLICY: lambda: access_status(tx, memory=memory, now=now),
             View.DEPENDENTS: lambda: dependents(tx, self.caller, id_=id_, now=now),
         }
@@ -167,10 +331,10 @@ class Get:
         return replace(shown, banner=banner_text, conflicts=against, **asked)
 
     def _skill(self, name: str) -> tuple[str, tuple[str, ...] | None]:
-        """Find the current skill of a name, and the others that have it.
+        """Return the id of the current skill with a name, and those of its namesakes.
 
         Raises:
-            NotFoundError: there is none, or the caller may not see it.
+            NotFoundError: there is no such skill, or the caller may not see it.
 
         """
         query_scope = QueryScope(caller=self.caller, filter=Filter(), now=self.services.clock.now())
@@ -179,9 +343,7 @@ class Get:
             lambda tx: skill_named(tx, query_scope, name=name, project=self.caller.project),
         )
         if not found:
-            raise NotFoundError(
-                f"No skill {name[:40]!r}.", hint="Recall by its words, or by its name."
-            )
+            raise NotFoundError(f"No skill {name[:40]!r}.", hint="Search for it with recall.")
         first, *others = (ids.show(ids.MEMORY, one.id) for one in found)
         return first, tuple(others) or None
 
@@ -190,20 +352,21 @@ def fetch(tx: Transaction, caller: Caller, *, id_: int) -> Memory:
     """Fetch a memory that the caller may see.
 
     Raises:
-        NotFoundError: there is none, or the caller may not see it; the two look the same.
+        NotFoundError: there is no such memory, or the caller may not see it; the error is the
+            same.
 
     """
     memory = tx.memories.get([id_]).get(id_)
     if memory is None or not is_visible(caller, memory):
         raise NotFoundError(
             f"No memory {ids.show(ids.MEMORY, id_)}.",
-            hint="Recall by its words, or check the id.",
+            hint="Check the id, or search with recall.",
         )
     return memory
 
 
 def head_of(tx: Transaction, memory: Memory) -> Memory:
-    """Follow a revision chain to the memory that holds now."""
+    """Return the newest revision of a memory's chain."""
     *_, head = (memory, *successors(tx, memory))
     return head
 

@@ -1,28 +1,42 @@
-"""What an answer says beside a memory: what it is part of, what was noted, why to be careful."""
+"""Metadata shown with a recalled memory: its thread or episode, notes, conflicts."""
+
+from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Final
 
-from commonbrain.invalidation.reviews import review_notes
+from commonbrain.invalidation.reviews import open_reviews, review_notes
+from commonbrain.model.conflicts import (
+    CONFLICTS_MAX,
+    Conflict,
+    basis_of,
+    conflict_of,
+    conflict_with_source,
+)
 from commonbrain.model.escaping import inert_line
 from commonbrain.model.kinds import Kind, MessageDetail
 from commonbrain.model.limits import ANNOTATIONS_MAX
 from commonbrain.model.links import LinkType
-from commonbrain.model.memory import CURRENT_STATES, State
+from commonbrain.model.memory import CURRENT_STATES, Memory, State
 from commonbrain.model.query import Candidate, Filter, is_allowed
+from commonbrain.model.scope import Caller
 from commonbrain.model.skills import skill_of
-from commonbrain.model.support import Review
-from commonbrain.retrieval.banner import DEPRECATED
+from commonbrain.model.support import InvalidationReason, Review
 from commonbrain.retrieval.links import LinkExpansion
 from commonbrain.retrieval.query_plan import QueryPlan
+from commonbrain.storage.change_log import successors
 from commonbrain.storage.interface import Transaction
 from commonbrain.storage.records import Annotation
+from commonbrain.text.contradictions import repeats
 
+DEPRECATED: Final = "DEPRECATED"
+"""Marks a superseded rule."""
 _NOTE_CHARS_MAX: Final = 120
-"""Shown of one annotation beside an item; get shows all of it."""
+"""Characters shown of an annotation; get shows all of it."""
 _CONTEXT_CHARS_MAX: Final = 60
-"""Shown of the headline of what an item is part of: every item of a thread repeats it."""
+"""Characters shown of a thread's subject, which every item of the thread repeats."""
 
 
 def attach_metadata(
@@ -31,14 +45,14 @@ def attach_metadata(
     *,
     ranked: Sequence[Candidate],
     graph: LinkExpansion,
-    needs: Mapping[int, Sequence[Review]],
+    reviews: Mapping[int, Sequence[Review]],
 ) -> list[Candidate]:
-    """Give the candidates with what is to be said beside those that may get a seat."""
+    """Add context and notes to the candidates that may become items."""
     near, rest = ranked[: 2 * plan.budget.max_items], ranked[2 * plan.budget.max_items :]
     annotations = tx.annotations.of([candidate.memory.id for candidate in near])
     close = {one.memory.id for one in near}
     review_notes_by_id = review_notes(
-        tx, plan.caller, needs={id_: needs[id_] for id_ in needs if id_ in close}
+        tx, plan.caller, needs={id_: reviews[id_] for id_ in reviews if id_ in close}
     )
     contexts = _contexts(tx, plan, near=near, graph=graph)
     results: list[Candidate] = []
@@ -53,7 +67,7 @@ def attach_metadata(
             )
         )
         context = contexts.get(id_)
-        # Beside most there is nothing to be said.
+        # Most candidates have none; they are not copied.
         has_metadata = context is not None or lines
         results.append(replace(one, context=context, notes=lines) if has_metadata else one)
     return [*results, *rest]
@@ -86,7 +100,7 @@ def _notes(
 def _contexts(
     tx: Transaction, plan: QueryPlan, *, near: Iterable[Candidate], graph: LinkExpansion
 ) -> Mapping[int, str]:
-    """Give the thread of each message, and the episode that tells of a memory."""
+    """Return the subject of each message's thread, and the episode that summarizes a memory."""
     threads: dict[int, int] = {}
     for candidate in near:
         detail = candidate.memory.detail
@@ -112,3 +126,66 @@ def _episodes(plan: QueryPlan, graph: LinkExpansion) -> Iterator[tuple[int, str]
 def _truncate(text: str, chars_max: int) -> str:
     line = inert_line(text)
     return line if len(line) <= chars_max else f"{line[: chars_max - 1]}…"
+
+
+_LINKS_MAX = 50
+"""Conflict links read of one memory."""
+
+
+def find_conflicts(
+    tx: Transaction, caller: Caller, *, memory: Memory, now: datetime
+) -> tuple[Conflict, ...]:
+    """List current memories that disagree with a memory and that the caller may see."""
+
+    def holds(one: Memory) -> bool:
+        return is_allowed(one, caller, wanted=Filter(trust_min=0.0), now=now)
+
+    if not holds(memory):
+        return ()
+    links = tx.links.touching([memory.id], types=[LinkType.CONFLICTS_WITH], limit=_LINKS_MAX)
+    ends = {link.to_id if link.from_id == memory.id else link.from_id: link for link in links}
+    others = tx.memories.get(list(ends))
+    linked = [
+        conflict_of(memory, others[id_], basis=basis_of(link))
+        for id_, link in ends.items()
+        if holds(others[id_])
+    ]
+    reviews = open_reviews(tx, [memory.id], as_of=now)
+    stale = outdated_of(tx, caller, memories=[memory], reviews=reviews, now=now)
+    return (*linked, *stale)[:CONFLICTS_MAX]
+
+
+def outdated_of(
+    tx: Transaction,
+    caller: Caller,
+    *,
+    memories: Sequence[Memory],
+    reviews: Mapping[int, Sequence[Review]],
+    now: datetime,
+) -> tuple[Conflict, ...]:
+    """List conflicts of memories that repeat what a source said before it was superseded.
+
+    Only memories with an open review are checked, and nothing is written: the conflict ends when
+    the memory is reviewed or superseded.
+    """
+    return tuple(
+        conflict
+        for memory in memories
+        for conflict in _outdated(
+            tx, caller, memory=memory, reviews=reviews.get(memory.id, ()), now=now
+        )
+    )
+
+
+def _outdated(
+    tx: Transaction, caller: Caller, *, memory: Memory, reviews: Sequence[Review], now: datetime
+) -> Iterator[Conflict]:
+    causes = [one.cause_id for one in reviews if one.fall is InvalidationReason.SUPERSEDED][
+        :CONFLICTS_MAX
+    ]
+    wanted = Filter(trust_min=0.0)
+    for source in tx.memories.get(causes).values():
+        *_, head = (source, *successors(tx, source))
+        is_seen = is_allowed(head, caller, wanted=wanted, now=now)
+        if is_seen and repeats(memory.text, old=source.text, new=head.text):
+            yield conflict_with_source(memory, head=head)

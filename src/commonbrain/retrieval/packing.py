@@ -24,6 +24,7 @@ from commonbrain.model.scoring import doubted
 from commonbrain.model.skills import skill_of
 from commonbrain.model.trust import Trust
 from commonbrain.retrieval.detail_levels import DetailCosts, DetailLevel, Text
+from commonbrain.retrieval.retrievers import RETRIEVERS
 from commonbrain.text.excerpts import Sought
 from commonbrain.text.tokens import estimate
 
@@ -105,13 +106,11 @@ def _is_near(one: frozenset[str], other: frozenset[str]) -> bool:
 
 
 _REASON_AT: Final = 0.5
-"""A feature this strong, 0..1, is named as a reason."""
-_MORE_BESIDE: Final = 0.1
-"""So much better than by itself has a message to match by its passage for that to be a reason."""
+"""A feature from which on it is named as a reason, 0..1."""
+_CONTEXT_GAIN_MIN: Final = 0.1
+"""How much better its passage must match than the message itself to be named as a reason."""
 _REASONS: Final = {
-    "lexical": "words",
-    "vector": "meaning",
-    "recent": "newest",
+    **{name: one.reason for name, one in RETRIEVERS.items() if one.reason is not None},
     "date": "time",
     "speaker": "speaker",
     "same_project": "same project",
@@ -420,8 +419,8 @@ def _reasons(candidate: Candidate) -> Iterator[str]:
     for name, reason in _REASONS.items():
         if candidate.features.get(name, 0.0) >= _REASON_AT:
             yield reason
-    own, beside = (candidate.features.get(name, 0.0) for name in ("own", "beside"))
-    if own < _REASON_AT and own + _MORE_BESIDE <= beside:
+    own, context = (candidate.features.get(name, 0.0) for name in ("self_score", "context_score"))
+    if own < _REASON_AT and own + _CONTEXT_GAIN_MIN <= context:
         yield "passage"
     if candidate.features.get("linked"):
         yield "linked"

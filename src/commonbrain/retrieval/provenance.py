@@ -18,7 +18,6 @@ from commonbrain.model.query import Filter
 from commonbrain.model.scope import Caller, is_visible
 from commonbrain.model.timestamps import show_day
 from commonbrain.model.trust import Trust
-from commonbrain.retrieval.banner import FORGOTTEN
 from commonbrain.storage.interface import QueryScope, Transaction
 
 DEPTH_MAX: Final = 10
@@ -29,6 +28,9 @@ _THREAD_MESSAGES_MAX: Final = 20
 """Messages of a thread, up to the one that matters, whose authors took part in it."""
 _NAMES_MAX: Final = 3
 _SUBJECT_CHARS_MAX: Final = 80
+
+FORGOTTEN: Final = "(forgotten)"
+"""Replaces the headline of a forgotten memory; none of its text is shown."""
 
 
 class Via(StrEnum):

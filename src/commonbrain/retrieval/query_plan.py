@@ -1,26 +1,30 @@
-"""What a query asks for, settled before any arm is asked."""
+"""Query planning: read the options, and what the words of a query ask for."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from itertools import pairwise
-from typing import Final
+from typing import Final, TypedDict
 
-from commonbrain.model.kinds import Kind
-from commonbrain.model.memory import CURRENT_STATES
-from commonbrain.model.query import Budget, Filter
+from commonbrain.model import ids, limits
+from commonbrain.model.errors import InvalidInputError, RejectedError, parse_choice
+from commonbrain.model.kinds import CausalField, Kind, kind_and_label
+from commonbrain.model.memory import CURRENT_STATES, State
+from commonbrain.model.query import TRUST_MIN_DEFAULT, Budget, Filter
+from commonbrain.model.recall_result import Order
 from commonbrain.model.revision import BeliefPeriod
-from commonbrain.model.scope import Caller
+from commonbrain.model.scope import Caller, Scope
 from commonbrain.storage.interface import QueryScope
-from commonbrain.text.time_expressions.parser import parse_time_range
+from commonbrain.text.normalisation import normalise_line
+from commonbrain.text.time_expressions.parser import parse_time_expression, parse_time_range
 
 
 class Intent(StrEnum):
-    """What a question wants to know."""
+    """The type of a question."""
 
     CONSTRAINT = "constraint"
     CAUSAL = "causal"
@@ -28,7 +32,7 @@ class Intent(StrEnum):
     PLAIN = "plain"
 
 
-# The first that matches wins: a question for permission is one, whatever else it says.
+# The first match wins, so a question for permission is one whatever else it says.
 _PATTERNS: Final[Mapping[Intent, re.Pattern[str]]] = {
     intent: re.compile(rf"\b(?:{words})\b", re.IGNORECASE)
     for intent, words in {
@@ -38,7 +42,7 @@ _PATTERNS: Final[Mapping[Intent, re.Pattern[str]]] = {
         Intent.TEMPORAL: r"when|since when|how long|what time|which (?:day|date|month|year)",
     }.items()
 }
-# It speaks to who answered before: "what did you suggest", "your list", "the assistant".
+# Refers to an earlier answer: "what did you suggest", "your list", "the assistant".
 _ABOUT_ANSWERS: Final = re.compile(
     r"\b(?:you (?:\w+ly )?(?:said|say|told|tell|suggest|recommend|mention|g[ai]ve|provide|list"
     r"|wr[io]te|explain|propose|advise|show|describe|create|ma[dk]e|came? up)\w*|your|assistant)\b",
@@ -53,7 +57,7 @@ _KIND_PRIORS: Final[Mapping[Intent, Mapping[Kind, float]]] = {
 
 
 def intent_of(query: str, *, names_time: bool) -> Intent:
-    """Tell what sort of question it is; a phrase of time makes a plain one temporal."""
+    """Classify a question; a time expression makes a plain one temporal."""
     for intent, pattern in _PATTERNS.items():
         if pattern.search(query):
             return intent
@@ -61,45 +65,45 @@ def intent_of(query: str, *, names_time: bool) -> Intent:
 
 
 def asks_about_answers(query: str) -> bool:
-    """Say whether a question is for what was answered before, not for what the asker said."""
+    """Return whether a question is about an earlier answer rather than the user's own words."""
     return _ABOUT_ANSWERS.search(query) is not None
 
 
 def kind_prior(kind: Kind, intent: Intent) -> float:
-    """Say how well a kind answers such a question, 0..1."""
+    """Return how well a kind fits a question of this intent, 0..1."""
     return _KIND_PRIORS[intent].get(kind, 0.0)
 
 
 ABLATABLE_STAGES: Final[Mapping[str, str]] = {
-    "names": "Leaving the names of who said things out of what is embedded.",
-    "threshold": "Leaving out what shares no word with the query and whose meaning is too far.",
-    "passages": "Scoring messages by what was said around them too, and those with them.",
-    "verdict": "Telling what seems to answer from what only comes nearest, which is cut short.",
-    "links": "Following the links of the best candidates.",
-    "rerank": "Ordering by the model that serves, where one does.",
+    "names": "Remove speakers' names from the text that is embedded.",
+    "threshold": "Drop candidates that share no word with the query and are too far in meaning.",
+    "passages": "Score messages by their neighbours too, and add those neighbours.",
+    "verdict": "Detect questions without an answer, and shorten their result.",
+    "links": "Follow the links of the best candidates.",
+    "rerank": "Order candidates by the serving model, if there is one.",
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetrievalOverrides:
-    """What is left out and what weighs otherwise; as it comes, nothing."""
+    """Parts of recall to leave out and weights to change, for evaluations."""
 
     without: frozenset[str] = frozenset()
-    """Arms that are not asked, features that weigh nothing, stages that are passed over."""
+    """Names of retrievers, features and stages to leave out."""
     weights: Mapping[str, float] = field(default_factory=dict[str, float])
-    """Other weights than those of the tables, by the name of an arm or a feature."""
+    """Weights that replace those of the tables, by name of the retriever or feature."""
 
     def is_enabled(self, name: str) -> bool:
-        """Say whether an arm or a stage takes part."""
+        """Return whether a retriever, feature or stage takes part."""
         return name not in self.without
 
     def of(self, table: Mapping[str, float]) -> Mapping[str, float]:
-        """Give the weights of a table as they are to be here."""
+        """Return a table of weights with the overrides applied."""
         if not self.without and not self.weights:
             return table
         return {
-            name: self.weights.get(name, usual) if self.is_enabled(name) else 0.0
-            for name, usual in table.items()
+            name: self.weights.get(name, default) if self.is_enabled(name) else 0.0
+            for name, default in table.items()
         }
 
 
@@ -109,8 +113,8 @@ NO_OVERRIDES: Final = RetrievalOverrides()
 _WORD: Final = re.compile(r"\w+")
 CANDIDATES_MIN: Final = 40
 _TERMS_MAX: Final = 64
-"""Distinct words looked up; a longer query is a text, and its first words say what it is about."""
-# English words that carry grammar, not matter: every text has them, so they find nothing.
+"""Distinct words to search for; the first words of a longer text say what it is about."""
+# Every English text contains these, so they distinguish nothing.
 _FUNCTION_WORDS: Final = frozenset(
     (
         "a about after all am an and any are as at be been before being but by can could did do "
@@ -121,7 +125,7 @@ _FUNCTION_WORDS: Final = frozenset(
         "which while who whom whose why  will with would you your s t d ll m re ve "
     ).split()
 )
-# Words that ask for whatever there was.
+# Words of questions that ask for anything at all in a period.
 _GENERIC_WORDS: Final = frozenset(
     "anything everything something happen happened happening happens go going went new news "
     "past recent recently show list tell give see memory memories".split()
@@ -130,61 +134,58 @@ _GENERIC_WORDS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryPlan:
-    """One query, ready for the arms."""
+    """One query, ready for the retrievers."""
 
     query: str
     terms: tuple[str, ...]
     content_terms: tuple[str, ...]
-    """The same words, but for those that name a time: what has happened seldom says its date."""
+    """The terms without time expressions: texts about an event seldom contain its date."""
     query_scope: QueryScope
     budget: Budget
     intent: Intent = Intent.PLAIN
     speakers: frozenset[str] = frozenset()
-    """Who said something here and is named in the query, case-folded."""
+    """Known speakers whose names the query contains, case-folded."""
     period: BeliefPeriod | None = None
-    """The time it names: preferred, never a bound."""
+    """The time range in the query: a preference, not a filter."""
     is_about_time: bool = False
-    """Whether it asks for nothing but what was at that time."""
+    """Whether it asks for nothing but that period."""
     is_about_answers: bool = False
-    """Whether it asks for what an assistant said before."""
+    """Whether it asks for an earlier answer of an assistant."""
     is_proactive: bool = False
-    """Whether nobody asked: only what stands out is worth being told."""
+    """Whether the agent did not ask, so that only a strong match is worth its tokens."""
     overrides: RetrievalOverrides = NO_OVERRIDES
 
     @property
     def is_about_now(self) -> bool:
-        """Whether it asks for what holds now, not for the past or for what awaits review."""
+        """Whether it asks for current memories, not for the past or for other states."""
         criteria = self.query_scope.filter
         return criteria.as_of is None and CURRENT_STATES.issuperset(criteria.states)
 
     @property
     def candidates(self) -> int:
-        """How many of the found are weighed: enough for the seats and what may displace them."""
+        """How many candidates to rank: the items to return and those that may displace them."""
         return max(CANDIDATES_MIN, 3 * self.budget.max_items)
 
     @property
     def project(self) -> str | None:
-        """The project it is asked in: the one that it is confined to, else the caller's."""
+        """The project of the filter, or else the caller's."""
         return self.query_scope.filter.project or self.query_scope.caller.project
 
     @property
     def filter(self) -> Filter:
-        """Which memories may answer."""
         return self.query_scope.filter
 
     @property
     def caller(self) -> Caller:
-        """Who asks."""
         return self.query_scope.caller
 
     @property
     def now(self) -> datetime:
-        """When it was asked."""
         return self.query_scope.now
 
     @property
     def time_scoped(self) -> QueryScope | None:
-        """The same look, confined to the time that the query names; None when it names none."""
+        """The query scope limited to the period; None without a period."""
         if self.period is None:
             return None
         since = max(self.period.since, self.filter.since or self.period.since)
@@ -196,7 +197,7 @@ class QueryPlan:
 def plan_query(
     query: str, query_scope: QueryScope, *, budget: Budget, speakers: Iterable[str]
 ) -> QueryPlan:
-    """Read what a query asks for; asked of the past, "last week" is the one before then."""
+    """Plan a query; "last week" is relative to `as_of` if the query is about the past."""
     named = parse_time_range(query, query_scope.filter.as_of or query_scope.now)
     rest = named[1] if named else query
     return QueryPlan(
@@ -215,36 +216,172 @@ def plan_query(
 
 
 def name_ngrams(query: str) -> list[str]:
-    """Give every word and pair of words of a query, case-folded, as names that it may hold."""
+    """List every word and pair of words, case-folded: possible names of speakers."""
     words = [word.casefold() for word in _WORD.findall(query)][:_TERMS_MAX]
     return list(dict.fromkeys([*words, *(f"{one} {two}" for one, two in pairwise(words))]))
 
 
 def strip_names(query: str, names: Iterable[str]) -> str:
-    """Leave out of a query the names of who said things, unless nothing else is asked.
+    """Remove speakers' names from the text to embed, unless nothing else remains.
 
-    A stored utterance does not hold its speaker's name, so that a name in the question only pulls
-    its vector towards texts about that name. The words of the query keep it. What it brings is
-    told with its measure in docs/explanation/decisions.md.
+    A stored message does not contain its speaker's name, so the name would only pull the vector
+    towards texts about that name. Lexical search keeps it. docs/explanation/decisions.md has the
+    measured effect.
     """
-    left = query
+    stripped = query
     for name in sorted(names, key=len, reverse=True):
         spaced = r"\W+".join(re.escape(word) for word in name.split())
-        left = re.sub(rf"\b{spaced}(?:['’]s)?\b", " ", left, flags=re.IGNORECASE)  # noqa: RUF001 as typed
-    return left if _WORD.search(left) else query
+        stripped = re.sub(rf"\b{spaced}(?:['’]s)?\b", " ", stripped, flags=re.IGNORECASE)  # noqa: RUF001 as typed
+    return stripped if _WORD.search(stripped) else query
 
 
 def search_terms(query: str) -> tuple[str, ...]:
-    """Give the words worth looking up, in order and once; function words only if all are."""
+    """List the words to search for, in order, without function words unless all of them are."""
     content = _content_words(query, _FUNCTION_WORDS)
     return (content or _content_words(query, frozenset()))[:_TERMS_MAX]
 
 
 def words_of(text: str) -> frozenset[str]:
-    """Give the words of a text in lower case, once each."""
+    """Return the distinct words of a text in lower case."""
     return frozenset(_WORD.findall(text.lower()))
 
 
 def _content_words(query: str, silent: frozenset[str]) -> tuple[str, ...]:
     words = dict.fromkeys(_WORD.findall(query.lower()))
     return tuple(word for word in words if word not in silent)
+
+
+NEEDS_REVIEW: Final = "needs_review"
+"""Accepted among the states, although it is a mark that a memory of any state can have."""
+
+
+class RecallOptions(TypedDict, total=False):
+    """The keyword arguments of recall; `Filter` and `Budget` explain them."""
+
+    max_items: int
+    max_tokens: int
+    kinds: Sequence[Kind | str]
+    labels: Sequence[str]
+    tags: Sequence[str]
+    people: Sequence[str]
+    project: str | None
+    scope: Scope | str | None
+    agent: str | None
+    session: str | None
+    field: CausalField | str | None
+    thread: str | None
+    states: Sequence[State | str]
+    since: datetime | str | None
+    until: datetime | str | None
+    as_of: datetime | str | None
+    trust_min: float
+    min_confidence: float
+    deadline_ms: float | None
+    order: Order | str
+    bump: bool
+    proactive: bool
+
+
+def read_filter(options: RecallOptions, now: datetime) -> Filter:
+    """Build the filter from the options; times in words are relative to `now`.
+
+    Raises:
+        InvalidInputError: an option is unknown (ignoring a misspelt filter would return too much),
+            or a kind, state, field, scope or time cannot be parsed.
+        RejectedError: `limit_exceeded`, a fraction is out of range.
+
+    """
+    check_option_names(options)
+    kinds, aliases = _kinds(_listed(options.get("kinds", ())))
+    states = [str(name) for name in _listed(options.get("states", ()))]
+    scope, thread, field = (options.get(name) for name in ("scope", "thread", "field"))
+    return Filter(
+        kinds=kinds,
+        labels=(*_names(options.get("labels", ())), *aliases),
+        tags=_names(options.get("tags", ())),
+        people=tuple(name.casefold() for name in _names(options.get("people", ()))),
+        scope=parse_choice(Scope, scope) if scope else None,
+        states=tuple(parse_choice(State, name) for name in states if name != NEEDS_REVIEW),
+        needs_review=NEEDS_REVIEW in states,
+        field=parse_choice(CausalField, field) if field else None,
+        thread=ids.parse(ids.THREAD, thread) if thread else None,
+        session=normalise_line(options.get("session")),
+        project=normalise_line(options.get("project")),
+        agent=normalise_line(options.get("agent")),
+        since=_parse_time(options.get("since"), now, ends=False),
+        until=_parse_time(options.get("until"), now, ends=True),
+        as_of=_parse_time(options.get("as_of"), now, ends=True),
+        trust_min=options.get("trust_min", TRUST_MIN_DEFAULT),
+        min_confidence=options.get("min_confidence", 0.0),
+    )
+
+
+def read_budget(options: RecallOptions) -> Budget:
+    """Build the budget from the options.
+
+    Raises:
+        InvalidInputError: the order is unknown.
+        RejectedError: `limit_exceeded`, a number is out of range.
+
+    """
+    return Budget(
+        max_items=options.get("max_items", limits.RECALL_ITEMS_DEFAULT),
+        max_tokens=options.get("max_tokens", limits.RECALL_TOKENS_DEFAULT),
+        order=parse_choice(Order, options.get("order", Order.RELEVANCE)),
+    )
+
+
+def read_deadline(options: RecallOptions) -> float | None:
+    """Return the deadline in milliseconds from now; None without one.
+
+    Raises:
+        RejectedError: `limit_exceeded`, it is out of range.
+
+    """
+    given = options.get("deadline_ms")
+    if given is not None and not 1 <= given <= limits.DEADLINE_MS_MAX:
+        raise RejectedError(
+            f"deadline_ms is {given}; 1 to {limits.DEADLINE_MS_MAX:,} is allowed.",
+            code="limit_exceeded",
+            hint="Omit it to wait for every retriever.",
+        )
+    return given
+
+
+def check_option_names(options: Mapping[str, object]) -> None:
+    """Reject unknown options.
+
+    Raises:
+        InvalidInputError: there is at least one.
+
+    """
+    unknown = sorted(set(options) - set(RecallOptions.__annotations__))
+    if unknown:
+        raise InvalidInputError(
+            f"Recall has no option {', '.join(unknown)}.",
+            hint=f"Choose from {', '.join(RecallOptions.__annotations__)}.",
+        )
+
+
+def _kinds(given: Sequence[Kind | str]) -> tuple[tuple[Kind, ...], tuple[str, ...]]:
+    """Parse kinds and their aliases; an alias gives a kind and a label."""
+    read = [kind_and_label(name) for name in given]
+    for name, known in zip(given, read, strict=True):
+        if known is None:
+            parse_choice(Kind, name)
+    parsed = [known for known in read if known is not None]
+    return tuple(kind for kind, _ in parsed), tuple(label for _, label in parsed if label)
+
+
+def _names(given: Sequence[str]) -> tuple[str, ...]:
+    """Normalize names as they are stored; an empty one stays and matches nothing."""
+    return tuple(normalise_line(name) or "" for name in _listed(given))
+
+
+def _listed(given: Sequence[str]) -> Sequence[str]:
+    """Treat a single string as a list of one."""
+    return (given,) if isinstance(given, str) else given
+
+
+def _parse_time(given: datetime | str | None, now: datetime, *, ends: bool) -> datetime | None:
+    return None if given is None else parse_time_expression(given, now, ends=ends)

@@ -1,26 +1,32 @@
-"""Ordering candidates by everything known of them, with fixed weights."""
+"""Ranking: order candidates by weighted features, then by a learned model if one serves."""
 
 import math
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from operator import mul
 from typing import Final
 
+from commonbrain.learning.outcomes import BY_WEIGHTS, RERANK, RERANKER
+from commonbrain.learning.serving import ScoringFailure
+from commonbrain.learning.transitions import model_name
 from commonbrain.model.kinds import KINDS, Kind, MessageDetail
 from commonbrain.model.memory import Memory
+from commonbrain.model.model_card import ModelCard, ModelRole
 from commonbrain.model.query import FIELD, Candidate
 from commonbrain.model.revision import BeliefPeriod
 from commonbrain.model.scoring import doubted, waking
 from commonbrain.retrieval.fusion import blend_scores
 from commonbrain.retrieval.links import recency
 from commonbrain.retrieval.query_plan import Intent, QueryPlan, kind_prior, words_of
+from commonbrain.retrieval.retrievers import Deadline
+from commonbrain.services import Services
 from commonbrain.text.time_expressions.parser import names_time
 
-# Relevance decides; what was said around it, when and by whom come next; the rest breaks near-ties,
-# so that of two equal matches the fresher, more trusted and more telling one comes first. How each
-# was chosen is told with its measure in docs/explanation/decisions.md.
+# Relevance decides; thread, time and speaker come next; the rest breaks near-ties, so that of two
+# equal matches the fresher, more trusted and more informative one comes first. The weights were
+# tuned on half of LoCoMo: see docs/explanation/decisions.md.
 FEATURE_WEIGHTS: Final[Mapping[str, float]] = {
     "fused": 1.0,
     "linked": 0.6,
@@ -39,12 +45,12 @@ FEATURE_WEIGHTS: Final[Mapping[str, float]] = {
     "rating": 0.04,
     "same_session": 0.03,
     "recency": 0.02,
-    # What an assistant said is mostly drawn from what it was told.
+    # An assistant mostly repeats what its user said.
     "assistant": -0.4,
     "contradicted": -0.25,
-    # As much as a contradiction: what it says may be as true as ever, and nobody has looked.
+    # As much as a contradiction: it may still be true, but no one has checked.
     "needs_review": -0.25,
-    # Who asks does not know.
+    # A question is seldom the answer.
     "asking": -0.3,
 }
 _ALWAYS: Final = (
@@ -58,29 +64,29 @@ _ALWAYS: Final = (
     "recency",
 )
 _FULL_SCORE: Final = sum(FEATURE_WEIGHTS[name] for name in _ALWAYS)
-"""What a memory scores that lacks nothing but what few questions ask for."""
+"""Score of a memory with full marks in the features that apply to every question."""
 NORMALIZED_WEIGHTS: Final[Mapping[str, float]] = {
     name: weight / _FULL_SCORE for name, weight in FEATURE_WEIGHTS.items()
 }
-"""What each feature adds to a score; what is learnt is what they get wrong."""
+"""Weights of a score in 0..1; a learned model starts from the score that they give."""
 _DATE_DECAY: Final = timedelta(days=7)
-"""How far from the time that a query names a memory counts a third as near."""
+"""Distance from the query's period at which proximity falls to 1/e."""
 _CONTEXT_SHARE_MAX: Final = 0.7
-"""The share of the passage around a message in what it matches, were the message empty."""
+"""Share of the context in the score of an empty message."""
 _HALVING_CHARS: Final = 400
-"""A message so long needs what was said around it half as much."""
+"""Length at which the share of the context is halved."""
 _SUBSTANTIAL_CHARS: Final = 150
-"""A message so long says as much as any."""
+"""Length from which a message counts as fully informative."""
 _ASSISTANT_ROLES: Final = frozenset({"assistant", "system", "tool", "model"})
-"""Roles by which chats name who was not asking but answering."""
+"""Speakers that are not people."""
 _USER_ROLES: Final = frozenset({"user", "human"})
-"""Roles of those whom an assistant answers: what they ask says what they do and need."""
+"""Speakers whose questions are informative: they say what the user does and needs."""
 _SENTENCE: Final = re.compile(r"[^.!?]*[.!?]*")
 _WORDS_SHARED_MIN: Final = 2
 _LENGTH_SCALE: Final = math.log1p(4000)
-"""What is so long is as long as any."""
+"""Logarithm of the length, in characters, from which the feature `length` is 1."""
 _RATING_SCALE: Final = 3.0
-"""Votes at which a rating counts two thirds."""
+"""Rating at which the feature is tanh(1), about three quarters."""
 
 
 def rank(
@@ -91,8 +97,8 @@ def rank(
 ) -> list[Candidate]:
     """Score every memory by the weighted sum of its features, best first, newest on a tie.
 
-    Skills stand above the rest. Without a query there is nothing to be best at: the newest comes
-    first, whatever its score. New is what happened lately, and then what was recorded lately.
+    Skills come first. Without a query, the order is newest first: by `occurred_at`, then by
+    `recorded_at`.
     """
     weights = {
         name: weight for name, weight in plan.overrides.of(FEATURE_WEIGHTS).items() if weight
@@ -116,21 +122,21 @@ def _recency_key(candidate: Candidate) -> tuple[datetime, datetime, int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _QueryContext:
-    """What a plan says alike of all that is weighed, found out once."""
+    """What a plan says about all candidates alike."""
 
     plan: QueryPlan
     now: datetime
     project: str | None
     session: str | None
     kinds: Mapping[Kind, float]
-    """How well each answers such a question."""
+    """How well each kind fits the question."""
     asks_when: bool
-    """Whether it asks for a time and names none."""
+    """Whether it asks for a time without naming one."""
     field_match: Mapping[str, float]
 
     @classmethod
     def of(cls, plan: QueryPlan) -> "_QueryContext":
-        """Read a plan."""
+        """Derive the context from a plan."""
         return cls(
             plan=plan,
             now=plan.now,
@@ -147,7 +153,7 @@ def _compute_features(
 ) -> Mapping[str, float]:
     plan, now = context.plan, context.now
     awake = waking(memory, now)
-    # What happened stays as true as it was; what is claimed may be so no longer.
+    # Events stay true; claims may become outdated.
     penalties = {**given, "stale": float(not awake and KINDS[memory.kind].makes_claims)}
     return {
         "linked": 0.0,
@@ -156,7 +162,9 @@ def _compute_features(
         "needs_review": 0.0,
         "thread": 0.0,
         **penalties,
-        "fused": blend_scores(given["own"], given["beside"], share=_context_share(memory)),
+        "fused": blend_scores(
+            given["self_score"], given["context_score"], share=_context_share(memory)
+        ),
         **(
             _message_features(plan, memory)
             if isinstance(memory.detail, MessageDetail)
@@ -167,7 +175,7 @@ def _compute_features(
         "kind": context.kinds[memory.kind],
         "speaker": float((memory.speaker or "").casefold() in plan.speakers),
         "recency": 1.0 if KINDS[memory.kind].half_life is None else recency(memory, now),
-        # What sleeps is still found, behind all that is awake and as good a match.
+        # Dormant memories stay recallable, after equally good matches that are not.
         "strength": awake,
         "trust": memory.trust.weight,
         "confidence": doubted(memory.confidence, penalties),
@@ -176,7 +184,7 @@ def _compute_features(
         "same_project": float(memory.project is not None and memory.project == context.project),
         "same_session": float(memory.session is not None and memory.session == context.session),
         **context.field_match,
-        # It has no weight of its own; a model may make something of it.
+        # Without a weight; only learned models use it.
         "length": min(math.log1p(len(memory.body)) / _LENGTH_SCALE, 1.0),
     }
 
@@ -186,11 +194,11 @@ _DEFAULT_MESSAGE_FEATURES: Final[Mapping[str, float]] = {
     "asking": 0.0,
     "assistant": 0.0,
 }
-"""What holds of everything but talk: it was put down to be kept, or said to be acted on."""
+"""For all other kinds: they were written to be remembered."""
 
 
 def _message_features(plan: QueryPlan, memory: Memory) -> Mapping[str, float]:
-    """Say how much a message tells: its length, and how far it asks rather than says."""
+    """Return how informative a message is: its length, and whether it is a question."""
     speaker = (memory.speaker or "").casefold()
     if speaker in _USER_ROLES:
         return _DEFAULT_MESSAGE_FEATURES
@@ -202,7 +210,7 @@ def _message_features(plan: QueryPlan, memory: Memory) -> Mapping[str, float]:
 
 
 def question_share(memory: Memory) -> float:
-    """Say how much of a memory asks rather than says, 0..1."""
+    """Return the share of sentences that are questions, 0..1."""
     if "?" not in memory.body:
         return 0.0
     parts = [part for part in _SENTENCE.findall(memory.body) if part.strip()]
@@ -210,19 +218,19 @@ def question_share(memory: Memory) -> float:
 
 
 def _context_share(memory: Memory) -> float:
-    """Say how far to go by what was said around a memory: the less it says, the further."""
+    """Return the share of the context in the score: larger for shorter texts."""
     return _CONTEXT_SHARE_MAX / (1 + len(memory.body) / _HALVING_CHARS)
 
 
 def _field_match(plan: QueryPlan) -> Mapping[str, float]:
-    """Name the field that was searched: whatever answers there does so by it."""
+    """Return the feature for a search in one field of atoms."""
     field = plan.filter.field
     is_asked = field is not None and plan.query and not plan.is_about_time
     return {f"{FIELD}{field}": 1.0} if is_asked else {}
 
 
 def _date_proximity(memory: Memory, period: BeliefPeriod | None) -> float:
-    """Say how near to a time it happened: 1 within, less by the day."""
+    """Return how near to a period a memory occurred: 1 within it, decaying by the day."""
     if period is None:
         return 0.0
     gap = max(period.since - memory.occurred_at, memory.occurred_at - period.until, timedelta())
@@ -230,10 +238,108 @@ def _date_proximity(memory: Memory, period: BeliefPeriod | None) -> float:
 
 
 def is_informative(plan: QueryPlan, memory: Memory) -> bool:
-    """Say whether a memory has at least half of a query's telling words, and two of them.
+    """Return whether a memory contains at least half of the query's terms, and at least two.
 
-    It stands in for meaning where nobody asked and the embedder has not answered in time.
+    Proactive recall uses it if the embedder did not answer in time.
     """
     terms = frozenset(plan.terms)
     shared = len(terms & words_of(f"{memory.headline} {memory.body}"))
     return shared >= max(_WORDS_SHARED_MIN, len(terms) / 2)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RerankResult:
+    """Candidates, best first, and the model that ordered them."""
+
+    ranked: Sequence[Candidate]
+    ranker: ModelCard | None = None
+    """The model; if it failed, `degraded` says so."""
+    degraded: tuple[str, ...] = ()
+    taken_ms: Mapping[str, float] = field(default_factory=dict[str, float])
+    """Time by stage; empty if no model serves."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServingReranker:
+    """The model that serves a recall, and the reason if it is not ready."""
+
+    card: ModelCard
+    failure: ScoringFailure | None
+
+
+def get_reranker(
+    services: Services, plan: QueryPlan, *, deadline: Deadline
+) -> ServingReranker | None:
+    """Load the model that serves this caller, before the transaction begins."""
+    if not (plan.query and plan.overrides.is_enabled(RERANK)):
+        return None
+    tenant = plan.caller.tenant
+
+    def read() -> Sequence[ModelCard]:
+        return services.store.read(tenant, lambda tx: tx.registry.serving(ModelRole.RERANKER))
+
+    card = services.rerankers.serving(plan.caller, read)
+    if card is None:
+        return None
+    return ServingReranker(
+        card, services.rerankers.ready(tenant, card, timeout_ms=deadline.left_ms)
+    )
+
+
+def rerank(
+    services: Services,
+    plan: QueryPlan,
+    *,
+    ranker: ServingReranker | None,
+    scored: Sequence[Candidate],
+    deadline: Deadline,
+) -> RerankResult:
+    """Order candidates by the serving model; skills stay first, browsing stays newest first."""
+    if ranker is None:
+        return RerankResult(ranked=scored)
+    if not scored:
+        return RerankResult(ranked=scored, ranker=ranker.card)
+    before_ms, card, answer = services.clock.elapsed_ms(), ranker.card, ranker.failure
+    if answer is None:
+        feature_rows = [one.features for one in scored]
+        answer = services.rerankers.ask(
+            plan.caller.tenant, card, feature_rows=feature_rows, timeout_ms=deadline.left_ms
+        )
+    taken_ms = {RERANK: round(services.clock.elapsed_ms() - before_ms, 3)}
+    if isinstance(answer, ScoringFailure):
+        return _fall_back(card, answer, scored=scored, taken_ms=taken_ms)
+    return RerankResult(ranked=_ordered(scored, answer.scores), ranker=card, taken_ms=taken_ms)
+
+
+def _fall_back(
+    card: ModelCard,
+    answer: ScoringFailure,
+    *,
+    scored: Sequence[Candidate],
+    taken_ms: Mapping[str, float],
+) -> RerankResult:
+    """Keep the order of the fixed weights; a failure of the model counts against it."""
+    return RerankResult(
+        ranked=scored,
+        ranker=card if answer.is_model_fault else None,
+        degraded=(f"{RERANKER}: {model_name(card)} {answer.reason}",),
+        taken_ms=taken_ms,
+    )
+
+
+def _ordered(scored: Sequence[Candidate], scores: Sequence[float]) -> Sequence[Candidate]:
+    """Reorder candidates by a model, keeping the score of each rank.
+
+    Scores keep the meaning that fixed weights gave them, whatever the model's scale, so packing
+    can compare them. A candidate's original score stays among its features.
+    """
+    # Sorting is stable: on a tie, fixed weights decide.
+    order = sorted(range(len(scored)), key=lambda at: (-scored[at].features["skill"], -scores[at]))
+    return [
+        replace(
+            scored[at],
+            score=place.score,
+            features={**scored[at].features, BY_WEIGHTS: scored[at].score},
+        )
+        for at, place in zip(order, scored, strict=True)
+    ]

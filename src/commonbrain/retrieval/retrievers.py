@@ -1,18 +1,18 @@
-"""The arms that bring candidates, cheapest first, each only while there is time.
+"""Finding candidates: the table of retrievers and the loop that runs them.
 
-`ARMS` is the table: to add a way of finding, add a row. The meaning of a query comes last, for it
-may have to be waited for.
+`RETRIEVERS` holds everything about each way to find memories. To add one, write its function and
+its row; ranking, ablation, traces and the reasons shown with results follow from the row.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
 from commonbrain.clock import Clock
-from commonbrain.embeddings.interface import Matrix
+from commonbrain.embeddings.interface import EmbeddingSpace, Matrix
 from commonbrain.ingestion.skills import match_skills
 from commonbrain.model.errors import UnavailableError
 from commonbrain.model.limits import (
@@ -22,34 +22,38 @@ from commonbrain.model.limits import (
     VECTOR_CANDIDATES,
 )
 from commonbrain.retrieval.query_plan import QueryPlan
-from commonbrain.storage.index import Hit
 from commonbrain.storage.interface import Transaction
 
 Result = TypeVar("Result")
 
+ScoresById = dict[int, float]
+"""Raw scores of one retriever by memory id."""
+ScoresByRetriever = Mapping[str, Mapping[int, float]]
+"""Raw scores by name of the retriever and memory id."""
+
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """The moment past which nothing more is asked; without one there is always time."""
+    """The time at which recall stops asking further retrievers; None means no limit."""
 
     clock: Clock
     at_ms: float | None = None
 
     @property
     def is_over(self) -> bool:
-        """Whether that moment has come."""
         return self.at_ms is not None and self.clock.elapsed_ms() >= self.at_ms
 
     @property
     def left_ms(self) -> float | None:
-        """How long it is until then, below zero past it; None without one."""
+        """Time until the deadline, negative after it; None without a deadline."""
         return None if self.at_ms is None else self.at_ms - self.clock.elapsed_ms()
 
     def wait_for(self, future: Future[Result]) -> Result:
-        """Wait for what is under way, no longer than there is time.
+        """Wait for a result, at most until the deadline.
 
         Raises:
-            UnavailableError: `deadline`, it is not there yet; or what it failed with.
+            UnavailableError: `deadline`, there is no result yet, and the call is cancelled; or the
+                error with which the call failed.
 
         """
         if self.at_ms is None:
@@ -64,102 +68,217 @@ class Deadline:
         raise UnavailableError("It did not answer in time.", code="deadline")
 
 
-ScoresById = dict[int, float]
-"""What one arm found: raw scores by memory id."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Threshold:
+    """What a candidate has to reach to count as relevant."""
+
+    cosine: float
+    is_about_time: bool = False
+    """Whether the query asks for nothing but a period."""
+    is_proactive: bool = False
+    """Whether nobody asked, and the query's vector is known."""
 
 
-@dataclass(frozen=True, slots=True)
-class Retriever:
-    """One way of finding: whether a plan gives it anything to ask, and how it asks the store."""
+def proactive_threshold(space: EmbeddingSpace) -> float:
+    """Return the cosine from which a memory is shown without a question.
 
-    applies_to: Callable[[QueryPlan], bool]
-    retrieve: Callable[[Transaction, QueryPlan], list[Hit]]
+    It is half-way between relevant and nearly identical.
+    """
+    return (space.relevance_threshold + space.similar_threshold) / 2
 
 
-@dataclass(frozen=True, slots=True)
-class RetrievalResult:
-    """What each arm found, and the arms that did not take part, each with the reason."""
+@dataclass(slots=True, kw_only=True)
+class RetrievalState:
+    """One run of the retrievers: its input, and what the earlier ones found."""
 
-    matches: Mapping[str, ScoresById]
-    degraded: tuple[str, ...]
+    tx: Transaction
+    plan: QueryPlan
+    deadline: Deadline
+    pending_vector: Future[Matrix] | None
+    """The query's embedding, perhaps not computed yet; None if recall does not use vectors."""
+    matches: dict[str, ScoresById]
+    """Scores by retriever; empty for those that have not run."""
+    degraded: list[str] = field(default_factory=list[str])
+    """`name: code, message` for each retriever that could not take part."""
     query_vector: Matrix | None = None
-    """The vector of the query, where it was there in time."""
+    """Shape (1, dimensions), once the embedding was available in time."""
+
+    def threshold(self, space: EmbeddingSpace) -> Threshold:
+        """Return the threshold; proactive recall is stricter as soon as there are vectors."""
+        is_strict = self.plan.is_proactive and bool(self.matches[VECTOR])
+        return Threshold(
+            cosine=proactive_threshold(space) if is_strict else space.relevance_threshold,
+            is_about_time=self.plan.is_about_time,
+            is_proactive=is_strict,
+        )
 
 
-def browse_newest(tx: Transaction, plan: QueryPlan) -> list[Hit]:
-    """Browse the newest, when nothing is asked for in words."""
-    return tx.memories.newest(plan.query_scope, limit=plan.budget.max_items)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retriever:
+    """One way to find candidates. A field without a value cannot be forgotten: none has a default."""
+
+    applies_to: Callable[[RetrievalState], bool]
+    """Whether the query gives this retriever anything to search for."""
+    fetch: Callable[[RetrievalState], ScoresById]
+    weight: float
+    """Share in the fused score; 0 if the match counts as a ranking feature alone."""
+    score_of_no_match: float | None
+    """The raw score that means no match; None if only the lowest candidate's score does."""
+    passes_threshold: Callable[[Threshold, float], bool]
+    """Whether a raw score alone makes a candidate relevant."""
+    reason: str | None
+    """How results name a strong match; None if another feature names it."""
 
 
-def retrieve_by_skill(tx: Transaction, plan: QueryPlan) -> list[Hit]:
-    """Find the rules whose trigger the query names, the first five of them."""
-    matches = match_skills(tx, plan.query_scope, query=plan.query, project=plan.project)
-    return [Hit(id=memory.id, score=1.0) for memory in matches[:SKILLS_MAX]]
+def _fetch_newest(state: RetrievalState) -> ScoresById:
+    plan = state.plan
+    hits = state.tx.memories.newest(plan.query_scope, limit=plan.budget.max_items)
+    return {hit.id: hit.score for hit in hits}
 
 
-def retrieve_lexical(tx: Transaction, plan: QueryPlan) -> list[Hit]:
-    """Find by stemmed words, BM25; in the time that the query names besides."""
-    hits = tx.index.lexical(plan.terms, plan.query_scope, limit=LEXICAL_CANDIDATES)
-    if plan.time_scoped is None:
-        return hits
-    return [*hits, *tx.index.lexical(plan.terms, plan.time_scoped, limit=PERIOD_CANDIDATES)]
+def _fetch_skills(state: RetrievalState) -> ScoresById:
+    plan = state.plan
+    skills = match_skills(state.tx, plan.query_scope, query=plan.query, project=plan.project)
+    return {memory.id: 1.0 for memory in skills[:SKILLS_MAX]}
 
 
-def retrieve_by_time(tx: Transaction, plan: QueryPlan) -> list[Hit]:
-    """Find what happened in the time that the query names, newest first."""
-    if plan.time_scoped is None:
-        return []
-    hits = tx.memories.newest(plan.time_scoped, limit=PERIOD_CANDIDATES)
-    return [Hit(id=hit.id, score=1.0) for hit in hits]
+def _fetch_lexical(state: RetrievalState) -> ScoresById:
+    """Search by stemmed words (BM25), once more within the period that the query names."""
+    plan, index = state.plan, state.tx.index
+    hits = index.lexical(plan.terms, plan.query_scope, limit=LEXICAL_CANDIDATES)
+    if plan.time_scoped is not None:
+        hits = [*hits, *index.lexical(plan.terms, plan.time_scoped, limit=PERIOD_CANDIDATES)]
+    return {hit.id: hit.score for hit in hits}
 
 
-RETRIEVERS: Final[Mapping[str, Retriever]] = {
-    "recent": Retriever(lambda plan: not plan.query, browse_newest),
-    "skill": Retriever(lambda plan: bool(plan.query) and plan.is_about_now, retrieve_by_skill),
-    "lexical": Retriever(lambda plan: bool(plan.terms), retrieve_lexical),
-    "time": Retriever(lambda plan: plan.period is not None, retrieve_by_time),
-}
+def _fetch_by_time(state: RetrievalState) -> ScoresById:
+    """Take the newest memories of the period that the query names."""
+    if state.plan.time_scoped is None:
+        return {}
+    hits = state.tx.memories.newest(state.plan.time_scoped, limit=PERIOD_CANDIDATES)
+    return {hit.id: 1.0 for hit in hits}
+
+
+def _fetch_by_vector(state: RetrievalState) -> ScoresById:
+    """Search by cosine, and compute the cosine of every other retriever's candidates too."""
+    plan, index = state.plan, state.tx.index
+    if state.pending_vector is None:
+        return {}
+    try:
+        vector = state.query_vector = state.deadline.wait_for(state.pending_vector)
+    except UnavailableError as error:
+        state.degraded.append(f"{VECTOR}: {error.code}, {error.message}")
+        return {}
+    hits = index.nearest(vector, plan.query_scope, limit=VECTOR_CANDIDATES)
+    near = {hit.id: hit.score for hit in hits}
+    others = dict.fromkeys(
+        id_ for scores in state.matches.values() for id_ in scores if id_ not in near
+    )
+    if plan.filter.field is not None and index.lacks_fields():
+        state.degraded.append(_FIELDS_PENDING)
+    return near | index.similarities(vector, list(others), field=plan.filter.field)
+
+
+LEXICAL: Final = "lexical"
 VECTOR: Final = "vector"
-"""The arm that asks by the query's vector."""
+
+# In the order of their cost; the vector comes last because its embedding may take a while. The
+# weights, equal for words and meaning, were measured: see docs/explanation/decisions.md.
+RETRIEVERS: Final[Mapping[str, Retriever]] = {
+    "recent": Retriever(
+        applies_to=lambda state: not state.plan.query,
+        fetch=_fetch_newest,
+        weight=1.0,
+        score_of_no_match=None,
+        passes_threshold=lambda _threshold, _score: True,
+        reason="newest",
+    ),
+    "skill": Retriever(
+        applies_to=lambda state: bool(state.plan.query) and state.plan.is_about_now,
+        fetch=_fetch_skills,
+        weight=0.0,
+        score_of_no_match=None,
+        passes_threshold=lambda _threshold, _score: True,
+        reason=None,
+    ),
+    LEXICAL: Retriever(
+        applies_to=lambda state: bool(state.plan.terms),
+        fetch=_fetch_lexical,
+        weight=0.5,
+        score_of_no_match=0.0,
+        passes_threshold=lambda threshold, _score: not threshold.is_proactive,
+        reason="words",
+    ),
+    "time": Retriever(
+        applies_to=lambda state: state.plan.period is not None,
+        fetch=_fetch_by_time,
+        weight=0.0,
+        score_of_no_match=None,
+        passes_threshold=lambda threshold, _score: (
+            threshold.is_about_time and not threshold.is_proactive
+        ),
+        reason=None,
+    ),
+    VECTOR: Retriever(
+        applies_to=lambda state: state.pending_vector is not None,
+        fetch=_fetch_by_vector,
+        weight=0.5,
+        score_of_no_match=None,
+        passes_threshold=lambda threshold, cosine: cosine >= threshold.cosine,
+        reason="meaning",
+    ),
+}
+RETRIEVER_WEIGHTS: Final[Mapping[str, float]] = {
+    name: retriever.weight for name, retriever in RETRIEVERS.items()
+}
 
 _FIELDS_PENDING: Final = (
-    f"{VECTOR}: fields_unembedded, some atoms lack vectors of their fields; "
+    f"{VECTOR}: fields_unembedded, some atoms have no vectors of their fields; "
     "`brain doctor --repair` makes them."
 )
 
 
 def retrieve_candidates(
-    tx: Transaction, plan: QueryPlan, *, meaning: Future[Matrix] | None, deadline: Deadline
-) -> RetrievalResult:
-    """Ask every arm that the plan gives something to ask; scores by arm and id."""
-    matches: dict[str, ScoresById] = {name: {} for name in (*RETRIEVERS, VECTOR)}
-    degraded: list[str] = []
-    query_vector: Matrix | None = None
+    tx: Transaction, plan: QueryPlan, *, pending_vector: Future[Matrix] | None, deadline: Deadline
+) -> RetrievalState:
+    """Run every retriever that applies, in the order of the table, until the deadline.
+
+    A retriever that there is no time for, and a query that could not be embedded, is named in
+    `degraded`; the others' matches stay.
+
+    Raises:
+        UnavailableError: the store cannot be read.
+
+    """
+    state = RetrievalState(
+        tx=tx,
+        plan=plan,
+        deadline=deadline,
+        pending_vector=pending_vector,
+        matches={name: {} for name in RETRIEVERS},
+    )
     for name, retriever in RETRIEVERS.items():
-        if not (plan.overrides.is_enabled(name) and retriever.applies_to(plan)):
+        if not (plan.overrides.is_enabled(name) and retriever.applies_to(state)):
             continue
-        if deadline.is_over:
-            degraded.append(f"{name}: deadline, there was no time left to ask.")
-        else:
-            matches[name] = {hit.id: hit.score for hit in retriever.retrieve(tx, plan)}
-    if meaning is not None:
-        try:
-            query_vector = deadline.wait_for(meaning)
-        except UnavailableError as error:
-            degraded.append(f"{VECTOR}: {error.code}, {error.message}")
-        else:
-            matches[VECTOR] = _retrieve_by_vector(tx, plan, vector=query_vector, matches=matches)
-            if plan.filter.field is not None and tx.index.lacks_fields():
-                degraded.append(_FIELDS_PENDING)
-    return RetrievalResult(matches, tuple(degraded), query_vector)
+        # The vector retriever waits for the embedder, so it checks the deadline itself.
+        if name != VECTOR and deadline.is_over:
+            state.degraded.append(f"{name}: deadline, there was no time left to ask.")
+            continue
+        state.matches[name] = retriever.fetch(state)
+    return state
 
 
-def _retrieve_by_vector(
-    tx: Transaction, plan: QueryPlan, *, vector: Matrix, matches: Mapping[str, ScoresById]
-) -> ScoresById:
-    """Find by cosine to the query's vector, and give that of what the other arms brought."""
-    near = {
-        h.id: h.score for h in tx.index.nearest(vector, plan.query_scope, limit=VECTOR_CANDIDATES)
+def apply_relevance_threshold(
+    matches: ScoresByRetriever, threshold: Threshold
+) -> ScoresByRetriever:
+    """Drop every candidate that no retriever considers relevant."""
+    relevant = {
+        id_
+        for name, scores in matches.items()
+        for id_, score in scores.items()
+        if RETRIEVERS[name].passes_threshold(threshold, score)
     }
-    others = dict.fromkeys(id_ for scores in matches.values() for id_ in scores if id_ not in near)
-    return near | tx.index.similarities(vector, list(others), field=plan.filter.field)
+    return {
+        name: {id_: score for id_, score in scores.items() if id_ in relevant}
+        for name, scores in matches.items()
+    }

@@ -12,9 +12,8 @@ from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import inert, inert_line
 from commonbrain.model.memory import CURRENT_STATES
 from commonbrain.model.timestamps import show_day, show_instant
-from commonbrain.retrieval.get import MemoryView
+from commonbrain.retrieval.get import MemoryView, View
 from commonbrain.retrieval.provenance import Origin, Provenance
-from commonbrain.retrieval.views import View
 
 
 def _as_list(value: object) -> object:

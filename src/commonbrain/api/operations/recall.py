@@ -25,7 +25,7 @@ from commonbrain.model.recall_result import (
     ResultStatus,
     to_evidence,
 )
-from commonbrain.retrieval.options import RecallOptions
+from commonbrain.retrieval.query_plan import RecallOptions
 
 _NO_RESULT_MESSAGES = {
     ResultStatus.NOTHING_STORED: "Nothing is stored that this filter allows.",

@@ -13,7 +13,7 @@ from commonbrain.embeddings.interface import Embedder, EmbeddingSpace, Matrix
 from commonbrain.model.query import Candidate, Trace
 from commonbrain.retrieval.query_plan import ABLATABLE_STAGES
 from commonbrain.retrieval.ranking import FEATURE_WEIGHTS
-from commonbrain.retrieval.retrievers import RETRIEVERS, VECTOR
+from commonbrain.retrieval.retrievers import RETRIEVERS
 from commonbrain.retrieval.write_behind import WriteBehindQueue
 from commonbrain.services import Services
 
@@ -21,11 +21,11 @@ _ESSENTIAL: Final = frozenset({"recent", "fused"})
 """Without the one there is no browsing, without the other no relevance: nothing to learn."""
 PARTS: Final = tuple(
     name
-    for name in dict.fromkeys((*RETRIEVERS, VECTOR, *FEATURE_WEIGHTS, *ABLATABLE_STAGES))
+    for name in dict.fromkeys((*RETRIEVERS, *FEATURE_WEIGHTS, *ABLATABLE_STAGES))
     if name not in _ESSENTIAL
 )
-"""Everything of recall that can be left out: arms, features, stages."""
-_FEATURES: Final = frozenset(FEATURE_WEIGHTS) - {*RETRIEVERS, VECTOR, *ABLATABLE_STAGES}
+"""Every part of recall that can be left out: retrievers, features, stages."""
+_FEATURES: Final = frozenset(FEATURE_WEIGHTS) - {*RETRIEVERS, *ABLATABLE_STAGES}
 """Those that do nothing but weigh."""
 
 
