@@ -173,14 +173,17 @@ class QueryPlan:
 
     @property
     def filter(self) -> Filter:
+        """The filter that candidates must pass."""
         return self.query_scope.filter
 
     @property
     def caller(self) -> Caller:
+        """The caller who asks."""
         return self.query_scope.caller
 
     @property
     def now(self) -> datetime:
+        """The time of the query."""
         return self.query_scope.now
 
     @property

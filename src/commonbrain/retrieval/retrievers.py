@@ -41,6 +41,7 @@ class Deadline:
 
     @property
     def is_over(self) -> bool:
+        """Whether the deadline has passed."""
         return self.at_ms is not None and self.clock.elapsed_ms() >= self.at_ms
 
     @property
@@ -115,7 +116,7 @@ class RetrievalState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retriever:
-    """One way to find candidates. A field without a value cannot be forgotten: none has a default."""
+    """One way to find candidates; no field has a default, so none can be forgotten."""
 
     applies_to: Callable[[RetrievalState], bool]
     """Whether the query gives this retriever anything to search for."""
