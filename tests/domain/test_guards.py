@@ -195,7 +195,9 @@ def test_a_model_is_not_blamed_for_a_busy_machine() -> None:
 
 def test_what_never_answers_is_rolled_back_though_its_recalls_take_long_by_themselves() -> None:
     """A remote embedder makes every recall long, so that a machine is never told to be idle."""
-    over = entry(degraded=("reranker: mdl took over 50 ms",), stages_ms={"retrieve": 400, "rerank": 51})
+    over = entry(
+        degraded=("reranker: mdl took over 50 ms",), stages_ms={"retrieve": 400, "rerank": 51}
+    )
     answered = entry(stages_ms={"retrieve": 400, "rerank": 2})
     seldom = [outcome_of(one) for one in [over] * 14 + [answered] * 6]
     never = [outcome_of(over)] * 15
@@ -209,7 +211,9 @@ def test_what_never_answers_is_rolled_back_though_its_recalls_take_long_by_thems
 def test_a_machine_nine_times_as_busy_takes_no_sound_model_out() -> None:
     """All of a recall is late together, its order too, and now and then it is late altogether."""
     late = entry(stages_ms={"retrieve": 70, "weigh": 20, "rerank": 45})
-    over = entry(degraded=("reranker: mdl took over 50 ms",), stages_ms={"retrieve": 90, "rerank": 51})
+    over = entry(
+        degraded=("reranker: mdl took over 50 ms",), stages_ms={"retrieve": 90, "rerank": 51}
+    )
     busy = [outcome_of(one) for one in [late] * 10 + [over] * 10]
     assert isinstance(judge_canary(evidence(busy), STATISTICS), NotEnoughTraffic)
 
