@@ -1,9 +1,8 @@
-"""The atomizer: what a text says caused what, by patterns of causal English.
+"""The atomizer: extract causes and effects from text by patterns of causal English.
 
-A sentence is held against the signs of a table, from left to right, and cut into cause and effect
-at the first that fits. Work is linear: no pattern repeats within a repeat, a sentence is looked at
-for a bounded number of signs, and what is longer than a sentence is not looked at.
-Measured by `brain eval atomizer`.
+A sentence is matched against the table of patterns from left to right and split at the first that
+fits. Work is linear: no pattern repeats within a repeat, the number of matches per sentence is
+bounded, and text longer than a sentence is skipped. Measured by `brain eval atomizer`.
 """
 
 import re
@@ -25,15 +24,15 @@ from commonbrain.text.clauses import (
 )
 
 TEXT_CHARS_MIN: Final = 30
-"""A shorter text has no room for a cause and its effect."""
+"""A shorter text cannot state a cause and its effect."""
 _SIGNS_MAX: Final = 8
-"""Signs of causes that one sentence is cut at in turn until one fits."""
+"""Matches to try in one sentence."""
 _SENTENCE_CHARS_MAX: Final = 600
-"""What runs on for longer is a log or a list, and no sentence."""
+"""Longer runs are logs or lists rather than sentences."""
 
 
 def extract_atoms(text: str) -> tuple[Atom, ...]:
-    """Find what a text says caused what: at most three atoms, the most telling first."""
+    """Extract at most three atoms, the best first."""
     if not is_causal(text):
         return ()
     found = (_atom(sentence) for sentence in _sentences(text))
@@ -42,12 +41,12 @@ def extract_atoms(text: str) -> tuple[Atom, ...]:
 
 
 def is_causal(text: str) -> bool:
-    """Say whether a text is long enough and holds a word that tells of causes at all."""
+    """Return whether a text is long enough and contains a causal word."""
     return len(text) >= TEXT_CHARS_MIN and _CAUSAL_WORD.search(text) is not None
 
 
 def _atom(sentence: Sentence) -> Atom | None:
-    """Cut a sentence at the first sign that fits."""
+    """Split a sentence at the first match that fits."""
     plain = _LEARNED.sub("", sentence.text, count=1)
     told = replace(sentence, text=plain)
     if plain == sentence.text and _CAUSAL_WORD.search(plain) is None:
@@ -65,7 +64,7 @@ def _atom(sentence: Sentence) -> Atom | None:
 
 
 def _signs(text: str, *, was_learned: bool) -> list[tuple[Pattern, "re.Match[str]"]]:
-    """Give the signs of a sentence from left to right; of two at one place, the table's first."""
+    """Return the matches from left to right; at the same position, in the order of the table."""
     table = (*PATTERNS, *LESSONS) if was_learned else PATTERNS
     found = [
         (pattern, sign)
@@ -76,16 +75,16 @@ def _signs(text: str, *, was_learned: bool) -> list[tuple[Pattern, "re.Match[str
 
 
 def _is_sound(cut: Cut, pattern: Pattern) -> bool:
-    """Leave out what says nothing on one side, or is denied just before the sign."""
+    """Return whether both sides have content, and the sign is not denied."""
     is_so = not is_denied(cut.head, within=pattern.denied_within)
     is_so = is_so and not (pattern.is_thing and is_no_thing(cut.head))
     return is_so and bool(words(cut.cause)) and bool(words(cut.effect))
 
 
 def _made(cut: Cut, pattern: Pattern) -> Atom:
-    """Make the atom of a cut: who did what, what came of it, and what came of that."""
+    """Build the atom: subject and action, outcome, consequences."""
     effect, following = _chained(cut.effect)
-    # Of "Y because X, so Z" what follows stands behind the cause.
+    # In "Y because X, so Z" the consequences follow the cause.
     is_behind = cut.head == cut.effect
     cause, passed_on = _chained(cut.cause) if is_behind else (cut.cause, "")
     subject, action = (_bare(cause), "") if pattern.is_thing else split_at_verb(_bare(cause))
@@ -102,7 +101,7 @@ def _made(cut: Cut, pattern: Pattern) -> Atom:
 
 
 def _chained(text: str) -> tuple[str, str]:
-    """Part a text from what it says to have followed in turn."""
+    """Split off what the text says happened next."""
     found = _FOLLOWING.search(text)
     if found is None or len(words(text[: found.start()])) < 2:  # noqa: PLR2004 one word is no clause
         return text, ""
@@ -138,15 +137,15 @@ _JOINING: Final = _sign(r"^(?:and|but|so|then|also|that|however|in the end|by)[,
 
 _FENCE: Final = re.compile(r"[ \t]{0,3}(?:```|~~~)")
 _NO_PROSE: Final = re.compile(r"[ \t]{0,3}(?:>|\||#|    )")
-"""What another said, a table, a heading, code: no word of its author on what happened."""
+"""Quotes, tables, headings and code: not the author's own account of what happened."""
 _BULLET: Final = re.compile(r"[ \t]*(?:(?:[-*+]|\d{1,3}[.)])[ \t]+)?(?:\[[ xX]\][ \t]+)?")
 _COMMIT: Final = re.compile(r"[a-z]{2,12}(?:\([\w./-]{1,40}\))?!?: (?=\w)")
-"""What a commit message opens with: `fix(api): `."""
+"""The prefix of a commit message: `fix(api): `."""
 _SENTENCE_END: Final = re.compile(r"[.!?](?=[\s\"')]|$)")
 
 
 def _sentences(text: str) -> Iterator[Sentence]:
-    """Give the sentences of a text's prose, each with the one before it in its paragraph."""
+    """Return the sentences of prose, each with the previous one of its paragraph."""
     before, is_code, start = "", False, 0
     for line in text.splitlines(keepends=True):
         is_fence = _FENCE.match(line) is not None

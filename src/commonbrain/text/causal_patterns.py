@@ -1,4 +1,4 @@
-"""The signs by which English says that something caused something, and where each cuts.
+"""The patterns by which English states a cause, and how each splits a sentence.
 
 Every pattern is linear on hostile text: none repeats within a repeat.
 """
@@ -33,17 +33,17 @@ _MENDING: Final = re.compile(
     re.IGNORECASE,
 )
 _DENIALS: Final = frozenset("not never no nor none neither nothing nobody hardly cannot".split())
-"""These say shortly before a sign that it was not so."""
+"""Shortly before a sign, these deny it."""
 _NEARLY: Final = frozenset("nearly almost rarely seldom barely scarcely".split())
-"""These say so of what a thing did."""
+"""These deny what a thing did."""
 _NO_THING: Final = frozenset("not never none neither nobody nothing".split())
-"""These say so of a thing, however far before the sign."""
+"""These deny a thing, however far before the sign."""
 _RELATIVE: Final = frozenset("that which who".split())
 _SOONER: Final = frozenset("before until unless".split())
-"""These, before the one word that a clause begins with, say that it did not come to be."""
+"""Before the single word that opens a clause, these say that it did not happen."""
 _JOINING: Final = frozenset("and or but because".split())
 _TURNED: Final = frozenset("without than of".split())
-"""These say so right before it: "without causing", "instead of causing"."""
+"""Directly before a sign, these reverse it: "without causing", "instead of causing"."""
 _DATES: Final = frozenset(
     "monday tuesday wednesday thursday friday saturday sunday january february march april may june"
     " july august september october november december yesterday last then ever christmas easter"
@@ -59,17 +59,17 @@ _OF_NOUNS: Final = frozenset(
     "the a an for of and or root common possible known main other all these many its their"
     " to by with from in new good can".split()
 )
-"""After these "causes" and "triggers" are things."""
+"""After these, "causes" and "triggers" are nouns."""
 _NO_OBJECTS: Final = frozenset("nothing no of and or but as is are was were".split())
-"""Before these they are things too, or caused nothing."""
+"""Before these they are nouns too, or caused nothing."""
 _STATES: Final = frozenset("still already".split())
 _VAGUE: Final = frozenset("it they this that he she left not possible needed any".split())
-"""With these a condition begins that says little by itself."""
+"""A condition that begins with one of these says little by itself."""
 _JUDGED: Final = re.compile(
     r"(?:[a-z]{2,9},? )?(?:it|that|this)(?:'s| is| was| sucks| helps| feels| can be) ",
     re.IGNORECASE,
 )
-"""What is so begins with these: "it is great when" judges, and names nothing that came of it."""
+"""Judgements begin with these ("it is great when"); they name no effect."""
 _ASKING: Final = frozenset(
     "questioned unsure remember checking checks asked ask asks know knows knew check see tell sure"
     " even as only not just wondered".split()
@@ -77,13 +77,13 @@ _ASKING: Final = frozenset(
 
 
 def is_denied(head: str, *, within: int) -> bool:
-    """Say whether what stands before a sign says that it was not so."""
+    """Return whether the text before a sign denies it."""
     tail = words(head)[-within:]
     return tail[-1:] in (["ever"], ["but"]) or not _TURNED.isdisjoint(tail[-1:]) or _denies(tail)
 
 
 def is_no_thing(head: str) -> bool:
-    """Say whether what a thing is said to have caused is denied, or nearly came to be.
+    """Return whether the thing before a sign is denied, or almost did not happen.
 
     "The job that never ends caused it" denies nothing, nor does "not having an index caused it".
     """
@@ -101,22 +101,22 @@ def _denies(told: Sequence[str]) -> bool:
 
 
 def has_reason(cut: Cut) -> bool:
-    """Want a clause after "because", and no other reason against it."""
+    """Require a clause after "because", and no rejected alternative."""
     is_other = words(cut.head)[-1:] in (["just"], ["merely"]) or is_order(cut.effect)
     return has_verb(cut.cause) and not is_other and " because " not in f" {cut.cause} "
 
 
 def has_ground(cut: Cut) -> bool:
-    """Want a thing after "due to", not something that is due to happen or not to be so."""
+    """Require a thing after "due to", rather than something due to happen or a denial."""
     told, effect = words(cut.cause), words(cut.effect)
     is_loose = is_order(cut.effect) or effect[-1] in _RELATIVE | _JOINING
     return bool(told) and told[0] not in _TO_HAPPEN and not _denies(effect) and not is_loose
 
 
 def is_no_date(cut: Cut) -> bool:
-    """Tell the "since" of a reason from that of a time.
+    """Distinguish "since" as a reason from "since" as a time.
 
-    A time is a date or a thing without a verb, and what has been so since then has a perfect tense.
+    A time is a date or a thing without a verb; what has been so since then is in a perfect tense.
     """
     cause, effect = words(cut.cause), words(cut.effect)
     is_dated = not _DATES.isdisjoint(cause[:2]) or cause[0][0].isdigit()
@@ -126,14 +126,14 @@ def is_no_date(cut: Cut) -> bool:
     )
     has_perfect = any(word in _PERFECT or word.endswith("'ve") for word in effect)
     is_possession = has_perfect and not is_perfect and "no" in effect
-    # "Since we talked" is a time: reasons are seldom what people did.
+    # "Since we talked" is a time: people's actions are seldom reasons.
     is_dated = is_dated or is_about_people(cut.cause)
     is_said = has_verb(cut.cause) and has_verb(cut.effect) and not is_order(cut.effect)
     return is_said and not is_dated and (is_possession or not has_perfect)
 
 
 def is_condition(cut: Cut) -> bool:
-    """Tell what always follows from orders, from what was not, and from what only coincided."""
+    """Accept general conditions; reject orders, counterfactuals and coincidences."""
     cause, effect = words(cut.cause), words(cut.effect)
     is_unreal = not {"had", "were"}.isdisjoint(cause[:3]) and "had" in cause
     is_backdrop = not _STATES.isdisjoint(effect) or _is_backdrop(effect)
@@ -145,14 +145,14 @@ def is_condition(cut: Cut) -> bool:
 
 
 def is_occasion(cut: Cut) -> bool:
-    """Want things in both halves: when people come and go, little is caused by it."""
+    """Require things in both halves: people's comings and goings cause little."""
     is_plain = not is_about_people(cut.cause) and not is_about_people(cut.effect)
     is_judged = _JUDGED.match(cut.effect) is not None or words(cut.effect)[-1:] == ["that's"]
     return is_plain and not is_judged and is_condition(cut)
 
 
 def _is_backdrop(effect: Sequence[str]) -> bool:
-    """Say whether it was going on already: "we were using", "it had been"."""
+    """Return whether the effect was already going on: "we were using", "it had been"."""
     pairs = pairwise(effect)
     return any(
         (one in {"was", "were"} and two.endswith("ing")) or (one == "had" and two.endswith("ed"))
@@ -161,7 +161,7 @@ def _is_backdrop(effect: Sequence[str]) -> bool:
 
 
 def has_object(cut: Cut) -> bool:
-    """Want something that was caused."""
+    """Require an effect."""
     effect, cause = words(cut.effect), words(cut.cause)
     is_nothing = not _NO_OBJECTS.isdisjoint(effect[:1])
     is_verb = _OF_NOUNS.isdisjoint(cause[-1:])
@@ -170,32 +170,32 @@ def has_object(cut: Cut) -> bool:
 
 
 def is_no_way(cut: Cut) -> bool:
-    """Tell a road that leads somewhere from what led to something."""
+    """Reject places: a road leads somewhere without causing anything."""
     return _PLACES.isdisjoint(words(cut.cause)) and has_object(cut)
 
 
 def has_effect_clause(cut: Cut) -> bool:
-    """Want clauses on both sides, neither of them an order."""
+    """Require clauses on both sides, neither of them an order."""
     return has_verb(cut.effect) and not is_order(cut.effect) and has_verb(cut.cause)
 
 
 def is_way(cut: Cut) -> bool:
-    """Want something mended or bettered before "by doing"."""
+    """Require a fix or an improvement before "by doing"."""
     return _is_done(_MENDING.search(cut.effect)) and len(words(cut.cause)) > 1
 
 
 def is_mended(cut: Cut) -> bool:
-    """Want something mended before "with"."""
+    """Require a fix before "with"."""
     return _is_done(_MENDED.match(cut.effect)) and len(words(cut.cause)) > 1
 
 
 def _is_done(mended: re.Match[str] | None) -> bool:
-    """Say whether what tells of mending does not say that it failed."""
+    """Return whether the text reports a fix and does not deny it."""
     return mended is not None and not _denies(words(mended.string[: mended.end()]))
 
 
 def is_told(cut: Cut) -> bool:
-    """Want more than a word on both sides."""
+    """Require more than one word on both sides."""
     return len(words(cut.cause)) > 1 and len(words(cut.effect)) > 1
 
 
@@ -205,7 +205,7 @@ _CAUSED: Final = (
 )
 _PLURAL_CAUSED: Final = r"(?:cause|trigger|result in|bring down)"
 _NOT_BY: Final = r"(?! (?:not |only |either |[a-z]{2,15}ly |in part )?by\b)"
-"""What is caused by something is its effect, and not its cause."""
+""""caused by X" makes the subject the effect."""
 _WAS: Final = (
     r"(?:(?:turns out to|turned out to|tends? to|was found to|were found to|is known to"
     r"|are known to|has|have|had) )?(?:have )?"
@@ -226,28 +226,28 @@ _SO_THEN: Final = (
     r"|that is why|that's why|this is why|which is why)"
 )
 _NOT_SO: Final = "(?!far |that |much |many |long |to |called |on )"
-"""What makes another word of "so"."""
+"""After these, "so" has another meaning."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """One way in which English says that something caused something."""
+    """One way in which English states a cause."""
 
     name: str
     sign: re.Pattern[str]
     cut: Cutting
     fits: Callable[[Cut], bool]
     is_thing: bool = False
-    """Whether the cause is a thing, such as what comes before "led to", and no clause."""
+    """Whether the cause is a noun phrase, as before "led to", rather than a clause."""
     denied_within: int = 1
-    """Words before the sign among which a "not" denies it, and not something else."""
+    """Number of words before the sign in which "not" denies it."""
 
 
 def _sign(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern, re.IGNORECASE)
 
 
-# The first of two signs at the same place wins; else the one further left.
+# At the same position the first pattern wins; otherwise the leftmost sign.
 PATTERNS: Final = (
     Pattern("so", _sign(r",? so that "), cause_first, has_effect_clause),
     Pattern("fixed", _sign(rf"(?<=[a-z0-9)'\"`] ){_BY}"), by_gerund, is_way),
@@ -364,7 +364,7 @@ PATTERNS: Final = (
     Pattern("if", _sign(r"^if "), opening, is_condition),
     Pattern("if", _sign(r" if "), effect_first, is_occasion),
 )
-"""In the order in which they are preferred at one place of a sentence."""
+"""In order of preference at one position of a sentence."""
 
 LESSONS: Final = (Pattern("learned", _sign(rf" (?P<verb>{DID}) "), cause_first_with_verb, is_told),)
-"""What counts besides in a sentence that says of itself that it tells of something learnt."""
+"""Extra patterns for sentences that report a lesson."""

@@ -1,4 +1,4 @@
-"""A clause read by rule: who and what, whether it is told as a fact, and after how long.
+"""Rule-based parsing of a clause: subject and verb, whether it states a fact, and delays.
 
 Every pattern is linear on hostile text: none repeats within a repeat.
 """
@@ -11,7 +11,7 @@ from typing import Final
 
 _WORD: Final = re.compile(r"\S+")
 _EDGE: Final = " \t\"'`*_,;:.!?()[]{}\u2014\u2013-"
-"""What may stand around a word or a clause and says nothing."""
+"""Characters around a word or clause that carry no meaning."""
 
 _AUXILIARIES: Final = frozenset(
     "is are was were has have had does do did can cannot am be been isn't aren't wasn't weren't"
@@ -31,7 +31,7 @@ _PRESENT: Final = frozenset(
     " outlive unplug pile slow stay depend install overlap collide freeze rot leak double"
     " fill send claim".split()
 )
-"""What a plural does; after a singular these are nouns as often as not."""
+"""Verbs of a plural subject; after a singular they are as often nouns."""
 _ADVERBS: Final = frozenset("never always still often not also just now both all only".split())
 _NO_VERBS: Final = frozenset(
     "this its his us bus status process access address always perhaps towards as was has is"
@@ -69,9 +69,9 @@ _UNREAL: Final = re.compile(
     r"|^(?:can|does|do|did|is|was|are|were) (?:the|it|this|that|any|they|we|you|there|our)\b",
     re.IGNORECASE,
 )
-"""Words after which nothing is told as having happened: modals, plans, guesses, denials."""
+"""Words that mark a clause as not factual: modals, plans, guesses, denials."""
 _MAY: Final = re.compile(r"(?<!\bin )(?<!\bsince )(?<!\bof )(?<!\bby )\bmay\b")
-"""The modal; the month is written with a capital, or after a preposition."""
+"""The modal; the month is capitalized or follows a preposition."""
 _ORDERS: Final = frozenset(
     "use make ensure restart do don't never always avoid remember consider check run add close open"
     " look ping call ask tell set keep put bump stop start try rotate fix update upgrade remove"
@@ -81,9 +81,9 @@ _ORDERS: Final = frozenset(
     " test verify validate log skip ignore leave mark raise report file create copy press click"
     " enter select choose wrap catch return throw replace only focus shoot".split()
 )
-"""Words that open an order; a sentence that begins so tells what is to be done, not what was."""
+"""Words that open an instruction."""
 _SOFTENING: Final = frozenset("just please then now simply so".split())
-"""These may stand before an order."""
+"""Words that may precede an instruction."""
 _SPEAKERS: Final = frozenset("i we they you".split())
 _PERSONS: Final = _SPEAKERS | frozenset("he she everybody everyone people someone somebody".split())
 
@@ -107,7 +107,7 @@ _COUNTS: Final = {
 } | {"a": 1, "an": 1, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "ninety": 90}
 _COUNT: Final = rf"(?P<count>\d{{1,6}}(?:\.\d{{1,3}})?|{'|'.join(_COUNTS)}|half an?)"
 _UNIT: Final = rf"(?P<unit>{'|'.join(_UNITS)})s?"
-# Without ASCII, letters of other alphabets would pass for those of English words: "s\u0131x".
+# Without ASCII, letters of other alphabets would match those of English words: "s\u0131x".
 _DELAYS: Final = tuple(
     re.compile(pattern, re.IGNORECASE | re.ASCII)
     for pattern in (
@@ -122,20 +122,20 @@ _NEXT_S: Final = {"day": 86_400, "morning": 86_400, "week": 604_800, "month": 2_
 
 
 def words(text: str) -> list[str]:
-    """Give the words of a clause in lower case, without what stands around them."""
+    """Return the words of a clause in lower case, without surrounding punctuation."""
     bare = (found.group().strip(_EDGE) for found in _WORD.finditer(text))
     return [word.casefold().replace("\u2019", "'") for word in bare if word]
 
 
 def trimmed(text: str) -> str:
-    """Take off what stands around a clause, and fold its spaces."""
+    """Strip surrounding punctuation and collapse spaces."""
     return " ".join(text.split()).strip(_EDGE)
 
 
 def is_factual(text: str) -> bool:
-    """Say whether a sentence tells of something as having happened, or as being so.
+    """Return whether a sentence reports something as a fact.
 
-    Not so: questions, modals, plans, guesses, suppositions, denials and orders.
+    Questions, modals, plans, guesses, suppositions, denials and instructions are not factual.
     """
     told = text.replace("\u2019", "'")
     if told.rstrip(_EDGE.replace("?", "")).endswith("?"):
@@ -144,19 +144,19 @@ def is_factual(text: str) -> bool:
 
 
 def is_order(text: str) -> bool:
-    """Say whether a clause tells somebody to do something."""
+    """Return whether a clause is an instruction."""
     told = (word for word in words(text[:80]) if word not in _SOFTENING)
     return next(told, "") in _ORDERS
 
 
 def is_about_people(text: str) -> bool:
-    """Say whether a clause begins with a person: what people do then is seldom an effect."""
+    """Return whether a clause begins with a person; people's actions are seldom effects."""
     first = words(text[:80])[:1]
     return bool(first) and first[0].partition("'")[0] in _PERSONS
 
 
 def split_at_verb(text: str) -> tuple[str, str]:
-    """Part a clause into its subject and what it does; the second is empty without a verb."""
+    """Split a clause into its subject and the rest; the second is empty without a verb."""
     told = text.split()
     place = verb_at(words(text)) if len(words(text)) == len(told) else None
     if place is None:
@@ -165,14 +165,14 @@ def split_at_verb(text: str) -> tuple[str, str]:
 
 
 def has_verb(text: str) -> bool:
-    """Say whether a text is a clause: something, and what it does."""
+    """Return whether a text is a clause with a subject and a verb."""
     return verb_at(words(text)) is not None
 
 
 def verb_at(told: Sequence[str]) -> int | None:
-    """Find the first word, after the first, that is likely a finite verb.
+    """Return the position of the first likely finite verb after the first word.
 
-    Where none looks like one, it is what stands after the first plural: "two customers embed it".
+    If none is recognized, the word after the first plural counts: "two customers embed it".
     """
     likely = (place for place in range(1, len(told)) if _is_verb_at(told, place))
     return next(likely, None) or next(_after_plurals(told), None)
@@ -191,7 +191,7 @@ def _after_plurals(told: Sequence[str]) -> Iterator[int]:
 
 
 def seconds_in(text: str) -> float | None:
-    """Give the delay that a clause names ("two hours later", "within 5 minutes"), in seconds."""
+    """Return the delay stated in a clause ("two hours later", "within 5 minutes"), in seconds."""
     for pattern in _DELAYS:
         found = pattern.search(text)
         if found:
@@ -222,59 +222,59 @@ def _is_verb(word: str, *, before: str, after: str) -> bool:
 
 
 def _begins_verb(word: str) -> bool:
-    """Say whether a word is a verb beyond doubt, so that the one before it is a noun."""
+    """Return whether a word is certainly a verb, so that the one before it is a noun."""
     return word in _AUXILIARIES or word in _PAST or word in _PRESENT or word.endswith("ed")
 
 
 _COMMAS_MAX: Final = 8
-"""Commas that a sentence which opens with its cause is cut at in turn, until one fits."""
+"""Commas to try, in a sentence that opens with its cause, until one splits it."""
 _COMMA: Final = re.compile(r", ")
 _THEN: Final = re.compile(r"^then ", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sentence:
-    """A sentence of a text's prose."""
+    """A sentence of prose."""
 
     text: str
     start: int
     before: str
-    """The sentence before it, of the same paragraph."""
+    """The previous sentence of the same paragraph."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cut:
-    """A sentence cut in two, with the words that joined it."""
+    """A sentence split into cause and effect."""
 
     cause: str
     effect: str
     head: str
-    """What stands before the sign."""
+    """The text before the sign."""
 
 
 Cutting = Callable[[Sentence, "re.Match[str]"], Cut | None]
 
 
 def cause_first(sentence: Sentence, sign: re.Match[str]) -> Cut | None:
-    """Cut "X, causing Y"."""
+    """Split "X, causing Y"."""
     head = _clause(sentence.text[: sign.start()])
     return Cut(cause=head, effect=sentence.text[sign.end() :], head=head)
 
 
 def cause_first_with_verb(sentence: Sentence, sign: re.Match[str]) -> Cut | None:
-    """Keep the verb, which says what came of it, with the effect."""
+    """Split before the verb, which belongs to the effect."""
     head = _clause(sentence.text[: sign.start()])
     return Cut(cause=head, effect=sentence.text[sign.start("verb") :], head=head)
 
 
 def effect_first(sentence: Sentence, sign: re.Match[str]) -> Cut | None:
-    """Cut "Y because X"."""
+    """Split "Y because X"."""
     head = _clause(sentence.text[: sign.start()])
     return Cut(cause=sentence.text[sign.end() :], effect=head, head=head)
 
 
 def opening(sentence: Sentence, sign: re.Match[str]) -> Cut | None:
-    """Cut "Because X, Y" at the first comma that leaves a clause on its right."""
+    """Split "Because X, Y" at the first comma that is followed by a clause."""
     rest = sentence.text[sign.end() :]
     for comma in islice(_COMMA.finditer(rest), _COMMAS_MAX):
         effect = _THEN.sub("", rest[comma.end() :], count=1)
@@ -284,7 +284,7 @@ def opening(sentence: Sentence, sign: re.Match[str]) -> Cut | None:
 
 
 def sentence_before(sentence: Sentence, sign: re.Match[str]) -> Cut | None:
-    """Take the sentence before as the cause: "The X. This Y"."""
+    """Use the previous sentence as the cause: "The X. This Y"."""
     if not sentence.before or not is_factual(sentence.before):
         return None
     named = "verb" if "verb" in sign.re.groupindex else 0
@@ -293,18 +293,18 @@ def sentence_before(sentence: Sentence, sign: re.Match[str]) -> Cut | None:
 
 
 def at_the_end(sentence: Sentence, sign: re.Match[str]) -> Cut | None:
-    """Cut "X and Y as a result" at its first "and"."""
+    """Split "X and Y as a result" at its first "and"."""
     told = sentence.text[: sign.start()]
     cause, _, effect = told.partition(" and ")
     return Cut(cause=cause, effect=effect, head=cause) if has_verb(effect) else None
 
 
 def by_gerund(sentence: Sentence, sign: re.Match[str]) -> Cut | None:
-    """Cut "fixed Y by doing X"; the "by" is taken off later."""
+    """Split "fixed Y by doing X"; "by" is removed later."""
     head = sentence.text[: sign.start()]
     return Cut(cause=sentence.text[sign.start() :], effect=head, head=head)
 
 
 def _clause(text: str) -> str:
-    """Leave out what stands before a semicolon: it is a sentence of its own."""
+    """Drop everything up to the last semicolon."""
     return text.rpartition("; ")[2]

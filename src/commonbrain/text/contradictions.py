@@ -1,8 +1,8 @@
-"""Whether two statements can both be true, by their words alone.
+"""Decide from their words whether two statements can both be true.
 
-Two judgements with opposite errors. `judge` finds conflicts and would rather miss one, for a mark
-makes readers doubt both memories. `may_be_news` keeps a text from being called a duplicate and
-would rather err on that side, for news that is refused is lost and a repetition costs a row.
+Two decisions with opposite errors. `find_contradiction` would rather miss a conflict, because a
+conflict makes readers doubt both memories. `may_add_information` would rather accept a text than
+call it a duplicate, because rejected news is lost and a repetition costs one row.
 """
 
 from collections.abc import Callable
@@ -14,14 +14,14 @@ from commonbrain.model.conflicts import Basis
 from commonbrain.text.statements import CHOICES, Reading, Statement, read_statement
 
 _ALIKE_FROM: Final = 0.5
-"""Share of the shorter's words, beside the subject, that the longer has as well."""
+"""Share of the shorter statement's words, besides the subject, that the longer must contain."""
 _LONGER_AT_MOST: Final = 4
-"""A page holds the words of any short statement; that makes it no statement on the same."""
+"""A text that is longer by this factor contains the words of any short statement by chance."""
 _REPLACED_WORDS_MAX: Final = 3
-"""A value is a name or a short phrase; what differs in more words is another statement."""
+"""A value is a name or a short phrase; a longer difference makes another statement."""
 
-# After these one thing stands: where it lives, who does it, what it is made with. After "for" or
-# "about" many may, and none denies another.
+# After these words there is one value: where something is, who does it, what it is made with. After
+# "for" or "about" there may be several that do not exclude each other.
 _ONE_FOLLOWS: Final = frozenset("in on at by with to from after until is are was were than".split())
 _MANY_FOLLOW: Final = frozenset({("depend", "on"), ("rely", "on"), ("work", "with")})
 _WHERE: Final = frozenset("in on under behind inside at".split())
@@ -36,14 +36,14 @@ _SINGULAR_VERBS: Final = frozenset("uses use costs cost takes take starts ends e
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conflict:
-    """Two statements about one subject that cannot both hold, and by what it shows."""
+    """Two statements on one subject that exclude each other, and the basis of that."""
 
     basis: Basis
 
 
 @dataclass(frozen=True, slots=True)
 class _Replaced:
-    """Words at the same place in two statements that agree before and after them."""
+    """The words that differ between two statements that agree before and after them."""
 
     before: tuple[str, ...]
     one: tuple[str, ...]
@@ -52,14 +52,14 @@ class _Replaced:
 
     @property
     def both(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """What stands there in the one and in the other."""
+        """The differing words of both."""
         return self.one, self.other
 
 
 def find_contradiction(new: Statement, neighbour: Statement) -> Conflict | None:
-    """Say by what two statements contradict each other, or None; the order makes no difference.
+    """Return the contradiction between two statements, or None; their order does not matter.
 
-    Measured by `brain eval conflicts`, and among what is alike by `brain eval duplicates`.
+    Measured by `brain eval conflicts` and, among similar texts, by `brain eval duplicates`.
     """
     one, other = read_statement(new), read_statement(neighbour)
     if not (one.is_claim and other.is_claim):
@@ -69,9 +69,9 @@ def find_contradiction(new: Statement, neighbour: Statement) -> Conflict | None:
 
 
 def repeats(text: str, *, old: str, new: str) -> bool:
-    """Say whether a text has a value that `new` dropped, and none of those that `new` brought.
+    """Return whether a text has a value that `new` dropped, and none that `new` introduced.
 
-    Values are numbers, names, words of a closed group, and what stands in another's place.
+    Values are numbers, names, words of a closed group, and the words in which the two differ.
     """
     here, before, after = (read_statement(Statement(text=one)) for one in (text, old, new))
     replaced = _replaced(before, after)
@@ -89,7 +89,7 @@ def _values(reading: Reading) -> frozenset[str]:
 
 
 def may_add_information(one: str, other: str) -> bool:
-    """Say whether one text may tell what the other does not, however alike they look."""
+    """Return whether one text may contain news for the other, however similar they look."""
     here, there = read_statement(Statement(text=one)), read_statement(Statement(text=other))
     return (
         here.numbers != there.numbers
@@ -102,7 +102,7 @@ def may_add_information(one: str, other: str) -> bool:
 
 
 def _by_holder(one: Reading, other: Reading) -> Basis | None:
-    """Find two holders of what only one can hold, such as who owns a service."""
+    """Detect two holders of what only one can hold, such as the owner of a service."""
     if not (one.holder and other.holder and one.held == other.held):
         return None
     is_other = one.holder.isdisjoint(other.holder) and one.is_denied == other.is_denied
@@ -110,7 +110,7 @@ def _by_holder(one: Reading, other: Reading) -> Basis | None:
 
 
 def _by_value(one: Reading, other: Reading) -> Basis | None:
-    """Find another value, given that both are about the same thing."""
+    """Detect different values, given that both have the same subject."""
     is_alike = _say_alike(one.said, other.said)
     if one.denies != other.denies:
         is_same = is_alike and not _are_swapped(one, other, named=_CONTENT)
@@ -123,14 +123,14 @@ def _by_value(one: Reading, other: Reading) -> Basis | None:
 
 
 def _is_detailed(one: Reading, other: Reading) -> bool:
-    """Say whether the longer is the shorter and a "without": a detail more, and no denial."""
+    """Return whether the longer only adds a "without": a detail, not a denial."""
     shorter, longer = sorted((one.words, other.words), key=len)
     start = len(shorter)
     return longer[:start] == shorter and longer[start : start + 1] == ("without",)
 
 
 def _by_place(one: Reading, other: Reading) -> Basis | None:
-    """Find another value at the same place of two sentences that agree up to their verb."""
+    """Detect different values at the same position of sentences that agree up to their verb."""
     replaced = _replaced(one, other)
     if replaced is None or not {one.verb, other.verb}.issubset(replaced.before):
         return None
@@ -142,14 +142,14 @@ def _by_place(one: Reading, other: Reading) -> Basis | None:
 
 
 def _are_bare_values(one: Reading, other: Reading) -> bool:
-    """Say whether both but name a value, of the subject that their authors gave beside it."""
+    """Return whether both are just a value for the subject that their authors gave."""
     is_short = max(len(one.words), len(other.words)) <= _REPLACED_WORDS_MAX
     is_bare = one.verb is None and other.verb is None and bool(one.given_subject)
     return is_short and is_bare and one.content.isdisjoint(other.content)
 
 
 def _takes_one_value(replaced: _Replaced, *, is_named: bool) -> bool:
-    """Say whether what stands there before it leaves room for one value only."""
+    """Return whether the preceding words allow only one value."""
     longest = max(len(replaced.one), len(replaced.other))
     before = replaced.before
     has_number = any(word[0].isdigit() for word in (*replaced.one, *replaced.other))
@@ -171,14 +171,14 @@ def _takes_one_value(replaced: _Replaced, *, is_named: bool) -> bool:
 
 
 def _is_elsewhere(replaced: _Replaced) -> bool:
-    """Say whether something is at one place and at another: "is in the safe", "is on the shelf"."""
+    """Return whether they state two places: "is in the safe", "is on the desk"."""
     first = {replaced.one[0], replaced.other[0]}
     is_placed = replaced.before[-1] in _COPULAS | _PLACED and not replaced.after
     return is_placed and len(first) > 1 and first <= _WHERE and min(map(len, replaced.both)) > 1
 
 
 def _replaced(one: Reading, other: Reading) -> _Replaced | None:
-    """Find the one place where two statements differ, or None when there is none."""
+    """Return the only position at which two statements differ, or None."""
     left, right = one.words, other.words
     shorter = min(len(left), len(right))
     start = 0
@@ -194,7 +194,7 @@ def _replaced(one: Reading, other: Reading) -> _Replaced | None:
 
 
 def _is_one_replaced(replaced: _Replaced | None) -> bool:
-    """Say whether little was put in another's place in an otherwise equal sentence."""
+    """Return whether one short value replaces another in otherwise equal sentences."""
     if replaced is None:
         return False
     longest = max(len(replaced.one), len(replaced.other))
@@ -205,13 +205,13 @@ def _is_one_replaced(replaced: _Replaced | None) -> bool:
 def _are_swapped(
     one: Reading, other: Reading, *, named: Callable[[Reading], frozenset[str]]
 ) -> bool:
-    """Say whether each has one that is nowhere in the other; one too many is but a detail."""
+    """Return whether each has one that the other lacks; only one too many is a detail."""
     here = named(one).difference(other.words)
     return bool(here) and bool(named(other).difference(one.words))
 
 
 def _say_alike(one: frozenset[str], other: frozenset[str]) -> bool:
-    """Say whether what is said of the subject is the same but for its values."""
+    """Return whether both say the same of the subject apart from their values."""
     shorter, longer = sorted((one, other), key=len)
     if not shorter:
         return not longer

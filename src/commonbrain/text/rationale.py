@@ -1,7 +1,7 @@
-"""What a text says that it rests on: the clauses behind its becauses, and the memories it names.
+"""Stated reasons: the clauses after "because" and its like, and the memory ids in a text.
 
-Every pattern is linear on hostile text: none repeats within a repeat, and a long text is not read
-to its end.
+Every pattern is linear on hostile text (none repeats within a repeat), and only the beginning of a
+long text is read.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError
 
 PREMISES_MAX: Final = 2
-"""Clauses of one text that are looked up: each costs an embedding and a search."""
+"""Clauses of one text to look up: each costs an embedding and a search."""
 _NAMED_MAX: Final = 3
 _TEXT_CHARS_MAX: Final = 4000
 _WORDS_MIN: Final = 3
@@ -24,14 +24,14 @@ _WORDS_MAX: Final = 40
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mention:
-    """A memory that a text names; `is_premise` when it says in so many words to rest on it."""
+    """A memory id in a text; `is_premise` if the text says that it depends on that memory."""
 
     id: int
     is_premise: bool
 
 
 def rationales(text: str) -> tuple[str, ...]:
-    """Give the clauses that a text names as its reasons, as they stand there."""
+    """Return the clauses that a text gives as its reasons, verbatim."""
     if _REASON.search(text, 0, _TEXT_CHARS_MAX) is None:
         return ()
     found = (clause for sentence in _sentences(text) for clause in _reasons(sentence))
@@ -41,7 +41,7 @@ def rationales(text: str) -> tuple[str, ...]:
 
 
 def mentions(text: str) -> tuple[Mention, ...]:
-    """Give the memories that a text names by their ids, in their order."""
+    """Return the memory ids in a text, in order."""
     found: dict[int, bool] = {}
     for one in _MENTION.finditer(text, 0, _TEXT_CHARS_MAX):
         try:
@@ -57,7 +57,7 @@ def _sentences(text: str) -> list[str]:
 
 
 def _reasons(sentence: str) -> Iterator[str]:
-    """Cut the reasons out of a sentence: behind a because, or before a therefore."""
+    """Extract the reasons from a sentence: after "because", or before "therefore"."""
     sign = _REASON.search(sentence)
     if sign is None:
         return
@@ -83,9 +83,9 @@ _REASON: Final = re.compile(
     r"|as long as|(?:^|(?<=, ))as(?! (?:well|soon|a|an|of|if|far|for|usual|such)\b))\s",
     re.IGNORECASE,
 )
-"""Words behind which a text says what it rests on; of the group `so`, before which."""
+"""Words after which a reason follows; in the group `so`, before which it stands."""
 _NEXT: Final = re.compile(r", (?:so|but|which|and we|while|whereas|although)\b|; | -- | \u2014 ")
-"""Where the reason ends and something else begins."""
+"""Words at which the reason ends."""
 _MENTION: Final = re.compile(
     r"(?:\b(?P<sign>because of|per|due to|depends on|rests on|relies on|based on|as decided in"
     r"|given|since|because) )?\b(?P<id>mem_[0-9a-hjkmnp-tv-z]{13})\b",

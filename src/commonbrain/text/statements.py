@@ -1,4 +1,4 @@
-"""A statement read by rule: its words, numbers, names, what it is about, whether it denies.
+"""Rule-based parsing of a statement: words, numbers, names, subject, value and negation.
 
 Every pattern is linear on hostile text: none can match one stretch in two ways.
 """
@@ -15,7 +15,7 @@ _SENTENCE_END: Final = re.compile(r"[.!?;:]\s|\n")
 _WORD: Final = re.compile(r"\w+(?:[.,:/@'\u2019+-]\w+)*")
 _NUMBER: Final = re.compile(r"\d+(?:[.,:/-]\d+)*")
 _NAME_SHAPE: Final = re.compile(r"[^_\d/.@]*[_\d/.@]|[^A-Z]+[A-Z]")
-"""An identifier, path, version or CamelCase word: a sign, a digit or a capital inside."""
+"""An identifier, path, version or CamelCase word: a sign, digit or capital inside."""
 
 _COUNTS: Final = (
     "two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen".split()
@@ -77,9 +77,9 @@ _POLES: Final = {
     "remove": "keep",
     "strip": "keep",
 }
-"""What says no in one word, and the word that it takes back."""
+"""Words that contain a negation, with their positive counterpart."""
 
-# Words of a group stand for one another: who says another of them says something else.
+# Words of one group exclude each other: a statement with another word says something else.
 _GROUPS: Final = (
     "monday tuesday wednesday thursday friday saturday sunday",
     "january february march april may june july august september october november december",
@@ -135,38 +135,38 @@ _IDIOMS: Final = re.compile(
     r"|no (?:later|earlier|more|less|fewer) than)\b",
     re.IGNORECASE,
 )
-"""What has a no in it and denies nothing."""
+"""Phrases that contain "no" without denying anything."""
 _NO_CLAIM: Final = re.compile(
     r"\W*(?:if you|here(?:['\u2019]s| is| are)|let(?:['\u2019]s| us| me)|thanks?|thank you|sure"
     r"|please|therefore|thus|hence|so|for example|example|e\.g)\b",
     re.IGNORECASE,
 )
-"""What is said to the reader, or belongs to what stood before it."""
+"""Openings that address the reader or depend on earlier text."""
 _NO_PROSE: Final = re.compile(r"[{}=\\;]")
-"""What stands in code and formulas, whose words are no sentence."""
+"""Characters of code and formulas."""
 _LABEL: Final = re.compile(r"\W*(\w[^:.!?;\n]{0,58}):\W*\s")
-"""What a text says it is about before a colon."""
+"""A label before a colon that names the subject."""
 _LABELS_OF_NOTHING: Final = frozenset(
     "note update fact decision important reminder warning correction fyi todo".split()
 )
 _LABEL_WORDS_MAX: Final = 5
 _SINCE_WHEN: Final = frozenset("after since as today now".split())
-"""Words that open a sentence with a time, before what it is about."""
+"""Openings that give a time before the subject."""
 _ARTICLES: Final = frozenset("the a an our my your its his her their".split())
 _BEFORE_COUNTS: Final = frozenset(
     "all about least most exactly than over under up to every".split()
 )
-"""After these, as at the beginning, a number counts; elsewhere before the verb it names."""
+"""After these, and at the beginning, a number counts; elsewhere before the verb it names."""
 _SINGULAR_ENDS: Final = ("ss", "us", "is")
 _PLURAL_CHARS_MIN: Final = 4
-"""Shorter words in -s are none: was, has, its, gas."""
+"""Shorter words in -s are not plurals: was, has, its, gas."""
 _READINGS_KEPT: Final = 512
-"""A new text is held against some forty neighbours, and read once for all of them."""
+"""Cache size: a new text is compared with some forty neighbours and parsed once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
-    """A text that claims something, and what it is about when its author said so."""
+    """A text that claims something, with its subject if the author gave one."""
 
     text: str
     subject: str | None = None
@@ -174,42 +174,45 @@ class Statement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What the words of a statement show; all in lower case, plurals as singulars."""
+    """The parsed words of a statement, in lower case, plurals as singulars."""
 
     words: tuple[str, ...]
     """In order, without articles and fillers."""
     content: frozenset[str]
-    """Words that carry the meaning, without numbers and denials."""
+    """Content words, without numbers and negations."""
     numbers: frozenset[str]
     """Numbers, dates, times and versions; number words as digits."""
     names: frozenset[str]
-    """Words written as names: capitals in mid-sentence, paths, identifiers."""
+    """Words written as names: capitals within a sentence, paths, identifiers."""
     choices: frozenset[str]
     """Words of a closed group, such as weekdays."""
     is_denied: bool
     denies: bool
-    """Whether the sentence that has the subject does so."""
+    """Whether the sentence that contains the subject is negated."""
     is_claim: bool
-    """Whether it tells something, and not what only its reader or its context completes."""
+    """Whether it is a complete statement rather than a question, heading or fragment."""
     subject: frozenset[str]
     """The content words before the first verb; may be empty."""
     numbered: frozenset[str]
-    """Numbers before the first verb that name, and do not count: version 2."""
+    """Numbers before the first verb that name something instead of counting: version 2."""
     given_subject: frozenset[str]
-    """What its author says it is about; may be empty."""
+    """The subject given by the author; may be empty."""
     verb: str | None
-    """The first one that was understood."""
+    """The first verb that was recognized."""
     holder: frozenset[str]
-    """Who holds what only one can hold, if it says so."""
+    """The holder of something that only one can hold, such as an owner."""
     held: frozenset[str]
 
     @property
     def said(self) -> frozenset[str]:
-        """What is said of the subject: the words that carry meaning beside it."""
+        """The content words besides the subject."""
         return self.content - self.subject
 
     def shares_subject(self, other: "Reading") -> bool:
-        """Say whether both are known to be about the same thing; their authors know best."""
+        """Return whether both have the same known subject.
+
+        One given by the author takes precedence.
+        """
         if self.given_subject and other.given_subject:
             return self.given_subject == other.given_subject
         is_same = bool(self.subject) and self.subject == other.subject
@@ -218,7 +221,7 @@ class Reading:
 
 @lru_cache(maxsize=_READINGS_KEPT)
 def read_statement(statement: Statement) -> Reading:
-    """Read a statement; in time linear in its length."""
+    """Parse a statement, in time linear in its length."""
     text = _IDIOMS.sub(" ", statement.text)
     sentences = [_WORD.findall(part) for part in _SENTENCE_END.split(text)]
     words = tuple(_kept(_folded(word) for sentence in sentences for word in sentence))
@@ -251,7 +254,7 @@ def _kept(words: Iterable[str]) -> Iterable[str]:
 
 
 def _folded(word: str) -> str:
-    """Fold case, the two apostrophes, the possessive and the plural."""
+    """Normalize case, apostrophes, possessives and plurals."""
     plain = word.casefold().replace("\u2019", "'").removesuffix("'s")
     plain = _NUMBER_WORDS.get(plain, plain)
     is_plural = plain.endswith("s") and not plain.endswith(_SINGULAR_ENDS)
@@ -274,7 +277,7 @@ def _numbers(words: Iterable[str]) -> frozenset[str]:
 
 
 def _names(sentence: Sequence[str]) -> Iterable[str]:
-    """Give what is written like a name; the capital that opens a sentence says nothing."""
+    """Return words written like names; the capital that opens a sentence does not count."""
     later = (word for word in sentence[1:] if word[0].isupper())
     shaped = (word for word in sentence if _NAME_SHAPE.match(word) and not word[0].isdigit())
     return (*later, *shaped)
@@ -287,7 +290,7 @@ def _is_denied(words: Sequence[str]) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Opening:
-    """The first sentence that has a verb: what stands before it, and the sentence."""
+    """The first sentence with a verb, and the words before the verb."""
 
     subject: frozenset[str]
     numbered: frozenset[str]
@@ -296,9 +299,9 @@ class _Opening:
 
 
 def _opening(sentence: Sequence[str]) -> _Opening | None:
-    """Read a sentence up to its first verb.
+    """Parse a sentence up to its first verb.
 
-    After a pronoun the verb counts as a part of the subject: "we deploy" is not "we test".
+    After a pronoun the verb counts as part of the subject: "we deploy" is not "we test".
     """
     place = _place_of_verb(sentence)
     if place is None:
@@ -325,7 +328,7 @@ def _place_of_verb(sentence: Sequence[str]) -> int | None:
 
 
 def _place_of_any_verb(plain: Sequence[str]) -> int | None:
-    """Find a verb that is in no list, where little else can be: "the gateway strips cookies"."""
+    """Find an unlisted verb where the sentence leaves little else: "the gateway strips cookies"."""
     place = verb_at(plain)
     if place is None or place + 1 == len(plain):
         return None
@@ -336,7 +339,7 @@ def _place_of_any_verb(plain: Sequence[str]) -> int | None:
 
 
 def _after_time(plain: Sequence[str]) -> int:
-    """Skip the time that a sentence opens with: "since May the backend" is about the backend."""
+    """Skip an opening time: "since May the backend" is about the backend."""
     if not plain or plain[0] not in _SINCE_WHEN:
         return 0
     articles = [place for place, word in enumerate(plain) if word in _ARTICLES]
@@ -359,21 +362,24 @@ def _is_claim(text: str) -> bool:
 
 
 def _label(text: str) -> tuple[str, ...]:
-    """Give the few words before a colon that say what a text is about."""
+    """Return the few words of a label before a colon."""
     found = _LABEL.match(text)
     words = tuple(map(_folded, _WORD.findall(found[1]))) if found else ()
     return words if len(words) <= _LABEL_WORDS_MAX else ()
 
 
 def _is_verb(word: str, *, after_plural: bool) -> bool:
-    """Tell "it runs" and "we run" from "a run": a bare form follows a plural or a pronoun."""
+    """Recognize a verb.
+
+    A base form counts only after a plural or pronoun ("we run", not "a run").
+    """
     if word in _VERBS:
         return after_plural
     return word.endswith("s") and (word[:-1] in _VERBS or word.removesuffix("es") in _VERBS)
 
 
 def _holding(text: str) -> tuple[frozenset[str], frozenset[str]]:
-    """Give who holds and what is held, where a text says so."""
+    """Return the holder and what is held, if the text states them."""
     holds, held_by = _HOLDS.search(text), _HELD_BY.search(text)
     found = holds or held_by
     if found is None:

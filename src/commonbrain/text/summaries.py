@@ -1,4 +1,4 @@
-"""Reflection: what several memories tell together, and what looking them through has cost."""
+"""Extractive summaries: choose the sentences of an episode, and those that may become facts."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from commonbrain.text.statements import Reading, Statement, read_statement
 from commonbrain.text.tokens import estimate
 
 SUMMARY: Final = "reflection"
-"""The label of episodes that a reflection made, and of the facts that it proposes."""
+"""Label of episodes made by a reflection, and of the facts that it proposes."""
 COMPACTED: Final = "compaction"
-"""The label of an episode that sums up what was found of a question."""
+"""Label of an episode that summarizes what was found for a question."""
 CORRECTION: Final = "correction"
-"""The label of rules that are proposed because the same was corrected again and again."""
+"""Label of rules proposed because the same correction was made several times."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceText:
-    """One memory that is reflected on: what it says, who says it, and how much it matters."""
+    """One memory to summarize: its text, speaker and salience."""
 
     text: str
     speaker: str | None = None
     weight: float = 0.5
-    """0..1, its salience."""
+    """Salience, 0..1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """A sentence of a reflection, with the places of those whom it is taken from."""
+    """A sentence of a summary, with the indexes of its sources."""
 
     text: str
     of: tuple[int, ...]
@@ -43,7 +43,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spent:
-    """What asking a language model has cost; nothing where none was asked."""
+    """Tokens spent on a language model; all 0 if none was asked."""
 
     calls: int = 0
     tokens_in: int = 0
@@ -51,11 +51,11 @@ class Spent:
 
     @property
     def tokens(self) -> int:
-        """All of them."""
+        """Input and output together."""
         return self.tokens_in + self.tokens_out
 
     def and_(self, other: Spent) -> Spent:
-        """Add what was spent besides."""
+        """Return the sum of both."""
         return Spent(
             calls=self.calls + other.calls,
             tokens_in=self.tokens_in + other.tokens_in,
@@ -63,7 +63,7 @@ class Spent:
         )
 
     def told(self) -> Mapping[str, int]:
-        """Give the counts by name, as a job's result has them."""
+        """Return the counts by name, as they appear in a job's result."""
         return {
             "calls": self.calls,
             "tokens_in": self.tokens_in,
@@ -73,29 +73,27 @@ class Spent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reflection:
-    """What several memories tell together.
+    """A summary of several memories.
 
-    `points` are in the order of what they are taken from; `claims` state what may last, the surest
-    first. Without points it is no reflection, and `fault` says why.
+    `points` are in the order of their sources; `claims` are statements that may last, the most
+    certain first. Without points there is no summary, and `fault` says why.
     """
 
     points: tuple[Point, ...] = ()
     headline: str = ""
-    """The sentence that says most of it."""
+    """The most representative sentence."""
     claims: tuple[Point, ...] = ()
     spent: Spent = Spent()
     fault: str | None = None
 
 
 _TOLD_FROM: Final = 0.7
-"""The share of a sentence's words that its sources must have; the rest joins them."""
+"""Share of a sentence's words that must occur in its sources; the rest may connect them."""
 
 
 def is_stated(text: str, sources: Sequence[str]) -> bool:
-    """Say whether a sentence is made of the words of its sources, with no other number or name.
-
-    It must deny nothing that none of them denies, either.
-    """
+    """Return whether a sentence consists of its sources' words, without a new number, name or
+    denial."""
     said = read_statement(Statement(text=text))
     known = [read_statement(Statement(text=one)) for one in sources]
     words = frozenset[str]().union(*(one.content for one in known))
@@ -108,47 +106,47 @@ def is_stated(text: str, sources: Sequence[str]) -> bool:
 
 
 _KEPT: Final = 0.35
-"""The share of the tokens of its sources that an episode may take."""
+"""Largest share of the sources' tokens that an episode may use."""
 _TOKENS_MIN: Final = 120
-"""What three plain events take: so little is not worth being shortened."""
+"""Tokens of three plain events, which are not worth shortening."""
 _TOKENS_MAX: Final = 600
-"""A long page; a recall has 1,400 for all that it answers."""
+"""About a page; a recall has 1,400 tokens for its whole result."""
 _SENTENCES_MAX: Final = 300
-"""Sentences that are chosen from; of many texts the first of each are."""
+"""Candidate sentences at most; of many texts, the first sentences of each."""
 _WORDS_MIN: Final = 3
-"""Fewer words that carry meaning are a greeting or a heading."""
+"""Sentences with fewer content words are greetings or headings."""
 _NEW_MIN: Final = 2
-"""Who adds fewer words says what was said."""
+"""A sentence must add at least this many new words."""
 _TELLING: Final = 1.25
 _NAMING: Final = 1.1
-"""How much more a decision, cause or lesson counts, and what names somebody or gives a number."""
+"""Bonus for a decision, cause or lesson, and for a name or a number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Sentence:
     text: str
     of: int
-    """The place of the text that it stands in."""
+    """Index of the source text."""
     reading: Reading
     worth: float
-    """What a word of it counts: by its source, and by what it tells."""
+    """Value of each word: by the source's salience and by what the sentence states."""
     tokens: int
 
     @property
     def words(self) -> frozenset[str]:
-        """What carries its meaning."""
+        """The content words."""
         return self.reading.content | self.reading.numbers
 
 
 def digest(told: Sequence[SourceText], *, claims_max: int = 0) -> Reflection:
-    """Choose the sentences of an episode, and those that state what may last.
+    """Choose the sentences of an episode, and those that may last as facts.
 
-    The same texts give the same digest. It takes at most a third of their tokens, or 120 where
-    they have few, and never more than 600; one sentence there is always.
+    The result is deterministic. It uses at most a third of the sources' tokens, or 120 if they are
+    short, and never more than 600; it has at least one sentence.
 
     Args:
-        told: in the order in which they are told of.
-        claims_max: how many claims at most.
+        told: the sources, in the order in which the summary presents them.
+        claims_max: the largest number of claims.
 
     """
     sentences = _sentences(told)
@@ -164,7 +162,7 @@ def digest(told: Sequence[SourceText], *, claims_max: int = 0) -> Reflection:
 
 
 def body_of(points: Sequence[Point]) -> str:
-    """Join points to a text: what is taken from one memory stands on one line."""
+    """Join points to a text, with one line for each source."""
     lines: defaultdict[tuple[int, ...], list[str]] = defaultdict(list)
     for point in points:
         lines[point.of].append(point.text)
@@ -172,7 +170,7 @@ def body_of(points: Sequence[Point]) -> str:
 
 
 def spoken(text: str, speaker: str | None) -> str:
-    """Say who said a sentence, where somebody did."""
+    """Prefix a sentence with its speaker, if there is one."""
     return f"{speaker}: {text}" if speaker else text
 
 
@@ -205,9 +203,9 @@ def _worth(text: str, reading: Reading, *, told: SourceText) -> float:
 
 
 def _chosen(sentences: Sequence[_Sentence], *, room: float) -> list[int]:
-    """Choose one by one what adds most new words for the root of its tokens, as long as it fits.
+    """Choose sentences greedily by new words per square root of their tokens, while they fit.
 
-    Without the root short sentences would win that add little each; without a price the longest.
+    Without the root, short sentences that add little would win; without a price, the longest.
     """
     said: set[str] = set()
     waiting = set(range(len(sentences)))
@@ -230,7 +228,7 @@ def _chosen(sentences: Sequence[_Sentence], *, room: float) -> list[int]:
 
 
 def _shared_most(among: Sequence[_Sentence], sentences: Sequence[_Sentence]) -> _Sentence:
-    """Give the sentence whose words most of the texts have, so that it can stand for them."""
+    """Return the sentence that shares most words with all texts, to represent them."""
     texts: defaultdict[str, set[int]] = defaultdict(set)
     for one in sentences:
         for word in one.words:
@@ -248,7 +246,7 @@ def _point(sentence: _Sentence, told: Sequence[SourceText]) -> Point:
 
 
 def _claims(sentences: Sequence[_Sentence], told: Sequence[SourceText]) -> Iterator[Point]:
-    """Give what may last, what tells most first."""
+    """Return the claims, the most informative first."""
     lasting = [one for one in sentences if is_durable(one.text)]
     for one in sorted(lasting, key=lambda one: -one.worth):
         yield _point(one, told)

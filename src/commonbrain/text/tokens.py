@@ -1,11 +1,11 @@
-"""How many tokens a text costs a model: one estimator, so that every budget adds up.
+"""Token counts: one estimator for every budget.
 
 A text is reduced to its shape: one byte per character, naming the character's class. The shape is
-cut into pieces as the byte-pair encoding o200k_base cuts its text, and each piece costs what such
-pieces cost on average. All costs are in hundredths of a token. They were fitted to o200k_base
-(the ranks of npm tiktoken 1.0.22) on conversations, English prose, Markdown, Python, TypeScript,
-JavaScript, shell and JSON, every kind weighing the same; Chinese and Japanese on manuals and notes;
-other scripts on the Universal Declaration of Human Rights and on translated compiler messages.
+split as the byte-pair encoding o200k_base splits text, and each piece gets the average price of
+such pieces. Prices are in hundredths of a token. They were fitted to o200k_base (the ranks of npm
+tiktoken 1.0.22) on conversations, English prose, Markdown, Python, TypeScript, JavaScript, shell
+and JSON with equal weight; Chinese and Japanese on manuals and notes; other scripts on the
+Universal Declaration of Human Rights and on translated compiler messages.
 benchmarks/calibrate_tokens.py measures the error.
 """
 
@@ -13,11 +13,14 @@ import re
 from typing import Final
 
 _CONTINUATION: Final = bytes(range(0x80, 0xC0))
-"""Dropped from UTF-8, so that one byte is left per character: the one that tells the script."""
+"""Removed from UTF-8, so that one byte per character remains.
+
+The one that identifies the script.
+"""
 
 
 def _classes() -> bytes:
-    """Map each first byte of a UTF-8 character to the letter of its class."""
+    """Map the first byte of each UTF-8 character to the letter of its class."""
     table = bytearray(b"!" * 256)
 
     def put(span: range | bytes, letter: str) -> None:
@@ -28,7 +31,7 @@ def _classes() -> bytes:
     put(range(ord("A"), ord("Z") + 1), "A")
     put(range(ord("0"), ord("9") + 1), "0")
     put(b"\n\r\v\f", "n")
-    # These stand for themselves: rulers of them are cheap, and the apostrophe ends "don't".
+    # These keep their own class: rulers made of them are cheap, and the apostrophe ends "don't".
     for byte in b" \t'-=*#~_.":
         table[byte] = byte
     put(range(0xC2, 0xC3), "S")  # signs of Latin-1
@@ -51,8 +54,9 @@ def _classes() -> bytes:
 
 _CLASSES: Final = _classes()
 
-# The pattern of o200k_base, told in classes: a word takes one sign before it and a contraction
-# after it, a run of signs takes the line ends after it, and spaces leave the last to the word.
+# The pattern of o200k_base in terms of classes: a word takes one preceding sign and a following
+# contraction, a run of signs takes the following line ends, and spaces leave the last one to the
+# word.
 _PIECE: Final = re.compile(
     rb"[ \t'\-=*#~_.!]?A*(?:aA+a{0,2}(?![aev])|[aev]+)(?:'a{1,2}(?![aev]))?"
     rb"|[ \t'\-=*#~_.!]?A+"
@@ -66,9 +70,9 @@ _JUMBLE: Final = re.compile(rb"[^Aaev]?A*aA")
 _LETTERS: Final = re.compile(rb"[Aaev]")
 _RULER: Final = re.compile(rb"(.)\1{3,}")
 
-# The price of a word by its length (the first entry is length 1), standing bare, after a space or
-# after another sign; beyond the table every letter adds _LETTER. Growth is kept slow enough that
-# two halves never cost more than a token less than the whole.
+# Price of a word by length (the first entry is length 1): bare, after a space, after another sign;
+# beyond the table every letter adds _LETTER. Prices grow slowly enough that two halves never cost
+# more than a token less than the whole.
 _LETTER: Final = 22
 _LOWER: Final[dict[bytes, tuple[int, ...]]] = {
     b"": (100, 100, 107, 109, 110, 118, 123, 134, 156, 156, 160, 188, 200, 225),
@@ -91,9 +95,9 @@ _SIGNS: Final[dict[bytes, tuple[int, ...]]] = {
 }
 _SIGN: Final = 45
 
-# A run of n characters of a script costs base + slope * n, at least a token: the first base is
-# after a space, the second bare, where a word goes on or the script writes no spaces. Bases are
-# above -100 and at most 100 apart: more would break the laws of estimate.
+# A run of n characters of a script costs base + slope * n, at least one token: the first base
+# applies after a space, the second inside a word or in scripts without spaces. Bases are above -100
+# and at most 100 apart, as the laws of `estimate` require.
 _SCRIPTS: Final[dict[bytes, tuple[int, int, int]]] = {
     b"G": (10, 60, 37),
     b"C": (30, 90, 21),
@@ -111,16 +115,19 @@ _SCRIPTS: Final[dict[bytes, tuple[int, int, int]]] = {
 
 _HAN: Final = re.compile("[\u4000-\u9fff]+")
 _UNSIMPLIFIED: Final = 69
-"""What a Han character costs beyond that if it is not in GB 2312: models read simplified most."""
+"""Surcharge for a Han character that is not in GB 2312.
+
+Models have read mostly simplified Chinese.
+"""
 
 _JUMBLED: Final = 95
-"""What base64 costs beyond its pieces whenever the case flips twice within two letters."""
+"""Surcharge for base64 where the case changes twice within two letters."""
 
 _SPACES_MAX: Final = 64
-"""Runs of spaces up to about this length are one token."""
+"""Up to about this length, a run of spaces is one token."""
 
-# What a character of each class may cost above a seventh more than the estimate where nobody wrote
-# the text to be read: measured on random characters of the class, rounded up.
+# Upper price of a character by class, beyond a seventh more than the estimate, in text that is not
+# language: measured on random characters of the class, rounded up.
 _DENSE: Final[dict[bytes, int]] = {
     b"S": 40,
     b"e": 115,
@@ -139,32 +146,35 @@ _DENSE: Final[dict[bytes, int]] = {
 }
 _ODD: Final = frozenset("jqxzkvwJQXZKVW!#$%&*+/<=>?@[\\]^`{|}~")
 _ODD_SHARE: Final = 0.16
-"""Of English letters 1 in 16 is one of these, of random ones 1 in 4."""
+"""Share of letters from which a text is not language.
+
+1 in 16 in English, 1 in 4 in random letters.
+"""
 _ODD_PRICE: Final = 75
 
 _REMEMBERED_MAX: Final = 48
-"""Short pieces recur in every text; longer ones do not, and would fill the memory."""
+"""Longest piece to cache: short pieces recur in every text, longer ones do not."""
 _PIECES_MAX: Final = 8192
 
 
 def estimate(text: str) -> int:
-    """Return about how many tokens `text` costs a current model; 0 only for the empty text.
+    """Return the approximate number of tokens of `text` for current models; 0 only for the empty text.
 
-    Within 10% in total on English, code, Chinese, Japanese and Korean of some hundred tokens;
-    nearer the top for other scripts. Laws: for any a and b, estimate(a + b) is at most
-    estimate(a) + estimate(b) + 1 and at least max(estimate(a), estimate(b)) - 1, so that parts
-    counted apart add up to a whole.
+    Within 10% in total on English, code, Chinese, Japanese and Korean of some hundred tokens; rather
+    too high for other scripts. Laws: for any a and b, estimate(a + b) is at most
+    estimate(a) + estimate(b) + 1 and at least max(estimate(a), estimate(b)) - 1, so the counts of
+    parts add up to the count of the whole.
     """
     return -(-_hundredths(text, _shape(text)) // 100)
 
 
 def upper_bound(text: str) -> int:
-    """Return a count that o200k_base hardly ever exceeds, for texts that must fit unseen.
+    """Return a count that o200k_base hardly ever exceeds, for text that must fit without being counted.
 
-    A quarter and four tokens above the estimate: that held for 99.9% of some 50,000 windows of 200
-    to 8,000 characters over 27 kinds of text; most of the rest were European languages but
-    English, up to 14% above. It need never be above the bytes of the text, which are a proven
-    bound, as every token holds a byte or more.
+    It is a quarter and four tokens above the estimate, which held for 99.9% of some 50,000 windows of
+    200 to 8,000 characters over 27 kinds of text; most exceptions were European languages other than
+    English, by up to 14%. It never exceeds the number of bytes, a proven bound, since every token has
+    at least one byte.
     """
     hundredths = _hundredths(text, _shape(text))
     size = len(text.encode("utf-8", "surrogatepass"))
@@ -172,11 +182,11 @@ def upper_bound(text: str) -> int:
 
 
 def ceiling(text: str) -> int:
-    """Return, in hundredths of a token, what a part of a larger text costs at most, of any sort.
+    """Return the highest price of a part of a larger text, in hundredths of a token, for any content.
 
-    `upper_bound` trusts that a text is in a language or in code; random letters cost up to four
-    times as much. Sums of these hold for both, and are a seventh above the estimate for English
-    and code; texts in other scripts than Latin are held to cost three times what they do.
+    `upper_bound` assumes language or code; random letters cost up to four times as much. Sums of this
+    value hold for both. It is a seventh above the estimate for English and code, and about three
+    times the real count for scripts other than Latin.
     """
     shape = _shape(text)
     hundredths = _hundredths(text, shape) * 23 // 20
@@ -188,7 +198,7 @@ def ceiling(text: str) -> int:
 
 
 def _is_odd(text: str) -> bool:
-    """Say whether a text is made of letters as no language is."""
+    """Return whether the letters of a text are distributed as in no language."""
     return sum(map(_ODD.__contains__, text)) > _ODD_SHARE * len(text)
 
 
@@ -202,13 +212,13 @@ def _hundredths(text: str, shape: bytes) -> int:
 
 
 def _unsimplified(text: str) -> int:
-    """Count the Han characters that simplified Chinese does not write."""
+    """Count the Han characters that are not simplified Chinese."""
     han = "".join(_HAN.findall(text))
     return len(han) - len(han.encode("gb2312", "ignore")) // 2
 
 
 class _Prices(dict[bytes, int]):
-    """The prices of pieces met before; looking one up costs a tenth of a call."""
+    """Cache of the prices of pieces; a lookup takes a tenth of the time of a call."""
 
     def __missing__(self, piece: bytes) -> int:
         price = _price(piece)
@@ -221,7 +231,7 @@ _PRICES: Final = _Prices()
 
 
 def _price(piece: bytes) -> int:
-    """Price one piece of a shape."""
+    """Return the price of one piece of a shape."""
     body = piece.lstrip(b" ") or piece
     kind = body[-1:]
     if kind in _SCRIPTS:
@@ -238,14 +248,14 @@ def _price(piece: bytes) -> int:
 
 
 def _signs(body: bytes, *, before: bytes) -> int:
-    """Price a run of signs; the line ends behind it are free unless they are very many."""
+    """Return the price of a run of signs; a few following line ends are free."""
     signs = body.rstrip(b"n")
     lines = (len(body) - len(signs)) // _SPACES_MAX
     return _step(_SIGNS[before], len(_RULER.sub(rb"\1\1\1", signs)), beyond=_SIGN) + 100 * lines
 
 
 def _jumble(piece: bytes) -> int:
-    """Price two scraps of letters, cut where the case flips back, as in base64."""
+    """Return the price of letters that change case back and forth, as in base64."""
     first = piece.index(b"a") + 1
     return _word(piece[:first]) + _word(piece[first:]) + _JUMBLED
 
@@ -269,7 +279,7 @@ def _word(piece: bytes) -> int:
 
 
 def _accents(word: bytes, length: int) -> int:
-    """Price what accents add to a word: few accented words are in the vocabulary whole."""
+    """Return the surcharge for accents: few accented words are whole in the vocabulary."""
     latin, vietnamese = word.count(b"e"), word.count(b"v")
     return 30 + 10 * min(length, 10) + 40 * latin + 95 * vietnamese if latin or vietnamese else 0
 
