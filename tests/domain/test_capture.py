@@ -4,8 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.text.capture import KEPT_CHARS_MAX, both_ends, marked_lines, to_keep, worth_keeping
-from commonbrain.text.injected_context import injected_block, without_injected_context
+from commonbrain.text.capture import (
+    CAPTURED_CHARS_MAX,
+    both_ends,
+    informative_passages,
+    marked_lines,
+    select_captured,
+)
+from commonbrain.text.normalisation import injected_block, without_injected_context
 
 CHATTER = "I have read the file and formatted it. All tests pass now."
 LESSON = "The root cause was that the pool was closed twice."
@@ -23,26 +29,26 @@ LESSON = "The root cause was that the pool was closed twice."
     ],
 )
 def test_a_passage_that_tells_something_lasting_is_kept_without_the_rest(said: str) -> None:
-    assert worth_keeping(f"{CHATTER}\n\n{said}\n\nShall I go on with the docs?") == said
+    assert informative_passages(f"{CHATTER}\n\n{said}\n\nShall I go on with the docs?") == said
 
 
 @pytest.mark.parametrize("said", ["", CHATTER, "Done.", "```\nfixed by hand\nroot cause\n```"])
 def test_reports_and_code_are_not_worth_keeping(said: str) -> None:
-    assert worth_keeping(said) == ""
+    assert informative_passages(said) == ""
 
 
 def test_one_turn_leaves_little() -> None:
     said = "\n\n".join(f"{n}: {LESSON}" for n in range(100))
 
-    assert 0 < len(worth_keeping(said)) <= KEPT_CHARS_MAX
+    assert 0 < len(informative_passages(said)) <= CAPTURED_CHARS_MAX
 
 
 def test_marks_alone_are_kept_where_no_more_is_wanted() -> None:
     said = f"{LESSON}\n\nSome words before.\n@decision One pool per process\nand after."
 
-    assert to_keep(said, "tags") == ["@decision One pool per process"]
-    assert to_keep(said, "off") == []
-    assert LESSON in to_keep(said, "turns")[0]
+    assert select_captured(said, "tags") == ["@decision One pool per process"]
+    assert select_captured(said, "off") == []
+    assert LESSON in select_captured(said, "turns")[0]
     assert marked_lines("```\n@decision in code\n```") == []
 
 
@@ -90,7 +96,7 @@ def test_what_a_hook_put_before_an_agent_is_never_kept(
     # No text can close the block it stands in, so that the block goes as a whole.
     assert block.count("</commonbrain-memory>") == 1
     assert without_injected_context(said).split() == f"{before} {after}".split()
-    assert worth_keeping(said) == ""
+    assert informative_passages(said) == ""
     assert marked_lines(said) == []
     assert both_ends(said).split() == f"{before} {after}".split()
 

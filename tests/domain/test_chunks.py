@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.text.chunks import CHUNK_WORDS_MAX, CHUNK_WORDS_MIN, count_words, split
+from commonbrain.text.segmentation import CHUNK_WORDS_MAX, CHUNK_WORDS_MIN, count_words, split
 
 PIECES = st.sampled_from(
     ["one", "two.", "Three!", "\n", "\n\n", " ", "```", "等等。", "word " * 90]

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commonbrain.model.limits import ENTITIES_MAX, NAME_CHARS_MAX, TEXT_BYTES_MAX
-from commonbrain.text.entities import Entities, found_in
+from commonbrain.text.entities import Entities, extract_entities
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ from commonbrain.text.entities import Entities, found_in
     ],
 )
 def test_hashtags_are_tags(text: str, tags: tuple[str, ...]) -> None:
-    assert found_in(text).tags == tags
+    assert extract_entities(text).tags == tags
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_hashtags_are_tags(text: str, tags: tuple[str, ...]) -> None:
 def test_mentions_are_people_and_addresses_and_decorators_are_not(
     text: str, people: tuple[str, ...]
 ) -> None:
-    assert found_in(text).people == people
+    assert extract_entities(text).people == people
 
 
 @pytest.mark.parametrize(
@@ -68,8 +68,8 @@ def test_mentions_are_people_and_addresses_and_decorators_are_not(
     ],
 )
 def test_references_are_found_as_written(reference: str) -> None:
-    assert found_in(f"We saw {reference}.").references == (reference,)
-    assert found_in(f"We saw `{reference}`, too").references == (reference,)
+    assert extract_entities(f"We saw {reference}.").references == (reference,)
+    assert extract_entities(f"We saw `{reference}`, too").references == (reference,)
 
 
 @pytest.mark.parametrize(
@@ -77,17 +77,17 @@ def test_references_are_found_as_written(reference: str) -> None:
     ["and/or", "24/7", "UTF-8", "SHA-256", "1234567", "deadbeef", "2026/01/02", "e.g.", "3.5"],
 )
 def test_what_only_looks_like_a_reference_is_none(text: str) -> None:
-    assert found_in(f"it says {text} there").references == ()
+    assert extract_entities(f"it says {text} there").references == ()
 
 
 def test_topics_are_capitals_that_no_sentence_explains() -> None:
     text = "The team likes Redis. Kafka came later, said Ben: Postgres stays in Berlin.\n- Later"
-    assert found_in(text).topics == ("redis", "ben", "berlin")
+    assert extract_entities(text).topics == ("redis", "ben", "berlin")
 
 
 @given(st.text())
 def test_any_text_has_few_short_names_each_once(text: str) -> None:
-    found = found_in(text)
+    found = extract_entities(text)
     sorts = (found.tags, found.people, found.references, found.topics)
     assert all(len(names) == len(set(names)) <= ENTITIES_MAX for names in sorts)
     assert all(0 < len(name) <= NAME_CHARS_MAX for names in sorts for name in names)
@@ -97,17 +97,17 @@ def test_any_text_has_few_short_names_each_once(text: str) -> None:
 @given(st.lists(st.from_regex(r"[A-Z][a-z]{2,8}", fullmatch=True), max_size=5))
 def test_case_makes_no_second_person(names: list[str]) -> None:
     written = " ".join(f"@{name} @{name.upper()}" for name in names)
-    assert len(found_in(written).people) <= len({name.casefold() for name in names})
+    assert len(extract_entities(written).people) <= len({name.casefold() for name in names})
 
 
 def test_there_is_a_bound_on_everything() -> None:
     text = " ".join(f"#t{n}" for n in range(500)) + " @" + "a" * 500
-    assert found_in(text).tags == tuple(f"t{n}" for n in range(ENTITIES_MAX))
-    assert found_in(text).people == ()
+    assert extract_entities(text).tags == tuple(f"t{n}" for n in range(ENTITIES_MAX))
+    assert extract_entities(text).people == ()
 
 
 def test_an_empty_text_names_nothing() -> None:
-    assert found_in("") == Entities()
+    assert extract_entities("") == Entities()
 
 
 @pytest.mark.parametrize(
@@ -119,5 +119,5 @@ def test_an_empty_text_names_nothing() -> None:
 )
 def test_hostile_text_is_read_in_linear_time(unit: str) -> None:
     started = process_time()
-    found_in((unit * TEXT_BYTES_MAX)[:TEXT_BYTES_MAX])
+    extract_entities((unit * TEXT_BYTES_MAX)[:TEXT_BYTES_MAX])
     assert process_time() - started < 2

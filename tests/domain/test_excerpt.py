@@ -2,7 +2,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from commonbrain.text.excerpts import GAP, Sought, excerpt
+from commonbrain.text.segmentation import GAP, Sought, excerpt
 
 TEXTS = st.text(min_size=1, max_size=2000) | st.lists(
     st.sampled_from(["The port is 8443. ", "Tea was served!\n", "x" * 300, "港口已关闭。", " \n\n"])

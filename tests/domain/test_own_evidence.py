@@ -7,7 +7,7 @@ from commonbrain.api.operations.recall import RECALL, RecallRequest
 from commonbrain.client import Brain
 from commonbrain.ingestion.result import ItemStatus
 from commonbrain.model.recall_result import HEADING
-from commonbrain.text.injected_context import without_injected_context
+from commonbrain.text.normalisation import without_injected_context
 from tests.flows.asking import stored, told
 
 

@@ -350,7 +350,7 @@ def test_a_headline_that_the_body_does_not_say_is_part_of_the_evidence() -> None
 def test_strong_features_are_the_reasons_given() -> None:
     features = {"lexical": 0.5, "vector": 0.49, "recent": 1.0, "same_project": 1.0}
     candidate = replace(a_candidate(1, "x"), features=features)
-    assert to_item(candidate).why == ("words", "newest", "same project")
+    assert to_item(candidate).why == ("newest", "words", "same project")
 
 
 @pytest.mark.requirement("RT-11")

@@ -31,8 +31,8 @@ def test_reasons_are_read_and_nothing_else(text: str, found: tuple[str, ...]) ->
 def test_named_memories_are_told_from_named_premises() -> None:
     one, other = ids.show(ids.MEMORY, 5), ids.show(ids.MEMORY, 7)
     assert mentions(f"See {one}; because of {other} we wait") == (
-        Mention(id=5, is_premise=False),
-        Mention(id=7, is_premise=True),
+        Mention(id=5, is_rationale=False),
+        Mention(id=7, is_rationale=True),
     )
 
 

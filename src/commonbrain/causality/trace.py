@@ -31,7 +31,7 @@ from commonbrain.services import Services
 from commonbrain.storage.interface import Transaction
 from commonbrain.storage.knowledge import Direction
 from commonbrain.text.normalisation import normalise
-from commonbrain.text.time_expressions.parser import moment_in
+from commonbrain.text.time_expressions.parser import find_instant
 
 
 def dependents_of(walker: ChainWalker, start: Memory, *, asked: str) -> TraceResult:
@@ -122,7 +122,7 @@ class Trace:
         """Tell what came before an outcome in words, a memory or a time ("yesterday at 3pm")."""
         asked = _checked_query(what)
         _check(hours, "hours", low=0, high=_HOURS_MAX)
-        at = moment_in(asked, self.services.clock.now())
+        at = find_instant(asked, self.services.clock.now())
         with self._snapshot() as tx:
             window = self._window(tx, hours=hours)
             if at is not None:

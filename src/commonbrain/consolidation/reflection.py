@@ -362,7 +362,7 @@ class Reflect:
             budget.fallbacks += 1
             return None
         budget.down = 0
-        budget.spent = budget.spent.and_(reflection.spent)
+        budget.spent = budget.spent.plus(reflection.spent)
         budget.fallbacks += not reflection.points
         return reflection
 

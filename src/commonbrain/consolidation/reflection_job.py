@@ -133,7 +133,7 @@ def _store_cluster(
     def tell(tx: Transaction, outcomes: Sequence[ItemResult]) -> None:
         """Count in the very transaction that stores: no death counts an episode twice."""
         counts = _counts(task, outcomes)
-        more = {**counts, "fallbacks": budget.fallbacks, **budget.spent.told()}
+        more = {**counts, "fallbacks": budget.fallbacks, **budget.spent.as_counts()}
         task.save_progress(tx, task.job.progress, reached=_with(task, **more))
 
     try:

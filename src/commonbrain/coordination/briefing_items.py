@@ -29,7 +29,7 @@ from commonbrain.model.scope import Caller
 from commonbrain.model.sessions import Note, Session, is_idle
 from commonbrain.model.skills import skill_of
 from commonbrain.model.timestamps import show_day
-from commonbrain.text.entities import found_in
+from commonbrain.text.entities import extract_entities
 
 TASK_SHOWN_CHARS: Final = 200
 """Of the task in the working context: its author knows the rest."""
@@ -120,7 +120,7 @@ def active_session_of(session: Session, *, now: datetime) -> ActiveSession:
 
 def context_of(task: str, skills: Iterable[Memory]) -> WorkingContext:
     """Make the working context of a task from its own words."""
-    named = found_in(task)
+    named = extract_entities(task)
     names = (*named.references, *named.people, *named.tags, *named.topics)
     return WorkingContext(
         task=_cut(task, TASK_SHOWN_CHARS),

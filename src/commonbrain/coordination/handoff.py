@@ -21,8 +21,7 @@ from commonbrain.model.query import Filter
 from commonbrain.model.scope import Caller
 from commonbrain.services import Services
 from commonbrain.storage.interface import QueryScope, Transaction
-from commonbrain.text.injected_context import without_injected_context
-from commonbrain.text.normalisation import normalise, normalise_line
+from commonbrain.text.normalisation import normalise, normalise_line, without_injected_context
 
 LABEL: Final = "handoff"
 """What an episode is labelled that hands over."""

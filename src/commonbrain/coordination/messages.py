@@ -48,8 +48,7 @@ from commonbrain.retrieval.get import fetch
 from commonbrain.services import Services
 from commonbrain.storage.interface import Transaction
 from commonbrain.storage.records import MemoryAccess
-from commonbrain.text.injected_context import without_injected_context
-from commonbrain.text.normalisation import normalise
+from commonbrain.text.normalisation import normalise, without_injected_context
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,8 @@ from commonbrain.model.limits import HOOK_NOTES_TOKENS, QUERY_CHARS_MAX, SOURCE_
 from commonbrain.model.trust import Trust
 from commonbrain.retrieval.query_plan import RecallOptions
 from commonbrain.runtime.bootstrap import load_settings, open_brain
-from commonbrain.text.capture import both_ends, to_keep
-from commonbrain.text.injected_context import injected_block
+from commonbrain.text.capture import both_ends, select_captured
+from commonbrain.text.normalisation import injected_block
 from commonbrain.text.tokens import upper_bound
 
 _ITEMS_MAX: Final = 5
@@ -131,7 +131,7 @@ def _capture(brain: Brain, order: HookRequest) -> None:
         fields["kind"] = Kind.EVENT
     if order.event.source_ref:
         fields["source_ref"] = order.event.source_ref[:SOURCE_REF_CHARS_MAX]
-    for text in to_keep(order.event.reply, mode):
+    for text in select_captured(order.event.reply, mode):
         brain.remember(text, chunks=False, **fields)
 
 

@@ -108,9 +108,9 @@ def is_idle(hook: Hook, event: HookEvent, *, folder: FolderConfig) -> bool:
 def _captured_texts(event: HookEvent, folder: FolderConfig) -> list[str]:
     """Choose what to keep of a message; that is seldom anything, and costs no brain to say."""
     # Prompts, which somebody waits for, do without.
-    from commonbrain.text.capture import to_keep  # noqa: PLC0415
+    from commonbrain.text.capture import select_captured  # noqa: PLC0415
 
-    return to_keep(event.reply, capture_mode(folder, os.environ))
+    return select_captured(event.reply, capture_mode(folder, os.environ))
 
 
 def _read(arguments: Sequence[str]) -> HookCall:

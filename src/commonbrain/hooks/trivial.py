@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from commonbrain.text.chunks import count_words
+from commonbrain.text.segmentation import count_words
 
 WORDS_MIN: Final = 3
 """Below it a text is a word of assent, a name, a number."""

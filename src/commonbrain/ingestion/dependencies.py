@@ -58,7 +58,7 @@ def _link_named(
     tx: Transaction, memory: Memory, *, known: set[int], query_scope: QueryScope
 ) -> list[Memory]:
     """Link what is named as a premise, and add it to what is known; give what is merely named."""
-    mentioned = {one.id: one.is_premise for one in mentions(memory.text) if one.id not in known}
+    mentioned = {one.id: one.is_rationale for one in mentions(memory.text) if one.id not in known}
     memories = tx.memories.get(list(mentioned)) if mentioned else {}
     current = [one for one in memories.values() if _holds(one, query_scope)]
     for one in current:

@@ -14,9 +14,8 @@ from commonbrain.model.memory import Draft, ThreadRef
 from commonbrain.model.scope import Scope
 from commonbrain.model.timestamps import instant
 from commonbrain.model.trust import Trust
-from commonbrain.text.chunks import split
-from commonbrain.text.injected_context import without_injected_context
-from commonbrain.text.normalisation import normalise
+from commonbrain.text.normalisation import normalise, without_injected_context
+from commonbrain.text.segmentation import split
 
 
 class DraftFields(TypedDict, total=False):

@@ -36,16 +36,18 @@ from commonbrain.model.scoring import confidence_of
 from commonbrain.model.trust import Trust, granted
 from commonbrain.services import Services
 from commonbrain.text.causal_extraction import extract_atoms
-from commonbrain.text.classification import classify, kind_with, severity_of
-from commonbrain.text.entities import Entities, found_in
-from commonbrain.text.inline_tags import (
+from commonbrain.text.classification import (
     TaggedText,
     atom_of,
+    classify,
     extract_tasks,
+    kind_with,
     of_atom,
+    severity_of,
     sole_tag,
     tagged_texts,
 )
+from commonbrain.text.entities import Entities, extract_entities
 from commonbrain.text.normalisation import normalise_draft
 from commonbrain.text.rationale import rationales
 
@@ -169,7 +171,7 @@ def _prepare(
         scope=scope,
         trust=trust,
         project=named.project or caller.project,
-        entities=_merge_entities(found_in(text), named),
+        entities=_merge_entities(extract_entities(text), named),
         warnings=screened.warnings + admitted.warnings,
     )
 

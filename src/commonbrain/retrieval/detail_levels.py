@@ -18,7 +18,7 @@ from commonbrain.model.recall_result import (
     quoted,
     to_compact_evidence,
 )
-from commonbrain.text.excerpts import Sought, excerpt
+from commonbrain.text.segmentation import Sought, excerpt
 from commonbrain.text.tokens import estimate
 
 _CHARS_A_TOKEN_MAX: Final = 8

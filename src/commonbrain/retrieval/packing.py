@@ -25,7 +25,7 @@ from commonbrain.model.skills import skill_of
 from commonbrain.model.trust import Trust
 from commonbrain.retrieval.detail_levels import DetailCosts, DetailLevel, Text
 from commonbrain.retrieval.retrievers import RETRIEVERS
-from commonbrain.text.excerpts import Sought
+from commonbrain.text.segmentation import Sought
 from commonbrain.text.tokens import estimate
 
 _BINDING_KINDS: Final = frozenset({Kind.RULE, Kind.FACT})

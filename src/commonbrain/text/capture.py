@@ -1,7 +1,7 @@
-"""What of an agent's message is kept when nobody asked to: by its words, and little of it.
+"""Capture: choose the little of an agent's message that is worth storing unasked.
 
-Most turns say what was done, which the work itself tells better. Kept are passages that tell what
-outlives it: a decision, a cause, a fix, a lesson; and whatever the writer marked.
+Most messages report work that the work itself documents. Worth storing are passages with lasting
+content (a decision, a cause, a fix, a lesson) and whatever the author tagged.
 """
 
 import re
@@ -9,19 +9,17 @@ from typing import Final
 
 from commonbrain.model.kinds import Kind
 from commonbrain.model.limits import HANDOFF_CHARS_MAX
-from commonbrain.text.chunks import split
-from commonbrain.text.classification import classify
+from commonbrain.text.classification import classify, tagged_texts
 from commonbrain.text.clauses import is_factual
-from commonbrain.text.injected_context import without_injected_context
-from commonbrain.text.inline_tags import tagged_texts
-from commonbrain.text.normalisation import normalise
+from commonbrain.text.normalisation import normalise, without_injected_context
+from commonbrain.text.segmentation import split
 from commonbrain.text.statements import Statement, read_statement
 
-KEPT_CHARS_MAX: Final = 1000
-"""What one turn may leave; a report of several screens is not a memory."""
+CAPTURED_CHARS_MAX: Final = 1000
+"""Characters that one message may add; a report of several screens is not a memory."""
 _GAP: Final = "[...]"
 _FENCED: Final = re.compile(r"^[ \t]{0,3}(?:```|~~~)")
-_TELLING: Final = re.compile(
+_INFORMATIVE: Final = re.compile(
     r"\b(?:lessons? learn(?:ed|t)|learn(?:ed|t) that|turn(?:s|ed) out|root cause|"
     r"(?:cause|problem|culprit|reason|bug|fix|solution) (?:was|is)|caused by|"
     r"(?:fixed|solved|resolved|worked around) (?:\w+ ){0,6}?by|work-?around|"
@@ -31,83 +29,83 @@ _TELLING: Final = re.compile(
 )
 
 
-def to_keep(text: str, wanted: str) -> list[str]:
-    """Choose what to keep of a message: nothing (off), what is marked (marks), or also the telling.
+def select_captured(text: str, mode: str) -> list[str]:
+    """Choose what to store of a message: nothing (`off`), tagged lines (`tags`), or more (`turns`).
 
-    With `turns` it is one text, marks included: the write path makes memories of them.
+    `turns` gives one text of tagged and other lasting passages; the write path splits it.
     """
-    match wanted:
+    match mode:
         case "tags":
             return marked_lines(text)
         case "turns":
-            kept = worth_keeping(text)
-            return [kept] if kept else []
+            passages = informative_passages(text)
+            return [passages] if passages else []
         case _:
             return []
 
 
-def worth_keeping(text: str) -> str:
-    """Give the passages of a message that tell something lasting; empty when none does."""
-    kept: list[str] = []
-    room = KEPT_CHARS_MAX
+def informative_passages(text: str) -> str:
+    """Return the passages with lasting content; empty if there are none."""
+    chosen: list[str] = []
+    budget = CAPTURED_CHARS_MAX
     for passage in _passages(text):
-        if (tagged_texts(passage) or is_informative(passage)) and len(passage) < room:
-            kept.append(passage)
-            room -= len(passage) + 2
-    return "\n\n".join(kept)
+        if (tagged_texts(passage) or is_informative(passage)) and len(passage) < budget:
+            chosen.append(passage)
+            budget -= len(passage) + 2
+    return "\n\n".join(chosen)
 
 
 def is_informative(text: str) -> bool:
-    """Say whether a text tells a decision, a cause, a fix or a lesson."""
-    return _TELLING.search(text) is not None
+    """Return whether a text states a decision, cause, fix or lesson."""
+    return _INFORMATIVE.search(text) is not None
 
 
 def marked_lines(text: str) -> list[str]:
-    """Give the lines of a message that their writer marked to be kept."""
-    prose = "\n".join(_passages(text, are_slight_kept=True))
+    """Return the lines that their author tagged."""
+    prose = "\n".join(_passages(text, with_slight=True))
     return [line.strip() for line in prose.split("\n") if tagged_texts(line)]
 
 
-def _passages(text: str, *, are_slight_kept: bool = False) -> list[str]:
-    """Cut a message into passages of prose: without code, and without what we had told it."""
+def _passages(text: str, *, with_slight: bool = False) -> list[str]:
+    """Split a message into passages of prose, without code and injected context."""
     whole = split(without_injected_context(normalise(text)))
     prose = [one for one in whole if not _FENCED.match(one.text)]
-    kept = (one for one in prose if are_slight_kept or not one.is_slight or tagged_texts(one.text))
-    return [one.text for one in kept]
+    chosen = (one for one in prose if with_slight or not one.is_slight or tagged_texts(one.text))
+    return [one.text for one in chosen]
 
 
 def both_ends(text: str, *, chars_max: int = HANDOFF_CHARS_MAX) -> str:
-    """Give the passages of a text from both its ends that fit: what it was about, what comes next.
+    """Return the passages from both ends of a text that fit: its purpose and its next steps.
 
-    A summary tells its purpose first and its next steps last; the middle is what happened.
+    A summary begins with the purpose and ends with the next steps; the middle can be dropped.
     """
     passages = [one.text for one in split(without_injected_context(normalise(text)))]
     head: list[str] = []
     tail: list[str] = []
-    room = chars_max - len(_GAP) - 4
+    budget = chars_max - len(_GAP) - 4
     takes_first = True
-    while passages and len(passages[0 if takes_first else -1]) + 2 <= room:
+    while passages and len(passages[0 if takes_first else -1]) + 2 <= budget:
         taken = passages.pop(0) if takes_first else passages.pop()
-        room -= len(taken) + 2
+        budget -= len(taken) + 2
         if takes_first:
             head.append(taken)
         else:
             tail.insert(0, taken)
         takes_first = not takes_first
     if not head and passages:
-        head = [passages.pop(0)[:room]]
+        head = [passages.pop(0)[:budget]]
     return "\n\n".join([*head, *([_GAP] if passages else []), *tail])
 
 
 _WORDS_MIN: Final = 4
 _WORDS_MAX: Final = 40
-"""A longer sentence says several things, and a fact says one."""
+"""A longer sentence states several things."""
 _LEANING: Final = re.compile(
     r"\W*(?:it|its|this|that|these|those|they|them|their|he|she|his|her|there|which|who|and|but|or"
     r"|also|then|so|because|yes|yeah|no|ok|okay|well|oh|hey|hi|thanks|sure|sorry|wow)\b",
     re.IGNORECASE,
 )
-"""How a sentence begins that only makes sense after another one."""
+"""Openings of a sentence that depends on an earlier one."""
 _LASTING: Final = re.compile(
     r"\b(?:prefers?|favou?rite|allergic|vegetarian|vegan|hates?|loves?|owns|maintains|"
     r"is responsible for|is in charge of|works? (?:at|as|for|on)|lives? in|is (?:called|named)|"
@@ -115,22 +113,22 @@ _LASTING: Final = re.compile(
     r"listens? on|is (?:hosted|deployed|stored|kept) (?:on|in|at))\b",
     re.IGNORECASE,
 )
-"""How people tell what somebody or something is like: preferences, duties, how it is set up."""
+"""Typical words of preferences, responsibilities and configuration."""
 
 
 def is_durable(text: str) -> bool:
-    """Say whether a sentence of somebody may be proposed as a fact.
+    """Return whether a sentence may be proposed as a fact.
 
-    It tells a decision, a lesson, a preference or how something is set up, as so and not as asked,
-    planned or ordered, and it leans on no other sentence.
+    It states a decision, lesson, preference or configuration, is neither a question, a plan nor an
+    instruction, and does not depend on another sentence.
     """
     return bool(is_informative(text) or _LASTING.search(text)) and is_claimable(text)
 
 
 def is_claimable(text: str) -> bool:
-    """Say whether a sentence states something by itself, and binds nobody.
+    """Return whether a sentence makes a statement of its own that is not a rule.
 
-    What binds is never taken from a text: one sentence makes no rule.
+    Rules are never extracted from a text: one sentence does not make a rule.
     """
     if not _WORDS_MIN <= len(text.split()) <= _WORDS_MAX or _LEANING.match(text):
         return False

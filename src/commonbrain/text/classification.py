@@ -1,17 +1,19 @@
-"""Which kind a text is, by its words, when nobody said."""
+"""Classify a text by its words if no kind was given."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
-from commonbrain.model.kinds import KINDS, Kind, Severity
+from commonbrain.model.kinds import KINDS, Atom, Kind, Severity
 
-# First match wins; the order is from what binds most to what binds least.
+# The first match wins, from the most to the least binding.
 _SIGNS: Final = (
     (
         Kind.RULE,
-        # "Never push" is a rule, "he never called" is not: what commands opens its sentence.
-        # Eight signs are quotes, a bullet and emphasis; unbounded, rows of dots take minutes.
+        # "Never push" is a rule, "he never called" is not: an imperative opens its sentence. Eight
+        # characters allow quotes, a bullet and emphasis; without a bound, rows of dots take
+        # minutes.
         r"(?:^|[.;:!?]\s)\W{0,8}(?:always|never|do not|don't|only ever)\b"
         r"|\b(?:must|shall|prohibited|forbidden|non-negotiable|not allowed)\b",
     ),
@@ -34,12 +36,12 @@ _BLOCKING: Final = re.compile(
 
 
 def classify(text: str) -> Kind:
-    """Choose rule, incident or task by telling words, else fact."""
+    """Return rule, incident or task by typical words, else fact."""
     return next((kind for kind, pattern in _PATTERNS if pattern.search(text)), Kind.FACT)
 
 
 def kind_with(columns: Collection[str], text: str) -> Kind:
-    """Choose the kind that has these columns, by the words where several have them."""
+    """Return the kind that has all these columns; if several have, the words decide."""
     fitting = [kind for kind, policy in KINDS.items() if set(columns) <= set(policy.columns)]
     by_words = classify(text)
     if by_words in fitting or not fitting:
@@ -48,5 +50,88 @@ def kind_with(columns: Collection[str], text: str) -> Kind:
 
 
 def severity_of(text: str) -> Severity:
-    """Say how strictly a text that is a rule binds, by its words."""
+    """Return the severity of a rule by its words."""
     return Severity.BLOCKER if _BLOCKING.search(text) else Severity.PATTERN
+
+
+MARKED_MAX: Final = 20
+"""Memories from the tags or tasks of one text; more is a log rather than a list of decisions."""
+
+_MARK: Final = re.compile(
+    r"(?<!\S)@(?P<name>decision|insight|remember|atom)\b[ \t]*:?[ \t]*(?P<content>\S[^\n]*)"
+)
+_TASK_WORDS: Final = re.compile(
+    r"\b(?:needs? to|must|has to|have to|follow[- ]up|to-?do|action item)\b", re.IGNORECASE
+)
+_SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+|\n")
+_BULLET: Final = re.compile(r"^\s*(?:[-*+>]\s+|\d{1,3}[.)]\s+|\[[ xX]?\]\s+)*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaggedText:
+    """A part of a text that becomes a memory of its own; without a kind, its words decide."""
+
+    text: str
+    kind: Kind | None = None
+    label: str | None = None
+    columns: Mapping[str, object] = field(default_factory=dict[str, object])
+    confidence: float | None = None
+    """Upper limit of its confidence, if known."""
+
+
+def tagged_texts(text: str) -> list[TaggedText]:
+    """Return the tagged parts in order; an address such as `a@decision.org` has no tag."""
+    if "@" not in text:
+        return []
+    return [_marked(match) for match in _MARK.finditer(text)][:MARKED_MAX]
+
+
+def sole_tag(text: str) -> TaggedText | None:
+    """Return the content if the whole text is one tag."""
+    match = _MARK.fullmatch(text)
+    return _marked(match) if match else None
+
+
+def without_tags(text: str) -> str:
+    """Remove the tags; their memories were made when the text was first stored."""
+    return _MARK.sub(lambda match: match["content"], text) if "@" in text else text
+
+
+def atom_of(text: str) -> TaggedText | None:
+    """Parse one line as `@atom`, with or without the tag; None if it has no bars."""
+    sole = sole_tag(text)
+    if sole is not None and sole.kind is Kind.ATOM:
+        return sole
+    is_barred = "|" in text and "\n" not in text
+    return (
+        TaggedText(text=text, kind=Kind.ATOM, columns=_barred(text).columns) if is_barred else None
+    )
+
+
+def extract_tasks(text: str) -> list[TaggedText]:
+    """Return the sentences that state a task."""
+    sentences = (_BULLET.sub("", one).strip() for one in _SENTENCE_END.split(text))
+    tasks = (one for one in sentences if one and _TASK_WORDS.search(one) and not _MARK.match(one))
+    return [TaggedText(text=one, kind=Kind.TASK) for one in tasks][:MARKED_MAX]
+
+
+def of_atom(atom: Atom, *, confidence: float | None = None) -> TaggedText:
+    """Convert an atom to a tagged text."""
+    return TaggedText(text=atom.body, kind=Kind.ATOM, columns=atom.columns, confidence=confidence)
+
+
+def _marked(match: re.Match[str]) -> TaggedText:
+    content = match["content"].strip()
+    match match["name"]:
+        case "atom":
+            return of_atom(_barred(content))
+        case "remember":
+            return TaggedText(text=content)
+        case name:
+            return TaggedText(text=content, kind=Kind.FACT, label=name)
+
+
+def _barred(content: str) -> Atom:
+    """Parse subject, action, outcome and consequences, separated by bars."""
+    subject, action, outcome, rest = (part.strip() for part in f"{content}|||".split("|", 3))
+    return Atom(subject=subject, action=action, outcome=outcome, consequences=rest.rstrip("| "))

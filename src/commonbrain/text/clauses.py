@@ -123,7 +123,7 @@ _NEXT_S: Final = {"day": 86_400, "morning": 86_400, "week": 604_800, "month": 2_
 
 def words(text: str) -> list[str]:
     """Return the words of a clause in lower case, without surrounding punctuation."""
-    bare = (found.group().strip(_EDGE) for found in _WORD.finditer(text))
+    bare = (match.group().strip(_EDGE) for match in _WORD.finditer(text))
     return [word.casefold().replace("\u2019", "'") for word in bare if word]
 
 
@@ -137,16 +137,16 @@ def is_factual(text: str) -> bool:
 
     Questions, modals, plans, guesses, suppositions, denials and instructions are not factual.
     """
-    told = text.replace("\u2019", "'")
-    if told.rstrip(_EDGE.replace("?", "")).endswith("?"):
+    plain = text.replace("\u2019", "'")
+    if plain.rstrip(_EDGE.replace("?", "")).endswith("?"):
         return False
-    return not _UNREAL.search(told) and not _MAY.search(told) and not is_order(told)
+    return not _UNREAL.search(plain) and not _MAY.search(plain) and not is_order(plain)
 
 
 def is_order(text: str) -> bool:
     """Return whether a clause is an instruction."""
-    told = (word for word in words(text[:80]) if word not in _SOFTENING)
-    return next(told, "") in _ORDERS
+    opening_words = (word for word in words(text[:80]) if word not in _SOFTENING)
+    return next(opening_words, "") in _ORDERS
 
 
 def is_about_people(text: str) -> bool:
@@ -157,11 +157,11 @@ def is_about_people(text: str) -> bool:
 
 def split_at_verb(text: str) -> tuple[str, str]:
     """Split a clause into its subject and the rest; the second is empty without a verb."""
-    told = text.split()
-    place = verb_at(words(text)) if len(words(text)) == len(told) else None
+    tokens = text.split()
+    place = verb_at(words(text)) if len(words(text)) == len(tokens) else None
     if place is None:
         return trimmed(text), ""
-    return trimmed(" ".join(told[:place])), trimmed(" ".join(told[place:]))
+    return trimmed(" ".join(tokens[:place])), trimmed(" ".join(tokens[place:]))
 
 
 def has_verb(text: str) -> bool:
@@ -169,33 +169,33 @@ def has_verb(text: str) -> bool:
     return verb_at(words(text)) is not None
 
 
-def verb_at(told: Sequence[str]) -> int | None:
+def verb_at(tokens: Sequence[str]) -> int | None:
     """Return the position of the first likely finite verb after the first word.
 
     If none is recognized, the word after the first plural counts: "two customers embed it".
     """
-    likely = (place for place in range(1, len(told)) if _is_verb_at(told, place))
-    return next(likely, None) or next(_after_plurals(told), None)
+    likely = (place for place in range(1, len(tokens)) if _is_verb_at(tokens, place))
+    return next(likely, None) or next(_after_plurals(tokens), None)
 
 
-def _is_verb_at(told: Sequence[str], place: int) -> bool:
-    following = told[place + 1] if place + 1 < len(told) else ""
-    return _is_verb(told[place], before=told[place - 1], after=following)
+def _is_verb_at(tokens: Sequence[str], place: int) -> bool:
+    following = tokens[place + 1] if place + 1 < len(tokens) else ""
+    return _is_verb(tokens[place], before=tokens[place - 1], after=following)
 
 
-def _after_plurals(told: Sequence[str]) -> Iterator[int]:
-    for place in range(1, len(told)):
-        is_plural = told[place - 1].endswith("s") and told[place - 1] not in _NO_VERBS
-        if is_plural and told[place].isalpha() and told[place] not in _DETERMINERS | _LINKS:
+def _after_plurals(tokens: Sequence[str]) -> Iterator[int]:
+    for place in range(1, len(tokens)):
+        is_plural = tokens[place - 1].endswith("s") and tokens[place - 1] not in _NO_VERBS
+        if is_plural and tokens[place].isalpha() and tokens[place] not in _DETERMINERS | _LINKS:
             yield place
 
 
 def seconds_in(text: str) -> float | None:
     """Return the delay stated in a clause ("two hours later", "within 5 minutes"), in seconds."""
     for pattern in _DELAYS:
-        found = pattern.search(text)
-        if found:
-            return _count(found["count"].casefold()) * _UNITS[found["unit"].casefold()]
+        match = pattern.search(text)
+        if match:
+            return _count(match["count"].casefold()) * _UNITS[match["unit"].casefold()]
     after = _NEXT.search(text)
     return float(_NEXT_S[after["unit"].casefold()]) if after else None
 
@@ -294,8 +294,8 @@ def sentence_before(sentence: Sentence, sign: re.Match[str]) -> Cut | None:
 
 def at_the_end(sentence: Sentence, sign: re.Match[str]) -> Cut | None:
     """Split "X and Y as a result" at its first "and"."""
-    told = sentence.text[: sign.start()]
-    cause, _, effect = told.partition(" and ")
+    head = sentence.text[: sign.start()]
+    cause, _, effect = head.partition(" and ")
     return Cut(cause=cause, effect=effect, head=cause) if has_verb(effect) else None
 
 

@@ -76,11 +76,11 @@ def repeats(text: str, *, old: str, new: str) -> bool:
     here, before, after = (read_statement(Statement(text=one)) for one in (text, old, new))
     replaced = _replaced(before, after)
     is_short = replaced is not None and len(replaced.one) <= _REPLACED_WORDS_MAX
-    gone = {*_values(before), *(replaced.one if replaced and is_short else ())}
-    come = {*_values(after), *(replaced.other if replaced and is_short else ())}
-    said = {*here.words, *here.numbers}
-    return bool(said & (gone - {*after.words, *after.numbers})) and said.isdisjoint(
-        come - {*before.words, *before.numbers}
+    dropped = {*_values(before), *(replaced.one if replaced and is_short else ())}
+    added = {*_values(after), *(replaced.other if replaced and is_short else ())}
+    stated = {*here.words, *here.numbers}
+    return bool(stated & (dropped - {*after.words, *after.numbers})) and stated.isdisjoint(
+        added - {*before.words, *before.numbers}
     )
 
 
@@ -111,7 +111,7 @@ def _by_holder(one: Reading, other: Reading) -> Basis | None:
 
 def _by_value(one: Reading, other: Reading) -> Basis | None:
     """Detect different values, given that both have the same subject."""
-    is_alike = _say_alike(one.said, other.said)
+    is_alike = _say_alike(one.predicate, other.predicate)
     if one.denies != other.denies:
         is_same = is_alike and not _are_swapped(one, other, named=_CONTENT)
         return Basis.NEGATION if is_same and not _is_detailed(one, other) else None
@@ -198,8 +198,8 @@ def _is_one_replaced(replaced: _Replaced | None) -> bool:
     if replaced is None:
         return False
     longest = max(len(replaced.one), len(replaced.other))
-    kept = len(replaced.before) + len(replaced.after)
-    return longest <= _REPLACED_WORDS_MAX and kept >= 2 * longest
+    shared = len(replaced.before) + len(replaced.after)
+    return longest <= _REPLACED_WORDS_MAX and shared >= 2 * longest
 
 
 def _are_swapped(

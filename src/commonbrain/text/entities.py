@@ -1,7 +1,7 @@
-"""What a text names, found by rule: tags, people, references and topics.
+"""Named entities, found by rule: tags, people, references and topics.
 
-The text is cut at spaces and brackets, and every piece is held against patterns that cannot match
-one stretch in two ways: the time it takes is linear in the text's length.
+The text is split at spaces and brackets, and no pattern can match one stretch in two ways, so the
+time is linear in the text's length.
 """
 
 import re
@@ -30,7 +30,7 @@ _REFERENCES: Final = (
     r"v\d{1,4}(?:\.\d{1,4}){0,3}(?:-[\w.]+)?",  # a version
     r"\d{1,4}\.\d{1,4}\.\d{1,4}(?:-[\w.]+)?",  # a version without its letter
     r"(?:v?\d{4,14}|[0-9a-f]{12})_[a-z][a-z0-9_]*",  # a migration
-    # A git hash, whole or as git shortens it: digits alone are a number, letters a word.
+    # A git hash, full or abbreviated: digits alone are a number, letters alone a word.
     r"(?=[a-f]*\d)(?=\d*[a-f])(?:[0-9a-f]{7,12}|[0-9a-f]{40}|[0-9a-f]{64})",
     r"(?:~|\.{1,2})?(?:/[\w.@+-]+)+/?|~/",  # a path from a root
     r"[\w.@+-]+/(?:[\w.@+-]+/)*[\w@+-]*\.[\w.+-]+",  # a file in a folder
@@ -43,7 +43,7 @@ _REFERENCES: Final = (
 _REFERENCE: Final = re.compile("|".join(_REFERENCES))
 
 _NOT_PEOPLE: Final = frozenset(
-    # What annotates code, what addresses everybody, and this product's own marks in a text.
+    # Code annotations, mentions of everyone, and Commonbrain's own inline tags.
     "property dataclass staticmethod classmethod override abstractmethod cached_property"
     " contextmanager deprecated param return returns throws see media import test"
     " everyone everybody here channel all team decision insight remember atom".split()
@@ -56,38 +56,38 @@ _NO_TOPICS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entities:
-    """What a text names, each once, in the order of first mention; at most 50 of each sort."""
+    """The distinct entities of a text by type, in order of first mention, at most 50 of each."""
 
     tags: tuple[str, ...] = ()
     """Hashtags without the sign, case-folded."""
     people: tuple[str, ...] = ()
     """Mentions without the sign, case-folded."""
     references: tuple[str, ...] = ()
-    """Paths, tickets, addresses, variables, versions, migrations, commits; as written."""
+    """Paths, tickets, URLs, variables, versions, migrations and commits, as written."""
     topics: tuple[str, ...] = ()
-    """Words with a capital in mid-sentence, case-folded."""
+    """Capitalized words within a sentence, case-folded."""
 
     @property
     def count(self) -> int:
-        """How many there are of all sorts."""
+        """The number of entities of all types."""
         return sum(len(getattr(self, sort.name)) for sort in fields(self))
 
 
-def found_in(text: str) -> Entities:
-    """Find what a text names.
+def extract_entities(text: str) -> Entities:
+    """Find the entities of a text.
 
-    An e-mail address mentions nobody, `@property` above a function is a decorator, `@scope/name` a
-    package, `#12` an issue and no tag. Between back-quotes stands code: only references are read.
+    An e-mail address is not a mention, `@property` above a function is a decorator, `@scope/name` a
+    package, and `#12` an issue rather than a tag. In code spans, only references are found.
     """
-    found: Mapping[str, dict[str, None]] = {sort.name: {} for sort in fields(Entities)}
+    names_by_type: Mapping[str, dict[str, None]] = {sort.name: {} for sort in fields(Entities)}
     for sort, name in _named(text):
-        if len(name) <= NAME_CHARS_MAX and len(found[sort]) < ENTITIES_MAX:
-            found[sort].setdefault(name)
-    return Entities(**{sort: tuple(names) for sort, names in found.items()})
+        if len(name) <= NAME_CHARS_MAX and len(names_by_type[sort]) < ENTITIES_MAX:
+            names_by_type[sort].setdefault(name)
+    return Entities(**{sort: tuple(names) for sort, names in names_by_type.items()})
 
 
 def _named(text: str) -> Iterator[tuple[str, str]]:
-    """Give every sort and name in the order of the text, code and prose apart."""
+    """Return type and name of each entity in order, treating code and prose separately."""
     lines = text.split("\n")
     for line, below in zip(lines, [*lines[1:], ""], strict=True):
         if _DECORATOR.fullmatch(line) and _DECORATED.match(below):
@@ -107,12 +107,12 @@ def _named_in(part: str, *, opens: bool, is_code: bool) -> Iterator[tuple[str, s
             if sort and (sort == "references" or not is_code):
                 yield sort, _WRITTEN[sort](name)
             opens = opens and not any(map(str.isalnum, name))
-        # A word behind a full stop or a colon has its capital from there.
+        # A word after a full stop or colon is capitalized anyway.
         opens = opens or chunk.rstrip("'\")]}*").endswith((".", "!", "?", ":"))
 
 
 def _sort_of(name: str, *, opens: bool) -> str | None:
-    """Say what sort of entity a piece of text is, if any; `opens` a sentence or not."""
+    """Return the type of an entity, or None; `opens` tells whether it begins a sentence."""
     if len(name) > NAME_CHARS_MAX:
         return None
     if _REFERENCE.fullmatch(name):

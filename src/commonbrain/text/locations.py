@@ -1,4 +1,4 @@
-"""Where a store is, in a file or on a server that a URL names; and what is this machine."""
+"""Store URLs and local addresses."""
 
 from ipaddress import ip_address
 from typing import Final
@@ -7,12 +7,12 @@ _SCHEMES: Final = ("postgresql://", "postgres://")
 
 
 def is_url(store: object) -> bool:
-    """Say whether a store is named by the URL of a server; it may hold a password."""
+    """Return whether a store is given as a server URL, which may contain a password."""
     return isinstance(store, str) and store.startswith(_SCHEMES)
 
 
 def is_loopback(address: str) -> bool:
-    """Say whether an address is this machine's own; no name is one, for names may be made up."""
+    """Return whether an IP address is this machine's; host names are not trusted."""
     try:
         return ip_address(address.strip("[]")).is_loopback
     except ValueError:
@@ -20,5 +20,5 @@ def is_loopback(address: str) -> bool:
 
 
 def is_here(host: str) -> bool:
-    """Say whether the host of a URL of our own choice is this machine, by name or by address."""
+    """Return whether the host of a configured URL is this machine, by name or address."""
     return host.lower() == "localhost" or is_loopback(host)

@@ -1,22 +1,92 @@
-"""One spelling for texts that look the same: what is stored, and what is asked with."""
+"""Normalization: one spelling for texts that look the same, in memories and in queries."""
 
+import json
 import re
 import unicodedata
-from typing import Final
+from collections.abc import Iterator
+from typing import Any, Final, cast
 
+from commonbrain.model import ids
+from commonbrain.model.escaping import inert
 from commonbrain.model.memory import Draft, with_texts
-from commonbrain.text.injected_context import without_injected_context
+from commonbrain.model.recall_result import HEADING
+
+_ID: Final = rf"{ids.MEMORY}_[0-9A-HJKMNP-TV-Z]{{13}}"
+_ITEM: Final = re.compile(rf"\s*\[\d{{1,3}}\] {_ID}(?: \||\s*$)")
+_OMISSION: Final = re.compile(r"\s*\d{1,9} more left out; narrow the query or raise max_tokens\.")
+_JSON: Final = re.compile(
+    rf'\{{\s*(?:"notice"\s*:\s*"{re.escape(HEADING)}"|"items"\s*:\s*\[\s*\{{\s*"id"\s*:\s*"{_ID}")'
+)
+
+_MARK: Final = "commonbrain-memory"
+_OPENS: Final = f"<{_MARK}>"
+_CLOSES: Final = f"</{_MARK}>"
+_SPOOFED: Final = re.compile(rf"<(?=\s{{0,9}}/?\s{{0,9}}{_MARK})", re.IGNORECASE)
+"""A stored text that imitates the marks, to pass for our context or to end it."""
+_BLOCK: Final = re.compile(
+    rf"^[ \t>]*{_OPENS}[ \t]*$.*?(?:^[ \t>]*{_CLOSES}[ \t]*(?:\n|\Z)|\Z)",
+    re.MULTILINE | re.DOTALL,
+)
+"""The marks are on lines of their own; a truncated block extends to the end."""
+
+
+def injected_block(text: str) -> str:
+    """Wrap a text in our marks."""
+    return f"{_OPENS}\n{_SPOOFED.sub('(', inert(text)).strip()}\n{_CLOSES}"
+
+
+def without_injected_context(text: str) -> str:
+    """Remove marked blocks and recall results, as text or JSON; keep the rest."""
+    if _OPENS in text:
+        text = _BLOCK.sub("", text)
+    if f"{ids.MEMORY}_" not in text:
+        return text
+    return "\n".join(_outside(_without_json(text)))
+
+
+def _outside(text: str) -> Iterator[str]:
+    """Return the lines outside results: not a heading, item, quoted line or count."""
+    is_inside = False
+    for line in text.split("\n"):
+        opens = HEADING in line or _ITEM.match(line) is not None
+        is_quoted = is_inside and line.lstrip().startswith(">")
+        is_inside = opens or is_quoted
+        if not is_inside and not _OMISSION.fullmatch(line):
+            yield line
+
+
+def _without_json(text: str) -> str:
+    parts: list[str] = []
+    done = 0
+    while match := _JSON.search(text, done):
+        end = _end_of_answer(text, match.start())
+        if end is None:
+            # Truncated or altered; trying every later brace would take quadratic time.
+            break
+        parts.append(text[done : match.start()])
+        done = end
+    return "".join([*parts, text[done:]])
+
+
+def _end_of_answer(text: str, start: int) -> int | None:
+    try:
+        value, end = json.JSONDecoder().raw_decode(text, start)
+    except (ValueError, RecursionError):
+        return None
+    answer = cast("dict[str, Any]", value)
+    return end if {"items", "verdict", "trace_id"} <= answer.keys() else None
+
 
 _CONTROLS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-"""Control characters that no text needs and a terminal would obey; tab and newline stay."""
+"""Control characters that would affect a terminal; tab and newline stay."""
 _TRAILING: Final = re.compile(r"(?<![ \t])[ \t]+$", re.MULTILINE)
-"""Tried once a run of spaces: tried from each space, a long run would take the square of it."""
+"""Matches once per run of spaces; from each space, a long run would take quadratic time."""
 _LONG: Final = frozenset({"root_cause", "resolution", "outcome", "consequences"})
-"""Columns that hold more than one line."""
+"""Columns that may have several lines."""
 
 
 def normalise(text: str) -> str:
-    """Give Unicode NFC, plain line ends, no control characters, no trailing space."""
+    """Apply Unicode NFC and remove carriage returns, control characters and trailing spaces."""
     # A lone surrogate cannot be written as UTF-8; it becomes a question mark.
     printable = text.encode("utf-8", "replace").decode("utf-8")
     composed = unicodedata.normalize("NFC", printable)
@@ -25,14 +95,14 @@ def normalise(text: str) -> str:
 
 
 def normalise_line(text: str | None) -> str | None:
-    """Normalise what stands on one line, such as a name; what is blank becomes None."""
+    """Normalize a single line such as a name; None if it is blank."""
     return " ".join(normalise(text or "").split()) or None
 
 
 def normalise_draft(draft: Draft) -> Draft:
-    """Normalise what will be stored of a draft; an empty text stays empty, for the gate to see.
+    """Normalize the texts of a draft; an empty text stays empty, for validation to reject.
 
-    What a recall gave is taken out of the body.
+    Evidence blocks of an earlier recall are removed from the body.
     """
     return with_texts(draft, _spelt)
 

@@ -27,29 +27,31 @@ class Mention:
     """A memory id in a text; `is_premise` if the text says that it depends on that memory."""
 
     id: int
-    is_premise: bool
+    is_rationale: bool
 
 
 def rationales(text: str) -> tuple[str, ...]:
     """Return the clauses that a text gives as its reasons, verbatim."""
     if _REASON.search(text, 0, _TEXT_CHARS_MAX) is None:
         return ()
-    found = (clause for sentence in _sentences(text) for clause in _reasons(sentence))
-    told = (clause.strip(_EDGE) for clause in found)
-    fit = (one for one in told if _WORDS_MIN <= len(one.split()) <= _WORDS_MAX)
+    clauses = (clause for sentence in _sentences(text) for clause in _reasons(sentence))
+    stripped = (clause.strip(_EDGE) for clause in clauses)
+    fit = (one for one in stripped if _WORDS_MIN <= len(one.split()) <= _WORDS_MAX)
     return tuple(dict.fromkeys(fit))[:PREMISES_MAX]
 
 
 def mentions(text: str) -> tuple[Mention, ...]:
     """Return the memory ids in a text, in order."""
-    found: dict[int, bool] = {}
+    is_rationale_by_id: dict[int, bool] = {}
     for one in _MENTION.finditer(text, 0, _TEXT_CHARS_MAX):
         try:
             id_ = ids.parse(ids.MEMORY, one["id"])
         except InvalidInputError:
             continue
-        found[id_] = found.get(id_, False) or one["sign"] is not None
-    return tuple(Mention(id=id_, is_premise=is_so) for id_, is_so in found.items())[:_NAMED_MAX]
+        is_rationale_by_id[id_] = is_rationale_by_id.get(id_, False) or one["sign"] is not None
+    return tuple(Mention(id=id_, is_rationale=is_so) for id_, is_so in is_rationale_by_id.items())[
+        :_NAMED_MAX
+    ]
 
 
 def _sentences(text: str) -> list[str]:

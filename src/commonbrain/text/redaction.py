@@ -1,4 +1,4 @@
-"""What a screen found in a text, told without ever repeating it."""
+"""Detected secrets, described without repeating them."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class OnSecret(StrEnum):
-    """What becomes of a text that holds a secret."""
+    """What to do with a text that contains a secret."""
 
     REJECT = "reject"
     REDACT = "redact"
@@ -14,28 +14,28 @@ class OnSecret(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecretMatch:
-    """A stretch of a text that is a secret of some sort, or only looks like one."""
+    """A span of a text that is a secret, or looks like one."""
 
     sort: str
-    """In words, such as "GitHub token"; never a part of the secret."""
+    """The type in words, such as "GitHub token"; never a part of the secret."""
     start: int
     end: int
     is_certain: bool = True
-    """Whether it is kept out; what merely looks random is only warned of."""
+    """Whether it is removed or rejected; random-looking text only causes a warning."""
 
 
 def describe_place(text: str, position: int) -> str:
-    """Say where a position of a text is, counted from one as editors do."""
+    """Return a position as "line L, column C", both counted from 1."""
     line = text.count("\n", 0, position) + 1
     column = position - (text.rfind("\n", 0, position) + 1) + 1
     return f"line {line}, column {column}"
 
 
-def redacted(text: str, found: Iterable[SecretMatch]) -> str:
-    """Put the sort in the place of every certain secret."""
+def redacted(text: str, matches: Iterable[SecretMatch]) -> str:
+    """Replace every certain secret by its type."""
     parts: list[str] = []
     done = 0
-    for one in sorted(found, key=lambda one: one.start):
+    for one in sorted(matches, key=lambda one: one.start):
         if one.is_certain and one.end > done:
             parts += [text[done : max(one.start, done)], f"[redacted: {one.sort}]"]
             done = one.end

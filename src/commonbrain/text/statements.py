@@ -160,7 +160,7 @@ _BEFORE_COUNTS: Final = frozenset(
 _SINGULAR_ENDS: Final = ("ss", "us", "is")
 _PLURAL_CHARS_MIN: Final = 4
 """Shorter words in -s are not plurals: was, has, its, gas."""
-_READINGS_KEPT: Final = 512
+_CACHED_READINGS: Final = 512
 """Cache size: a new text is compared with some forty neighbours and parsed once."""
 
 
@@ -204,8 +204,8 @@ class Reading:
     held: frozenset[str]
 
     @property
-    def said(self) -> frozenset[str]:
-        """The content words besides the subject."""
+    def predicate(self) -> frozenset[str]:
+        """The content words other than the subject."""
         return self.content - self.subject
 
     def shares_subject(self, other: "Reading") -> bool:
@@ -219,13 +219,13 @@ class Reading:
         return is_same and self.numbered == other.numbered
 
 
-@lru_cache(maxsize=_READINGS_KEPT)
+@lru_cache(maxsize=_CACHED_READINGS)
 def read_statement(statement: Statement) -> Reading:
     """Parse a statement, in time linear in its length."""
     text = _IDIOMS.sub(" ", statement.text)
     sentences = [_WORD.findall(part) for part in _SENTENCE_END.split(text)]
-    words = tuple(_kept(_folded(word) for sentence in sentences for word in sentence))
-    opening = next((found for found in map(_opening, sentences) if found), None)
+    words = tuple(_without_fillers(_folded(word) for sentence in sentences for word in sentence))
+    opening = next((match for match in map(_opening, sentences) if match), None)
     subject = opening.subject if opening else frozenset[str]()
     named = [name for sentence in sentences for name in _names(sentence)]
     holder, held = _holding(statement.text)
@@ -249,7 +249,7 @@ def read_statement(statement: Statement) -> Reading:
     )
 
 
-def _kept(words: Iterable[str]) -> Iterable[str]:
+def _without_fillers(words: Iterable[str]) -> Iterable[str]:
     return (word for word in words if word not in _FILLERS)
 
 
@@ -313,7 +313,7 @@ def _opening(sentence: Sequence[str]) -> _Opening | None:
         subject=_content(map(_folded, sentence[start : place + is_pronoun])),
         numbered=_numbered(plain[start:]),
         verb=_folded(sentence[place]),
-        words=tuple(_kept(map(_folded, sentence))),
+        words=tuple(_without_fillers(map(_folded, sentence))),
     )
 
 
@@ -363,8 +363,8 @@ def _is_claim(text: str) -> bool:
 
 def _label(text: str) -> tuple[str, ...]:
     """Return the few words of a label before a colon."""
-    found = _LABEL.match(text)
-    words = tuple(map(_folded, _WORD.findall(found[1]))) if found else ()
+    match = _LABEL.match(text)
+    words = tuple(map(_folded, _WORD.findall(match[1]))) if match else ()
     return words if len(words) <= _LABEL_WORDS_MAX else ()
 
 
@@ -381,8 +381,8 @@ def _is_verb(word: str, *, after_plural: bool) -> bool:
 def _holding(text: str) -> tuple[frozenset[str], frozenset[str]]:
     """Return the holder and what is held, if the text states them."""
     holds, held_by = _HOLDS.search(text), _HELD_BY.search(text)
-    found = holds or held_by
-    if found is None:
+    match = holds or held_by
+    if match is None:
         return frozenset(), frozenset()
-    left, right = _content_of(text[: found.start()]), _content_of(text[found.end() :])
+    left, right = _content_of(text[: match.start()]), _content_of(text[match.end() :])
     return (left, right) if holds else (right, left)

@@ -10,8 +10,8 @@ from itertools import islice
 from typing import Final
 
 from commonbrain.text.capture import is_durable, is_informative
-from commonbrain.text.excerpts import pieces
-from commonbrain.text.inline_tags import without_tags
+from commonbrain.text.classification import without_tags
+from commonbrain.text.segmentation import pieces
 from commonbrain.text.statements import Reading, Statement, read_statement
 from commonbrain.text.tokens import estimate
 
@@ -54,7 +54,7 @@ class Spent:
         """Input and output together."""
         return self.tokens_in + self.tokens_out
 
-    def and_(self, other: Spent) -> Spent:
+    def plus(self, other: Spent) -> Spent:
         """Return the sum of both."""
         return Spent(
             calls=self.calls + other.calls,
@@ -62,7 +62,7 @@ class Spent:
             tokens_out=self.tokens_out + other.tokens_out,
         )
 
-    def told(self) -> Mapping[str, int]:
+    def as_counts(self) -> Mapping[str, int]:
         """Return the counts by name, as they appear in a job's result."""
         return {
             "calls": self.calls,
@@ -87,25 +87,28 @@ class Reflection:
     fault: str | None = None
 
 
-_TOLD_FROM: Final = 0.7
+_STATED_SHARE_MIN: Final = 0.7
 """Share of a sentence's words that must occur in its sources; the rest may connect them."""
 
 
 def is_stated(text: str, sources: Sequence[str]) -> bool:
-    """Return whether a sentence consists of its sources' words, without a new number, name or
-    denial."""
-    said = read_statement(Statement(text=text))
+    """Return whether a sentence has only words, numbers, names and denials of its sources."""
+    reading = read_statement(Statement(text=text))
     known = [read_statement(Statement(text=one)) for one in sources]
     words = frozenset[str]().union(*(one.content for one in known))
     numbers = frozenset[str]().union(*(one.numbers for one in known))
-    if not said.content or not said.numbers <= numbers or not said.names <= words | numbers:
+    if (
+        not reading.content
+        or not reading.numbers <= numbers
+        or not reading.names <= words | numbers
+    ):
         return False
-    if said.is_denied and not any(one.is_denied for one in known):
+    if reading.is_denied and not any(one.is_denied for one in known):
         return False
-    return len(said.content & words) >= _TOLD_FROM * len(said.content)
+    return len(reading.content & words) >= _STATED_SHARE_MIN * len(reading.content)
 
 
-_KEPT: Final = 0.35
+_EPISODE_SHARE_MAX: Final = 0.35
 """Largest share of the sources' tokens that an episode may use."""
 _TOKENS_MIN: Final = 120
 """Tokens of three plain events, which are not worth shortening."""
@@ -117,7 +120,7 @@ _WORDS_MIN: Final = 3
 """Sentences with fewer content words are greetings or headings."""
 _NEW_MIN: Final = 2
 """A sentence must add at least this many new words."""
-_TELLING: Final = 1.25
+_INFORMATIVE: Final = 1.25
 _NAMING: Final = 1.1
 """Bonus for a decision, cause or lesson, and for a name or a number."""
 
@@ -138,26 +141,29 @@ class _Sentence:
         return self.reading.content | self.reading.numbers
 
 
-def digest(told: Sequence[SourceText], *, claims_max: int = 0) -> Reflection:
+def digest(sources: Sequence[SourceText], *, claims_max: int = 0) -> Reflection:
     """Choose the sentences of an episode, and those that may last as facts.
 
     The result is deterministic. It uses at most a third of the sources' tokens, or 120 if they are
     short, and never more than 600; it has at least one sentence.
 
     Args:
-        told: the sources, in the order in which the summary presents them.
+        sources: the texts, in the order in which the summary presents them.
         claims_max: the largest number of claims.
 
     """
-    sentences = _sentences(told)
+    sentences = _sentences(sources)
     if not sentences:
         return Reflection(fault="nothing_said")
-    room = min(max(_TOKENS_MIN, _KEPT * sum(estimate(one.text) for one in told)), _TOKENS_MAX)
-    chosen = sorted(_chosen(sentences, room=room))
+    budget = min(
+        max(_TOKENS_MIN, _EPISODE_SHARE_MAX * sum(estimate(one.text) for one in sources)),
+        _TOKENS_MAX,
+    )
+    chosen = sorted(_chosen(sentences, budget=budget))
     return Reflection(
-        points=tuple(_point(sentences[place], told) for place in chosen),
+        points=tuple(_point(sentences[place], sources) for place in chosen),
         headline=_shared_most([sentences[place] for place in chosen], sentences).text,
-        claims=tuple(islice(_claims(sentences, told), claims_max)),
+        claims=tuple(islice(_claims(sentences, sources), claims_max)),
     )
 
 
@@ -166,7 +172,7 @@ def body_of(points: Sequence[Point]) -> str:
     lines: defaultdict[tuple[int, ...], list[str]] = defaultdict(list)
     for point in points:
         lines[point.of].append(point.text)
-    return "\n".join(" ".join(said) for said in lines.values())
+    return "\n".join(" ".join(words_of_source) for words_of_source in lines.values())
 
 
 def spoken(text: str, speaker: str | None) -> str:
@@ -174,56 +180,56 @@ def spoken(text: str, speaker: str | None) -> str:
     return f"{speaker}: {text}" if speaker else text
 
 
-def _sentences(told: Sequence[SourceText]) -> list[_Sentence]:
-    each = max(1, _SENTENCES_MAX // max(len(told), 1))
-    return [one for of, text in enumerate(told) for one in islice(_read(text, of=of), each)]
+def _sentences(sources: Sequence[SourceText]) -> list[_Sentence]:
+    each = max(1, _SENTENCES_MAX // max(len(sources), 1))
+    return [one for of, text in enumerate(sources) for one in islice(_read(text, of=of), each)]
 
 
-def _read(told: SourceText, *, of: int) -> Iterator[_Sentence]:
-    for start, end in pieces(told.text):
-        text = without_tags(told.text[start:end].strip())
+def _read(source: SourceText, *, of: int) -> Iterator[_Sentence]:
+    for start, end in pieces(source.text):
+        text = without_tags(source.text[start:end].strip())
         reading = read_statement(Statement(text=text))
         if len(reading.content) + len(reading.numbers) >= _WORDS_MIN:
             yield _Sentence(
                 text=text,
                 of=of,
                 reading=reading,
-                worth=_worth(text, reading, told=told),
-                tokens=estimate(spoken(text, told.speaker)) + 1,
+                worth=_worth(text, reading, source=source),
+                tokens=estimate(spoken(text, source.speaker)) + 1,
             )
 
 
-def _worth(text: str, reading: Reading, *, told: SourceText) -> float:
-    worth = 0.5 + told.weight
+def _worth(text: str, reading: Reading, *, source: SourceText) -> float:
+    worth = 0.5 + source.weight
     if is_informative(text):
-        worth *= _TELLING
+        worth *= _INFORMATIVE
     if reading.names or reading.numbers:
         worth *= _NAMING
-    return worth if reading.is_claim else worth / _TELLING
+    return worth if reading.is_claim else worth / _INFORMATIVE
 
 
-def _chosen(sentences: Sequence[_Sentence], *, room: float) -> list[int]:
+def _chosen(sentences: Sequence[_Sentence], *, budget: float) -> list[int]:
     """Choose sentences greedily by new words per square root of their tokens, while they fit.
 
     Without the root, short sentences that add little would win; without a price, the longest.
     """
-    said: set[str] = set()
+    covered: set[str] = set()
     waiting = set(range(len(sentences)))
     chosen: list[int] = []
 
     def gain(place: int) -> tuple[float, int]:
         one = sentences[place]
-        return one.worth * len(one.words - said) / math.sqrt(one.tokens), -place
+        return one.worth * len(one.words - covered) / math.sqrt(one.tokens), -place
 
     while waiting:
         best = max(waiting, key=gain)
         waiting.discard(best)
         one = sentences[best]
-        if chosen and (one.tokens > room or len(one.words - said) < _NEW_MIN):
+        if chosen and (one.tokens > budget or len(one.words - covered) < _NEW_MIN):
             continue
         chosen.append(best)
-        room -= one.tokens
-        said |= one.words
+        budget -= one.tokens
+        covered |= one.words
     return chosen
 
 
@@ -241,12 +247,12 @@ def _shared_most(among: Sequence[_Sentence], sentences: Sequence[_Sentence]) -> 
     return max(among, key=shared)
 
 
-def _point(sentence: _Sentence, told: Sequence[SourceText]) -> Point:
-    return Point(text=spoken(sentence.text, told[sentence.of].speaker), of=(sentence.of,))
+def _point(sentence: _Sentence, sources: Sequence[SourceText]) -> Point:
+    return Point(text=spoken(sentence.text, sources[sentence.of].speaker), of=(sentence.of,))
 
 
-def _claims(sentences: Sequence[_Sentence], told: Sequence[SourceText]) -> Iterator[Point]:
+def _claims(sentences: Sequence[_Sentence], sources: Sequence[SourceText]) -> Iterator[Point]:
     """Return the claims, the most informative first."""
     lasting = [one for one in sentences if is_durable(one.text)]
     for one in sorted(lasting, key=lambda one: -one.worth):
-        yield _point(one, told)
+        yield _point(one, sources)

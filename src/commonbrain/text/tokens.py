@@ -158,23 +158,23 @@ _PIECES_MAX: Final = 8192
 
 
 def estimate(text: str) -> int:
-    """Return the approximate number of tokens of `text` for current models; 0 only for the empty text.
+    """Return about how many tokens a text has in current models; 0 only for the empty text.
 
-    Within 10% in total on English, code, Chinese, Japanese and Korean of some hundred tokens; rather
-    too high for other scripts. Laws: for any a and b, estimate(a + b) is at most
-    estimate(a) + estimate(b) + 1 and at least max(estimate(a), estimate(b)) - 1, so the counts of
-    parts add up to the count of the whole.
+    Within 10% in total on English, code, Chinese, Japanese and Korean of some hundred tokens;
+    rather too high for other scripts. Laws: for any a and b, estimate(a + b) is at most estimate(a)
+    + estimate(b) + 1 and at least max(estimate(a), estimate(b)) - 1, so the counts of parts add up
+    to the count of the whole.
     """
     return -(-_hundredths(text, _shape(text)) // 100)
 
 
 def upper_bound(text: str) -> int:
-    """Return a count that o200k_base hardly ever exceeds, for text that must fit without being counted.
+    """Return a count that o200k_base hardly ever exceeds, for text that must fit.
 
-    It is a quarter and four tokens above the estimate, which held for 99.9% of some 50,000 windows of
-    200 to 8,000 characters over 27 kinds of text; most exceptions were European languages other than
-    English, by up to 14%. It never exceeds the number of bytes, a proven bound, since every token has
-    at least one byte.
+    It is a quarter and four tokens above the estimate, which held for 99.9% of some 50,000 windows
+    of 200 to 8,000 characters over 27 kinds of text; most exceptions were European languages other
+    than English, by up to 14%. It never exceeds the number of bytes, a proven bound, since every
+    token has at least one byte.
     """
     hundredths = _hundredths(text, _shape(text))
     size = len(text.encode("utf-8", "surrogatepass"))
@@ -182,11 +182,11 @@ def upper_bound(text: str) -> int:
 
 
 def ceiling(text: str) -> int:
-    """Return the highest price of a part of a larger text, in hundredths of a token, for any content.
+    """Return the highest price of a part of a larger text, in hundredths of a token.
 
-    `upper_bound` assumes language or code; random letters cost up to four times as much. Sums of this
-    value hold for both. It is a seventh above the estimate for English and code, and about three
-    times the real count for scripts other than Latin.
+    `upper_bound` assumes language or code; random letters cost up to four times as much. Sums of
+    this value hold for both. It is a seventh above the estimate for English and code, and about
+    three times the real count for scripts other than Latin.
     """
     shape = _shape(text)
     hundredths = _hundredths(text, shape) * 23 // 20

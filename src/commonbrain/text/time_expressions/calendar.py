@@ -1,7 +1,7 @@
-"""Spans of the calendar in UTC: whole units, so many units away, and what lies around a date.
+"""Calendar arithmetic in UTC: whole units, offsets, and periods around a date.
 
-Calendar arithmetic is python-dateutil's. A week begins on Monday, a season is three whole months
-of the north.
+Months and years are added by python-dateutil. A week begins on Monday; a season is three whole
+months of the northern hemisphere.
 """
 
 from collections.abc import Mapping
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from dateutil.relativedelta import relativedelta
 
 EARLIEST: Final = datetime.min.replace(tzinfo=UTC)
-"""Where a span begins that has no beginning."""
+"""Start of a period without a beginning."""
 LATEST: Final = datetime.max.replace(tzinfo=UTC)
 TICK: Final = timedelta(milliseconds=1)
-"""The finest that the store tells apart."""
+"""The resolution of timestamps in the store."""
 DAY: Final = timedelta(days=1)
 _FIXED: Final[Mapping[str, timedelta]] = {
     "second": timedelta(seconds=1),
@@ -29,33 +29,36 @@ _FIXED: Final[Mapping[str, timedelta]] = {
 }
 _MONTHS: Final[Mapping[str, int]] = {"month": 1, "quarter": 3, "year": 12, "decade": 120}
 SHORT: Final = frozenset({"second", "minute", "hour"})
-"""Units that nobody means by the calendar: "an hour ago" is no hour of the clock."""
+"""Units that are never meant as calendar units: "an hour ago" is not an hour of the clock."""
 _FRIDAY_NIGHT: Final = timedelta(days=5)
-"""From Monday to the first moment of the weekend."""
+"""From Monday to the start of the weekend."""
 _THIRDS: Final[Mapping[str, tuple[str, int]]] = {"month": ("day", 10), "year": ("month", 4)}
-"""What "early", "mid" and "late" cut a unit by; the last third takes what is left."""
+"""The unit and length of the first two thirds, for "early", "mid" and "late"."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Named:
-    """What a phrase of time names."""
+    """The period that a time expression names."""
 
     span: BeliefPeriod
     grain: str = "span"
-    """The unit that it is one of; `span` when it is none."""
+    """The calendar unit that it is, or `span`."""
     cycle: str | None = None
-    """After what it comes again, when the phrase leaves open which one: a month without a year."""
+    """The unit after which it recurs, if the expression leaves open which one.
+
+    A month without a year.
+    """
     edge: BeliefPeriod | None = None
-    """What bounds by it, where that is sharper: "two weeks ago" is about a week, since one day."""
+    """The exact day, if the period is approximate: "since two weeks ago" begins on one day."""
 
     @property
     def bounding(self) -> BeliefPeriod:
-        """What "since" and "until" go by."""
+        """The period that "since" and "until" use."""
         return self.edge or self.span
 
 
 def units(unit: str, count: int) -> "relativedelta | timedelta":
-    """Give so many of a unit as a step of the calendar."""
+    """Return a number of units as a calendar step."""
     if unit in _FIXED:
         return _FIXED[unit] * count
     from dateutil.relativedelta import relativedelta  # noqa: PLC0415 most questions name no time
@@ -63,9 +66,9 @@ def units(unit: str, count: int) -> "relativedelta | timedelta":
     return relativedelta(months=_MONTHS[unit] * count)
 
 
-def whole(moment: datetime, unit: str, *, back: int = 0) -> Named:
-    """Give the whole unit that a moment lies in, or the one so many before it."""
-    midnight = moment.replace(hour=0, minute=0, second=0, microsecond=0)
+def whole(time: datetime, unit: str, *, back: int = 0) -> Named:
+    """Return the whole unit that contains a time, or an earlier one."""
+    midnight = time.replace(hour=0, minute=0, second=0, microsecond=0)
     first = {
         "day": midnight,
         "week": midnight - midnight.weekday() * DAY,
@@ -78,27 +81,27 @@ def whole(moment: datetime, unit: str, *, back: int = 0) -> Named:
     return Named(span=BeliefPeriod(since=since, until=since + units(unit, 1)), grain=unit)
 
 
-def around(moment: datetime, unit: str) -> Named:
-    """Give what is meant by a moment that was told so roughly."""
+def around(time: datetime, unit: str) -> Named:
+    """Return the period meant by a time that was stated with this precision."""
     if unit == "week":
-        span = BeliefPeriod(since=moment - 3 * DAY, until=moment + 4 * DAY)
-        return Named(span=span, grain=unit, edge=whole(moment, "day").span)
+        span = BeliefPeriod(since=time - 3 * DAY, until=time + 4 * DAY)
+        return Named(span=span, grain=unit, edge=whole(time, "day").span)
     if unit in SHORT:
         half = _FIXED[unit] / 2
-        span = BeliefPeriod(since=moment - half, until=moment + half)
-        return Named(span=span, grain=unit, edge=BeliefPeriod(since=moment, until=moment + TICK))
-    told = whole(moment, unit)
-    return Named(span=told.span, grain=unit, edge=whole(moment, "day").span)
+        span = BeliefPeriod(since=time - half, until=time + half)
+        return Named(span=span, grain=unit, edge=BeliefPeriod(since=time, until=time + TICK))
+    unit_period = whole(time, unit)
+    return Named(span=unit_period.span, grain=unit, edge=whole(time, "day").span)
 
 
-def weekend(moment: datetime, *, back: int = 0) -> Named:
-    """Give Saturday and Sunday of the week that a moment lies in, or of one before it."""
-    week = whole(moment, "week", back=back).span
+def weekend(time: datetime, *, back: int = 0) -> Named:
+    """Return Saturday and Sunday of the week that contains a time, or of an earlier week."""
+    week = whole(time, "week", back=back).span
     return Named(span=BeliefPeriod(since=week.since + _FRIDAY_NIGHT, until=week.until))
 
 
 def weekday(name: str, before: datetime) -> Named:
-    """Give the latest such day that is over at a moment."""
+    """Return the latest day of that name that is over."""
     from dateutil import relativedelta as calendar  # noqa: PLC0415 most questions name no time
 
     day = getattr(calendar, name[:2].upper())
@@ -108,7 +111,7 @@ def weekday(name: str, before: datetime) -> Named:
 
 
 def working_days_back(now: datetime, count: int) -> datetime:
-    """Give the first moment of the working day that is so many before today."""
+    """Return the start of the working day that is `count` before today."""
     first = whole(now, "day").span.since
     while count:
         first -= DAY
@@ -118,7 +121,7 @@ def working_days_back(now: datetime, count: int) -> datetime:
 
 
 def third(named: Named, place: int) -> Named:
-    """Give the first, second or last third of what is named, 0 to 2; by the calendar if it can."""
+    """Return one third (0 to 2) of a period, by calendar units if it has them."""
     since, until = named.span.since, named.span.until
     if named.grain in _THIRDS:
         unit, count = _THIRDS[named.grain]
@@ -129,17 +132,17 @@ def third(named: Named, place: int) -> Named:
 
 
 def half(named: Named, place: int) -> Named:
-    """Give the first or second half of what is named, 0 or 1; of a year, six months."""
+    """Return one half (0 or 1) of a period; half a year is six months."""
     since, until = named.span.since, named.span.until
     middle = since + (units("month", 6) if named.grain == "year" else (until - since) / 2)
     return Named(span=BeliefPeriod(since=(since, middle)[place], until=(middle, until)[place]))
 
 
 def between(one: Named, other: Named) -> Named:
-    """Give all from the first to the end of the second.
+    """Return the period from the start of one to the end of another.
 
     Raises:
-        ValueError: the first is not before the second.
+        ValueError: the first does not begin before the second.
 
     """
     since, until = one.bounding.since, other.bounding.until
@@ -154,22 +157,22 @@ def between(one: Named, other: Named) -> Named:
 
 
 def until_start(named: Named) -> Named:
-    """Give all that was before it."""
+    """Return everything before it began."""
     return Named(span=_span(EARLIEST, named.bounding.since))
 
 
 def until_end(named: Named) -> Named:
-    """Give all that was before it was over."""
+    """Return everything before it ended."""
     return Named(span=_span(EARLIEST, named.bounding.until))
 
 
 def from_start(named: Named, now: datetime) -> Named:
-    """Give all from it until now; what is to come has no end."""
+    """Return everything from its start until now, or without an end if it is in the future."""
     return Named(span=_open(named.bounding.since, now))
 
 
 def from_end(named: Named, now: datetime) -> Named:
-    """Give all from when it was over until now; what is to come has no end."""
+    """Return everything from its end until now, or without an end if it is in the future."""
     return Named(span=_open(named.bounding.until, now))
 
 

@@ -1,8 +1,8 @@
-"""Words that name a time by themselves: "last week", "8 May 2023", "Q2 2025", "an hour ago".
+"""Absolute and relative time expressions: "last week", "8 May 2023", "Q2 2025", "an hour ago".
 
-`DATES` is the table: to understand another, add a pattern and what it means. Where a pattern has a
-group `keep`, only what follows it is the phrase: a bare "march" is a month after "in", not after
-"we". Dates that are written out are read by python-dateutil.
+`DATES` is the table: to support another expression, add a pattern and its meaning. If a pattern has
+a group `keep`, the expression is what follows it: a bare "march" is a month after "in", not after
+"we". Written dates are parsed by python-dateutil.
 """
 
 import re
@@ -15,7 +15,7 @@ from commonbrain.text.time_expressions import calendar
 from commonbrain.text.time_expressions.calendar import SHORT, TICK, Named, around, units, whole
 
 MARK: Final = "(?-i:[\ue000-\uf8ff])"
-"""One character that stands for a phrase that was read already; see `periods`."""
+"""One character that replaces an expression that was already parsed; see `parser`."""
 _FULL_MONTH: Final = "january|february|april|june|july|august|september|october|november|december"
 _MONTH: Final = (
     r"(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?"
@@ -24,7 +24,7 @@ _MONTH: Final = (
 _WEEKDAY: Final = r"(?P<weekday>(?:mon|tues|wednes|thurs|fri|satur|sun)day)"
 _SEASON: Final = r"(?P<season>spring|summer|autumn|fall|winter)"
 _YEAR: Final = r"(?P<year>(?:19|20)\d\d)\b(?!\s*%)"
-# "Since 2000 requests failed" counts, and names no year.
+# In "since 2000 requests failed", 2000 is a count and not a year.
 _NO_COUNT: Final = r"(?!\s+(?!(?:as|is|was|has|does|vs|versus|us|this|his|its)\b)\w+s\b)"
 _ORDINALS: Final[Sequence[str]] = (
     "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth "
@@ -68,51 +68,51 @@ _LEAD: Final = (
     r"in|during|since|of|for|early|late|mid|before|after|until|till|by|from|between|through"
     r"|throughout|around|prior to|up to"
 )
-"""After one of these a bare month, year or quarter is one."""
-_KEEP: Final = rf"(?P<keep>\b(?:{_LEAD})[\s-]+(?:the\s+)?)"
-# The second of two, the first of which was read: "from March to" a month.
-_KEEP_RANGE: Final = rf"(?P<keep>{MARK}\s*(?:and|to|until|till|through|thru|-|–)\s*)"  # noqa: RUF001 as typed
+"""Words after which a bare month, year or quarter is a date."""
+_PREPOSITION: Final = rf"(?P<keep>\b(?:{_LEAD})[\s-]+(?:the\s+)?)"
+# The second date of a range, after the first was parsed: "from March to" a month.
+_RANGE_START: Final = rf"(?P<keep>{MARK}\s*(?:and|to|until|till|through|thru|-|–)\s*)"  # noqa: RUF001 as typed
 
 Meaning = Callable[[re.Match[str], datetime], Named]
 
 
-def unit_of(found: re.Match[str]) -> str:
-    """Give the unit that was named, spelt out."""
-    unit = found["unit"].lower()
+def unit_of(match: re.Match[str]) -> str:
+    """Return the unit, spelled out."""
+    unit = match["unit"].lower()
     return _SPELT.get(unit, unit)
 
 
-def count_of(found: re.Match[str]) -> int:
-    """Give the count that was named, in digits or as a word."""
-    count = " ".join(found["count"].lower().split())
+def count_of(match: re.Match[str]) -> int:
+    """Return the count, given in digits or as a word."""
+    count = " ".join(match["count"].lower().split())
     return int(count) if count.isdigit() else _COUNTS[count]
 
 
 def part_of(day: Named, part: str) -> Named:
-    """Give the morning, afternoon, evening or night of a day."""
+    """Return the morning, afternoon, evening or night of a day."""
     since, until = (timedelta(hours=hour) for hour in HOURS[part.lower()])
     first = day.span.since
     return Named(span=BeliefPeriod(since=first + since, until=first + until), grain="part")
 
 
-def _iso(found: re.Match[str], now: datetime) -> Named:
-    text = found[0].replace("/", "-")
-    moment = datetime.fromisoformat(text)
-    moment = moment.replace(tzinfo=moment.tzinfo or now.tzinfo).astimezone(now.tzinfo)
-    return around(moment, "hour") if ":" in text else whole(moment, "day")
+def _iso(match: re.Match[str], now: datetime) -> Named:
+    text = match[0].replace("/", "-")
+    time = datetime.fromisoformat(text)
+    time = time.replace(tzinfo=time.tzinfo or now.tzinfo).astimezone(now.tzinfo)
+    return around(time, "hour") if ":" in text else whole(time, "day")
 
 
-def _date(found: re.Match[str], now: datetime) -> Named:
-    """Read a day, a month or a year that is written out; without its year it is the latest."""
+def _date(match: re.Match[str], now: datetime) -> Named:
+    """Parse a written day, month or year; without a year it is the latest."""
     from dateutil.parser import parse  # noqa: PLC0415 most questions name no time
 
-    given = found.groupdict()
+    given = match.groupdict()
     day = given.get("day") or _day_of(given.get("nth"))
     unit = "day" if day else "month" if given.get("month") else "year"
     year = given.get("year") or (given.get("short") and f"20{given['short']}")
-    said = (day or "1", given.get("month") or "january", year)
+    words = (day or "1", given.get("month") or "january", year)
     default = whole(now, "day").span.since
-    since = parse(" ".join(part for part in said if part), default=default)
+    since = parse(" ".join(part for part in words if part), default=default)
     if year:
         return whole(since, unit)
     if since > now:
@@ -127,25 +127,25 @@ def _day_of(nth: str | None) -> str | None:
 
 
 def _place(ordinal: str) -> int:
-    """Give the number of an ordinal word, from 1 on."""
+    """Return the number of an ordinal word, from 1."""
     return {word: number for number, word in enumerate(_ORDINALS, 1)}[ordinal.lower()]
 
 
-def _days(found: re.Match[str], now: datetime) -> Named:
-    """Read "3-9 March 2026"."""
-    last = _date(found, now)
-    first = last.span.since.replace(day=int(found["first"]))
+def _days(match: re.Match[str], now: datetime) -> Named:
+    """Parse "3-9 March 2026"."""
+    last = _date(match, now)
+    first = last.span.since.replace(day=int(match["first"]))
     if first >= last.span.until:
         msg = "The days are in no order."
         raise ValueError(msg)
     return Named(span=BeliefPeriod(since=first, until=last.span.until))
 
 
-def _which_month(found: re.Match[str], now: datetime) -> Named:
-    """Read "last March", which is not the one that is running, "this March" or "next March"."""
-    latest = _date(found, now)
+def _which_month(match: re.Match[str], now: datetime) -> Named:
+    """Parse "last March" (not the current one), "this March" or "next March"."""
+    latest = _date(match, now)
     since = latest.span.since
-    match found["which"].lower():
+    match match["which"].lower():
         case "this":
             since = since.replace(year=now.year)
         case "next":
@@ -155,23 +155,23 @@ def _which_month(found: re.Match[str], now: datetime) -> Named:
     return whole(since, "month")
 
 
-def _nth_day(found: re.Match[str], now: datetime) -> Named:
-    """Read "on the 5th": the latest that has come."""
-    since = whole(now, "day").span.since.replace(day=int(_day_of(found["nth"]) or 0))
+def _nth_day(match: re.Match[str], now: datetime) -> Named:
+    """Parse "on the 5th": the latest."""
+    since = whole(now, "day").span.since.replace(day=int(_day_of(match["nth"]) or 0))
     if since > now:
         since -= units("month", 1)
     return Named(span=whole(since, "day").span, grain="day", cycle="month")
 
 
-def _year_month(found: re.Match[str], now: datetime) -> Named:
+def _year_month(match: re.Match[str], now: datetime) -> Named:
     first = whole(now, "day").span.since
-    return whole(first.replace(int(found["year"]), int(found["number"]), 1), "month")
+    return whole(first.replace(int(match["year"]), int(match["number"]), 1), "month")
 
 
-def _quarter(found: re.Match[str], now: datetime) -> Named:
-    number = found["number"]
+def _quarter(match: re.Match[str], now: datetime) -> Named:
+    number = match["number"]
     place = int(number) if number.isdigit() else _place(number)
-    year = found.groupdict().get("year")
+    year = match.groupdict().get("year")
     first = whole(now, "year").span.since.replace(month=3 * place - 2)
     if year:
         return whole(first.replace(year=int(year)), "quarter")
@@ -179,15 +179,15 @@ def _quarter(found: re.Match[str], now: datetime) -> Named:
     return Named(span=whole(since, "quarter").span, grain="quarter", cycle="year")
 
 
-def _half_year(found: re.Match[str], now: datetime) -> Named:
-    first = whole(now, "year").span.since.replace(year=int(found["year"]))
-    return calendar.half(whole(first, "year"), int(found["number"]) - 1)
+def _half_year(match: re.Match[str], now: datetime) -> Named:
+    first = whole(now, "year").span.since.replace(year=int(match["year"]))
+    return calendar.half(whole(first, "year"), int(match["number"]) - 1)
 
 
-def _season(found: re.Match[str], now: datetime) -> Named:
-    """Read a season with its year, which winter begins in, or with which one it is."""
-    given = found.groupdict()
-    first = whole(now, "year").span.since.replace(month=_SEASONS[found["season"].lower()])
+def _season(match: re.Match[str], now: datetime) -> Named:
+    """Parse a season with its year (winter has the year it begins in), or "last summer"."""
+    given = match.groupdict()
+    first = whole(now, "year").span.since.replace(month=_SEASONS[match["season"].lower()])
     if given.get("year"):
         return _three_months(first.replace(year=int(given["year"])))
     which = (given.get("which") or "").lower()
@@ -204,74 +204,74 @@ def _three_months(since: datetime) -> Named:
     return Named(span=BeliefPeriod(since=since, until=since + units("month", 3)), grain="season")
 
 
-def _decade(found: re.Match[str], now: datetime) -> Named:
-    tens = int(found["tens"])
-    century = int(found["century"] or 0) * 100 or now.year // 100 * 100
+def _decade(match: re.Match[str], now: datetime) -> Named:
+    tens = int(match["tens"])
+    century = int(match["century"] or 0) * 100 or now.year // 100 * 100
     year = century + tens
     first = whole(now, "year").span.since
     return whole(first.replace(year=year if year <= now.year else year - 100), "decade")
 
 
-def _named_day(found: re.Match[str], now: datetime) -> Named:
-    """Read today, yesterday, tomorrow, tonight or this morning."""
-    word, given = found["word"].lower(), found.groupdict()
+def _named_day(match: re.Match[str], now: datetime) -> Named:
+    """Parse today, yesterday, tomorrow, tonight or this morning."""
+    word, given = match["word"].lower(), match.groupdict()
     back = {"yesterday": 1, "last": 1, "tomorrow": -1}.get(word, 0)
     day = whole(now, "day", back=back)
     part = "night" if word == "tonight" else given.get("part")
     return part_of(day, part) if part else day
 
 
-def _stretch(found: re.Match[str], now: datetime) -> Named:
-    """Read "last 2 weeks": from so long ago until now, or from now on."""
-    step = units(unit_of(found), count_of(found) if found.groupdict().get("count") else 1)
-    if found["which"].lower() in {"next", "coming"}:
+def _stretch(match: re.Match[str], now: datetime) -> Named:
+    """Parse "last 2 weeks": from then until now, or from now on."""
+    step = units(unit_of(match), count_of(match) if match.groupdict().get("count") else 1)
+    if match["which"].lower() in {"next", "coming"}:
         return Named(span=BeliefPeriod(since=now, until=now + step))
     return Named(span=BeliefPeriod(since=now - step, until=now + TICK))
 
 
-def _distance(found: re.Match[str], now: datetime) -> Named:
-    """Read "3 days ago": the unit around that moment."""
-    unit = unit_of(found)
-    return around(now - units(unit, count_of(found)), unit)
+def _distance(match: re.Match[str], now: datetime) -> Named:
+    """Parse "3 days ago": the unit around that time."""
+    unit = unit_of(match)
+    return around(now - units(unit, count_of(match)), unit)
 
 
-def _unit(found: re.Match[str], now: datetime) -> Named:
-    """Read "last week", "this month" or "the week before last": a whole one of the calendar."""
-    unit, which = unit_of(found), (found.groupdict().get("which") or "before last").lower()
+def _unit(match: re.Match[str], now: datetime) -> Named:
+    """Parse "last week", "this month" or "the week before last": a whole calendar unit."""
+    unit, which = unit_of(match), (match.groupdict().get("which") or "before last").lower()
     if unit in SHORT:
-        return _stretch(found, now)
+        return _stretch(match, now)
     back = {"this": 0, "current": 0, "next": -1, "coming": -1, "before last": 2}.get(which, 1)
     return whole(now, unit, back=back)
 
 
-def _weekend(found: re.Match[str], now: datetime) -> Named:
-    given = found.groupdict()
+def _weekend(match: re.Match[str], now: datetime) -> Named:
+    given = match.groupdict()
     if given.get("count"):
-        return calendar.weekend(now, back=count_of(found))
+        return calendar.weekend(now, back=count_of(match))
     which = (given.get("which") or "before last").lower()
     back = {"this": 0, "next": -1, "before last": 2}.get(which, 1)
     return calendar.weekend(now, back=back)
 
 
-def _weekday(found: re.Match[str], now: datetime) -> Named:
-    """Read "on Friday": the latest that is over, unless this or the next week's is asked for."""
-    given = found.groupdict()
+def _weekday(match: re.Match[str], now: datetime) -> Named:
+    """Parse "on Friday": the latest that is over, unless "this" or "next" is given."""
+    given = match.groupdict()
     which = (given.get("which") or "").lower()
     if which in {"this", "next", "coming"}:
         week = whole(now, "week", back=-1 if which == "this" else -2).span.since
-        return Named(span=calendar.weekday(found["weekday"], week).span, grain="day")
-    latest = calendar.weekday(found["weekday"], now)
+        return Named(span=calendar.weekday(match["weekday"], week).span, grain="day")
+    latest = calendar.weekday(match["weekday"], now)
     if not given.get("count"):
         return latest
-    step = units("week", count_of(found) - 1)
+    step = units("week", count_of(match) - 1)
     first = latest.span.since - step
     if which:
         return Named(span=BeliefPeriod(since=first, until=latest.span.until))
     return Named(span=BeliefPeriod(since=first, until=latest.span.until - step), grain="day")
 
 
-def _working_days(found: re.Match[str], now: datetime) -> Named:
-    since = calendar.working_days_back(now, count_of(found))
+def _working_days(match: re.Match[str], now: datetime) -> Named:
+    since = calendar.working_days_back(now, count_of(match))
     return Named(span=BeliefPeriod(since=since, until=now + TICK))
 
 
@@ -291,11 +291,11 @@ DATES: Final[tuple[tuple[str, Meaning], ...]] = (
     (rf"\b{_ON_WEEKDAY}{_MONTH}\s+(?:the\s+)?{_NTH}", _date),
     (rf"\b{_DAY}\s+(?:of\s+)?(?P<month>{_FULL_MONTH})\b", _date),
     (rf"\b(?P<month>{_FULL_MONTH})\s+{_DAY}", _date),
-    # What else "may" and "mar" mean needs a word before it that says it is a date.
+    # "May" and "mar" have other meanings, so they need a preceding word that marks a date.
     (rf"(?P<keep>\b(?:on|{_LEAD})\s+(?:the\s+)?){_DAY}\s+(?:of\s+)?{_MONTH}", _date),
     (rf"(?P<keep>\b(?:on|{_LEAD})\s+){_MONTH}\s+{_DAY}", _date),
-    (rf"{_KEEP_RANGE}{_DAY}\s+(?:of\s+)?{_MONTH}", _date),
-    (rf"{_KEEP_RANGE}{_MONTH}\s+{_DAY}", _date),
+    (rf"{_RANGE_START}{_DAY}\s+(?:of\s+)?{_MONTH}", _date),
+    (rf"{_RANGE_START}{_MONTH}\s+{_DAY}", _date),
     (rf"\b{_MONTH}{_OF_YEAR}", _date),
     (r"(?<![\d-])(?P<year>(?:19|20)\d\d)-(?P<number>0[1-9]|1[0-2])(?![\d-])", _year_month),
     (rf"\b{_SEASON},?\s+(?:of\s+)?{_YEAR}", _season),
@@ -304,7 +304,7 @@ DATES: Final[tuple[tuple[str, Meaning], ...]] = (
     (rf"\b(?P<number>first|second|third|fourth) quarter of (?:the year )?{_YEAR}", _quarter),
     (rf"\bH(?P<number>[12])[\s/,-]*(?:of\s+)?{_YEAR}", _half_year),
     (rf"\b(?P<which>last|this|next)\s+{_SEASON}\b", _season),
-    # "In the summer intern programme" is no season.
+    # "In the summer intern programme" is not a season.
     (
         rf"(?P<keep>\b(?:in|during|since|before|after)\s+the\s+){_SEASON}(?=\s*(?:[?.,;!]|$))",
         _season,
@@ -333,13 +333,13 @@ DATES: Final[tuple[tuple[str, Meaning], ...]] = (
     (rf"(?<!every ){_WEEKDAY}(?=\s+{PART})", _weekday),
     (rf"\b{_WEEKDAY}'s\b", _weekday),
     (rf"(?P<keep>\b(?:on|{_LEAD})\s+){_WEEKDAY}\b", _weekday),
-    (rf"{_KEEP_RANGE}{_WEEKDAY}\b", _weekday),
+    (rf"{_RANGE_START}{_WEEKDAY}\b", _weekday),
     (rf"(?P<keep>\bon\s+the\s+){_NTH}(?=\s*(?:[?.,;!]|$))", _nth_day),
     (rf"\b(?P<which>last|this|next)\s+{_MONTH}", _which_month),
-    (rf"{_KEEP}{_MONTH}", _date),
-    (rf"{_KEEP_RANGE}{_MONTH}", _date),
-    (rf"{_KEEP}Q(?P<number>[1-4])\b", _quarter),
+    (rf"{_PREPOSITION}{_MONTH}", _date),
+    (rf"{_RANGE_START}{_MONTH}", _date),
+    (rf"{_PREPOSITION}Q(?P<number>[1-4])\b", _quarter),
     (rf"\bthe\s+year\s+{_YEAR}", _date),
-    (rf"{_KEEP}{_YEAR}{_NO_COUNT}", _date),
-    (rf"{_KEEP_RANGE}{_YEAR}", _date),
+    (rf"{_PREPOSITION}{_YEAR}{_NO_COUNT}", _date),
+    (rf"{_RANGE_START}{_YEAR}", _date),
 )

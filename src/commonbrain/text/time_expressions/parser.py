@@ -1,9 +1,9 @@
-"""Phrases of time in English: which span does "two days before 8 May" mean, and when?
+"""Parse English time expressions into periods: what does "two days before 8 May" mean?
 
-Every phrase that is read becomes one mark, a character that stands for it, and `BOUNDS` reads what
-stands around marks: "before" one, "between" two, the morning "of" one. To understand another, add
-a pattern and what it means. A question's first phrase that says its year counts, else its first:
-in "last week, as she said on 6 May 2023" the other is not today's. All is reckoned in UTC.
+Every parsed expression is replaced by one mark character, and `BOUNDS` parses what surrounds marks:
+"before" one, "between" two, the morning "of" one. To support another, add a pattern and its
+meaning. The first expression of a query that states its year counts, or else the first: in "last
+week, as she said on 6 May 2023", last week is relative to that date. All times are UTC.
 """
 
 import re
@@ -47,8 +47,8 @@ _HINT: Final = re.compile(
     r"|autumn|fall|winter|business|working)s?|the (?:spring|summer|autumn|fall|winter)|q[1-4])\b",
     re.IGNORECASE,
 )
-"""Every phrase holds one of these; most questions hold none, and are read no further."""
-# Months and weekdays are written with a capital, or "may" and "march" would be some.
+"""Every expression contains one of these; most queries contain none and are not parsed further."""
+# Months and weekdays must be capitalized, because "may" and "march" are words too.
 _NAMED: Final = re.compile(
     r"\b(?:(?i:yesterday|today|tonight|tomorrow|ago|(?:19|20)\d\d"
     r"|(?:last|past|previous|this|next|coming)\s+(?:\w+\s+)?"
@@ -58,30 +58,30 @@ _NAMED: Final = re.compile(
     r"|January|February|March|April|May|June|July|August|September|October|November|December)\b"
 )
 _READ: Final = 500
-"""Characters of a question that are read; what is longer is a text, not a question of time."""
+"""Characters of a query that are parsed."""
 _FIRST_MARK: Final = 0xE000
 _MARKED: Final = re.compile(MARK)
 _LEADS: Final = ("", "on ", "in ")
-"""What a phrase alone lacks that a sentence would have."""
+"""Prepositions that an expression on its own lacks."""
 _ALONE: Final = re.compile(rf"(?:(?:on|in|at|the)\s+)*{MARK}", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class _Near:
-    """A text with marks in it that a pattern has found."""
+    """A match of a pattern in a text with marks."""
 
-    found: re.Match[str]
+    match: re.Match[str]
     named: Sequence[Named]
-    """What its marks stand for, in their order."""
+    """The periods of its marks, in order."""
     now: datetime
 
 
 Around = Callable[[_Near], Named]
-"""Gives what such a text names, of what its marks do."""
+"""Computes the period of a match from those of its marks."""
 
 
 def _at(near: _Near) -> Named:
-    """Read "yesterday at 15:00": half an hour around it."""
+    """Parse "yesterday at 15:00": half an hour around it."""
     from dateutil.parser import parse  # noqa: PLC0415 most questions name no time
 
     (day,) = near.named
@@ -89,13 +89,13 @@ def _at(near: _Near) -> Named:
         msg = "A time of day is one of a day."
         raise ValueError(msg)
     clock = {"noon": "12:00", "midnight": "0:00"}.get(
-        near.found["clock"].lower(), near.found["clock"]
+        near.match["clock"].lower(), near.match["clock"]
     )
-    moment = parse(clock, default=whole(day.span.since, "day").span.since)
-    # Two at night is of the next day.
-    if not day.span.holds(moment) and day.span.holds(moment + DAY):
-        moment += DAY
-    return around(moment.replace(tzinfo=near.now.tzinfo), "hour")
+    instant = parse(clock, default=whole(day.span.since, "day").span.since)
+    # Two at night belongs to the next day.
+    if not day.span.holds(instant) and day.span.holds(instant + DAY):
+        instant += DAY
+    return around(instant.replace(tzinfo=near.now.tzinfo), "hour")
 
 
 def _part(near: _Near) -> Named:
@@ -103,27 +103,27 @@ def _part(near: _Near) -> Named:
     if day.grain != "day":
         msg = "A part of the day is one of a day."
         raise ValueError(msg)
-    return part_of(day, near.found["part"])
+    return part_of(day, near.match["part"])
 
 
 def _offset(near: _Near) -> Named:
-    """Read "two days before X": the unit around that moment, or all that way."""
+    """Parse "two days before X": the unit around that time, or the whole way."""
     (start,) = near.named
-    unit, edge = unit_of(near.found), start.bounding
-    step = units(unit, count_of(near.found))
-    is_before = near.found["side"].lower() in {"before", "prior to"}
-    if near.found["all"]:
+    unit, edge = unit_of(near.match), start.bounding
+    step = units(unit, count_of(near.match))
+    is_before = near.match["side"].lower() in {"before", "prior to"}
+    if near.match["all"]:
         since = edge.since - step if is_before else edge.until
         return Named(span=BeliefPeriod(since=since, until=since + step))
-    moment = edge.since - step if is_before else edge.since + step
-    return around(moment, unit)
+    instant = edge.since - step if is_before else edge.since + step
+    return around(instant, unit)
 
 
-def _beside(near: _Near) -> Named:
-    """Read "the day before X" and "the Friday after X"."""
+def _adjacent(near: _Near) -> Named:
+    """Parse "the day before X" and "the Friday after X"."""
     (start,) = near.named
-    edge, what = start.bounding, near.found["what"].lower()
-    is_before = near.found["side"].lower() == "before"
+    edge, what = start.bounding, near.match["what"].lower()
+    is_before = near.match["side"].lower() == "before"
     if what == "weekend":
         day = calendar.weekday("sunday" if is_before else "saturday", _beyond(edge, is_before))
         since = day.span.since - DAY * is_before
@@ -136,7 +136,7 @@ def _beside(near: _Near) -> Named:
 
 
 def _beyond(edge: BeliefPeriod, is_before: bool) -> datetime:  # noqa: FBT001 said by its caller
-    """Give the moment before which the wanted day is the latest of its name."""
+    """Return the time before which the day in question is the latest of its name."""
     return edge.since if is_before else edge.until + 7 * DAY
 
 
@@ -145,8 +145,8 @@ def _week_of(near: _Near) -> Named:
 
 
 def _piece(near: _Near) -> Named:
-    """Read "early March", "the end of 2024", "the second half of last year"."""
-    word, span = " ".join(near.found["piece"].lower().split()), near.named[0].span
+    """Parse "early March", "the end of 2024", "the second half of last year"."""
+    word, span = " ".join(near.match["piece"].lower().split()), near.named[0].span
     if word.endswith("week"):
         place = {"first": 0, "second": 1, "third": 2, "fourth": 3}.get(word.split()[0])
         since = span.until - 7 * DAY if place is None else span.since + 7 * place * DAY
@@ -177,7 +177,7 @@ BOUNDS: Final[tuple[tuple[str, Around], ...]] = (
     (rf"\b(?P<all>(?!)x)?{_UNITS_AWAY}", _offset),
     (
         rf"\b{_THE}(?:(?:last|next|first)\s+)?{_WHAT}\s+(?P<side>before|after)\s+{_THE}{MARK}",
-        _beside,
+        _adjacent,
     ),
     (rf"\b{_THE}{_PIECE}[\s-]+(?:(?:in|of)\s+)?{_THE}{MARK}", _piece),
     (rf"\b{_THE}week\s+(?:of|starting|beginning)\s+{_THE}{MARK}", _week_of),
@@ -214,91 +214,94 @@ BOUNDS: Final[tuple[tuple[str, Around], ...]] = (
 
 @dataclass(frozen=True, slots=True)
 class _Phrase:
-    """What one mark stands for, and the text that it took the place of."""
+    """The period of a mark, and the text that it replaced."""
 
     named: Named
     source: str
     is_dated: bool
-    """Whether it says of which year it is: a question's other phrases may be relative to it."""
+    """Whether it states its year; other expressions of the query may be relative to it."""
 
 
 @dataclass(slots=True)
 class _Reading:
-    """A text in which phrases are being read."""
+    """A text while its expressions are being parsed."""
 
     text: str
     now: datetime
     phrases: list[_Phrase]
 
     def read(self, pattern: re.Pattern[str], meaning: Around) -> None:
-        """Put a mark in the place of each phrase of one pattern.
+        """Replace each match of a pattern by a mark.
 
-        One that names no day there is, such as 31 June, stays as it is.
+        A match that is not a valid date, such as 31 June, stays.
         """
         start = 0
-        while found := pattern.search(self.text, start):
-            first = found.end("keep") if "keep" in pattern.groupindex else found.start()
-            said = self.text[first : found.end()]
-            inside = [self.of(mark) for mark in _MARKED.findall(said)]
+        while match := pattern.search(self.text, start):
+            first = match.end("keep") if "keep" in pattern.groupindex else match.start()
+            phrase = self.text[first : match.end()]
+            inside = [self.of(mark) for mark in _MARKED.findall(phrase)]
             try:
-                named = meaning(_Near(found, [one.named for one in inside], self.now))
+                named = meaning(_Near(match, [one.named for one in inside], self.now))
             except (ValueError, OverflowError):
-                start = found.start() + 1
+                start = match.start() + 1
                 continue
             mark = chr(_FIRST_MARK + len(self.phrases))
-            given = found.groupdict()
+            given = match.groupdict()
             is_dated = bool(given.get("year") or given.get("short"))
             is_dated = is_dated or any(one.is_dated for one in inside)
-            self.phrases.append(_Phrase(named, self.original(said), is_dated))
-            self.text = f"{self.text[:first]}{mark}{self.text[found.end() :]}"
+            self.phrases.append(_Phrase(named, self.original(phrase), is_dated))
+            self.text = f"{self.text[:first]}{mark}{self.text[match.end() :]}"
             start = first + 1
 
     def of(self, mark: str) -> _Phrase:
-        """Give what a mark stands for."""
+        """Return the phrase of a mark."""
         return self.phrases[ord(mark) - _FIRST_MARK]
 
     def original(self, text: str) -> str:
-        """Put back what the marks in a text took the place of."""
-        return _MARKED.sub(lambda found: self.of(found[0]).source, text)
+        """Restore the text that marks replaced."""
+        return _MARKED.sub(lambda match: self.of(match[0]).source, text)
 
 
 def names_time(text: str) -> bool:
-    """Say whether a text names a time, as far as single words tell."""
+    """Return whether a text contains a word that may name a time."""
     return _NAMED.search(text) is not None
 
 
 def parse_time_range(query: str, now: datetime) -> tuple[BeliefPeriod, str] | None:
-    """Give the span that a question's phrase of time means, and the question without the phrase."""
+    """Return the period that a query names, and the query without that expression."""
     reading = _read(query[:_READ], now)
-    found = list(_MARKED.finditer(reading.text)) if reading else []
-    if not reading or not found:
+    marks = list(_MARKED.finditer(reading.text)) if reading else []
+    if not reading or not marks:
         return None
-    meant = next((mark for mark in found if reading.of(mark[0]).is_dated), found[0])
+    meant = next((mark for mark in marks if reading.of(mark[0]).is_dated), marks[0])
     before = reading.original(reading.text[: meant.start()])
     after = reading.original(reading.text[meant.end() :])
     return reading.of(meant[0]).named.span, f"{before} {after}{query[_READ:]}"
 
 
 def parse_time_expression(given: datetime | str, now: datetime, *, ends: bool = False) -> datetime:
-    """Take a bound as code or people give it: ISO 8601, or English words for a time.
+    """Parse a bound: ISO 8601, or English words for a time.
 
-    A date, or words that name more than a moment, mean its first moment, or its last when `ends`.
+    A date or a period means its first instant, or its last with `ends`.
 
     Raises:
         InvalidInputError: it is neither.
 
     """
-    moment = moment_in(given, now, ends=ends) if isinstance(given, str) else to_utc(given)
-    if moment is not None:
-        return moment
+    instant = find_instant(given, now, ends=ends) if isinstance(given, str) else to_utc(given)
+    if instant is not None:
+        return instant
     raise InvalidInputError(
         f"{str(given)[:80]!r} is not a time.",
         hint="Give ISO 8601, such as 2026-03-31, or words, such as yesterday or 2 weeks ago.",
     )
 
 
-def moment_in(text: str, now: datetime, *, ends: bool = False) -> datetime | None:
-    """Give the first moment of what a text names, or its last; None when it says anything else."""
+def find_instant(text: str, now: datetime, *, ends: bool = False) -> datetime | None:
+    """Return the first instant of the time that a text names, or its last.
+
+    None if it names none.
+    """
     try:
         return parse_instant(text, ends_day=ends)
     except InvalidInputError:
@@ -314,7 +317,7 @@ def moment_in(text: str, now: datetime, *, ends: bool = False) -> datetime | Non
 
 
 def _whole_text(text: str, now: datetime) -> BeliefPeriod | None:
-    """Give what a text names that is a phrase of time and nothing else."""
+    """Return the period of a text that is nothing but a time expression."""
     reading = _read(text, now) if len(text) <= _READ else None
     if reading is None or not _ALONE.fullmatch(reading.text):
         return None
@@ -323,17 +326,17 @@ def _whole_text(text: str, now: datetime) -> BeliefPeriod | None:
 
 @cache
 def _compiled(pattern: str) -> re.Pattern[str]:
-    """Compile at the first question that may name a time, for most starts see none."""
+    """Compile on first use; most queries name no time."""
     return re.compile(pattern, re.IGNORECASE)
 
 
 def _read(text: str, now: datetime) -> _Reading | None:
-    """Read all phrases of a text; None where there are none, or what stands for them is in it."""
+    """Parse all expressions of a text; None if there are none or it already contains marks."""
     if not _HINT.search(text) or _MARKED.search(text):
         return None
     reading = _Reading(text, now, [])
     for pattern, dated in DATES:
-        reading.read(_compiled(pattern), lambda near, dated=dated: dated(near.found, near.now))
+        reading.read(_compiled(pattern), lambda near, dated=dated: dated(near.match, near.now))
     if reading.phrases:
         for pattern, meaning in BOUNDS:
             reading.read(_compiled(pattern), meaning)

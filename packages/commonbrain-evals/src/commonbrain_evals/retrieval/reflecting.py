@@ -22,7 +22,7 @@ from commonbrain.model.links import LinkType
 from commonbrain.model.memory import Memory
 from commonbrain.model.recall_result import RecallResult
 from commonbrain.storage.maintenance import Progress, ignore_progress
-from commonbrain.text.excerpts import pieces
+from commonbrain.text.segmentation import pieces
 from commonbrain.text.statements import Statement, read_statement
 from commonbrain.text.tokens import estimate
 from commonbrain_evals.retrieval.corpora import Question

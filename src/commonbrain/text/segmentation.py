@@ -1,0 +1,203 @@
+"""Split raw text into chunks that can each be one memory, in order and without loss."""
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+CHUNK_WORDS_MAX: Final = 300
+"""A longer paragraph states several things; validation accepts at most 400 words."""
+CHUNK_WORDS_MIN: Final = 5
+"""Fewer words are a heading or a greeting."""
+
+_FENCE: Final = re.compile(r"[ \t]{0,3}(?:```|~~~)")
+_SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])\s*")  # noqa: RUF001 full-width marks
+_UNSPACED: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
+"""Kana and Han, written without spaces; two characters are about one word."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chunk:
+    """One chunk of a text; `is_slight` if it is too short to be a memory."""
+
+    text: str
+    is_slight: bool
+
+
+def split(text: str) -> list[Chunk]:
+    """Split at blank lines, and long paragraphs at line ends, sentences and words."""
+    return [
+        Chunk(text=part, is_slight=count_words(part) < CHUNK_WORDS_MIN)
+        for paragraph in _paragraphs(text)
+        for part in _cut(paragraph)
+    ]
+
+
+def count_words(text: str) -> int:
+    """Count words, approximately for scripts without spaces."""
+    return len(text.split()) + len(_UNSPACED.findall(text)) // 2
+
+
+def _paragraphs(text: str) -> Iterator[str]:
+    """Return the text between blank lines; fenced code blocks are not split."""
+    lines: list[str] = []
+    is_fenced = False
+    for line in text.split("\n"):
+        is_fenced ^= _FENCE.match(line) is not None
+        if line.strip() or is_fenced:
+            lines.append(line)
+        elif lines:
+            yield "\n".join(lines)
+            lines = []
+    if any(line.strip() for line in lines):
+        yield "\n".join(lines)
+
+
+def _cut(paragraph: str) -> Iterator[str]:
+    if count_words(paragraph) <= CHUNK_WORDS_MAX:
+        yield paragraph.strip("\n")
+        return
+    for line in paragraph.split("\n"):
+        if count_words(line) <= CHUNK_WORDS_MAX:
+            yield from [line.strip()] if line.strip() else []
+        else:
+            yield from _fill(piece for one in _SENTENCE_END.split(line) for piece in _short(one))
+
+
+def _fill(pieces: Iterator[str]) -> Iterator[str]:
+    """Join pieces again as long as they fit."""
+    held: list[str] = []
+    words = 0
+    for piece in pieces:
+        more = count_words(piece)
+        if held and words + more > CHUNK_WORDS_MAX:
+            yield " ".join(held)
+            held, words = [], 0
+        held.append(piece)
+        words += more
+    if held:
+        yield " ".join(held)
+
+
+def _short(sentence: str) -> Iterator[str]:
+    """Return a sentence, or runs of its words if it is too long."""
+    words = sentence.split()
+    for start in range(0, len(words), CHUNK_WORDS_MAX):
+        yield " ".join(words[start : start + CHUNK_WORDS_MAX])
+
+
+GAP: Final = "[...]"
+"""Marks an omission."""
+# Not within a number, name or abbreviation: only before a space or after a full-width mark; nor
+# after a colon, because what follows needs its introduction. A run of blanks is tried once.
+_BREAK: Final = re.compile(r"(?<=[.!?])\s+|(?<=[。！？；])\s*|(?<!\s)\s*\n\s*")  # noqa: RUF001 full-width marks
+_PIECE_CHARS_MAX: Final = 240
+"""A longer stretch without a sentence end is cut between words."""
+_STEM_CHARS_MIN: Final = 4
+"""Words with this many initial letters in common, besides an ending, count as one word."""
+_ENDING_CHARS: Final = 2
+_NEXT: Final = 0.4
+"""Share of the previous sentence's score that a sentence gains: answers follow questions."""
+_BEFORE: Final = 0.2
+_TERMS_MAX: Final = 24
+
+
+@dataclass(slots=True)
+class Sought:
+    """The terms of a query to find in texts; compiled when the first long text needs them."""
+
+    terms: Sequence[str] = ()
+    """In lower case."""
+    _stems: "re.Pattern[str] | None" = field(default=None, init=False)
+
+    def places(self, text: str) -> Iterator[tuple[int, str]]:
+        """Return the position of each matching word, and the word in lower case."""
+        if not self.terms:
+            return
+        if self._stems is None:
+            self._stems = _any_of(self.terms[:_TERMS_MAX])
+        yield from ((match.start(), match[0].lower()) for match in self._stems.finditer(text))
+
+
+def _any_of(terms: Iterable[str]) -> "re.Pattern[str]":
+    longest = sorted(dict.fromkeys(map(_stem, terms)), key=len, reverse=True)
+    return re.compile(rf"\b(?:{'|'.join(map(re.escape, longest))})", re.IGNORECASE)
+
+
+def _stem(term: str) -> str:
+    return term[: max(_STEM_CHARS_MIN, len(term) - _ENDING_CHARS)]
+
+
+def excerpt(text: str, sought: Sought, *, chars: int) -> str:
+    """Return the best matching sentences in their order, within a number of characters.
+
+    Omissions are marked. Returns the opening if nothing matches, and an empty text if not even one
+    piece fits.
+    """
+    places = pieces(text)
+    worth = _worth(text, places, sought=sought)
+    best = sorted(range(len(places)), key=lambda place: (-worth[place], place))
+    chosen: set[int] = set()
+    # An omission may be marked at the start and after each isolated piece.
+    budget = chars - (len(GAP) + 1 if len(places) > 1 else 0)
+    for place in best:
+        start, end = places[place]
+        budget_after = budget - (end - start) - len(GAP) - 2
+        if budget_after >= 0:
+            chosen.add(place)
+            budget = budget_after
+    return _joined(text, places, chosen=chosen) if chosen else ""
+
+
+def pieces(text: str) -> list[tuple[int, int]]:
+    """Split a text into sentences and lines, and long ones between words."""
+    places: list[tuple[int, int]] = []
+    start = 0
+    for match in _BREAK.finditer(text):
+        places += _split_long(text, start=start, end=match.start())
+        start = match.end()
+    return [*places, *_split_long(text, start=start, end=len(text))]
+
+
+def _split_long(text: str, *, start: int, end: int) -> Iterator[tuple[int, int]]:
+    while end - start > _PIECE_CHARS_MAX:
+        cut = text.rfind(" ", start + 1, start + _PIECE_CHARS_MAX)
+        if cut < 0:
+            break
+        yield start, cut
+        start = cut + 1
+    if start < end:
+        yield start, end
+
+
+def _worth(text: str, pieces: Sequence[tuple[int, int]], *, sought: Sought) -> Sequence[float]:
+    """Score pieces by the words they contain, rare ones higher, and by their neighbours."""
+    starts = [start for start, _ in pieces]
+    holding: dict[str, set[int]] = {}
+    for place, word in sought.places(text):
+        holding.setdefault(word, set()).add(max(0, bisect_right(starts, place) - 1))
+    own = [0.0] * len(pieces)
+    for places in holding.values():
+        for place in places:
+            own[place] += 1 / len(places)
+    padded = [0.0, *own, 0.0]
+    return [
+        mine + _NEXT * earlier + _BEFORE * later
+        for earlier, mine, later in zip(padded, own, padded[2:], strict=False)
+    ]
+
+
+def _joined(text: str, pieces: Sequence[tuple[int, int]], *, chosen: set[int]) -> str:
+    """Join the chosen pieces in order, with a mark for each gap."""
+    parts = [] if 0 in chosen else [GAP]
+    first: int | None = None
+    for place in sorted(chosen):
+        first = place if first is None else first
+        if place + 1 in chosen:
+            continue
+        parts.append(text[pieces[first][0] : pieces[place][1]])
+        first = None
+        if place + 1 < len(pieces):
+            parts.append(GAP)
+    return " ".join(parts)
