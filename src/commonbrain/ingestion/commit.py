@@ -1,4 +1,4 @@
-"""The last stage: everything one new memory needs, inside the caller's transaction."""
+"""The last stage: write a memory and everything that belongs to it in the caller's transaction."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -30,13 +30,13 @@ from commonbrain.storage.change_log import ChangeContext, record_created
 from commonbrain.storage.interface import IdTaken, Transaction
 
 _DRAWS = 16
-"""Ids drawn before giving up; two million fit into a millisecond, so one nearly always does."""
+"""Ids to try: two million fit into a millisecond, so the first is nearly always free."""
 
 
 def build_memory(
     prepared: PreparedDraft, caller: Caller, *, now: datetime, revision_number: int
 ) -> Memory:
-    """Make the row of what passed, still without an id; `revises` counts the revisions before."""
+    """Build the row of an accepted draft, without an id; `revises` counts earlier revisions."""
     draft, admitted = prepared.draft, prepared.admitted
     claimed = draft.confidence
     computed = confidence(
@@ -46,7 +46,7 @@ def build_memory(
         is_sourced=draft.source_ref is not None,
     )
     if claimed is not None and prepared.trust is Trust.UNTRUSTED_WEB:
-        # It may doubt itself; that it is sure of itself says nothing.
+        # An author may be less certain than the rule, never more.
         claimed = min(claimed, computed)
     return Memory(
         id=0,
@@ -82,26 +82,26 @@ def build_memory(
 def commit(
     tx: Transaction, memory: Memory, *, prepared: PreparedDraft, caller: Caller, services: Services
 ) -> Memory:
-    """Store row, thread, index, audit and event together; give the memory with its id.
+    """Write row, thread, index, audit and event; return the memory with its id.
 
     Raises:
-        LimitExceededError: `quota_exceeded`, the tenant has no room for one more.
+        LimitExceededError: `quota_exceeded`, the tenant's quota is used up.
 
     """
     if not memory.superseded_count or memory.state in AWAITING_STATES:
-        # What takes another's place needs no room of its own: who is full can still mend.
+        # A replacement needs no quota, so a full tenant can still correct its memories.
         services.quotas.reserve(caller, tx)
     last = 0
     if isinstance(memory.detail, MessageDetail):
         memory = _in_thread(
             tx, memory, thread=prepared.draft.thread, random_source=services.random_source
         )
-        # Ids are the order of what was said, whatever the clock of a process says: readers take
-        # broadcasts over up to an id, and what came in below it later would be lost to them.
+        # Ids must follow the order of messages whatever a process's clock says: readers acknowledge
+        # broadcasts up to an id and would miss one that arrived later with a lower id.
         last = tx.threads.last()
     memory = _add(tx, memory, last=last, random_source=services.random_source)
     if memory.audience:
-        # A message waits to be read; what it gave rise to is only shared.
+        # A message is delivered; what was extracted from it is only visible.
         read_at = None if memory.kind is Kind.MESSAGE else memory.recorded_at
         tx.mail.post(deliveries(memory, to=memory.audience, read_at=read_at))
     if memory.state not in AWAITING_STATES:
@@ -122,7 +122,7 @@ def open_thread(
     now: datetime,
     random_source: RandomSource,
 ) -> int:
-    """Find a thread by its key or make it; give its id."""
+    """Return the id of the thread with this key, creating it if necessary."""
     for drawn in _draws(now, random_source):
         with suppress(IdTaken):
             return tx.threads.open(thread, project, new_id=drawn, now=now)
@@ -130,21 +130,21 @@ def open_thread(
 
 
 def _initial_state(prepared: PreparedDraft) -> State:
-    """Hold back what would bind or reach everybody on an untrusted word, or on nobody's."""
+    """Quarantine what would bind or reach everyone but comes from an untrusted source."""
     if prepared.draft.is_candidate:
         return State.CANDIDATE
     kind, detail = prepared.admitted.kind, prepared.admitted.detail
     must_ack = must_be_acknowledged(detail)
     requires_trust = kind is Kind.RULE or prepared.scope is Scope.GLOBAL or must_ack
     is_untrusted = prepared.trust is Trust.UNTRUSTED_WEB
-    # What nobody meant to write down holds up nobody either.
+    # A task that was only extracted from a text must not block anyone.
     if (requires_trust and is_untrusted) or (must_ack and prepared.draft.auto_captured):
         return State.QUARANTINED
     return State.ARCHIVED if _salience(prepared) < LOW else State.ACTIVE
 
 
 def _audience_payload(prepared: PreparedDraft) -> Mapping[str, object]:
-    """Name who else sees what is private, but for a message, which names its recipients."""
+    """Name the other readers of a private memory; a message names its recipients itself."""
     audience = prepared.draft.audience
     is_shared = audience and prepared.scope is Scope.PRIVATE
     is_message = prepared.admitted.kind is Kind.MESSAGE
@@ -152,7 +152,7 @@ def _audience_payload(prepared: PreparedDraft) -> Mapping[str, object]:
 
 
 def _salience(prepared: PreparedDraft) -> float:
-    """Say how much it matters; of an event its author may have said so."""
+    """Return the salience; the author of an event may have set it."""
     detail = prepared.admitted.detail
     if isinstance(detail, EventDetail) and detail.importance is not None:
         return detail.importance
@@ -167,7 +167,7 @@ def _salience(prepared: PreparedDraft) -> float:
 
 
 def _expiry(draft: Draft, detail: Detail, *, now: datetime) -> datetime | None:
-    """Say until when it holds: as its author said, or for as long as a fact lives."""
+    """Return the expiry: as given, or by the lifetime of facts."""
     if draft.expires_at is not None:
         return instant(draft.expires_at)
     lifetime_s = detail.ttl_s if isinstance(detail, FactDetail) else None
@@ -192,7 +192,7 @@ def _add(tx: Transaction, memory: Memory, *, last: int, random_source: RandomSou
         with suppress(IdTaken):
             tx.memories.add(replace(memory, id=id_))
             return replace(memory, id=id_)
-        # Where the clock went back every draw gives the next one, which is taken.
+        # If the clock went back, every draw gives the next id.
         last = last if id_ == drawn else id_
     raise _random_source_error()
 

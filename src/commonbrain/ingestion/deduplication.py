@@ -1,4 +1,4 @@
-"""The gate's last step: does a memory of this kind say it already?"""
+"""Deduplication, the last step of validation: does a memory of this kind already say it?"""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,30 +22,30 @@ from commonbrain.text.contradictions import Conflict
 from commonbrain.text.statements import Statement
 
 _TOKEN: Final = re.compile(r"\w+(?:[.,:/+-]\w+)*")
-_MOMENT: Final = re.compile(
+_TIME_OR_QUANTITY: Final = re.compile(
     r"\d[\d.,:/+t-]*(?:z|st|nd|rd|th|am|pm|h|s|ms|min|k|[kmgt]i?b)?"
     r"|(?:mon|tues|wednes|thurs|fri|satur|sun)day"
     r"|january|february|march|april|june|july|august|september|october|november|december",
     re.IGNORECASE,
 )
-"""A number with its unit, a time, a day or a month ("may" is left out: it is a verb, too)."""
+"""A number with its unit, a time, a day or a month, without "may", which is also a verb."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CandidateMemory:
-    """A stored memory of the same kind that lies near; `similarity` is a cosine."""
+    """A similar stored memory of the same kind; `similarity` is a cosine."""
 
     id: int
     headline: str
     text: str
     similarity: float
     subject: str | None = None
-    """What a fact says it is about."""
+    """The subject of a fact, if given."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contested:
-    """A neighbour that cannot be true together with the draft, and why."""
+    """A similar memory that contradicts the draft, and the basis of that."""
 
     neighbour: CandidateMemory
     conflict: Conflict
@@ -53,9 +53,10 @@ class Contested:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unique:
-    """Nobody said it yet; `similar` lists up to five near ones, nearest first.
+    """The draft is new; `similar` lists up to five similar memories, nearest first.
 
-    `conflicts` lists all near ones that contradict it, nearest first: to be linked when stored.
+    `conflicts` lists all similar memories that contradict it, nearest first, to be linked on
+    writing.
     """
 
     similar: tuple[CandidateMemory, ...] = ()
@@ -64,9 +65,9 @@ class Unique:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Duplicate:
-    """A memory says it already; `is_refused` says whether that keeps the draft out.
+    """A memory already says it; `is_refused` tells whether that rejects the draft.
 
-    `conflicts` is for a caller who insists that it is another.
+    `conflicts` is for a caller who insists that the draft is different.
     """
 
     of: CandidateMemory
@@ -82,10 +83,10 @@ def classify_duplicate(
     space: EmbeddingSpace,
     subject: str | None = None,
 ) -> Unique | Duplicate:
-    """Place a text among its neighbours by the space's thresholds, conflicts first.
+    """Compare a draft with similar memories by the thresholds of the embedding space.
 
-    What may be news against a neighbour is never its duplicate, however alike the two look; what
-    contradicts it is named beside. Only a kind that makes claims has conflicts.
+    A memory that the draft may update is never its duplicate, however similar; if it contradicts
+    the draft, it is listed as a conflict. Only kinds that make claims have conflicts.
     """
     ranked = sorted(near, key=lambda neighbour: -neighbour.similarity)
     similar = tuple(n for n in ranked if n.similarity >= space.similar_threshold)
@@ -105,10 +106,10 @@ def classify_duplicate(
 def is_comparable(
     memory: Memory, scope: Scope, *, project: str | None, readers: Sequence[str] = ()
 ) -> bool:
-    """Say whether a memory may be held against a new row of that scope and project.
+    """Return whether a memory may be compared with a draft of that scope and project.
 
-    Only what every future reader of the new row may see, in the same or the null project; beside
-    its author, `readers` see a private one.
+    Every later reader of the draft must be allowed to see the memory, and it must belong to the
+    same project or to none. `readers` see a private draft as its author does.
     """
     is_seen = scope is Scope.PRIVATE and {memory.agent, *memory.audience}.issuperset(readers)
     shared = memory.scope is not Scope.PRIVATE or is_seen
@@ -116,20 +117,20 @@ def is_comparable(
 
 
 def contradicts(one: str, other: str) -> bool:
-    """Say whether one text may be news to who knows the other, so that it is no duplicate."""
+    """Return whether one text may be news relative to the other, so that neither is a duplicate."""
     return contradictions.may_add_information(one, other)
 
 
 def is_repetition(text: str, other: str) -> bool:
-    """Say whether two events are equal but for their numbers and times: it happened again."""
+    """Return whether two events differ only in numbers and times: one happened again."""
     one = _timeless(text)
     return any(one) and one == _timeless(other)
 
 
 def _timeless(text: str) -> list[str]:
-    """Give the folded words of a text, with nothing in the place of each number and time."""
+    """Return the normalized words of a text without numbers and times."""
     words = _TOKEN.findall(text.casefold())
-    return ["" if _MOMENT.fullmatch(word) else word for word in words]
+    return ["" if _TIME_OR_QUANTITY.fullmatch(word) else word for word in words]
 
 
 def _contested(statement: Statement, similar: Sequence[CandidateMemory]) -> tuple[Contested, ...]:
@@ -142,40 +143,42 @@ def _contested(statement: Statement, similar: Sequence[CandidateMemory]) -> tupl
         )
         for near in similar
     )
-    return tuple(Contested(neighbour=near, conflict=found) for near, found in judged if found)
+    return tuple(
+        Contested(neighbour=near, conflict=conflict) for near, conflict in judged if conflict
+    )
 
 
 _SIMILAR_MAX = 40
-"""How many of the nearest are looked at; asking for more would search the store twice over."""
+"""Similar memories to compare; more would need a second search."""
 _WINDOWS_MAX = 4
-"""Windows of a long text that are looked for: what comes later repeats less and costs as much."""
+"""Windows of a long text to search with; later ones repeat less and cost as much."""
 _ALWAYS_NEW_KINDS = frozenset({Kind.MESSAGE, Kind.INCIDENT})
-"""Said or happened again, it is another one, word for word or not."""
+"""A message or incident is a new one even if its text is identical."""
 EVENT_KINDS = frozenset({Kind.INCIDENT, Kind.EVENT})
-"""What has a time of its own: told of another time, it and its causes are others."""
+"""Kinds with a time of occurrence: at another time, it is another event with other causes."""
 _SOURCED_KINDS = _ALWAYS_NEW_KINDS | {Kind.EVENT, Kind.EPISODE}
-"""Equal texts of these from two sources are two things; from one source they are one."""
+"""Identical texts from two sources are two memories of these kinds, from one source only one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DuplicateCheck:
-    """What the neighbours say: whether it is new, and which earlier event it is once more."""
+    """The result of a comparison: new, duplicate, or an earlier event that recurred."""
 
     decision: Unique | Duplicate
     conflicts: tuple[Contested, ...] = ()
-    """All that cannot be true together with it."""
+    """All memories that contradict the draft."""
     contested: frozenset[int] = frozenset()
-    """Those of them that it may be held against: they are trusted no more than it is."""
+    """Those of them that the draft is trusted enough to contradict."""
     recurring: Memory | None = None
 
 
 def find_exact(
     tx: Transaction, prepared: PreparedDraft, *, query_scope: QueryScope
 ) -> Memory | None:
-    """Find a memory that says it to the letter.
+    """Find a memory with exactly this text.
 
-    Where equal texts need not be the same thing, only one from the same source counts; a message
-    or an incident of no known source is always another one, an event of another time, too.
+    Where identical texts need not mean the same thing, only one from the same source counts. A
+    message or an incident without a source is always new, as is an event at another time.
     """
     kind, source = prepared.admitted.kind, None
     if kind in _SOURCED_KINDS:
@@ -188,7 +191,7 @@ def find_exact(
 
 
 def is_recurrence(known: Memory, prepared: PreparedDraft) -> bool:
-    """Say whether a text known to the letter tells of one more time: an event of no source."""
+    """Return whether an identical text without a source reports another occurrence of an event."""
     return known.kind is Kind.EVENT and prepared.draft.source_ref is None
 
 
@@ -200,7 +203,7 @@ def check_duplicates(
     space: EmbeddingSpace,
     exclude_ids: frozenset[int],
 ) -> DuplicateCheck:
-    """Compare a draft with the nearest of its kind, leaving out the ids `besides`."""
+    """Compare a draft with the most similar memories of its kind, except those in `exclude_ids`."""
     if prepared.vectors is None:
         return DuplicateCheck(decision=Unique())
     kind = prepared.admitted.kind
@@ -218,7 +221,7 @@ def check_duplicates(
             kind, prepared.text, near=neighbours, space=space, subject=subject
         )
 
-    kept_both_ids = _kept_both(tx, exclude_ids) if exclude_ids else frozenset[int]()
+    accepted_ids = _accepted_alongside(tx, exclude_ids) if exclude_ids else frozenset[int]()
     decision = judged(one for one in candidates if _is_believed(one, prepared))
     less_trusted = [one for one in candidates if not _is_believed(one, prepared)]
     again = [
@@ -232,7 +235,7 @@ def check_duplicates(
                 *decision.conflicts,
                 *(judged(less_trusted).conflicts if less_trusted else ()),
             )
-            if one.neighbour.id not in kept_both_ids
+            if one.neighbour.id not in accepted_ids
         ),
         contested=frozenset(
             one.id for one in candidates if one.trust.weight <= prepared.trust.weight
@@ -241,8 +244,8 @@ def check_duplicates(
     )
 
 
-def _kept_both(tx: Transaction, revised: Iterable[int]) -> frozenset[int]:
-    """Give what somebody said to hold beside any revision of what is being revised."""
+def _accepted_alongside(tx: Transaction, revised: Iterable[int]) -> frozenset[int]:
+    """Return the memories that a caller decided to keep along with any revision of these."""
     chain = [
         id_
         for memory in tx.memories.get(list(revised)).values()
@@ -276,7 +279,7 @@ def _subject(detail: Detail) -> str | None:
 def _nearest(
     tx: Transaction, prepared: PreparedDraft, *, query_scope: QueryScope, space: EmbeddingSpace
 ) -> dict[int, float]:
-    """Give the similarity of the nearest to the window of the draft that they are nearest to."""
+    """Return the similarity of the nearest memories, each to its nearest window of the draft."""
     same_kind = Filter(kinds=(prepared.admitted.kind,), project=prepared.project, trust_min=0.0)
     there = QueryScope(caller=query_scope.caller, filter=same_kind, now=query_scope.now)
     near: dict[int, float] = {}
@@ -289,16 +292,16 @@ def _nearest(
 
 
 def _by_count(memory: Memory) -> tuple[int, int]:
-    """Order events by how often they came again, most first, so that one of them counts."""
+    """Sort key: the event that recurred most often comes first, so that one does the counting."""
     detail = memory.detail
     return (-detail.recurrences if isinstance(detail, EventDetail) else 0, memory.id)
 
 
 def _is_another_time(memory: Memory, prepared: PreparedDraft) -> bool:
-    """Say whether the author gave a time at which the known event did not happen.
+    """Return whether the author gave a time at which the known event did not happen.
 
-    An atom is an observation, at another time another one; but a message has the time at which it
-    was said, and what is said twice was not observed twice.
+    An atom at another time is another observation. A message's time is when it was said, and
+    repeating a statement is not a second observation.
     """
     draft, given_time = prepared.draft, prepared.draft.occurred_at
     is_observed = memory.kind is Kind.ATOM and draft.source_message_id is None
@@ -307,14 +310,14 @@ def _is_another_time(memory: Memory, prepared: PreparedDraft) -> bool:
 
 
 def _may_compare(memory: Memory, prepared: PreparedDraft, *, query_scope: QueryScope) -> bool:
-    """Leave out what a recall would not give in place of the draft."""
+    """Return whether recall could return the memory in place of the draft."""
     return _is_candidate(memory, prepared, query_scope=query_scope) and _is_believed(
         memory, prepared
     )
 
 
 def _is_candidate(memory: Memory, prepared: PreparedDraft, *, query_scope: QueryScope) -> bool:
-    """Leave out what may not be seen by all who will see the draft, and what holds no more."""
+    """Return whether all later readers of the draft may see the memory, and it is current."""
     is_over = memory.is_over(query_scope.now)
     comparable = is_comparable(
         memory, prepared.scope, project=prepared.project, readers=prepared.draft.audience

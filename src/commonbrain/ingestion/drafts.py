@@ -1,4 +1,4 @@
-"""What a caller says of a text, read into drafts: one, or one for each passage of a raw text."""
+"""Parse the arguments of remember into drafts: one, or one for each chunk of a raw text."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -19,7 +19,10 @@ from commonbrain.text.segmentation import split
 
 
 class DraftFields(TypedDict, total=False):
-    """What may be said of a text; see `Draft` and the details of the kinds for each."""
+    """The keyword arguments of remember.
+
+    `Draft` and the detail classes of the kinds explain them.
+    """
 
     kind: str
     headline: str
@@ -58,17 +61,17 @@ class DraftFields(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftBatch:
-    """The drafts of one call, and how many passages were too short to be one."""
+    """The drafts of one call, and the number of chunks that were too short."""
 
     drafts: Sequence[Draft]
     skipped: int = 0
 
 
 def draft_of(text: str, **known: Unpack[DraftFields]) -> Draft:
-    """Put a text and what is known of it into a draft.
+    """Build a draft from a text and its attributes.
 
     Raises:
-        InvalidInputError: a name, scope, trust, id or time is none, or of a wrong type.
+        InvalidInputError: a name, scope, trust, id or time is invalid or of the wrong type.
 
     """
     given: dict[str, Any] = {name: value for name, value in known.items() if value is not None}
@@ -87,14 +90,14 @@ def draft_of(text: str, **known: Unpack[DraftFields]) -> Draft:
 
 
 def parse_drafts(text: str, *, is_chunked: bool | None, **known: Unpack[DraftFields]) -> DraftBatch:
-    """Read a text as one statement, or as the passages of a raw text.
+    """Parse a text as one statement, or as the chunks of a raw text.
 
-    A text is raw when nobody said its kind or headline and it has several passages; `cuts` decides
-    when it is given.
+    A text is raw if it has several chunks and no kind or headline was given; `is_chunked` overrides
+    that.
 
     Raises:
-        InvalidInputError: as `draft_of`.
-        RejectedError: `limit_exceeded`, the text has too many passages.
+        InvalidInputError: as for `draft_of`.
+        RejectedError: `limit_exceeded`, the text has too many chunks.
 
     """
     whole = draft_of(text, **known)
@@ -116,13 +119,13 @@ def parse_drafts(text: str, *, is_chunked: bool | None, **known: Unpack[DraftFie
 
 
 def listed(drafts: Draft | Sequence[Draft]) -> list[Draft]:
-    """Take one draft for a list of it.
+    """Return the drafts as a list; a single draft becomes a list of one.
 
     Raises:
-        InvalidInputError: it is neither.
+        InvalidInputError: it is neither a draft nor a list of drafts.
 
     """
-    # No annotation keeps a program from giving a number.
+    # Annotations do not stop a program from passing a number.
     given = cast("object", [drafts] if isinstance(drafts, Draft) else drafts)
     listed = list(cast("Sequence[object]", given)) if isinstance(given, Sequence) else [given]
     known = [one for one in listed if isinstance(one, Draft)]
@@ -152,12 +155,10 @@ _PARSERS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "occurred_at": instant,
     "expires_at": instant,
 }
-# Whom a memory is shared with is settled by messages alone; parts are cut by importers, and
-# what is only proposed is made by reflection.
+# Readers are set by messages alone, chunks by importers, and proposals by reflection.
 _INTERNAL_FIELDS: Final = {"body", "audience", "part", "is_candidate"}
 _FIELDS: Final = {field.name for field in fields(Draft)} - _INTERNAL_FIELDS
-# Severity stands in the draft itself, for the gate has a step of its own for it; a lease is
-# claimed, not given.
+# Severity is a field of the draft because validation checks it separately; a lease is claimed.
 _COLUMNS: Final = frozenset(column for policy in KINDS.values() for column in policy.columns) - {
     "severity",
     "lease_holder",

@@ -1,4 +1,4 @@
-"""Embedding later: vectors for what was stored while the embedder was down."""
+"""Deferred embedding: vectors for memories stored while the embedder was unavailable."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from commonbrain.storage.interface import Transaction
 
 
 def vectors_for(memories: Sequence[Memory], embedder: Embedder) -> dict[int, Vectors]:
-    """Embed memories in one batch; give their vectors by id.
+    """Embed memories in one batch; return their vectors by id.
 
     Raises:
-        UnavailableError: the embedder is down, or does not take one of the texts.
+        UnavailableError: the embedder is unavailable or rejects one of the texts.
 
     """
     made = embedded([(one.text, one.detail) for one in memories], embedder)
@@ -27,10 +27,10 @@ def vectors_for(memories: Sequence[Memory], embedder: Embedder) -> dict[int, Vec
 
 
 def embedded(inputs: Sequence[tuple[str, Detail | None]], embedder: Embedder) -> list[Vectors]:
-    """Embed full texts and the fields of what is an atom, each distinct text once, in one batch.
+    """Embed texts and the fields of atoms, each distinct text once, in one batch.
 
     Raises:
-        UnavailableError: the embedder is down, or does not take one of the texts.
+        UnavailableError: the embedder is unavailable or rejects one of the texts.
 
     """
     fields = [fields_of(detail) for _, detail in inputs]
@@ -42,7 +42,7 @@ def embedded(inputs: Sequence[tuple[str, Detail | None]], embedder: Embedder) ->
     made = dict(zip(texts, embedder.passages(list(texts)), strict=True)) if texts else {}
 
     def vectors(text: str, parts: Mapping[CausalField, str]) -> Vectors:
-        # A field is a clause: of one that is longer than a window, its beginning tells the matter.
+        # A field is a clause; if it exceeds a window, its beginning is enough.
         beginnings = {name: made[segment][0] for name, segment in parts.items()}
         return Vectors(windows=made[text], fields=beginnings)
 
@@ -51,7 +51,7 @@ def embedded(inputs: Sequence[tuple[str, Detail | None]], embedder: Embedder) ->
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmbedProgress:
-    """How many memories got their vectors, and how many of this tenant's still wait."""
+    """The number of memories that got vectors, and of those that still lack them in this tenant."""
 
     count: int
     left: int
@@ -61,12 +61,12 @@ OnCommit = Callable[[Transaction, EmbedProgress], None]
 
 
 def _nothing(_tx: Transaction, _done: EmbedProgress) -> None:
-    """Do nothing beside."""
+    """Do nothing on commit."""
 
 
 @dataclass(frozen=True, slots=True)
 class EmbedPending:
-    """Catching up for one tenant."""
+    """Embeds the pending memories of one tenant."""
 
     services: Services
     caller: Caller
@@ -74,20 +74,20 @@ class EmbedPending:
     def __call__(
         self, *, batch: int = EMBED_BATCH, one_by_one: bool = True, on_commit: OnCommit = _nothing
     ) -> EmbedProgress:
-        """Give vectors to a batch of those that lack some, oldest first.
+        """Embed a batch of pending memories, oldest first.
 
-        Call it again while it embeds some and leaves some. A text that the embedder does not take
-        is left waiting, and keeps none of the others from theirs.
+        Call it again while `count` and `left` are both positive. A text that the embedder rejects
+        stays pending and does not keep the others from their vectors.
 
         Args:
-            batch: how many at most, 1 to 100.
-            one_by_one: try each alone when the batch fails; that takes longer while nothing works.
-            on_commit: what is to be done in the transaction that keeps the vectors.
+            batch: at most this many, 1 to 100.
+            one_by_one: try each separately if the batch fails; slower while the embedder is down.
+            on_commit: called in the transaction that stores the vectors.
 
         Raises:
-            InvalidInputError: the batch is out of bounds.
-            UnavailableError: the embedder took none of them, or the store cannot be read or
-                written; those waiting still wait.
+            InvalidInputError: the batch is out of range.
+            UnavailableError: the embedder accepted none of them, or the store cannot be read or
+                written; all of them stay pending.
 
         """
         if not 1 <= batch <= ITEMS_PER_CALL_MAX:
@@ -105,10 +105,10 @@ class EmbedPending:
 
 
 def embed_if_free(waiting: Sequence[Memory], embedder: Embedder) -> dict[int, Vectors]:
-    """Embed all at once, or one by one when something among them is refused.
+    """Embed all at once, or one by one if the embedder rejects the batch.
 
     Raises:
-        UnavailableError: none of them was taken.
+        UnavailableError: none of them was accepted.
 
     """
     try:

@@ -1,4 +1,4 @@
-"""Replies kept under an idempotency key, so that a call sent twice is done once."""
+"""Idempotency: replies saved under a key, so that a call sent twice is executed once."""
 
 import hashlib
 import json
@@ -29,7 +29,7 @@ from commonbrain.storage.records import Reply
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdempotencyRecord:
-    """The key a caller gave to one call, and the digest by which its content is told apart."""
+    """The idempotency key of a call and the digest of its content."""
 
     key: str
     digest: str
@@ -38,10 +38,10 @@ class IdempotencyRecord:
 def make_idempotency_record(
     key: str, gated: Sequence[PreparedDraft | Rejection]
 ) -> IdempotencyRecord:
-    """Make the ticket of a call; the digest is of what passed the screen, so it tells no secret.
+    """Create the record of a call; the digest is of the redacted text, so it reveals no secret.
 
     Raises:
-        InvalidInputError: the key is empty, too long or unprintable.
+        InvalidInputError: the key is empty, too long or not printable.
 
     """
     if not (0 < len(key) <= NAME_CHARS_MAX and key.isprintable()):
@@ -57,10 +57,10 @@ def make_idempotency_record(
 def replay_reply(
     tx: Transaction, idempotency: IdempotencyRecord, *, query_scope: QueryScope
 ) -> RememberResult | None:
-    """Give what this call was answered before; None when it was not made before.
+    """Return the saved reply to this call; None if it was not made before.
 
     Raises:
-        RejectedError: `idempotency_conflict`, the key was used for something else.
+        RejectedError: `idempotency_conflict`, the key was used with other content.
 
     """
     known = tx.records.reply(query_scope.caller.agent, idempotency.key)
@@ -82,7 +82,7 @@ def save_reply(
     reply: RememberResult,
     query_scope: QueryScope,
 ) -> None:
-    """Keep an answer, and drop those that are too old to be asked for."""
+    """Save a reply, and delete expired ones."""
     tx.records.drop_replies(before=query_scope.now - timedelta(seconds=REPLY_KEPT_S))
     named = [id_ for one in reply.items for id_ in _named(one)]
     tx.records.keep_reply(
@@ -98,7 +98,7 @@ def save_reply(
 
 
 def _named(one: ItemResult) -> list[str | None]:
-    """Name every memory of which a reply tells a word: erasing any of them takes it with it."""
+    """Return the ids of all memories quoted in a reply: erasing one of them deletes the reply."""
     related = (*one.derived, *one.similar, *one.conflicts, *one.suggestions)
     return [one.id, *(entries.id for entries in related)]
 
@@ -107,7 +107,7 @@ def _read(body: Mapping[str, Any]) -> RememberResult:
     return RememberResult(
         items=tuple(_outcome(one) for one in body["items"]),
         skipped=body["skipped"],
-        affected=_unseated(body.get("affected")),
+        affected=_read_affected(body.get("affected")),
         stages_ms=body["stages_ms"],
     )
 
@@ -120,7 +120,7 @@ def _outcome(given: Mapping[str, Any]) -> ItemResult:
         "conflicts": tuple(SimilarMemory(**one) for one in given["conflicts"]),
         "warnings": tuple(given["warnings"]),
         "derived": tuple(_part(one) for one in given["derived"]),
-        "affected": _unseated(given.get("affected")),
+        "affected": _read_affected(given.get("affected")),
         "suggestions": tuple(_suggestion(one) for one in given.get("suggestions", ())),
     }
     return ItemResult(**{**given, **read})
@@ -139,6 +139,6 @@ def _suggestion(given: Mapping[str, Any]) -> DependencySuggestion:
     return DependencySuggestion(**{**given, **read})
 
 
-def _unseated(given: Mapping[str, Any] | None) -> AffectedDependents | None:
+def _read_affected(given: Mapping[str, Any] | None) -> AffectedDependents | None:
     read: dict[str, Any] = {**given, "ids": tuple(given["ids"]), "first": ()} if given else {}
     return AffectedDependents(**read) if read else None

@@ -1,4 +1,4 @@
-"""What is owed before anything is written: the one place where action items block."""
+"""Pending acknowledgements: the one place where action items block writes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from commonbrain.model.scope import Caller
 from commonbrain.storage.interface import Transaction
 
 _NAMED_MAX: Final = 10
-"""Action items that a refusal names; it counts the others."""
+"""Action items that a rejection names; it counts the others."""
 
 
 def pending_items(
@@ -35,10 +35,10 @@ def check_pending_acks(
     now: datetime,
     settles: Collection[int] = (),
 ) -> None:
-    """Let a write through, unless action items bind where it is made; asked in its transaction.
+    """Reject a write while action items bind where it is made; called in its transaction.
 
-    `projects` are those that are written to, None where it may be any; `settles` names what the
-    write finishes or takes away: one that does this to action items alone is let through.
+    `projects` are the projects written to, None for any; `settles` names what the write completes
+    or removes. A write that does this to action items only is allowed.
 
     Raises:
         RejectedError: `action_items_pending` names them and the next call.
@@ -58,9 +58,9 @@ def check_pending_acks_of(
     now: datetime,
     is_resolving: bool = False,
 ) -> None:
-    """Let memories be changed, unless action items bind where they are, or say why not.
+    """Reject a change of memories while action items bind where they are.
 
-    `is_settling` where the change finishes them or takes them away.
+    `is_settling` tells whether the change completes or removes them.
 
     Raises:
         RejectedError: `action_items_pending` names them and the next call.

@@ -1,4 +1,4 @@
-"""What can be decided before the store is opened: kind, gate, trust, scope, vectors."""
+"""Preparation: everything that needs no store (kind, validation, trust, scope, vectors)."""
 
 from __future__ import annotations
 
@@ -54,30 +54,30 @@ from commonbrain.text.rationale import rationales
 
 @dataclass(slots=True)
 class StageTimer:
-    """Counts the time between laps towards the stage that a lap ends."""
+    """Measures the stages of one call."""
 
     clock: Clock
     stages_ms: dict[str, float] = field(default_factory=dict[str, float])
     _since: float = field(init=False)
 
     def __post_init__(self) -> None:
-        """Start."""
+        """Start the timer."""
         self._since = self.clock.elapsed_ms()
 
     def end_stage(self, stage: str) -> None:
-        """Say that what was done since the last lap was this stage."""
+        """Record the time since the previous stage ended."""
         now = self.clock.elapsed_ms()
         self.stages_ms[stage] = round(self.stages_ms.get(stage, 0.0) + now - self._since, 3)
         self._since = now
 
 
 CLAIM_KINDS: Final = frozenset({Kind.FACT, Kind.RULE, Kind.TASK, Kind.EPISODE})
-"""Kinds that may hold only while something else does."""
+"""Kinds that can depend on another memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedDraft:
-    """A draft that passed the gate, with what its author may claim; `vectors` may be missing."""
+    """A validated draft with the authority of its author; `vectors` may be missing."""
 
     draft: Draft
     admitted: Valid
@@ -85,31 +85,31 @@ class PreparedDraft:
     trust: Trust
     project: str | None
     entities: Entities = field(default_factory=Entities)
-    """What its text names."""
+    """Entities in the text."""
     warnings: tuple[str, ...] = ()
     derived: tuple[PreparedDraft | Rejection, ...] = ()
-    """What its text marks to be remembered by itself."""
+    """Drafts made from inline tags and extraction."""
     vectors: Vectors | None = None
     salience: float | None = None
-    """What a model foretells of it; None: the rule says it."""
-    premises: tuple[str, ...] = ()
-    """What its text says that it rests on, to be looked up."""
+    """The salience predicted by a model; None uses the rule."""
+    rationales: tuple[str, ...] = ()
+    """The reasons stated in the text."""
     rationale_vectors: tuple[Matrix, ...] = ()
 
     @property
     def text(self) -> str:
-        """What is embedded, hashed and compared."""
+        """The text to embed, hash and compare."""
         return full_text(self.admitted.headline, self.admitted.body)
 
 
 def prepare_drafts(
     draft: Draft, caller: Caller, *, services: Services, timer: StageTimer | None = None
 ) -> PreparedDraft | Rejection:
-    """Normalise, screen for secrets, classify, gate, and settle trust and scope.
+    """Normalize, screen for secrets, classify and validate drafts, and settle trust and scope.
 
     Raises:
         RejectedError: the caller may not write that scope or claim that trust.
-        InvalidInputError: a field of the draft is of another type than it must be.
+        InvalidInputError: a field of the draft has the wrong type.
 
     """
     timer = timer or StageTimer(services.clock)
@@ -120,11 +120,11 @@ def prepare_drafts(
     parts = [
         _prepare(part, caller, services=services, timer=timer) for part in _derived_drafts(prepared)
     ]
-    return replace(prepared, derived=tuple(parts), premises=_rationales_of(prepared))
+    return replace(prepared, derived=tuple(parts), rationales=_rationales_of(prepared))
 
 
 def embed_drafts(prepared: Sequence[PreparedDraft], embedder: Embedder) -> list[PreparedDraft]:
-    """Give each its vectors in one batch, or leave all without when the embedder is down."""
+    """Embed all drafts in one batch; leave all without vectors if the embedder is unavailable."""
     if not prepared:
         return []
     texts = [one for source in prepared for one in _texts_to_embed(source)]
@@ -138,13 +138,13 @@ def embed_drafts(prepared: Sequence[PreparedDraft], embedder: Embedder) -> list[
 def _prepare(
     draft: Draft, caller: Caller, *, services: Services, timer: StageTimer
 ) -> PreparedDraft | Rejection:
-    # Whoever makes a Draft by hand may have put plain words where members belong.
+    # A Draft built by a program may have plain strings instead of enum members.
     scope = parse_choice(Scope, draft.scope or Scope.TEAM)
     check_may_write(caller, scope)
     claimed = parse_choice(Trust, draft.trust) if draft.trust else None
     trust = granted(claimed, default=caller.trust_default, ceiling=caller.trust_ceiling)
     if len(draft.body) > RAW_TEXT_BYTES_MAX:
-        # Not even read: the work done for a text must be in proportion to what is allowed.
+        # Reject before reading: the work must be bounded by what is allowed.
         return _limit_exceeded(f"The text has {len(draft.body):,} characters.")
     violation = _check_bounds(draft)
     if violation is not None:
@@ -159,7 +159,7 @@ def _prepare(
         return screened
     named = _classified(_expand_sole_tag(screened.draft))
     timer.end_stage("classify")
-    # Bounds again, for what was composed or found in the text may have grown.
+    # Check limits again, because composed or extracted text may be longer.
     admitted = _check_bounds(named) or validate(named)
     timer.end_stage("gate")
     if isinstance(admitted, Rejection):
@@ -185,7 +185,7 @@ def _only_own_evidence() -> Rejection:
 
 
 def _expand_sole_tag(draft: Draft) -> Draft:
-    """Read a text that is one mark from beginning to end as what it marks, an atom by its bars."""
+    """Replace a text that is a single inline tag by its content."""
     sole = sole_tag(draft.body) if draft.kind is None else _atom(draft)
     if sole is None:
         return draft
@@ -199,7 +199,7 @@ def _expand_sole_tag(draft: Draft) -> Draft:
 
 
 def _atom(draft: Draft) -> TaggedText | None:
-    """Read the fields of what is to be an atom from its text, where none is given apart."""
+    """Parse the fields of an atom from its text, unless they were given."""
     named = kind_and_label(draft.kind) if draft.kind else None
     has_fields = fields_of(draft.detail) or set(CausalField) & draft.columns.keys()
     return atom_of(draft.body) if named and named[0] is Kind.ATOM and not has_fields else None
@@ -213,25 +213,25 @@ def _classified(draft: Draft) -> Draft:
     return replace(draft, kind=kind, severity=draft.severity or severity)
 
 
-def _merge_entities(found: Entities, draft: Draft) -> Entities:
-    """Put what the author named before what the text names."""
+def _merge_entities(entities: Entities, draft: Draft) -> Entities:
+    """Put entities given by the author before those found in the text."""
     people = (name.casefold() for name in draft.people)
     return replace(
-        found,
-        tags=tuple(dict.fromkeys((*draft.tags, *found.tags)))[:TAGS_MAX],
-        people=tuple(dict.fromkeys((*people, *found.people)))[:TAGS_MAX],
+        entities,
+        tags=tuple(dict.fromkeys((*draft.tags, *entities.tags)))[:TAGS_MAX],
+        people=tuple(dict.fromkeys((*people, *entities.people)))[:TAGS_MAX],
     )
 
 
 def _derived_drafts(source: PreparedDraft) -> Iterator[Draft]:
-    """Give what a text marks as drafts: no wider, no more trusted, never a blocking one."""
+    """Return drafts for the tagged parts: no wider, no more trusted, never a BLOCKER."""
     draft, body = source.draft, source.admitted.body
-    found = tagged_texts(body)
+    tagged = tagged_texts(body)
     if draft.extract_tasks and source.admitted.kind is not Kind.TASK:
-        found += extract_tasks(body)
+        tagged += extract_tasks(body)
     if _extracts_causes(source):
-        found += [_tag_of_cause(one, source) for one in extract_atoms(body)]
-    for part in found:
+        tagged += [_tag_of_cause(one, source) for one in extract_atoms(body)]
+    for part in tagged:
         yield Draft(
             body=part.text,
             kind=part.kind,
@@ -250,7 +250,7 @@ def _derived_drafts(source: PreparedDraft) -> Iterator[Draft]:
 
 
 def _extracts_causes(source: PreparedDraft) -> bool:
-    """Say whether causes are looked for: in messages unless told not to, elsewhere on request."""
+    """Return whether to extract causes: in messages by default, elsewhere on request."""
     kind, is_requested = source.admitted.kind, source.draft.extract_causes
     return kind is not Kind.ATOM and (
         kind is Kind.MESSAGE if is_requested is None else is_requested
@@ -273,10 +273,10 @@ def _severity(part: TaggedText) -> Severity | None:
 
 
 def _texts_to_embed(source: PreparedDraft) -> Iterator[tuple[str, Detail | None]]:
-    """Give what of it is embedded: itself, what is made of its marks, and on what it rests."""
+    """Return all texts to embed: the draft, its derived drafts and its stated reasons."""
     made = (part for part in source.derived if isinstance(part, PreparedDraft))
     yield from ((one.text, one.admitted.detail) for one in (source, *made))
-    yield from ((premise, None) for premise in source.premises)
+    yield from ((rationale, None) for rationale in source.rationales)
 
 
 def _embedded(
@@ -286,12 +286,12 @@ def _embedded(
         replace(part, vectors=next(rest)) if isinstance(part, PreparedDraft) else part
         for part in prepared.derived
     )
-    premises = tuple(next(rest).windows for _ in prepared.premises)
-    return replace(prepared, vectors=vectors, derived=parts, rationale_vectors=premises)
+    rationales = tuple(next(rest).windows for _ in prepared.rationales)
+    return replace(prepared, vectors=vectors, derived=parts, rationale_vectors=rationales)
 
 
 def _rationales_of(prepared: PreparedDraft) -> tuple[str, ...]:
-    """Give the reasons of what states something; who said on what it rests is not asked."""
+    """Return the stated reasons, unless the author named the dependencies."""
     is_open = not prepared.draft.depends_on and not prepared.draft.auto_captured
     return rationales(prepared.text) if is_open and prepared.admitted.kind in CLAIM_KINDS else ()
 
@@ -314,7 +314,7 @@ def _check_bounds(draft: Draft) -> Rejection | None:
 
 _CHARS_MAX = {
     **dict.fromkeys(("project", "label", "tags", "people"), NAME_CHARS_MAX),
-    # The gate has more to say about these two.
+    # These two have checks of their own in validation.
     **dict.fromkeys(("body", "headline"), RAW_TEXT_BYTES_MAX),
     **dict.fromkeys(("root_cause", "resolution", "outcome", "consequences"), TEXT_BYTES_MAX),
 }

@@ -1,4 +1,4 @@
-"""What remember answers: one value per item, never an exception for an expected refusal."""
+"""The result of remember: one value per item; an expected rejection is not an exception."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from commonbrain.storage.interface import Transaction
 
 
 class ItemStatus(StrEnum):
-    """What became of one item."""
+    """The outcome of one item."""
 
     STORED = "stored"
     EXISTS = "exists"
@@ -25,18 +25,18 @@ class ItemStatus(StrEnum):
 
     @property
     def is_new(self) -> bool:
-        """Whether there is a memory now that was not there before."""
+        """Whether the item became a new memory."""
         return self in {ItemStatus.STORED, ItemStatus.QUARANTINED}
 
     @property
     def is_refused(self) -> bool:
-        """Whether the caller's text did not get in."""
+        """Whether the item was not stored."""
         return self in {ItemStatus.DUPLICATE, ItemStatus.REJECTED}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimilarMemory:
-    """A memory near the one just offered; `similarity` is a cosine."""
+    """A memory similar to the item; `similarity` is a cosine."""
 
     id: str
     headline: str
@@ -44,17 +44,17 @@ class SimilarMemory:
 
 
 class SuggestionBasis(StrEnum):
-    """Why a memory is thought to rest on another."""
+    """Why a memory may be a dependency."""
 
     REASON = "reason"
-    """Its text gives as its reason what the other says."""
+    """The text gives as its reason what the other memory says."""
     NAMED = "named"
-    """Its text names the other by its id."""
+    """The text contains the id of the other memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DependencySuggestion:
-    """A memory on which the new one may rest; `accept` is the command that says so."""
+    """A possible dependency of the new memory; `accept` is the command that links it."""
 
     id: str
     headline: str
@@ -64,7 +64,7 @@ class DependencySuggestion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DerivedResult:
-    """What became of a part that a text marked to be remembered by itself."""
+    """The outcome of a part that became a memory of its own."""
 
     status: ItemStatus
     id: str | None = None
@@ -76,10 +76,10 @@ class DerivedResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemResult:
-    """What became of one item: `stored` means durable and searchable now.
+    """The outcome of one item; `stored` means that it is durable and searchable.
 
-    `id` names the new memory, or the one that says it already; `code`, `reason` and `hint` tell
-    what kept it out and what to do.
+    `id` names the new memory, or the one that already says it; `code`, `reason` and `hint` explain
+    a rejection and the next step.
     """
 
     status: ItemStatus
@@ -91,40 +91,40 @@ class ItemResult:
     hint: str | None = None
     similar: tuple[SimilarMemory, ...] = ()
     conflicts: tuple[SimilarMemory, ...] = ()
-    """Memories that contradict it; both are kept, linked."""
+    """Memories that contradict it; both are stored and linked."""
     derived: tuple[DerivedResult, ...] = ()
     suggestions: tuple[DependencySuggestion, ...] = ()
-    """On what it may rest, at most three; nothing is linked by them."""
+    """Possible dependencies, at most three; none is linked."""
     affected: AffectedDependents | None = None
-    """When it took the place of another: what rested on that, and needs review now."""
+    """If it replaced a memory: the dependents of that memory that need review now."""
     warnings: tuple[str, ...] = ()
     embedding_pending: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RememberResult:
-    """What became of every item, in the order given."""
+    """The outcome of every item, in the given order."""
 
     items: tuple[ItemResult, ...]
     affected: AffectedDependents | None = None
-    """What rests on what the items contradict, and needs review now."""
+    """Dependents of contradicted memories that need review now."""
     skipped: int = 0
-    """Passages of a raw text that were too short to be a memory."""
+    """Chunks of a raw text that were too short to be memories."""
     stages_ms: Mapping[str, float] | None = None
-    """How long each stage took, all items together."""
+    """Duration of each stage, for all items together."""
 
 
 OnCommit = Callable[[Transaction, Sequence[ItemResult]], None]
-"""What is done in the transaction that stores a batch, once it is known what became of each."""
+"""Called in the transaction that stores a batch, with the outcomes."""
 _HELD_REASONS: Final = {
     State.QUARANTINED: "What binds or reaches everybody needs a trusted source: it is kept, not "
     "recalled.",
-    State.CANDIDATE: "It is proposed: it is not recalled before somebody approves it.",
+    State.CANDIDATE: "It is a proposal: it is not recalled until it is approved.",
 }
 
 
 def rejected(refusal: Rejection) -> ItemResult:
-    """Tell of a refusal by the gate."""
+    """Return the outcome of a rejection."""
     return ItemResult(
         status=ItemStatus.REJECTED,
         code=refusal.code,
@@ -134,7 +134,7 @@ def rejected(refusal: Rejection) -> ItemResult:
 
 
 def exists(memory: Memory, *, times: int = 0) -> ItemResult:
-    """Tell of a memory that says it to the letter; `times` counts how often it came again."""
+    """Return the outcome for an identical memory; `times` counts recurrences."""
     again = f" It has come again {times} times." if times else ""
     return ItemResult(
         status=ItemStatus.EXISTS,
@@ -146,7 +146,7 @@ def exists(memory: Memory, *, times: int = 0) -> ItemResult:
 
 
 def duplicate(kind: Kind, of: CandidateMemory) -> ItemResult:
-    """Tell of a memory that says the same in other words, with the call that would revise it."""
+    """Return the outcome for a memory that says the same, with the call that revises it."""
     id_ = ids.show(ids.MEMORY, of.id)
     return ItemResult(
         status=ItemStatus.DUPLICATE,
@@ -169,7 +169,7 @@ def stored(
     warnings: tuple[str, ...],
     embedding_pending: bool,
 ) -> ItemResult:
-    """Tell of a memory that got in."""
+    """Return the outcome of a stored memory."""
     is_held = memory.state in AWAITING_STATES
     return ItemResult(
         status=ItemStatus.QUARANTINED if is_held else ItemStatus.STORED,
@@ -186,7 +186,7 @@ def stored(
 
 
 def to_derived_result(outcome: ItemResult) -> DerivedResult:
-    """Tell of what became of a part, in short."""
+    """Return the short form of an outcome."""
     return DerivedResult(
         status=outcome.status,
         id=outcome.id,

@@ -1,7 +1,7 @@
-"""The models of salience that serve in this process, and what they make of new memories.
+"""Salience models: the learned models that score how much new memories matter.
 
-Nothing that a model does fails a write or holds it up: who asks is told that it did not answer,
-and the fixed rule scores in its stead.
+A failing model neither fails nor delays a write: the fixed rule scores instead, and the outcome
+says so.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -30,27 +30,27 @@ from commonbrain.services import Services
 from commonbrain.storage.interface import Store
 
 _TERMS: Final = ModelLimits(limit_ms=SALIENCE_MS_MAX, failures=1, cooldown_ms=30_000.0)
-"""Nobody takes one back that fails, so its failures are made few."""
+"""Nothing rolls back a salience model that fails, so a few failures suspend it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """The saliences of memories, in their order."""
+    """The saliences of memories, in order."""
 
     saliences: tuple[float, ...]
 
 
 class SalienceModels:
-    """Asks the active model of each tenant; several threads may at once."""
+    """Scores with the active model of each tenant; safe to use from several threads."""
 
     def __init__(self, load: Callable[[str], Salience], *, store: Store, clock: Clock) -> None:
-        """Ask models that are loaded by the digests of their artifacts."""
+        """Load models by the digests of their artifacts."""
         self._store = store
         self._known = ServingCache(clock)
         self._models = ModelPool(lambda card: _loaded(load, card), clock=clock, terms=_TERMS)
 
     def score(self, tenant: str, memories: Sequence[Memory]) -> Scored | ScoringFailure | None:
-        """Score memories as they are written; None where none is or no model serves."""
+        """Score drafts as memories are written; None if there are none or no model serves."""
         if not memories:
             return None
         card = self._active(tenant)
@@ -61,15 +61,15 @@ class SalienceModels:
         )
 
     def forget(self, tenant: str) -> None:
-        """Look anew who serves a tenant: something was moved."""
+        """Look up the serving model of a tenant again, after a transition."""
         self._known.forget(tenant)
 
     def close(self) -> None:
-        """Let go of every model; none is waited for."""
+        """Release every model without waiting for calls in progress."""
         self._models.close()
 
     def _active(self, tenant: str) -> ModelCard | None:
-        """Give the model that serves a tenant, as it was not long ago."""
+        """Return the model that serves a tenant, cached for a short time."""
         known = self._known.serving(tenant, lambda: self._serving(tenant))
         return next((one for one in known if one.state is ModelState.ACTIVE), None)
 
@@ -86,7 +86,7 @@ def _loaded(load: Callable[[str], Salience], card: ModelCard) -> Salience:
 
 
 def _scores(salience: Salience, memories: Sequence[Memory]) -> tuple[float, ...]:
-    # Whoever remembers has loaded it for the vectors.
+    # Already loaded by the embedder.
     import numpy as np  # noqa: PLC0415
 
     feature_rows = [
@@ -104,10 +104,10 @@ def _scores(salience: Salience, memories: Sequence[Memory]) -> tuple[float, ...]
 def with_salience(
     ready: Sequence[PreparedDraft], caller: Caller, *, services: Services
 ) -> list[PreparedDraft]:
-    """Give what is to be stored the salience that the tenant's model foretells.
+    """Set the salience that the tenant's model predicts on new drafts.
 
-    Where it does not answer the rule scores, and the outcome says so. What is stored already stays
-    as it is, whatever is learnt later.
+    If the model does not answer, the rule scores, and the outcome says so. Stored memories keep
+    their salience.
     """
     now = services.clock.now()
     unscored = [one for one in ready if _is_open(one)]
@@ -131,7 +131,7 @@ def _with(one: PreparedDraft, saliences: Iterator[float]) -> PreparedDraft:
 
 
 def _is_open(one: PreparedDraft) -> bool:
-    """Say whether nobody has said how much it matters."""
+    """Return whether neither the author nor the kind has set the salience."""
     detail = one.admitted.detail
     has_importance = isinstance(detail, EventDetail) and detail.importance is not None
     return one.admitted.kind in KINDS_SCORED and not has_importance

@@ -1,4 +1,4 @@
-"""Secrets in a text that is kept beside memories: a reason, a note, a tag, an assignee."""
+"""Secret scanning of drafts and of texts stored along with memories: reasons, notes, tags."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,19 +12,19 @@ from commonbrain.services import Services
 from commonbrain.text.redaction import OnSecret, SecretMatch, describe_place, redacted
 
 PASSES_MAX: Final = 3
-"""What is left of a secret that overlapped another is found when the other is gone."""
+"""Removing one secret can uncover another that overlapped it."""
 
 
 def scan_text(text: str, *, what: str, services: Services) -> str:
-    """Give a text without secrets, as it may be kept; `what` names it to its author.
+    """Return a text without secrets, ready to store; `what` names it in errors.
 
     Raises:
-        InvalidInputError: it is longer than any text that is kept.
-        RejectedError: `secret_detected`, and the secret cannot be taken out or must not be.
+        InvalidInputError: it is longer than any stored text.
+        RejectedError: `secret_detected`, and the secret cannot or must not be redacted.
 
     """
     if len(text) > TEXT_BYTES_MAX:
-        # Not even read: the work done for a text must be in proportion to what is allowed.
+        # Reject before reading: the work must be bounded by what is allowed.
         raise InvalidInputError(
             f"The {what} has {len(text):,} characters, more than any text that is kept.",
             hint="Give a sentence; remember a long text as a memory of its own.",
@@ -40,13 +40,13 @@ def scan_text(text: str, *, what: str, services: Services) -> str:
     return text
 
 
-def describe_secret(found: SecretMatch, text: str, *, what: str) -> str:
-    """Say what sort of secret stands where, never the secret itself."""
-    return f"{found.sort} in the {what}, {describe_place(text, found.start)}"
+def describe_secret(match: SecretMatch, text: str, *, what: str) -> str:
+    """Return type and position of a secret, never the secret itself."""
+    return f"{match.sort} in the {what}, {describe_place(text, match.start)}"
 
 
 def secret_refusal(certain: Sequence[str]) -> Rejection:
-    """Refuse a text for the secrets that were told of."""
+    """Build the rejection of a text that contains these secrets."""
     more = f" and {len(certain) - 1} more" if len(certain) > 1 else ""
     return Rejection(
         code="secret_detected",
@@ -66,14 +66,14 @@ def _certain(text: str, *, what: str, services: Services) -> list[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScannedText:
-    """A draft without secrets, and what its author should know."""
+    """A draft without secrets, and the warnings for its author."""
 
     draft: Draft
     warnings: tuple[str, ...] = ()
 
 
 def scan_drafts(draft: Draft, services: Services) -> ScannedText | Rejection:
-    """Look through every free text; refuse what holds a secret, or take the secret out."""
+    """Scan every free text of a draft; reject or redact secrets, as configured."""
     matches = _find(draft, services)
     certain = [what for what, one in matches if one.is_certain]
     if not certain:
@@ -89,7 +89,7 @@ def scan_drafts(draft: Draft, services: Services) -> ScannedText | Rejection:
 
 
 def _find(draft: Draft, services: Services) -> list[tuple[str, SecretMatch]]:
-    """Give every find with its sort and place in words; never the text itself."""
+    """Return field, type and position of every secret, never the text itself."""
     return [
         (describe_secret(one, text, what=name), one)
         for name, text in texts_of(draft)

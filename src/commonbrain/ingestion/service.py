@@ -1,4 +1,4 @@
-"""Remember: a text in, through the gate, durable and searchable when the caller has the reply."""
+"""Remember: validate drafts and store them, durable and searchable on return."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,6 @@ from commonbrain.ingestion.deduplication import (
     find_exact,
     is_recurrence,
 )
-from commonbrain.ingestion.dependencies import find_dependencies
 from commonbrain.ingestion.drafts import DraftBatch, DraftFields, draft_of, listed, parse_drafts
 from commonbrain.ingestion.embedding import EmbedPending
 from commonbrain.ingestion.idempotency import make_idempotency_record, replay_reply, save_reply
@@ -45,6 +44,7 @@ from commonbrain.ingestion.sources import (
     check_skill,
     credit_sources,
     dependency_hint,
+    find_dependencies,
     limit_to_source,
     link_sources,
     put_link,
@@ -74,7 +74,7 @@ from commonbrain.storage.job_queue import enqueue_embedding
 def summarize_remember(
     reply: RememberResult, *, tenant: str, is_embedding: bool
 ) -> RememberMetrics:
-    """Sum up one run from its reply: what became a memory by kind, what did not by code."""
+    """Compute the metrics of one call: memories by kind, rejections by code."""
     results = [*reply.items, *(part for item in reply.items for part in item.derived)]
     stored = Counter(
         str(one.kind) for one in results if one.status is ItemStatus.STORED and one.kind
@@ -94,27 +94,30 @@ __all__ = ["DraftFields", "Remember", "WriteOptions", "draft_of"]
 
 _NEVER_DEDUPLICATED: Final = frozenset({Kind.MESSAGE, Kind.ATOM})
 _CATCH_UP: Final = 16
-"""Memories embedded behind one that was remembered, on its caller's time."""
+"""Pending memories to embed after a write, on its caller's time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteOptions:
-    """How strictly one batch is judged: importers compare letters only, revisions skip a chain."""
+    """How strictly to check one batch.
+
+    Imports compare exact texts only, revisions skip their chain.
+    """
 
     checks_similarity: bool = True
     exclude_ids: frozenset[int] = frozenset()
     revision_number: int = 0
     exempt_reports: bool = True
-    """Whether action items let messages, incidents and handoffs through."""
+    """Whether action items allow messages, incidents and handoffs."""
     is_user_write: bool = True
-    """Whether somebody does it, whom action items bind, and who shows what was of use."""
+    """Whether a user made the write: action items apply to it, and its sources count as used."""
     on_commit: OnCommit | None = None
-    """What is to be done in the transaction that stores it."""
+    """Called in the transaction that stores the batch."""
     proposal: Mapping[str, object] | None = None
-    """The payload of a text that its author may only propose: it is stored, and held back."""
+    """The payload if the author may only propose the text; it is stored as a proposal."""
 
     def as_proposal(self, memory: Memory) -> Memory:
-        """Hold back a memory that is only proposed."""
+        """Return the memory in the state of a proposal."""
         if self.proposal is None:
             return memory
         payload = {**memory.payload, **self.proposal}
@@ -123,7 +126,7 @@ class WriteOptions:
 
 @dataclass(frozen=True, slots=True)
 class Remember:
-    """The write path for one caller."""
+    """The write path of one caller."""
 
     services: Services
     caller: Caller
@@ -136,27 +139,27 @@ class Remember:
         idempotency_key: str | None = None,
         **known: Unpack[DraftFields],
     ) -> RememberResult:
-        """Offer one text with what is known of it, or up to 100 drafts, to the memory.
+        """Store one text with its attributes, or up to 100 drafts.
 
         Args:
-            text: a statement of at most 16 KiB, a raw text of at most 1 MiB, a draft, or drafts;
-                all of one call is stored in one transaction.
-            chunks: whether to cut the text into passages, each a memory; left out, a text of
-                several paragraphs or over 300 words is cut, unless its kind or headline is given.
-            idempotency_key: the same key with the same content gives the first reply again, for
-                a day.
-            known: anything a `Draft` or the detail of its kind holds, for a plain text only.
+            text: a statement of at most 16 KiB, a raw text of at most 1 MiB, a draft, or drafts.
+                All items of one call are stored in one transaction.
+            chunks: whether to split the text into chunks, each a memory. By default a text with
+                several paragraphs or over 300 words is split, unless kind or headline is given.
+            idempotency_key: the same key with the same content returns the first reply again, for
+                one day.
+            known: any field of `Draft` or of the detail of its kind; only with a plain text.
 
         Returns:
-            One outcome per item in order; `stored` ones survive the death of this process.
+            One outcome per item, in order; `stored` items are durable.
 
         Raises:
             InvalidInputError: an argument is malformed; nothing was stored.
-            NotFoundError: a memory it is derived from is none, or not to be seen; nothing was
-                stored.
-            RejectedError: the caller may not write there or claim that, gave over 100 items, used
-                the key for something else, or has to answer action items first; nothing was stored.
-            UnavailableError: the store stayed locked, is full or read-only; nothing was stored.
+            NotFoundError: a source does not exist or is not visible; nothing was stored.
+            RejectedError: the caller may not write there or claim that trust, gave over 100 items,
+                reused the key for other content, or has to acknowledge action items first; nothing
+                was stored.
+            UnavailableError: the store is locked, full or read-only; nothing was stored.
 
         """
         if isinstance(text, str):
@@ -176,7 +179,7 @@ class Remember:
     def write(
         self, drafts: Sequence[Draft], options: WriteOptions, *, idempotency_key: str | None = None
     ) -> RememberResult:
-        """Take drafts through every stage; vectors are made before the transaction opens."""
+        """Run drafts through every stage; embedding happens before the transaction."""
         timer = StageTimer(self.services.clock)
         validated = [
             prepare_drafts(one, self.caller, services=self.services, timer=timer) for one in drafts
@@ -186,7 +189,7 @@ class Remember:
         )
         ready = [one for one in validated if isinstance(one, PreparedDraft)]
         if not options.checks_similarity:
-            ready = [replace(one, premises=()) for one in ready]
+            ready = [replace(one, rationales=()) for one in ready]
         ready = with_salience(
             embed_drafts(ready, self.services.embedder), self.caller, services=self.services
         )
@@ -199,7 +202,7 @@ class Remember:
             none = RememberResult(items=tuple(refused.values()), stages_ms=timer.stages_ms)
             return self._emit_metrics(none, is_embedding=True)
         if options.checks_similarity:
-            # A process that has just started reads every vector: not while others wait to write.
+            # A new process reads all vectors first, outside the write transaction.
             with self.services.store.snapshot(self.caller.tenant) as tx:
                 tx.index.follow()
         with self.services.store.begin(self.caller.tenant) as tx:
@@ -240,7 +243,7 @@ class Remember:
         )
 
     def _emit_metrics(self, reply: RememberResult, *, is_embedding: bool) -> RememberResult:
-        """Tell who listens, and give the reply on."""
+        """Emit the metrics of a reply, and return the reply."""
         telemetry, tenant = self.services.telemetry, self.caller.tenant
         if telemetry.is_on:
             telemetry.remembered(
@@ -256,7 +259,7 @@ class Remember:
         query_scope: QueryScope,
         options: WriteOptions,
     ) -> None:
-        """Refuse the whole batch where action items bind any of it that is no report."""
+        """Reject the whole batch if action items bind any item that is not a report."""
         bound = [
             one
             for one in ready
@@ -267,10 +270,10 @@ class Remember:
             check_pending_acks(tx, self.caller, projects=projects, now=query_scope.now)
 
     def _catch_up(self, *, is_embedding: bool) -> None:
-        """Embed some of what was stored without vectors, once the embedder answers again.
+        """Embed some pending memories once the embedder answers again.
 
-        The caller's own texts are durable by now, so that nothing that fails here concerns them.
-        What brings nothing is not tried again before the embedder has been down once more.
+        The caller's own memories are durable by now, so a failure here does not concern them. After
+        a failure nothing is tried until the embedder has failed and recovered once more.
         """
         unembedded = self.services.has_unembedded
         if not is_embedding:
@@ -284,7 +287,7 @@ class Remember:
                     unembedded.set()
 
     def preview_drafts(self, drafts: Sequence[Draft]) -> list[ItemResult]:
-        """Say what would become of drafts, as far as it can be told letter by letter."""
+        """Return the outcomes that drafts would have, as far as exact comparison can tell."""
         validated = [prepare_drafts(draft, self.caller, services=self.services) for draft in drafts]
         query_scope = QueryScope(caller=self.caller, filter=Filter(), now=self.services.clock.now())
         with self.services.store.snapshot(self.caller.tenant) as tx:
@@ -306,7 +309,7 @@ class Remember:
         query_scope: QueryScope,
         options: WriteOptions,
     ) -> ItemResult:
-        """Decide on one prepared draft against what is stored, and store it or say why not."""
+        """Compare one prepared draft with the store, then store it or return why not."""
         prepared = resolve_sources(tx, prepared, query_scope=query_scope)
         refusal = check_skill(tx, prepared, caller=self.caller, exclude_ids=options.exclude_ids)
         if refusal is not None:
@@ -332,9 +335,9 @@ class Remember:
     def _pending_ack_refusal(
         self, tx: Transaction, prepared: PreparedDraft, *, query_scope: QueryScope
     ) -> Rejection | None:
-        """Say why nothing is made of what a report marks, where action items let it through.
+        """Return why tagged parts of an exempt report are not stored.
 
-        A fact that a message marks is a fact: the exemption is of what reports, not of the rest.
+        The exemption covers the report itself, not the facts that it tags.
         """
         if not is_report(prepared.admitted.kind, prepared.admitted.label):
             return None
@@ -422,7 +425,7 @@ class Remember:
         options: WriteOptions,
         source: ItemResult,
     ) -> ItemResult:
-        """Settle what a text marks, with the text as its source."""
+        """Store the tagged parts of a text, with the text as their source."""
         if isinstance(part, Rejection) or source.id is None:
             return rejected(part) if isinstance(part, Rejection) else source
         id_ = ids.parse(ids.MEMORY, source.id)
@@ -430,9 +433,9 @@ class Remember:
         if source.kind is Kind.MESSAGE:
             draft = replace(draft, source_message_id=id_)
         if source.kind in EVENT_KINDS and source.status is ItemStatus.STORED:
-            # What happened again has its causes again, word for word or not.
+            # A recurrence has its causes again, even in the same words.
             draft = replace(draft, occurred_at=draft.occurred_at or query_scope.now)
-        # What a text holds that is held back is held back with it, and proposes nothing itself.
+        # Parts of a quarantined text are quarantined with it, and propose nothing.
         is_held = source.status is ItemStatus.QUARANTINED
         exclude_ids = options.exclude_ids | {id_}
         part_options = replace(
@@ -443,13 +446,13 @@ class Remember:
         )
 
     def _count_recurrence(self, tx: Transaction, known: Memory, *, query_scope: QueryScope) -> int:
-        """Count one more occurrence of an event; give how often it came again."""
+        """Count another occurrence of an event; return the number of recurrences."""
         detail = known.detail
         if not isinstance(detail, EventDetail):
             return 0
         counted = replace(detail, recurrences=detail.recurrences + 1)
         salience = known.salience
-        # What its author said of its importance stands.
+        # A salience set by the author stays.
         if detail.importance is None:
             salience = recurring(salience, recurrences=counted.recurrences)
         again = replace(known, detail=counted, salience=salience)
@@ -460,7 +463,7 @@ class Remember:
     def _mark_conflicts(
         self, tx: Transaction, memory: Memory, *, duplicate_check: DuplicateCheck
     ) -> None:
-        """Link a new memory to what it contradicts, where it is trusted enough to say so."""
+        """Link a new memory to those it contradicts, as far as its trust allows."""
         if memory.state in AWAITING_STATES:
             return
         for one in duplicate_check.conflicts:
@@ -482,8 +485,8 @@ class Remember:
         query_scope: QueryScope,
         options: WriteOptions,
     ) -> DuplicateCheck:
-        # What was said is kept however like something else it is, so nothing like it is looked for.
-        # Of causes neither: told in other words they were observed once more.
+        # Messages are stored whatever they resemble, so similar ones are not searched. The same
+        # holds for atoms: in other words, they are another observation.
         if not options.checks_similarity or prepared.admitted.kind in _NEVER_DEDUPLICATED:
             return DuplicateCheck(decision=Unique())
         space = self.services.store.space

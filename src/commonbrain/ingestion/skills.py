@@ -1,4 +1,4 @@
-"""Skills: which rules have a trigger, which of them a question fires, and who else has a name."""
+"""Skills: rules with a trigger, matched by the words of a query or loaded by name."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -16,14 +16,14 @@ from commonbrain.text.normalisation import normalise
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedSkill:
-    """One skill by its name, with what fires it and where."""
+    """A skill with its trigger."""
 
     name: str
     id: str
     headline: str
     keywords: tuple[str, ...]
     projects: tuple[str, ...]
-    """Empty: every project."""
+    """Projects in which it applies; empty means all."""
     always_on: bool
     severity: Severity
     scope: Scope
@@ -32,36 +32,36 @@ class ListedSkill:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkillList:
-    """Skills, in the order asked for."""
+    """Skills, in the requested order."""
 
     skills: tuple[ListedSkill, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Skills:
-    """The skills that hold now, as far as one caller may see them."""
+    """The current skills that one caller may see."""
 
     services: Services
     caller: Caller
 
     def __call__(self) -> SkillList:
-        """List them all by name.
+        """List all skills by name.
 
         Raises:
             UnavailableError: the store cannot be read.
 
         """
         with self.services.store.snapshot(self.caller.tenant) as tx:
-            found = tx.memories.get(list(tx.memories.skills(self._query_scope())))
-        listed = [_listed(memory) for memory in found.values()]
+            rules = tx.memories.get(list(tx.memories.skills(self._query_scope())))
+        listed = [_listed(memory) for memory in rules.values()]
         return SkillList(skills=tuple(sorted(listed, key=lambda one: (one.name, one.id))))
 
     def firing(self, query: str, *, project: str | None = None) -> SkillList:
-        """List those that a question would fire, the first to be shown first.
+        """List the skills that a query would trigger, in the order of display.
 
         Args:
-            query: the question, as it would be recalled.
-            project: where it is asked; left out, where the caller is.
+            query: the query, as given to recall.
+            project: the project of the query; by default the caller's.
 
         Raises:
             UnavailableError: the store cannot be read.
@@ -69,8 +69,8 @@ class Skills:
         """
         where = project or self.caller.project
         with self.services.store.snapshot(self.caller.tenant) as tx:
-            found = match_skills(tx, self._query_scope(), query=normalise(query), project=where)
-        return SkillList(skills=tuple(map(_listed, found)))
+            rules = match_skills(tx, self._query_scope(), query=normalise(query), project=where)
+        return SkillList(skills=tuple(map(_listed, rules)))
 
     def _query_scope(self) -> QueryScope:
         return QueryScope(caller=self.caller, filter=Filter(), now=self.services.clock.now())
@@ -79,13 +79,13 @@ class Skills:
 def match_skills(
     tx: Transaction, query_scope: QueryScope, *, query: str, project: str | None
 ) -> list[Memory]:
-    """Give the rules whose trigger a question names, the project's own first, then the newest."""
+    """Return the rules whose trigger the query contains: the project's own first, then newest."""
     named = [id_ for id_, one in _triggers(tx, query_scope).items() if one.fires(query, project)]
     return _in_order(tx.memories.get(named).values(), project=project)
 
 
 def always_on(tx: Transaction, query_scope: QueryScope, *, project: str | None) -> list[Memory]:
-    """Give the rules that need no keyword, the project's own first, then the newest."""
+    """Return the rules that need no keyword: the project's own first, then newest."""
     known = [id_ for id_, one in _triggers(tx, query_scope).items() if one.always_on]
     return _in_order(tx.memories.get(known).values(), project=project)
 
@@ -93,12 +93,12 @@ def always_on(tx: Transaction, query_scope: QueryScope, *, project: str | None) 
 def skill_named(
     tx: Transaction, query_scope: QueryScope, *, name: str, project: str | None
 ) -> list[Memory]:
-    """Give the rules that have this name: the project's own, then those of all, then the rest."""
+    """Return the rules with this name: the project's own, then global ones, then others."""
     folded_name = name.strip().casefold()
-    found = [
+    rules = [
         id_ for id_, one in _triggers(tx, query_scope).items() if one.name.casefold() == folded_name
     ]
-    known = tx.memories.get(found).values()
+    known = tx.memories.get(rules).values()
     here = _in_order(known, project=project)
     return [*here, *(one for one in known if one not in here)]
 
@@ -106,9 +106,9 @@ def skill_named(
 def namesakes(
     tx: Transaction, caller: Caller, *, name: str, exclude_ids: Iterable[int]
 ) -> list[Memory]:
-    """Give the other current rules of a name that the caller may see.
+    """Return the other current rules with this name that the caller may see.
 
-    Those of others that are private are not asked: a name refused for them would tell of them.
+    Private rules of others are not checked, because a rejected name would reveal them.
     """
     others = [id_ for id_ in tx.memories.skilled(name) if id_ not in set(exclude_ids)]
     return [one for one in tx.memories.get(others).values() if is_visible(caller, one)]
@@ -120,7 +120,7 @@ def _triggers(tx: Transaction, query_scope: QueryScope) -> Mapping[int, Skill]:
 
 
 def _in_order(memories: Iterable[Memory], *, project: str | None) -> list[Memory]:
-    """Leave out what is meant for other projects, and put what is meant for this one first."""
+    """Drop rules for other projects, and put those for this project first."""
     known = [(one, skill_of(one)) for one in memories]
     here = [(one, skill) for one, skill in known if skill and skill.holds_in(project)]
     here.sort(key=lambda pair: (bool(pair[1].projects), pair[0].id), reverse=True)

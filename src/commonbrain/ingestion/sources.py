@@ -1,9 +1,15 @@
-"""The stage that settles where a memory comes from: no more trusted, no wider than its sources."""
+"""Sources: a derived memory is no more trusted and no wider than what it comes from."""
 
-from collections.abc import Sequence
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
+from typing import Final
 
-from commonbrain.ingestion.preparation import PreparedDraft
+from commonbrain.embeddings.interface import EmbeddingSpace
+from commonbrain.ingestion.deduplication import contradicts, is_comparable
+from commonbrain.ingestion.preparation import CLAIM_KINDS, PreparedDraft
+from commonbrain.ingestion.result import DependencySuggestion, SuggestionBasis
 from commonbrain.ingestion.skills import namesakes
 from commonbrain.ingestion.validation import Rejection
 from commonbrain.model import ids
@@ -11,7 +17,7 @@ from commonbrain.model.errors import InvalidInputError, NotFoundError, RejectedE
 from commonbrain.model.kinds import Kind, MessageDetail, RuleDetail
 from commonbrain.model.limits import SOURCES_MAX
 from commonbrain.model.links import Link, LinkType, link_image
-from commonbrain.model.memory import CURRENT_STATES, FINDABLE_STATES, Draft, Memory
+from commonbrain.model.memory import AWAITING_STATES, CURRENT_STATES, FINDABLE_STATES, Draft, Memory
 from commonbrain.model.query import FeedbackEvent, FeedbackMark, Filter
 from commonbrain.model.revision import Action
 from commonbrain.model.scope import Caller, Scope, is_visible
@@ -21,20 +27,21 @@ from commonbrain.storage.interface import QueryScope, Transaction
 from commonbrain.text.rationale import mentions
 
 _HINT_CANDIDATES_MAX = 20
-"""Looked at of what names the same thing, the newest."""
+"""Memories read per entity for a hint, newest first."""
 _DECISION = "decision"
 SCOPE_WIDTH = {Scope.PRIVATE: 0, Scope.TEAM: 1, Scope.GLOBAL: 2}
-"""How many see what has a scope: the more, the greater."""
+"""Scopes by the number of readers."""
 
 
 def resolve_sources(
     tx: Transaction, prepared: PreparedDraft, *, query_scope: QueryScope
 ) -> PreparedDraft:
-    """Lower trust and narrow scope to those of the sources; asks nothing when none is named.
+    """Lower trust and narrow scope to those of the sources; reads nothing without sources.
 
     Raises:
-        NotFoundError: a source does not exist, is gone, or may not be seen by the caller.
-        InvalidInputError: the source message is no message, or the thread or parent does not exist.
+        NotFoundError: a source does not exist, is gone, or is not visible to the caller.
+        InvalidInputError: the source message is not a message, or the thread or parent does not
+            exist.
         RejectedError: `scope_denied`, private memories of different authors would be mixed.
 
     """
@@ -42,7 +49,7 @@ def resolve_sources(
     _check_thread(tx, prepared, query_scope=query_scope)
     if not sources:
         return prepared
-    # What went to the caller alone may be a source of what the caller keeps to itself.
+    # A message addressed to the caller may be a source of the caller's private memories.
     if len({one.agent for one in sources if one.scope is Scope.PRIVATE}) > 1:
         raise RejectedError(
             "Private memories of different authors cannot be made into one.",
@@ -60,7 +67,7 @@ def resolve_sources(
 def check_skill(
     tx: Transaction, prepared: PreparedDraft, *, caller: Caller, exclude_ids: frozenset[int]
 ) -> Rejection | None:
-    """Refuse a trigger whose name another rule has: a skill is loaded by its name."""
+    """Reject a trigger whose name another rule has, because skills are loaded by name."""
     detail = prepared.admitted.detail
     if not isinstance(detail, RuleDetail) or detail.skill is None:
         return None
@@ -76,7 +83,7 @@ def check_skill(
 
 
 def link_sources(tx: Transaction, memory: Memory, *, draft: Draft, caller: Caller) -> None:
-    """Link a new memory to what it is derived from, and to what it depends on."""
+    """Link a new memory to its sources and dependencies."""
     for type_, to in (
         (LinkType.DERIVED_FROM, draft.derived_from),
         (LinkType.DEPENDS_ON, draft.depends_on),
@@ -88,38 +95,38 @@ def link_sources(tx: Transaction, memory: Memory, *, draft: Draft, caller: Calle
 def credit_sources(
     tx: Transaction, prepared: PreparedDraft, *, query_scope: QueryScope, services: Services
 ) -> None:
-    """Mark what a text that got in is built on: what it is derived from, depends on, or names."""
+    """Record positive feedback for the sources of a stored text."""
     draft = prepared.draft
     if draft.auto_captured:
         return
     named = (one.id for one in mentions(prepared.text))
-    wanted = (*draft.derived_from, *draft.depends_on, *named)
+    source_ids = (*draft.derived_from, *draft.depends_on, *named)
     record_feedback(
         tx,
         services,
         use=FeedbackEvent.by(
-            query_scope.caller, wanted, mark=FeedbackMark.USED, at=query_scope.now
+            query_scope.caller, source_ids, mark=FeedbackMark.USED, at=query_scope.now
         ),
     )
 
 
 def dependency_hint(tx: Transaction, memory: Memory, *, query_scope: QueryScope) -> str | None:
-    """Say on which rule or decision a new fact or task may depend: one on a thing that it names."""
+    """Suggest a rule or decision about the same entity as a possible dependency."""
     if memory.kind not in {Kind.FACT, Kind.TASK} or not memory.references:
         return None
-    wanted = Filter(kinds=(Kind.RULE, Kind.FACT), project=memory.project, trust_min=0.0)
-    there = QueryScope(caller=query_scope.caller, filter=wanted, now=query_scope.now)
-    found = tx.memories.get(
+    criteria = Filter(kinds=(Kind.RULE, Kind.FACT), project=memory.project, trust_min=0.0)
+    there = QueryScope(caller=query_scope.caller, filter=criteria, now=query_scope.now)
+    rules_and_facts = tx.memories.get(
         tx.memories.naming(memory.references, there, limit=_HINT_CANDIDATES_MAX)
     )
     decided = [
         one
-        for one in found.values()
+        for one in rules_and_facts.values()
         if one.id != memory.id and (one.kind is Kind.RULE or one.label == _DECISION)
     ]
     if not decided:
         return None
-    one = max(decided, key=lambda premise: premise.id)
+    one = max(decided, key=lambda memory: memory.id)
     shared = ", ".join(sorted(set(one.references) & set(memory.references)))
     own, its = (ids.show(ids.MEMORY, id_) for id_ in (memory.id, one.id))
     return (
@@ -131,7 +138,7 @@ def dependency_hint(tx: Transaction, memory: Memory, *, query_scope: QueryScope)
 def limit_to_source(
     part: PreparedDraft | Rejection, source: PreparedDraft
 ) -> PreparedDraft | Rejection:
-    """Hold what was found in a text to the trust and scope that the text itself was left with."""
+    """Limit an extracted draft to the trust and scope of its text."""
     if isinstance(part, Rejection):
         return part
     return replace(part, trust=source.trust, scope=source.scope)
@@ -140,13 +147,13 @@ def limit_to_source(
 def add_supporting_sources(
     tx: Transaction, known: Memory, *, by: Sequence[int], query_scope: QueryScope
 ) -> None:
-    """Rest what was derived from others on the texts that tell it once more, too.
+    """Link a derived memory to further texts that state it.
 
-    A text that is trusted less, or that fewer may see, holds nothing up: it only supports it.
+    A text with less trust or fewer readers only supports the memory; it is not a source.
     """
     supports = tx.graph.supports([known.id])
     sources = {one.to_id for one in supports if one.type is LinkType.DERIVED_FROM}
-    # What earlier versions found in a message rests on it by name alone.
+    # Earlier versions linked extracted memories to their message by name alone.
     named = {known.source_message_id} - {None} - sources
     for one in tx.memories.get([id_ for id_ in (*named, *by) if id_ is not None]).values():
         if one.id in sources or one.id == known.id or one.state not in CURRENT_STATES:
@@ -164,7 +171,7 @@ def _supports(tx: Transaction, one: Memory, *, known: Memory) -> bool:
 
 
 def _can_be_source(source: Memory, known: Memory) -> bool:
-    """Say whether a memory is no more trusted and no wider than a source that comes to it late."""
+    """Return whether a memory is no more trusted and no wider than a later source."""
     is_own = known.scope is not Scope.PRIVATE or source.agent == known.agent
     is_wide = SCOPE_WIDTH[source.scope] >= SCOPE_WIDTH[known.scope]
     return is_own and is_wide and source.trust.weight >= known.trust.weight
@@ -173,7 +180,7 @@ def _can_be_source(source: Memory, known: Memory) -> bool:
 def _link_existing(
     tx: Transaction, memory: Memory, *, of: Memory, type_: LinkType, query_scope: QueryScope
 ) -> None:
-    """Link a memory that was there before, now, in the trust of the lesser of the two."""
+    """Link an existing memory, with the lower trust of the two."""
     trust = min((memory.trust, of.trust), key=lambda one: one.weight)
     now = replace(memory, trust=trust, recorded_at=query_scope.now)
     put_link(tx, now, to=of.id, type_=type_, caller=query_scope.caller)
@@ -188,7 +195,7 @@ def put_link(
     caller: Caller,
     basis: str | None = None,
 ) -> None:
-    """Link a new memory to another, in its own name and trust."""
+    """Link a new memory to another, with its own author and trust."""
     now = memory.recorded_at
     link = Link(
         from_id=memory.id,
@@ -211,8 +218,8 @@ def put_link(
 def _sources(tx: Transaction, prepared: PreparedDraft, *, caller: Caller) -> list[Memory]:
     draft = prepared.draft
     message_id = draft.source_message_id
-    wanted = [*draft.derived_from, *([message_id] if message_id is not None else [])]
-    all_ids = [*wanted, *draft.depends_on]
+    source_ids = [*draft.derived_from, *([message_id] if message_id is not None else [])]
+    all_ids = [*source_ids, *draft.depends_on]
     if not all_ids:
         return []
     known = tx.memories.get(all_ids)
@@ -228,11 +235,11 @@ def _sources(tx: Transaction, prepared: PreparedDraft, *, caller: Caller) -> lis
             f"{ids.show(ids.MEMORY, message_id)} is no message.",
             hint="Name it in derived_from.",
         )
-    return [known[id_] for id_ in dict.fromkeys(wanted)]
+    return [known[id_] for id_ in dict.fromkeys(source_ids)]
 
 
 def _check_thread(tx: Transaction, prepared: PreparedDraft, *, query_scope: QueryScope) -> None:
-    """Let a message into a thread, and answer one, of which its author sees something."""
+    """Check that the author can see the thread or parent of a message."""
     detail = prepared.admitted.detail
     if not isinstance(detail, MessageDetail):
         return
@@ -248,9 +255,107 @@ def _check_thread(tx: Transaction, prepared: PreparedDraft, *, query_scope: Quer
 
 
 def _is_open(tx: Transaction, thread_id: int, *, query_scope: QueryScope) -> bool:
-    """Say whether the author sees anything of a thread; one without a message is open to all."""
+    """Return whether the author can see a message of a thread; an empty thread is open to all."""
     is_begun = tx.threads.is_begun(thread_id)
     if not is_begun:
         return is_begun is False
     caller, now = query_scope.caller, query_scope.now
     return bool(tx.threads.messages(thread_id, caller, now=now, below=ids.LAST, limit=1))
+
+
+_SUGGESTIONS_MAX: Final = 3
+_NEAREST: Final = 5
+_BASIS: Final = "because"
+
+
+def find_dependencies(
+    tx: Transaction,
+    memory: Memory,
+    *,
+    prepared: PreparedDraft,
+    query_scope: QueryScope,
+    space: EmbeddingSpace,
+    exclude_ids: Collection[int],
+) -> tuple[DependencySuggestion, ...]:
+    """Link a new memory to those it names as reasons, and suggest further ones."""
+    if memory.state in AWAITING_STATES or memory.kind not in CLAIM_KINDS:
+        return ()
+    # A revision does not depend on what it replaces.
+    known = {*prepared.draft.depends_on, *prepared.draft.derived_from, memory.id, *exclude_ids}
+    named = _link_named(tx, memory, known=known, query_scope=query_scope)
+    suggested = {one.id: (one, SuggestionBasis.NAMED) for one in named}
+    for one in _match_rationales(
+        tx, memory, prepared=prepared, query_scope=query_scope, space=space
+    ):
+        if one.id not in known:
+            suggested.setdefault(one.id, (one, SuggestionBasis.REASON))
+    return tuple(_suggestion(memory, one, how=how) for one, how in suggested.values())[
+        :_SUGGESTIONS_MAX
+    ]
+
+
+def _link_named(
+    tx: Transaction, memory: Memory, *, known: set[int], query_scope: QueryScope
+) -> list[Memory]:
+    """Link memories named as reasons and add them to the known ones.
+
+    Return those merely mentioned.
+    """
+    mentioned = {one.id: one.is_rationale for one in mentions(memory.text) if one.id not in known}
+    memories = tx.memories.get(list(mentioned)) if mentioned else {}
+    current = [one for one in memories.values() if _holds(one, query_scope)]
+    for one in current:
+        if mentioned[one.id]:
+            known.add(one.id)
+            put_link(
+                tx,
+                memory,
+                to=one.id,
+                type_=LinkType.DEPENDS_ON,
+                caller=query_scope.caller,
+                basis=_BASIS,
+            )
+    return [one for one in current if not mentioned[one.id]]
+
+
+def _holds(one: Memory, query_scope: QueryScope) -> bool:
+    is_current = one.state in CURRENT_STATES and not one.is_over(query_scope.now)
+    return is_current and is_visible(query_scope.caller, one)
+
+
+def _match_rationales(
+    tx: Transaction,
+    memory: Memory,
+    *,
+    prepared: PreparedDraft,
+    query_scope: QueryScope,
+    space: EmbeddingSpace,
+) -> Iterator[Memory]:
+    """Return the memories that state the reasons in the text, nearest first."""
+    criteria = Filter(kinds=(Kind.FACT, Kind.RULE), project=memory.project, trust_min=0.0)
+    there = QueryScope(caller=query_scope.caller, filter=criteria, now=query_scope.now)
+    for clause, vectors in zip(prepared.rationales, prepared.rationale_vectors, strict=False):
+        hits = tx.index.nearest(vectors[0], there, limit=_NEAREST, at_least=space.similar_threshold)
+        memories = tx.memories.get([hit.id for hit in hits])
+        for hit in hits:
+            one = memories.get(hit.id)
+            if one is not None and _can_support(one, memory, clause=clause):
+                yield one
+
+
+def _can_support(one: Memory, memory: Memory, *, clause: str) -> bool:
+    """Return whether a memory states the clause and is visible to all readers of the new memory."""
+    is_other = one.id != memory.id and not contradicts(clause, one.text)
+    return is_other and is_comparable(
+        one, memory.scope, project=memory.project, readers=memory.audience
+    )
+
+
+def _suggestion(memory: Memory, one: Memory, *, how: SuggestionBasis) -> DependencySuggestion:
+    own, its = (ids.show(ids.MEMORY, id_) for id_ in (memory.id, one.id))
+    return DependencySuggestion(
+        id=its,
+        headline=one.headline,
+        how=how,
+        accept=f"brain revise link {own} --other {its} --value depends_on",
+    )

@@ -1,8 +1,8 @@
-"""The write gate: five steps a draft must pass, four here and the duplicate step beside it.
+"""The write gate: five checks; deduplication, the fifth, has its own module.
 
-    gate_kind > gate_severity > gate_headline > gate_atomicity > duplicate
+gate_kind > gate_severity > gate_headline > gate_atomicity > duplicate
 
-The answer is a closed union: `Admitted`, or `Rejection` with the step, the reason and what to do.
+The result is a closed union: `Valid`, or `Rejection` with the check, the reason and the next step.
 """
 
 import re
@@ -32,10 +32,10 @@ from commonbrain.model.timestamps import instant
 
 
 def with_columns(detail: Detail, given: Mapping[str, object]) -> Detail:
-    """Put plain values into a detail; the trigger of a skill is checked wherever it came from.
+    """Set plain values on a detail; the trigger of a skill is always checked.
 
     Raises:
-        InvalidInputError: a value is of the wrong type or out of its bounds.
+        InvalidInputError: a value has the wrong type or is out of range.
 
     """
     read: dict[str, Any] = {
@@ -46,10 +46,10 @@ def with_columns(detail: Detail, given: Mapping[str, object]) -> Detail:
     if "priority" in read:
         choices = MessagePriority if isinstance(detail, MessageDetail) else TaskPriority
         read["priority"] = parse_choice(choices, read["priority"])
-    told = replace(detail, **read)
-    if isinstance(told, RuleDetail) and told.skill is not None:
-        return replace(told, skill=read_trigger(told.skill))
-    return told
+    detailed = replace(detail, **read)
+    if isinstance(detailed, RuleDetail) and detailed.skill is not None:
+        return replace(detailed, skill=read_trigger(detailed.skill))
+    return detailed
 
 
 def _text(name: str, value: object) -> str:
@@ -76,7 +76,7 @@ def _number(name: str, value: object) -> float:
     return value
 
 
-def _moment(name: str, value: object) -> datetime:
+def _time(name: str, value: object) -> datetime:
     if not isinstance(value, str | datetime):
         raise _wrong(name, "an ISO 8601 date or time")
     return instant(value)
@@ -94,8 +94,8 @@ def _names(name: str, value: object) -> tuple[str, ...]:
     return tuple(_text(name, one) for one in cast("list[object]", value))
 
 
-def _wrong(name: str, wanted: str) -> InvalidInputError:
-    return InvalidInputError(f"{name[:40]} is not {wanted}.", hint=f"Give {wanted}.")
+def _wrong(name: str, expected: str) -> InvalidInputError:
+    return InvalidInputError(f"{name[:40]} is not {expected}.", hint=f"Give {expected}.")
 
 
 _READERS: Final[Mapping[str, Callable[[str, object], object]]] = {
@@ -104,10 +104,10 @@ _READERS: Final[Mapping[str, Callable[[str, object], object]]] = {
     "must_ack": _flag,
     "ttl_s": _whole,
     "status": lambda name, value: parse_choice(TaskStatus, _text(name, value)),
-    "due_at": _moment,
-    "lease_until": _moment,
-    "started_at": _moment,
-    "ended_at": _moment,
+    "due_at": _time,
+    "lease_until": _time,
+    "started_at": _time,
+    "ended_at": _time,
     "importance": _number,
     "recurrences": _whole,
     "outcome_delay_s": _number,
@@ -116,7 +116,7 @@ _READERS: Final[Mapping[str, Callable[[str, object], object]]] = {
     "parent_id": _whole,
     "recipients": _names,
 }
-"""How a column is read that is no plain text."""
+"""Parsers of the columns that are not plain text."""
 
 
 _LIST_MARKER: Final = re.compile(r"^\s*(?:[-*+•>]\s+|#{1,6}\s+|\(?\d{1,3}[.)]\s+|\[[ xX]?\]\s+)+")
@@ -130,7 +130,7 @@ _UPDATE_MARKER: Final = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Valid:
-    """A draft that passed: what the store will hold, and what to tell the author."""
+    """An accepted draft, and the warnings for its author."""
 
     kind: Kind
     label: str | None
@@ -142,7 +142,7 @@ class Valid:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rejection:
-    """A draft that did not pass: the step by its code, the reason, and the next step."""
+    """A rejected draft: the code of the check, the reason, and the next step."""
 
     code: str
     reason: str
@@ -150,7 +150,7 @@ class Rejection:
 
 
 def validate(draft: Draft) -> Valid | Rejection:
-    """Take a normalised, classified draft through the first four steps."""
+    """Run a normalized, classified draft through the first four checks."""
     named = kind_and_label(draft.kind or "")
     if named is None:
         return _unknown_kind(draft.kind)
@@ -174,7 +174,7 @@ def validate(draft: Draft) -> Valid | Rejection:
 
 
 def derive_headline(body: str) -> str:
-    """Make a headline of the first sentence: list markers stripped, cut to words and characters."""
+    """Derive a headline from the first sentence, within the limits of words and characters."""
     unmarked = _LIST_MARKER.sub("", body.strip())
     sentence = _SENTENCE_END.split(unmarked, maxsplit=1)[0].strip()
     words = sentence.split()
@@ -193,7 +193,7 @@ def _unknown_kind(given: str | None) -> Rejection:
 
 
 def _detail(policy: KindPolicy, draft: Draft) -> Detail | Rejection:
-    """Settle the kind's own columns, refusing a severity elsewhere and columns of other kinds."""
+    """Build the detail of the kind; reject a severity or columns of other kinds."""
     detail = draft.detail or policy.detail()
     is_other = type(detail) is not policy.detail
     foreign = sorted(set(draft.columns) - set(policy.columns))

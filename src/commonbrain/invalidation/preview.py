@@ -1,4 +1,4 @@
-"""What a change unseated, or would, told to who makes it: as much as that caller may see."""
+"""Show the caller which dependents a change affects, or would affect."""
 
 from __future__ import annotations
 
@@ -8,8 +8,12 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
-from commonbrain.invalidation.causes import find_invalidations
-from commonbrain.invalidation.propagation import UNLIMITED, Propagation, newly_unsupported
+from commonbrain.invalidation.propagation import (
+    UNLIMITED,
+    Propagation,
+    find_invalidations,
+    newly_unsupported,
+)
 from commonbrain.model import ids
 from commonbrain.model.kinds import Kind
 from commonbrain.model.limits import CASCADE_AT_ONCE, FORETOLD_MAX
@@ -21,12 +25,12 @@ from commonbrain.storage.knowledge import Direction, Walk
 
 _SHOWN_MAX: Final = 20
 _PATHS_MAX: Final = 5
-"""Memories of which a preview shows how they come to rest on what would fall, the nearest."""
+"""Memories of which a preview shows the path, nearest first."""
 UNSEEN: Final = "a memory you may not see"
 
 
 class DependentFate(StrEnum):
-    """What becomes of a memory when something that it rests on falls."""
+    """What happens to a dependent of an invalid memory."""
 
     REVIEW = "review"
     ARCHIVE = "archive"
@@ -34,37 +38,37 @@ class DependentFate(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AffectedMemory:
-    """A memory that a change would unseat, and over which it comes to rest on what would fall."""
+    """A memory that a change would affect, with its path to the changed memory."""
 
     id: str
     kind: Kind
     headline: str
     fate: DependentFate
     path: tuple[str, ...]
-    """From itself to what would fall, both named."""
+    """From the memory itself to the one that changes, inclusive."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AffectedDependents:
-    """Memories that rest on what was changed and need review now; `ids` names the nearest.
+    """Dependents that need review because of a change; `ids` names the nearest.
 
-    `is_more` when there are more than are counted here, of those that the caller may see.
+    `is_more` tells whether there are more than were counted, among those that the caller may see.
     """
 
     count: int
     archived: int = 0
-    """Those of them that nothing else holds up."""
+    """Number of those without any remaining support."""
     rules: int = 0
-    """Those of them that are rules: marked, and never archived."""
+    """Number of those that are rules: marked, never archived."""
     ids: tuple[str, ...] = ()
     is_more: bool = False
     is_preview: bool = False
-    """Whether it only would be so."""
+    """Whether the change has not been made."""
     first: tuple[AffectedMemory, ...] = ()
-    """Of what is foretold: the first, with their paths."""
+    """The first affected memories of a preview, with their paths."""
 
     def line(self) -> str:
-        """Say it in a sentence with the next step; of a preview, with the paths of the first."""
+        """Return a sentence with the next step; a preview adds the first paths."""
         if self.is_preview:
             what = (
                 f"Would need review: {self._counted()}." if self.count else "Nothing rests on it."
@@ -89,9 +93,9 @@ def _path_line(one: AffectedMemory) -> str:
 def summarize_affected(
     tx: Transaction, caller: Caller, *, step: Propagation, now: datetime
 ) -> AffectedDependents | None:
-    """Tell what a step unseated; None when it was nothing that the caller may see.
+    """Summarize the effects of a change; None if the caller may see none of them.
 
-    What the caller may not see changes nothing in it, even where it fills a step to its limit.
+    Memories that the caller may not see do not change the summary, even if they reach a limit.
     """
     every, known = list(step.affected), step.support_changes.standings
     if step.left:
@@ -117,7 +121,7 @@ def summarize_affected(
 def _remaining_affected(
     tx: Transaction, left: Sequence[int], *, exclude_ids: Collection[int], now: datetime
 ) -> list[int]:
-    """Give what will be marked by what has not been followed up to its end."""
+    """Return the dependents that will be marked when propagation continues."""
     invalidated = find_invalidations(tx, tx.graph.standings(left), now=now)
     reached: dict[int, None] = {}
     for types in {carried_by(fall) for fall in invalidated.values() if fall is not None}:
@@ -141,7 +145,7 @@ def _archived(
     reviews: Mapping[int, Sequence[Review]],
     now: datetime,
 ) -> set[int]:
-    """Say what will be archived of what rests on something that falls."""
+    """Return the dependents that will be archived."""
     lost = newly_unsupported(tx, invalidated, standings=standings, reviews=reviews, now=now)
     return {id_ for id_ in lost if standings[id_].state is State.ACTIVE}
 
@@ -149,7 +153,7 @@ def _archived(
 def _visible(
     caller: Caller, ids_: Sequence[int], *, standings: Mapping[int, SupportStatus]
 ) -> list[int]:
-    """Give of some memories, in their order, those that hold and that the caller may see."""
+    """Return the memories that are current and visible to the caller, in order."""
     return [
         id_
         for id_ in ids_
@@ -166,7 +170,7 @@ def _rules(seen: Sequence[int], standings: Mapping[int, SupportStatus]) -> int:
 def preview_affected(
     tx: Transaction, caller: Caller, *, ids_: Sequence[int], now: datetime
 ) -> AffectedDependents:
-    """Tell what would need review if memories were superseded or forgotten as wrong."""
+    """Return what would need review if memories were superseded or forgotten as wrong."""
     walk = tx.graph.walk(ids_, Direction.AGAINST, types=SUPPORTS, limit=UNLIMITED)
     reached = [one.id for one in walk.reached]
     standings, reviews = tx.graph.standings(reached), tx.reviews.of(reached)
@@ -195,7 +199,7 @@ def _first(
     walk: Walk,
     archived: Collection[int],
 ) -> tuple[AffectedMemory, ...]:
-    """Give the first with their paths; what the caller may not see is not named on them."""
+    """Return the first dependents with their paths; hidden memories are not named."""
     memories = tx.memories.get(seen)
     paths = {id_: walk.path(id_) for id_ in seen}
     along = tx.graph.standings(sorted({step for path in paths.values() for step in path}))

@@ -1,14 +1,14 @@
-"""Bringing reviews in line with what has fallen, in bounded steps that no death can lose."""
+"""Propagation: update reviews and support after a change, in bounded steps that survive crashes."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
-from commonbrain.invalidation.causes import find_invalidations, invalidated_at, pruned
 from commonbrain.model.errors import UnavailableError
 from commonbrain.model.kinds import Kind
 from commonbrain.model.limits import (
@@ -17,6 +17,7 @@ from commonbrain.model.limits import (
     CASCADE_STEPS_MAX,
     CAUSES_AT_ONCE,
 )
+from commonbrain.model.links import Link, LinkType
 from commonbrain.model.memory import CURRENT_STATES, State
 from commonbrain.model.revision import HOUSE_AGENT, Action, Change
 from commonbrain.model.scope import Caller
@@ -26,6 +27,8 @@ from commonbrain.model.support import (
     Support,
     SupportStatus,
     carried_by,
+    contradicts,
+    invalidation_of,
     is_supported_by,
     unsupported,
 )
@@ -38,18 +41,18 @@ from commonbrain.storage.records import AuditEntry
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SupportChanges:
-    """What was archived, and how all that was looked at stood before."""
+    """Memories archived or restored, with the earlier states of all that were checked."""
 
     archived: tuple[int, ...] = ()
     standings: Mapping[int, SupportStatus] = field(default_factory=dict[int, SupportStatus])
     lost: tuple[int, ...] = ()
-    """What nothing holds up any more, archived or not."""
-    found: tuple[int, ...] = ()
-    """What something holds up again."""
+    """Ids that lost all support, archived or not."""
+    regained: tuple[int, ...] = ()
+    """Ids that gained support again."""
 
     def merged_with(self, later: SupportChanges) -> SupportChanges:
-        """Join what was archived and brought back after it."""
-        archived = [one for one in self.archived if one not in later.found]
+        """Add later changes to these."""
+        archived = [one for one in self.archived if one not in later.regained]
         return SupportChanges(
             archived=tuple(dict.fromkeys((*archived, *later.archived))),
             standings={**later.standings, **self.standings},
@@ -59,10 +62,9 @@ class SupportChanges:
 def reconcile_support(
     tx: Transaction, changed: Sequence[int], *, change_context: ChangeContext
 ) -> SupportChanges:
-    """Archive or bring back what the changed and all that rests on them deserve.
+    """Archive or restore the changed memories and their dependents by their remaining support.
 
-    Rules are never archived, nor are action items that are owed, nor is what somebody has vouched
-    for.
+    Rules, pending action items and confirmed memories are never archived.
     """
     region = tx.reviews.shaken(changed)
     doubtful, self_reviews = tx.reviews.doubtful(region), tx.reviews.unsupported(region)
@@ -77,15 +79,15 @@ def reconcile_support(
     archived = _archive(tx, fresh, change_context=change_context)
     back = [self_reviews[id_] for id_ in sorted(self_reviews.keys() - unsupported_ids)]
     _revive(tx, back, standings=standings, change_context=change_context)
-    lost, found = (
+    lost, regained = (
         tuple(sorted(ids))
         for ids in (unsupported_ids - self_reviews.keys(), self_reviews.keys() - unsupported_ids)
     )
-    return SupportChanges(archived=archived, standings=standings, lost=lost, found=found)
+    return SupportChanges(archived=archived, standings=standings, lost=lost, regained=regained)
 
 
 def remaining_supports(tx: Transaction, id_: int, *, now: datetime) -> list[Support]:
-    """List by what a memory is still held up."""
+    """Return the valid supports of a memory."""
     supports = tx.graph.supports([id_])
     bearing = _support_status(tx, supports, candidates=set(), region=set(), now=now)
     return [one for one in supports if bearing[one]]
@@ -99,7 +101,7 @@ def newly_unsupported(
     reviews: Mapping[int, Sequence[Review]],
     now: datetime,
 ) -> set[int]:
-    """Say which of those that rest on something would rest on nothing, were it to fall."""
+    """Return the dependents that would have no support left if a memory became invalid."""
     vouched = {id_ for id_, those in reviews.items() if any(one.settled_at for one in those)}
     doubtful = {id_: one for id_, one in standings.items() if id_ not in vouched}
     candidates = _candidates(tx, doubtful, now=now)
@@ -112,14 +114,14 @@ def newly_unsupported(
 def _candidates(
     tx: Transaction, standings: Mapping[int, SupportStatus], *, now: datetime
 ) -> set[int]:
-    """Give what may be archived: nothing that binds is lifted because something else fell."""
-    found = {
+    """Return the memories that may be archived: nothing binding."""
+    candidates = {
         id_: one.kind
         for id_, one in standings.items()
         if one.state in CURRENT_STATES and not one.is_over(now) and one.kind is not Kind.RULE
     }
-    tasks = [id_ for id_, kind in found.items() if kind is Kind.TASK]
-    return found.keys() - (tx.duties.owed(tasks) if tasks else set())
+    tasks = [id_ for id_, kind in candidates.items() if kind is Kind.TASK]
+    return candidates.keys() - (tx.duties.owed(tasks) if tasks else set())
 
 
 def _support_status(
@@ -130,7 +132,7 @@ def _support_status(
     region: set[int],
     now: datetime,
 ) -> Mapping[Support, bool]:
-    """Say of the supports that lead out of the candidates which hold."""
+    """Return the status of every support that the candidates lead to."""
     leading = [one for one in supports if one.to_id not in candidates]
     targets = sorted({one.to_id for one in leading})
     standings = tx.graph.standings(targets)
@@ -178,7 +180,7 @@ def _revive(
     standings: Mapping[int, SupportStatus],
     change_context: ChangeContext,
 ) -> None:
-    """Bring back what was archived for want of support, unless it was changed since."""
+    """Restore memories archived for lack of support, unless they were changed since."""
     tx.reviews.drop(back)
     resting = [one.memory_id for one in back if one.earlier is State.ACTIVE]
     archived = [id_ for id_ in resting if standings[id_].state is State.ARCHIVED]
@@ -195,7 +197,7 @@ def _set_state(
     after: State,
     change_context: ChangeContext,
 ) -> None:
-    """Change the state of many, and record it of each."""
+    """Change the state of several memories and record it."""
     if not ids:
         return
     first, caller = ids[0], change_context.caller
@@ -223,36 +225,38 @@ def _set_state(
 
 
 UNLIMITED: Final = 1_000_000
-"""More than rests on any one memory: a walk that is to meet no limit."""
+"""More than the dependents of any memory: a traversal without a limit."""
 _ROUNDS_MAX: Final = 8
-"""What is archived may have contradicted something on which another rests that contradicts, and so
-on; a memory that in the end contradicts its own support would turn for ever."""
+"""An archived memory may have contradicted another that now is valid again, and so on.
+
+A memory that contradicts its own support would repeat forever.
+"""
 _HOLDS_AGAIN: Final = "what it rests on holds again"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Propagation:
-    """What one step unseated: who needs review now and did not before, and what was archived.
+    """The effects of one step: new reviews and archived memories.
 
-    Only of what this transaction itself has changed: what others left is followed up untold.
+    Only of what this transaction changed; earlier work is continued without being reported.
     """
 
     affected: tuple[int, ...] = ()
-    """The nearest first."""
+    """Nearest first."""
     support_changes: SupportChanges = field(default_factory=SupportChanges)
     left: tuple[int, ...] = ()
-    """Of what this transaction changed, that of which not all has been followed up."""
+    """Changed memories whose dependents were not all processed."""
     is_cut: bool = False
-    """Whether anything is left to be followed up, of whomever."""
+    """Whether any work is left, of this or an earlier transaction."""
 
 
 def propagate(
     tx: Transaction, change_context: ChangeContext, *, limit: int = CASCADE_AT_ONCE
 ) -> Propagation:
-    """Follow up what the changes of this transaction have unseated, or seated again.
+    """Update the dependents of everything this transaction changed.
 
-    Repeating it changes nothing. What goes beyond the limit stays listed, for `follow_up`. What
-    others have left, or time has done, comes after that and is nobody's deed.
+    Idempotent. What exceeds the limit stays queued for `continue_propagation`. Earlier work and
+    expiries follow after that and are not attributed to the caller.
     """
     own = _reconcile(tx, tx.reviews.listed(), change_context=change_context, limit=limit)
     if own.is_cut:
@@ -268,7 +272,7 @@ def propagate(
 def _reconcile(
     tx: Transaction, causes: Sequence[int], *, change_context: ChangeContext, limit: int
 ) -> Propagation:
-    """Bring the reviews by some causes in line, and by what these stop contradicting, or begin."""
+    """Update the reviews by some causes, and by what these stop or start contradicting."""
     done = Propagation()
     for _ in range(_ROUNDS_MAX):
         if not causes:
@@ -324,16 +328,18 @@ def _step(
 
 
 def _contested(tx: Transaction, support_changes: SupportChanges) -> list[int]:
-    """Give what is in conflict with what was archived or came back: only what holds contradicts."""
-    toggled = {*support_changes.lost, *support_changes.found}
+    """Return what conflicts with memories that were archived or restored.
+
+    Only valid ones contradict.
+    """
+    toggled = {*support_changes.lost, *support_changes.regained}
     return [id_ for id_ in tx.reviews.disputed(sorted(toggled)) if id_ not in toggled]
 
 
 def continue_propagation(services: Services, caller: Caller) -> None:
-    """Go on where a large fan was cut, in transactions of their own; to be called after a change.
+    """Continue a propagation that was cut, in transactions of its own, after the change.
 
-    The change is durable by now and every step that is done too: what fails here is made up for
-    by the next that writes.
+    The change and every finished step are durable; the next writer continues after a failure.
     """
     with suppress(UnavailableError):
         for _ in range(CASCADE_STEPS_MAX):
@@ -348,7 +354,7 @@ def continue_propagation(services: Services, caller: Caller) -> None:
 
 
 def mark_erased(tx: Transaction, id_: int, *, change_context: ChangeContext) -> list[int]:
-    """Mark what depends on a memory while its links are still there; give what it had marked."""
+    """Mark the dependents of a memory before its links are erased; return its own marks."""
     known = {one.memory_id: one for one in tx.reviews.by(id_)}
     walk = tx.graph.walk(
         [id_], Direction.AGAINST, types=carried_by(InvalidationReason.ERASED), limit=UNLIMITED
@@ -374,7 +380,7 @@ def mark_erased(tx: Transaction, id_: int, *, change_context: ChangeContext) -> 
 @dataclass(frozen=True, slots=True)
 class _Done:
     moved: Sequence[int] = ()
-    """Whose reviews by this cause came, went or changed."""
+    """Ids whose reviews by this cause were added, removed or changed."""
     fresh: Sequence[int] = ()
     is_cut: bool = False
 
@@ -387,11 +393,11 @@ def _reconcile_cause(
     change_context: ChangeContext,
     capacity: int,
 ) -> _Done:
-    """Make the reviews by one cause what they should be, with room for so many new ones."""
+    """Update the reviews by one cause, adding at most a number of new ones."""
     known = {one.memory_id: one for one in tx.reviews.by(cause.id) if not one.is_of_itself}
     match fall:
         case InvalidationReason.ERASED:
-            # Its links are gone: what was marked then is all that can be known.
+            # Its links are erased, so only earlier marks are known.
             return _Done()
         case None:
             tx.reviews.drop(list(known.values()))
@@ -408,7 +414,7 @@ def _reconcile_cause(
 def _record_settled(
     tx: Transaction, settled: Sequence[Review], *, change_context: ChangeContext
 ) -> None:
-    """Keep beside each memory that somebody had vouched for it, so that undo gives that back."""
+    """Record who confirmed each memory, so that undo can restore that."""
     memories = tx.memories.get([one.memory_id for one in settled])
     done = replace(change_context, action=Action.REVIEW, reason=_HOLDS_AGAIN)
     for one in settled:
@@ -420,7 +426,7 @@ def _record_settled(
 
 @dataclass(frozen=True, slots=True)
 class _Cause:
-    """One memory that has fallen, and how."""
+    """One invalid memory and the reason."""
 
     tx: Transaction
     one: SupportStatus
@@ -433,13 +439,13 @@ class _Cause:
         return self.one.id
 
     def propagate(self, known: Mapping[int, Review], *, capacity: int) -> _Done:
-        """Walk from it to all that rests on it, and no farther past what somebody vouched for."""
+        """Traverse all dependents, stopping at confirmed ones."""
         cut_off_ids = self._cut_off(known)
         stops = [one.memory_id for one in known.values() if not one.is_open]
         start, limit = [self.id, *cut_off_ids], len(known) + capacity
         walk = self._walk(start, limit=limit, stops=stops)
         if walk.is_cut and walk.reached[-1:] and walk.reached[-1].depth == 1:
-            # What rests on it directly is marked at once, however much that is.
+            # Direct dependents are marked at once, whatever their number.
             walk = self._walk(start, limit=UNLIMITED, stops=stops, depth_max=1)
             walk = replace(walk, is_cut=True)
         since = (
@@ -471,7 +477,7 @@ class _Cause:
         )
 
     def _cut_off(self, known: Mapping[int, Review]) -> list[int]:
-        """Give those that were reached through what has been erased since: no walk finds them."""
+        """Return dependents reached through an erased memory, which a traversal cannot find."""
         steps = sorted({one.via_id for one in known.values()} - {self.id} - set(known))
         removed = {id_ for id_, one in self.tx.graph.standings(steps).items() if one.is_erased}
         return sorted(one.memory_id for one in known.values() if one.via_id in removed)
@@ -499,6 +505,74 @@ def _is_open(one: Review) -> bool:
 
 
 def _next_check(one: SupportStatus, change_context: ChangeContext) -> datetime | None:
-    """Say when a memory that holds will have expired."""
+    """Return when a valid memory will expire."""
     is_ahead = one.expires_at is not None and one.expires_at > change_context.at
     return one.expires_at if is_ahead and one.state in CURRENT_STATES else None
+
+
+def find_invalidations(
+    tx: Transaction, standings: Mapping[int, SupportStatus], *, now: datetime
+) -> dict[int, InvalidationReason | None]:
+    """Return for each memory how it became invalid, or that it is valid."""
+    conflicts = _conflicts(tx, standings)
+    pruned_ids = pruned(tx, [one.id for one in standings.values() if one.state is State.FORGOTTEN])
+    return {
+        id_: invalidation_of(
+            one, is_pruned=id_ in pruned_ids, conflicts=conflicts.get(id_, ()), now=now
+        )
+        for id_, one in standings.items()
+    }
+
+
+def _conflicts(
+    tx: Transaction, standings: Mapping[int, SupportStatus]
+) -> Mapping[int, Sequence[tuple[Link, SupportStatus]]]:
+    links = tx.links.touching(list(standings), types=[LinkType.CONFLICTS_WITH])
+    ends = {end for link in links for end in (link.from_id, link.to_id)} - set(standings)
+    known = {**standings, **tx.graph.standings(sorted(ends))}
+    lost = tx.reviews.unsupported(sorted(known)) if links else {}
+    conflicts_by_id: defaultdict[int, list[tuple[Link, SupportStatus]]] = defaultdict(list)
+    for link in links:
+        for one, by in ((link.from_id, link.to_id), (link.to_id, link.from_id)):
+            # An archived memory without support contradicts nothing.
+            if by not in lost:
+                conflicts_by_id[one].append((link, known[by]))
+    return conflicts_by_id
+
+
+def pruned(tx: Transaction, forgotten: Sequence[int]) -> set[int]:
+    """Return the ids that were forgotten only because of their age."""
+    return {one.memory_id for one in _forgettings(tx, forgotten) if one.action is Action.PRUNE}
+
+
+def invalidated_at(
+    tx: Transaction, one: SupportStatus, *, fall: InvalidationReason, now: datetime
+) -> datetime:
+    """Return when a memory became invalid; later marks do not change that."""
+    match fall:
+        case InvalidationReason.EXPIRED:
+            at = one.expires_at
+        case InvalidationReason.SUPERSEDED:
+            at = tx.memories.get([one.id])[one.id].superseded_at
+        case InvalidationReason.FORGOTTEN | InvalidationReason.PRUNED:
+            at = next((change.at for change in _forgettings(tx, [one.id])), None)
+        case InvalidationReason.CONTRADICTED:
+            against = _conflicts(tx, {one.id: one}).get(one.id, ())
+            times = (
+                link.created_at for link, by in against if contradicts(link, one, by=by, now=now)
+            )
+            at = min(times, default=None)
+        case _:
+            at = None
+    return at or now
+
+
+def _forgettings(tx: Transaction, forgotten: Sequence[int]) -> list[Change]:
+    """Return how each was forgotten; if an undo reverted a restore, how it was at first."""
+    last: dict[int, Change] = {}
+    for change in tx.changes.of(forgotten):
+        if change.after.get("state") != State.FORGOTTEN:
+            continue
+        if change.memory_id not in last or change.action is not Action.UNDO:
+            last[change.memory_id] = change
+    return list(last.values())

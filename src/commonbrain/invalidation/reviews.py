@@ -1,4 +1,4 @@
-"""What a reader is told of reviews: beside an item of an answer, above a memory, as a view."""
+"""Open reviews as readers see them: with an item, as a notice of a memory, as a view."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from commonbrain.storage.interface import Transaction
 from commonbrain.storage.knowledge import Direction, ReachedMemory
 
 _CAUSES_SHOWN_MAX: Final = 3
-"""Causes named in one sentence, the nearest."""
+"""Causes named in one sentence, nearest first."""
 _STEPS_MAX: Final = 6
-"""Memories named of the path to a cause."""
+"""Memories named on the path to a cause."""
 DEPENDENTS_MAX: Final = 50
 _DUE_MAX: Final = 20
-"""Memories that expired since the last write and are looked at by a reader."""
+"""Memories that expired since the last write and are checked on reading."""
 _UNSEEN: Final = "a premise you may not see"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dependent:
-    """A memory that rests on another, directly or over others; `via` is the step before it."""
+    """A direct or indirect dependent; `via` is the previous step."""
 
     id: str
     kind: Kind
@@ -50,7 +50,7 @@ class Dependent:
 def open_reviews(
     tx: Transaction, ids_: Sequence[int], *, as_of: datetime
 ) -> Mapping[int, Sequence[Review]]:
-    """Give the open reviews that memories had at a moment, the nearest cause first."""
+    """Return the open reviews of memories at a time, nearest cause first."""
     known = tx.reviews.of(ids_)
     unwritten = _unwritten(tx, set(ids_), known=known, as_of=as_of)
     open_ = {
@@ -65,7 +65,7 @@ def open_reviews(
         for id_ in ids_
         if id_ in known or id_ in unwritten
     }
-    # A premise may have fallen long before anybody said that something rests on it.
+    # A dependency may have become invalid long before it was linked.
     marked = [id_ for id_, those in open_.items() if those]
     stepped_ids = {*marked, *(one.via_id for id_ in marked for one in open_[id_])}
     links = tx.graph.among(sorted(stepped_ids), types=SUPPORTS)
@@ -77,13 +77,13 @@ def open_reviews(
 def _unwritten(
     tx: Transaction, ids_: set[int], *, known: Mapping[int, Sequence[Review]], as_of: datetime
 ) -> Mapping[int, Sequence[Review]]:
-    """Give the reviews by what has expired since somebody last wrote: a reader writes none.
+    """Return reviews caused by expiries since the last write; reading writes nothing.
 
-    Costs a look at a list that is nearly always empty.
+    It costs one lookup in a list that is nearly always empty.
     """
     due = tx.reviews.due(as_of, limit=_DUE_MAX) if ids_ else []
     expired = [one for one in tx.graph.standings(due).values() if _has_expired(one, as_of)]
-    found: defaultdict[int, list[Review]] = defaultdict(list)
+    reviews: defaultdict[int, list[Review]] = defaultdict(list)
     for cause in expired:
         described = {
             one.memory_id for those in known.values() for one in those if _is_by(one, cause)
@@ -92,8 +92,8 @@ def _unwritten(
         walk = tx.graph.walk([cause.id], Direction.AGAINST, types=types, limit=CASCADE_AT_ONCE)
         for one in walk.reached:
             if one.id in ids_ - described:
-                found[one.id].append(_by_expiry(one, cause, as_of=as_of))
-    return found
+                reviews[one.id].append(_by_expiry(one, cause, as_of=as_of))
+    return reviews
 
 
 def _has_expired(one: SupportStatus, as_of: datetime) -> bool:
@@ -118,13 +118,13 @@ def _by_expiry(one: ReachedMemory, cause: SupportStatus, *, as_of: datetime) -> 
 def review_notes(
     tx: Transaction, caller: Caller, *, needs: Mapping[int, Sequence[Review]]
 ) -> Mapping[int, str]:
-    """Say in a few words why each of these memories needs review."""
+    """Return a short reason for each memory that needs review."""
     seen = _seen(tx, caller, needs=needs)
     return {id_: f"needs review: {_describe_causes(those, seen)}" for id_, those in needs.items()}
 
 
 def review_notice(tx: Transaction, caller: Caller, *, id_: int, now: datetime) -> str | None:
-    """Say above a memory why it needs review, and what to do; None when it does not."""
+    """Return why a memory needs review and the next step; None if it does not."""
     needs = open_reviews(tx, [id_], as_of=now)
     if not needs:
         return None
@@ -148,7 +148,7 @@ def review_notice(tx: Transaction, caller: Caller, *, id_: int, now: datetime) -
 def dependents(
     tx: Transaction, caller: Caller, *, id_: int, now: datetime
 ) -> tuple[Dependent, ...]:
-    """List what rests on a memory and holds, as far as the caller sees it, the nearest first."""
+    """List the valid dependents that the caller may see, nearest first."""
     walk = tx.graph.walk([id_], Direction.AGAINST, types=SUPPORTS, limit=UNLIMITED)
     standings = tx.graph.standings([one.id for one in walk.reached])
     known = {one.id for one in standings.values() if is_visible(caller, one)}
@@ -159,13 +159,13 @@ def dependents(
         and standings[one.id].state in CURRENT_STATES
         and (one.via_id == id_ or one.via_id in known)
     ][:DEPENDENTS_MAX]
-    found = tx.memories.get([one.id for one in shown])
-    needs = open_reviews(tx, list(found), as_of=now)
+    memories = tx.memories.get([one.id for one in shown])
+    needs = open_reviews(tx, list(memories), as_of=now)
     return tuple(
         Dependent(
             id=ids.show(ids.MEMORY, one.id),
-            kind=found[one.id].kind,
-            headline=found[one.id].headline,
+            kind=memories[one.id].kind,
+            headline=memories[one.id].headline,
             depth=one.depth,
             via=ids.show(ids.MEMORY, one.via_id),
             needs_review=one.id in needs,
@@ -177,14 +177,14 @@ def dependents(
 def _seen(
     tx: Transaction, caller: Caller, *, needs: Mapping[int, Sequence[Review]]
 ) -> Mapping[int, State]:
-    """Give of the causes that the caller may see their states."""
+    """Return the states of the causes that the caller may see."""
     causes = sorted({one.cause_id for those in needs.values() for one in those})
-    found = tx.graph.standings(causes)
-    return {id_: one.state for id_, one in found.items() if is_visible(caller, one)}
+    states = tx.graph.standings(causes)
+    return {id_: one.state for id_, one in states.items() if is_visible(caller, one)}
 
 
 def _describe_causes(reviews: Sequence[Review], seen: Mapping[int, State]) -> str:
-    """Name the nearest causes, and how each fell; a hidden one is not named, nor counted twice."""
+    """Name the nearest causes and what happened to each; hidden ones are not named or counted."""
     described = dict.fromkeys(
         f"{ids.show(ids.MEMORY, one.cause_id)} ({one.fall} {show_day(one.at)})"
         if one.cause_id in seen
@@ -203,7 +203,7 @@ def _describe_causes(reviews: Sequence[Review], seen: Mapping[int, State]) -> st
 
 
 def _path(tx: Transaction, review: Review, *, caller: Caller, as_of: datetime) -> str:
-    """Name the memories from one that needs review to the cause, as far as they are seen."""
+    """Name the memories from one that needs review to its cause, as far as visible."""
     path, here = [review.memory_id], review
     while here.via_id != here.cause_id and len(path) < _STEPS_MAX:
         path.append(here.via_id)
