@@ -1,4 +1,4 @@
-"""Backup: everything in one file that can be carried away, written while others write."""
+"""Backup and repair."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +13,7 @@ from commonbrain.storage.maintenance import Backup, Progress, ignore_progress
 
 @dataclass(frozen=True, slots=True)
 class CreateBackup:
-    """Backing up for one caller."""
+    """Creates backups for one caller."""
 
     services: Services
     caller: Caller
@@ -25,18 +25,18 @@ class CreateBackup:
         replace: bool = False,
         on_progress: Progress = ignore_progress,
     ) -> Backup:
-        """Write everything, as of one moment, into a file that is verified before it appears.
+        """Write a consistent, verified copy of the store into a file, while others write.
 
         Args:
             destination: the file to write.
-            replace: put it in the place of a file that is there.
-            on_progress: told how far it has come, 0..1.
+            replace: replace an existing file.
+            on_progress: called with the progress, 0..1.
 
         Raises:
-            InvalidInputError: the destination exists and is not to be replaced, or is the store
+            InvalidInputError: the destination exists and may not be replaced, or is the store
                 itself.
-            UnavailableError: the destination cannot be written; it is as it was.
-            StoreCorruptError: the store is damaged; the destination is as it was.
+            UnavailableError: the destination cannot be written; it is unchanged.
+            StoreCorruptError: the store is damaged; the destination is unchanged.
 
         """
         return self.services.store.backup(
@@ -45,34 +45,34 @@ class CreateBackup:
 
 
 _WORDS: Final = 0.2
-"""How much of the work is done when the words are written; embedding takes the longest."""
+"""Progress when full text is rewritten; embedding takes the longest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repaired:
-    """What was written anew."""
+    """What a repair has rewritten."""
 
     words: int
-    """Memories whose words were."""
+    """Memories whose full text was rewritten."""
     vectors_dropped: int
     vectors_made: int
     """Memories that were embedded."""
     vectors_pending: int
-    """Memories still without a vector: the embedder is down, or they were written just now."""
+    """Memories still without a vector: the embedder is unavailable, or they are new."""
 
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """Repairing for one caller."""
+    """Repairs a store for one caller."""
 
     services: Services
     caller: Caller
 
     def __call__(self, on_progress: Progress = ignore_progress) -> Repaired:
-        """Write the words anew, drop unsound vectors and make the missing ones.
+        """Rewrite full text, delete invalid vectors and compute missing ones.
 
-        Each step is a short transaction, so that others read and write meanwhile; what was found
-        before stays found. When it is interrupted, running it again finishes it.
+        Each step is a short transaction, so others can read and write meanwhile and search stays
+        complete. After an interruption, run it again.
 
         Raises:
             UnavailableError: the store stayed locked, is full or read-only.
@@ -91,7 +91,7 @@ class Repair:
         )
 
     def _embed(self, on_progress: Progress) -> int:
-        """Embed what has no vector, batch by batch; stop where nothing more can be done."""
+        """Embed memories without vectors batch by batch, until nothing is left or nothing works."""
         embed = EmbedPending(self.services, self.caller)
         made = 0
         while done := _embedded(embed):
@@ -104,7 +104,7 @@ class Repair:
 
 
 def _embedded(embed: EmbedPending) -> EmbedProgress | None:
-    """Embed one more batch; None when none of it could be."""
+    """Embed one more batch; None if that failed."""
     try:
         done = embed()
     except UnavailableError:

@@ -1,4 +1,4 @@
-"""What is known of calls: figures by tool, the latest that failed; of the caller's tenant alone."""
+"""Call metrics of the caller's tenant: figures by tool, latest failures, health."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PERCENTILES: Final = (50, 95, 99)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolStats:
-    """The calls of one tool within a day, the latest ten thousand of all tools together."""
+    """The calls of one tool in the last day, from the latest ten thousand of all tools."""
 
     calls: int
     errors: int
@@ -39,7 +39,7 @@ class ToolStats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailedCall:
-    """One call that failed."""
+    """A call that failed."""
 
     id: str
     at: datetime
@@ -54,26 +54,26 @@ class FailedCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
-    """Whether what is depended on is there."""
+    """Whether the dependencies answer."""
 
     is_sound: bool
     dependencies: tuple[Dependency, ...]
     uptime_s: float | None
-    """How long this process has had the store open; None where nobody counts."""
+    """How long this process has had the store open; None if not recorded."""
     tool_events_dropped: int
     replicas: tuple[ReplicaReads, ...] = ()
-    """How the replicas fared that this process reads from; without them the primary answers."""
+    """Replicas that this process reads from; empty if the primary answers."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallMetrics:
-    """Looking back at the calls of one caller's tenant."""
+    """Reads the recorded calls of one tenant."""
 
     services: Services
     caller: Caller
 
     def figures(self) -> Mapping[str, ToolStats]:
-        """Give figures by tool, of every process of this store.
+        """Return figures by tool, over all processes of this store.
 
         Raises:
             UnavailableError: the store cannot be read.
@@ -85,17 +85,17 @@ class CallMetrics:
         return {tool: _figures(taken[tool]) for tool in sorted(taken)}
 
     def faults(self, limit: int) -> tuple[FailedCall, ...]:
-        """List the latest calls that failed, those of this process even where the store is away."""
+        """List the latest failed calls; without the store, those of this process."""
         known = {event.id: event for event in self.services.journal.faults(self.caller.tenant)}
         with suppress(CommonbrainError):
             known |= {event.id: event for event in self._events(limit=limit, failed=True)}
         return tuple(_fault(known[id_]) for id_ in sorted(known, reverse=True)[:limit])
 
     def health(self) -> Health:
-        """Knock at every door; takes five seconds at most."""
+        """Probe every dependency; takes at most five seconds."""
         found, replicas = tuple(self.services.probe()), self._replicas()
         if self.caller.admission is not None:
-            # Callers of networked doors are not told which hosts and files there are.
+            # Network callers must not learn hosts and files.
             found = tuple(replace(one, detail="at the server") for one in found)
             replicas = tuple(one.masked(number) for number, one in enumerate(replicas, start=1))
         since = self.services.started_at
@@ -108,9 +108,9 @@ class CallMetrics:
         )
 
     def _replicas(self) -> tuple[ReplicaReads, ...]:
-        """Ask each replica something, so that what is told of it is of now."""
+        """Query each replica, so that its status is current."""
         for _ in self.services.store.replicas():
-            # Where the primary is away it is told of above.
+            # If the primary is down, its own probe says so.
             with suppress(CommonbrainError):
                 self.services.store.read(self.caller.tenant, lambda tx: tx.jobs.counts())
         return tuple(self.services.store.replicas())

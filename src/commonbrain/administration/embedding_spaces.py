@@ -1,4 +1,4 @@
-"""What is done with the spaces of a store, for one caller who may."""
+"""Administer the embedding spaces of a store."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -14,11 +14,11 @@ from commonbrain.storage.maintenance import Progress, ignore_progress
 
 
 def services_in_space(services: Services, name: str | None) -> Services:
-    """Give the house as it is in the space of an embedder, by default the settings' next one.
+    """Return the services with another embedder, by default the next one in the settings.
 
     Raises:
-        InvalidInputError: none is named, there is none of that name, or the store has its space
-            otherwise.
+        InvalidInputError: no embedder is named, it is unknown, or it does not match the space in
+            the store.
         UnavailableError: the store stayed locked, is full or read-only.
 
     """
@@ -35,7 +35,7 @@ def services_in_space(services: Services, name: str | None) -> Services:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildCursor:
-    """Where the work is: what of a tenant's memories was gone through."""
+    """Position in a tenant's memories."""
 
     tenant: str
     after: int = 0
@@ -44,25 +44,25 @@ class BuildCursor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildBatch:
-    """One batch that is kept, and where to go on; None where nothing is left to be done."""
+    """A finished batch, and where to continue; None at the end."""
 
     count: int
     next: BuildCursor | None
 
 
 def tenant_cursors(services: Services, *, since: str = "") -> Iterator[BuildCursor]:
-    """Give where each tenant begins, from one of them on."""
+    """Return the start position of each tenant, beginning with one of them."""
     return (BuildCursor(tenant=name) for name in services.store.tenants() if name >= since)
 
 
 def fill_batch(services: Services, cursor: BuildCursor) -> BuildBatch:
-    """Give vectors to the next of a tenant's memories that lack them in the house's space.
+    """Embed the next memories of a tenant that have no vectors in the services' space.
 
-    What is remembered meanwhile comes after all that is there; what is restored meanwhile, or was
-    not taken, is met by a further pass, of which there are not many.
+    Memories stored meanwhile come last. Restored ones, and those that the embedder rejected, are
+    handled by another pass.
 
     Raises:
-        UnavailableError: the embedder takes nothing, or the store cannot be read or written.
+        UnavailableError: the embedder accepts nothing, or the store cannot be read or written.
 
     """
     with services.store.snapshot(cursor.tenant) as tx:
@@ -82,41 +82,41 @@ def fill_batch(services: Services, cursor: BuildCursor) -> BuildBatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpaceView:
-    """One space, and how much of the store it lacks."""
+    """An embedding space, and how complete it is."""
 
     name: str
     dimensions: int
     state: SpaceState
     lacking: int
-    """Memories of all tenants that have no vectors in it."""
+    """Memories of all tenants without vectors in it."""
     is_indexed: bool
-    """Whether there is what many vectors are searched by; without it all are looked at."""
+    """Whether it has a search index; without one every vector is compared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildResult:
-    """What became of a space that was built."""
+    """The result of building a space."""
 
     space: str
     embedded: int
     lacking: int
-    """What the embedder did not take, and what was written at the very end."""
+    """Memories that the embedder rejected or that were written at the end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SwitchResult:
-    """Which space served, and which does."""
+    """The previous and the new serving space."""
 
     before: str
     after: str
     lacking: int
-    """Memories that lacked vectors in it; a switch is made only where there are none."""
+    """Memories without vectors in it; a switch requires 0."""
     is_dry_run: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DropResult:
-    """A space that is gone, and how many vectors went with it."""
+    """A dropped space, and the number of deleted vectors."""
 
     space: str | None
     vectors: int
@@ -124,16 +124,16 @@ class DropResult:
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingSpaces:
-    """The spaces of the whole store, which an admin of its first tenant is in charge of."""
+    """The embedding spaces of the store, administered by an admin of its first tenant."""
 
     services: Services
     caller: Caller
 
     def __call__(self) -> tuple[SpaceView, ...]:
-        """List the spaces, the oldest first.
+        """List the spaces, oldest first.
 
         Raises:
-            RejectedError: the caller is no admin, or of another tenant than the first.
+            RejectedError: the caller is not an admin of the first tenant.
             UnavailableError: the store cannot be read.
 
         """
@@ -153,20 +153,20 @@ class EmbeddingSpaces:
     def build(
         self, name: str | None = None, *, on_progress: Progress = ignore_progress
     ) -> BuildResult:
-        """Give every memory vectors of another embedder, beside those it has.
+        """Compute vectors of all memories with another embedder, in addition to the existing ones.
 
-        Others read and write meanwhile, and whoever asks is answered from the space that serves.
-        When it is interrupted, running it again goes on.
+        Others read and write meanwhile, and the serving space answers queries. After an
+        interruption, run it again to continue.
 
         Args:
-            name: the embedder by its space, as `ollama/nomic-embed-text/768`, or `minilm`; by
-                default the one that settings name.
-            on_progress: told how far it has come, 0..1.
+            name: the embedder by its space, such as `ollama/nomic-embed-text/768`, or `minilm`; by
+                default the one in the settings.
+            on_progress: called with the progress, 0..1.
 
         Raises:
-            InvalidInputError: there is no such embedder, or none is named.
-            RejectedError: the caller is no admin, or of another tenant than the first.
-            UnavailableError: the embedder takes nothing, or the store cannot be read or written.
+            InvalidInputError: the embedder is unknown, or none is named.
+            RejectedError: the caller is not an admin of the first tenant.
+            UnavailableError: the embedder accepts nothing, or the store cannot be read or written.
 
         """
         self._check_right()
@@ -186,15 +186,15 @@ class EmbeddingSpaces:
     def compare(
         self, name: str | None = None, *, on_progress: Progress = ignore_progress
     ) -> Comparison:
-        """Ask what was asked before in the space that serves and in another; nothing is changed.
+        """Repeat past queries in the serving space and in another; changes nothing.
 
-        What helped was shown by the space that served, which favours it.
+        The serving space is favoured, because helpful memories were found with it.
 
         Raises:
-            InvalidInputError: there is no such embedder, or none is named.
-            NotFoundError: nothing was asked yet that could be asked again.
-            RejectedError: the caller is no admin, or of another tenant than the first.
-            UnavailableError: one of the embedders, or the store, does not answer.
+            InvalidInputError: the embedder is unknown, or none is named.
+            NotFoundError: there is no past query to repeat.
+            RejectedError: the caller is not an admin of the first tenant.
+            UnavailableError: an embedder or the store does not answer.
 
         """
         self._check_right()
@@ -202,11 +202,12 @@ class EmbeddingSpaces:
         return compare_spaces(self.services, other, caller=self.caller, on_progress=on_progress)
 
     def switch(self, name: str, *, dry_run: bool = False) -> SwitchResult:
-        """Let another space serve, which every process notices at its next call.
+        """Make another space serve; every process follows at its next call.
 
         Raises:
-            NotFoundError: there is none of that name.
-            RejectedError: `space_incomplete`, memories lack vectors in it; or the caller may not.
+            NotFoundError: there is no such space.
+            RejectedError: `space_incomplete`, memories have no vectors in it; or the caller may
+                not.
             UnavailableError: the store stayed locked, is full or read-only; nothing was changed.
 
         """
@@ -225,18 +226,17 @@ class EmbeddingSpaces:
         compact: bool = False,
         on_progress: Progress = ignore_progress,
     ) -> DropResult:
-        """Delete the vectors of a space that does not serve; there is no way back to it then.
+        """Delete the vectors of a space that does not serve; this cannot be undone.
 
         Args:
-            name: the space; None to go on with what is left of others where that was interrupted.
-            compact: also give the room back to the disk, for which others must wait.
-            on_progress: told how far it has come, 0..1.
+            name: the space; None continues interrupted deletions.
+            compact: also return disk space to the system, which blocks others.
+            on_progress: called with the progress, 0..1.
 
         Raises:
-            NotFoundError: there is none of that name.
+            NotFoundError: there is no such space.
             RejectedError: `space_in_use`, it serves; or the caller may not.
-            UnavailableError: the store stayed locked, is full or read-only; what is left can be
-                dropped later.
+            UnavailableError: the store stayed locked, is full or read-only; continue later.
 
         """
         self._check_right()

@@ -1,4 +1,4 @@
-"""Erase: the text of a memory leaves every table and then the file; only its id stays."""
+"""Erase: remove the text of a memory from every table and from the file; only its id stays."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _BEYOND: Final = "A selector does not reach what is forgotten or expired; erase 
 
 @dataclass(frozen=True, slots=True)
 class Erase:
-    """Erasing for one caller, who must be an admin."""
+    """Erases memories for one caller, who must be an admin."""
 
     services: Services
     caller: Caller
@@ -63,23 +63,24 @@ class Erase:
         confirm: int | None = None,
         **matching: Unpack[SelectorFields],
     ) -> BulkChangeResult:
-        """Take the text of memories out of the store for ever; always previewed first.
+        """Remove the text of memories from the store permanently, after a preview.
 
-        Copies go with it: body, vectors, full text, annotations, links, before-images, questions
-        that it answered, kept replies; and memories derived from nothing else. The audit keeps who,
-        when, why and a keyed digest. Repeating the call once all is erased writes the file anew.
+        Copies are removed too: body, vectors, full text, annotations, links, before-images, queries
+        that it answered, saved replies, and memories derived from nothing else. The audit keeps
+        agent, time, reason and a keyed digest. If everything is erased already, repeating the call
+        rewrites the file.
 
         Args:
-            id: an id or up to 100, in whatever state they are.
-            reason: why; the audit keeps it, so it must not repeat the text.
-            confirm: the count that the preview told.
-            matching: instead of ids, what the memories have in common.
+            id: one id or up to 100, in any state.
+            reason: the reason, kept in the audit; it must not repeat the text.
+            confirm: the count of the preview.
+            matching: criteria that the memories have in common, instead of ids.
 
         Raises:
-            InvalidInputError: there is no reason, no selector, or what is given is no id.
-            NotFoundError: there is none, or the caller may not see it.
-            RejectedError: `insufficient_role`, the caller is no admin.
-            UnavailableError: the store stayed locked; everything is as it was.
+            InvalidInputError: the reason or the selector is missing, or an id is malformed.
+            NotFoundError: there is no such memory, or the caller may not see it.
+            RejectedError: `insufficient_role`, the caller is not an admin.
+            UnavailableError: the store stayed locked; nothing was changed.
 
         """
         why = validate_reason(reason, self.services)
@@ -87,7 +88,7 @@ class Erase:
         given = SelectorFields(**matching)
         if id:
             given["ids"] = [id] if isinstance(id, str) else list(id)
-        # What this process has asked lately waits to be written, and may hold words of it.
+        # Recent queries of this process wait to be written, and may contain the text.
         self.services.journal.flush()
         with self.services.store.snapshot(self.caller.tenant) as tx:
             selection, partly_derived = _with_copies(self._unit_of_work(tx), given)
@@ -118,15 +119,15 @@ class Erase:
         )
 
     def _dropped(self, archives: Sequence[Upload]) -> int:
-        """Drop what exports wrote; what cannot be reached now is dropped by a job that is due."""
+        """Delete export files; those that cannot be reached now are deleted by a job."""
         for one in archives:
-            # It may be that only the worker has what reaches them.
+            # Perhaps only the worker is configured to reach them.
             with suppress(CommonbrainError):
                 self.services.staging.drop(one)
         return len(archives)
 
     def _finish(self, done: BulkChangeResult) -> BulkChangeResult:
-        """Rewrite the file, or say what is left to do."""
+        """Rewrite the file, or return what remains to be done."""
         lines = ["More are left: repeat the call to see them."] if done.is_more else []
         try:
             self.services.store.compact()
@@ -146,7 +147,7 @@ def _check_admin(caller: Caller) -> None:
 
 
 def _scrub(unit: UnitOfWork, memories: Sequence[Memory], *, reason: str) -> dict[str, int]:
-    """Record each erasure with a digest of the text, then take the text away."""
+    """Record each erasure with a digest of the text, then remove the text."""
     receipt: Counter[str] = Counter()
     change_context = unit.change_context(Action.ERASE, reason)
     for one in memories:
@@ -159,7 +160,7 @@ def _scrub(unit: UnitOfWork, memories: Sequence[Memory], *, reason: str) -> dict
 
 
 def _with_copies(unit: UnitOfWork, given: SelectorFields) -> tuple[Selection, list[MemoryRef]]:
-    """Select, add what is derived from nothing else, and name what has other sources too."""
+    """Select, add memories derived from nothing else, and list those with other sources."""
     found = select(unit, given, states=SELECTABLE_STATES)
     selection = select_permitted(unit, [one for one in found if not is_erased(one)])
     chosen = {one.id: one for one in selection.taken}
@@ -182,7 +183,7 @@ def _skip_reason(*, only_these: bool) -> str:
 
 
 def _copies(unit: UnitOfWork, chosen: dict[int, Memory]) -> list[tuple[Memory, set[int]]]:
-    """List what is derived from the chosen, each with all its sources."""
+    """List memories derived from the chosen ones, with all their sources."""
     links = unit.tx.links.touching(sorted(chosen), types=[LinkType.DERIVED_FROM])
     shared = unit.tx.mail.told([one.id for one in chosen.values() if one.kind is Kind.MESSAGE])
     linked = {one.from_id for one in links if one.to_id in chosen}

@@ -1,9 +1,9 @@
-"""Questions that a store's own memories and recalls give, with what answers each.
+"""Self-evaluation: measure recall with questions from the store's own memories and recalls.
 
-No language model makes them. A known item is asked for by a few words of one of its sentences,
-without about half of those that its headline has, and rather by those that others have too; what
-is not there by words that are each of another memory. Where recalls were marked, the questions
-that agents really asked are the better half.
+The questions are made without a language model. A known item is asked for by a few words of one
+sentence, without about half of those in its headline, preferring words that other memories have
+too. An absent item is asked for by words of different memories. Where recalls have feedback, the
+queries of agents are used as well.
 """
 
 from __future__ import annotations
@@ -47,31 +47,31 @@ from commonbrain.storage.records import EntryFilter
 
 _SENTENCE: Final = re.compile(r"(?<=[.!?])\s+|\n+")
 _WORDS: Final = 3
-"""What somebody types who half remembers; with more, words alone find nearly all."""
+"""Words of a typical half-remembered query; with more, words alone find nearly everything."""
 _LETTERS_MIN: Final = 3
 _USUAL: Final = 10
-"""A word that more than one memory in so many has says little of any of them."""
+"""A word in more than one of this many memories says little."""
 Rank = Callable[[str], tuple[int, int]]
-"""Orders words by how well they ask, the best first."""
+"""Sorts words by their usefulness in a query, best first."""
 _ABSENT_WORDS: Final = 6
-"""With fewer each is a large part of the question, and something stored has it."""
+"""With fewer words, each is a large part of the query, and some memory has it."""
 _GOOD: Final = frozenset({FeedbackMark.USED, FeedbackMark.USEFUL})
 
 
 class QuestionKind(StrEnum):
-    """Where a question is from."""
+    """Where a question comes from."""
 
     KNOWN = "known"
     """A memory, asked for by some of its words."""
     ASKED = "asked"
-    """A recall that was marked: what was used or useful answers it."""
+    """A recall with feedback: what was used or useful is the answer."""
     ABSENT = "absent"
-    """Words that belong to different memories: nothing answers."""
+    """Words of different memories: there is no answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """One question, and the memories that answer it; none where it is of what is not there."""
+    """A question and its answers; none if it asks for something absent."""
 
     key: str
     sort: QuestionKind
@@ -80,16 +80,17 @@ class Question:
 
 
 def hash_draw(seed: int, key: object) -> int:
-    """Give a number that is any, and the same for the same seed and key."""
+    """Return a pseudorandom number that depends only on seed and key."""
     return int.from_bytes(blake2b(f"{seed}:{key}".encode(), digest_size=8).digest(), "big")
 
 
 def known_items(memories: Sequence[Memory], *, seed: int, count: int) -> list[Question]:
-    """Ask for memories, each by words of its own; those too short to be asked for are left out."""
+    """Make questions for memories from their own words; memories that are too short are skipped."""
     common, usual = _common(memories), max(2, len(memories) // _USUAL)
 
     def rank(word: str) -> tuple[int, int]:
-        # What a few have too asks best; a name finds all alone, what all have finds nothing.
+        # Words in a few memories are best; a unique name finds its memory alone, common words
+        # nothing.
         has = common[word]
         return (1 if has == 1 else 2 if has > usual else 0), hash_draw(seed, word)
 
@@ -105,7 +106,7 @@ def known_items(memories: Sequence[Memory], *, seed: int, count: int) -> list[Qu
 
 
 def _query_for(memory: Memory, *, seed: int, rank: Rank) -> str | None:
-    """Ask by the best words of the longest sentence, in their order."""
+    """Make a query from the best words of the longest sentence, in order."""
     sentences = _SENTENCE.split(full_text(memory.headline, memory.body))
     words = max(map(_content_words, sentences), key=len, default=())
     headline = frozenset(_content_words(memory.headline))
@@ -117,7 +118,7 @@ def _query_for(memory: Memory, *, seed: int, rank: Rank) -> str | None:
 
 
 def _common(memories: Iterable[Memory]) -> Counter[str]:
-    """Count how many of these have each word."""
+    """Count the memories that contain each word."""
     return Counter(
         word for one in memories for word in set(_content_words(full_text(one.headline, one.body)))
     )
@@ -128,7 +129,7 @@ def _content_words(text: str) -> tuple[str, ...]:
 
 
 def unanswerable_questions(memories: Sequence[Memory], *, seed: int, count: int) -> list[Question]:
-    """Ask for what is not there: words that only one of these has, each of another one."""
+    """Make questions without an answer, from words that each occur in one other memory only."""
     common = _common(memories)
     contents = (_content_words(full_text(one.headline, one.body)) for one in memories)
     lone = [
@@ -152,7 +153,7 @@ def unanswerable_questions(memories: Sequence[Memory], *, seed: int, count: int)
 def questions_from_recalls(
     entries: Iterable[Entry], *, findable: Collection[int], count: int
 ) -> list[Question]:
-    """Ask again what was asked and marked: the latest, each question once."""
+    """Return past queries with feedback, latest first, each once."""
     made: dict[str, Question] = {}
     for entry in sorted(entries, key=lambda entry: -entry.id):
         good = {memory for memory, marks in entry.marks.items() if marks & _GOOD}
@@ -164,20 +165,20 @@ def questions_from_recalls(
 
 
 SELF: Final = "self"
-"""The name of what is measured here."""
+"""The name of this evaluation."""
 _PAGE: Final = 2000
 _OVERSAMPLE: Final = 4
-"""So many times the memories that are to be asked for are looked at: some cannot be."""
+"""Memories read for each question, because some are unsuitable."""
 _ABSENT_SHARE: Final = 5
-"""For so many questions there is one of what is not there."""
+"""One absent item for this many questions."""
 _HELD_OUT: Final = 0.3
-"""Of marked recalls the latest share: what is learnt from the ledger has not seen it yet."""
+"""The latest share of recalls with feedback, which training has not used yet."""
 _SHARES: Final = {"p50": 0.5, "p95": 0.95}
 
 
 @dataclass(frozen=True, slots=True)
 class _FrozenClock:
-    """Says one moment for every question, and measures like any other."""
+    """A clock that stands still for the questions and measures durations as usual."""
 
     at: datetime
     running: Clock
@@ -191,23 +192,23 @@ class _FrozenClock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What came of one question; plain enough to be kept by a job between two steps."""
+    """The result of one question, in a form that a job can store."""
 
     sort: QuestionKind
     ranks: tuple[int, ...]
-    """Where what answers stands among the first ten, from 1."""
+    """Ranks of the answers among the first ten, from 1."""
     gold: int
-    """How much answers."""
+    """The number of answers."""
     packed: float
-    """The share of what answers that an answer of usual size says in words."""
+    """The share of the answers shown with text in a result of default size."""
     is_found: bool
-    """Whether recall said that it had found something."""
+    """Whether recall returned the verdict `found`."""
     ms: float
     lacks: tuple[str, ...] = ()
-    """The parts of recall that did not answer: what was measured is the rest."""
+    """Parts of recall that failed, so that the figures are for the rest."""
 
     def plain(self) -> list[object]:
-        """Write it as JSON values."""
+        """Convert to JSON values."""
         return [
             self.sort, list(self.ranks), self.gold, self.packed, self.is_found, self.ms,
             list(self.lacks),
@@ -215,7 +216,7 @@ class Answer:
 
     @classmethod
     def read(cls, plain: Sequence[object]) -> Answer:
-        """Read what `plain` wrote."""
+        """Convert from the result of `plain`."""
         sort, ranks, gold, packed, is_found, ms, lacks = plain
         return cls(
             sort=QuestionKind(str(sort)),
@@ -230,7 +231,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationSet:
-    """Questions to one store at one moment, and whoever is asked them."""
+    """Questions to the store as of one time, and the recall that answers them."""
 
     at: datetime
     questions: tuple[Question, ...]
@@ -238,7 +239,7 @@ class EvaluationSet:
     recall: Recall
 
     def ask(self, question: Question) -> Answer:
-        """Ask once for the order, and once as agents ask, which is what is timed."""
+        """Ask once for the ranks, and once as agents do, which is timed."""
         clock = self.recall.services.clock
         began_ms = clock.elapsed_ms()
         served = self.recall(question.text, bump=False)
@@ -270,7 +271,7 @@ def _ids(found: RecallResult, *, is_in_words: bool = False) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class Evaluate:
-    """Evaluation for one caller, who is asked about nothing that they may not see."""
+    """Evaluates recall for one caller, with memories that the caller may see."""
 
     services: Services
     caller: Caller
@@ -282,18 +283,18 @@ class Evaluate:
         seed: int = 0,
         on_progress: Callable[[float], None] = lambda _: None,
     ) -> Evaluation:
-        """Measure recall on questions that this store's memories and marked recalls give.
+        """Measure recall on questions from this store's memories and recalls with feedback.
 
-        Nothing is counted as an access and no recall is traced; only the result is kept.
+        Counts no accesses and writes no traces; only the result is stored.
 
         Args:
-            questions: how many of each sort at most.
-            seed: the same one asks the same of the same store.
-            on_progress: told how far it is, 0..1.
+            questions: the largest number of questions of each kind.
+            seed: the same seed asks the same questions of the same store.
+            on_progress: called with the progress, 0..1.
 
         Raises:
-            InvalidInputError: the number of questions is out of bounds.
-            RejectedError: `too_little`, the store holds too few memories to tell anything.
+            InvalidInputError: the number of questions is out of range.
+            RejectedError: `too_little`, the store has too few memories.
 
         """
         exam = self.prepare(self.services.clock.now(), questions=questions, seed=seed)
@@ -308,15 +309,15 @@ class Evaluate:
         return done
 
     def history(self, name: str = SELF, *, limit: int = 100) -> list[Evaluation]:
-        """List what was measured under a name, the newest first."""
+        """List stored results of an evaluation, newest first."""
         with self.services.store.snapshot(self.caller.tenant) as tx:
             return tx.evaluations.listed(name, limit=limit)
 
     def prepare(self, at: datetime, *, questions: int, seed: int) -> EvaluationSet:
-        """Make the questions of one moment; what was stored later changes none of them.
+        """Make the questions as of one time; later memories change none of them.
 
         Raises:
-            InvalidInputError: the number of questions is out of bounds.
+            InvalidInputError: the number of questions is out of range.
             RejectedError: `too_little`.
 
         """
@@ -346,7 +347,7 @@ class Evaluate:
         )
 
     def result(self, exam: EvaluationSet, answers: Sequence[Answer], *, id_: int) -> Evaluation:
-        """Sum up what came of all questions."""
+        """Summarize the answers of all questions."""
         took = sorted(one.ms for one in answers)
         took_ms = {
             name: round(took[min(len(took) - 1, int(share * len(took)))], 1)
@@ -363,7 +364,7 @@ class Evaluate:
         )
 
     def _frozen_services(self, at: datetime) -> Services:
-        """Give the house with its clock stopped, in which nothing that reads leave is kept."""
+        """Return the services with a stopped clock, which store no trace of reading."""
         services, clock = self.services, _FrozenClock(at, self.services.clock)
         journal = WriteBehindQueue(
             services.store, services.screen, clock=clock, ledger=RecallLogPolicy(share=0.0)
@@ -371,14 +372,14 @@ class Evaluate:
         return replace(services, clock=clock, journal=journal, telemetry=SILENT)
 
     def _sample(self, tx: Transaction, at: datetime, *, seed: int, count: int) -> Sequence[Memory]:
-        """Draw memories that this caller's recall may give, the same for the same seed."""
+        """Sample memories that the caller's recall can return, the same for the same seed."""
         drawn_ids = nsmallest(count, _all_ids(tx, at), key=lambda id_: hash_draw(seed, id_))
         found = tx.memories.get(drawn_ids)
         return [found[id_] for id_ in drawn_ids if id_ in found and self._may(found[id_], at)]
 
     def _past_questions(self, tx: Transaction, at: datetime, *, count: int) -> list[Question]:
-        """Ask again what was asked last, of what is marked and can still be found."""
-        # What others asked is an admin's to read, in the ledger as in what is made of it.
+        """Return the latest queries with feedback whose answers still exist."""
+        # Only an admin may read the queries of others.
         is_admin = self.caller.role is Role.ADMIN
         wanted = EntryFilter(agent=None if is_admin else self.caller.agent, is_marked=True)
         before, enough = ids.make_id(at, -1), ceil(count / _HELD_OUT)
@@ -392,7 +393,7 @@ class Evaluate:
         return is_allowed(memory, self.caller, wanted=Filter(), now=at)
 
     def _setup(self, tx: Transaction) -> dict[str, object]:
-        """Tell what will answer: a difference between two results may be its doing."""
+        """Describe the models that answer, to explain differences between results."""
         serving = tx.registry.serving(ModelRole.RERANKER)
         active = [card.id for card in serving if card.state is ModelState.ACTIVE]
         ranker = ids.show(ids.MODEL, active[0]) if active else "fixed weights"
@@ -405,7 +406,7 @@ class Evaluate:
 
 
 def _all_ids(tx: Transaction, at: datetime) -> Iterator[int]:
-    """Give the ids of memories up to a moment, no more of them than may be looked at."""
+    """Return the ids of memories up to a time, up to a limit."""
     last, after, seen = ids.make_id(at, -1), 0, 0
     while seen < EVALUATION_SCANNED_MAX:
         page = tx.memories.page(after=after, limit=_PAGE)
@@ -426,7 +427,7 @@ def _figures(answers: Sequence[Answer]) -> dict[str, Figure]:
 
 
 def _measures(answers: Sequence[Answer]) -> dict[str, list[float]]:
-    """Give each measure of each answer."""
+    """Return every metric of every answer."""
     first = [min(one.ranks, default=0) for one in answers]
     return {
         **{f"hit_{depth}": [float(0 < rank <= depth) for rank in first] for depth in (1, 5, DEPTH)},

@@ -1,4 +1,4 @@
-"""Two spaces held against each other by what each answers to the same questions."""
+"""Compare two embedding spaces by their answers to the same queries."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -25,27 +25,27 @@ from commonbrain.storage.maintenance import Progress
 from commonbrain.storage.records import EntryFilter
 
 TOP: Final = 10
-"""So many items of an answer are compared: few agents read on."""
+"""Items compared of each answer; few agents read further."""
 _RESAMPLES: Final = 1000
-"""Enough for an interval's ends to move by less than a hundredth between two comparisons."""
+"""Enough for the ends of an interval to vary by less than 0.01."""
 _TAIL: Final = 0.025
-"""What lies beyond either end of an interval of 95%."""
+"""The probability outside either end of a 95% interval."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What one space answered to one question."""
+    """The answer of one space to one query."""
 
     ids: tuple[int, ...]
     """Best first."""
     is_answered: bool
-    """Whether it was taken for an answer."""
+    """Whether the verdict was `found`."""
     took_ms: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """One question asked in both spaces, and the memories that helped who asked it."""
+    """One query in both spaces, and the memories that helped the agent."""
 
     one: Answer
     other: Answer
@@ -54,47 +54,47 @@ class Compared:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """How one space fared."""
+    """The figures of one space."""
 
     space: str
     mrr: float | None
-    """The mean of 1 / the rank of the first that helped; None where nothing was marked."""
+    """Mean reciprocal rank of the first helpful memory; None without feedback."""
     unanswered: float
-    """The share of the questions without an answer."""
+    """The share of queries without an answer."""
     median_ms: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """How another space would answer in the place of the one that serves."""
+    """How another space would answer in place of the serving one."""
 
     questions: int
     marked: int
-    """Those of them of which it is known what helped."""
+    """Queries with feedback."""
     serving: Figures
     other: Figures
     overlap: float
-    """The mean share of the first ten that both give."""
+    """The mean share of the first ten that both return."""
     gain: tuple[float, float] | None
-    """Between what the other's MRR is higher, with 95% confidence; None where nothing tells."""
+    """Bounds of the other space's gain in MRR at 95% confidence; None without feedback."""
 
     @property
     def better(self) -> str | None:
-        """The space that puts what helped higher; None where it cannot be told."""
+        """The space that ranks helpful memories higher; None if that is uncertain."""
         if self.gain is None or self.gain[0] <= 0 <= self.gain[1]:
             return None
         return self.other.space if self.gain[0] > 0 else self.serving.space
 
 
 def overlap(one: Sequence[int], other: Sequence[int]) -> float:
-    """Give the share of the first ten that two answers have in common, 1 where both are empty."""
+    """Return the share of the first ten that two answers have in common; 1 if both are empty."""
     first, second = set(one[:TOP]), set(other[:TOP])
     longer = max(len(first), len(second))
     return len(first & second) / longer if longer else 1.0
 
 
 def reciprocal_rank(ids: Sequence[int], helped: Collection[int]) -> float:
-    """Give 1 / the rank of the first that helped among the first ten; 0 where none is there."""
+    """Return 1 / rank of the first helpful memory among the first ten; 0 if there is none."""
     ranks = (rank for rank, id_ in enumerate(ids[:TOP], 1) if id_ in helped)
     return 1 / next(ranks, float("inf"))
 
@@ -102,12 +102,12 @@ def reciprocal_rank(ids: Sequence[int], helped: Collection[int]) -> float:
 def compare(
     asked: Sequence[Compared], *, names: tuple[str, str], draw: Callable[[int], int]
 ) -> Comparison:
-    """Sum up at least one question asked in the space that serves and in another.
+    """Summarize one or more queries to the serving space and another.
 
     Args:
         asked: the answers of both.
         names: the two spaces.
-        draw: gives a number from 0 up to one less than it is given, each as likely.
+        draw: returns a uniform random number from 0 to one less than its argument.
 
     """
     marked = [one for one in asked if one.helped]
@@ -127,7 +127,7 @@ def compare(
 
 
 def interval(values: Sequence[float], *, draw: Callable[[int], int]) -> tuple[float, float]:
-    """Give the bootstrap interval of 95% of a mean, by percentiles (Efron 1979)."""
+    """Return the 95% bootstrap percentile interval of a mean (Efron 1979)."""
     count = len(values)
     means = sorted(fmean(values[draw(count)] for _ in values) for _ in range(_RESAMPLES))
     beyond = int(_RESAMPLES * _TAIL)
@@ -145,14 +145,14 @@ def _figures(name: str, answers: Sequence[Answer], *, ranks: Sequence[float]) ->
 
 _HELPED: Final = frozenset({FeedbackMark.USED, FeedbackMark.USEFUL})
 LOOKBACK: Final = timedelta(days=30)
-"""What was asked longer ago tells less of what will be asked."""
+"""Older queries say less about future ones."""
 _DRAWN_BITS: Final = 32
-"""So many that what remains of a division by a few hundred favours none of them."""
+"""Enough bits that the remainder of a division by a few hundred is uniform."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What somebody asked, and what helped them."""
+    """A past query, and the memories that helped."""
 
     query: str
     agent: str
@@ -162,10 +162,10 @@ class Question:
 def compare_spaces(
     services: Services, other: Services, *, caller: Caller, on_progress: Progress
 ) -> Comparison:
-    """Ask the latest questions of the ledger in both houses' spaces.
+    """Ask the latest logged queries in both embedding spaces.
 
     Raises:
-        NotFoundError: the ledger holds no question.
+        NotFoundError: the recall log has no query.
         UnavailableError: an embedder or the store does not answer.
 
     """
@@ -189,20 +189,20 @@ def compare_spaces(
 
 
 def past_questions(services: Services, caller: Caller) -> list[Question]:
-    """Give the latest questions of a tenant, each once, those rather that were marked."""
+    """Return the latest queries of a tenant, each once, preferring those with feedback."""
     latest: dict[str, Question] = {}
     for entry in _entries(services, caller):
-        # What helped once helps whoever asks the same again.
+        # What helped once helps everyone with the same query.
         known = latest.pop(entry.query, None)
         helped = _helped(entry).union(known.helped if known else ())
         latest[entry.query] = Question(query=entry.query, agent=entry.agent, helped=helped)
-    # Sorting keeps the order: those of which it is known what helped come last, each by its age.
+    # A stable sort puts queries with feedback last, each group in order of age.
     by_worth = sorted(latest.values(), key=lambda one: bool(one.helped))
     return by_worth[-COMPARED_MAX:]
 
 
 def _entries(services: Services, caller: Caller) -> Iterator[Entry]:
-    """Read the ledger page by page, what is of the last weeks."""
+    """Read the recall log of the last weeks page by page."""
     criteria = EntryFilter(since=services.clock.now() - LOOKBACK)
     after = 0
     for _ in range(COMPARED_PAGES_MAX):
@@ -223,7 +223,7 @@ def _helped(entry: Entry) -> frozenset[int]:
 
 
 def _answer(services: Services, caller: Caller, *, query: str) -> Answer:
-    """Ask, and leave nothing behind."""
+    """Run a query without leaving a trace."""
     no_log = RecallLogPolicy(share=0.0)
     journal = WriteBehindQueue(services.store, services.screen, clock=services.clock, ledger=no_log)
     silent_services = replace(services, journal=journal, telemetry=SILENT)

@@ -1,4 +1,4 @@
-"""Status and doctor: what is held, and whether it can be relied on."""
+"""Status and doctor: what the store contains, and whether it is sound."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -16,24 +16,24 @@ from commonbrain.storage.job_queue import key_of
 from commonbrain.storage.maintenance import Finding
 
 _OVERDUE_AFTER: Final = timedelta(days=7)
-"""It is due daily, where somebody works; a week without says that nobody does."""
+"""Maintenance is due daily; a week without it means that no process runs it."""
 _REMOTE_STORE: Final = "the server's store"
-"""What callers of networked doors are told of where it lies."""
+"""The location that network callers see."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreStatus:
-    """What the store holds for this tenant, and in which vector space."""
+    """The contents of the store for this tenant, and its embedding space."""
 
     store: str
-    """Where it lies, for who is on the same machine as it."""
+    """Its location, for callers on the same machine."""
     memories: int
-    """Current ones: active and archived."""
+    """Current memories: active and archived."""
     by_kind: Mapping[str, int]
     by_state: Mapping[str, int]
     embedding_pending: int
     jobs: Mapping[str, int]
-    """Of every state that has any; those that are dead want somebody to look."""
+    """Jobs by state; dead ones need attention."""
     space: str
     traces_dropped: int
     accesses_dropped: int
@@ -42,24 +42,24 @@ class StoreStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnosis:
-    """Every check with its result; `is_sound` when all passed."""
+    """All checks with their results; `is_sound` if all passed."""
 
     store: str
     is_sound: bool
     findings: tuple[Finding, ...]
     repaired: Repaired | None = None
-    """What was written anew before these checks, when that was asked for."""
+    """What was rewritten before these checks, if requested."""
 
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """Counting for one caller."""
+    """Counts for one caller."""
 
     services: Services
     caller: Caller
 
     def __call__(self) -> StoreStatus:
-        """Count what is held.
+        """Count the contents.
 
         Raises:
             UnavailableError: the store cannot be read.
@@ -90,13 +90,13 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class Doctor:
-    """Checking for one caller."""
+    """Checks the store for one caller."""
 
     services: Services
     caller: Caller
 
     def __call__(self) -> Diagnosis:
-        """Check the store, what is derived from it, and the embedder; changes nothing."""
+        """Check the store, its derived data and the embedder; changes nothing."""
         findings = (*self.services.store.examine(), self._upkeep(), self._embedder(), self._space())
         return Diagnosis(
             store=self.services.store.location,
@@ -116,7 +116,7 @@ class Doctor:
         )
 
     def _upkeep(self) -> Finding:
-        """Say when the store was last kept: where no server or hook runs, nobody does it."""
+        """Report when maintenance last ran; without a server or hook, no process runs it."""
         with self.services.store.snapshot(self.caller.tenant) as tx:
             last = tx.jobs.newest("maintain", key=key_of("maintain", {}))
         is_late = last is None or last + _OVERDUE_AFTER <= self.services.clock.now()
@@ -130,7 +130,7 @@ class Doctor:
     def _embedder(self) -> Finding:
         name = self.services.embedder.space.name
         try:
-            # Not as a question, whose vector may be known from before.
+            # Not as a query, whose vector may be cached.
             self.services.embedder.passages(["Is anybody there?"])
         except UnavailableError as error:
             return Finding(check="embedder", is_sound=False, detail=f"{name}: {error}")

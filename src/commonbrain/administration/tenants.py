@@ -1,4 +1,4 @@
-"""Tenants, as who owns the store sees them: listed, made, shut and opened."""
+"""Administer tenants, agents and keys."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -38,7 +38,7 @@ from commonbrain.storage.interface import Transaction
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewKey:
-    """A key that was made, with its text: nobody can be told that again."""
+    """A new key with its text, which is shown only once."""
 
     key: ApiKey
     text: KeyText
@@ -46,21 +46,21 @@ class NewKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyRequest:
-    """What a new key is to be."""
+    """The request for a new key."""
 
     agent: str
     label: str | None = None
     scopes: tuple[KeyScope, ...] = ()
     networks: tuple[str, ...] = ()
     days: float | None = None
-    """How long it holds; None is until it is revoked."""
+    """Lifetime; None until it is revoked."""
     role: Role | None = None
-    """With which the agent is made, where there is none of that name."""
+    """The role of the agent, if it has to be created."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentRequest:
-    """What is to change of an agent; None stays, or for a new one is the usual."""
+    """Changes of an agent; None keeps a value, or uses the default for a new agent."""
 
     role: Role | None = None
     trust_default: Trust | None = None
@@ -70,18 +70,18 @@ class AgentRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """What a tenant uses of what it may."""
+    """What a tenant uses of its quotas."""
 
     memories: int
     agents: int
     keys: int
-    """Those that are good."""
+    """Valid keys."""
     policy: Policy
 
 
 @dataclass(frozen=True, slots=True)
 class AdministerTenant:
-    """What an admin can do in its own tenant; all of it is in the audit of access."""
+    """What an admin may do in its own tenant; all of it is recorded in the access audit."""
 
     services: Services
     caller: Caller
@@ -93,10 +93,10 @@ class AdministerTenant:
             return tx.credentials.agents(limit=KEYS_MAX)
 
     def set_agent(self, name: str, request: AgentRequest) -> Agent:
-        """Make an agent or change one.
+        """Create or change an agent.
 
         Raises:
-            InvalidInputError: the name, or the default trust above the ceiling.
+            InvalidInputError: the name is invalid, or the default trust is above the ceiling.
             LimitExceededError: `quota_exceeded`, there are too many agents.
 
         """
@@ -111,18 +111,18 @@ class AdministerTenant:
         return agent
 
     def keys(self, *, agent: str | None = None) -> list[ApiKey]:
-        """List keys, every good one before those that are not, the newest first."""
+        """List keys, valid ones first, each group newest first."""
         self._check()
         now = self.services.clock.now()
         with self.services.store.snapshot(self.caller.tenant) as tx:
             return tx.credentials.keys(limit=KEYS_MAX, now=now, agent=agent)
 
     def create_key(self, request: KeyRequest) -> NewKey:
-        """Make a key for an agent.
+        """Create a key for an agent.
 
         Raises:
-            NotFoundError: there is no such agent, and no role to make it with.
-            InvalidInputError: a network is none, or the days are not more than none.
+            NotFoundError: there is no such agent, and no role to create it with.
+            InvalidInputError: a network is invalid, or the days are not positive.
             LimitExceededError: `quota_exceeded`, there are too many keys.
 
         """
@@ -154,11 +154,11 @@ class AdministerTenant:
         return NewKey(key=key, text=text)
 
     def rotate_key(self, prefix: str, *, minutes: int = ROTATION_MINUTES_DEFAULT) -> NewKey:
-        """Make a key like another one, which ends after some minutes.
+        """Create a key like another one, which expires after some minutes.
 
         Raises:
-            NotFoundError: there is no such key, or it is not good any more.
-            InvalidInputError: the minutes are out of bounds.
+            NotFoundError: there is no such key, or it is no longer valid.
+            InvalidInputError: the minutes are out of range.
 
         """
         self._check()
@@ -181,7 +181,7 @@ class AdministerTenant:
         return NewKey(key=key, text=text)
 
     def revoke_key(self, prefix: str) -> ApiKey:
-        """End a key at once; every process has learnt of it within `ACCESS_KEPT_S` seconds.
+        """Revoke a key; every process rejects it within `ACCESS_KEPT_S` seconds.
 
         Raises:
             NotFoundError: there is no such key.
@@ -200,11 +200,11 @@ class AdministerTenant:
         return revoked
 
     def policy(self, **change: Unpack[PolicyChange]) -> Policy:
-        """Give the tenant's policy, changed where something is to be another.
+        """Return the tenant's policy, with any changes applied.
 
         Raises:
-            RejectedError: `insufficient_role`, only who owns the store may move a tenant's bounds.
-            InvalidInputError: a bound lets nothing through, or a rule of retention is none.
+            RejectedError: `insufficient_role`, only the owner of the store may change limits.
+            InvalidInputError: a limit allows nothing, or a retention rule is invalid.
 
         """
         self._check()
@@ -217,7 +217,7 @@ class AdministerTenant:
         if not change:
             return self.usage().policy
         if "retention" in change:
-            # Written as it is read: upkeep must never meet a rule that is none.
+            # Parsed before it is stored: maintenance must never meet an invalid rule.
             change["retention"] = tuple(str(Retention.read(one)) for one in change["retention"])
         with self.services.store.begin(self.caller.tenant) as tx:
             tenant = tx.credentials.tenant()
@@ -227,7 +227,7 @@ class AdministerTenant:
         return policy
 
     def usage(self) -> Usage:
-        """Count what the tenant uses, and give its policy."""
+        """Count what the tenant uses, and return its policy."""
         self._check()
         now = self.services.clock.now()
         with self.services.store.snapshot(self.caller.tenant) as tx:
@@ -241,7 +241,7 @@ class AdministerTenant:
             )
 
     def noted(self, *, limit: int = ITEMS_PER_CALL_MAX) -> Sequence[AccessEntry]:
-        """List what was refused and governed of late, the newest first."""
+        """List recent rejections and administrative actions, newest first."""
         self._check()
         with self.services.store.snapshot(self.caller.tenant) as tx:
             return tx.credentials.noted(limit=min(limit, ITEMS_PER_CALL_MAX))
@@ -269,7 +269,7 @@ class AdministerTenant:
         )
 
     def _drawn(self) -> KeyText:
-        """Draw a key; a hexadecimal digit is four bits."""
+        """Generate a key; a hexadecimal digit is four bits."""
         bits = self.services.random_source.bits
         return KeyText(
             tenant=self.caller.tenant,
@@ -278,7 +278,7 @@ class AdministerTenant:
         )
 
     def _add(self, tx: Transaction, key: ApiKey, *, action: str) -> None:
-        """Store a key, where there are not too many."""
+        """Store a key, unless there are too many."""
         good = tx.credentials.good_keys(key.created_at)
         if good >= KEYS_MAX or not tx.credentials.add_key(key):
             raise _full("keys")
@@ -320,21 +320,21 @@ def _full(what: str) -> LimitExceededError:
 
 @dataclass(frozen=True, slots=True)
 class Tenants:
-    """What is done across tenants; nobody who came through a networked door may."""
+    """Operations across tenants; not available to network callers."""
 
     services: Services
     caller: Caller
 
     def list(self) -> list[Tenant]:
-        """List all of them by name."""
+        """List all tenants by name."""
         self._check()
         return [self.get(name) for name in self.services.store.tenants()]
 
     def make(self, name: str) -> Tenant:
-        """Make one.
+        """Create a tenant.
 
         Raises:
-            InvalidInputError: no tenant may be called so, or there is one already.
+            InvalidInputError: the name is invalid or taken.
 
         """
         self._check()
@@ -345,10 +345,10 @@ class Tenants:
         return self.get(name)
 
     def get(self, name: str) -> Tenant:
-        """Give one.
+        """Return a tenant.
 
         Raises:
-            NotFoundError: there is none of that name.
+            NotFoundError: there is no such tenant.
 
         """
         self._check()
@@ -359,11 +359,11 @@ class Tenants:
         return tenant
 
     def usage(self, name: str) -> Usage:
-        """Count what one uses."""
+        """Count what a tenant uses."""
         return self._govern(self.get(name).name).usage()
 
     def suspend(self, name: str, *, is_suspended: bool) -> Tenant:
-        """Shut the networked doors to one, or open them again; what it holds stays."""
+        """Suspend a tenant, which blocks network access, or resume it; its data stays."""
         known = self.get(name)
         now = self.services.clock.now()
         at = (known.suspended_at or now) if is_suspended else None
@@ -380,7 +380,7 @@ class Tenants:
         return replace(known, suspended_at=at)
 
     def policy(self, name: str, **change: Unpack[PolicyChange]) -> Tenant:
-        """Give a tenant, whose policy is changed where something is to be another."""
+        """Return a tenant, with any changes of its policy applied."""
         policy = self._govern(self.get(name).name).policy(**change)
         return replace(self.get(name), policy=policy)
 

@@ -1,4 +1,4 @@
-"""Causes and effects of one memory, and the roots that explain many."""
+"""Chains of causes and effects, and the root causes of several episodes."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -35,7 +35,7 @@ GAPS_MAX: Final = 20
 def evidence_gaps(
     hops: Iterable[Hop], memories: Mapping[int, Memory], *, way: Direction
 ) -> tuple[str, ...]:
-    """Name the steps that are thin: words alone, time that runs backwards, a long silence."""
+    """Describe weak steps: a match by words only, reversed time, a long silence."""
     lines = (line for hop in hops for line in _thin(hop, memories, way=way))
     return tuple(line for line, _ in zip(lines, range(GAPS_MAX), strict=False))
 
@@ -55,14 +55,14 @@ def _thin(hop: Hop, memories: Mapping[int, Memory], *, way: Direction) -> Iterab
 
 
 def _explains(memory: Memory) -> bool:
-    """Say whether a delay is known after which its effect comes."""
+    """Return whether the delay until the effect is known."""
     return isinstance(memory.detail, AtomDetail) and memory.detail.outcome_delay_s is not None
 
 
 def evidence_limits(
     chain: Chain, memories: Mapping[int, Memory], *, walker: ChainWalker
 ) -> tuple[str, ...]:
-    """Say what a chain as a whole cannot carry."""
+    """Describe the limits of the evidence of a whole chain."""
     hops = chain.hops
     if not hops:
         what = "to have led to it" if walker.way is Direction.AGAINST else "to have come of it"
@@ -87,7 +87,7 @@ def _holds(memory: Memory, now: datetime) -> bool:
 
 
 def open_ends(chain: Chain, *, depth_max: int) -> Sequence[str]:
-    """Say where a chain goes on, or that it goes round."""
+    """Describe where a chain continues or is circular."""
     lines: list[str] = []
     if chain.is_cut:
         lines.append(f"There is more: only the nearest {STEPS_MAX} steps are shown.")
@@ -102,7 +102,7 @@ _ROOTS_MAX = 10
 
 
 def build_chain(walker: ChainWalker, start: Memory, *, op: str, asked: str) -> TraceResult:
-    """Tell what led to a memory, or came of it, with where the chain is thin."""
+    """Return what led to a memory, or what it led to, with the weak steps."""
     chain = walker.chain(start)
     memories = memories_of(walker, [chain], starts=[start])
     is_back = walker.way is Direction.AGAINST
@@ -170,7 +170,7 @@ def _limits(
 def memories_of(
     walker: ChainWalker, chains: Sequence[Chain], *, starts: Sequence[Memory]
 ) -> Mapping[int, Memory]:
-    """Fetch all that chains lead to."""
+    """Fetch all memories of some chains."""
     wanted = dict.fromkeys(hop.there for chain in chains for hop in chain.hops)
     return {one.id: one for one in starts} | walker.tx.memories.get(list(wanted))
 
@@ -178,7 +178,7 @@ def memories_of(
 def steps_of(
     walker: ChainWalker, chain: Chain, *, memories: Mapping[int, Memory]
 ) -> Sequence[TraceStep]:
-    """Show a chain as a tree laid out in a list, what was asked about first."""
+    """Render a chain as a tree in list form, beginning with its start."""
     inside = [memories[chain.start], *(memories[hop.there] for hop in chain.hops)]
     source_ids = [one.source_message_id for one in inside if one.source_message_id is not None]
     messages = seen(walker.tx, walker.caller, wanted=source_ids)

@@ -1,4 +1,4 @@
-"""Atomize: what stored memories say caused what becomes atoms that are derived from them."""
+"""Extract causes from stored memories into atoms that are derived from them."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -26,47 +26,47 @@ from commonbrain.storage.interface import QueryScope, Transaction
 from commonbrain.text.normalisation import normalise_line
 
 _TEXTS: Final = frozenset(Kind) - {Kind.ATOM, Kind.TASK}
-"""Kinds that tell of what was; an atom is one already, and a task is yet to be done."""
+"""Kinds that report what happened."""
 _WHY_UNREAD: Final = {
     Kind.ATOM: "An atom tells of a cause already: none is looked for in it.",
     Kind.TASK: "A task is yet to be done: it tells of no cause.",
 }
 _DOWN: Final = "extractor_down"
 _DOWN_MAX: Final = 3
-"""Failures in a row after which an extractor is not asked again: each may take long."""
+"""Consecutive failures after which the extractor is not asked again in this call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Atomized:
-    """How many memories were read, and what became of the atoms found in them."""
+    """The memories read, and the outcomes of their atoms."""
 
     extractor: str
     read: int
     stored: int
     known: int
-    """Atoms that were there already."""
+    """Atoms that existed already."""
     rejected: int
     """Atoms that were not stored, and memories that could not be read."""
     items: tuple[ItemResult, ...] = ()
     next: str | None = None
-    """The last memory of this call, to go on before it; None where there are no more."""
+    """Where the next call continues; None at the end."""
 
 
 @dataclass(slots=True, kw_only=True)
 class _Done:
-    """What has become of the memories so far, each by itself."""
+    """Progress of one call."""
 
     items: list[ItemResult] = field(default_factory=list[ItemResult])
     read: int = 0
     last: int | None = None
     error: CommonbrainError | None = None
     down: int = 0
-    """Times in a row that the extractor did not answer."""
+    """Consecutive failures of the extractor."""
 
 
 @dataclass(frozen=True, slots=True)
 class Atomize:
-    """Making atoms for one caller."""
+    """Extracts atoms for one caller."""
 
     services: Services
     caller: Caller
@@ -80,28 +80,29 @@ class Atomize:
         limit: int = ITEMS_PER_CALL_MAX,
         before: str | None = None,
     ) -> Atomized:
-        """Find causes in memories by the extractor that settings name; doing it again adds none.
+        """Extract causes from memories with the configured extractor; repeating it adds nothing.
 
-        Atoms are derived from what they were found in: no more trusted, no wider, of its project,
-        and of the time at which it occurred. Each memory is read and settled by itself.
+        Atoms are derived from their source: no more trusted, no wider, with its project and time of
+        occurrence. Each memory is processed in its own transaction.
 
         Args:
-            ids: which memories; by default the newest that the caller may see.
-            kinds: only of these kinds.
-            project: only of this project and of none.
-            limit: how many at most, 1 to 100.
-            before: go on with what occurred before this memory, the `next` of the last call.
+            ids: the memories; by default the newest that the caller may see.
+            kinds: only these kinds.
+            project: only this project and global memories.
+            limit: at most this many, 1 to 100.
+            before: continue with memories that occurred before this one, the `next` of the last
+                call.
 
         Returns:
-            What was read and stored, and of what could not be, why.
+            The number of memories read and atoms stored, and the reasons for the others.
 
         Raises:
-            NotFoundError: one of the ids is none, or not to be seen; nothing was stored.
-            RejectedError: the limit, or the count of ids, is out of bounds, or the caller may not
+            NotFoundError: an id does not exist or is not visible; nothing was stored.
+            RejectedError: the limit or the number of ids is out of range, or the caller may not
                 write; nothing was stored.
-            InvalidInputError: a kind is none, or one in which no causes are looked for.
-            UnavailableError: `extractor_down` for every memory, and nothing was stored; or the
-                store cannot be written, and what was stored before stays.
+            InvalidInputError: a kind is unknown or contains no causes.
+            UnavailableError: `extractor_down` for every memory, nothing was stored; or the store
+                cannot be written, and earlier atoms stay.
 
         """
         requested_ids = (ids,) if isinstance(ids, str) else tuple(ids)
@@ -139,7 +140,7 @@ class Atomize:
     def _listed(
         self, tx: Transaction, query_scope: QueryScope, *, limit: int, before: str | None
     ) -> Sequence[int]:
-        """List the newest, or what comes behind one of them."""
+        """List the newest memories, or those that follow one of them."""
         if before is None:
             return [hit.id for hit in tx.memories.newest(query_scope, limit=limit)]
         id_ = keys.parse(keys.MEMORY, before)
@@ -156,7 +157,7 @@ class Atomize:
             older = [hit.id for hit in hits if (hit.score, hit.id) < end]
             if len(older) >= limit or len(hits) < size:
                 return older[:limit]
-            # So many occurred in the same instant, as what is imported does.
+            # Many can have the same time of occurrence, as imported memories do.
             size *= 2
 
     def _settle(self, sources: Sequence[Memory], *, is_more: bool) -> Atomized:
@@ -179,12 +180,12 @@ class Atomize:
         )
 
     def _settle_one(self, source: Memory, done: _Done) -> None:
-        """Read one memory and store what is found; what keeps it out keeps out no other."""
+        """Process one memory; a failure does not affect the others."""
         if source.kind not in _TEXTS:
             done.items.append(_unsupported_source(source))
             return
         try:
-            # Asking a model may take long: no transaction is open meanwhile.
+            # A language model may take long, so no transaction is open meanwhile.
             drafts = [
                 self._draft(one, source) for one in self.services.extractor.atoms(source.body)
             ]
@@ -206,8 +207,8 @@ class Atomize:
         return Remember(self.services, self.caller).write(drafts, options).items if drafts else ()
 
     def _draft(self, atom: Atom, source: Memory) -> Draft:
-        """Give an atom as what is derived from its source, which settles trust and scope."""
-        # What is global was written by an admin; who reads it may tell the team.
+        """Return the draft of an atom derived from its source, which limits trust and scope."""
+        # Global memories were written by an admin; a reader may share them with the team.
         is_beyond = source.scope is Scope.GLOBAL and self.caller.role is not Role.ADMIN
         return Draft(
             body=atom.body,

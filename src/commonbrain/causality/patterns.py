@@ -1,4 +1,4 @@
-"""What usually came before an outcome, and what its occurrences have in common."""
+"""Patterns: what usually precedes an outcome, and what its occurrences have in common."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -36,19 +36,19 @@ from commonbrain.text.time_expressions.calendar import EARLIEST
 
 OCCURRENCES_MAX: Final = 50
 _WINDOW_MAX: Final = 20
-"""Memories that are looked at before one occurrence, the nearest."""
+"""Memories read before one occurrence, nearest first."""
 _WINDOWS_MAX: Final = 20
-"""Occurrences before which is looked, the latest."""
+"""Occurrences examined, latest first."""
 _SHOWN_MAX: Final = 50
 _INSTANT: Final = timedelta(milliseconds=1)
-"""The least time there is between two that are not at once."""
+"""The shortest time between two different times."""
 _OUTCOMES: Final = (Kind.ATOM, Kind.INCIDENT, Kind.EVENT)
 _EVENT_KINDS: Final = (Kind.ATOM, Kind.INCIDENT, Kind.EVENT, Kind.EPISODE, Kind.MESSAGE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutcomeWindow:
-    """The time before an outcome, for one caller."""
+    """The period before an outcome, for one caller."""
 
     tx: Transaction
     caller: Caller
@@ -56,7 +56,7 @@ class OutcomeWindow:
     hours: float
 
     def occurrences(self, outcome: str) -> Sequence[Memory]:
-        """Find when an outcome came about: what tells most of these words as its outcome."""
+        """Find occurrences of an outcome: memories whose outcome shares most of these words."""
         asked = search_terms(outcome)
         query_scope = self._query_scope(Filter(kinds=_OUTCOMES, project=self.caller.project))
         hits = [hit.id for hit in self.tx.index.lexical(asked, query_scope, limit=OCCURRENCES_MAX)]
@@ -67,11 +67,11 @@ class OutcomeWindow:
         return sorted(matching, key=lambda one: (one.occurred_at, one.id))
 
     def leading_to(self, those: Sequence[Memory]) -> Sequence[Sequence[Memory]]:
-        """List what came before each occurrence, the nearest first."""
+        """List what preceded each occurrence, nearest first."""
         return self._fetched([self._until(one.occurred_at, one.project) for one in those])
 
     def until(self, at: datetime, *, project: str | None) -> Sequence[Memory]:
-        """List what came before a moment, the nearest first."""
+        """List what preceded a time, nearest first."""
         [earlier] = self._fetched([self._until(at, project)])
         return earlier
 
@@ -81,7 +81,7 @@ class OutcomeWindow:
         return [[found[id_] for id_ in window if id_ in found] for window in windows]
 
     def _until(self, at: datetime, project: str | None) -> Sequence[int]:
-        # There is no time before the earliest.
+        # Nothing precedes the earliest representable time.
         since = at - min(timedelta(hours=self.hours), at - EARLIEST)
         until = max(at, EARLIEST + _INSTANT) - _INSTANT
         wanted = Filter(kinds=_EVENT_KINDS, project=project, since=since, until=until)
@@ -94,7 +94,7 @@ class OutcomeWindow:
 
 
 def find_precursors(window: OutcomeWindow, those: Sequence[Memory], *, asked: str) -> TraceResult:
-    """Tell what came before each occurrence, and what usually does."""
+    """Return what preceded each occurrence, and what usually does."""
     latest = those[-_WINDOWS_MAX:]
     leading = window.leading_to(latest)
     steps = [
@@ -114,7 +114,7 @@ def find_precursors(window: OutcomeWindow, those: Sequence[Memory], *, asked: st
 
 
 def before_time(window: OutcomeWindow, at: datetime, *, asked: str) -> TraceResult:
-    """Tell what came before a moment, the nearest first."""
+    """Return what preceded a time, nearest first."""
     earlier = window.until(at, project=window.caller.project)
     line_ = f"Before {show_instant(at)}, {window.hours:g} hours; no outcome was asked for."
     nothing = () if earlier else (f"Nothing is known of the {window.hours:g} hours before.",)
@@ -128,7 +128,7 @@ def before_time(window: OutcomeWindow, at: datetime, *, asked: str) -> TraceResu
 
 
 def patterns(window: OutcomeWindow, outcome: str) -> TraceResult:
-    """Tell delays, precursors and the hour of the day, where there are enough occurrences."""
+    """Return delays, precursors and the time of day, if there are enough occurrences."""
     found = window.occurrences(outcome)
     details = [one.detail for one in found if isinstance(one.detail, AtomDetail)]
     those = episodes(window.tx, found)
@@ -159,7 +159,7 @@ def patterns(window: OutcomeWindow, outcome: str) -> TraceResult:
 
 
 def episodes(tx: Transaction, those: Sequence[Memory]) -> Sequence[Memory]:
-    """Leave out the atoms of what is there itself: one event is not to be counted twice."""
+    """Drop atoms whose source is in the list too, so that no event is counted twice."""
     here = {one.id for one in those}
     sources = {(one.from_id, one.to_id) for one in tx.graph.supports(sorted(here))}
     line_ = {from_id for from_id, to_id in sources if to_id in here}
@@ -180,14 +180,14 @@ def _precursors(
 
 
 def _limit_notes(those: Sequence[Memory]) -> tuple[str, ...]:
-    """Say that what came before was not looked up for every occurrence."""
+    """Note that not every occurrence was examined."""
     count = len(those)
     line = f"What came before is counted for the latest {_WINDOWS_MAX} of {count} occurrences."
     return (line,) if count > _WINDOWS_MAX else ()
 
 
 def _precursor_events(one: Memory, earlier: Sequence[Memory]) -> list[PrecursorsResult]:
-    """Say of what came before by which subject it counts, and whether it reads like a cause."""
+    """Return the subjects of preceding memories, and whether each reads like a cause."""
     asked = search_terms(causes_of(one))
     return [
         PrecursorsResult(

@@ -1,4 +1,4 @@
-"""What a trace tells."""
+"""The results of traces."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from commonbrain.retrieval.provenance import FORGOTTEN
 
 PRECURSORS_MAX: Final = 5
 DELAYS_MIN: Final = 2
-"""One delay is no average."""
+"""An average needs at least two delays."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Precursor:
-    """What came before an outcome, by its subject."""
+    """A subject that preceded an outcome."""
 
     subject: str
     count: int
-    """Before how many of the occurrences."""
+    """The number of occurrences that it preceded."""
     share: float
     minutes_before: float
-    """On average, the nearest of each occurrence."""
+    """The average over occurrences of the nearest one."""
     is_candidate: bool = False
-    """Whether what it is known to lead to reads like the outcome."""
+    """Whether its stated effect reads like the outcome."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrecursorsResult:
-    """One memory that came before one occurrence."""
+    """A memory that preceded an occurrence."""
 
     subject: str
     minutes: float
@@ -44,7 +44,7 @@ class PrecursorsResult:
 
 
 def precursors(before: Sequence[Iterable[PrecursorsResult]]) -> tuple[Precursor, ...]:
-    """Count what came before the occurrences, each subject once for each, the commonest first."""
+    """Count subjects that preceded occurrences, each once per occurrence, most frequent first."""
     nearest: defaultdict[str, list[float]] = defaultdict(list)
     named: dict[str, str] = {}
     candidates: set[str] = set()
@@ -72,15 +72,15 @@ def precursors(before: Sequence[Iterable[PrecursorsResult]]) -> tuple[Precursor,
 
 
 def average(delays: Iterable[float | None]) -> float | None:
-    """Give the mean of the delays that are known; None when it would rest on one or none."""
+    """Return the mean of the known delays; None for fewer than two."""
     known = [delay for delay in delays if delay is not None]
     return fmean(known) if len(known) >= DELAYS_MIN else None
 
 
 def peak_hour(times: Iterable[datetime]) -> tuple[int, int] | None:
-    """Give the hour of the day (UTC) in which most fall, and how many; None when none stands out.
+    """Return the hour of the day (UTC) with the most occurrences, and their number.
 
-    Of hours that are equal none stands out.
+    None if two hours tie.
     """
     hours: Mapping[int, int] = Counter(time.hour for time in times)
     ranked = sorted(hours.items(), key=lambda one: (-one[1], one[0]))
@@ -91,24 +91,24 @@ def peak_hour(times: Iterable[datetime]) -> tuple[int, int] | None:
 
 
 VIA_LEXICAL: Final = "by words"
-"""How a step was found that no link leads to."""
+"""The type of a step without a link."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceStep:
-    """One memory of a trace; a deeper one belongs to the nearest above it in the list."""
+    """One memory of a trace; a deeper one belongs to the nearest shallower one above it."""
 
     depth: int
-    """0: what was asked about."""
+    """0 for the start."""
     id: str
     kind: Kind
     headline: str
     via: str | None = None
-    """The type of the link that leads here; `by words` where only the texts are alike."""
+    """The type of the link that leads here; `by words` if only the words match."""
     strength: float | None = None
     observations: int | None = None
     score: float | None = None
-    """The share of words that are alike, where nothing else leads here."""
+    """The share of matching words, if there is no link."""
     is_root: bool = False
     agent: str
     occurred_at: datetime
@@ -120,30 +120,30 @@ class TraceStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Root:
-    """Where chains begin, and how many of what was asked about it explains."""
+    """A root cause, and how many of the targets it explains."""
 
     id: str
     headline: str
     explains: int
     is_guess: bool = False
-    """Whether only alike words lead to it somewhere on the way."""
+    """Whether the chain to it contains a step by words only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pattern:
-    """What occurrences of an outcome have in common; what is not known is None."""
+    """What the occurrences of an outcome have in common; None where unknown."""
 
     observations: int
     outcome_delay_s: float | None
     consequence_delay_s: float | None
     peak_hour: int | None
-    """Of the day, in UTC."""
+    """The hour of the day in UTC."""
     peak_count: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceResult:
-    """The answer to every kind of trace; each fills what it has."""
+    """The result of any trace; each operation fills its own fields."""
 
     op: str
     asked: str
@@ -153,9 +153,9 @@ class TraceResult:
     pattern: Pattern | None = None
     because: str | None = None
     gaps: tuple[str, ...] = ()
-    """Where the chain is thin, step by step."""
+    """Weak steps of the chain."""
     limits: tuple[str, ...] = ()
-    """What the evidence as a whole cannot carry."""
+    """Limits of the evidence as a whole."""
     is_cut: bool = False
     """Whether there is more than is shown."""
 
@@ -168,7 +168,7 @@ def step_of(
     is_root: bool = False,
     message: Memory | None = None,
 ) -> TraceStep:
-    """Show a memory as a step, with the message it is from, if seen; of a forgotten one no word."""
+    """Convert a memory to a step, with its source message if visible; hides forgotten text."""
     is_forgotten = memory.state is State.FORGOTTEN
     link = hop.link if hop else None
     threads = (
@@ -197,19 +197,19 @@ def step_of(
 
 
 def format_id(id_: int) -> str:
-    """Write the id of a memory as people see it."""
+    """Format the id of a memory."""
     return ids.show(ids.MEMORY, id_)
 
 
 def pluralize(count: int, one: str, *, many: str) -> str:
-    """Say how many there are of something."""
+    """Return a count with its noun."""
     return f"{count} {one if count == 1 else many}"
 
 
 def to_roots(
     roots: Mapping[int, int], memories: Mapping[int, Memory], *, guessed: Collection[int]
 ) -> tuple[Root, ...]:
-    """Show roots with how many targets each explains, in the order given."""
+    """Convert roots with the number of targets they explain, in order."""
     return tuple(
         Root(
             id=format_id(id_),

@@ -1,4 +1,4 @@
-"""Trace: from what happened back to why, and on to what came of it."""
+"""Trace: follow a memory back to its causes and on to its effects."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from commonbrain.text.time_expressions.parser import find_instant
 
 
 def dependents_of(walker: ChainWalker, start: Memory, *, asked: str) -> TraceResult:
-    """Tell what rests on a memory, directly or over others."""
+    """Return the direct and indirect dependents of a memory."""
     chain = walker.chain(start)
     memories = memories_of(walker, [chain], starts=[start])
     limits = (
@@ -51,7 +51,7 @@ def dependents_of(walker: ChainWalker, start: Memory, *, asked: str) -> TraceRes
 
 
 def provenance_of(walker: ChainWalker, start: Memory, *, asked: str) -> TraceResult:
-    """Tell where a memory comes from, step by step to the messages and the thread."""
+    """Return the sources of a memory, step by step, to messages and thread."""
     known = provenance(walker.tx, walker.caller, memory=start, now=walker.now)
     steps = (
         TraceStep(
@@ -84,7 +84,7 @@ HOURS_DEFAULT: Final = 4.0
 _HOURS_MAX: Final = 24 * 31
 _TARGETS_MAX: Final = 5
 SEARCHES_MAX: Final = 3
-"""How often one chain looks for what no link leads to; each costs as much as a search by words."""
+"""Searches by words in one chain; each costs as much as a lexical recall."""
 _ID_MARK: Final = f"{ids.MEMORY}_"
 _SEARCHED_KINDS: Final = (
     Kind.ATOM,
@@ -101,25 +101,25 @@ _NOTHING: Final = "Depth 0: nothing stored answers this."
 class Trace:
     """Traces for one caller.
 
-    All methods raise `InvalidInputError` for an empty question or a malformed id, `NotFoundError`
-    for an id that the caller may not see, `RejectedError` for a depth or time out of bounds, and
-    `UnavailableError` when the store cannot be read. What the caller may not see ends a trace and
-    is not told of.
+    All methods raise `InvalidInputError` for an empty query or a malformed id, `NotFoundError` for
+    an id that the caller may not see, `RejectedError` for a depth or time out of range, and
+    `UnavailableError` if the store cannot be read. A trace stops at memories that the caller may
+    not see, without mentioning them.
     """
 
     services: Services
     caller: Caller
 
     def causes(self, what: str, *, depth: int = DEPTH_MAX) -> TraceResult:
-        """Walk back from a memory, given by id or by words, to what led to it."""
+        """Follow a memory, given by id or words, back to its causes."""
         return self._chain("causes", what, way=Direction.AGAINST, depth=depth)
 
     def effects(self, what: str, *, depth: int = DEPTH_MAX) -> TraceResult:
-        """Walk on from a memory, given by id or by words, to what came of it."""
+        """Follow a memory, given by id or words, to its effects."""
         return self._chain("effects", what, way=Direction.ALONG, depth=depth)
 
     def before(self, what: str, *, hours: float = HOURS_DEFAULT) -> TraceResult:
-        """Tell what came before an outcome in words, a memory or a time ("yesterday at 3pm")."""
+        """Return what preceded an outcome in words, a memory, or a time ("yesterday at 3pm")."""
         asked = _checked_query(what)
         _check(hours, "hours", low=0, high=_HOURS_MAX)
         at = find_instant(asked, self.services.clock.now())
@@ -132,14 +132,14 @@ class Trace:
             return find_precursors(window, episodes(tx, those), asked=asked)
 
     def patterns(self, outcome: str, *, hours: float = HOURS_DEFAULT) -> TraceResult:
-        """Tell what at least three occurrences of an outcome have in common."""
+        """Return what at least three occurrences of an outcome have in common."""
         asked = _checked_query(outcome)
         _check(hours, "hours", low=0, high=_HOURS_MAX)
         with self._snapshot() as tx:
             return patterns(self._window(tx, hours=hours), asked)
 
     def deepen(self, query: str, *, depth: int = DEEPEN_DEPTH) -> TraceResult:
-        """Rank the roots of up to five episodes that answer a question by how many they explain."""
+        """Rank the root causes of up to five episodes that match a query."""
         asked = _checked_query(query)
         _check(depth, "depth", low=1, high=DEPTH_MAX)
         wanted = self._recalled(asked, limit=_TARGETS_MAX)
@@ -151,7 +151,7 @@ class Trace:
             return find_roots(walker, targets, op="deepen", asked=asked)
 
     def dependents(self, id: str, *, depth: int = DEPTH_MAX) -> TraceResult:  # noqa: A002 the public name is id
-        """Tell what rests on a memory and would need review if it fell."""
+        """Return the memories that would need review if a memory became invalid."""
         _check(depth, "depth", low=1, high=DEPTH_MAX)
         with self._snapshot() as tx:
             start = self._fetch(tx, id)
@@ -159,7 +159,7 @@ class Trace:
             return dependents_of(walker, start, asked=id)
 
     def provenance(self, id: str) -> TraceResult:  # noqa: A002 the public name is id
-        """Tell where a memory comes from: its sources, the messages and the thread."""
+        """Return the origin of a memory: sources, messages and thread."""
         with self._snapshot() as tx:
             start = self._fetch(tx, id)
             walker = self._trail(tx, way=Direction.AGAINST, depth=DEPTH_MAX)
@@ -178,7 +178,7 @@ class Trace:
             return build_chain(self._trail(tx, way=way, depth=depth), starts[0], op=op, asked=asked)
 
     def _recalled(self, query: str, *, limit: int) -> list[int]:
-        """Find what answers a question, as recall ranks it; nothing is counted as an access."""
+        """Return what recall finds for a query, without counting accesses."""
         recall = Recall(self.services, self.caller)
         found = recall(query, kinds=list(_SEARCHED_KINDS), max_items=limit, bump=False)
         return [ids.parse(ids.MEMORY, item.id) for item in found.items]
@@ -208,11 +208,11 @@ class Trace:
 
 
 def _checked_query(text: str) -> str:
-    """Tidy what was asked.
+    """Normalize a query.
 
     Raises:
-        InvalidInputError: nothing was.
-        RejectedError: `limit_exceeded`, it is longer than a question may be.
+        InvalidInputError: it is empty.
+        RejectedError: `limit_exceeded`, it is too long.
 
     """
     plain = normalise(text)

@@ -1,4 +1,4 @@
-"""What a trace is made of: hops from memory to memory, their order, and what they leave open."""
+"""Traversal of the causal graph: hops between memories, their order, and open ends."""
 
 from __future__ import annotations
 
@@ -19,39 +19,40 @@ from commonbrain.storage.interface import QueryScope, Transaction
 from commonbrain.storage.knowledge import Direction, Reader
 
 CAUSAL: Final = (LinkType.CAUSES, LinkType.ENABLES, LinkType.PRECEDES)
-"""What a walk over causes follows; what merely goes along with something leads nowhere."""
+"""Link types followed in causal chains; correlation leads nowhere."""
 EPISODES_MIN: Final = 3
-"""Fewer observations than this tell no pattern from a coincidence."""
+"""Fewer observations do not distinguish a pattern from a coincidence."""
 ALIKE_MIN: Final = 0.5
-"""The share of words from which two texts are taken to tell of the same thing."""
+"""Share of common words from which two texts count as being about the same thing."""
 ALIKE_WORDS_MIN: Final = 2
-"""Words that two texts must share at least; one alone is no likeness."""
+"""Two texts must have at least this many words in common."""
 SILENCE_MAX: Final = timedelta(days=1)
-"""A longer time between a cause and its effect, which no delay explains, is told as a gap."""
+"""A longer unexplained time between cause and effect is reported as a gap."""
 _SAME_FROM: Final = 0.7
-"""The share of words, either way, from which two texts tell of the same and not of its cause."""
+"""Share of common words, in either direction, from which texts are repetitions instead of cause and
+effect."""
 _STEM_CHARS_MIN: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hop:
-    """One step of a trace: from a memory to what it came from, or led to."""
+    """One step of a trace, from a memory to its cause or effect."""
 
     here: int
     there: int
     link: Link | None = None
-    """None: no link says so, only their words do."""
+    """None if only the words match."""
     score: float | None = None
-    """How much of the words is shared, where only they say so."""
+    """The share of matching words, without a link."""
 
     @property
     def weight(self) -> float:
-        """How sure it is: a link by its strength, and every link before mere words."""
+        """Confidence: the strength of a link, always above a match by words."""
         return 1 + self.link.strength if self.link else self.score or 0.0
 
 
 def in_order(start: int, hops: Iterable[Hop]) -> Iterator[tuple[Hop, int]]:
-    """Put each hop under the one before it, the surest first, with its depth."""
+    """Return hops in tree order with their depth, most certain first."""
     under: defaultdict[int, list[Hop]] = defaultdict(list)
     for hop in hops:
         under[hop.here].append(hop)
@@ -67,19 +68,19 @@ def _surest_last(hops: Iterable[Hop]) -> list[Hop]:
 
 
 def are_alike(asked: Collection[str], said: Collection[str]) -> float:
-    """Say which share of the fewer words is in the other text, word forms told apart loosely."""
+    """Return the share of the shorter text's words in the other, with tolerance for word forms."""
     fewer, more = sorted((set(asked), set(said)), key=len)
     shared = _shared(fewer, more)
     return shared / len(fewer) if shared >= ALIKE_WORDS_MIN else 0.0
 
 
 def covers_words(asked: Collection[str], said: Collection[str]) -> float:
-    """Say which share of the words asked for a text has."""
+    """Return the share of the query's words in a text."""
     return _shared(set(asked), set(said)) / len(set(asked)) if asked else 0.0
 
 
 def is_same(one: Collection[str], other: Collection[str]) -> bool:
-    """Say whether two texts say nearly the same, be it a recurrence, a report or a denial of it."""
+    """Return whether two texts say nearly the same, as a recurrence, report or denial does."""
     return min(covers_words(one, other), covers_words(other, one)) >= _SAME_FROM
 
 
@@ -91,14 +92,14 @@ def _shared(words: set[str], others: set[str]) -> int:
 
 
 def _is_form(word: str, of: str) -> bool:
-    """Take a word and a longer form of it for the same: fail, failed, failure."""
+    """Treat a word and a longer form of it as equal: fail, failed, failure."""
     if len(word) < len(of):
         return len(word) >= _STEM_CHARS_MIN and of.startswith(word)
     return len(of) >= _STEM_CHARS_MIN and word.startswith(of)
 
 
 def effects_of(memory: Memory) -> str:
-    """Say what of a memory another would name as its result: who did what, or the root cause."""
+    """Return the part of a memory that another would name as its result."""
     match memory.detail:
         case AtomDetail(subject=subject, action=action) if subject or action:
             return f"{subject or ''} {action or ''}".strip()
@@ -109,7 +110,7 @@ def effects_of(memory: Memory) -> str:
 
 
 def causes_of(memory: Memory) -> str:
-    """Say what of a memory another would name as its cause: its outcome and consequences."""
+    """Return the part of a memory that another would name as its cause."""
     match memory.detail:
         case AtomDetail(outcome=outcome, consequences=after) if outcome or after:
             return f"{outcome or ''} {after or ''}".strip()
@@ -118,7 +119,7 @@ def causes_of(memory: Memory) -> str:
 
 
 def subject_of(memory: Memory) -> str:
-    """Name what a memory is about, so that equal ones can be counted."""
+    """Return the subject of a memory, for counting."""
     match memory.detail:
         case AtomDetail(subject=str(subject)) if subject:
             return subject
@@ -129,17 +130,17 @@ def subject_of(memory: Memory) -> str:
 def ranked_roots(
     explained: Mapping[int, Collection[int]], nearness: Mapping[int, int]
 ) -> Sequence[int]:
-    """Rank roots by how many targets they explain, then by how near they are, then by age."""
+    """Rank roots by the number of targets they explain, then by distance and age."""
     return sorted(explained, key=lambda id_: (-len(explained[id_]), nearness.get(id_, 0), id_))
 
 
 STEPS_MAX: Final = 50
-"""Steps of one trace, the nearest."""
+"""Steps of one trace, nearest first."""
 _HITS_MAX: Final = 10
 _WORDS_MAX: Final = 8
-"""Words that are looked up at once; each costs a search as long as it is common."""
+"""Words searched at once; each costs a search."""
 _EVENT_KINDS: Final = (Kind.ATOM, Kind.INCIDENT, Kind.EVENT, Kind.EPISODE, Kind.MESSAGE)
-"""Kinds that tell what happened."""
+"""Kinds that report what happened."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -150,12 +151,12 @@ class Chain:
     hops: list[Hop] = field(default_factory=list[Hop])
     depths: dict[int, int] = field(default_factory=dict[int, int])
     ends: list[int] = field(default_factory=list[int])
-    """From where nothing leads on: the roots, where the walk goes backwards."""
+    """Where no link continues: the roots, when walking back."""
     guessed: set[int] = field(default_factory=set[int])
-    """What lies beyond a step that only words make."""
+    """Memories beyond a step by words only."""
     is_cut: bool = False
     is_deeper: bool = False
-    """Whether it goes on beyond the depth that was asked for."""
+    """Whether it continues beyond the requested depth."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,10 +171,10 @@ class ChainWalker:
     types: tuple[LinkType, ...] = CAUSAL
     trust_min: float = 0.0
     searches_max: int = 0
-    """How often one chain looks for what no link leads to."""
+    """Searches by words in one chain."""
 
     def chain(self, start: Memory) -> Chain:
-        """Walk from a memory; where links end, go on once by words, and over links from there."""
+        """Walk from a memory over links; at their end, continue once by words."""
         chain = Chain(start=start.id, depths={start.id: 0})
         waiting, searches = deque([start.id]), 0
         while waiting:
@@ -194,7 +195,7 @@ class ChainWalker:
         return chain
 
     def _walk(self, chain: Chain, base: int) -> list[int]:
-        """Add what links lead to from one memory; give where they end."""
+        """Add what links lead to; return where they end."""
         offset, closed = chain.depths[base], chain.depths.keys() - {base}
         graph = self.tx.graph.seen_by(Reader(caller=self.caller, trust_min=self.trust_min))
         capacity = STEPS_MAX - len(chain.hops)
@@ -230,7 +231,7 @@ class ChainWalker:
         return link.to_id if self.way is Direction.ALONG else link.from_id
 
     def _lexical_hop(self, end: int, *, known: Mapping[int, int]) -> Hop | None:
-        """Find what reads like the cause, or the effect, of a memory that no link leads on from."""
+        """Find the memory that reads like the cause or effect of one without further links."""
         memory = seen(self.tx, self.caller, wanted=[end]).get(end)
         if memory is None or memory.state is State.FORGOTTEN or memory.kind not in _EVENT_KINDS:
             return None
@@ -254,7 +255,7 @@ class ChainWalker:
         return Hop(here=end, there=best, score=score) if score >= ALIKE_MIN else None
 
     def _likeness(self, memory: Memory, other: Memory, *, asked: Sequence[str]) -> float:
-        """Compare what one comes of with what the other leads to; the cause must come first."""
+        """Compare what one follows from with what the other leads to; the cause must come first."""
         is_back = self.way is Direction.AGAINST
         cause, effect = (other, memory) if is_back else (memory, other)
         if cause.occurred_at >= effect.occurred_at and Kind.ATOM not in {cause.kind, effect.kind}:

@@ -1,4 +1,4 @@
-"""The job that drops artifacts: it is there before they are, or with what says they are over."""
+"""Purge artifacts: delete uploads and the files of retired models."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from commonbrain.transfer.export import read_upload
 def schedule_purge(
     tx: Transaction, services: Services, *, caller: Caller, upload: Upload, due_at: datetime
 ) -> None:
-    """See to it that a parcel does not stay for ever, whatever becomes of it."""
+    """Schedule the deletion of an upload, whatever happens to it."""
     given = {"parcel": asdict(upload)}
     enqueue(tx, services, caller=caller, kind=DISCARD, given=given, due_at=due_at)
 
 
 def purge_upload(task: JobContext) -> None:
-    """Drop a parcel part by part; there may be nothing left of it."""
+    """Delete an upload part by part; parts may be gone already."""
     upload = read_upload(task.job.given["parcel"])
     for done, part in enumerate(upload.parts, 1):
         task.pause()
         with task.services.store.snapshot(task.caller.tenant) as tx:
-            # Who learns from what was learnt from before may have made the same model again.
+            # Training on the same data may have produced the same model again.
             is_held = tx.registry.is_held(part)
         if not is_held:
             task.services.staging.drop(replace(upload, parts=(part,)))
@@ -45,7 +45,7 @@ def purge_upload(task: JobContext) -> None:
 
 
 def retry_discards(tx: Transaction, services: Services) -> int:
-    """Give those that were given up their attempts again, a page of them; count them."""
+    """Reset the attempts of failed deletions, one page; return their number."""
     given_up = JobFilter(state=JobState.DEAD, kind=DISCARD)
     dead = tx.jobs.listed(given_up, before=None, limit=DISCARDS_AT_ONCE)
     for job in dead:
@@ -55,21 +55,21 @@ def retry_discards(tx: Transaction, services: Services) -> int:
 
 
 ACTION: Final = "artifact_dropped"
-"""What the audit of access says was done to a model; its digest follows there."""
+"""The action in the access audit; the digest of the model's artifact follows."""
 _RETENTION: Final = timedelta(days=ARTIFACTS_KEPT_DAYS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnusedArtifacts:
-    """The models on one page of cards whose artifacts have no use any more."""
+    """The models on one page of cards whose artifacts are no longer needed."""
 
     cards: Sequence[ModelCard]
     next_id: int | None
-    """Before which card the next page begins; None after the last."""
+    """The card before which the next page begins; None at the end."""
 
 
 def find_unused_artifacts(tx: Transaction, *, before: int | None, now: datetime) -> UnusedArtifacts:
-    """Look through a page of cards, the newest first."""
+    """Check a page of cards, newest first."""
     page, protected = tx.registry.listed(before=before, limit=MODELS_AT_ONCE), _protected_ids(tx)
     unused = [
         card
@@ -85,7 +85,7 @@ def find_unused_artifacts(tx: Transaction, *, before: int | None, now: datetime)
 
 
 def count_unused_artifacts(tx: Transaction, *, now: datetime) -> int:
-    """Count all models whose artifacts have no use any more."""
+    """Count all models whose artifacts are no longer needed."""
     page = find_unused_artifacts(tx, before=None, now=now)
     count = len(page.cards)
     while page.next_id is not None:
@@ -97,13 +97,13 @@ def count_unused_artifacts(tx: Transaction, *, now: datetime) -> int:
 def purge_artifacts(
     tx: Transaction, services: Services, *, cards: Sequence[ModelCard], caller: Caller
 ) -> int:
-    """Take their artifacts from models, and have them dropped; count the models.
+    """Detach the artifacts of models and schedule their deletion; return the number of models.
 
-    The bytes are dropped by a job of its own, so that a bucket which is down holds up nothing, and
-    no model can be brought back whose bytes are about to go.
+    A separate job deletes the bytes, so an unavailable bucket delays nothing, and no model can be
+    restored whose bytes are about to be deleted.
     """
     purged = list(_purged(tx, cards, caller=caller, now=services.clock.now()))
-    # Who learns twice from the same makes the same: another model may live on these bytes.
+    # Training twice on the same data gives the same bytes, which another model may still use.
     digests = {card.digest for card in purged if not tx.registry.is_held(card.digest)}
     if digests:
         sizes = (card.told.get("bytes") for card in purged if card.digest in digests)
@@ -130,7 +130,7 @@ def _purged(
 
 
 def _protected_ids(tx: Transaction) -> frozenset[int]:
-    """Give the models that may have to serve again for one that does."""
+    """Return the models that may have to replace the serving one."""
     serving = [card for role in ModelRole for card in tx.registry.serving(role)]
     replaced = (replaced_by(tx, card) for card in serving)
     parents = (card.parent for card in serving if card.parent is not None)

@@ -1,4 +1,4 @@
-"""What is corrected again and again: the same said by several, or one lineage that never holds."""
+"""Repeated corrections: the same correction by several sessions, or one memory corrected often."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ from commonbrain.text.statements import Statement, read_statement
 from commonbrain.text.summaries import CORRECTION
 
 CORRECTIONS_MIN: Final = 3
-"""Twice may be chance."""
+"""Two may be a coincidence."""
 _WORDS_MIN: Final = 4
-"""Fewer words that carry meaning, such as "outdated", say the same of everything."""
+"""Corrections with fewer content words, such as "outdated", say the same of everything."""
 _ALIKE: Final = 0.6
-"""The share of the words of both that two corrections have in common when they say the same."""
+"""Share of common words from which two corrections say the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Correction:
-    """One time that somebody said what was wrong: about which memory, in which words."""
+    """One correction: of which memory, and its text."""
 
     of: int
-    """The memory that was corrected, by the latest of its lineage."""
+    """The newest revision of the corrected memory."""
     text: str
     by: tuple[str, str | None]
     """The agent and its session."""
     trust: Trust | None = None
-    """How far it is believed, where it is more than a change of what it corrects."""
+    """The trust of an annotation or forget reason; None for a change of the memory itself."""
 
 
 def repeated(corrections: Sequence[Correction]) -> list[tuple[Correction, ...]]:
-    """Put together corrections that say the same, and give those of three sessions or more."""
+    """Group corrections that say the same, and return groups from three or more sessions."""
     groups: list[list[Correction]] = []
     for one in corrections:
         if len(read_statement(Statement(text=one.text)).content) < _WORDS_MIN:
@@ -56,7 +56,7 @@ def repeated(corrections: Sequence[Correction]) -> list[tuple[Correction, ...]]:
 
 
 def is_alike(one: str, other: str) -> bool:
-    """Say whether two texts say the same with much the same words, and neither denies the other."""
+    """Return whether two texts share most words and neither negates the other."""
     first, second = read_statement(Statement(text=one)), read_statement(Statement(text=other))
     every = first.content | second.content
     shared = first.content & second.content
@@ -65,29 +65,28 @@ def is_alike(one: str, other: str) -> bool:
 
 
 _LOOKBACK: Final = timedelta(days=30)
-"""What was corrected longer ago tells little of how the work goes now."""
+"""Older corrections say little about current work."""
 _CHAIN_MAX: Final = 50
-"""Revisions that are followed from a memory to the latest of its lineage."""
+"""Revisions followed from a memory to its newest."""
 _KINDS: Final = frozenset({Kind.FACT, Kind.RULE, Kind.INCIDENT})
-"""What claims to hold; a task moves on, and a later handoff takes the place of an earlier one."""
+"""Kinds that make claims; tasks progress, and handoffs replace each other."""
 _QUOTED: Final = 3
-"""Reasons that a proposed rule repeats, the latest."""
+"""Reasons quoted in a proposed rule, latest first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _CorrectedMemories:
-    """What was corrected of late, and the memories it was said of, each by its latest."""
+    """Recent corrections, and the corrected memories by their newest revision."""
 
     corrections: tuple[Correction, ...]
     heads: Mapping[int, Memory]
 
 
 def rules(tx: Transaction, caller: Caller, *, project: str | None, now: datetime) -> list[Draft]:
-    """Propose rules, with what they were corrected from as their sources.
+    """Propose rules, with the corrected memories as their sources.
 
-    One for each correction that three sessions gave in much the same words, and one for each
-    lineage that was corrected three times. None is proposed of a memory twice, whatever became of
-    the first.
+    One for each correction that three sessions gave in similar words, and one for each memory that
+    was corrected three times. At most one is ever proposed for a memory.
     """
     corrected = _load_corrections(tx, caller, project=project, since=now - _LOOKBACK)
     settled = _settled(tx, list(corrected.heads))
@@ -116,7 +115,7 @@ def _load_corrections(
     kept = {
         id_: head
         for id_, head in _heads(tx, known).items()
-        # What a private memory was corrected by stays private when a shared one takes its place.
+        # The correction of a private memory stays private if a shared one replaces that.
         if _is_shareable(known[id_], caller)
         and _can_support_rule(head, caller)
         and not (project and isolates(project, head.project))
@@ -128,9 +127,9 @@ def _load_corrections(
 
 
 def _read(change: Change) -> Iterator[Correction]:
-    """Read a change as a correction, if it is one; a vote says no word.
+    """Parse a change as a correction, if it is one; a vote has no text.
 
-    What was noted by whom nobody trusts is none: three strangers would make a rule.
+    Untrusted annotations do not count, or three strangers could make a rule.
     """
     by = change.agent, change.session
     match change.action:
@@ -149,7 +148,7 @@ def _read(change: Change) -> Iterator[Correction]:
 
 
 def _heads(tx: Transaction, known: Mapping[int, Memory]) -> dict[int, Memory]:
-    """Follow memories to the latest of their lineages."""
+    """Follow memories to their newest revisions."""
     heads = {**known}
     for _ in range(_CHAIN_MAX):
         successors = {id_: one.superseded_by for id_, one in heads.items() if one.superseded_by}
@@ -163,22 +162,25 @@ def _heads(tx: Transaction, known: Mapping[int, Memory]) -> dict[int, Memory]:
 
 
 def _can_support_rule(memory: Memory, caller: Caller) -> bool:
-    """Say whether a rule may rest on a memory: it holds, is seen, and no secret of another."""
+    """Return whether a rule may be derived from a memory.
+
+    Current, visible and not another's private.
+    """
     is_claimed = memory.trust.weight <= caller.trust_ceiling.weight
-    # A rule that nobody trusted would be quarantined, and tell on whoever wrote what it rests on.
+    # An untrusted rule would be quarantined and reveal the author of its sources.
     is_trusted = memory.trust is not Trust.UNTRUSTED_WEB
     holds = memory.kind in _KINDS and memory.state in CURRENT_STATES
     return is_claimed and is_trusted and holds and _is_shareable(memory, caller)
 
 
 def _is_shareable(memory: Memory, caller: Caller) -> bool:
-    """Say whether what is made of a memory may repeat it: what is private is its author's."""
+    """Return whether derived memories may repeat a memory; a private one is its author's only."""
     is_own = memory.scope is not Scope.PRIVATE or memory.agent == caller.agent
     return is_own and is_visible(caller, memory)
 
 
 def _settled(tx: Transaction, heads: Sequence[int]) -> set[int]:
-    """Give the memories of which a rule was proposed before."""
+    """Return the memories for which a rule was proposed before."""
     links = tx.links.touching(heads, types=[LinkType.DERIVED_FROM]) if heads else []
     made = [one for one in links if one.to_id in set(heads)]
     known = tx.memories.get([one.from_id for one in made])
@@ -195,7 +197,7 @@ def _by_lineage(corrections: Sequence[Correction]) -> Iterator[tuple[int, list[C
 
 
 def _caution(head: Memory, corrections: Sequence[Correction]) -> str:
-    """Say what to be careful of, and why, in the words of those who corrected it."""
+    """Return the text of the rule and the reasons, in the words of the corrections."""
     reasons = list(dict.fromkeys(one.text for one in corrections if one.text))[-_QUOTED:]
     why = "".join(f"\n- {reason}" for reason in reasons)
     known = f" Reasons given:{why}" if reasons else ""
@@ -212,7 +214,7 @@ def _rule(
     heads: Mapping[int, Memory],
     caller: Caller,
 ) -> Draft:
-    """Draft a rule of what was corrected, resting on the most that may stand together."""
+    """Draft a rule derived from the largest compatible group of corrected memories."""
     classes: defaultdict[tuple[object, ...], dict[int, Memory]] = defaultdict(dict)
     for one in corrections:
         head = heads[one.of]

@@ -1,4 +1,4 @@
-"""What is made of memories that belong together: an episode, and facts to be approved."""
+"""Episodes: group memories, and draft an episode and facts from each group."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from commonbrain.text.normalisation import normalise_line
 from commonbrain.text.summaries import COMPACTED, SUMMARY, Point, Reflection, SourceText, body_of
 
 _ROLES = frozenset({"assistant", "system", "tool", "user"})
-"""Speakers whose names are nobody's: what they say stands for itself."""
+"""Speaker names that are not people."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drafts:
-    """An episode of some memories, and what is proposed because of them."""
+    """An episode, and the facts and rules proposed with it."""
 
     sources: tuple[Memory, ...]
     episode: Draft
@@ -35,14 +35,14 @@ class Drafts:
 
 
 def to_reflection_inputs(sources: Sequence[Memory]) -> list[SourceText]:
-    """Give memories as what is reflected on."""
+    """Convert memories to the input of a summary."""
     return [
         SourceText(text=one.text, speaker=_speaker(one), weight=one.salience) for one in sources
     ]
 
 
 def drafts(reflection: Reflection, *, of: Sequence[Memory], caller: Caller) -> Drafts:
-    """Make drafts of what was found in memories; trust and scope are settled from those."""
+    """Draft memories from a summary; trust and scope follow from its sources."""
     return Drafts(
         sources=tuple(of),
         episode=_episode(reflection, of=of, caller=caller),
@@ -91,20 +91,20 @@ def _facts(claims: Sequence[Point], *, of: Sequence[Memory], caller: Caller) -> 
 
 
 def _confidence(sources: Sequence[Memory], *, text: str, kind: Kind) -> float:
-    """Give no more confidence than the sources have on average, and than the text bears."""
+    """Limit confidence to the sources' average and to what the text supports."""
     is_sourced = any(one.source_ref for one in sources)
     own = confidence(kind, text, trust=sources[0].trust, is_sourced=is_sourced)
     return round(min(own, sum(one.confidence for one in sources) / len(sources)), 4)
 
 
 def _scope(source: Memory, caller: Caller) -> Scope:
-    # What is global was written by an admin; who reads it may tell the team.
+    # Global memories were written by an admin; a reader may share them with the team.
     is_beyond = source.scope is Scope.GLOBAL and caller.role is not Role.ADMIN
     return Scope.TEAM if is_beyond else source.scope
 
 
 def _speaker(memory: Memory) -> str | None:
-    """Name who said a message, or did what an event tells of."""
+    """Return the speaker of a message, or the agent of an event."""
     match memory.detail:
         case MessageDetail():
             name = memory.speaker
@@ -116,24 +116,24 @@ def _speaker(memory: Memory) -> str | None:
 
 
 RAW_KINDS: Final = frozenset({Kind.EVENT, Kind.MESSAGE})
-"""Kinds that tell of what happened, one thing at a time."""
+"""Kinds that report single events."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventPage:
-    """Some of the memories of a span: which of them belong together, and where to go on."""
+    """A page of memories, grouped, and where to continue."""
 
     clusters: tuple[tuple[Memory, ...], ...]
-    """Each in the order in which it occurred."""
+    """Each group in order of occurrence."""
     read: int
-    """How many of them tell of what happened."""
+    """The number of memories that report events."""
     last: int | None
-    """The last id that was looked at; None where there are no more."""
+    """The last id read; None at the end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceFilter:
-    """For whom is gathered, of which project, and at which moment."""
+    """The caller, project and time of a summary."""
 
     caller: Caller
     project: str | None
@@ -141,10 +141,10 @@ class SourceFilter:
     space: EmbeddingSpace
 
     def accepts(self, memory: Memory) -> bool:
-        """Say whether a memory may be a source.
+        """Return whether a memory may be a source.
 
-        What is private is so for its author alone, whoever else it went to. What is trusted more
-        than the caller may claim is left to who may: their episode would not be believed as much.
+        Private memories are sources for their author only. Memories with more trust than the caller
+        may claim are left to callers who may, because the episode would lose that trust.
         """
         caller = self.caller
         is_own = memory.scope is not Scope.PRIVATE or memory.agent == caller.agent
@@ -158,9 +158,9 @@ class SourceFilter:
 def gather_events(
     tx: Transaction, source_filter: SourceFilter, *, after: int, until: int
 ) -> EventPage:
-    """Read the next page of a span of ids, and put together what belongs together.
+    """Read the next page of a range of ids, and group related memories.
 
-    What an episode is made of already is passed over: done again, it gives what was not kept yet.
+    Memories that already have an episode are skipped, so repeating a run continues it.
     """
     there = tx.memories.page(after=after, limit=REFLECT_PAGE)
     listed = [id_ for id_ in there if id_ <= until]
@@ -179,9 +179,9 @@ def gather_events(
 def already_summarized(
     tx: Transaction, ids: Sequence[int], *, exclude_ids: Collection[int] = ()
 ) -> Collection[int]:
-    """Say of which memories there is another episode, whatever has become of that since.
+    """Return the memories that have another episode, in whatever state.
 
-    What sums up a question takes nothing from reflection: facts are proposed of what it tells.
+    Summaries of a question do not count, because reflection also proposes facts.
     """
     source_filter = set(ids)
     links = tx.links.touching(ids, types=[LinkType.DERIVED_FROM]) if ids else []
@@ -196,7 +196,7 @@ def already_summarized(
 def _clusters(
     tx: Transaction, memories: Sequence[Memory], *, alike_at: float
 ) -> list[tuple[Memory, ...]]:
-    """Put together what is alike, among what may stand in one episode."""
+    """Group similar memories among those that may share an episode."""
     classes: defaultdict[tuple[object, ...], list[Memory]] = defaultdict(list)
     for one in memories:
         classes[compatibility_key(one)].append(one)
@@ -212,16 +212,16 @@ def _clusters(
 
 
 def compatibility_key(memory: Memory) -> tuple[object, ...]:
-    """Give what all sources of an episode share, so that none of them takes from another.
+    """Return what all sources of an episode must share, so that none limits another.
 
-    A lesser trust would pull the others down with it, and a private memory would hide them.
+    Lower trust would lower the trust of the rest, and a private memory would hide them.
     """
     author = memory.agent if memory.scope is Scope.PRIVATE else None
     return memory.project, memory.scope, memory.trust, author, memory.audience if author else ()
 
 
 def _within(memory: Memory) -> str | None:
-    """Name what a memory was told in: its thread, or else its session."""
+    """Return the thread of a memory, or else its session."""
     detail = memory.detail
     if isinstance(detail, MessageDetail) and detail.thread_id is not None:
         return f"thread:{detail.thread_id}"

@@ -1,8 +1,7 @@
-"""What time makes of a memory, beyond what is computed whenever it is read.
+"""Maintenance: write the changes that time causes.
 
-Strength, dormancy and the archive of what nobody reads are computed (`domain.scoring`): no job
-writes them, so that none can wake or lose anything by it. What is written is what has to be
-noticed by somebody: a time that is over, a task that nobody took up, a rule of the tenant.
+Strength, dormancy and the archiving of unread memories are computed when reading and never written.
+Maintenance writes what others must notice: expiries, stale tasks, retention policies.
 """
 
 from collections import Counter
@@ -43,12 +42,12 @@ from commonbrain.storage.interface import DueBy, Transaction
 from commonbrain.storage.job_queue import EMBED, UPKEEP, JobContext, enqueue
 
 OVERDUE: Final = timedelta(days=14)
-"""A task is stale when it was due, and nobody has touched it, for so long: a usual sprint."""
+"""A task is stale if it was due and nothing happened to it for two weeks, a usual sprint."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateChange:
-    """What becomes of one memory; `after` is how it is then."""
+    """The change of one memory; `after` is its new state."""
 
     action: Action
     before: Memory
@@ -57,7 +56,7 @@ class StateChange:
 
     @property
     def name(self) -> str:
-        """The count that it is part of."""
+        """The counter of this change."""
         match self.action:
             case Action.EXPIRE:
                 return "expired"
@@ -70,10 +69,10 @@ class StateChange:
 def state_change_of(
     memory: Memory, rules: Sequence[Retention], *, now: datetime, changed_at: datetime | None = None
 ) -> StateChange | None:
-    """Say what becomes of a memory by now; None when it stays as it is.
+    """Return the change that is due for a memory; None if there is none.
 
-    Only what holds is turned, and only towards rest: nothing that was superseded, forgotten or
-    awaits review is touched, nothing comes back. `changed_at` is when it was last changed.
+    Only current memories change, and only towards expired, stale, archived or forgotten.
+    `changed_at` is the time of the last change.
     """
     if memory.state not in CURRENT_STATES:
         return None
@@ -93,7 +92,7 @@ def _expired(memory: Memory, now: datetime) -> StateChange | None:
 
 
 def _retained(memory: Memory, rules: Sequence[Retention], *, now: datetime) -> StateChange | None:
-    # What is to be forgotten need not be archived first.
+    # A memory that will be forgotten need not be archived first.
     for rule in sorted(rules, key=lambda one: one.action is not RetentionRule.FORGET):
         after = rule.retained(memory, now)
         if after is not None:
@@ -104,13 +103,13 @@ def _retained(memory: Memory, rules: Sequence[Retention], *, now: datetime) -> S
 
 
 def _stale(memory: Memory, changed_at: datetime, *, now: datetime) -> StateChange | None:
-    """Find a task that was due long ago and that nobody has looked at, changed or taken since."""
+    """Return a long overdue task as stale if it was not changed, read or leased since."""
     detail = memory.detail
     if not isinstance(detail, TaskDetail) or detail.due_at is None or detail.status not in OWED:
         return None
     is_held = detail.lease_until is not None and detail.lease_until > now
     touched = max(detail.due_at, last_touched(memory), changed_at)
-    # What must be acknowledged is asked for at every boot until somebody answers.
+    # Tasks that require acknowledgement appear in every boot until one answers.
     if is_held or detail.must_ack or memory.pinned or touched + OVERDUE > now:
         return None
     stale = replace(detail, status=TaskStatus.STALE, lease_holder=None, lease_until=None)
@@ -123,27 +122,27 @@ def _stale(memory: Memory, changed_at: datetime, *, now: datetime) -> StateChang
 
 
 _AFTER: Final = "after"
-"""Of what was reached: the last memory that was looked at; it goes once all were."""
+"""Progress key: the last memory checked; removed when all were."""
 _CHECKED: Final = "checked"
-"""The same of the look for what lacks its body."""
+"""The same for the search for missing bodies."""
 _EMPTIED: Final = "emptied_before"
-"""The same of models: before which card the next page begins."""
+"""The same for models: the card before which the next page begins."""
 _WORDED: Final = "worded_after"
-"""The same of the look for what the full text lacks."""
+"""The same for the search for rows missing from full text."""
 _TURNING: Final = 0.5
 _DROPPING: Final = 0.8
 _WORDING: Final = 0.9
-"""How far it has come when memories are done, old rows dropped, words looked for: a guess."""
+"""Estimated progress after memories, old rows and the full-text check."""
 RESULT_COUNTS: Final = (
     "expired", "stale", "archived", "forgotten", "affected", "jobs", "events", "evaluations",
     "artifacts", "discards", "reworded", "bodiless", "unembedded",
 )  # fmt: skip
-"""What a run counts, in the order of its steps."""
+"""The counters of a run, in the order of its steps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
-    """One memory that upkeep would turn, and why."""
+    """A memory that maintenance would change, and why."""
 
     id: str
     headline: str
@@ -152,7 +151,7 @@ class Example:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaintenancePreview:
-    """What a run of upkeep would do to memories by now: counts, and examples of each sort."""
+    """What maintenance would do now: counts, and examples of each type."""
 
     counts: Mapping[str, int]
     examples: Mapping[str, tuple[Example, ...]]
@@ -160,16 +159,16 @@ class MaintenancePreview:
 
 @dataclass(frozen=True, slots=True)
 class Maintain:
-    """Upkeep of one tenant's memories, foreseen for one caller."""
+    """Previews maintenance for one caller."""
 
     services: Services
     caller: Caller
 
     def preview(self) -> MaintenancePreview:
-        """Say what upkeep would do now; changes nothing.
+        """Return what maintenance would do now, without changing anything.
 
-        Old jobs and events are counted by dropping them only, so that they are not foreseen. Old
-        evaluations, and models that lose their artifact, are.
+        Includes old evaluations and models whose artifacts are no longer needed; old jobs and
+        events are only counted when they are deleted.
 
         Raises:
             UnavailableError: the store cannot be read.
@@ -193,7 +192,7 @@ class Maintain:
 
 
 def maintain(task: JobContext) -> None:
-    """Turn what time has turned, drop old rows, and look for what lacks something."""
+    """Apply due changes, delete old rows, and find what is missing."""
     if task.job.given.get("dry_run"):
         preview = Maintain(task.services, task.caller).preview()
         with task.step() as tx:
@@ -214,11 +213,11 @@ def maintain(task: JobContext) -> None:
 
 
 def _turn_page(task: JobContext, reached: dict[str, object]) -> None:
-    """Turn some memories; what they unseated is marked with them, or right after."""
+    """Change some memories; their dependents are marked in the same or the next transaction."""
     services, after = task.services, cast("int", reached.get(_AFTER, 0))
     with services.store.snapshot(task.caller.tenant) as tx:
         due_by = _build_due_by(tx, services)
-        # To find what is due reads much: no writer is to wait for that.
+        # Finding what is due reads a lot, so it happens outside the write transaction.
         page = tx.memories.due(due_by, after=after, limit=MAINTAINED_AT_ONCE)
     caller = Caller(tenant=task.caller.tenant, agent=UPKEEP)
     with task.step() as tx:
@@ -241,7 +240,7 @@ def _apply_turns(
     due_by: DueBy,
     reached: dict[str, object],
 ) -> bool:
-    """Turn a page of memories; say whether not all that rests on them could be marked."""
+    """Apply a page of changes; return whether some dependents remain to be marked."""
     for turn in _turns(tx, page, due_by=due_by):
         change_context = ChangeContext(
             action=turn.action, caller=caller, at=due_by.now, reason=turn.reason
@@ -256,7 +255,7 @@ def _apply_turns(
 
 
 def _drop_page(task: JobContext, reached: dict[str, object]) -> None:
-    """Drop what nobody looks at any more: jobs that ended, events, evaluations of long ago."""
+    """Delete finished jobs, events and old evaluations."""
     now = task.services.clock.now()
     with task.step() as tx:
         jobs = tx.jobs.drop(
@@ -276,7 +275,7 @@ def _drop_page(task: JobContext, reached: dict[str, object]) -> None:
 
 
 def _empty_page(task: JobContext, reached: dict[str, object]) -> None:
-    """Take the artifacts from models that ended long ago; retry what could not be dropped."""
+    """Detach the artifacts of retired models; retry failed deletions."""
     services, before = task.services, cast("int | None", reached.get(_EMPTIED))
     caller = Caller(tenant=task.caller.tenant, agent=UPKEEP)
     with task.step() as tx:
@@ -294,7 +293,7 @@ def _empty_page(task: JobContext, reached: dict[str, object]) -> None:
 
 
 def _word_page(task: JobContext, reached: dict[str, object]) -> None:
-    """Write the words that the full text lacks; a program that was killed may have lost some."""
+    """Add missing rows to full text; a killed process may have lost some."""
     after = cast("int", reached.get(_WORDED, 0))
     with task.services.store.snapshot(task.caller.tenant) as tx:
         page = tx.index.unworded(after=after, limit=MAINTAINED_AT_ONCE)
@@ -311,7 +310,7 @@ def _word_page(task: JobContext, reached: dict[str, object]) -> None:
 
 
 def _check_page(task: JobContext, reached: dict[str, object]) -> None:
-    """Count what lacks its body, and have embedded what lacks vectors."""
+    """Count memories without a body, and schedule the embedding of those without vectors."""
     services, after = task.services, cast("int", reached.get(_CHECKED, 0))
     with services.store.snapshot(task.caller.tenant) as tx:
         page = tx.memories.bodiless(after=after, limit=CHECKED_AT_ONCE)
@@ -338,7 +337,7 @@ def _build_due_by(tx: Transaction, services: Services) -> DueBy:
 
 
 def _pages(tx: Transaction, due_by: DueBy) -> Iterator[Sequence[int]]:
-    """Give all that is due, page by page."""
+    """Return everything that is due, page by page."""
     after = 0
     while page := tx.memories.due(due_by, after=after, limit=MAINTAINED_AT_ONCE):
         yield page
@@ -346,7 +345,7 @@ def _pages(tx: Transaction, due_by: DueBy) -> Iterator[Sequence[int]]:
 
 
 def _turns(tx: Transaction, page: Sequence[int], *, due_by: DueBy) -> Iterator[StateChange]:
-    """Decide what becomes of a page of memories, as they are now."""
+    """Decide the changes of a page of memories by their current state."""
     memories = tx.memories.get(page).values()
     tasks = [one.id for one in memories if one.kind is Kind.TASK]
     changed = {one.memory_id: one.at for one in tx.changes.of(tasks)}
@@ -362,5 +361,5 @@ def _example(turn: StateChange) -> Example:
 
 
 def _count(reached: dict[str, object], name: str, *, more: int) -> None:
-    """Add to a count of what was reached."""
+    """Add to a counter of the progress."""
     reached[name] = cast("int", reached.get(name, 0)) + more

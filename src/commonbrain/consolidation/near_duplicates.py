@@ -1,4 +1,4 @@
-"""Cliques: groups of memories of which each is near to every other, none larger that holds one."""
+"""Near duplicates: maximal groups of memories of which each is similar to every other."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ from commonbrain.storage.job_queue import JobContext
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clique:
-    """Memories that say nearly the same; `weakest` is the cosine of the two that are farthest."""
+    """A group of near duplicates; `weakest` is the lowest cosine of two members."""
 
     ids: tuple[int, ...]
     weakest: float
 
 
 def cliques(near: Mapping[tuple[int, int], float]) -> list[Clique]:
-    """Find the maximal cliques of two and more, the surest first, at most `CLIQUES_MAX`.
+    """Find the maximal cliques of two or more, most similar first, at most `CLIQUES_MAX`.
 
-    `near` holds pairs, the lesser id first, with how near they are. The search is Bron and
-    Kerbosch's with a pivot (1973), which is exponential at worst: after so many steps it gives
+    `near` holds pairs, the smaller id first, with their similarity. The search is Bron-Kerbosch
+    with pivoting (1973), which is exponential in the worst case: after a number of steps it returns
     what it has found.
     """
     search = _Search(beside=_beside(near))
@@ -58,14 +58,14 @@ class _Search:
     steps: int = 0
 
     def grow(self, taken: frozenset[int], *, open_: set[int], closed: set[int]) -> None:
-        """Find cliques with all that is taken, some of what is open, and nothing closed."""
+        """Find cliques with everything taken, some of what is open, and nothing closed."""
         self.steps += 1
         if self.steps > CLIQUE_STEPS_MAX:
             return
         if not open_ and not closed:
             self.found += [taken] if len(taken) > 1 else []
             return
-        # What is beside the pivot is found together with it.
+        # Neighbours of the pivot are found together with it.
         pivot = max(open_ | closed, key=lambda one: (len(self.beside[one] & open_), one))
         for one in sorted(open_ - self.beside[pivot]):
             beside = self.beside[one]
@@ -90,28 +90,28 @@ def _weakest(ids: Iterable[int], near: Mapping[tuple[int, int], float]) -> float
 
 _KINDS: Final = (Kind.RULE, Kind.FACT)
 _NEIGHBOURS: Final = 20
-"""A group of more is found by its members' neighbours."""
+"""Neighbours of each memory; larger groups are found through their members."""
 _REVISED_MIN: Final = 2
-"""Corrected so often, a memory tells less than that nobody agrees on it."""
+"""A memory that was corrected this often is rather disputed than duplicated."""
 _DISTINCT_LINKS: Final = (LinkType.CONFLICTS_WITH, LinkType.RELATES_TO)
-"""Links by which somebody has said of two that they are not the same."""
+"""Links by which a user declared two memories different."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Scope:
-    """What is read, for whom."""
+    """What to read, and for whom."""
 
     services: Services
     task: JobContext
     project: str | None
 
     def query_scope(self, *kinds: Kind, project: str | None) -> QueryScope:
-        """Confine a search to what the one who asked may see."""
+        """Limit a search to what the caller may see."""
         criteria = Filter(kinds=kinds, project=project, trust_min=0.0)
         return QueryScope(caller=self.task.caller, filter=criteria, now=self.services.clock.now())
 
     def is_in_scope(self, one: Memory) -> bool:
-        """Say whether a memory is part of the report."""
+        """Return whether a memory belongs in the report."""
         return (
             one.kind in _KINDS
             and one.state in CURRENT_STATES
@@ -122,11 +122,11 @@ class _Scope:
 
 
 def consolidate(task: JobContext) -> None:
-    """Compare rules and facts with their neighbours, page by page, and report; changes nothing.
+    """Compare rules and facts with their neighbours, page by page; changes nothing.
 
     Raises:
-        InvalidInputError: a project has more rules than anybody could go through.
-        UnavailableError: something has no vector yet, and the embedder is down.
+        InvalidInputError: a project has more rules than one could review.
+        UnavailableError: a memory has no vector, and the embedder is unavailable.
 
     """
     project = cast("str | None", task.job.given.get("project"))
@@ -155,7 +155,7 @@ def _read_page(request: _Scope, task: JobContext, *, total: int) -> None:
         page = tx.memories.page(after=reached["after"], limit=EMBED_BATCH)
         in_scope = [one for one in tx.memories.get(page).values() if request.is_in_scope(one)]
         stored_vectors = tx.index.first_windows([one.id for one in in_scope])
-    # Only what was stored while the embedder was down is embedded; `embed` keeps it, not this.
+    # Embeds only memories stored without vectors; the job `embed` stores vectors, not this one.
     made = vectors_for(
         [one for one in in_scope if one.id not in stored_vectors], request.services.embedder
     )
@@ -182,7 +182,7 @@ def _read_page(request: _Scope, task: JobContext, *, total: int) -> None:
 def _near(
     tx: Transaction, request: _Scope, *, memories: Sequence[Memory], queries: Mapping[int, Matrix]
 ) -> dict[tuple[int, int], float]:
-    """Find pairs of a kind that lie near, but for those that somebody has told apart."""
+    """Find similar pairs of a kind, except those declared different."""
     at_least = request.services.embedder.space.similar_threshold
     found: dict[tuple[int, int], float] = {}
     for one in memories:
@@ -222,7 +222,7 @@ def _report(reached: Mapping[str, Any]) -> dict[str, object]:
 
 
 def _shown(one: Clique) -> dict[str, object]:
-    """Tell of a clique, with the calls that would make one memory of it."""
+    """Describe a clique, with the calls that would merge it."""
     newest, *rest = (ids.show(ids.MEMORY, id_) for id_ in sorted(one.ids, reverse=True))
     return {
         "ids": [newest, *rest],

@@ -1,4 +1,4 @@
-"""Reflect: events and messages become episodes, and what they state is proposed as facts."""
+"""Reflection: summarize events and messages as episodes, and propose facts from them."""
 
 from __future__ import annotations
 
@@ -44,30 +44,30 @@ from commonbrain.text.summaries import COMPACTED, Reflection, Spent, digest
 from commonbrain.text.tokens import estimate
 
 _SOURCES_MIN: Final = 2
-"""One memory is as short as it is."""
+"""A single memory needs no summary."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryResult:
-    """An episode of what was found, or what it would be; without a body there is none."""
+    """An episode or its preview; without a body there is none."""
 
     id: str | None = None
     status: str | None = None
-    """What became of it, as `remember` says it; None of a preview."""
+    """Its status, as from `remember`; None for a preview."""
     headline: str = ""
     body: str = ""
     sources: tuple[str, ...] = ()
     reduction_ratio: float = 0.0
-    """The share of the tokens of its sources that it does without, 0..1."""
+    """The share of its sources' tokens that it saves, 0..1."""
     warnings: tuple[str, ...] = ()
 
 
 def summarize(
     services: Services, caller: Caller, *, query: str, source_filter: SourceFilter, is_preview: bool
 ) -> SummaryResult:
-    """Sum up what a recall of events and messages finds, as far as most of it may stand together.
+    """Summarize events and messages that recall finds, using the largest compatible group.
 
-    Of two classes of as many memories it is the one with the best.
+    If two groups are equal in size, the one with the best match is used.
     """
     found = Recall(services, caller)(
         query,
@@ -80,7 +80,7 @@ def summarize(
     with services.store.snapshot(caller.tenant) as tx:
         best = [ids.parse(ids.MEMORY, one.id) for one in found.items]
         known = tx.memories.get(best)
-    # The store gives them in an order of its own, recall the best first.
+    # The store returns memories in its own order, recall best first.
     seen = [known[id_] for id_ in best if id_ in known and source_filter.accepts(known[id_])]
     [(most, _)] = Counter(map(compatibility_key, seen)).most_common(1) or [((), 0)]
     alike = [one for one in seen if compatibility_key(one) == most]
@@ -109,7 +109,7 @@ def summarize(
 
 
 def _within(memories: Sequence[Memory]) -> Iterator[Memory]:
-    """Give the best of them, as many as may be read whole."""
+    """Return the best memories, as many as can be read in full."""
     left = COMPACT_TOKENS_MAX
     for one in memories:
         left -= estimate(one.text)
@@ -130,18 +130,18 @@ def _saved(body: str, sources: Sequence[Memory]) -> float:
 
 
 _DOWN_MAX: Final = 3
-"""Failures in a row after which a model is not asked again in this run: each may take long."""
+"""Consecutive failures after which the model is not asked again in this run."""
 _PROPOSED_MAX: Final = 1000
-"""Open proposals that a new one is held against."""
+"""Open proposals that a new one is compared with."""
 
 
 class AlreadySummarizedError(Exception):
-    """Of the same memories somebody else has made an episode meanwhile."""
+    """Another run has summarized the same memories meanwhile."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReflectOptions:
-    """What one reflection is asked for."""
+    """The options of one reflection."""
 
     window_hours: int = REFLECT_HOURS_DEFAULT
     max_candidates: int = REFLECT_CANDIDATES_DEFAULT
@@ -149,15 +149,15 @@ class ReflectOptions:
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> ReflectOptions:
-        """Read what a job was given."""
+        """Parse the arguments of a job."""
         names = ("window_hours", "max_candidates", "project")
         return cls(**{name: given[name] for name in names if name in given})
 
     def __post_init__(self) -> None:
-        """Keep both numbers within their limits.
+        """Check that both numbers are in range.
 
         Raises:
-            RejectedError: `limit_exceeded`, one of them is out of bounds.
+            RejectedError: `limit_exceeded`, one is out of range.
 
         """
         for what, number, most in (
@@ -174,47 +174,47 @@ class ReflectOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftPreview:
-    """Something that a reflection would store."""
+    """A memory that a reflection would store."""
 
     kind: Kind
     headline: str
     body: str
     sources: int
-    """From how many memories it is taken."""
+    """The number of its sources."""
     started_at: datetime | None = None
     ended_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReflectPreview:
-    """What a reflection would make now, of the first page of what there is."""
+    """What a reflection would store now, from the first page of memories."""
 
     read: int
     episodes: tuple[DraftPreview, ...] = ()
     candidates: tuple[DraftPreview, ...] = ()
     is_more: bool = False
-    """Whether there is more than was looked at."""
+    """Whether there are more memories than were read."""
 
 
 @dataclass(slots=True, kw_only=True)
 class TokenBudget:
-    """What one run has spent of a language model, and may spend."""
+    """The tokens of a language model that one run has spent and may spend."""
 
     tokens_max: int
     spent: Spent = field(default_factory=Spent)
     fallbacks: int = 0
-    """Episodes that were made without the model that was to make them."""
+    """Episodes summarized by rule because the model was unavailable or out of budget."""
     down: int = 0
 
     @property
     def is_open(self) -> bool:
-        """Say whether the model may be asked once more."""
+        """Whether the model may be asked again."""
         return self.down < _DOWN_MAX and self.spent.tokens < self.tokens_max
 
 
 @dataclass(frozen=True, slots=True)
 class Reflect:
-    """Reflection for one caller: on what they may see, and no private memory but their own."""
+    """Reflection for one caller: on visible memories, and no private ones of others."""
 
     services: Services
     caller: Caller
@@ -226,17 +226,17 @@ class Reflect:
         max_candidates: int = REFLECT_CANDIDATES_DEFAULT,
         project: str | None = None,
     ) -> ReflectPreview:
-        """Say what a reflection would make now, by rule and without a language model.
+        """Return what a reflection would store now, by rule and without a language model.
 
-        Nothing is stored; `jobs.run("reflect")` does it.
+        Nothing is stored; `jobs.run("reflect")` does that.
 
         Args:
-            window_hours: how far back it looks at what was recorded, 1 to 168.
-            max_candidates: facts and rules that it proposes at most, 1 to 32.
-            project: only of this project and of none.
+            window_hours: the age of recorded memories to include, 1 to 168.
+            max_candidates: the largest number of proposed facts and rules, 1 to 32.
+            project: only this project and global memories.
 
         Raises:
-            RejectedError: `limit_exceeded`, a number is out of bounds.
+            RejectedError: `limit_exceeded`, a number is out of range.
 
         """
         options = ReflectOptions(
@@ -268,12 +268,12 @@ class Reflect:
     def compact(
         self, query: str, *, project: str | None = None, is_preview: bool = False
     ) -> SummaryResult:
-        """Sum up what events and messages tell of a question in an episode, by rule and at once.
+        """Summarize what events and messages say about a query, by rule and at once.
 
         Args:
-            query: what it is to be about, as `recall` takes it.
-            project: only of this project and of none.
-            is_preview: say what it would be, and store nothing.
+            query: the topic, as for `recall`.
+            project: only this project and global memories.
+            is_preview: return the episode without storing it.
 
         """
         source_filter = self.source_filter(ReflectOptions(project=normalise_line(project)))
@@ -283,11 +283,11 @@ class Reflect:
 
     @property
     def own(self) -> Caller:
-        """The caller as whom is stored: what is made belongs where its sources do."""
+        """The caller as the author of what is stored in the sources' project."""
         return replace(self.caller, project=None, session=None)
 
     def source_filter(self, options: ReflectOptions) -> SourceFilter:
-        """Say what is gathered now."""
+        """Return the filter of the current run."""
         return SourceFilter(
             caller=self.caller,
             project=options.project,
@@ -296,17 +296,17 @@ class Reflect:
         )
 
     def page(self, options: ReflectOptions, *, after: int, until: int) -> EventPage:
-        """Read the next page of what is still to be reflected on."""
+        """Read the next page of memories without an episode."""
         with self.services.store.snapshot(self.caller.tenant) as tx:
             return gather_events(tx, self.source_filter(options), after=after, until=until)
 
     def make(
         self, cluster: tuple[Memory, ...], *, budget: TokenBudget, claims_max: int
     ) -> Drafts | None:
-        """Say what becomes of memories that belong together; None where they say nothing.
+        """Summarize a group of memories; None if there is nothing to say.
 
-        Asking a model may take long: no transaction is open meanwhile. Where it is down, answers
-        what cannot be used or has had its tokens, sentences are chosen by rule instead.
+        A model may take long, so no transaction is open meanwhile. If it fails, answers unusably or
+        has spent its budget, sentences are chosen by rule.
         """
         reflection = self._ask(cluster, budget=budget, claims_max=claims_max)
         if reflection is None or not reflection.points:
@@ -314,22 +314,22 @@ class Reflect:
         return drafts(reflection, of=cluster, caller=self.own) if reflection.points else None
 
     def unsummarized(self, cluster: Sequence[Memory]) -> tuple[Memory, ...]:
-        """Give those of these memories of which there is no episode by now."""
+        """Return the memories that still have no episode."""
         with self.services.store.snapshot(self.caller.tenant) as tx:
             reflection = already_summarized(tx, [one.id for one in cluster])
         return tuple(one for one in cluster if one.id not in reflection)
 
     def store_episode(self, made: Drafts, *, of: Sequence[Memory], on_commit: OnCommit) -> None:
-        """Store an episode and what is proposed with it, in one transaction with what is beside.
+        """Store an episode with its proposals in one transaction.
 
         Raises:
-            AlreadyTold: somebody has made an episode of the same meanwhile; nothing was stored.
+            AlreadySummarizedError: the same memories have an episode now; nothing was stored.
 
         """
         fresh = self._fresh(made.facts) if made.facts else []
 
         def check_and_commit(tx: Transaction, outcomes: Sequence[ItemResult]) -> None:
-            """Look in the very transaction that stores, for in it nobody else does."""
+            """Check in the transaction that stores, where nothing else can interfere."""
             own = {ids.parse(ids.MEMORY, one.id) for one in outcomes if one.id is not None}
             if already_summarized(tx, [one.id for one in of], exclude_ids=own):
                 raise AlreadySummarizedError
@@ -338,13 +338,13 @@ class Reflect:
         self._write([made.episode, *fresh], on_commit=check_and_commit)
 
     def corrections(self, options: ReflectOptions) -> list[Draft]:
-        """Give the rules that are to be proposed, because the same was corrected so often."""
+        """Return rules to propose because of repeated corrections."""
         now = self.services.clock.now()
         with self.services.store.snapshot(self.caller.tenant) as tx:
             return rules(tx, self.own, project=options.project, now=now)
 
     def propose(self, proposed: list[Draft], *, on_commit: OnCommit) -> None:
-        """Store rules as candidates, in one transaction with what is beside."""
+        """Store rules as candidates in one transaction."""
         self._write(proposed, on_commit=on_commit)
 
     def _ask(
@@ -367,7 +367,7 @@ class Reflect:
         return reflection
 
     def _fresh(self, facts: Sequence[Draft]) -> list[Draft]:
-        """Leave out the facts that await somebody's approval already."""
+        """Drop facts that are already proposed."""
         source_filter = Filter(kinds=(Kind.FACT,), states=(State.CANDIDATE,), trust_min=0.0)
         query_scope = QueryScope(
             caller=self.caller, filter=source_filter, now=self.services.clock.now()

@@ -1,4 +1,4 @@
-"""The job reflect: page by page, an episode at a time, each kept with how far it has come."""
+"""The job `reflect`: one episode per step, each stored with the progress."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ from commonbrain.text.summaries import Spent
 _COUNTED = ("read", "episodes", "candidates", "known", "rejected", "fallbacks")
 _SPENT = ("calls", "tokens_in", "tokens_out")
 _TRIES = 3
-"""How often an episode is made anew because others were quicker with a part of it."""
+"""Attempts to summarize a group again after others summarized a part of it."""
 _STORED = frozenset({ItemStatus.STORED, ItemStatus.QUARANTINED})
 
 
 def reflect(task: JobContext) -> None:
-    """Make episodes of what happened, and propose what it states and what it corrects."""
+    """Summarize events as episodes, and propose facts and rules."""
     options = ReflectOptions.of(task.job.given)
     flow = Reflect(task.services, task.caller)
     if "until" not in task.job.reached:
@@ -64,13 +64,13 @@ def reflect(task: JobContext) -> None:
 
 
 def has_work(tx: Transaction) -> bool:
-    """Say whether there is anything that could be put together at all."""
+    """Return whether there is anything to summarize."""
     raw = sum(tx.memories.counts().get((kind, State.ACTIVE), 0) for kind in RAW_KINDS)
     return raw >= CLUSTER_MIN
 
 
 def is_due_early(tx: Transaction, caller: Caller) -> bool:
-    """Say whether so much has happened since the last reflection that its day is not waited for."""
+    """Return whether enough has happened to run before the daily schedule."""
     last = tx.jobs.newest(REFLECT, key=key_of(REFLECT, {}))
     if last is None:
         return False
@@ -81,15 +81,15 @@ def is_due_early(tx: Transaction, caller: Caller) -> bool:
 
 
 def _span(tx: Transaction, task: JobContext, *, options: ReflectOptions) -> tuple[int, int]:
-    """Give the ids to look at: of the window, and of what the last run left before it.
+    """Return the range of ids: the window, and what the last run left before it.
 
-    Ids tell when something was recorded, so that what is told late is looked at, too.
+    Ids follow the time of recording, so late reports are included.
     """
     now = task.services.clock.now()
     window = ids.make_id(now - timedelta(hours=options.window_hours), 0) - 1
     before = JobFilter(kind=REFLECT, state=JobState.DONE, agent=task.caller.agent)
     last = tx.jobs.listed(before, before=None, limit=JOBS_PAGE_DEFAULT)
-    # One that kept to a project left the others unread.
+    # A run for one project left the others unread.
     whole = [one for one in last if "project" not in one.given][:1]
     ended = [cast("int", one.reached.get("after", window)) for one in whole]
     until = ids.make_id(now + timedelta(milliseconds=1), 0) - 1
@@ -99,7 +99,7 @@ def _span(tx: Transaction, task: JobContext, *, options: ReflectOptions) -> tupl
 def _store_clusters(
     task: JobContext, flow: Reflect, *, options: ReflectOptions, page: EventPage
 ) -> None:
-    """Store an episode of each cluster of a page, each in a step of its own."""
+    """Store an episode for each group of a page, each in its own step."""
     budget = TokenBudget(
         tokens_max=task.services.reflector_tokens,
         spent=Spent(**{name: _count(task, name) for name in _SPENT}),
@@ -108,7 +108,7 @@ def _store_clusters(
     for cluster in page.clusters:
         for _ in range(_TRIES):
             task.pause()
-            # Another agent's reflection, or one that was given something else, may be at the same.
+            # Another agent's reflection may be working on the same memories.
             left = flow.unsummarized(cluster)
             if len(left) < CLUSTER_MIN or _store_cluster(
                 task, flow, options=options, of=left, budget=budget
@@ -124,14 +124,14 @@ def _store_cluster(
     of: tuple[Memory, ...],
     budget: TokenBudget,
 ) -> bool:
-    """Store an episode of some memories; say no where somebody told of one of them meanwhile."""
+    """Store an episode; return False if another has summarized one of the memories."""
     left = options.max_candidates - _count(task, "candidates")
     made = flow.make(of, budget=budget, claims_max=max(left, 0))
     if made is None:
         return True
 
     def tell(tx: Transaction, outcomes: Sequence[ItemResult]) -> None:
-        """Count in the very transaction that stores: no death counts an episode twice."""
+        """Count in the transaction that stores, so that a crash counts no episode twice."""
         counts = _counts(task, outcomes)
         more = {**counts, "fallbacks": budget.fallbacks, **budget.spent.as_counts()}
         task.save_progress(tx, task.job.progress, reached=_with(task, **more))
@@ -145,7 +145,7 @@ def _store_cluster(
 
 
 def _propose(task: JobContext, flow: Reflect, *, options: ReflectOptions) -> None:
-    """Propose rules of what was corrected again and again, and end."""
+    """Propose rules from repeated corrections, and finish."""
     left = options.max_candidates - _count(task, "candidates")
     proposed = flow.corrections(options)[: max(left, 0)]
 
@@ -180,5 +180,5 @@ def _with(task: JobContext, **more: int) -> dict[str, object]:
 
 
 def _count(task: JobContext, name: str) -> int:
-    """Give what was counted, or come to, before this step."""
+    """Return a counter of the progress."""
     return cast("int", task.job.reached.get(name, 0))

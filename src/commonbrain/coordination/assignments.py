@@ -1,4 +1,4 @@
-"""Delegating: a message with a task, whose one status says how far the work has come."""
+"""Assigned tasks: a message with a task, whose status shows the progress of the work."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _TASK_PRIORITY: Final[Mapping[MessagePriority, TaskPriority]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssignedTask:
-    """A task that went to somebody in a message, and what has become of it."""
+    """A task assigned by a message, and its status."""
 
     task: str
     message: str
@@ -50,21 +50,21 @@ class AssignedTask:
     expires_at: datetime | None
     is_expired: bool
     result: str | None
-    """The reason that was given with its status."""
+    """The reason given with its status."""
     at: datetime
     changed_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssignedTaskPage:
-    """Some delegations, newest first, and the cursor of the next page."""
+    """A page of assigned tasks, newest first, and the cursor of the next page."""
 
     delegated: tuple[AssignedTask, ...]
     cursor: str | None = None
 
 
 def task_of(message: Draft, *, due_at: datetime | None) -> Draft:
-    """Give the task that a message delegates: shared by both, as pressing as the message."""
+    """Return the task that a message assigns, with its readers and priority."""
     detail = message.detail
     message_priority = (
         detail.priority if isinstance(detail, MessageDetail) else MessagePriority.ACTION
@@ -83,11 +83,11 @@ def task_of(message: Draft, *, due_at: datetime | None) -> Draft:
 def send_with_task(
     unit: UnitOfWork, message: PreparedDraft, *, task: PreparedDraft, thread: int | None
 ) -> SendResult:
-    """Store the message, the task it brings, and the link between them."""
+    """Store the message, its task, and the link between them."""
     sent = deliver_message(unit, message, thread=thread)
     message_id = ids.parse(ids.MEMORY, sent.id)
     draft = replace(task.draft, source_message_id=message_id)
-    # What the text marks was made of the message.
+    # Inline tags were processed with the message.
     sourced = replace(task, draft=draft, derived=())
     writer = Remember(unit.services, unit.caller)
     query_scope = unit.query_scope(Filter(trust_min=0.0))
@@ -103,7 +103,7 @@ def send_with_task(
 
 
 def assignment_of(tx: Transaction, task: Memory, *, now: datetime) -> AssignedTask | None:
-    """Show a delegated task with its status and what was said of it last."""
+    """Return an assigned task with its status and the latest reason."""
     detail = task.detail
     if not isinstance(detail, TaskDetail) or task.source_message_id is None:
         return None

@@ -1,4 +1,4 @@
-"""Boot: an agent begins, and is told what binds it, what is owed and who else is there."""
+"""Boot: start a session with a briefing of rules, tasks, messages and other sessions."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ from commonbrain.text.normalisation import normalise_line
 
 
 def attach_early_events(services: Services, caller: Caller) -> None:
-    """Write the early events of the caller's agent as those of its session.
+    """Assign the early tool events of the caller's agent to its session.
 
     Raises:
-        UnavailableError: the store cannot take them now; they wait on.
+        UnavailableError: the store cannot be written; the events wait.
 
     """
 
@@ -72,7 +72,7 @@ _T = TypeVar("_T")
 
 
 def gather_material(unit: UnitOfWork, *, task: str, task_vector: Matrix | None) -> BriefingMaterial:
-    """Gather what the caller may be told; patterns are chosen by the meaning of the task."""
+    """Collect what the caller may see; patterns are chosen by similarity to the task."""
     tx, caller, now, project = unit.tx, unit.caller, unit.now, unit.caller.project
     rules = _rules_and_tasks(unit, task_vector)
     pending = pending_items(tx, caller, project=project, now=now)
@@ -98,7 +98,7 @@ def gather_material(unit: UnitOfWork, *, task: str, task_vector: Matrix | None) 
 
 
 def active_scope(unit: UnitOfWork, kind: Kind) -> QueryScope:
-    """Look at what is awake in the caller's project and in none; everywhere where it has none."""
+    """Return the scope of current memories in the caller's project and without one, or everywhere."""
     return unit.query_scope(
         Filter(kinds=(kind,), states=(State.ACTIVE,), project=unit.caller.project)
     )
@@ -112,7 +112,7 @@ class _RulesAndTasks:
 
 
 def _rules_and_tasks(unit: UnitOfWork, task_vector: Matrix | None) -> _RulesAndTasks:
-    """Find them, and fetch those shown together."""
+    """Find rules and tasks, and fetch those shown together."""
     board, project = unit.tx.board, unit.caller.project
     blockers = board.blockers(active_scope(unit, Kind.RULE), limit=_section_limit("blockers"))
     patterns = _patterns(unit, task_vector)
@@ -133,7 +133,7 @@ def _rules_and_tasks(unit: UnitOfWork, task_vector: Matrix | None) -> _RulesAndT
 
 
 def _patterns(unit: UnitOfWork, task_vector: Matrix | None) -> RankedRule:
-    """Choose the pinned, then the nearest to the task, then the newest."""
+    """Choose pinned patterns, then the most similar to the task, then the newest."""
     pinned = unit.tx.board.patterns(active_scope(unit, Kind.RULE))
     near = {} if task_vector is None else unit.tx.index.similarities(task_vector, list(pinned))
     order = sorted(pinned, key=lambda id_: (pinned[id_], near.get(id_, -1.0)), reverse=True)
@@ -164,19 +164,19 @@ def _of(unit: UnitOfWork, ranked: RankedRule, *, known: Mapping[int, Memory]) ->
 
 
 def _holds(unit: UnitOfWork, memory: Memory) -> bool:
-    """Let the policy have the last word on every memory."""
+    """Check visibility and validity of a memory again."""
     wanted = active_scope(unit, memory.kind).filter
     is_open = is_allowed(memory, unit.caller, wanted=wanted, now=unit.now)
     return is_open and not is_dormant(memory, unit.now)
 
 
 def _section_limit(section: str) -> int:
-    """Give how many of a section to look up: those shown, and those that a cut names."""
+    """Return the number of entries to read: those shown, and those named as omitted."""
     return CAPS[section] + CUT_IDS_MAX
 
 
 def _listed(ranked: RankedRule, shown: Sequence[BriefingEntry]) -> Listed[BriefingEntry]:
-    # What was found and may not be told is not counted either.
+    # Entries that the caller may not see are not counted either.
     return Listed(first=tuple(shown), total=ranked.total - len(ranked.ids) + len(shown))
 
 
@@ -187,7 +187,7 @@ def _first(section: str, found: Iterable[_T]) -> Listed[_T]:
 
 @dataclass(frozen=True, slots=True)
 class Boot:
-    """Booting for one caller."""
+    """Boots sessions for one caller."""
 
     services: Services
     caller: Caller
@@ -195,16 +195,16 @@ class Boot:
     def __call__(
         self, project: str | None = None, task: str | None = None, *, client: str | None = None
     ) -> Briefing:
-        """Begin a session and say what its agent should know, in at most 2,000 tokens.
+        """Start a session and return its briefing, in at most 2,000 tokens.
 
         Args:
-            project: where the agent is at work; by default the caller's own.
-            task: what it is at, in at most 2,000 characters: chooses the patterns shown.
-            client: the program it runs in, for people.
+            project: the project in which the agent works; by default the caller's.
+            task: its task in at most 2,000 characters, by which patterns are chosen.
+            client: the program that runs the agent, for display.
 
         Returns:
-            The briefing. Where the store takes no writes there is no session, which `degraded`
-            says, as it does when the embedder did not answer.
+            The briefing. If the store cannot be written, there is no session, and `degraded` says
+            so; it also says if the embedder did not answer.
 
         Raises:
             InvalidInputError: a name is too long or not printable.
@@ -236,7 +236,7 @@ class Boot:
         return pack_briefing(replace(material, degraded=tuple(degraded)))
 
     def _checked_task(self, task: str | None) -> str:
-        """Give the task as it may be kept, on one line."""
+        """Return the task on one line, checked and without secrets."""
         if task is not None and len(task) > QUERY_CHARS_MAX:
             raise RejectedError(
                 f"The task has {len(task):,} characters; {QUERY_CHARS_MAX:,} are allowed.",
@@ -253,7 +253,7 @@ class Boot:
         return replace(self.caller, project=project, contact=contact)
 
     def _embed_task(self, caller: Caller, task: str, *, degraded: list[str]) -> Matrix | None:
-        """Embed the task once, and only where there are patterns to choose by it."""
+        """Embed the task once, only if there are patterns to choose."""
         if not task:
             return None
         with self.services.store.snapshot(caller.tenant) as tx:

@@ -1,4 +1,4 @@
-"""What a boot answers, and how an agent reads it: what binds first, what changes last."""
+"""The briefing of a boot and its text form: what binds first, what changes often last."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,7 +12,7 @@ NOTICE: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BriefingEntry:
-    """A memory as one line: its id, its headline and, where there is any, what else matters."""
+    """A memory on one line: id, headline and further details."""
 
     id: str
     headline: str
@@ -21,7 +21,7 @@ class BriefingEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PinnedNote:
-    """A working note that somebody pinned for all who come."""
+    """A pinned note of the project."""
 
     key: str
     value: str
@@ -29,7 +29,7 @@ class PinnedNote:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActiveSession:
-    """Another live session of the project."""
+    """Another active session of the project."""
 
     session: str
     agent: str
@@ -39,7 +39,7 @@ class ActiveSession:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InheritedHandoff:
-    """What the session before left behind: as much of it as fits, and where the rest is."""
+    """The handoff of the previous session, as much as fits, and where to find the rest."""
 
     id: str
     agent: str
@@ -49,42 +49,42 @@ class InheritedHandoff:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkingContext:
-    """What the task itself tells: made anew at each boot, stored nowhere."""
+    """What the task text itself refers to; computed at each boot and not stored."""
 
     task: str
     names: tuple[str, ...] = ()
-    """Files, tickets, people and topics that it names."""
+    """Files, tickets, people and topics in the task."""
     skills: tuple[BriefingEntry, ...] = ()
-    """Skills whose keywords it names."""
+    """Skills whose keywords the task contains."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Truncation:
-    """What of a section is not shown: how much of it, and which would have come next."""
+    """The omitted part of a section: how much, and the next ids."""
 
     section: str
     left_out: int
-    """Entries; of a handoff its characters."""
+    """Entries; for a handoff characters."""
     ids: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Briefing:
-    """What an agent is told when it wakes, whole at most `BRIEFING_TOKENS_MAX` in either form.
+    """The briefing, at most `BRIEFING_TOKENS_MAX` tokens as text or JSON.
 
-    The order of the fields is the order they are read in. The notice, the blockers, the skills and
-    the pinned notes come first and depend on nothing else, so that a prompt's cache holds them.
+    Fields are in reading order. Notice, blockers, skills and pinned notes come first and depend on
+    nothing else, so that a prompt cache can hold them.
     """
 
     notice: str = NOTICE
     blockers: tuple[BriefingEntry, ...] = ()
     skills: tuple[BriefingEntry, ...] = ()
-    """Those that are always on."""
+    """Skills without a keyword."""
     notes: tuple[PinnedNote, ...] = ()
     action_items: tuple[BriefingEntry, ...] = ()
     handoff: InheritedHandoff | None = None
     urgent: tuple[BriefingEntry, ...] = ()
-    """Unread messages that are urgent."""
+    """Unread urgent messages."""
     siblings: tuple[ActiveSession, ...] = ()
     patterns: tuple[BriefingEntry, ...] = ()
     tasks: tuple[BriefingEntry, ...] = ()
@@ -93,35 +93,35 @@ class Briefing:
     """Unread messages of every priority."""
     action_items_pending: int = 0
     writes_blocked: bool = False
-    """Whether writes wait until the action items are acknowledged."""
+    """Whether writes are rejected until the action items are acknowledged."""
     session: str | None = None
-    """The key that memories of this session carry."""
+    """The session key of the agent's memories."""
     project: str | None = None
     truncated: tuple[Truncation, ...] = ()
     degraded: tuple[str, ...] = ()
-    """What did not take part, each with the reason."""
+    """Parts that could not be computed, each with the reason."""
     loaded: str = ""
-    """How many of what was loaded, for the agent to repeat."""
+    """The number of loaded entries, for the agent to repeat."""
     tokens: int = 0
-    """About how many it takes."""
+    """Approximate number of tokens."""
 
     @property
     def text(self) -> str:
-        """The briefing as an agent reads it."""
+        """The briefing as text for an agent."""
         return "\n".join([*prefix(self), *_changing(self)])
 
     def to_json(self) -> str:
-        """Write it as compactly as the doors do, without what is None."""
+        """Return compact JSON without null values."""
         return compact(_told(asdict(self)))
 
 
 def compact(value: object) -> str:
-    """Write JSON as an agent is shown it."""
+    """Return JSON in the form shown to agents."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def prefix(briefing: Briefing) -> Iterator[str]:
-    """Write the part that stays the same from boot to boot while nothing of it changed."""
+    """Render the part that stays the same from boot to boot."""
     yield briefing.notice
     yield from _section("BLOCKERS", briefing.blockers)
     yield from _section("SKILLS, ALWAYS ON", briefing.skills)
@@ -147,7 +147,7 @@ def _changing(briefing: Briefing) -> Iterator[str]:
 
 
 def tail_lines(briefing: Briefing) -> Iterator[str]:
-    """Write what stands below the sections."""
+    """Render the lines after the sections."""
     if briefing.working_context:
         yield from context_lines(briefing.working_context)
     yield from map(truncation_line, briefing.truncated)
@@ -167,29 +167,29 @@ def _section(heading: str, entries: Iterable[BriefingEntry]) -> Iterator[str]:
 
 
 def entry_line(entry: BriefingEntry) -> str:
-    """Write an entry as a line."""
+    """Render an entry."""
     return f"- {entry.id} {entry.headline}{f' ({entry.note})' if entry.note else ''}"
 
 
 def note_line(note: PinnedNote) -> str:
-    """Write a pinned note as a line."""
+    """Render a pinned note."""
     return f"- {note.key}: {note.value}"
 
 
 def session_line(one: ActiveSession) -> str:
-    """Write a sibling as a line."""
+    """Render another session."""
     known = (one.session, one.agent, one.task, one.note)
     return f"- {' | '.join(part for part in known if part)}"
 
 
 def handoff_lines(handoff: InheritedHandoff) -> Iterator[str]:
-    """Write a handoff, every line of it quoted."""
+    """Render a handoff, each line quoted."""
     yield f"HANDOFF {handoff.id} by {handoff.agent}, {handoff.date}"
     yield from (f"> {line}" for line in handoff.text.splitlines())
 
 
 def context_lines(context: WorkingContext) -> Iterator[str]:
-    """Write what the task itself tells."""
+    """Render the working context."""
     yield f"YOUR TASK: {context.task}"
     if context.names:
         yield f"It names {', '.join(context.names)}."
@@ -197,13 +197,13 @@ def context_lines(context: WorkingContext) -> Iterator[str]:
 
 
 def truncation_line(cut: Truncation) -> str:
-    """Write what of a section is not shown."""
+    """Render what was omitted of a section."""
     what = f" ({', '.join(cut.ids)})" if cut.ids else ""
     return f"Not shown of {cut.section}: {cut.left_out:,}{what}"
 
 
 def _told(value: object) -> object:
-    """Leave out what is None, as the doors do."""
+    """Drop null values."""
     match value:
         case dict():
             given = cast("dict[str, object]", value)

@@ -1,4 +1,4 @@
-"""How memories, notes and sessions look in a briefing: each as one inert line."""
+"""Convert memories, notes and sessions to entries of a briefing, each on one safe line."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ from commonbrain.model.timestamps import show_day
 from commonbrain.text.entities import extract_entities
 
 TASK_SHOWN_CHARS: Final = 200
-"""Of the task in the working context: its author knows the rest."""
+"""Characters of the task shown in the working context."""
 SIBLING_TASK_CHARS: Final = 100
 _NAMES_MAX: Final = 8
-"""Things named by the task that are repeated to its author."""
+"""Entities of the task that are shown."""
 _NAME_CHARS: Final = 60
 
 
 def entry(memory: Memory, *notes: str | None) -> BriefingEntry:
-    """Show a memory by its headline, with what else matters of it."""
+    """Convert a memory to an entry, with further details."""
     shown_notes = [note for note in notes if note]
     return BriefingEntry(
         id=ids.show(ids.MEMORY, memory.id),
@@ -50,12 +50,12 @@ def entry(memory: Memory, *notes: str | None) -> BriefingEntry:
 
 
 def rule_entry(memory: Memory, *, project: str | None) -> BriefingEntry:
-    """Show a rule; one of a project says so where no project was named."""
+    """Convert a rule; it names its project if none was given."""
     return entry(memory, _elsewhere(memory, project))
 
 
 def skill_entry(memory: Memory) -> BriefingEntry:
-    """Show a skill by its headline and the name it is loaded by."""
+    """Convert a skill to an entry with its name."""
     skill = skill_of(memory)
     is_strict = isinstance(memory.detail, RuleDetail) and (
         memory.detail.severity is Severity.BLOCKER
@@ -65,12 +65,12 @@ def skill_entry(memory: Memory) -> BriefingEntry:
 
 
 def item_entry(memory: Memory, *, project: str | None) -> BriefingEntry:
-    """Show an action item."""
+    """Convert an action item."""
     return entry(memory, memory.kind, _elsewhere(memory, project))
 
 
 def task_entry(memory: Memory, caller: Caller, *, now: datetime) -> BriefingEntry:
-    """Show a task, with what an agent chooses by."""
+    """Convert a task, with the details needed to choose one."""
     detail = memory.detail
     if not isinstance(detail, TaskDetail):
         return entry(memory)
@@ -88,13 +88,13 @@ def task_entry(memory: Memory, caller: Caller, *, now: datetime) -> BriefingEntr
 
 
 def message_entry(memory: Memory) -> BriefingEntry:
-    """Show a message by its headline and who sent it."""
+    """Convert a message to an entry with its sender."""
     sender = memory.detail.sender if isinstance(memory.detail, MessageDetail) else None
     return entry(memory, f"from {inert_line(sender or memory.agent)}")
 
 
 def handoff_of(memory: Memory) -> InheritedHandoff:
-    """Show what a session handed over, whole."""
+    """Convert a handoff."""
     return InheritedHandoff(
         id=ids.show(ids.MEMORY, memory.id),
         agent=inert_line(memory.agent),
@@ -104,12 +104,12 @@ def handoff_of(memory: Memory) -> InheritedHandoff:
 
 
 def note_of(note: Note) -> PinnedNote:
-    """Show a pinned note."""
+    """Convert a pinned note."""
     return PinnedNote(key=inert_line(note.key), value=_cut(note.value, NOTE_CHARS_MAX))
 
 
 def active_session_of(session: Session, *, now: datetime) -> ActiveSession:
-    """Show another session."""
+    """Convert another session."""
     return ActiveSession(
         session=inert_line(session.key),
         agent=inert_line(session.agent),
@@ -119,7 +119,7 @@ def active_session_of(session: Session, *, now: datetime) -> ActiveSession:
 
 
 def context_of(task: str, skills: Iterable[Memory]) -> WorkingContext:
-    """Make the working context of a task from its own words."""
+    """Build the working context from the text of a task."""
     named = extract_entities(task)
     names = (*named.references, *named.people, *named.tags, *named.topics)
     return WorkingContext(
@@ -132,7 +132,7 @@ def context_of(task: str, skills: Iterable[Memory]) -> WorkingContext:
 
 
 def _elsewhere(memory: Memory, project: str | None) -> str | None:
-    """Name the project of a memory where none was asked for."""
+    """Return the project of a memory if none was requested."""
     named = memory.project if project is None else None
     return f"project {inert_line(named)}" if named else None
 

@@ -1,8 +1,7 @@
-"""Packing a briefing: what fits 2,000 tokens, in a fixed order, with every cut reported.
+"""Pack a briefing into 2,000 tokens in a fixed order, and report every cut.
 
-What is known not to change from boot to boot is packed first, within a budget of its own, so that
-nothing else can move it. The rest is cut from its least: tasks, patterns, siblings, messages,
-the handoff, and action items last.
+The stable part is packed first in a budget of its own, so that nothing else can move it. The rest
+is cut from the least important: tasks, patterns, sessions, messages, the handoff, action items.
 """
 
 import json
@@ -24,7 +23,7 @@ from commonbrain.text.tokens import ceiling, estimate
 
 BRIEFING_TOKENS_MAX: Final = 2000
 STABLE_TOKENS_MAX: Final = 800
-"""Of these the part that does not change."""
+"""Budget of the stable part."""
 CAPS: Final = {
     "blockers": 5,
     "skills": 5,
@@ -35,31 +34,31 @@ CAPS: Final = {
     "patterns": 5,
     "tasks": 20,
 }
-"""How many of a section are shown at most; as many more are asked for as a cut names."""
+"""Entries shown of each section; as many more are read as a cut names."""
 NOTE_CHARS_MAX: Final = 200
-"""Of a pinned note."""
+"""Characters of a pinned note."""
 CUT_IDS_MAX: Final = 2
-"""How many of what is left out are named: the next ones."""
+"""Ids of omitted entries that are named."""
 _CUT_FIRST: Final = ("tasks", "patterns", "siblings", "urgent")
 _NAME_TOKENS_MAX: Final = 80
 _DEGRADED_TOKENS_MAX: Final = 100
 _LOADED: Final = 40
-"""What the line of what was loaded takes, and the count of tokens."""
+"""Tokens of the line of loaded entries and of the token count."""
 _PER_LINE: Final = 200
-"""What quoting a line of a handoff takes, in hundredths."""
+"""Cost of quoting a line of a handoff, in hundredths of a token."""
 
 _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listed(Generic[_T]):
-    """The first of a section, best first, some of them beyond its cap, and how many there are."""
+    """The first entries of a section, best first, some of them beyond its cap, and the total."""
 
     first: tuple[_T, ...] = ()
     total: int = 0
 
     def __post_init__(self) -> None:
-        """Refuse a count that is less than what it counts."""
+        """Check that the total is not smaller than the number of entries."""
         if self.total < len(self.first):
             raise ValueError(f"{self.total} in all, {len(self.first)} given")
 
@@ -70,7 +69,7 @@ def _none() -> Listed[Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BriefingMaterial:
-    """Everything a briefing could tell."""
+    """Everything that a briefing could contain."""
 
     blockers: Listed[BriefingEntry] = field(default_factory=_none)
     skills: Listed[BriefingEntry] = field(default_factory=_none)
@@ -90,7 +89,7 @@ class BriefingMaterial:
 
 
 def pack_briefing(material: BriefingMaterial) -> Briefing:
-    """Pack a briefing that is at most 2,000 tokens, as text and as JSON."""
+    """Pack a briefing of at most 2,000 tokens, both as text and as JSON."""
     capped = {name: list(_of(material, name).first[:cap]) for name, cap in CAPS.items()}
     box = _BriefingBuilder(material=material, kept=capped, handoff=material.handoff)
     box.context = material.working_context
@@ -103,17 +102,17 @@ def pack_briefing(material: BriefingMaterial) -> Briefing:
 
 @dataclass(slots=True, kw_only=True)
 class _BriefingBuilder:
-    """A briefing being cut down to its budget."""
+    """A briefing that is being cut to its budget."""
 
     material: BriefingMaterial
     kept: dict[str, list[Any]]
     handoff: InheritedHandoff | None
     context: WorkingContext | None = None
     names_cut: bool = True
-    """Whether a cut names what it left out."""
+    """Whether cuts name omitted ids."""
 
     def settle(self) -> None:
-        """Cut until everything fits, the stable part by itself first."""
+        """Cut until everything fits, the stable part first."""
         for name in ("notes", "skills", "blockers"):
             self._shorten(name, over=self._stable() - STABLE_TOKENS_MAX)
         for name in _CUT_FIRST:
@@ -126,7 +125,7 @@ class _BriefingBuilder:
             self.names_cut = False
 
     def briefing(self) -> Briefing:
-        """Give what is left, with the report of what is not."""
+        """Return the remaining briefing, with a report of the omissions."""
         told: dict[str, Any] = {name: tuple(kept) for name, kept in self.kept.items()}
         given = self.material
         return Briefing(
@@ -143,7 +142,7 @@ class _BriefingBuilder:
         )
 
     def _shorten(self, name: str, *, over: int) -> None:
-        """Take the last of a section away until as many tokens are saved, or none is left."""
+        """Remove entries from the end of a section until enough tokens are saved."""
         kept = self.kept[name]
         was_whole = len(kept) == _of(self.material, name).total
         while kept and over > 0:
@@ -184,7 +183,7 @@ class _BriefingBuilder:
 
 
 def token_cost(value: object) -> int:
-    """Give the most tokens a part of a briefing takes, as text, and as JSON with every null."""
+    """Return the maximum tokens of a part of a briefing, as text and as JSON with nulls."""
     return -(-_hundredths(value) // 100)
 
 
@@ -205,7 +204,7 @@ def _hundredths(value: object) -> int:
 
 
 def clip_text(text: str, tokens: int) -> str:
-    """Give as much of the beginning of a text as takes so many tokens at most."""
+    """Return the beginning of a text that fits into a number of tokens."""
     if token_cost(text) <= tokens:
         return text
     low, high = 0, len(text)
@@ -230,7 +229,7 @@ def _cost_of_text(text: str) -> int:
 
 @lru_cache
 def _frame(type_: type) -> int:
-    """Give what the names of the fields take, and the punctuation around them."""
+    """Return the cost of the field names and punctuation of a type."""
     names = [one.name for one in fields(type_)]
     return ceiling(json.dumps(dict.fromkeys(names, "")) + ", ")
 
@@ -255,5 +254,5 @@ def _name_of(one: BriefingEntry | PinnedNote | ActiveSession) -> str:
 
 
 def _fitting(lines: Sequence[str], tokens: int) -> tuple[str, ...]:
-    """Share a few tokens among lines: each is clipped to its part."""
+    """Share tokens among lines, clipping each to its share."""
     return tuple(clip_text(line, tokens // len(lines)) for line in lines)

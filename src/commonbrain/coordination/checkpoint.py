@@ -1,4 +1,4 @@
-"""Checkpoint: which rules bind a risky action, asked before it; not twice within five minutes."""
+"""Checkpoint: the rules that apply to a risky action, reported once in five minutes."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from commonbrain.text.normalisation import normalise_line
 
 COOLDOWN: Final = timedelta(minutes=5)
 _SHOWN_MAX: Final = 5
-"""Of each sort: what binds is read, a long list is not."""
+"""Rules shown of each type."""
 _NEAR: Final = 50
-"""Rules looked through for those near an action."""
+"""Rules searched for those similar to an action."""
 
 
 def validate_action(action: str) -> str:
-    """Give the action that is asked about on one line.
+    """Return the action on one line.
 
     Raises:
         InvalidInputError: it is empty or too long.
@@ -48,7 +48,7 @@ def validate_action(action: str) -> str:
 
 
 def vector_of(services: Services, action: str) -> Matrix | None:
-    """Embed an action, before a transaction opens; None while the embedder is down."""
+    """Embed an action before the transaction; None if the embedder is unavailable."""
     try:
         return services.embedder.query(action)
     except UnavailableError:
@@ -56,7 +56,7 @@ def vector_of(services: Services, action: str) -> Matrix | None:
 
 
 def matching_rules(unit: UnitOfWork, action: str, *, vector: Matrix | None) -> CheckpointResult:
-    """Find what binds an action: the blockers, the rules near it, the skills it names."""
+    """Find the rules for an action: blockers, similar rules and skills that it names."""
     query_scope = unit.query_scope(Filter(kinds=(Kind.RULE,), project=unit.caller.project))
     triggers = {
         id_: skill
@@ -88,7 +88,7 @@ def matching_rules(unit: UnitOfWork, action: str, *, vector: Matrix | None) -> C
 def suppress_repeat(
     unit: UnitOfWork, action: str, *, checked: CheckpointResult
 ) -> CheckpointResult:
-    """Say it once: what was checked in the last minutes and has not changed is not told again."""
+    """Shorten the result if the same action was checked a few minutes ago without a change since."""
     topic = _digest(sorted(search_terms(action)))
     digest = _digest(one.id for one in (*checked.blockers, *checked.patterns, *checked.skills))
     key = f"{RESERVED_PREFIX}{topic}"

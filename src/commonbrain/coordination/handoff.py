@@ -1,4 +1,4 @@
-"""A handoff: what one session leaves to the next, in four parts, as one text that can be found."""
+"""Handoffs: a session's report to the next one, stored as one searchable text of four parts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from commonbrain.storage.interface import QueryScope, Transaction
 from commonbrain.text.normalisation import normalise, normalise_line, without_injected_context
 
 LABEL: Final = "handoff"
-"""What an episode is labelled that hands over."""
+"""Label of an episode that is a handoff."""
 _NEXT_STEPS: Final = "Next steps:"
 _BLOCKERS: Final = "Blockers:"
 _CONTEXT: Final = "Context:"
@@ -32,30 +32,30 @@ _CONTEXT: Final = "Context:"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handoff:
-    """What was done, what comes next, what stands in the way, and what one has to know for it."""
+    """What was done, the next steps, the blockers, and the context needed for them."""
 
     summary: str
     next_steps: Sequence[str] = ()
     blockers: Sequence[str] = ()
     context: str = ""
     is_automatic: bool = False
-    """Whether nobody wrote it: it gives way to what an agent says itself."""
+    """Whether it was captured automatically; one written by the agent replaces it."""
 
 
 def text_of(handoff: Handoff) -> str:
-    """Write a handoff as it is stored: its parts in order, those that say nothing left out.
+    """Render a handoff as stored text: its parts in order, without empty ones.
 
-    What a recall gave is taken out of each part.
+    Injected context is removed from each part.
 
     Raises:
-        InvalidInputError: there is no summary.
-        RejectedError: `limit_exceeded`, it says more than 2,000 characters in all.
+        InvalidInputError: the summary is missing.
+        RejectedError: `limit_exceeded`, it has more than 2,000 characters in all.
 
     """
     parts = (handoff.summary, *handoff.next_steps, *handoff.blockers, handoff.context)
     given = sum(map(len, parts))
     if given > TEXT_BYTES_MAX:
-        # Not even read: the work done for a text must be in proportion to what is allowed.
+        # Reject before reading: the work must be bounded by what is allowed.
         raise _too_long(given)
     summary = _prose(handoff.summary)
     if not summary:
@@ -94,18 +94,18 @@ def _too_long(chars: int) -> RejectedError:
 _LATER: Final = "A later handoff of the same session."
 _OWN: Final = "The session left a handoff of its own."
 _FIRST_PAGE: Final = 8
-"""Handoffs looked at first; more only when all of these are the caller's own."""
+"""Handoffs read first; more only if all of these are the caller's own."""
 
 
 @dataclass(frozen=True, slots=True)
 class PendingHandoff:
-    """One handoff on its way through the write path; it is made before a transaction opens."""
+    """A validated handoff, prepared before the transaction."""
 
     ready: PreparedDraft | ItemResult
     is_automatic: bool = False
 
     def store(self, unit: UnitOfWork) -> ItemResult:
-        """Store it in place of what the session left before, or say why it does not get in."""
+        """Store it in place of the session's earlier one, or return why it was rejected."""
         if isinstance(self.ready, ItemResult):
             return self.ready
         own = Filter(
@@ -125,7 +125,7 @@ class PendingHandoff:
                     unit, self.ready, old_id=id_, reason=_LATER, inherit_options=InheritOptions()
                 )
         writer = Remember(unit.services, unit.caller)
-        # What hands over repeats what was done: whether it resembles something helps nobody.
+        # A handoff repeats what was done, so similar memories are not searched.
         options = WriteOptions(checks_similarity=False)
         return writer.store_draft(
             unit.tx, self.ready, query_scope=unit.query_scope(Filter()), options=options
@@ -133,11 +133,11 @@ class PendingHandoff:
 
 
 def prepare_handoff(services: Services, caller: Caller, *, handoff: Handoff) -> PendingHandoff:
-    """Take a handoff through the gate; the span that it tells of is its session's so far.
+    """Validate a handoff; its period is that of the session so far.
 
     Raises:
-        InvalidInputError: it has no summary.
-        RejectedError: it says too much, or the caller may not write.
+        InvalidInputError: the summary is missing.
+        RejectedError: it is too long, or the caller may not write.
 
     """
     text = text_of(handoff)
@@ -164,9 +164,9 @@ def prepare_handoff(services: Services, caller: Caller, *, handoff: Handoff) -> 
 def last_handoff(
     tx: Transaction, caller: Caller, *, project: str | None, now: datetime
 ) -> Memory | None:
-    """Give the newest handoff of a project, or of all, that another session left the caller.
+    """Return the newest handoff of another session in a project, or in all.
 
-    What holds for every project counts for each.
+    A handoff without a project counts for each.
     """
     criteria = Filter(kinds=(Kind.EPISODE,), labels=(LABEL,), project=project)
     query_scope, limit = QueryScope(caller=caller, filter=criteria, now=now), _FIRST_PAGE

@@ -1,4 +1,4 @@
-"""What waits to be read: for a boot in a line, for the inbox page by page."""
+"""The inbox: a summary of unread messages for boot, and pages of messages."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from commonbrain.storage.interface import Transaction
 _URGENT_SHOWN_MAX: Final = 5
 _TOP_MAX: Final = 50
 _CURSOR_PREFIXES: Final = {"urgent": True, "unread": False}
-"""What stands in a cursor before the id of an unread message."""
+"""Cursor prefixes for the sections of unread messages."""
 _READ: Final = "read"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnreadSummary:
-    """How much waits to be read, counted up to 1,000, and the newest of what is urgent."""
+    """The number of unread messages, counted up to 1,000, and the newest urgent ones."""
 
     count: int = 0
     urgent: tuple[Memory, ...] = ()
 
     @property
     def told(self) -> str:
-        """The count as people read it."""
+        """The count in words."""
         return count_by_thread(self.count)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InboxPage:
-    """One page of a mailbox: unread messages, then read ones, and where the next page begins."""
+    """A page of the inbox: unread messages, then read ones, and the cursor of the next page."""
 
     unread: tuple[int, ...]
     read: tuple[int, ...] = ()
@@ -47,10 +47,10 @@ class InboxPage:
 def unread_of(
     tx: Transaction, caller: Caller, *, project: str | None, now: datetime
 ) -> UnreadSummary:
-    """Say what waits to be read by a caller who works in a project."""
+    """Return the summary of a caller's unread messages in a project."""
     reader = Reader(agent=caller.agent, project=project, now=now)
     top = tx.mail.unread(reader, below=TOP, limit=_TOP_MAX)
-    # Few are counted by being here; only a full inbox is asked a second time.
+    # A small inbox is counted by reading it; only a full one needs another query.
     is_all = len(top) < _TOP_MAX
     count = len(top) if is_all else tx.mail.count_unread(reader, limit=UNREAD_COUNTED_MAX + 1)
     urgent = [one.message_id for one in top if one.is_urgent][:_URGENT_SHOWN_MAX]
@@ -62,14 +62,14 @@ def unread_of(
 
 
 def count_by_thread(count: int) -> str:
-    """Write a count that was made up to a bound."""
+    """Format a count with an upper bound."""
     return f"{UNREAD_COUNTED_MAX}+" if count > UNREAD_COUNTED_MAX else str(count)
 
 
 def page_of(
     tx: Transaction, reader: Reader, *, cursor: str | None, limit: int, with_read: bool
 ) -> InboxPage:
-    """Turn to a page of a mailbox: urgent on top, newest first, what is read after the unread."""
+    """Return a page of the inbox: urgent first, newest first, read messages last."""
     prefix, id_ = _position(cursor)
     pending: list[Mailbox] = []
     if prefix != _READ:
@@ -99,10 +99,10 @@ def _after(shown: Sequence[Mailbox]) -> str:
 
 
 def _position(cursor: str | None) -> tuple[str, int]:
-    """Read where a page begins.
+    """Parse a cursor.
 
     Raises:
-        InvalidInputError: it is no cursor of an inbox.
+        InvalidInputError: it is not a cursor of an inbox.
 
     """
     if cursor is None:
@@ -117,7 +117,7 @@ def _position(cursor: str | None) -> tuple[str, int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ack:
-    """Who acknowledged a message, when, and in which words."""
+    """Who acknowledged a message, when, and the note."""
 
     agent: str
     at: datetime
@@ -126,13 +126,13 @@ class Ack:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageView:
-    """One message as a reader is shown it; a list leaves its body out."""
+    """One message as shown to a reader; lists omit the body."""
 
     id: str
     thread: str | None
     sender: str
     to: tuple[str, ...]
-    """Names, or `*` for everybody."""
+    """Names, or `*` for everyone."""
     subject: str | None
     headline: str
     body: str | None
@@ -146,17 +146,17 @@ class MessageView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessagePage:
-    """Some messages, and the cursor of the next page where there is one."""
+    """A page of messages, and the cursor of the next page, if any."""
 
     messages: tuple[MessageView, ...]
     unread: str | None = None
-    """How many wait to be read, counted up to 1,000; None where that was not asked."""
+    """The number of unread messages, counted up to 1,000; None if not requested."""
     cursor: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThreadSummary:
-    """One thread in a list, as far as the reader may see it."""
+    """A thread in a list, as far as the reader may see it."""
 
     id: str
     subject: str
@@ -171,7 +171,7 @@ class ThreadSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThreadPage:
-    """Some threads, latest first."""
+    """A page of threads, latest first."""
 
     threads: tuple[ThreadSummary, ...]
     cursor: str | None = None
@@ -180,7 +180,7 @@ class ThreadPage:
 def to_message_views(
     tx: Transaction, caller: Caller, *, messages: Sequence[Memory], reader: Reader, whole: bool
 ) -> tuple[MessageView, ...]:
-    """Show the messages that a caller may see, in their order; `whole` with their bodies."""
+    """Convert the messages that a caller may see, in order; `whole` includes their bodies."""
     seen = [one for one in messages if is_visible(caller, one)]
     known = [one.id for one in seen]
     unread = tx.mail.unread_among(reader, known)
@@ -216,7 +216,7 @@ def to_message_views(
 def summarize_thread(
     tx: Transaction, caller: Caller, *, thread: Thread, reader: Reader
 ) -> ThreadSummary:
-    """Sum up a thread by those of its messages that the caller may see."""
+    """Summarize a thread by the messages that the caller may see."""
     bound = UNREAD_COUNTED_MAX + 1
     found = tx.threads.messages(thread.id, caller, now=reader.now, below=ids.LAST, limit=bound)
     [newest] = tx.memories.get(found[:1]).values()

@@ -1,4 +1,4 @@
-"""Leases of tasks: claimed, renewed, released; of two who claim at once exactly one has it."""
+"""Leases of tasks: claim, renew, release; of two concurrent claims exactly one succeeds."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from commonbrain.storage.change_log import check_lease, is_held
 
 
 def claim(unit: UnitOfWork, id_: str, *, minutes: int) -> Lease:
-    """Claim a task that is to be done, or renew the claim.
+    """Lease an open task, or renew the lease.
 
     Raises:
         RejectedError: `lease_held` by another, or `not_open`.
-        InvalidInputError: it is no task, or the minutes are out of bounds.
+        InvalidInputError: it is not a task, or the minutes are out of range.
 
     """
     until = lease_end(minutes, now=unit.now)
@@ -46,7 +46,7 @@ def claim(unit: UnitOfWork, id_: str, *, minutes: int) -> Lease:
 def open_tasks(
     unit: UnitOfWork, *, project: str | None, limit: int
 ) -> tuple[tuple[OpenTask, ...], int]:
-    """List the tasks that are to be done, at most so many of them, and count all."""
+    """List open tasks up to a limit, and count all."""
     query_scope = unit.query_scope(
         Filter(kinds=(Kind.TASK,), states=(State.ACTIVE,), project=project)
     )
@@ -73,11 +73,11 @@ def _shown(unit: UnitOfWork, task: Memory) -> OpenTask:
 
 
 def release(unit: UnitOfWork, id_: str) -> Lease:
-    """Give a task back; an admin may do so for another.
+    """Release a task; an admin may do so for another.
 
     Raises:
         RejectedError: `lease_held` by another.
-        InvalidInputError: it is no task.
+        InvalidInputError: it is not a task.
 
     """
     task, detail = _task(unit, id_)

@@ -1,4 +1,4 @@
-"""Messages: what agents say to each other, kept as memories that recall finds."""
+"""Messages between agents, stored as memories that recall can find."""
 
 from __future__ import annotations
 
@@ -55,10 +55,9 @@ from commonbrain.text.normalisation import normalise, without_injected_context
 class Messages:
     """Messages for one caller.
 
-    All methods raise `InvalidInputError` for what is no id or cursor, `NotFoundError` for what the
-    caller may not see, `RejectedError` for what the gate keeps out or is out of bounds, and
-    `UnavailableError`
-    when the store stayed locked; after an error everything is as it was.
+    All methods raise `InvalidInputError` for a malformed id or cursor, `NotFoundError` for what the
+    caller may not see, `RejectedError` for what validation rejects, and `UnavailableError` if the
+    store stayed locked. After an error nothing is changed.
     """
 
     services: Services
@@ -69,8 +68,9 @@ class Messages:
     ) -> SendResult:
         """Send a message to one agent, to several, or to `all`.
 
-        To names it is private to them and the sender. To all it is seen by the team, and waits in
-        the inboxes of who works in its project, or in any when it has none.
+        A message to named agents is private to them and the sender. One to all is visible to the
+        team and appears in the inboxes of agents that work in its project, or in any if it has
+        none.
         """
         return self._send(
             parse_recipients(to, self.caller, services=self.services), body, options=options
@@ -84,7 +84,10 @@ class Messages:
         to: Sequence[str] | str | None = None,
         **options: Unpack[MessageOptions],
     ) -> SendResult:
-        """Answer a message in its thread: to its sender and its other recipients, unless told."""
+        """Reply in a message's thread.
+
+        To its sender and other recipients, unless told otherwise.
+        """
         with self._snapshot() as tx:
             parent = self._message(tx, id)
         names = (
@@ -108,7 +111,7 @@ class Messages:
         due_at: datetime | str | None = None,
         **options: Unpack[MessageOptions],
     ) -> SendResult:
-        """Send a task to one agent: its status, set by `revise`, is seen by both in `delegated`."""
+        """Assign a task to one agent; both see its status, set by `revise`, in `delegated`."""
         names = parse_recipients(to, self.caller, services=self.services)
         if len(names) != 1:
             raise InvalidInputError(
@@ -135,7 +138,10 @@ class Messages:
         limit: int = limits.MESSAGES_PAGE_DEFAULT,
         cursor: str | None = None,
     ) -> MessagePage:
-        """List what waits to be read, urgent first, then newest first; `all` adds what was read."""
+        """List unread messages, urgent ones first, then newest first.
+
+        `all` adds those already read.
+        """
         _check_limit(limit)
         with self._snapshot() as tx:
             reader = self._reader()
@@ -152,7 +158,7 @@ class Messages:
             )
 
     def read(self, id: str | Sequence[str]) -> MessagePage:  # noqa: A002 the public name is id
-        """Give messages in full, in the order asked for, and mark them as read."""
+        """Return messages in full, in the requested order, and mark them as read."""
         message_ids = [id] if isinstance(id, str) else list(dict.fromkeys(id))
         if not 0 < len(message_ids) <= limits.IDS_PER_GET_MAX:
             raise RejectedError(
@@ -172,7 +178,7 @@ class Messages:
         return MessagePage(messages=shown)
 
     def ack(self, id: str, body: str | None = None) -> MessageView:  # noqa: A002 the public name is id
-        """Acknowledge a message, with a word to its sender if there is one; it counts as read."""
+        """Acknowledge a message, with an optional note to its sender; this marks it as read."""
         answer = self._answer(body)
         with self.services.store.begin(self.caller.tenant) as tx:
             message = self._message(tx, id)
@@ -198,9 +204,9 @@ class Messages:
         limit: int = limits.MESSAGES_PAGE_DEFAULT,
         cursor: str | None = None,
     ) -> MessagePage:
-        """Give what was said in a thread, or between the caller and an agent, in its order.
+        """Return the messages of a thread, or with an agent, in order.
 
-        The latest page comes first, itself oldest first; the cursor leads to what was said before.
+        The latest page comes first, oldest message first; the cursor leads to earlier messages.
         """
         _check_limit(limit)
         below = ids.parse(ids.MEMORY, cursor) if cursor else ids.LAST
@@ -226,7 +232,7 @@ class Messages:
     def threads(
         self, *, limit: int = limits.MESSAGES_PAGE_DEFAULT, cursor: str | None = None
     ) -> ThreadPage:
-        """List the threads of which the caller sees something, the latest first."""
+        """List the threads with messages that the caller may see, latest first."""
         _check_limit(limit)
         below = ids.parse(ids.MEMORY, cursor) if cursor else ids.LAST
         with self._snapshot() as tx:
@@ -242,7 +248,7 @@ class Messages:
     def delegated(
         self, *, limit: int = limits.MESSAGES_PAGE_DEFAULT, cursor: str | None = None
     ) -> AssignedTaskPage:
-        """List the tasks that the caller delegated or was delegated, newest first."""
+        """List tasks that the caller assigned or was assigned, newest first."""
         _check_limit(limit)
         below = ids.parse(ids.MEMORY, cursor) if cursor else ids.LAST
         with self._snapshot() as tx:
@@ -271,7 +277,7 @@ class Messages:
             [prepare_message(draft, self.caller, services=self.services)], self.services
         )
         if any(isinstance(part, PreparedDraft) for part in ready.derived):
-            # What the text marks is compared with what is known: not while others wait to write.
+            # Tagged parts are compared with known memories outside the write transaction.
             with self._snapshot() as tx:
                 tx.index.follow()
         with self.services.store.begin(self.caller.tenant) as tx:
@@ -281,7 +287,7 @@ class Messages:
         """Fetch a message that the caller may see.
 
         Raises:
-            NotFoundError: there is none.
+            NotFoundError: there is no such memory.
             InvalidInputError: it is another kind of memory.
 
         """
@@ -298,10 +304,10 @@ class Messages:
         return tx.threads.messages(thread_id, self.caller, now=now, below=below, limit=limit)
 
     def _answer(self, body: str | None) -> str | None:
-        """Read the words of an acknowledgement.
+        """Return the note of an acknowledgement, checked and without secrets.
 
         Raises:
-            InvalidInputError: they are too long.
+            InvalidInputError: it is too long.
             RejectedError: `secret_detected`.
 
         """
@@ -330,10 +336,10 @@ class Messages:
 
 
 def _reply_recipients(parent: Memory, caller: Caller) -> tuple[str, ...]:
-    """Say whom an answer is for; to a broadcast everybody, and to what one said, who was told.
+    """Return the recipients of a reply: everyone for a broadcast, the same recipients for one's own.
 
     Raises:
-        InvalidInputError: nobody else has the message; no recipients would mean everybody.
+        InvalidInputError: no other agent has the message; no recipients would mean everyone.
 
     """
     detail = parent.detail

@@ -1,4 +1,4 @@
-"""The processes of this machine: which one calls, and whether one still runs."""
+"""Processes of this machine: the client of a call, and whether a process still runs."""
 
 import os
 import platform
@@ -17,68 +17,70 @@ if TYPE_CHECKING:
 
 
 class Processes(Protocol):
-    """What can be told of processes from here; asking changes nothing."""
+    """Information about processes; reading it changes nothing."""
 
     @property
     def host(self) -> str:
-        """Name where process numbers mean the same as here, up to 255 characters."""
+        """Identify the scope of process numbers, in up to 255 characters."""
         ...
 
     def own(self) -> Process:
-        """Give this process."""
+        """Return this process."""
         ...
 
     def client(self) -> Process | None:
-        """Give the long-lived program that started this one, past shells and launchers.
+        """Return the long-lived program that started this one, skipping shells and launchers.
 
-        None when there is none, or it cannot be told.
+        None if there is none or it cannot be determined.
         """
         ...
 
     def folder(self) -> str | None:
-        """Give the folder that the client was started in, as a rule this process's own."""
+        """Return the working folder of the client, usually this process's own."""
         ...
 
     def session(self, agent: str) -> str | None:
-        """Give the client's own id of the session in which it started this process, if it told."""
+        """Return the client's id of the session in which it started this process, if known."""
         ...
 
     def is_alive(self, process: Process) -> bool:
-        """Say whether a process of this host still runs; True where it cannot be told."""
+        """Return whether a process of this host still runs; True if it cannot be determined."""
         ...
 
 
 LAUNCHERS: Final = frozenset(
     "bash brain cmd dash env fish ksh npm npx nu pipx powershell pwsh sh uv uvx zsh".split()
 )
-"""Programs that start others and are no agent themselves; node and python may be agents."""
+"""Programs that start others and are not agents; node and python may be agents."""
 ROOTS: Final = frozenset("init launchd systemd".split())
-"""What adopts a process whose parent is gone: nobody's client."""
+"""Processes that adopt orphans, and are no client."""
 FOLDER_VARIABLES: Final = ("CLAUDE_PROJECT_DIR", "CURSOR_PROJECT_DIR", "GEMINI_PROJECT_DIR")
-"""Where clients tell hooks of the folder they were started in, wherever the hook itself runs."""
+"""Variables by which clients pass their folder to hooks, wherever those run."""
 SESSION_VARIABLES: Final = {"claude-code": "CLAUDE_CODE_SESSION_ID"}
-"""Where a client tells what it starts of its session; only its own word counts, for a client that
-another one's shell starts inherits that one's."""
+"""Variables by which clients pass their session to what they start.
+
+Only a client's own variable counts, because another client started from its shell inherits it.
+"""
 _ANCESTORS_MAX: Final = 8
 _HOST_CHARS_MAX: Final = 255
 
 
 class LocalProcesses:
-    """Reads the process table when asked, and loads psutil then, not at the program's start."""
+    """Reads the process table on request; psutil is imported then."""
 
     @property
     def host(self) -> str:
-        """Name the machine, and the namespace of its process numbers where there are several."""
+        """Return the machine, and the process namespace if there are several."""
         return _host()
 
     def own(self) -> Process:
-        """Give this process."""
+        """Return this process."""
         import psutil  # noqa: PLC0415 its loading would hold up every start
 
         return self._process(psutil.Process())
 
     def client(self) -> Process | None:
-        """Give the nearest ancestor that is no launcher."""
+        """Return the nearest ancestor that is not a launcher."""
         import psutil  # noqa: PLC0415 its loading would hold up every start
 
         try:
@@ -86,11 +88,11 @@ class LocalProcesses:
             at = client_among(one.name() for one in ancestors)
             return None if at is None else self._process(ancestors[at])
         except psutil.Error:
-            # An ancestor ended while it was looked at, or is another user's.
+            # An ancestor ended meanwhile, or belongs to another user.
             return None
 
     def folder(self) -> str | None:
-        """Give the client's folder where it says so, else this process's own."""
+        """Return the client's folder if it gives one, else this process's own."""
         told = next(filter(None, map(os.environ.get, FOLDER_VARIABLES)), None)
         try:
             return told or str(Path.cwd())
@@ -99,12 +101,12 @@ class LocalProcesses:
             return None
 
     def session(self, agent: str) -> str | None:
-        """Give the session that the agent's client named in the environment."""
+        """Return the session that the agent's client passed in the environment."""
         told = os.environ.get(SESSION_VARIABLES.get(agent, ""), "")
         return told if 0 < len(told) <= NAME_CHARS_MAX and told.isprintable() else None
 
     def is_alive(self, process: Process) -> bool:
-        """Say whether this very process, born then, still runs."""
+        """Return whether this process, identified by its start time, still runs."""
         import psutil  # noqa: PLC0415 its loading would hold up every start
 
         try:
@@ -133,7 +135,7 @@ def _host() -> str:
 
 
 def client_among(names: Iterable[str]) -> int | None:
-    """Say which of a process's ancestors, nearest first, is the client; None when none is."""
+    """Return which ancestor, nearest first, is the client; None if there is none."""
     for at, name in enumerate(names):
         # npm calls itself "npm exec ..." and a login shell "-bash".
         program = name.lower().removesuffix(".exe").split(" ")[0].lstrip("-")

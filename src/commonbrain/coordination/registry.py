@@ -1,4 +1,4 @@
-"""The registry of sessions: who is there, who begins, and who is found to be gone."""
+"""The session registry: open sessions, touch them, and end dead ones."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ from commonbrain.storage.interface import Transaction
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReapResult:
-    """What a look around found: who is gone by which evidence, and who was seen to be there."""
+    """Sessions found dead, with the evidence, and sessions seen alive."""
 
     dead: Sequence[tuple[Session, Ending]]
     seen: Sequence[Session]
     is_partial: bool
-    """Whether there may be more to look at, so that it matters whose turn it was."""
+    """Whether there may be more to check, so that the order must be stored."""
 
     @property
     def dead_ids(self) -> frozenset[int]:
-        """Give the ids of those who are gone."""
+        """Return the ids of dead sessions."""
         return frozenset(session.id for session, _ in self.dead)
 
 
 def find_dead_sessions(tx: Transaction, processes: Processes, *, now: datetime) -> ReapResult:
-    """Judge the live sessions whose turn it is; changes nothing."""
-    # Sessions of one client share its process: it is looked at once.
+    """Check the active sessions that are due; changes nothing."""
+    # Sessions of one client share its process, which is checked once.
     is_alive = cache(processes.is_alive)
     near = tx.sessions.to_probe(processes.host, limit=PROBES_MAX)
     silent = tx.sessions.silent(processes.host, since=now - SILENCE_MAX, limit=SILENT_ENDED_MAX)
@@ -62,12 +62,12 @@ def find_dead_sessions(tx: Transaction, processes: Processes, *, now: datetime) 
 
 
 def has_changes(reaped: ReapResult) -> bool:
-    """Say whether anything has to be written down; mostly nobody is gone."""
+    """Return whether anything has to be written; usually no session is dead."""
     return bool(reaped.dead) or reaped.is_partial
 
 
 def end_dead_sessions(tx: Transaction, reaped: ReapResult, *, now: datetime) -> None:
-    """End who is gone, and note whose turn it was where not all had theirs."""
+    """End dead sessions, and record which were checked if not all were."""
     for ending in Ending:
         ids = [session.id for session, how in reaped.dead if how is ending]
         tx.sessions.end(ids, ending=ending, at=now)
@@ -78,7 +78,7 @@ def end_dead_sessions(tx: Transaction, reaped: ReapResult, *, now: datetime) -> 
 def detect_client(
     services: Services, *, client: str | None = None, serves: bool = False
 ) -> ClientInfo:
-    """Describe the client that started this process; with `serves` this is its connection."""
+    """Describe the client that started this process; with `serves`, this is its connection."""
     processes = services.processes
     return ClientInfo(
         client=client,
@@ -89,13 +89,13 @@ def detect_client(
 
 
 def touch_session(services: Services, caller: Caller, *, last: str | None = None) -> Session:
-    """Say which session a call is of, and leave its sign of life for the journal to write.
+    """Return the session of a call and queue its heartbeat.
 
-    Never waits for a writer, and never fails: of a store that cannot be read nothing is learnt.
+    Never waits for a writer, and never fails: an unreadable store gives an unsaved session.
 
     Args:
-        services: of the store that it is in.
-        caller: who calls, with its contact; a session that it names is taken as named.
+        services: the services of the store.
+        caller: the caller with its client; a session that it names is used.
         last: the key under which its connection called before.
 
     """
@@ -103,7 +103,7 @@ def touch_session(services: Services, caller: Caller, *, last: str | None = None
         with services.store.snapshot(caller.tenant) as tx:
             known, live_sessions = _known(tx, caller, last=last), _around(tx, caller)
     except CommonbrainError:
-        # Whatever was called tells of it; what it says does not depend on the session.
+        # Any call proves that the session is alive; its result does not depend on that.
         known, live_sessions = None, []
     key = caller.session or key_of(last, known=known, live_sessions=live_sessions)
     session = next(
@@ -121,21 +121,21 @@ def touch_session(services: Services, caller: Caller, *, last: str | None = None
 
 
 def leave_session(services: Services, caller: Caller) -> None:
-    """Note that the connection of the caller's session was closed, for the journal to write."""
+    """Queue the end of the connection of the caller's session."""
     if caller.session is not None:
         _leave(services, new_session(services, caller), tenant=caller.tenant, ending=Ending.CLOSED)
 
 
 def open_session(unit: UnitOfWork, *, contact: ClientInfo, task: str | None) -> Session:
-    """Begin the caller's session in earnest, or make a new one where the caller has none.
+    """Start the caller's session, or a new one if the caller has none.
 
-    A client that gives its sessions names has one at a time: one that begins ends the live ones of
-    the same agent, process and folder. Who is found to be gone is ended, too.
+    A client that names its sessions has one at a time: starting one ends the active ones of the
+    same agent, process and folder. Dead sessions are ended too.
     """
     reaped = find_dead_sessions(unit.tx, unit.services.processes, now=unit.now)
     end_dead_sessions(unit.tx, reaped, now=unit.now)
     known = own_session(unit)
-    # What ended begins anew under its key: a client may take up an old conversation.
+    # An ended session starts again under its key: a client may resume an old conversation.
     fields: dict[str, Any] = {
         "project": unit.caller.project or known.project,
         "task": task or known.task,
@@ -155,17 +155,17 @@ def open_session(unit: UnitOfWork, *, contact: ClientInfo, task: str | None) -> 
 
 
 def own_session(unit: UnitOfWork) -> Session:
-    """Give the caller's session as it is stored, or as it would begin now."""
+    """Return the caller's session as stored, or as it would start now."""
     key = unit.caller.session
     known = unit.tx.sessions.get(unit.caller.agent, key) if key else None
     return known or new_session(unit.services, unit.caller)
 
 
 def new_session(services: Services, caller: Caller) -> Session:
-    """Make a session that begins now, under the caller's key or one drawn for it.
+    """Create a session that starts now, under the caller's key or a generated one.
 
-    Who is behind it stands in it from the first: a server may be killed before its next sign of
-    life is written, and of whom nothing is known nobody can say that it is gone.
+    It contains the client from the beginning: a server may be killed before the next heartbeat is
+    written, and without the client no one could tell that the session is dead.
     """
     now = services.clock.now()
     id_ = ids.make_id(now, services.random_source.bits(ids.RANDOM_BITS))
@@ -184,7 +184,7 @@ def new_session(services: Services, caller: Caller) -> Session:
 def active_sessions(
     unit: UnitOfWork, project: str | None, *, agent: str | None = None
 ) -> list[Session]:
-    """List the live sessions of a project and an agent, or of all, but for the caller's own."""
+    """List the active sessions of a project and agent, or all, without the caller's own."""
     own = (unit.caller.agent, unit.caller.session)
     live = unit.tx.sessions.live(project=project, agent=agent, limit=SESSIONS_SHOWN_MAX + 1)
     others = [one for one in live if (one.agent, one.key) != own]
@@ -197,7 +197,7 @@ def _known(tx: Transaction, caller: Caller, *, last: str | None) -> Session | No
 
 
 def _around(tx: Transaction, caller: Caller) -> list[Session]:
-    """List the live sessions of the caller's client, whose one key a connection may take up."""
+    """List the active sessions of the caller's client, whose only key a connection may adopt."""
     process = caller.contact.process
     if caller.session is not None or process is None:
         return []
@@ -205,10 +205,9 @@ def _around(tx: Transaction, caller: Caller) -> list[Session]:
 
 
 def _end_unnamed(services: Services, caller: Caller) -> None:
-    """End what a connection was called until its client told the key that it was without.
+    """End the unnamed session of a connection whose client has named its session since.
 
-    The session may not be written yet, only waiting to be. One that a client named may go on
-    elsewhere.
+    It may not be written yet. A session that a client named may continue elsewhere.
     """
     former = new_session(services, caller)
     if not former.is_named:

@@ -1,4 +1,4 @@
-"""Working notes: what a session keeps at hand, and what it pins for those after it."""
+"""The scratchpad: working notes of a session, and notes pinned for later sessions."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from commonbrain.storage.interface import Transaction
 from commonbrain.text.normalisation import normalise, normalise_line
 
 RESERVED_PREFIX: Final = "checkpoint:"
-"""Notes under such keys are the house's own: when an action was last checked."""
+"""Keys with this prefix are internal: when an action was last checked."""
 
 
 def pinned_notes(tx: Transaction, *, project: str | None, now: datetime) -> list[Note]:
-    """List the pinned notes of a project and of none, at most 10 of each, by key."""
+    """List pinned notes of a project and global ones, at most 10 of each, by key."""
     return tx.notes.pinned(project, now=now)
 
 
@@ -35,14 +35,14 @@ def list_notes(unit: UnitOfWork) -> list[Note]:
 
 
 def put_note(unit: UnitOfWork, note: Note) -> Note | None:
-    """Keep a note of the caller's session, or take it away where it says nothing.
+    """Store a note of the caller's session, or delete it if it is empty.
 
-    What is pinned to a project has its key there alone: whoever pins it again replaces it, and
-    whoever empties it takes it away, for the session that pinned it may be over.
+    The key of a pinned note is unique in its project: pinning it again replaces it, and an empty
+    value deletes it, because the session that pinned it may have ended.
 
     Raises:
-        RejectedError: `limit_exceeded` names the pinned notes, or `insufficient_role`, or
-            `trust_override_denied`: what every boot shows is not for the untrusted to pin.
+        RejectedError: `limit_exceeded` names the pinned notes; `insufficient_role`; or
+            `trust_override_denied`, because untrusted callers may not pin.
 
     """
     check_may_write(unit.caller, Scope.TEAM)
@@ -70,7 +70,7 @@ def put_note(unit: UnitOfWork, note: Note) -> Note | None:
 
 
 def checked_note(services: Services, caller: Caller, *, key: str, value: str, pinned: bool) -> Note:
-    """Make a note of what was told, as it may be kept; before a transaction opens.
+    """Validate a note before the transaction.
 
     Raises:
         InvalidInputError: the key is empty, too long or reserved, or the value is too long.
@@ -101,7 +101,7 @@ def checked_note(services: Services, caller: Caller, *, key: str, value: str, pi
 
 
 def is_reserved(note: Note) -> bool:
-    """Say whether a note is the house's own."""
+    """Return whether a note is internal."""
     return note.key.startswith(RESERVED_PREFIX)
 
 

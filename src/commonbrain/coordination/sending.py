@@ -1,4 +1,4 @@
-"""Sending: a message through every stage of the write path, into its thread and to its readers."""
+"""Send a message: validate it, store it in its thread, and deliver it."""
 
 from __future__ import annotations
 
@@ -32,40 +32,40 @@ _ANY_TRUST: Final = Filter(trust_min=0.0)
 
 
 class MessageOptions(TypedDict, total=False):
-    """What may stand on a message beside whom it is for and what it says."""
+    """The options of a message besides recipients and text."""
 
     subject: str | None
     priority: MessagePriority | str
     thread: str | None
-    """An id, to go on with a conversation; without one a message begins its own."""
+    """The id of a thread to continue; without it the message starts one."""
     project: str | None
-    """Instead of the sender's; a broadcast reaches who works in it."""
+    """A project other than the sender's; a broadcast reaches the agents that work in it."""
     expires_at: datetime | str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendResult:
-    """A message that is stored and delivered."""
+    """A message that was stored and delivered."""
 
     id: str
     thread: str
     to: tuple[str, ...]
-    """Names, or `*` for everybody."""
+    """Names, or `*` for everyone."""
     derived: tuple[DerivedResult, ...] = ()
-    """What became of what its text marks to be remembered."""
+    """Outcomes of the tagged parts of its text."""
     warnings: tuple[str, ...] = ()
     embedding_pending: bool = False
     task: str | None = None
-    """The task that it delegates."""
+    """The task that it assigns."""
 
 
 def parse_recipients(
     to: Sequence[str] | str, caller: Caller, *, services: Services
 ) -> tuple[str, ...]:
-    """Read whom a message is for: names, each once and without the sender's; none is everybody.
+    """Parse recipients into distinct names without the sender; none means everyone.
 
     Raises:
-        InvalidInputError: a name is none, there are too many, or nobody is left.
+        InvalidInputError: a name is invalid, there are too many, or none is left.
 
     """
     given = (to,) if isinstance(to, str) else to
@@ -93,10 +93,10 @@ def draft_of(
     caller: Caller,
     parent: Memory | None = None,
 ) -> Draft:
-    """Put a message together; no recipients make it a broadcast that the team sees.
+    """Build the draft of a message; without recipients it is a broadcast to the team.
 
     Raises:
-        InvalidInputError: the priority, the time or the subject is none.
+        InvalidInputError: the priority, time or subject is invalid.
 
     """
     subject = normalise_line(options.get("subject"))
@@ -124,10 +124,10 @@ def draft_of(
 
 
 def thread_of(options: MessageOptions) -> int | None:
-    """Read which conversation a message goes on with; None begins one.
+    """Return the thread that a message continues; None starts one.
 
     Raises:
-        InvalidInputError: it is no id of a thread.
+        InvalidInputError: it is not the id of a thread.
 
     """
     thread = options.get("thread")
@@ -135,10 +135,10 @@ def thread_of(options: MessageOptions) -> int | None:
 
 
 def prepare_message(draft: Draft, caller: Caller, *, services: Services) -> PreparedDraft:
-    """Take a draft through the gate.
+    """Validate the draft of a message.
 
     Raises:
-        RejectedError: it holds a secret, is too long, or says nothing of its own.
+        RejectedError: it contains a secret, is too long, or is empty without injected context.
 
     """
     ready = prepare_drafts(draft, caller, services=services)
@@ -148,7 +148,7 @@ def prepare_message(draft: Draft, caller: Caller, *, services: Services) -> Prep
 
 
 def embed_messages(ready: Sequence[PreparedDraft], services: Services) -> list[PreparedDraft]:
-    """Give what is ready its vectors; while the embedder is down it is found by its words."""
+    """Embed messages; without the embedder they are found by their words."""
     done = embed_drafts(ready, services.embedder)
     if any(one.vectors is None for one in done):
         services.has_unembedded.set()
@@ -156,10 +156,10 @@ def embed_messages(ready: Sequence[PreparedDraft], services: Services) -> list[P
 
 
 def deliver_message(unit: UnitOfWork, ready: PreparedDraft, *, thread: int | None) -> SendResult:
-    """Store a message in its thread and put it into the mailboxes, all in one transaction.
+    """Store a message in its thread and deliver it, in one transaction.
 
     Raises:
-        InvalidInputError: there is no such thread, or the caller may see nothing of it.
+        InvalidInputError: the thread does not exist, or the caller can see none of its messages.
 
     """
     detail = ready.admitted.detail
@@ -196,15 +196,16 @@ def deliver_message(unit: UnitOfWork, ready: PreparedDraft, *, thread: int | Non
 
 
 def reader_of(unit: UnitOfWork) -> Reader:
-    """Give the caller as a reader of mail."""
+    """Return the caller as a reader of messages."""
     return Reader(agent=unit.caller.agent, project=unit.caller.project, now=unit.now)
 
 
 def check_thread(tx: Transaction, caller: Caller, *, thread_id: int, now: datetime) -> None:
-    """Let a caller into a thread of which it sees something.
+    """Check that the caller can see a message of a thread.
 
     Raises:
-        NotFoundError: there is none, or the caller sees nothing of it; the two look the same.
+        NotFoundError: there is no such thread, or the caller can see none of it; the error is the
+            same.
 
     """
     if not tx.threads.messages(thread_id, caller, now=now, below=ids.LAST, limit=1):
@@ -215,7 +216,7 @@ def check_thread(tx: Transaction, caller: Caller, *, thread_id: int, now: dateti
 
 
 def _begin(unit: UnitOfWork, ready: PreparedDraft) -> int:
-    """Begin a thread that is called as its first message is."""
+    """Create a thread with the headline of its first message."""
     detail = ready.admitted.detail
     subject = detail.subject if isinstance(detail, MessageDetail) else None
     drawn = ids.make_id(unit.now, unit.services.random_source.bits(ids.RANDOM_BITS))
@@ -230,7 +231,7 @@ def _begin(unit: UnitOfWork, ready: PreparedDraft) -> int:
 
 
 def _name(given: str) -> str:
-    """Read the name of an agent.
+    """Parse the name of an agent.
 
     Raises:
         InvalidInputError: it is empty or too long.

@@ -1,4 +1,4 @@
-"""What a session is answered."""
+"""Results of the session operations."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,7 +11,7 @@ from commonbrain.model.sessions import Note, Session, is_idle
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActiveSession:
-    """One session as others see it."""
+    """A session as others see it."""
 
     session: str
     """Its key."""
@@ -20,24 +20,24 @@ class ActiveSession:
     project: str | None
     task: str | None
     is_idle: bool
-    """Whether nothing was heard of it for five minutes."""
+    """Whether there was no heartbeat for five minutes."""
     since: datetime
     heartbeat_age_s: int
 
 
 class LeaseStatus(StrEnum):
-    """What became of a lease."""
+    """The outcome of a lease operation."""
 
     CLAIMED = "claimed"
     RENEWED = "renewed"
     RELEASED = "released"
     FREE = "free"
-    """Nobody had claimed it."""
+    """It was not leased."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lease:
-    """A task and who has it until when; nobody, once it is released."""
+    """A task, its holder and the expiry; without a holder once released."""
 
     id: str
     headline: str
@@ -48,7 +48,7 @@ class Lease:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenTask:
-    """A task that is to be done, and who has claimed it until when."""
+    """An open task, and its lease."""
 
     id: str
     headline: str
@@ -64,7 +64,7 @@ class OpenTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoteView:
-    """A working note, and who wrote it."""
+    """A working note and its author."""
 
     key: str
     value: str
@@ -76,7 +76,7 @@ class NoteView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchingRule:
-    """A rule that binds an action; `skill` is the name of its trigger."""
+    """A rule that applies to an action; `skill` is the name of its trigger."""
 
     id: str
     headline: str
@@ -85,42 +85,42 @@ class MatchingRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointResult:
-    """What binds an action; nothing is told again where `is_repeated`."""
+    """Rules that apply to an action; empty if `is_repeated`."""
 
     at: datetime
-    """When it was looked up."""
+    """When they were looked up."""
     blockers: tuple[MatchingRule, ...] = ()
     patterns: tuple[MatchingRule, ...] = ()
     skills: tuple[MatchingRule, ...] = ()
     is_more: bool = False
-    """Whether there are more blockers than are told."""
+    """Whether there are more blockers."""
     is_repeated: bool = False
-    """Whether the same was asked a moment ago, and nothing has changed since."""
+    """Whether the same action was checked recently and nothing has changed since."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionResponse:
-    """What became of a call about sessions; each op fills what it speaks of."""
+    """The result of a session operation; each operation fills its own fields."""
 
     op: str
     session: str | None = None
-    """The caller's own, by its key."""
+    """The key of the caller's session."""
     task: str | None = None
     sessions: tuple[ActiveSession, ...] | None = None
-    """Who else is at work, latest heartbeat first."""
+    """Other active sessions, latest heartbeat first."""
     outcome: ItemResult | None = None
-    """What became of a handoff at the gate."""
+    """The outcome of storing a handoff."""
     notes: tuple[NoteView, ...] | None = None
-    """The session's own, then those that others pinned to the project."""
+    """The session's notes, then those that others pinned to the project."""
     tasks: tuple[OpenTask, ...] | None = None
-    """What is to be done: by priority, then the earliest due, then the oldest."""
+    """Open tasks by priority, due time and age."""
     tasks_total: int | None = None
     lease: Lease | None = None
     checked: CheckpointResult | None = None
 
 
 def to_note_view(note: Note) -> NoteView:
-    """Show a working note."""
+    """Convert a working note."""
     return NoteView(
         key=note.key,
         value=note.value,
@@ -132,7 +132,7 @@ def to_note_view(note: Note) -> NoteView:
 
 
 def to_active_session(session: Session, now: datetime) -> ActiveSession:
-    """Show a session to others."""
+    """Convert a session for other agents."""
     return ActiveSession(
         session=session.key,
         agent=session.agent,

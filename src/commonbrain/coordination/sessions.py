@@ -1,4 +1,4 @@
-"""Sessions: what an agent says of its own, and asks of the others', for one caller."""
+"""Sessions: operations on the caller's session and on those of others."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ from commonbrain.text.normalisation import normalise_line
 
 
 def enqueue_reflection(unit: UnitOfWork, session: Session) -> Job | None:
-    """Ask for a reflection on behalf of an agent whose session told of enough; else give None.
+    """Enqueue a reflection for an agent whose session stored enough; None otherwise.
 
-    It is that agent's own: nobody else may look at what it keeps to itself.
+    It runs as that agent, because no other may see its private memories.
     """
     caller = unit.caller
     raw_filter = Filter(
@@ -66,27 +66,27 @@ def enqueue_reflection(unit: UnitOfWork, session: Session) -> Job | None:
 class Sessions:
     """Sessions for one caller.
 
-    Every method answers with a `Told`, and raises `UnavailableError` when the store stayed locked;
-    after an error everything is as it was.
+    Every method returns a `SessionResponse`, and raises `UnavailableError` if the store stayed
+    locked; after an error nothing is changed.
     """
 
     services: Services
     caller: Caller
 
     def meet(self, *, last: str | None = None) -> Session:
-        """Say which session a call is of and count it as a sign of life; never waits, never fails.
+        """Return the session of a call and queue its heartbeat; never waits, never fails.
 
-        `last` is the key under which a connection called before; a caller that has a session keeps
-        it. What runs for long without a door of its own may call this now and then.
+        `last` is the key under which a connection called before; a caller with a session keeps it.
+        Call this from time to time during long work.
         """
         return touch_session(self.services, self.caller, last=last)
 
     def leave(self) -> None:
-        """Note that the connection was closed, which the next sign of life would prove wrong."""
+        """Queue the end of the connection; a later heartbeat revokes it."""
         leave_session(self.services, self.caller)
 
     def has_booted(self) -> bool:
-        """Say whether the caller's session, if it has one, was booted."""
+        """Return whether the caller's session was booted."""
         if self.caller.session is None:
             return False
         with self.services.store.snapshot(self.caller.tenant) as tx:
@@ -94,9 +94,9 @@ class Sessions:
         return known is not None and known.booted_at is not None
 
     def list(self, *, project: str | None = None, agent: str | None = None) -> SessionResponse:
-        """List who else is at work, in the caller's project unless another is given.
+        """List other active sessions, in the caller's project unless another is given.
 
-        Who is found to be gone is not listed, and ended when the store can be written to.
+        Dead sessions are not listed, and are ended if the store can be written.
         """
         services, now = self.services, self.services.clock.now()
         with services.store.snapshot(self.caller.tenant) as tx:
@@ -113,7 +113,7 @@ class Sessions:
         )
 
     def task(self, text: str) -> SessionResponse:
-        """Say what the session is at.
+        """Set the task of the session.
 
         Raises:
             InvalidInputError: the text is empty or too long, or the caller has no session.
@@ -129,13 +129,13 @@ class Sessions:
         return SessionResponse(op="task", session=own.key, task=task)
 
     def note(self, key: str, value: str, *, pinned: bool = False) -> SessionResponse:
-        """Keep a short text at hand under a key; an empty one takes it away.
+        """Store a short text under a key; an empty text deletes it.
 
-        What is pinned, at most 10 of a project, is shown by every boot of it; the rest is gone 7
-        days after the session last noted something.
+        Pinned notes, at most 10 per project, appear in every boot of the project; others are
+        deleted 7 days after the session's last note.
 
         Raises:
-            InvalidInputError: the key or the text is too long, or the key is empty.
+            InvalidInputError: the key is empty, or key or text is too long.
             RejectedError: `secret_detected`, `limit_exceeded`, or the caller may not write or pin.
 
         """
@@ -146,13 +146,13 @@ class Sessions:
         return SessionResponse(op="note", session=self.caller.session, notes=notes)
 
     def notes(self) -> SessionResponse:
-        """List the session's notes, and what others have pinned to the project."""
+        """List the session's notes and those that others pinned to the project."""
         with self._read_unit() as unit:
             notes = tuple(to_note_view(one) for one in list_notes(unit))
         return SessionResponse(op="notes", session=self.caller.session, notes=notes)
 
     def checkpoint(self, action: str) -> SessionResponse:
-        """Say which rules bind what one is about to do; the same again within 5 minutes is short.
+        """Return the rules that apply to a planned action; a repetition within 5 minutes is short.
 
         Raises:
             InvalidInputError: the action is empty or too long.
@@ -165,7 +165,7 @@ class Sessions:
         return SessionResponse(op="checkpoint", session=self.caller.session, checked=checked)
 
     def tasks(self, *, project: str | None = None, limit: int = TASKS_SHOWN_MAX) -> SessionResponse:
-        """List the tasks that are to be done, in the caller's project unless another is given."""
+        """List open tasks, in the caller's project unless another is given."""
         most = max(1, min(limit, TASKS_SHOWN_MAX))
         with self._read_unit() as unit:
             tasks, total = open_tasks(unit, project=project or self.caller.project, limit=most)
@@ -179,11 +179,11 @@ class Sessions:
         *,
         minutes: int = LEASE_MINUTES_DEFAULT,
     ) -> SessionResponse:
-        """Claim an open task for a while, or claim it again for longer.
+        """Lease an open task for some minutes, or extend the lease.
 
         Raises:
-            InvalidInputError: it is no task, or the minutes are out of bounds.
-            NotFoundError: there is none, or the caller may not see it.
+            InvalidInputError: it is not a task, or the minutes are out of range.
+            NotFoundError: there is no such memory, or the caller may not see it.
             RejectedError: `lease_held` by another, or the task is not open.
 
         """
@@ -192,11 +192,11 @@ class Sessions:
         return SessionResponse(op="claim", session=self.caller.session, lease=lease)
 
     def release(self, id: str) -> SessionResponse:  # noqa: A002 the public name is id
-        """Give a claimed task back; an admin may do so for whoever holds it.
+        """Release a leased task; an admin may release any.
 
         Raises:
-            InvalidInputError: it is no task.
-            NotFoundError: there is none, or the caller may not see it.
+            InvalidInputError: it is not a task.
+            NotFoundError: there is no such memory, or the caller may not see it.
             RejectedError: `lease_held` by another.
 
         """
@@ -212,20 +212,20 @@ class Sessions:
         blockers: Sequence[str] = (),
         context: str = "",
     ) -> SessionResponse:
-        """Leave to the next session what it has to know; it takes the place of one left before.
+        """Leave a handoff for the next session, replacing an earlier one.
 
         Args:
             summary: what was done, in a few sentences.
-            next_steps: what comes next, each on a line.
-            blockers: what stands in the way, each on a line.
-            context: what else one has to know; all parts take at most 2,000 characters.
+            next_steps: the next steps, one per line.
+            blockers: the blockers, one per line.
+            context: further information; all parts together have at most 2,000 characters.
 
         Returns:
-            What became of it at the gate, in `outcome`: an episode that every recall can find.
+            The outcome of storing it, in `outcome`: an episode that every recall can find.
 
         Raises:
-            InvalidInputError: there is no summary, or the caller has no session.
-            RejectedError: `limit_exceeded`, it says too much; or the caller may not write.
+            InvalidInputError: the summary is missing, or the caller has no session.
+            RejectedError: `limit_exceeded`, it is too long; or the caller may not write.
 
         """
         parts = Handoff(summary=summary, next_steps=next_steps, blockers=blockers, context=context)
@@ -236,11 +236,11 @@ class Sessions:
         return SessionResponse(op="handoff", session=self.caller.session, outcome=outcome)
 
     def sum_up(self, summary: str) -> SessionResponse:
-        """Leave a handoff that nobody wrote; one that the agent wrote itself stays in its place.
+        """Store an automatic handoff, unless the agent wrote one itself.
 
         Raises:
-            InvalidInputError: there is no summary, or the caller has no session.
-            RejectedError: as `handoff`.
+            InvalidInputError: the summary is missing, or the caller has no session.
+            RejectedError: as for `handoff`.
 
         """
         self._check_has_session("handoff")
@@ -258,13 +258,13 @@ class Sessions:
         blockers: Sequence[str] = (),
         context: str = "",
     ) -> SessionResponse:
-        """End the session, with a handoff where one is given; who calls on begins a new one.
+        """End the session, with a handoff if one is given; a later call starts a new one.
 
-        A handoff that does not get in leaves the session open, so that it can be given again.
+        If the handoff is rejected, the session stays open, so that it can be corrected.
 
         Raises:
-            InvalidInputError: the caller has no session, or a handoff has no summary.
-            RejectedError: as `handoff`.
+            InvalidInputError: the caller has no session, or the handoff has no summary.
+            RejectedError: as for `handoff`.
 
         """
         parts = Handoff(summary=summary, next_steps=next_steps, blockers=blockers, context=context)
@@ -300,7 +300,7 @@ class Sessions:
             )
 
     def _end_dead(self, reaped: ReapResult, now: datetime) -> None:
-        # Who looks need not be able to write: whoever looks next finds the same.
+        # The caller may be unable to write; the next reader finds the same.
         with suppress(UnavailableError), self.services.store.begin(self.caller.tenant) as tx:
             end_dead_sessions(tx, reaped, now=now)
 

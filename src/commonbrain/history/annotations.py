@@ -1,4 +1,4 @@
-"""What stands beside a memory: annotations, and links that lead from it."""
+"""Annotations and links of a memory."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from commonbrain.services import Services
 from commonbrain.text.normalisation import normalise
 
 _ANNOTATABLE_STATES = frozenset({State.ACTIVE, State.ARCHIVED, State.SUPERSEDED, State.QUARANTINED})
-"""What may be annotated: all whose text is shown."""
+"""States of memories whose text is shown."""
 
 
 def annotate(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePlan:
-    """Note a text beside a memory; the same from the same author is noted once."""
+    """Add an annotation; the same text by the same author is stored once."""
     if memory.state not in _ANNOTATABLE_STATES:
         raise RejectedError(
             f"{show(memory)} is {memory.state}: nothing is noted beside it.",
@@ -34,7 +34,7 @@ def annotate(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangeP
 
 
 def link(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePlan:
-    """Link a memory to another; linking again strengthens."""
+    """Link a memory to another; linking again strengthens the link."""
     check_current(memory, unit.now)
     other = unit.fetch(ids.parse(ids.MEMORY, proposal.told["to"]))
     check_current(other, unit.now)
@@ -63,7 +63,7 @@ def link(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePlan:
 
 
 def _check_source(memory: Memory, source: Memory) -> None:
-    """Hold a memory to the law that it is trusted no more, and seen no wider, than its sources.
+    """Check that a memory is no more trusted and no wider than its sources.
 
     Raises:
         RejectedError: `source_beneath`.
@@ -84,7 +84,7 @@ def _check_source(memory: Memory, source: Memory) -> None:
 
 
 def unlink(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePlan:
-    """Take a link away."""
+    """Remove a link."""
     other = unit.fetch(ids.parse(ids.MEMORY, proposal.told["to"]))
     type_ = parse_choice(LinkType, proposal.told["type"])
     known = find_link(unit, memory.id, to_id=other.id, type_=type_)
@@ -92,13 +92,13 @@ def unlink(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePla
 
 
 def find_link(unit: UnitOfWork, from_id: int, *, to_id: int, type_: LinkType) -> Link | None:
-    """Find the link of a type from one memory to another."""
+    """Return the link of a type from one memory to another."""
     there = unit.tx.links.touching([from_id], types=[type_])
     return next((one for one in there if (one.from_id, one.to_id) == (from_id, to_id)), None)
 
 
 def checked_annotation(text: str, services: Services) -> str:
-    """Give the text of an annotation as it may be kept: the one place that looks at it.
+    """Return the text of an annotation, checked and without secrets.
 
     Raises:
         InvalidInputError: it is empty or too long.

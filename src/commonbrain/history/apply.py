@@ -1,4 +1,4 @@
-"""Carrying changes out: planned, held against the authority, then done or proposed."""
+"""Apply changes: plan, check authority, then carry out or store as a proposal."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ from commonbrain.storage.records import Annotation
 
 
 def plan_rejection(unit: UnitOfWork, memory: Memory) -> ChangePlan:
-    """Forget what awaits review; its author may withdraw it too."""
+    """Plan to forget a pending memory; its author may withdraw it too."""
     _check_awaits(memory)
     is_own = memory.agent == unit.caller.agent and unit.caller.role is not Role.READER
     if not is_own:
@@ -70,10 +70,10 @@ def plan_rejection(unit: UnitOfWork, memory: Memory) -> ChangePlan:
 
 
 def check_approval(unit: UnitOfWork, memory: Memory) -> Proposal | None:
-    """Let somebody approve, and give the change that is proposed, if any.
+    """Check that the caller may approve, and return the proposed change, if any.
 
     Raises:
-        RejectedError: the memory awaits nothing, or the caller lacks the authority.
+        RejectedError: the memory is not pending, or the caller lacks the authority.
 
     """
     _check_awaits(memory)
@@ -87,9 +87,9 @@ def check_approval(unit: UnitOfWork, memory: Memory) -> Proposal | None:
 
 
 def activate(unit: UnitOfWork, memory: Memory, *, at_least: Trust | None = None) -> Memory:
-    """Give an approved memory: who approves a text vouches for it, with the trust of its own.
+    """Return the memory as approved: with at least the trust of its approver.
 
-    `at_least` is what the text takes the place of, which nothing trusted less may replace.
+    `at_least` is the memory that it replaces, which a less trusted text cannot.
     """
     those = (memory.trust, intrinsic_trust(unit.caller), *([at_least] if at_least else []))
     trust = max(those, key=lambda one: one.weight)
@@ -102,7 +102,7 @@ def activate(unit: UnitOfWork, memory: Memory, *, at_least: Trust | None = None)
 
 
 def resolve_review(memory: Memory) -> Memory:
-    """Give the task that carried a proposal as it is once that is carried out."""
+    """Return the task that carried a proposal, as done."""
     return replace(memory, state=State.FORGOTTEN)
 
 
@@ -116,7 +116,7 @@ def _check_awaits(memory: Memory) -> None:
 
 
 _UNRESTRICTED: Final = frozenset({Action.ANNOTATE, Action.RATE, Action.ACK})
-"""What needs no authority over the memory: it stands beside it, under an author of its own."""
+"""Actions that need no authority over the memory, because they only add to it."""
 _LATER: Final = "It is found by its words only until the embedder is back."
 
 
@@ -142,13 +142,13 @@ _PLANNERS: Final[Mapping[Action, ChangePlanner]] = {
 
 
 def apply_change(unit: UnitOfWork, proposal: Proposal) -> ReviseResult:
-    """Carry a change out, or store it as a proposal where the caller lacks the authority."""
+    """Carry out a change, or store it as a proposal if the caller lacks the authority."""
     memory = unit.fetch(proposal.id)
     is_unrestricted = proposal.op in _UNRESTRICTED
     check_may_write(unit.caller, Scope.TEAM if is_unrestricted else memory.scope)
     _check_pending_acks(unit, [memory], proposal=proposal)
     plan = _PLANNERS[proposal.op](unit, memory, proposal=proposal)
-    # A change of one memory may reach another, or lead into another project.
+    # A change of one memory can affect another, or lead into another project.
     _check_pending_acks(unit, [*_amended(plan), *_outcomes(plan)], proposal=proposal)
     if not is_unrestricted and not _is_permitted(unit, plan):
         held = propose(unit, proposal, target=memory)
@@ -171,11 +171,11 @@ def _check_pending_acks(unit: UnitOfWork, memories: list[Memory], *, proposal: P
 
 
 def approve(unit: UnitOfWork, proposal: Proposal) -> ReviseResult:
-    """Let what awaits review hold; a change that it carries is carried out with it.
+    """Approve a pending memory; a proposed change is carried out in the same transaction.
 
     Raises:
-        RejectedError: it awaits nothing, the caller lacks the authority, or the change cannot be
-            made.
+        RejectedError: it is not pending, the caller lacks the authority, or the change is not
+            possible.
 
     """
     memory = unit.fetch(proposal.id)
@@ -209,7 +209,7 @@ def approve(unit: UnitOfWork, proposal: Proposal) -> ReviseResult:
 
 
 def reject(unit: UnitOfWork, proposal: Proposal) -> ReviseResult:
-    """Forget what awaits review."""
+    """Reject a pending memory."""
     memory = unit.fetch(proposal.id)
     return _apply_plan(unit, memory, proposal=proposal, plan=plan_rejection(unit, memory))
 
@@ -223,12 +223,12 @@ def _is_permitted(unit: UnitOfWork, plan: ChangePlan) -> bool:
 
 
 def _amended(plan: ChangePlan) -> list[Memory]:
-    """List the memories that a plan needs authority over."""
+    """Return the memories that a plan needs authority over."""
     return [step.before if isinstance(step, UpdateMemory) else step.memory for step in plan.steps]
 
 
 def _outcomes(plan: ChangePlan) -> list[Memory]:
-    """List the memories that a plan amends, as they will be."""
+    """Return the memories that a plan changes, as they will be."""
     return [step.after for step in plan.steps if isinstance(step, UpdateMemory)]
 
 
@@ -254,7 +254,7 @@ def _apply_plan(
 
 
 def _check_name(unit: UnitOfWork, memory: Memory) -> None:
-    """Refuse to let a skill hold again whose name another has taken meanwhile."""
+    """Check that no other skill has taken the name of one that becomes active again."""
     skill = skill_of(memory) if memory.state in CURRENT_STATES else None
     taken = (
         namesakes(unit.tx, unit.caller, name=skill.name, exclude_ids=[memory.id]) if skill else []
@@ -268,7 +268,7 @@ def _check_name(unit: UnitOfWork, memory: Memory) -> None:
 
 
 def _apply_step(unit: UnitOfWork, step: Step, *, proposal: Proposal) -> None:
-    """Take one step of a plan and record it."""
+    """Carry out and record one step of a plan."""
     match step:
         case UpdateMemory(before=before, after=after, action=action):
             unit.amend(
@@ -337,7 +337,7 @@ def _settle(unit: UnitOfWork, step: ResolveReviews, *, proposal: Proposal) -> No
 
 
 def _is_unembedded(unit: UnitOfWork, step: Step) -> bool:
-    """Say whether a step brings back a memory whose vectors could not be made."""
+    """Return whether a step restores a memory whose vectors could not be computed."""
     return (
         isinstance(step, UpdateMemory)
         and step.before.id not in unit.vectors

@@ -1,4 +1,4 @@
-"""What a change would do, as values: planned, held against the authority, then carried out."""
+"""Change plans: what a change would do, as values."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from commonbrain.security.authority import Proposal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateMemory:
-    """Bring a memory from one state to another; `action` where it differs from the plan's."""
+    """Change a memory; `action` is set if it differs from the plan's."""
 
     before: Memory
     after: Memory
@@ -33,17 +33,17 @@ class UpdateMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PutLink:
-    """Link a memory to another; without `link` the one that is there goes."""
+    """Link a memory to another; without `link`, remove the existing one."""
 
     memory: Memory
-    """The one that the link leads from, or that inherited it."""
+    """The memory that the link starts from, or that inherited it."""
     known: Link | None
     link: Link | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PutAck:
-    """Keep an answer to an action item, in the place of the one that is known."""
+    """Store an acknowledgement, replacing the known one."""
 
     memory: Memory
     known: Ack | None
@@ -52,7 +52,7 @@ class PutAck:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddAnnotation:
-    """Note something beside a memory."""
+    """Add an annotation."""
 
     memory: Memory
     text: str
@@ -60,7 +60,7 @@ class AddAnnotation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolveReviews:
-    """Vouch for a memory whose premises fell: its open reviews are settled."""
+    """Resolve the open reviews of a memory by confirming it."""
 
     memory: Memory
     reviews: tuple[Review, ...]
@@ -71,38 +71,38 @@ Step = UpdateMemory | PutLink | PutAck | AddAnnotation | ResolveReviews
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangePlan:
-    """The steps of one change in order; none when things are so already."""
+    """The ordered steps of one change; empty if there is nothing to do."""
 
     steps: tuple[Step, ...] = ()
     requires_trust: bool = False
-    """Whether an untrusted caller may only propose it, even of what is its own."""
+    """Whether an untrusted caller may only propose it, even for its own memories."""
     hint: str | None = None
 
 
 class ChangePlanner(Protocol):
-    """Plans one sort of change of a memory; changes nothing."""
+    """Plans one type of change without changing anything."""
 
     def __call__(self, unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePlan:
-        """Plan it; raise an error of the caller when it cannot be made."""
+        """Return the plan; raise a caller's error if the change is not possible."""
         ...
 
 
 class ChangeStatus(StrEnum):
-    """How a revision ended."""
+    """The outcome of a revision."""
 
     DONE = "done"
     PROPOSED = "proposed"
     UNCHANGED = "unchanged"
     REFUSED = "refused"
     DRY_RUN = "dry_run"
-    """Nothing was done: it says what would be."""
+    """Nothing was done; the result describes what would happen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviseResult:
-    """What became of a revision; `changed` says it in words, `hint` what to do next.
+    """The result of a revision; `changed` describes it, `hint` gives the next step.
 
-    `id` names the memory that was revised; of what is `proposed` it names the proposal.
+    `id` names the revised memory, or the proposal if the change is only proposed.
     """
 
     id: str
@@ -112,18 +112,18 @@ class ReviseResult:
     changed: tuple[str, ...] = ()
     hint: str | None = None
     affected: AffectedDependents | None = None
-    """What rests on what no longer holds, and needs review now."""
+    """Dependents that need review because the memory is no longer valid."""
     outcome: ItemResult | None = None
-    """What the gate said of the new text, when it was superseded."""
+    """The outcome of writing the new text, for supersede."""
 
 
 def show(memory: Memory) -> str:
-    """Write the id of a memory."""
+    """Format the id of a memory."""
     return ids.show(ids.MEMORY, memory.id)
 
 
 def check_current(memory: Memory, now: datetime) -> None:
-    """Refuse to revise what does not hold.
+    """Check that a memory is current.
 
     Raises:
         RejectedError: `not_current`.
@@ -142,12 +142,12 @@ def check_current(memory: Memory, now: datetime) -> None:
 
 
 def amend_steps(before: Memory, after: Memory) -> tuple[Step, ...]:
-    """Plan one amendment, or nothing where nothing differs."""
+    """Plan one update; no step if nothing differs."""
     return () if before == after else (UpdateMemory(before=before, after=after),)
 
 
 def describe(step: Step) -> tuple[str, ...]:
-    """Say in words what a step changes."""
+    """Describe in words what a step changes."""
     match step:
         case UpdateMemory(before=before, after=after):
             old, new = difference(before, after)
@@ -169,7 +169,7 @@ def describe(step: Step) -> tuple[str, ...]:
 
 
 def _describe_unlinked(memory: Memory, known: Link) -> tuple[str, ...]:
-    """Say which link goes; one that was inherited may lead to what the caller does not see."""
+    """Describe a removed link; an inherited one may lead to a memory that the caller cannot see."""
     if is_inherited(known):
         return ()
     return (f"{show(memory)} no longer {known.type} {ids.show(ids.MEMORY, known.to_id)}",)
@@ -184,7 +184,7 @@ def _describe_related(step: AddAnnotation | ResolveReviews) -> str:
 
 
 _OMITTED_FIELDS = frozenset({"believed_since", "superseded_at", "payload", "superseded_count"})
-"""Fields that follow from others that are told."""
+"""Fields that follow from others."""
 
 
 def _compared(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:

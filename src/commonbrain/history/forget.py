@@ -1,4 +1,4 @@
-"""Forget: tombstones, out of every index in the same transaction."""
+"""Forget and prune: remove memories from every index; the tombstone stays."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _NOTHING_DONE: Final = "Nothing is changed."
 
 @dataclass(frozen=True, slots=True)
 class Forget:
-    """Forgetting for one caller."""
+    """Forgets memories for one caller."""
 
     services: Services
     caller: Caller
@@ -58,23 +58,23 @@ class Forget:
         dry_run: bool = False,
         **matching: Unpack[SelectorFields],
     ) -> BulkChangeResult:
-        """Forget memories: recall never returns them again, get shows a banner.
+        """Forget memories: recall no longer returns them, and get shows a banner.
 
-        One memory is forgotten at once. More than one are previewed: nothing happens until the call
-        repeats with `confirm` set to the count that the preview told.
+        One memory is forgotten at once. Several are previewed: nothing changes until the call is
+        repeated with `confirm` set to the count of the preview.
 
         Args:
-            id: an id or up to 100.
-            reason: why; it is kept.
-            confirm: how many the caller has seen and means.
-            dry_run: say what would be forgotten, and what rests on it; change nothing.
-            matching: instead of ids, what the memories have in common.
+            id: one id, or up to 100.
+            reason: the reason, which is stored.
+            confirm: the number of memories in the preview.
+            dry_run: return what would be forgotten, with its dependents; change nothing.
+            matching: criteria that the memories have in common, instead of ids.
 
         Raises:
-            InvalidInputError: there is no reason, no selector, or what is given is no id.
-            NotFoundError: there is none, or the caller may not see it.
+            InvalidInputError: the reason or the selector is missing, or an id is malformed.
+            NotFoundError: there is no such memory, or the caller may not see it.
             RejectedError: the caller may not write there.
-            UnavailableError: the store stayed locked; everything is as it was.
+            UnavailableError: the store stayed locked; nothing was changed.
 
         """
         why = validate_reason(reason, self.services) if reason or not dry_run else ""
@@ -104,7 +104,7 @@ class Forget:
 def _with_affected(
     unit: UnitOfWork, selection: Selection, *, preview: BulkChangeResult, is_dry_run: bool
 ) -> BulkChangeResult:
-    """Tell with a preview what rests on what would be forgotten."""
+    """Add the affected dependents to a preview."""
     taken = [one.id for one in selection.taken]
     result = replace(
         preview, affected=preview_affected(unit.tx, unit.caller, ids_=taken, now=unit.now)
@@ -120,7 +120,7 @@ def _selected(unit: UnitOfWork, given: SelectorFields) -> Selection:
 def _forget(
     unit: UnitOfWork, given: SelectorFields, *, confirm: int | None, reason: str
 ) -> BulkChangeResult:
-    """Forget what is selected now, if it is what was seen."""
+    """Forget what the selector matches now, if it is what the preview showed."""
     ids = given.get("ids", ())
     if len(ids) == 1:
         [only] = select(unit, given)
@@ -151,7 +151,7 @@ def _forget(
     for one in selection.taken:
         unit.amend(one, replace(one, state=State.FORGOTTEN), change_context=change_context)
     if ids:
-        # Who names what it was shown and has it forgotten was misled by it.
+        # Forgetting a memory right after a recall showed it is negative feedback.
         taken = [one.id for one in selection.taken]
         record_feedback(
             unit.tx,
@@ -182,7 +182,7 @@ _CLOSED = frozenset({TaskStatus.DONE, TaskStatus.STALE})
 
 @dataclass(frozen=True, slots=True)
 class Prune:
-    """Pruning for one caller."""
+    """Prunes old memories for one caller."""
 
     services: Services
     caller: Caller
@@ -196,21 +196,21 @@ class Prune:
         limit: int = PRUNE_AT_ONCE_MAX,
         confirm: int | None = None,
     ) -> BulkChangeResult:
-        """Forget memories that nobody has touched for so many days, longest untouched first.
+        """Forget memories that were not accessed for a number of days, oldest first.
 
-        Never pinned ones, rules and messages; of facts only those read at most `min_access` times,
-        of incidents and episodes the archived, of tasks the done and stale.
+        Pinned memories, rules and messages stay. Of facts, those read at most `min_access` times
+        are pruned; of incidents and episodes, archived ones; of tasks, done and stale ones.
 
         Args:
-            days: at least 30, counted from the later of recording and last access.
-            kinds: only these.
-            min_access: facts read more often stay.
+            days: at least 30, since the later of recording and last access.
+            kinds: only these kinds.
+            min_access: facts that were read more often stay.
             limit: at most 50.
-            confirm: the count that the preview told; without it nothing is changed.
+            confirm: the count of the preview; without it nothing is changed.
 
         Raises:
-            RejectedError: `prune_guard` with the rule that stopped it, or the caller is a reader.
-            UnavailableError: the store stayed locked; everything is as it was.
+            RejectedError: `prune_guard` with the rule that prevented it, or the caller is a reader.
+            UnavailableError: the store stayed locked; nothing was changed.
 
         """
         only = tuple(parse_choice(Kind, kind) for kind in kinds)
@@ -306,7 +306,7 @@ def _candidates(unit: UnitOfWork, options: _PruneOptions) -> list[Memory]:
 
 
 def _is_spent(unit: UnitOfWork, memory: Memory, *, options: _PruneOptions) -> bool:
-    """Say whether a memory of its kind may go at this age."""
+    """Return whether a memory of its kind may be pruned at this age."""
     match memory.detail:
         case TaskDetail(status=status):
             return status in _CLOSED

@@ -1,4 +1,4 @@
-"""Marks on a memory, which leave its text alone: pin, tags, rating, a task's status."""
+"""Metadata of a memory: pin, tags, rating, review, and the status of a task."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from commonbrain.text.normalisation import normalise_line
 
 
 def pin(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePlan:
-    """Pin a memory, so that it never fades, or take the pin off."""
+    """Pin a memory so that it never decays, or unpin it."""
     check_current(memory, unit.now)
     is_pinned = bool(proposal.told["pinned"])
     return ChangePlan(
@@ -40,7 +40,7 @@ def pin(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePlan:
 
 
 def retag(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePlan:
-    """Add and take away tags; the others keep their order."""
+    """Add and remove tags; the others keep their order."""
     check_current(memory, unit.now)
     added, removed = proposal.told["add"], proposal.told["remove"]
     tags = tuple(dict.fromkeys(tag for tag in (*memory.tags, *added) if tag not in removed))
@@ -54,27 +54,27 @@ def retag(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePlan
 
 
 def rate(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePlan:
-    """Count one vote from use, up or down."""
+    """Count one vote, up or down."""
     check_current(memory, unit.now)
     vote = int(proposal.told["vote"])
     return ChangePlan(steps=amend_steps(memory, replace(memory, rating=memory.rating + vote)))
 
 
 def review(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePlan:  # noqa: ARG001 the planners' shape
-    """Vouch for a memory that needs review: somebody has looked, and it holds."""
+    """Confirm a memory that needs review."""
     check_current(memory, unit.now)
     return ChangePlan(steps=resolve_reviews_steps(unit, memory))
 
 
 def resolve_reviews_steps(unit: UnitOfWork, memory: Memory) -> tuple[Step, ...]:
-    """Plan to settle the open reviews of a memory, if it has any."""
+    """Plan to resolve the open reviews of a memory, if it has any."""
     known_reviews = unit.tx.reviews.of([memory.id]).get(memory.id, ())
     opened = tuple(one for one in known_reviews if one.is_open and not one.is_of_itself)
     return (ResolveReviews(memory=memory, reviews=opened),) if opened else ()
 
 
 def set_status(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePlan:
-    """Move a task on, with a new due time, priority or assignee where given."""
+    """Set the status of a task, and its due time, priority or assignee if given."""
     check_current(memory, unit.now)
     if not isinstance(memory.detail, TaskDetail):
         raise InvalidInputError(f"{show(memory)} is a {memory.kind}; only a task has a status.")
@@ -92,22 +92,22 @@ def set_status(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> Chang
 
 
 def closed_task(memory: Memory, detail: TaskDetail) -> Memory:
-    """Give a task as it is once it is done."""
+    """Return a task as done."""
     return replace(memory, detail=_with_status(detail, TaskStatus.DONE))
 
 
 def _with_status(detail: TaskDetail, status: TaskStatus) -> TaskDetail:
-    """Move a task on; nobody holds what is no longer to be done."""
+    """Set the status; a task that is no longer open loses its lease."""
     if status in OWED:
         return replace(detail, status=status)
     return replace(detail, status=status, lease_holder=None, lease_until=None)
 
 
 def plain_names(given: Sequence[str], *, what: str) -> list[str]:
-    """Give names without surrounding space, each once.
+    """Return distinct names without surrounding space.
 
     Raises:
-        InvalidInputError: one is empty or too long.
+        InvalidInputError: a name is empty or too long.
 
     """
     names = [normalise_line(name) or "" for name in given]
@@ -121,12 +121,12 @@ def plain_names(given: Sequence[str], *, what: str) -> list[str]:
 
 
 def plain_instant(given: datetime | str | None) -> str | None:
-    """Write a time as the JSON value that a proposal keeps."""
+    """Format a time as the JSON value stored in a proposal."""
     return instant(given).isoformat() if given else None
 
 
 def acknowledge(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePlan:
-    """Answer an action item; a task that is done already is marked so."""
+    """Acknowledge an action item; a task that is done already is marked so."""
     check_current(memory, unit.now)
     if not must_be_acknowledged(memory.detail):
         raise RejectedError(
@@ -155,7 +155,7 @@ def acknowledge(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> Chan
 def _closing(
     unit: UnitOfWork, memory: Memory, *, plan: ChangePlan, decision: Decision
 ) -> ChangePlan:
-    """Close a task too that is said to be done, where the caller has the authority."""
+    """Plan to close a task reported as done, if the caller has the authority."""
     detail = memory.detail
     if not isinstance(detail, TaskDetail) or detail.status not in OWED:
         return plan

@@ -1,4 +1,4 @@
-"""Proposals: a change that its author may not make, kept for somebody who may."""
+"""Proposals: changes that their author may not make, stored for someone who may."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from commonbrain.model.query import Filter
 from commonbrain.security.authority import Proposal, intrinsic_trust, proposal_of
 
 _PENDING_MAX: Final = 200
-"""How many of its author's open proposals are looked through for the same one."""
+"""The author's open proposals to search for an equal one."""
 
 
 def propose(unit: UnitOfWork, proposal: Proposal, *, target: Memory) -> Memory:
-    """Store a change as a quarantined task that carries it; the same one is stored once.
+    """Store a change as a quarantined task; an equal proposal is stored once.
 
     Raises:
-        RejectedError: the gate refuses the reason.
+        RejectedError: validation rejects the reason.
 
     """
     known = pending(unit, proposal)
@@ -43,7 +43,7 @@ def propose(unit: UnitOfWork, proposal: Proposal, *, target: Memory) -> Memory:
 
 
 def pending(unit: UnitOfWork, proposal: Proposal) -> Memory | None:
-    """Find the same change among those that the caller has proposed already."""
+    """Return an equal open proposal of the caller, if there is one."""
     own = Filter(states=(State.QUARANTINED,), agent=unit.caller.agent, trust_min=0.0)
     hits = unit.tx.memories.newest(unit.query_scope(own), limit=_PENDING_MAX)
     memories = unit.tx.memories.get([hit.id for hit in hits]).values()
@@ -51,7 +51,7 @@ def pending(unit: UnitOfWork, proposal: Proposal) -> Memory | None:
 
 
 def how_resolved(memory: Memory) -> str:
-    """Say who does what with a proposal."""
+    """Describe who can resolve a proposal, and how."""
     id_ = ids.show(ids.MEMORY, memory.id)
     return (
         f"Nothing is changed yet. Somebody trusted as much as what it changes settles it: "
@@ -60,7 +60,7 @@ def how_resolved(memory: Memory) -> str:
 
 
 def _draft(unit: UnitOfWork, proposal: Proposal, *, target: Memory) -> Draft:
-    """Say what is proposed, with no word of the target: it may be erased while this is kept."""
+    """Describe the proposal without the target's text, which may be erased earlier."""
     what = f"Proposal: {proposal.op} {ids.show(ids.MEMORY, target.id)}"
     return Draft(
         body=f"{what}. {proposal.reason or ''}".strip(),

@@ -1,4 +1,4 @@
-"""Chains of revisions, without a new text: restore, keep both, settle a conflict."""
+"""Revision chains: restore, keep both, resolve a conflict."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ from commonbrain.storage.change_log import check_lease, record_related_change
 
 
 def inherit_supports(unit: UnitOfWork, draft: Draft, *, old: Memory) -> Draft:
-    """Let a revision rest on what the old text rests on, as far as that holds and is seen.
+    """Add the valid, visible supports of the old text to its revision.
 
-    What has fallen is left behind: to supersede what needs review is how one mends it.
+    Invalid supports are dropped: superseding a memory that needs review corrects it.
     """
     supports = _supports(unit, old)
     memories = unit.tx.memories.get([one.to_id for one in supports])
@@ -68,9 +68,9 @@ def inherit_supports(unit: UnitOfWork, draft: Draft, *, old: Memory) -> Draft:
 
 
 def copy_links(unit: UnitOfWork, old: Memory, *, new: Memory, supports: bool) -> None:
-    """Give a successor the causes and effects of the old, and the supports that it has not yet.
+    """Copy causes, effects and missing supports of the old memory to its successor.
 
-    They are copied, each with a record of its own, so that undo and restore find all as it was.
+    Each copy has its own record, so that undo and restore recover the earlier state.
     """
     links_to_copy = unit.tx.links.touching([old.id], types=CAUSAL)
     if supports:
@@ -85,13 +85,13 @@ def copy_links(unit: UnitOfWork, old: Memory, *, new: Memory, supports: bool) ->
 
 
 def inherited_links(unit: UnitOfWork, memory: Memory) -> list[Link]:
-    """List the causes and effects that a memory only has because it took another's place."""
+    """List the causes and effects that a memory inherited from its predecessor."""
     links = unit.tx.links.touching([memory.id], types=CAUSAL)
     return [one for one in links if is_inherited(one)]
 
 
 def _supports(unit: UnitOfWork, old: Memory) -> Sequence[Support]:
-    """Give what bears a memory and is not why it needs review, nor ever needed one."""
+    """Return the supports of a memory that never needed review and are not the cause of one."""
     reviews = unit.tx.reviews
     invalidated = {one.cause_id for one in reviews.of([old.id]).get(old.id, ())}
     supports = remaining_supports(unit.tx, old.id, now=unit.now)
@@ -108,7 +108,7 @@ def _ends(supports: Sequence[Support], type_: LinkType, *, among: set[int]) -> t
 
 
 def _moved(unit: UnitOfWork, link: Link, *, ends: Sequence[int], by: Memory) -> Link:
-    """Say the same of the successor, in no greater trust than it has itself."""
+    """Return the link for the successor, with at most the successor's trust."""
     basis = link.basis if is_inherited(link) else f"{INHERITED}{link.basis or link.type}"
     from_id, to_id = ends
     return replace(
@@ -131,7 +131,7 @@ def _put(unit: UnitOfWork, new: Memory, *, link: Link) -> None:
 
 
 def restore(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePlan:  # noqa: ARG001 the planners' shape
-    """Bring back what was superseded, forgotten or archived, or has expired."""
+    """Restore a memory that was superseded, forgotten or archived, or has expired."""
     if is_erased(memory):
         raise RejectedError(
             f"{show(memory)} was erased: its text is nowhere.",
@@ -159,13 +159,13 @@ def restore(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePl
 
 
 def _endorse(unit: UnitOfWork, memory: Memory) -> tuple[Step, ...]:
-    """Vouch for what a cascade archived: who brings it back says that it holds all the same."""
+    """Confirm a memory that propagation archived: whoever restores it says that it is valid."""
     there = unit.tx.reviews.of([memory.id]).get(memory.id, ())
     return resolve_reviews_steps(unit, memory) if any(one.is_of_itself for one in there) else ()
 
 
 def keep_both(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePlan:
-    """Let two memories hold beside each other that excluded each other."""
+    """Keep two conflicting memories as valid."""
     other_id = proposal.told["other"]
     if other_id is not None:
         other = unit.fetch(ids.parse(ids.MEMORY, other_id))
@@ -191,9 +191,9 @@ def keep_both(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> Change
 
 
 def resolve(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePlan:
-    """Settle a conflict in favour of one memory: the other is superseded by it.
+    """Resolve a conflict in favour of one memory, which supersedes the other.
 
-    Who is entitled to it vouches for the one, so that it is found wherever the other was.
+    The caller endorses that memory, so that it is found wherever the other was.
     """
     other = unit.fetch(ids.parse(ids.MEMORY, proposal.told["other"]))
     check_current(memory, unit.now)
@@ -221,7 +221,7 @@ def resolve(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePl
 
 
 def check_is_head(unit: UnitOfWork, memory: Memory) -> None:
-    """Refuse to supersede what does not hold, and name what does.
+    """Check that a memory is the newest of its chain; otherwise name the newest.
 
     Raises:
         RejectedError: `already_superseded` or `not_current`.
@@ -244,7 +244,7 @@ def check_is_head(unit: UnitOfWork, memory: Memory) -> None:
 
 
 def check_stays_visible(old: Memory, scope: Scope) -> None:
-    """Keep a chain visible to all who saw its beginning; the banner of the old names the new.
+    """Check that everyone who saw the old memory may see the new one, which its banner names.
 
     Raises:
         RejectedError: `scope_denied`.
@@ -259,7 +259,7 @@ def check_stays_visible(old: Memory, scope: Scope) -> None:
 
 
 def _undo_supersede(unit: UnitOfWork, memory: Memory) -> ChangePlan:
-    """Undo a supersede: the old holds again, and its corrector is forgotten."""
+    """Undo a supersede: the old memory is current again, and its successor is forgotten."""
     corrector = _corrector(unit, memory)
     retired = replace(corrector, state=State.FORGOTTEN, superseded_count=0)
     steps: tuple[Step, ...] = (
@@ -274,7 +274,7 @@ def _undo_supersede(unit: UnitOfWork, memory: Memory) -> ChangePlan:
 
 
 def _undo_forget(unit: UnitOfWork, memory: Memory) -> ChangePlan:
-    """Undo a forgetting: back to the state it had before."""
+    """Undo a forget: return to the previous state."""
     told = unit.tx.changes.of([memory.id])
     before = [
         one.before["state"]
@@ -292,10 +292,10 @@ def _undo_forget(unit: UnitOfWork, memory: Memory) -> ChangePlan:
 
 
 def _corrector(unit: UnitOfWork, memory: Memory) -> Memory:
-    """Find what superseded a memory, if nothing has superseded that in turn.
+    """Return the successor of a memory, if that has no successor itself.
 
     Raises:
-        RejectedError: `mid_chain`, naming the head.
+        RejectedError: `mid_chain`, naming the newest memory.
 
     """
     by = memory.superseded_by
@@ -316,7 +316,7 @@ def _reactivated(unit: UnitOfWork, memory: Memory) -> Memory:
 
 
 def _still_ahead(unit: UnitOfWork, memory: Memory) -> datetime | None:
-    """Give when it expires; a moment that has passed would hide again what is brought back."""
+    """Return the expiry; one that has passed would hide the restored memory at once."""
     at = memory.expires_at
     return at if at is not None and at > unit.now else None
 
@@ -336,10 +336,10 @@ def _declare_both(
 
 
 def _place(unit: UnitOfWork, memory: Memory, *, proposal: Proposal, other: Memory) -> ChangePlan:
-    """Give each of two its project: where one of them holds, the other says nothing.
+    """Assign each of two memories to its project, where the other does not apply.
 
-    The link between them stays: it tells who asks across projects, and binds again as soon as one
-    is for every project.
+    The link between them stays: it informs queries across projects, and matters again if one of
+    them becomes global.
     """
     here, there = proposal.told["projects"]
     if memory.id == other.id or not _conflicts_between(unit, memory, other=other):

@@ -1,4 +1,4 @@
-"""Unsettled: everything that wants somebody's decision, with the calls that make it."""
+"""The review queue: everything that needs a decision, with the calls that make it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from commonbrain.storage.interface import QueryScope, Transaction
 
 
 class ReviewCategory(StrEnum):
-    """What sort of thing wants a decision."""
+    """The type of decision."""
 
     CONFLICTS = "conflicts"
     NEEDS_REVIEW = "needs_review"
@@ -35,7 +35,7 @@ class ReviewCategory(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemorySummary:
-    """One memory that something is to be decided about."""
+    """A memory that needs a decision."""
 
     id: str
     kind: Kind
@@ -48,7 +48,7 @@ class MemorySummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConflictItem:
-    """Two memories that disagree: the preferred one, the other, and by what it shows."""
+    """Two memories in conflict: the preferred one, the other, and the basis."""
 
     preferred: MemorySummary
     other: MemorySummary
@@ -57,24 +57,24 @@ class ConflictItem:
     why: tuple[str, ...]
     since: datetime
     settle: tuple[str, ...]
-    """The calls that end it, the first in favour of the preferred."""
+    """Calls that resolve it, first in favour of the preferred memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StaleItem:
-    """A memory that rests on what has fallen; `because` names it."""
+    """A memory that depends on an invalid one; `because` names that."""
 
     memory: MemorySummary
     because: str
     repeats_old_of: str | None
-    """What holds now, where the memory repeats what that replaced."""
+    """The current memory, if this one repeats what that replaced."""
     since: datetime
     settle: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingItem:
-    """What is held back: a text that is to hold, or a change that is to be made of `target`."""
+    """A pending memory, or a proposed change of `target`."""
 
     memory: MemorySummary
     change: Action | None
@@ -85,7 +85,7 @@ class PendingItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewQueue:
-    """What wants a decision, the latest first; `more` names what goes on beyond the limit."""
+    """Pending decisions, latest first; `more` names the categories that have further pages."""
 
     conflicts: tuple[ConflictItem, ...] = ()
     needs_review: tuple[StaleItem, ...] = ()
@@ -100,14 +100,14 @@ class _Page:
     skip: int
 
     def within(self, **more: Any) -> QueryScope:  # noqa: ANN401 fields of a filter
-        """Look for less on the same page."""
+        """Narrow the query on the same page."""
         wanted = Filter(trust_min=0.0, project=self.query_scope.filter.project, **more)
         return QueryScope(caller=self.query_scope.caller, filter=wanted, now=self.query_scope.now)
 
 
 @dataclass(frozen=True, slots=True)
 class ListReviewQueue:
-    """Listing for one caller."""
+    """Lists the review queue for one caller."""
 
     services: Services
     caller: Caller
@@ -120,16 +120,16 @@ class ListReviewQueue:
         limit: int = limits.AGENDA_DEFAULT,
         skip: int = 0,
     ) -> ReviewQueue:
-        """List open conflicts, memories that need review, and what is proposed or quarantined.
+        """List open conflicts, memories that need review, and pending memories.
 
         Args:
-            category: one of the three; all of them when left out.
-            project: only what concerns this project, and what concerns every one.
-            limit: of each sort at most so many, 1 to 100.
-            skip: leaves out so many of each sort, for the next page.
+            category: one of the three; all by default.
+            project: only this project's and global memories.
+            limit: 1 to 100 of each category.
+            skip: omit this many of each category, for the next page.
 
         Raises:
-            InvalidInputError: there is no such matter.
+            InvalidInputError: the category is unknown.
             RejectedError: `limit_exceeded`.
             UnavailableError: the store cannot be read.
 
@@ -181,10 +181,10 @@ def _conflict_item(link: Link, known: Mapping[int, Memory]) -> ConflictItem:
 
 
 def _ending(best: Memory, rest: Memory) -> str:
-    """Name the call in favour of the preferred: resolve, where it can be in the other's place.
+    """Return the call in favour of the preferred memory: `resolve`, if it can replace the other.
 
-    A chain has no branches: what has replaced something cannot replace this too. Nor is a chain
-    that others see carried on by what is private.
+    A chain has no branches: a memory that has replaced one cannot replace another. A private memory
+    cannot continue a chain that others see.
     """
     is_hidden = best.scope is Scope.PRIVATE and rest.scope is not Scope.PRIVATE
     if best.superseded_count or is_hidden:

@@ -1,4 +1,4 @@
-"""Revise: every way to correct a memory, for one caller."""
+"""Revise: every way to correct a memory."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ from commonbrain.services import Services
 from commonbrain.storage.change_log import check_version, record_feedback
 
 _REVIVING = frozenset({Action.RESTORE, Action.APPROVE})
-"""What may make a memory findable again, so that it has to be embedded first."""
+"""Actions that can make a memory searchable again, so that it is embedded first."""
 _SIDES: Final = 2
 _HANDLERS: Final = {Action.APPROVE: approve, Action.REJECT: reject}
-"""What is carried out otherwise than by a plan."""
+"""Actions that are not carried out by a plan."""
 
 
 class TaskUpdate(TypedDict, total=False):
-    """What changes of a task beside its status, on what condition and why."""
+    """Further changes of a task, their condition and reason."""
 
     due_at: datetime | str | None
     priority: TaskPriority | str | None
@@ -54,14 +54,13 @@ class TaskUpdate(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Revise:
-    """Revision for one caller.
+    """Revises memories for one caller.
 
-    Every method but `supersede` answers with a `Revised`: done, unchanged when things are so
-    already, or proposed when the caller lacks the authority. All of them raise `InvalidInputError`
-    for what is no id, `NotFoundError` for what the caller may not see, `RejectedError` with a code
-    and the
-    next step, and `UnavailableError` when the store stayed locked; after an error everything is as
-    it was.
+    Every method except `supersede` returns a `ReviseResult`: done, unchanged if there was nothing
+    to do, or proposed if the caller lacks the authority. All raise `InvalidInputError` for a
+    malformed id, `NotFoundError` for a memory that the caller may not see, `RejectedError` with a
+    code and the next step, and `UnavailableError` if the store stayed locked. After an error
+    nothing is changed.
     """
 
     services: Services
@@ -78,20 +77,20 @@ class Revise:
         version: int | None = None,
         **known: Unpack[DraftFields],
     ) -> ItemResult:
-        """Replace a current memory by a new text; what is not given is taken from the old one.
+        """Replace a current memory by a new text; omitted fields are inherited.
 
-        That goes for what it rests on too, as far as that holds, and for its causes and effects.
+        Valid supports, causes and effects are inherited too.
 
         Returns:
-            The outcome of the new text at the gate: `stored` took the old one's place,
-            `quarantined` is a proposal to; otherwise the old one still holds.
+            The outcome of the new text: `stored` replaced the old one, `quarantined` is a proposal;
+            otherwise the old memory stays current.
 
         Raises:
-            InvalidInputError: the text is not an id, or there is no reason.
-            NotFoundError: there is none, or the caller may not see it.
-            RejectedError: `already_superseded` (names the head), `version_conflict`, action items
-                are to be answered first, or the scope is out of reach.
-            UnavailableError: the store stayed locked; the old one still holds.
+            InvalidInputError: the id is malformed, or the reason is missing.
+            NotFoundError: there is no such memory, or the caller may not see it.
+            RejectedError: `already_superseded` (names the newest), `version_conflict`, action items
+                need acknowledgement first, or the scope is not allowed.
+            UnavailableError: the store stayed locked; the old memory is still current.
 
         """
         why = validate_reason(reason, self.services)
@@ -133,7 +132,7 @@ class Revise:
         return outcome
 
     def restore(self, id: str, *, reason: str) -> ReviseResult:  # noqa: A002 the public name is id
-        """Bring back what was superseded (its corrector is forgotten), forgotten or archived."""
+        """Restore a superseded (its successor is forgotten), forgotten or archived memory."""
         return self._do(Action.RESTORE, id, reason=validate_reason(reason, self.services))
 
     def keep_both(
@@ -144,12 +143,12 @@ class Revise:
         other: str | None = None,
         projects: Sequence[str] = (),
     ) -> ReviseResult:
-        """Let a superseded memory hold beside its corrector, or two that were in conflict.
+        """Keep a superseded memory along with its successor, or both memories of a conflict.
 
-        With `projects`, of `id` and of the other, each holds in its own and is for no other.
+        With `projects`, for `id` and for the other, each applies in its own project only.
 
         Raises:
-            InvalidInputError: there are not two different projects, or no other memory.
+            InvalidInputError: the projects are not two different ones, or there is no other memory.
 
         """
         told: dict[str, Any] = {"other": _id(other) if other else None}
@@ -160,14 +159,14 @@ class Revise:
         )
 
     def resolve(self, id: str, *, other: str, reason: str) -> ReviseResult:  # noqa: A002
-        """Settle a conflict in favour of `id`: the other is superseded by it."""
+        """Resolve a conflict in favour of `id`, which supersedes the other."""
         told = {"other": _id(other)}
         return self._do(
             Action.RESOLVE, id, reason=validate_reason(reason, self.services), told=told
         )
 
     def annotate(self, id: str, text: str) -> ReviseResult:  # noqa: A002 the public name is id
-        """Note a correction, gotcha or warning beside a memory, under the caller's own trust."""
+        """Add a correction or warning to a memory, with the caller's own trust."""
         return self._do(Action.ANNOTATE, id, told={"text": checked_annotation(text, self.services)})
 
     def rate(self, id: str, vote: Literal["up", "down"]) -> ReviseResult:  # noqa: A002
@@ -181,11 +180,11 @@ class Revise:
         return done
 
     def pin(self, id: str) -> ReviseResult:  # noqa: A002 the public name is id
-        """Pin a memory: it never fades."""
+        """Pin a memory, so that it never decays."""
         return self._do(Action.PIN, id, told={"pinned": True})
 
     def unpin(self, id: str) -> ReviseResult:  # noqa: A002 the public name is id
-        """Take the pin off."""
+        """Unpin a memory."""
         return self._do(Action.PIN, id, told={"pinned": False})
 
     def retag(
@@ -195,7 +194,7 @@ class Revise:
         add: Sequence[str] = (),
         remove: Sequence[str] = (),
     ) -> ReviseResult:
-        """Add and take away tags."""
+        """Add and remove tags."""
         told = {
             "add": self._names(add, what="tag"),
             "remove": plain_names(remove, what="tag"),
@@ -211,13 +210,13 @@ class Revise:
         strength: float = STRENGTH_DEFAULT,
         reason: str | None = None,
     ) -> ReviseResult:
-        """Link a memory to another, resting on `reason`; linking again strengthens the link."""
+        """Link a memory to another, giving a `reason`; linking again strengthens the link."""
         told = {"to": _id(to), "type": str(parse_choice(LinkType, type)), "strength": strength}
         why = validate_reason(reason, self.services) if reason else None
         return self._do(Action.LINK, id, reason=why, told=told)
 
     def unlink(self, id: str, to: str, *, type: LinkType | str) -> ReviseResult:  # noqa: A002
-        """Take the link of that type to another memory away."""
+        """Remove the link of that type to another memory."""
         told = {"to": _id(to), "type": str(parse_choice(LinkType, type))}
         return self._do(Action.UNLINK, id, told=told)
 
@@ -227,14 +226,13 @@ class Revise:
         status: TaskStatus | str,
         **more: Unpack[TaskUpdate],
     ) -> ReviseResult:
-        """Move a task on: open, blocked, done or stale; a task that another has claimed stays.
+        """Set the status of a task: open, blocked, done or stale; a lease of another agent stays.
 
         Args:
             id: the task.
-            status: where it stands now.
-            more: `due_at`, `priority` and `assignee` where they change too; `version`, as get
-                tells it, refuses the change where somebody else was faster; `reason` says what
-                came of it.
+            status: the new status.
+            more: `due_at`, `priority` and `assignee`, if they change too; `version`, as returned by
+                get, rejects the change if another was faster; `reason` gives the result.
 
         """
         priority, assignee, reason = more.get("priority"), more.get("assignee"), more.get("reason")
@@ -255,32 +253,32 @@ class Revise:
         reason: str | None = None,
         until: datetime | str | None = None,
     ) -> ReviseResult:
-        """Answer an action item: will_execute, already_done, not_relevant, or deferred until then.
+        """Acknowledge an action item: will_execute, already_done, not_relevant, or deferred.
 
-        already_done (of tasks only, which are done then) and not_relevant need a reason. A task is
-        answered for everybody, a rule for the caller's session.
+        `already_done` (tasks only, which become done) and `not_relevant` need a reason. A task is
+        acknowledged for everyone, a rule for the caller's session.
         """
         told = {"decision": str(parse_choice(Decision, decision)), "until": plain_instant(until)}
         why = validate_reason(reason, self.services) if reason else None
         return self._do(Action.ACK, id, reason=why, told=told)
 
     def review(self, id: str, *, reason: str) -> ReviseResult:  # noqa: A002 the public name is id
-        """Vouch for a memory that needs review: it was looked at, and it holds because ..."""
+        """Confirm a memory that needs review, with the reason why it is still valid."""
         return self._do(Action.REVIEW, id, reason=validate_reason(reason, self.services))
 
     def preview(self, id: str) -> AffectedDependents:  # noqa: A002 the public name is id
-        """Say what would need review, or be archived, if a memory were superseded or forgotten."""
+        """Return which memories would need review or be archived if this one became invalid."""
         with self.services.store.snapshot(self.caller.tenant) as tx:
             memory = fetch(tx, self.caller, id_=ids.parse(ids.MEMORY, id))
             now = self.services.clock.now()
             return preview_affected(tx, self.caller, ids_=[memory.id], now=now)
 
     def approve(self, id: str, *, reason: str) -> ReviseResult:  # noqa: A002 the public name is id
-        """Let what was quarantined or proposed hold; a proposed change is carried out."""
+        """Approve a quarantined or proposed memory; a proposed change is carried out."""
         return self._do(Action.APPROVE, id, reason=validate_reason(reason, self.services))
 
     def reject(self, id: str, *, reason: str) -> ReviseResult:  # noqa: A002 the public name is id
-        """Forget what was quarantined or proposed; its author may withdraw it so."""
+        """Reject a quarantined or proposed memory; its author may withdraw it this way."""
         return self._do(Action.REJECT, id, reason=validate_reason(reason, self.services))
 
     def _projects(self, given: Sequence[str], *, is_of_two: bool) -> list[str]:
@@ -323,7 +321,8 @@ class Revise:
         return done
 
     def _vectors(self, proposal: Proposal) -> Mapping[int, Vectors]:
-        """Embed what may come back, outside the transaction: it takes longer than a write may."""
+        """Embed memories that may be restored, before the transaction, because it takes too long in
+        it."""
         with self.services.store.snapshot(self.caller.tenant) as tx:
             memory = fetch(tx, self.caller, id_=proposal.id)
             carried = proposal_of(memory)
@@ -332,7 +331,7 @@ class Revise:
 
 
 def _credit(unit: UnitOfWork, proposal: Proposal, *, done: ReviseResult) -> None:
-    """Mark a vote, or what something was linked to, on the recall that showed it."""
+    """Record a vote or a link as feedback on the recall that showed the memory."""
     told = proposal.told
     if proposal.op is Action.RATE and done.status is ChangeStatus.DONE:
         id_, mark = proposal.id, FeedbackMark.USEFUL if told["vote"] > 0 else FeedbackMark.WRONG
@@ -346,5 +345,5 @@ def _credit(unit: UnitOfWork, proposal: Proposal, *, done: ReviseResult) -> None
 
 
 def _id(text: str) -> str:
-    """Read an id and write it in full, so that equal proposals are equal."""
+    """Normalize an id, so that equal proposals are equal."""
     return ids.show(ids.MEMORY, ids.parse(ids.MEMORY, text))

@@ -1,4 +1,4 @@
-"""What a sweep over several memories answers: first what it would do, then what it did."""
+"""Bulk changes: select memories, preview the change, report the result."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ from commonbrain.text.normalisation import normalise_line
 from commonbrain.text.time_expressions.parser import parse_time_expression
 
 SHOWN_MAX: Final = 20
-"""Of each list: enough to see whether the selector means what it says."""
+"""Items shown of each list."""
 
 
 class Phase(StrEnum):
-    """How far a sweep came."""
+    """How far a bulk change went."""
 
     PREVIEW = "preview"
-    """Nothing was done: it waits for the call to repeat with `confirm`."""
+    """Nothing was done; repeat the call with `confirm`."""
     DRY_RUN = "dry_run"
-    """Nothing was done, for no more was asked for."""
+    """Nothing was done, as requested."""
     DONE = "done"
     UNCHANGED = "unchanged"
     PROPOSED = "proposed"
@@ -51,7 +51,7 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryRef:
-    """A memory that a sweep is about; `why` says what keeps it from being one of them."""
+    """A memory of a bulk change; `why` explains why it was skipped."""
 
     id: str
     headline: str
@@ -60,10 +60,10 @@ class MemoryRef:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BulkChangeResult:
-    """What was done to how many memories, or would be once the call repeats with `confirm`.
+    """The result of a bulk change or of its preview.
 
-    Lists hold the first twenty; `count`, `spared_count` and `by_kind` count all. `is_more` says
-    that the selector matches more than one call takes.
+    Lists hold the first twenty; `count`, `skipped_count` and `by_kind` count all. `is_more` tells
+    whether the selector matches more than one call changes.
     """
 
     action: Action
@@ -74,25 +74,25 @@ class BulkChangeResult:
     skipped_count: int = 0
     skipped: tuple[MemoryRef, ...] = ()
     dependents_count: int = 0
-    """Memories outside the sweep that derive from or depend on one inside."""
+    """Other memories that derive from or depend on a selected one."""
     dependents: tuple[MemoryRef, ...] = ()
     affected: AffectedDependents | None = None
-    """What rested on what was taken away, and needs review now."""
+    """Dependents that need review because of the change."""
     is_more: bool = False
     receipt: Mapping[str, int] = field(default_factory=dict[str, int])
-    """After an erase: every place that was looked at, and how many rows were emptied there."""
+    """After an erase: the number of emptied rows by place."""
     reason: str | None = None
     hint: str | None = None
 
 
 def memory_ref(memory: Memory, why: str | None = None) -> MemoryRef:
-    """Name a memory; no word of a forgotten one is shown again."""
+    """Name a memory; the text of a forgotten one is not shown."""
     headline = FORGOTTEN if memory.state is State.FORGOTTEN else memory.headline
     return MemoryRef(id=ids.show(ids.MEMORY, memory.id), headline=headline, why=why)
 
 
 def shown(found: Sequence[MemoryRef]) -> tuple[MemoryRef, ...]:
-    """Give the first of a list."""
+    """Return the first items of a list."""
     return tuple(found[:SHOWN_MAX])
 
 
@@ -102,7 +102,7 @@ def kinds_of(memories: Sequence[Memory]) -> Mapping[Kind, int]:
 
 
 def confirmation_hint(count: int, confirm: int | None) -> str:
-    """Say how a preview becomes a deed."""
+    """Explain how to confirm a preview."""
     moved = "" if confirm is None else f"It was {confirm} when previewed. "
     return f"{moved}Nothing is changed yet: repeat the call with confirm={count}."
 
@@ -110,17 +110,17 @@ def confirmation_hint(count: int, confirm: int | None) -> str:
 def continue_after(
     services: Services, caller: Caller, *, done: BulkChangeResult
 ) -> BulkChangeResult:
-    """Go on where a large fan was cut; the sweep itself is durable by now."""
+    """Continue propagation after a bulk change, which is durable by now."""
     continue_propagation(services, caller)
     return done
 
 
 SELECTABLE_STATES = tuple(sorted(set(State) - {State.FORGOTTEN}))
-"""All that a selector can reach."""
+"""The states that a selector matches."""
 
 
 class SelectorFields(TypedDict, total=False):
-    """What memories may have in common; all that is given must hold."""
+    """Criteria that memories must all meet."""
 
     ids: Sequence[str]
     agent: str
@@ -138,7 +138,7 @@ class SelectorFields(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """What a sweep takes, what it spares and why; `is_more` when it cannot take all at once."""
+    """Selected and skipped memories; `is_more` if one call cannot change all of them."""
 
     taken: tuple[Memory, ...] = ()
     skipped: tuple[MemoryRef, ...] = ()
@@ -147,7 +147,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dependents:
-    """How many rest on what is swept, and the nearest of them."""
+    """The number of dependents, and the nearest of them."""
 
     count: int = 0
     first: tuple[MemoryRef, ...] = ()
@@ -161,7 +161,7 @@ def make_preview(
     reason: str | None,
     hint: str,
 ) -> BulkChangeResult:
-    """Tell what a sweep would do, before it does anything."""
+    """Build the preview of a bulk change."""
     taken = selection.taken
     return BulkChangeResult(
         action=action,
@@ -182,11 +182,11 @@ def make_preview(
 def select(
     unit: UnitOfWork, given: SelectorFields, *, states: Sequence[State] = ()
 ) -> list[Memory]:
-    """Find what a selector matches; ids in their order, everything else the newest first.
+    """Find what a selector matches: ids in their order, otherwise newest first.
 
     Raises:
-        InvalidInputError: nothing was given or what is none, or ids stand beside other conditions.
-        NotFoundError: an id names nothing that the caller may see.
+        InvalidInputError: the selector is empty or invalid, or combines ids with other criteria.
+        NotFoundError: an id names no memory that the caller may see.
         RejectedError: `limit_exceeded`, too many ids.
 
     """
@@ -211,7 +211,7 @@ def select(
 
 
 def select_permitted(unit: UnitOfWork, found: Sequence[Memory]) -> Selection:
-    """Part what the caller may change from what it may not, and bound what one call takes."""
+    """Separate what the caller may change from what it may not, within the limit of one call."""
     reasons = [(one, denial_reason(unit.caller, one)) for one in found]
     taken = [one for one, why in reasons if why is None]
     return Selection(
@@ -222,13 +222,13 @@ def select_permitted(unit: UnitOfWork, found: Sequence[Memory]) -> Selection:
 
 
 def denial_reason(caller: Caller, memory: Memory) -> str | None:
-    """Say what keeps a caller from changing a memory; None when nothing does."""
+    """Return why a caller may not change a memory; None if it may."""
     try:
         check_may_write(caller, memory.scope)
     except RejectedError as refusal:
         return refusal.message
     if memory.scope is Scope.PRIVATE and memory.agent != caller.agent:
-        # Whoever it was sent to sees it; taken away, it would be gone from all of them.
+        # Its recipients see it; removing it would remove it for all of them.
         return f"Only {memory.agent}, who shared it, may take it from everybody."
     if is_authorized(caller, memory):
         return None
@@ -241,7 +241,7 @@ def list_dependents(
     *,
     fall: InvalidationReason = InvalidationReason.FORGOTTEN,
 ) -> Dependents:
-    """Tell what a fall of these would unseat: all that rests on them, as far as it is seen."""
+    """Return the dependents of these memories, as far as visible."""
     inside = [one.id for one in memories]
     walk = unit.tx.graph.walk(inside, Direction.AGAINST, types=carried_by(fall), limit=FORETOLD_MAX)
     standings = unit.tx.graph.standings([one.id for one in walk.reached])
@@ -250,14 +250,14 @@ def list_dependents(
         for one in walk.reached
         if standings[one.id].state in CURRENT_STATES and is_visible(unit.caller, standings[one.id])
     ]
-    # Only those that are shown are read: a thousand may rest on one.
+    # Read only those that are shown: one memory may have a thousand.
     found = unit.tx.memories.get(seen[:SHOWN_MAX])
     first = tuple(memory_ref(found[id_]) for id_ in seen[:SHOWN_MAX] if id_ in found)
     return Dependents(count=len(seen), first=first)
 
 
 def _check_known(given: SelectorFields) -> None:
-    """Refuse a condition that there is none of: passed over, it would take in everything."""
+    """Reject unknown criteria: ignored, they would select everything."""
     unknown = sorted(set(given) - set(SelectorFields.__annotations__))
     if unknown:
         raise InvalidInputError(
@@ -267,7 +267,7 @@ def _check_known(given: SelectorFields) -> None:
 
 
 def _names(given: Sequence[str]) -> tuple[str, ...]:
-    """Spell names as they are stored; one word is one name, and not its letters."""
+    """Normalize names as they are stored; a single string is one name."""
     listed = (given,) if isinstance(given, str) else given
     return tuple(normalise_line(name) or "" for name in listed)
 
@@ -290,5 +290,5 @@ def _matching(unit: UnitOfWork, given: SelectorFields, *, states: Sequence[State
     hits = unit.tx.memories.newest(unit.query_scope(wanted), limit=SCANNED_MAX)
     found = unit.tx.memories.get([hit.id for hit in hits])
     ordered = [found[hit.id] for hit in hits]
-    # A recall for a project brings what holds for every project too; a sweep must not take that.
+    # Recall in a project includes global memories; a bulk change must not.
     return [one for one in ordered if wanted.project in {None, one.project}]

@@ -1,4 +1,4 @@
-"""Supersede: a memory is replaced by a newer text and stays readable as what was believed."""
+"""Supersede: replace a memory by a newer text; the old one stays readable as history."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from commonbrain.storage.change_log import check_lease, record_feedback
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InheritOptions:
-    """What a successor takes over: pin and skill when asked, supports unless it has its own."""
+    """What a successor inherits: pin and skill on request, supports unless it has its own."""
 
     pin: bool = False
     skill: bool = False
@@ -43,12 +43,12 @@ class InheritOptions:
 def inheritance_of(
     draft: Draft, old: Memory, *, unit: UnitOfWork, inherit_options: InheritOptions
 ) -> Draft:
-    """Take from the old memory what the revision leaves open, but for headline and time.
+    """Fill what the revision leaves open from the old memory, except headline and time.
 
-    A time to live begins anew, a moment at which it expires stays; one that is past is dropped.
+    A time to live starts again; an absolute expiry stays unless it has passed.
     """
     named = kind_and_label(draft.kind) if draft.kind else None
-    # What an atom says in its fields stands in its text, and the new text says otherwise.
+    # The fields of an atom are in its text, which the new text replaces.
     stays = old.kind is not Kind.ATOM and (named is None or named[0] is old.kind)
     detail = old.detail if inherit_options.skill else _without_trigger(old.detail)
     draft = inherit_supports(unit, draft, old=old) if inherit_options.supports else draft
@@ -76,20 +76,20 @@ def supersede_with(
     reason: str,
     inherit_options: InheritOptions,
 ) -> ItemResult:
-    """Store the new and retire the old together, or the new alone as a proposal to do so.
+    """Store the new memory and retire the old one, or store a proposal to do so.
 
     Raises:
-        NotFoundError: there is none, or the caller may not see it.
-        InvalidInputError: the new rests on the old.
-        RejectedError: the caller may not write there, the old is no head or claimed by another, or
-            the scope is narrower.
+        NotFoundError: the old memory does not exist or is not visible.
+        InvalidInputError: the new memory depends on the old one.
+        RejectedError: the caller may not write there, the old memory is not the newest of its chain
+            or is leased to another, or the scope is narrower.
 
     """
     old = unit.fetch(old_id)
     check_may_write(unit.caller, old.scope)
     check_is_head(unit, old)
     _check_rests_elsewhere(prepared.draft, old)
-    # Its sources may narrow it and make it trusted less: what then counts is what it becomes.
+    # Its sources may narrow its scope and lower its trust, so the result is checked.
     prepared = resolve_sources(unit.tx, prepared, query_scope=unit.query_scope(Filter()))
     check_stays_visible(old, prepared.scope)
     _check_own_words(unit, old)
@@ -128,10 +128,10 @@ def supersede_with(
 
 
 def _check_rests_elsewhere(draft: Draft, old: Memory) -> None:
-    """Refuse a revision that would fall with what it takes the place of.
+    """Check that a revision does not depend on what it replaces.
 
     Raises:
-        InvalidInputError: it is derived from the old one, or depends on it.
+        InvalidInputError: it is derived from the old memory, or depends on it.
 
     """
     if old.id in (*draft.derived_from, *draft.depends_on):
@@ -142,7 +142,7 @@ def _check_rests_elsewhere(draft: Draft, old: Memory) -> None:
 
 
 def _broadcast_anew(unit: UnitOfWork, old: Memory, *, new: Memory) -> None:
-    """Deliver the new text of a broadcast to everybody; that of a direct message has gone out."""
+    """Deliver the new text of a broadcast to everyone; direct messages were delivered already."""
     if old.kind is not Kind.MESSAGE or new.scope is Scope.PRIVATE:
         return
     if any(one.agent == EVERYBODY for one in unit.tx.mail.of([old.id]).get(old.id, ())):
@@ -150,9 +150,9 @@ def _broadcast_anew(unit: UnitOfWork, old: Memory, *, new: Memory) -> None:
 
 
 def _check_own_words(unit: UnitOfWork, old: Memory) -> None:
-    """Let nobody but its sender put other words into what an agent said to others.
+    """Check that only its sender revises a message sent to others.
 
-    What was said elsewhere and only imported is anybody's to correct.
+    Imported messages can be corrected by anyone.
 
     Raises:
         RejectedError: `scope_denied`.
@@ -171,7 +171,7 @@ def _check_own_words(unit: UnitOfWork, old: Memory) -> None:
 def apply_supersede(
     unit: UnitOfWork, new: Memory, *, activated: Memory, proposal: Proposal
 ) -> None:
-    """Put a proposed text in the place of the old one, under the authority of its approver."""
+    """Replace the old text by a proposed one, with the authority of the approver."""
     old = unit.fetch(proposal.id)
     check_is_head(unit, old)
     in_place = replace(activated, superseded_count=old.superseded_count + 1)
@@ -194,7 +194,7 @@ def _retire(unit: UnitOfWork, old: Memory, *, new: Memory, proposal: Proposal) -
 def _is_entitled(
     unit: UnitOfWork, prepared: PreparedDraft, *, old: Memory, inherit_options: InheritOptions
 ) -> bool:
-    """Say whether both the caller and the text are trusted enough, and it would bind at once."""
+    """Return whether caller and text are trusted enough for the change to take effect at once."""
     made = build_memory(prepared, unit.caller, now=unit.now, revision_number=0)
     is_trusted = prepared.trust.weight >= old.trust.weight and is_authorized(unit.caller, old)
     inherits = inherit_options.pin and old.pinned
@@ -225,14 +225,14 @@ def _without_trigger(detail: Detail) -> Detail:
 
 
 def _others(old: Memory, unit: UnitOfWork) -> tuple[str, ...]:
-    """Keep the audience of what is private: whoever saw the old one sees the new."""
+    """Keep the readers of a private memory: those of the old one see the new one."""
     if old.scope is not Scope.PRIVATE:
         return ()
     return tuple(name for name in (old.agent, *old.audience) if name != unit.caller.agent)
 
 
 def _shared_source(old: Memory, unit: UnitOfWork) -> int | None:
-    """Keep the message that a shared memory came from, while it is there."""
+    """Keep the source message of a shared memory while it exists."""
     source = old.source_message_id if old.audience else None
     found = unit.tx.memories.get([source]).get(source) if source is not None else None
     if found is None or found.state not in FINDABLE_STATES:
@@ -241,5 +241,5 @@ def _shared_source(old: Memory, unit: UnitOfWork) -> int | None:
 
 
 def format_memory_id(id_: int) -> str:
-    """Show a memory's id."""
+    """Format a memory's id."""
     return ids.show(ids.MEMORY, id_)

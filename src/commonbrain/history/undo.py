@@ -1,4 +1,4 @@
-"""Undo: everything an agent, a session or a time span changed, taken back as one change."""
+"""Undo: revert everything that an agent, a session or a period changed, as one change."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _LONGEST: Final = timedelta(days=UNDO_DAYS_MAX)
 
 @dataclass(frozen=True, slots=True)
 class Undo:
-    """Undoing for one caller."""
+    """Undoes changes for one caller."""
 
     services: Services
     caller: Caller
@@ -67,25 +67,26 @@ class Undo:
         until: datetime | str | None = None,
         confirm: int | None = None,
     ) -> BulkChangeResult:
-        """Take back what was written and changed, newest first; previewed before it acts.
+        """Revert what was written and changed, newest first; a preview comes first.
 
-        What it made is forgotten, what it changed is as before. What others have built on since
-        (changed, superseded, annotated or derived from) is spared and listed with the reason. All
-        of it is one transaction whose changes share one reason, and can be undone in turn.
+        New memories are forgotten, changed ones are as before. What others have changed,
+        superseded, annotated or derived from since is skipped and listed with the reason.
+        Everything happens in one transaction with one reason, and can be undone in turn.
 
         Args:
-            reason: why; it is kept.
-            agent: only what this agent did.
-            session: only what was done in this session.
-            since: from then on, ISO 8601 or words such as yesterday; 31 days before `until`
-                when left out.
-            until: up to then; now when left out.
-            confirm: the count that the preview told; without it nothing is changed.
+            reason: the reason, which is stored.
+            agent: only changes by this agent.
+            session: only changes in this session.
+            since: from this time, ISO 8601 or words such as yesterday; by default 31 days before
+                `until`.
+            until: up to this time; by default now.
+            confirm: the count of the preview; without it nothing is changed.
 
         Raises:
-            InvalidInputError: there is no reason, or nothing says whose changes are meant.
-            RejectedError: `limit_exceeded`, the span or the number of changes is too large.
-            UnavailableError: the store stayed locked; everything is as it was.
+            InvalidInputError: the reason is missing, or neither agent nor session nor time is
+                given.
+            RejectedError: `limit_exceeded`, the period or the number of changes is too large.
+            UnavailableError: the store stayed locked; nothing was changed.
 
         """
         why = validate_reason(reason, self.services)
@@ -113,7 +114,7 @@ class Undo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _UndoQuery:
-    """Whose changes of which time are meant."""
+    """The changes to undo."""
 
     agent: str | None
     session: str | None
@@ -158,7 +159,7 @@ class _UndoQuery:
 
 
 def _plan(unit: UnitOfWork, query: _UndoQuery) -> list[Reversal]:
-    """Say for every memory that was touched what taking back does to it."""
+    """Plan the reversal of every memory that was changed."""
     changes = unit.tx.changes.by(
         agent=query.agent,
         session=query.session,
@@ -183,7 +184,7 @@ def _plan(unit: UnitOfWork, query: _UndoQuery) -> list[Reversal]:
         for one in seen
     ]
     while True:
-        # Who stays whole keeps its links too, on which the links of others may depend.
+        # A memory that stays also keeps its links, on which links of others may depend.
         planned = _link_chains(with_links(unit, reversals))
         if all(
             len(a.candidates) == len(b.candidates) for a, b in zip(reversals, planned, strict=True)
@@ -193,7 +194,7 @@ def _plan(unit: UnitOfWork, query: _UndoQuery) -> list[Reversal]:
 
 
 def _link_chains(reversals: Sequence[Reversal]) -> list[Reversal]:
-    """Keep a chain whole: who stays keeps what it took the place of, and the other way round."""
+    """Keep chains intact: a memory that stays keeps its predecessor, and vice versa."""
     skip_reason = {
         one.before.id: one.skip_reason for one in reversals if one.skip_reason is not None
     }
@@ -244,7 +245,7 @@ def _undo(unit: UnitOfWork, query: _UndoQuery, *, confirm: int, reason: str) -> 
 def _restore_related(
     unit: UnitOfWork, change: Change
 ) -> tuple[Mapping[str, object], Mapping[str, object]]:
-    """Set what stands beside a memory to what it was; give both as they are now called."""
+    """Restore annotations and links of a memory; return what was added and removed."""
     old, new = _image(change.before), _image(change.after)
     if "ack" in {*change.before, *change.after}:
         if old is not None:
@@ -265,7 +266,7 @@ def _restore_related(
         unit.tx.reviews.touch([change.memory_id], at=unit.now)
         return change.after, {}
     if "review" in change.before:
-        # What is not marked again in the end is taken away with the marks that went.
+        # Marks that are not set again in the end stay removed.
         unit.tx.reviews.put(settled_of(change.before["review"], change.memory_id))
         unit.tx.reviews.touch([change.memory_id], at=unit.now)
         return {}, change.before
@@ -306,7 +307,7 @@ def _preview(
 
 
 def _what(one: Reversal) -> str:
-    """Say what taking back does to a memory."""
+    """Describe the reversal of a memory."""
     was, is_ = one.before.state, one.after.state
     related = f"{len(one.related)} beside it" if one.related else ""
     state = f"{was} -> {is_}" if was is not is_ else ""

@@ -1,4 +1,4 @@
-"""How one memory looks once some changes are taken back, and what stands in the way."""
+"""Plan the reversal of changes: the state of each memory without them, and what prevents it."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from commonbrain.storage.change_log import settled_of
 from commonbrain.storage.interface import Transaction
 
 RELATED_IMAGES: Final = frozenset({"link", "annotation", "ack", "review"})
-"""Keys of images that are no fields of a memory."""
+"""Keys of images that are not fields of a memory."""
 _SYSTEM_ACTIONS: Final = frozenset({Action.UNDO, Action.CASCADE})
-"""What an earlier undo did and another took back, or what followed from a deed, is no work."""
+"""Undone undos and effects of propagation do not count as someone's work."""
 _BUILT_ON: Final = (LinkType.DERIVED_FROM, LinkType.DEPENDS_ON)
 
 
@@ -32,7 +32,7 @@ _Whose = tuple[int, str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _StateBeforeUndo:
-    """What stands beside a memory, as it is once what came later is taken back."""
+    """Annotations and links as they are once later changes are reverted."""
 
     links: dict[_Ends, Link | None] = field(default_factory=dict[_Ends, "Link | None"])
     acks: dict[_Whose, Ack | None] = field(default_factory=dict[_Whose, "Ack | None"])
@@ -40,17 +40,20 @@ class _StateBeforeUndo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reversal:
-    """What taking back does to one memory; `kept` says why some or all of it cannot be."""
+    """The reversal of one memory; `kept` explains what cannot be reverted."""
 
     before: Memory
     after: Memory
     related: tuple[Change, ...] = ()
-    """Links and annotations to take back, newest first."""
+    """Links and annotations to revert, newest first."""
     skip_reason: str | None = None
     candidates: tuple[Change, ...] = ()
-    """Changes of links, annotations and answers; `with_links` decides which are taken back."""
+    """Changes of links, annotations and acknowledgements.
+
+    `with_links` decides which are reverted.
+    """
     others: tuple[Change, ...] = ()
-    """Changes of the memory that are to stay, oldest first."""
+    """Changes that stay, oldest first."""
 
     @property
     def is_due(self) -> bool:
@@ -59,28 +62,28 @@ class Reversal:
 
     @property
     def peers(self) -> set[int]:
-        """The memories that its chain is being cut from or joined to again."""
+        """Memories that leave its chain or join it again."""
         both = {self.before.superseded_by, self.after.superseded_by}
         return {one for one in both if one is not None} if len(both) > 1 else set()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuiltOn:
-    """Something that rests on a memory: who linked it, and how that is told to the caller."""
+    """A dependent of a memory: its author, and how the caller may see it."""
 
     agent: str
     told: str
 
 
 def find_dependents(unit: UnitOfWork, memories: Sequence[Memory]) -> dict[int, list[BuiltOn]]:
-    """List what rests on these memories, under the id of each."""
+    """List the dependents of these memories by id."""
     links = unit.tx.links.touching([one.id for one in memories], types=_BUILT_ON)
     above = unit.tx.memories.get(list(dict.fromkeys(link.from_id for link in links)))
     resting: defaultdict[int, list[BuiltOn]] = defaultdict(list)
     for link in links:
         is_seen = link.from_id in above and is_visible(unit.caller, above[link.from_id])
         told = f"{ids.show(ids.MEMORY, link.from_id)} {link.type} it, says {link.agent}."
-        # Whose private memory it is that rests on it is not for the caller to know.
+        # The caller must not learn whose private memory depends on it.
         one = BuiltOn(agent=link.agent, told=told if is_seen else "Something rests on it since.")
         resting[link.to_id].append(one)
     return resting
@@ -89,7 +92,8 @@ def find_dependents(unit: UnitOfWork, memories: Sequence[Memory]) -> dict[int, l
 def plan_reversal(
     unit: UnitOfWork, memory: Memory, *, to_undo: Sequence[Change], resting: Sequence[BuiltOn]
 ) -> Reversal:
-    """Take the wanted changes of a memory back, newest first, as far as nothing stands on them."""
+    """Plan to revert the chosen changes of a memory, newest first, as far as nothing depends on
+    them."""
     nothing = Reversal(before=memory, after=memory)
     why = denial_reason(unit.caller, memory)
     if is_erased(memory):
@@ -118,7 +122,7 @@ def plan_reversal(
 
 
 def _as_own(change: Change, told: Sequence[Change]) -> Change:
-    """Give a change as if no cascade had archived the memory before it."""
+    """Return a change as if propagation had not archived the memory before it."""
     if change.before.get("state") != State.ARCHIVED:
         return change
     state = own_state(State.ARCHIVED, [one for one in told if one.id < change.id])
@@ -136,7 +140,7 @@ def _reverse_fields(
     others: Sequence[Change],
     resting: Sequence[BuiltOn],
 ) -> tuple[Memory, str | None]:
-    """Take back what was done to the memory itself."""
+    """Revert the fields of the memory itself."""
     after, skip_reason = memory, None
     for change in changes:
         if change.action is Action.CREATE:
@@ -152,10 +156,10 @@ def _reverse_fields(
 
 
 def with_links(unit: UnitOfWork, reversals: Sequence[Reversal]) -> list[Reversal]:
-    """Decide which links, annotations and answers are taken back, newest first over all memories.
+    """Decide which links, annotations and acknowledgements to revert, newest first over all memories.
 
-    A link may have been changed through both of its ends: whoever supersedes a memory carries its
-    links over to the successor, and another memory's call may strengthen them afterwards.
+    A link can be changed through both of its ends: superseding a memory carries its links over to
+    the successor, and a call on another memory may strengthen them afterwards.
     """
     taken: defaultdict[int, list[Change]] = defaultdict(list)
     skipped: dict[int, str] = {}
@@ -178,7 +182,7 @@ def with_links(unit: UnitOfWork, reversals: Sequence[Reversal]) -> list[Reversal
 
 
 def _held(unit: UnitOfWork, before: Memory, *, after: Memory) -> Memory:
-    """Note since when it is believed again, if it is."""
+    """Set since when the memory is believed again."""
     is_back = before.state not in CURRENT_STATES and after.state in CURRENT_STATES
     return replace(after, believed_since=unit.now) if is_back else after
 
@@ -186,7 +190,7 @@ def _held(unit: UnitOfWork, before: Memory, *, after: Memory) -> Memory:
 def _undo_create(
     memory: Memory, born: Change, *, others: Sequence[Change], resting: Sequence[BuiltOn]
 ) -> tuple[Memory, str | None] | None:
-    """Forget what was made, unless others have built on it since; None when it is gone already."""
+    """Forget a new memory unless others depend on it; None if it is gone already."""
     if memory.state is State.FORGOTTEN:
         return None
     later = [one for one in others if one.id > born.id and one.action not in _SYSTEM_ACTIONS]
@@ -203,16 +207,16 @@ def _agrees(memory: Memory, image: Mapping[str, object]) -> bool:
 
 
 def _who_changed(change: Change, others: Sequence[Change]) -> str:
-    """Name who last changed the same thing."""
+    """Return who last changed the same thing."""
     later = [one for one in others if one.id > change.id and set(one.after) & set(change.after)]
     who = f"{later[-1].agent} has changed it since ({later[-1].action})" if later else "It changed"
     return f"{who}; {change.action} is not taken back."
 
 
 def _still_applies(unit: UnitOfWork, change: Change, *, seen: _StateBeforeUndo) -> bool | None:
-    """Say whether what stands beside is as a change left it; None when it is as before.
+    """Return whether related data is as the change left it; None if it is as before the change.
 
-    `seen` holds how things look once what came later is taken back.
+    `seen` holds the state after later changes are reverted.
     """
     named = {*change.before, *change.after}
     if "annotation" in named:
@@ -238,7 +242,7 @@ def _still_applies(unit: UnitOfWork, change: Change, *, seen: _StateBeforeUndo) 
 
 
 def settled_by(tx: Transaction, change: Change) -> list[Review]:
-    """Give the reviews that a change settled, as far as they are as it left them."""
+    """Return the reviews that a change resolved, if they are still as it left them."""
     told = settled_of(change.after["review"], change.memory_id)
     there = tx.reviews.of([change.memory_id]).get(change.memory_id, [])
     at = told[0].settled_at if told else None
@@ -248,7 +252,7 @@ def settled_by(tx: Transaction, change: Change) -> list[Review]:
 def _ack_applies(
     unit: UnitOfWork, change: Change, *, acks: dict[_Whose, Ack | None]
 ) -> bool | None:
-    """Say whether an action item is answered as a change left it; None when it is as before."""
+    """Return whether an acknowledgement is as the change left it; None if it is as before."""
     was, is_ = (
         ack_of(image["ack"]) if "ack" in image else None for image in (change.before, change.after)
     )
@@ -263,7 +267,7 @@ def _ack_applies(
 
 
 def _annotation_applies(unit: UnitOfWork, change: Change) -> bool | None:
-    """Say whether a note is there that is to go, or gone that is to come back."""
+    """Return whether an annotation that the change added or removed is still so."""
     image = cast("Mapping[str, Any]", {**change.before, **change.after}["annotation"])
     there = unit.tx.annotations.of([change.memory_id]).get(change.memory_id, [])
     if "annotation" in change.after:

@@ -1,4 +1,4 @@
-"""One change under way: the transaction, who acts, and when."""
+"""One change in progress: transaction, caller and time."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from commonbrain.text.normalisation import normalise_line
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitOfWork:
-    """What every step of a change needs; `vectors` are of what may become findable again."""
+    """The context of a change; `vectors` are those of memories that may become searchable again."""
 
     tx: Transaction
     services: Services
@@ -40,18 +40,18 @@ class UnitOfWork:
         return fetch(self.tx, self.caller, id_=id_)
 
     def query_scope(self, criteria: Filter) -> QueryScope:
-        """Confine a search to what the caller may see now."""
+        """Limit a search to what the caller may see now."""
         return QueryScope(caller=self.caller, filter=criteria, now=self.now)
 
     def change_context(self, action: Action, reason: str | None) -> ChangeContext:
-        """Say who does what, when and why."""
+        """Return action, agent, time and reason for the records of the change."""
         return ChangeContext(action=action, caller=self.caller, at=self.now, reason=reason)
 
     def amend(self, before: Memory, after: Memory, *, change_context: ChangeContext) -> None:
-        """Bring a memory to another state, with its vectors where it becomes findable.
+        """Update a memory, adding its vectors if it becomes searchable.
 
         Raises:
-            LimitExceededError: `quota_exceeded`, what was forgotten finds no room any more.
+            LimitExceededError: `quota_exceeded`, there is no quota left for a restored memory.
 
         """
         if before.state is State.FORGOTTEN and after.state not in UNCOUNTED_STATES:
@@ -65,13 +65,16 @@ class UnitOfWork:
         )
 
     def propagate_invalidation(self) -> AffectedDependents | None:
-        """Follow up what this change unseated; to be called last, within its transaction."""
+        """Update the dependents of this change; called last in its transaction."""
         step = propagate(self.tx, self.change_context(Action.CASCADE, None))
         return summarize_affected(self.tx, self.caller, step=step, now=self.now)
 
 
 def vectors_of(services: Services, memories: Sequence[Memory]) -> dict[int, Vectors]:
-    """Embed what is not findable, before a transaction opens; nothing when the embedder is down."""
+    """Embed memories that are not searchable, before the transaction.
+
+    Empty if the embedder is down.
+    """
     hidden = [one for one in memories if one.state not in FINDABLE_STATES and one.text.strip()]
     try:
         return vectors_for(hidden, services.embedder)
@@ -80,7 +83,7 @@ def vectors_of(services: Services, memories: Sequence[Memory]) -> dict[int, Vect
 
 
 def validate_reason(reason: str, services: Services) -> str:
-    """Give a reason as it may be kept: on one line, without secrets.
+    """Return a reason on one line, without secrets.
 
     Raises:
         InvalidInputError: it is empty or too long.
