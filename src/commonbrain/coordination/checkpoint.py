@@ -88,7 +88,7 @@ def matching_rules(unit: UnitOfWork, action: str, *, vector: Matrix | None) -> C
 def suppress_repeat(
     unit: UnitOfWork, action: str, *, checked: CheckpointResult
 ) -> CheckpointResult:
-    """Shorten the result if the same action was checked a few minutes ago without a change since."""
+    """Shorten the result if the same action was checked recently and nothing changed since."""
     topic = _digest(sorted(search_terms(action)))
     digest = _digest(one.id for one in (*checked.blockers, *checked.patterns, *checked.skills))
     key = f"{RESERVED_PREFIX}{topic}"

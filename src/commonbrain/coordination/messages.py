@@ -336,7 +336,7 @@ class Messages:
 
 
 def _reply_recipients(parent: Memory, caller: Caller) -> tuple[str, ...]:
-    """Return the recipients of a reply: everyone for a broadcast, the same recipients for one's own.
+    """Return the recipients of a reply; a reply to a broadcast goes to everyone.
 
     Raises:
         InvalidInputError: no other agent has the message; no recipients would mean everyone.

@@ -92,8 +92,7 @@ def find_dependents(unit: UnitOfWork, memories: Sequence[Memory]) -> dict[int, l
 def plan_reversal(
     unit: UnitOfWork, memory: Memory, *, to_undo: Sequence[Change], resting: Sequence[BuiltOn]
 ) -> Reversal:
-    """Plan to revert the chosen changes of a memory, newest first, as far as nothing depends on
-    them."""
+    """Plan to revert changes of a memory, newest first, unless something depends on them."""
     nothing = Reversal(before=memory, after=memory)
     why = denial_reason(unit.caller, memory)
     if is_erased(memory):
@@ -156,7 +155,9 @@ def _reverse_fields(
 
 
 def with_links(unit: UnitOfWork, reversals: Sequence[Reversal]) -> list[Reversal]:
-    """Decide which links, annotations and acknowledgements to revert, newest first over all memories.
+    """Decide which links, annotations and acknowledgements to revert, over all memories.
+
+    The newest changes come first.
 
     A link can be changed through both of its ends: superseding a memory carries its links over to
     the successor, and a call on another memory may strengthen them afterwards.
