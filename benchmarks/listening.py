@@ -67,14 +67,14 @@ def _tell(brain: Brain, *, texts: Iterator[Draft]) -> object:
 
 
 def _heard(brain: Brain, telemetry: Telemetry) -> Brain:
-    return Brain.of(replace(brain.services, telemetry=telemetry), brain.caller)
+    return Brain(replace(brain.services, telemetry=telemetry), brain.caller)
 
 
 def _eventless(brain: Brain) -> Brain:
     services = brain.services
     ledger = RecallLogPolicy(events_kept=RecallLogPolicy().events_kept * 0)
     journal = WriteBehindQueue(services.store, services.screen, clock=services.clock, ledger=ledger)
-    return Brain.of(replace(services, journal=journal), brain.caller)
+    return Brain(replace(services, journal=journal), brain.caller)
 
 
 def _compare(

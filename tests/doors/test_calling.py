@@ -13,7 +13,7 @@ from commonbrain.testing.builders import a_brain
 
 
 def as_role(brain: Brain, role: Role) -> Brain:
-    return Brain.of(brain.services, replace(brain.caller, role=role))
+    return Brain(brain.services, replace(brain.caller, role=role))
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ def admitted(path: Path, secret: str) -> Caller:
 def as_admin(brain: Brain) -> Brain:
     """See the brain as an admin who came by a key."""
     key = brain.govern.create_key(KeyRequest(agent="root", role=Role.ADMIN))
-    return Brain.of(brain.services, an_access(brain).admit(str(key.text), address=None))
+    return Brain(brain.services, an_access(brain).admit(str(key.text), address=None))
 
 
 def asked(brain: Brain, **given: object) -> dict[str, Any]:

@@ -39,7 +39,7 @@ def test_a_flushed_then_stopped_then_started_redis_loses_no_job(
     port, url = server.port, server.connection_url
     log = _Log()
     with a_brain(path, clock=clock) as opened:
-        brain = Brain.of(replace(opened.services, queue=RedisQueue(url)), opened.caller)
+        brain = Brain(replace(opened.services, queue=RedisQueue(url)), opened.caller)
         with at_work(brain, log, count=2):
             log.wait_for(ask(brain, "told"))
             before = ask(brain, "flushed")

@@ -122,7 +122,7 @@ def with_models(brain: Brain, shop: Shop) -> Brain:
     # It writes when a test says so, and by no thread of its own.
     journal.close()
     mine = replace(services, rerankers=rerankers, guards=guards, journal=journal)
-    return Brain.of(mine, brain.caller)
+    return Brain(mine, brain.caller)
 
 
 def on_trial(

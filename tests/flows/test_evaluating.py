@@ -141,7 +141,7 @@ def test_what_got_worse_beyond_chance_is_told_with_what_changed(
 
 
 def test_a_part_of_recall_that_did_not_answer_is_told(brain: Brain) -> None:
-    deaf = Brain.of(replace(brain.services, embedder=Deaf()), brain.caller)
+    deaf = Brain(replace(brain.services, embedder=Deaf()), brain.caller)
 
     assert deaf.evaluate(questions=EVALUATED_MIN).setup["lacks"] == ["vector"]
 

@@ -123,7 +123,7 @@ def test_a_worker_killed_within_a_page_leaves_what_the_next_one_finds(
     brain, clock = opened(a_copy(full, path))
     with brain:
         job = brain.jobs.run("atomize")
-        dying = Brain.of(replace(brain.services, extractor=DyingExtractor(50)), brain.caller)
+        dying = Brain(replace(brain.services, extractor=DyingExtractor(50)), brain.caller)
         with pytest.raises(Killed):
             a_worker(dying).sweep()
         clock.move(timedelta(seconds=JOB_LEASE_S))

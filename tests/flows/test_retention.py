@@ -62,7 +62,7 @@ class Trying:
 def with_blobs(brain: Brain, blobs: Blobs) -> Brain:
     """The same brain in a process that reaches its artifacts otherwise."""
     services = replace(brain.services, blobs=lambda: blobs, staging=BlobUploadStore(lambda: blobs))
-    return Brain.of(services, brain.caller)
+    return Brain(services, brain.caller)
 
 
 def kept(brain: Brain) -> set[str]:

@@ -58,7 +58,7 @@ def tell_in_order(brain: Brain) -> None:
 
 def with_model(opened: Brain, server: ModelServer, *, tokens: int = 10_000) -> Brain:
     services = replace(opened.services, reflector=reflector(server), reflector_tokens=tokens)
-    return Brain.of(services, opened.caller)
+    return Brain(services, opened.caller)
 
 
 @pytest.mark.parametrize("family", FAMILIES)

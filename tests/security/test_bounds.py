@@ -39,7 +39,7 @@ def networked(brain: Brain) -> Callable[..., Brain]:
     ) -> Brain:
         admission = Admission(credential=credential, role=own or role, policy=policy)
         caller = replace(brain.caller, agent="bob", role=role, admission=admission, **more)
-        return Brain.of(brain.services, caller)
+        return Brain(brain.services, caller)
 
     return see
 

@@ -28,7 +28,7 @@ from tests.security.keys import HERE, KEPT, CountingSeals, altered, refusal
 def test_who_came_by_a_key_claims_no_scope_and_no_trust_beyond_its_own(
     brain: Brain, new: Callable[..., NewKey], access: Authenticator
 ) -> None:
-    bob = Brain.of(brain.services, access.admit(str(new().text), address=HERE))
+    bob = Brain(brain.services, access.admit(str(new().text), address=HERE))
 
     with pytest.raises(RejectedError) as scope:
         bob.remember("The kettle is blue.", kind="fact", scope="global")
@@ -249,7 +249,7 @@ def test_who_came_by_a_credential_governs_no_other_tenant(
     writer = access.admit(str(new("eve").text), address=HERE)
 
     with pytest.raises(RejectedError):
-        Brain.of(brain.services, admin).tenants.list()
+        Brain(brain.services, admin).tenants.list()
     with pytest.raises(RejectedError):
-        Brain.of(brain.services, writer).govern.keys()
-    assert Brain.of(brain.services, admin).govern.keys()
+        Brain(brain.services, writer).govern.keys()
+    assert Brain(brain.services, admin).govern.keys()

@@ -157,7 +157,7 @@ def _know_as(client: TestClient, world: World, role: Role | None) -> None:
     if role is None:
         del client.headers["Authorization"]
     elif role is not Role.ADMIN:
-        governing = Brain.of(world.owner.services, replace(world.owner.caller, tenant=OURS)).govern
+        governing = Brain(world.owner.services, replace(world.owner.caller, tenant=OURS)).govern
         key = governing.create_key(KeyRequest(agent="eve", role=role, label="a reader's"))
         client.headers["Authorization"] = f"Bearer {key.text}"
 

@@ -51,7 +51,7 @@ def an_event(**more: Any) -> ToolEvent:  # noqa: ANN401
 
 def heard(brain: Brain, telemetry: Telemetry) -> Brain:
     """See a brain as its caller does whose house is listened to."""
-    return Brain.of(replace(brain.services, telemetry=telemetry), brain.caller)
+    return Brain(replace(brain.services, telemetry=telemetry), brain.caller)
 
 
 def figures(telemetry: Telemetry) -> Figures:

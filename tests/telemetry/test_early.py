@@ -118,10 +118,10 @@ def test_boot_gives_early_events_its_session_and_keeps_each_once(
     booting = replace(brain.services, early=early)
     event = at_once(early, 7)
     early.keep(event)
-    first = Brain.of(booting, replace(brain.caller, session="s1"))
+    first = Brain(booting, replace(brain.caller, session="s1"))
     first.boot()
     early.keep(event)
-    Brain.of(booting, replace(brain.caller, session="s2")).boot()
+    Brain(booting, replace(brain.caller, session="s2")).boot()
     assert events(first) == [replace(event, session="s1")]
 
 

@@ -91,7 +91,7 @@ def test_votes_are_counted(watched: Brain, meters: PrometheusMetrics) -> None:
 def test_who_may_not_is_counted_as_a_failure_of_authorisation(
     watched: Brain, meters: PrometheusMetrics
 ) -> None:
-    reader = Brain.of(watched.services, replace(watched.caller, role=Role.READER))
+    reader = Brain(watched.services, replace(watched.caller, role=Role.READER))
     with pytest.raises(CommonbrainError):
         call(reader, "remember", text="The gate opens at six")
     meters.turned_away("invalid_credential", transport="rest")

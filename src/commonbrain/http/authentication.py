@@ -105,8 +105,8 @@ class RequestAuthenticator:
         session_caller = replace(
             caller, session=session_name or f"http {_client_family(client_name)}", contact=contact
         )
-        session = Brain.of(self.brain.services, session_caller).session.meet()
-        return Brain.of(
+        session = Brain(self.brain.services, session_caller).session.meet()
+        return Brain(
             self.brain.services, replace(session_caller, project=caller.project or session.project)
         )
 

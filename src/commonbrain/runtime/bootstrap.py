@@ -126,7 +126,7 @@ def open_brain(
         session=settings.session,
         project=settings.project,
     )
-    brain = Brain.of(services, caller).acting_as(**identity)
+    brain = Brain(services, caller).acting_as(**identity)
     if caller.tenant != LOCAL_TENANT:
         # The first is made with the store; of the others each must have been made by name.
         with ExitStack() as on_failure:

@@ -124,7 +124,7 @@ def a_brain(
         staging=BlobUploadStore(blobs),
         on_secret=on_secret,
     )
-    return Brain.of(services, Caller(agent=agent))
+    return Brain(services, Caller(agent=agent))
 
 
 def a_memory(id_: int, body: str, *, kind: Kind = Kind.FACT, **more: Any) -> Memory:  # noqa: ANN401

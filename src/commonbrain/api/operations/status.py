@@ -68,9 +68,9 @@ def _handle(brain: Brain, request: StatusRequest) -> StatusReply:
         role=brain.caller.role,
         review=brain.review() if request.review else None,
         version=version("commonbrain"),
-        health=brain.watching.health() if request.health else None,
-        metrics=brain.watching.figures() if request.metrics else None,
-        errors=brain.watching.faults(request.errors) if request.errors else None,
+        health=brain.metrics.health() if request.health else None,
+        metrics=brain.metrics.figures() if request.metrics else None,
+        errors=brain.metrics.faults(request.errors) if request.errors else None,
     )
 
 
