@@ -19,11 +19,12 @@ explore seconds:
 postgres *arguments:
     pytest -n 2 --engine postgres tests/machines {{ flows_on_postgres }} {{ arguments }}
 
-# Check format, lint, docstrings, types and imports; changes nothing.
+# Check format, lint, docstrings, spelling, types and imports; changes nothing.
 check:
     ruff format --check .
     ruff check .
     flake8 --select DOC102,DOC104,DOC202,DOC403 --style google --arg-type-hints-in-docstring False src packages/commonbrain-evals/src
+    codespell README.md CHANGELOG.md CONTRIBUTING.md docs src packages/commonbrain-evals/src tests
     pyright
     lint-imports --no-logo
 
@@ -35,6 +36,13 @@ mend:
 # Write the reference pages from the tables.
 reference:
     python -m commonbrain.cli.reference docs/reference/generated
+
+# Draw the packages and their imports for the architecture page; needs Graphviz.
+drawing:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    drawn=$(import-linter drawgraph commonbrain | grep -v '".services" ->' | tred | dot -Tsvg)
+    printf '%s\n' "$drawn" > docs/images/packages.svg
 
 # Drive clients that nobody here wrote, from the npm registry: MCP Inspector, Claude Code and more.
 clients *arguments:
