@@ -7,7 +7,7 @@ flows_on_postgres := "tests/flows/test_remember.py tests/flows/test_recall.py te
 default:
     @just --list --unsorted
 
-# Run the test suite on two cores (what foreign clients are needed for is left out).
+# Run the test suite on two cores (tests that drive foreign clients are left out).
 test *arguments:
     pytest -n 2 {{ arguments }}
 
@@ -44,7 +44,7 @@ drawing:
     drawn=$(import-linter drawgraph commonbrain | grep -v '".services" ->' | tred | dot -Tsvg)
     printf '%s\n' "$drawn" > docs/images/packages.svg
 
-# Drive clients that nobody here wrote, from the npm registry: MCP Inspector, Claude Code and more.
+# Test with foreign clients from the npm registry: Claude Code, MCP Inspector and others.
 clients *arguments:
     python -m tests.clients.setup
     pytest --clients tests/clients {{ arguments }}
