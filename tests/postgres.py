@@ -72,7 +72,7 @@ class Lent:
             # Past references and triggers, for everything goes.
             connection.execute("SET LOCAL session_replication_role = replica")
             tenants = [id_ for (id_,) in connection.execute("SELECT id FROM tenants")]
-            statements = [_delete_rows(table, tenants) for table in _EMPTIED]
+            statements: list[sql.Composable] = [_delete_rows(table, tenants) for table in _EMPTIED]
             # The first is what it was made with, and what its index is over.
             statements.append(sql.SQL("DELETE FROM spaces WHERE id > (SELECT min(id) FROM spaces)"))
             renamed = sql.SQL("UPDATE spaces SET name = {}, state = 'current'")
