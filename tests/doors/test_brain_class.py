@@ -21,13 +21,13 @@ def test_every_method_explains_itself_and_each_of_its_arguments(name: str) -> No
     documented = inspect.getdoc(member) or ""
     assert documented
     for parameter in list(inspect.signature(member).parameters)[1:]:
-        if len(inspect.signature(member).parameters) > 2:  # noqa: PLR2004 the summary says the one
+        if len(inspect.signature(member).parameters) > 2:
             assert f"{parameter}:" in documented or name in {"get_several", "acting_as"}, parameter
 
 
 def test_importing_the_class_loads_no_capability() -> None:
     program = "import sys, commonbrain.client; print(*[m for m in sys.modules if 'brain' in m])"
-    done = subprocess.run(  # noqa: S603 our own interpreter and program
+    done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
     )
     assert set(done.stdout.split()) == {

@@ -46,16 +46,20 @@ def test_nothing_of_another_tenant_or_agent_shows_at_any_door(
     world: World, record_property: Callable[[str, object], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = rows_of(world.owner.services.store, THEIRS)
+    engine = cast("SqlStore", world.owner.services.store).dialect.engine.name
     found: dict[str, Tried] = {}
     for name, transport in DOORS.items():
+        every = transport.every
+        if engine == "postgresql" and every > 1:
+            # SQLite has them all; Postgres differs below the library, which is tried whole.
+            every *= 3
         with transport.opened(world) as ask:
-            among = islice(drawn(world), 0, None, transport.every)
+            among = islice(drawn(world), 0, None, every)
             found[name] = tried(world, ask, among=among, transport=transport.of)
 
     count = sum(one.count for one in found.values())
     leaks = [leak for one in found.values() for leak in one.leaks]
     record_property("attempts and leaks", f"{count} / {len(leaks)}")
-    engine = cast("SqlStore", world.owner.services.store).dialect.engine.name
     with capsys.disabled():
         transports = ", ".join(f"{name} {one.count}" for name, one in found.items())
         print(f"\n{engine}: {count} attempts, {len(leaks)} leaks ({transports})")  # noqa: T201
