@@ -115,8 +115,6 @@ class Operation(Generic[RequestT, ReplyT]):
     is_destructive: bool = False
     is_idempotent: bool = False
 
-    has_own_command: bool = True
-    """Whether the command line has one of its name, beside those of `commands`."""
     expected_confirm: Callable[[ReplyT], int | None] = lambda _: None
     """Gives the count that the request's field `confirm` must repeat, of a reply that previews."""
     preview: Callable[[Brain, RequestT], ReplyT | None] | None = None

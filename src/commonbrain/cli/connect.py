@@ -1,13 +1,13 @@
-"""What `brain connect` takes: a field is an option."""
+"""The command `brain connect`."""
 
 import inspect
 import json
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 from urllib.parse import SplitResult
 
 import typer
@@ -39,8 +39,6 @@ from commonbrain.integrations.change import read
 from commonbrain.mcp.proxy import endpoint, expand_home, read_key, validate_key
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.text.locations import is_here, is_url
-
-_OptionsT = TypeVar("_OptionsT")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,27 +79,32 @@ class ConnectOptions:
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the change only.")] = False
 
 
-def build_parameters(
-    connect_options: type[_OptionsT], run: Callable[[_OptionsT], None]
-) -> Callable[..., None]:
-    """Make a command whose options are the fields of a wish."""
+app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
-    def command(**options_given: Any) -> None:  # noqa: ANN401 the signature below types it
-        run(connect_options(**options_given))
 
-    command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        [
+def _command(**options: Any) -> None:  # noqa: ANN401 the signature below types it
+    """Add this memory to a client's MCP servers; everything else in its file stays unchanged."""
+    context: typer.Context = options.pop("typer_context")
+    connect_client(context.obj, ConnectOptions(**options))
+
+
+_command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+    [
+        inspect.Parameter(
+            "typer_context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context
+        ),
+        *(
             inspect.Parameter(
                 field.name,
                 inspect.Parameter.KEYWORD_ONLY,
                 annotation=field.type,
                 default=inspect.Parameter.empty if field.default is MISSING else field.default,
             )
-            for field in fields(connect_options)  # type: ignore[arg-type]
-        ]
-    )
-    command.__doc__ = run.__doc__
-    return command
+            for field in fields(ConnectOptions)
+        ),
+    ]
+)
+app.command("connect")(_command)
 
 
 def connect_client(state: State, connect_options: ConnectOptions) -> None:

@@ -12,12 +12,10 @@ from typing import Annotated, Final
 import typer
 
 from commonbrain.api.errors import describe_error, to_transport_error
-from commonbrain.api.operations import OPERATIONS
-from commonbrain.cli import choices, embeddings, stores
+from commonbrain.cli import choices
 from commonbrain.cli.commands import Json
-from commonbrain.cli.connect import ConnectOptions, build_parameters
 from commonbrain.cli.context import State, StoreOption
-from commonbrain.cli.groups import MainGroup, add_operations
+from commonbrain.cli.groups import MainGroup, add_groups
 from commonbrain.model.errors import CommonbrainError
 from commonbrain.model.escaping import escaped
 from commonbrain.text.locations import is_url
@@ -34,9 +32,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-add_operations(app, OPERATIONS)
-app.add_typer(stores.app, name="store")
-app.add_typer(embeddings.app, name="embeddings")
+add_groups(app)
 
 
 def _print_version(is_requested: bool) -> None:  # noqa: FBT001 Typer calls it so
@@ -236,16 +232,6 @@ def maintain(
     from commonbrain.cli.maintain import run_maintain  # noqa: PLC0415
 
     run_maintain(context.obj, dry_run=dry_run, as_json=as_json)
-
-
-def _connect(options: ConnectOptions) -> None:
-    """Add this memory to a client's servers; everything else in its file stays as it is."""
-    from commonbrain.cli.connect import connect_client  # noqa: PLC0415
-
-    connect_client(_STATE.get(), options)
-
-
-app.command("connect")(build_parameters(ConnectOptions, _connect))
 
 
 @app.command("hook")

@@ -10,7 +10,7 @@ from fastapi.security import APIKeyHeader, HTTPBearer
 
 from commonbrain.api.dispatch import dispatch
 from commonbrain.api.operation import Request as OperationRequest
-from commonbrain.api.operations import OPERATIONS, Operation, Transport
+from commonbrain.api.operations import Operation, Transport, load_operations
 from commonbrain.api.operations.get import GET, ViewName
 from commonbrain.http.authentication import KEY_HEADER, RequestAuthenticator
 from commonbrain.http.problems import MEDIA_TYPE
@@ -18,7 +18,7 @@ from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.limits import NAME_CHARS_MAX
 from commonbrain.model.scope import Caller
 
-SERVED: Final = tuple(one for one in OPERATIONS if Transport.REST in one.transports)
+SERVED: Final = tuple(one for one in load_operations() if Transport.REST in one.transports)
 KEY_FIELD: Final = "idempotency_key"
 _STATUSES: Final = {
     400: "The body is not JSON",

@@ -37,7 +37,7 @@ from pydantic import ValidationError
 from commonbrain.api.connection import Connection
 from commonbrain.api.dispatch import dispatch, record_call
 from commonbrain.api.operation import Request
-from commonbrain.api.operations import OPERATIONS, Operation, Profile, Transport
+from commonbrain.api.operations import Operation, Profile, Transport, load_operations
 from commonbrain.api.schemas import compact_output_schema, compact_schema
 from commonbrain.api.threads import ThreadLimiter
 from commonbrain.client import Brain
@@ -71,7 +71,7 @@ def tools_of(profile: Profile) -> dict[str, Operation[Any, Any]]:
     """Give the tools that a profile shows, by name, in the order of the table."""
     return {
         operation.name: operation
-        for operation in OPERATIONS
+        for operation in load_operations()
         if Transport.MCP in operation.transports and profile.includes(operation.profile)
     }
 

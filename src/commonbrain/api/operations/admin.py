@@ -382,7 +382,6 @@ ADMIN = Operation(
     role=Role.ADMIN,
     is_destructive=True,
     preview=_preview,
-    has_own_command=False,
     positional=("op",),
     commands=ADMIN_COMMANDS,
 )

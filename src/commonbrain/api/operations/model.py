@@ -217,7 +217,6 @@ MODEL = Operation(
     role=Role.ADMIN,
     is_destructive=True,
     preview=_preview,
-    has_own_command=False,
     positional=("op", "id"),
     commands=tuple(
         Command(
