@@ -5,11 +5,22 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from functools import cached_property
-from typing import Annotated, Any, Final, Generic, Protocol, TypeVar, cast
+from typing import Annotated, Any, ClassVar, Final, Generic, Protocol, Self, TypeVar, cast
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, TypeAdapter
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    JsonValue,
+    TypeAdapter,
+    model_validator,
+)
+from pydantic_core import CoreSchema
 
 from commonbrain.client import Brain
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import inert
 from commonbrain.model.limits import NAME_CHARS_MAX
 from commonbrain.model.scope import Role
@@ -44,6 +55,85 @@ class Request(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True)
 
 
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """The arguments of one verb of an operation that has several."""
+
+    required: tuple[str, ...] = ()
+    optional: tuple[str, ...] = ()
+
+    @property
+    def arguments(self) -> frozenset[str]:
+        """Names of all arguments."""
+        return frozenset((*self.required, *self.optional))
+
+
+class VerbRequest(Request):
+    """A request whose field `op` names a verb, which takes some of the other fields.
+
+    An argument of another verb is an error, unless it has its default. The JSON schema is a
+    union with one object per verb.
+    """
+
+    VERBS: ClassVar[Mapping[str, Verb]]
+    SHARED: ClassVar[Verb] = Verb()
+    """Arguments that every verb takes."""
+
+    @classmethod
+    def arguments_of(cls, op: object) -> frozenset[str]:
+        """Names of the arguments that a verb takes."""
+        return cls.VERBS[str(op)].arguments | cls.SHARED.arguments
+
+    @model_validator(mode="after")
+    def _check_arguments(self) -> Self:
+        op = str(getattr(self, "op"))  # noqa: B009 each request declares its own
+        required = (*self.SHARED.required, *self.VERBS[op].required)
+        missing = [name for name in required if getattr(self, name) in (None, "", [])]
+        fields = type(self).model_fields.items()
+        given = [
+            name
+            for name, field in fields
+            if getattr(self, name) != field.get_default(call_default_factory=True)
+        ]
+        unknown = [name for name in given if name not in {"op", *self.arguments_of(op)}]
+        if missing or unknown:
+            problem = f"needs {', '.join(missing)}" if missing else f"takes no {', '.join(unknown)}"
+            accepted = [name for name, _ in fields if name in self.arguments_of(op)]
+            raise InvalidInputError(
+                f"{op} {problem}.",
+                hint=f"{op} takes {', '.join(accepted) or 'no arguments'}.",
+            )
+        return self
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler, /
+    ) -> dict[str, Any]:
+        """Write the schema as a union of the verbs."""
+        flat = handler.resolve_ref_schema(handler(core_schema))
+        fields = flat["properties"]
+        always = [name for name in flat.get("required", []) if name not in cls.SHARED.required]
+
+        def one(op: str, verb: Verb) -> dict[str, Any]:
+            accepted = cls.arguments_of(op)
+            named = {name: field for name, field in fields.items() if name in accepted}
+            required = (*cls.SHARED.required, *verb.required)
+            return {
+                "title": f"{cls.__name__.removesuffix('Request')} {op}",
+                "type": "object",
+                "properties": {"op": {"const": op, "type": "string"}, **named},
+                "required": list(dict.fromkeys([*always, *required])),
+                "additionalProperties": False,
+            }
+
+        return {
+            "title": cls.__name__,
+            "type": "object",
+            "oneOf": [one(op, verb) for op, verb in cls.VERBS.items()],
+            "discriminator": {"propertyName": "op"},
+        }
+
+
 RequestT = TypeVar("RequestT", bound=Request)
 ReplyT = TypeVar("ReplyT")
 RequestT_contra = TypeVar("RequestT_contra", bound=Request, contravariant=True)
@@ -68,8 +158,8 @@ class Command:
     """One word, or two: the group it stands in, and its own in there."""
     purpose: str
     preset: Mapping[str, object]
-    fields: frozenset[str]
-    """The request's other fields that it takes."""
+    fields: frozenset[str] | None = None
+    """The request's other fields that it takes; None: all arguments of the preset verb."""
     positional: tuple[str, ...] = ()
     """Those that it takes without a name, in order, where they are not the operation's."""
     required: frozenset[str] = frozenset()
@@ -126,6 +216,15 @@ class Operation(Generic[RequestT, ReplyT]):
     """Gives the reply in the shape that agents read as JSON, where that is another."""
     compact_reply: type | None = None
     """That shape."""
+
+    def fields_of(self, command: Command | None) -> tuple[str, ...]:
+        """Names of the request's fields that a command takes, in order."""
+        if command is None:
+            return tuple(self.request.model_fields)
+        accepted = command.fields
+        if accepted is None and issubclass(self.request, VerbRequest):
+            accepted = self.request.arguments_of(command.preset["op"]) - command.preset.keys()
+        return tuple(name for name in self.request.model_fields if name in (accepted or ()))
 
     @cached_property
     def reply_adapter(self) -> TypeAdapter[ReplyT]:

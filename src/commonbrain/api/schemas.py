@@ -15,7 +15,7 @@ def compact_schema(model: type[BaseModel], *, shows_all: bool = False) -> dict[s
     null may be left out, which says the same in fewer words and is read by clients that know no
     unions.
     """
-    schema = model.model_json_schema()
+    schema = _flat(model.model_json_schema())
     fields = schema.get("properties", {}).items()
     properties = {
         name: _compact_field(input_fields)
@@ -28,6 +28,20 @@ def compact_schema(model: type[BaseModel], *, shows_all: bool = False) -> dict[s
         "properties": properties,
         **({"required": required} if required else {}),
         "additionalProperties": False,
+    }
+
+
+def _flat(schema: dict[str, Any]) -> dict[str, Any]:
+    """Join the objects of a union of verbs into one with all their fields."""
+    if "oneOf" not in schema:
+        return schema
+    verbs = schema["oneOf"]
+    properties = {name: field for verb in verbs for name, field in verb["properties"].items()}
+    shared = set[str].intersection(*(set(verb["required"]) for verb in verbs))
+    properties["op"] = {"enum": [verb["properties"]["op"]["const"] for verb in verbs]}
+    return {
+        "properties": properties,
+        "required": [name for name in verbs[0]["required"] if name in shared],
     }
 
 

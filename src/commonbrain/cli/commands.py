@@ -206,7 +206,7 @@ def _parameters(
     operation: Operation[Any, Any], subcommand: Command | None
 ) -> list[inspect.Parameter]:
     fields = operation.request.model_fields
-    taken = [name for name in fields if subcommand is None or name in subcommand.fields]
+    taken = operation.fields_of(subcommand)
     order = (subcommand and subcommand.positional) or operation.positional
     positional = [name for name in order if name in taken]
     options = [name for name in taken if name not in positional]

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, Literal
+from typing import Any, ClassVar, Final, Literal
 
 from pydantic import Field
 
@@ -14,10 +14,9 @@ from commonbrain.administration.tenants import (
     NewKey,
     Usage,
 )
-from commonbrain.api.operation import Command, Name, Operation, Profile, Request
+from commonbrain.api.operation import Command, Name, Operation, Profile, Verb, VerbRequest
 from commonbrain.client import Brain
 from commonbrain.model.agents import KEY_SIGN, Agent, ApiKey, KeyScope
-from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import inert_line
 from commonbrain.model.limits import ITEMS_PER_CALL_MAX, ROTATION_MINUTES_DEFAULT
 from commonbrain.model.scope import Policy, PolicyChange, Role
@@ -33,7 +32,6 @@ ADMIN_COMMANDS: Final = (
         name="agent list",
         purpose="List who may call, with what role and trust.",
         preset={"op": "agents"},
-        fields=frozenset(),
     ),
     Command(
         name="agent set",
@@ -64,13 +62,11 @@ ADMIN_COMMANDS: Final = (
         name="key list",
         purpose="List keys, good or not, the newest first.",
         preset={"op": "keys"},
-        fields=_AGENT,
     ),
     Command(
         name="key create",
         purpose="Make a key for an agent and show it, this once.",
         preset={"op": "key_create"},
-        fields=_AGENT | {"role", "label", "scopes", "networks", "days"},
         positional=("agent",),
         required=_AGENT,
     ),
@@ -78,7 +74,6 @@ ADMIN_COMMANDS: Final = (
         name="key rotate",
         purpose="Make a key like another one, which ends after some minutes.",
         preset={"op": "key_rotate"},
-        fields=_KEY | {"minutes"},
         positional=("key",),
         required=_KEY,
     ),
@@ -86,7 +81,6 @@ ADMIN_COMMANDS: Final = (
         name="key revoke",
         purpose="End a key at once.",
         preset={"op": "key_revoke"},
-        fields=_KEY,
         positional=("key",),
         required=_KEY,
         needs_confirmation=True,
@@ -95,13 +89,11 @@ ADMIN_COMMANDS: Final = (
         name="tenant usage",
         purpose="Show what the tenant uses of what it may.",
         preset={"op": "usage"},
-        fields=frozenset(),
     ),
     Command(
         name="tenant refusals",
         purpose="List what was refused and governed of late, the newest first.",
         preset={"op": "refusals"},
-        fields=frozenset({"limit"}),
     ),
 )
 
@@ -119,8 +111,24 @@ Op = Literal[
 ]
 
 
-class AdminRequest(Request):
-    """What to see or change; each op reads its own fields."""
+class AdminRequest(VerbRequest):
+    """What to see or change."""
+
+    VERBS: ClassVar = {
+        "agents": Verb(),
+        "agent_set": Verb(
+            required=("agent",), optional=("role", "trust_default", "trust_ceiling", "disabled")
+        ),
+        "keys": Verb(optional=("agent",)),
+        "key_create": Verb(
+            required=("agent",), optional=("role", "label", "scopes", "networks", "days")
+        ),
+        "key_rotate": Verb(required=("key",), optional=("minutes",)),
+        "key_revoke": Verb(required=("key",)),
+        "policy": Verb(optional=("boot_required", "auto_promote", "retention")),
+        "usage": Verb(),
+        "refusals": Verb(optional=("limit",)),
+    }
 
     op: Op = Field(
         description="agent_set: make or change one; key_create, key_rotate: the key is shown once; "
@@ -203,7 +211,7 @@ def _new_key_parts(new: NewKey) -> _Parts:
 
 def _create(govern: AdministerTenant, request: AdminRequest) -> _Parts:
     options = KeyRequest(
-        agent=_require(request, "agent"),
+        agent=request.agent or "",
         label=request.label,
         scopes=tuple(request.scopes),
         networks=tuple(request.networks),
@@ -220,7 +228,7 @@ def _set_agent(govern: AdministerTenant, request: AdminRequest) -> _Parts:
         trust_ceiling=request.trust_ceiling,
         is_disabled=request.disabled,
     )
-    return {"agents": (govern.set_agent(_require(request, "agent"), changes),)}
+    return {"agents": (govern.set_agent(request.agent or "", changes),)}
 
 
 def _policy(govern: AdministerTenant, request: AdminRequest) -> _Parts:
@@ -277,16 +285,9 @@ def _preview(brain: Brain, request: AdminRequest) -> AdminReply | None:
     return None
 
 
-def _require(request: AdminRequest, field: Literal["agent", "key"]) -> str:
-    value: str | None = getattr(request, field)
-    if not value:
-        raise InvalidInputError(f"{request.op} needs {field}.", hint="See the tool's schema.")
-    return value
-
-
 def _prefix(request: AdminRequest) -> str:
     """Read which key is meant: its digits, also as a list shows them; never a whole key."""
-    value = _require(request, "key")
+    value = request.key or ""
     return value.rpartition("_")[2] if value.startswith(KEY_SIGN) else value
 
 

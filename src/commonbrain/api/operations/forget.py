@@ -1,6 +1,6 @@
 """The operation forget, which also erases, prunes and undoes."""
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -10,12 +10,12 @@ from commonbrain.api.operation import (
     Command,
     Name,
     Operation,
-    Request,
     TimeBound,
+    Verb,
+    VerbRequest,
 )
 from commonbrain.client import Brain
 from commonbrain.history.selection import BulkChangeResult, MemoryRef, Phase, SelectorFields
-from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.limits import HANDFUL
 from commonbrain.model.scope import Role
 
@@ -30,15 +30,6 @@ _SELECTOR_FIELDS = (
     "since",
     "until",
 )
-_ALLOWED = {
-    "forget": frozenset({"ids", "dry_run", *_SELECTOR_FIELDS}),
-    "erase": frozenset({"ids", *_SELECTOR_FIELDS}),
-    "undo": frozenset({"agent", "session", "since", "until"}),
-    "prune": frozenset({"days", "kinds"}),
-}
-"""What each operation can be told beside reason and confirm."""
-
-_SHARED = frozenset({"reason", "confirm"})
 _COMMANDS = {
     "undo": "Take back what an agent, a session or a time changed.",
     "erase": "Take the text of memories out of the store for ever (admins only).",
@@ -46,8 +37,16 @@ _COMMANDS = {
 }
 
 
-class ForgetRequest(Request):
-    """Which memories to take away, and why; all conditions given must hold."""
+class ForgetRequest(VerbRequest):
+    """Which memories to remove, and why; those that match all given conditions."""
+
+    SHARED = Verb(optional=("reason", "confirm"))
+    VERBS: ClassVar = {
+        "forget": Verb(optional=("ids", "dry_run", *_SELECTOR_FIELDS)),
+        "erase": Verb(optional=("ids", *_SELECTOR_FIELDS)),
+        "prune": Verb(optional=("days", "kinds")),
+        "undo": Verb(optional=("agent", "session", "since", "until")),
+    }
 
     ids: list[str] = Field(default=[], description="mem_...; or what they have in common:")
     op: Literal["forget", "erase", "prune", "undo"] = Field(
@@ -75,12 +74,6 @@ def _handle(brain: Brain, request: ForgetRequest) -> BulkChangeResult:
     fields: dict[str, Any] = request.model_dump(
         exclude={"op", "reason", "confirm"}, exclude_defaults=True
     )
-    unknown = sorted(set(fields) - _ALLOWED[request.op])
-    if unknown:
-        allowed = ", ".join(sorted(_ALLOWED[request.op]))
-        raise InvalidInputError(
-            f"{request.op} takes no {', '.join(unknown)}.", hint=f"It takes {allowed}."
-        )
     confirm, reason = request.confirm, request.reason
     match request.op:
         case "forget":
@@ -143,7 +136,6 @@ FORGET = Operation(
     exit_code=lambda reply: EXIT_REFUSED * (reply.status is Phase.PREVIEW and reply.count > 0),
     expected_confirm=lambda reply: reply.count if reply.status is Phase.PREVIEW else None,
     commands=tuple(
-        Command(name=op, purpose=purpose, preset={"op": op}, fields=_ALLOWED[op] | _SHARED)
-        for op, purpose in _COMMANDS.items()
+        Command(name=op, purpose=purpose, preset={"op": op}) for op, purpose in _COMMANDS.items()
     ),
 )

@@ -1,12 +1,21 @@
 """The operation session: who else is at work, and what one's own session is at."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Literal
+from typing import Any, ClassVar, Final, Literal
 
 from pydantic import Field, ValidationError
 
 from commonbrain.api.errors import EXIT_REFUSED
-from commonbrain.api.operation import OMIT_DESCRIPTION, Command, Name, Operation, Profile, Request
+from commonbrain.api.operation import (
+    OMIT_DESCRIPTION,
+    Command,
+    Name,
+    Operation,
+    Profile,
+    Request,
+    Verb,
+    VerbRequest,
+)
 from commonbrain.api.operations.remember import render_item_result
 from commonbrain.client import Brain
 from commonbrain.coordination.session_views import (
@@ -24,20 +33,16 @@ from commonbrain.model.scope import Role
 from commonbrain.model.tasks import LEASE_MINUTES_DEFAULT
 from commonbrain.model.timestamps import show_instant
 
-_HANDOFF_FIELDS: Final = frozenset({"next_steps", "blockers", "context"})
-
 SESSION_COMMANDS: Final = (
     Command(
         name="session list",
         purpose="List who else is at work, on what and since when.",
         preset={"op": "list"},
-        fields=frozenset({"project", "agent"}),
     ),
     Command(
         name="session task",
         purpose="Say what you do now.",
         preset={"op": "task"},
-        fields=frozenset({"text"}),
         positional=("text",),
         required=frozenset({"text"}),
     ),
@@ -45,7 +50,6 @@ SESSION_COMMANDS: Final = (
         name="session handoff",
         purpose="Leave to the next session what it must know; - reads text or JSON from stdin.",
         preset={"op": "handoff"},
-        fields=_HANDOFF_FIELDS | {"text"},
         positional=("text",),
         required=frozenset({"text"}),
     ),
@@ -53,14 +57,12 @@ SESSION_COMMANDS: Final = (
         name="session end",
         purpose="End this session, with a handoff if there is one.",
         preset={"op": "end"},
-        fields=_HANDOFF_FIELDS | {"text"},
         positional=("text",),
     ),
     Command(
         name="session note",
         purpose="Keep a value under a key for this session; an empty one takes it away.",
         preset={"op": "note"},
-        fields=frozenset({"key", "text", "pinned"}),
         positional=("key", "text"),
         required=frozenset({"key", "text"}),
     ),
@@ -68,13 +70,11 @@ SESSION_COMMANDS: Final = (
         name="session notes",
         purpose="List what is noted in this session and pinned in its project.",
         preset={"op": "notes"},
-        fields=frozenset(),
     ),
     Command(
         name="session checkpoint",
         purpose="Ask which rules bind a risky action before you take it.",
         preset={"op": "checkpoint"},
-        fields=frozenset({"text"}),
         positional=("text",),
         required=frozenset({"text"}),
     ),
@@ -140,8 +140,24 @@ Op = Literal[
 ]
 
 
-class SessionRequest(Request):
-    """What to say or ask; each op reads its own fields."""
+_HANDOFF: Final = ("text", "next_steps", "blockers", "context")
+
+
+class SessionRequest(VerbRequest):
+    """What to report or to read."""
+
+    VERBS: ClassVar = {
+        "list": Verb(optional=("project", "agent")),
+        "task": Verb(optional=("text",)),
+        "handoff": Verb(optional=_HANDOFF),
+        "end": Verb(optional=_HANDOFF),
+        "note": Verb(required=("key",), optional=("text", "pinned")),
+        "notes": Verb(),
+        "checkpoint": Verb(optional=("text",)),
+        "tasks": Verb(optional=("project",)),
+        "claim": Verb(required=("id",), optional=("minutes",)),
+        "release": Verb(required=("id",)),
+    }
 
     op: Op = Field(
         description="list: who else is at work; task: say what you do now; handoff, also at end: "
@@ -180,15 +196,13 @@ _CALLS: Final[Mapping[Op, _Call]] = {
     "list": lambda sessions, request: sessions.list(project=request.project, agent=request.agent),
     "task": lambda sessions, request: sessions.task(request.text),
     "note": lambda sessions, request: sessions.note(
-        _require(request, "key"), request.text, pinned=request.pinned
+        request.key or "", request.text, pinned=request.pinned
     ),
     "notes": lambda sessions, _: sessions.notes(),
     "checkpoint": lambda sessions, request: sessions.checkpoint(request.text),
     "tasks": lambda sessions, request: sessions.tasks(project=request.project),
-    "claim": lambda sessions, request: sessions.claim(
-        _require(request, "id"), minutes=request.minutes
-    ),
-    "release": lambda sessions, request: sessions.release(_require(request, "id")),
+    "claim": lambda sessions, request: sessions.claim(request.id or "", minutes=request.minutes),
+    "release": lambda sessions, request: sessions.release(request.id or ""),
     "handoff": lambda sessions, request: sessions.handoff(**_handoff(request)),
     "end": lambda sessions, request: sessions.end(**_handoff(request)),
 }
@@ -219,13 +233,6 @@ def _handoff(request: SessionRequest) -> dict[str, Any]:
             hint="Give summary, next_steps, blockers, context.",
         ) from None
     return parts.model_dump() | fields
-
-
-def _require(request: SessionRequest, field: Literal["key", "id"]) -> str:
-    value: str | None = getattr(request, field)
-    if not value:
-        raise InvalidInputError(f"{request.op} needs {field}.", hint="See the tool's schema.")
-    return value
 
 
 def _handle(brain: Brain, request: SessionRequest) -> SessionResponse:
@@ -267,13 +274,11 @@ SESSION = Operation(
             name="task list",
             purpose="List what is to be done, the most urgent first.",
             preset={"op": "tasks"},
-            fields=frozenset({"project"}),
         ),
         Command(
             name="task claim",
             purpose="Claim a task for a while, so that nobody else does it too.",
             preset={"op": "claim"},
-            fields=frozenset({"id", "minutes"}),
             positional=("id",),
             required=frozenset({"id"}),
         ),
@@ -281,7 +286,6 @@ SESSION = Operation(
             name="task release",
             purpose="Give a claimed task back.",
             preset={"op": "release"},
-            fields=frozenset({"id"}),
             positional=("id",),
             required=frozenset({"id"}),
         ),
