@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args, get_origin
 
-from commonbrain.api.operations import OPERATIONS, Operation
+from commonbrain.api.operation import VerbRequest
+from commonbrain.api.operations import Operation, load_operations
 from tests.security.world import ASKED, NOBODY, THEIRS, World, neighbours
 
 AnyOperation = Operation[Any, Any]
@@ -67,7 +68,7 @@ class Attempt:
 def attempts(world: World, *, seed: int = 0) -> Iterator[Attempt]:
     """Draw what is tried, the same for the same seed."""
     random_source = random.Random(seed)  # noqa: S311 it is meant to be foreseen
-    for operation in OPERATIONS:
+    for operation in load_operations():
         for choice in _choices(operation):
             for base in _bases(operation, choice, world):
                 how = json.dumps(base)
@@ -75,7 +76,7 @@ def attempts(world: World, *, seed: int = 0) -> Iterator[Attempt]:
                 for field in ("tenant", "tenant_id"):
                     given = {**base, field: THEIRS}
                     yield Attempt(operation=operation, given=given, field=field, way="tenant")
-                for field in _texts(operation):
+                for field in _texts(operation, choice):
                     for way, payload in _payloads(world, random_source).items():
                         yield _attempt(operation, base, field=field, way=(way, payload))
 
@@ -144,22 +145,40 @@ def _bases(
     """Fill what makes a call get far: all that is plausible, or what must be there alone."""
     full: dict[str, Any] = {}
     bare: dict[str, Any] = {}
+    accepted, needed = _arguments(operation, choice)
     for number, (name, field) in enumerate(operation.request.model_fields.items()):
+        if name not in accepted:
+            continue
+        is_needed = field.is_required() or name in needed
         plausible = _PLAUSIBLE.get(name)
         if _is_list(operation, name) and name == "id":
             full[name] = [world.own]
-        elif name in {"id", "other", "key"} and field.is_required():
+        elif name in {"id", "other", "key"} and is_needed:
             full[name] = world.own
         elif plausible is not None:
             told = plausible.format(n=number) if isinstance(plausible, str) else plausible
             full[name] = told
-        if name in full and field.is_required():
+        if name in full and is_needed:
             bare[name] = full[name]
     return [{**full, **choice}] + [{**bare, **choice}] * (full != bare)
 
 
-def _texts(operation: AnyOperation) -> Iterator[str]:
+def _arguments(
+    operation: AnyOperation, choice: dict[str, str]
+) -> tuple[frozenset[str], frozenset[str]]:
+    """Give the arguments that a choice takes, and those that it needs."""
+    request = operation.request
+    if not issubclass(request, VerbRequest):
+        return frozenset(request.model_fields), frozenset()
+    needed = frozenset((*request.SHARED.required, *request.VERBS[choice["op"]].required))
+    return request.arguments_of(choice["op"]), needed
+
+
+def _texts(operation: AnyOperation, choice: dict[str, str]) -> Iterator[str]:
+    accepted, _ = _arguments(operation, choice)
     for name, field in operation.request.model_fields.items():
+        if name not in accepted | choice.keys():
+            continue
         words = str(field.annotation)
         if "str" in words or _is_list(operation, name) or "date" in words:
             yield name

@@ -156,7 +156,7 @@ def test_a_reader_reads_and_does_not_write(ann: TestClient) -> None:
         if not operation.is_read_only:
             body = {"text": "x"} if operation.name == "remember" else {"op": "list"}
             body = {"ids": [id_], "reason": "x"} if operation.name == "forget" else body
-            body = {"op": "rate", "id": id_} if operation.name == "revise" else body
+            body = {"op": "rate", "id": id_, "value": "up"} if operation.name == "revise" else body
             body = {"op": "inbox"} if operation.name == "message" else body
             body = {"op": "usage"} if operation.name == "admin" else body
             body = {"dry_run": True} if operation.name == "reflect" else body
