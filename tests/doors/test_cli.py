@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from commonbrain.api.operation import flat_fields
 from commonbrain.api.operations import OPERATIONS
 from commonbrain.cli.commands import SINGULAR
 from commonbrain.cli.groups import GROUPS
@@ -140,7 +141,7 @@ def test_help_lists_every_operation_and_its_own_help_every_field(brain: Brain) -
             continue
         assert re.search(rf"[\n ]{operation.name}\b", help_)
         own = brain(operation.name, "--help").out
-        for name in operation.request.model_fields:
+        for name in flat_fields(operation.request):
             option = f"--{SINGULAR.get(name, name)}".replace("_", "-")
             assert name in own or option in own
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from commonbrain.api.errors import ERRORS
+from commonbrain.api.operation import flat_fields
 from commonbrain.api.operations import OPERATIONS, Transport, load_operations
 from commonbrain.cli.reference.calls import commands_page, operations_page, rest_page
 from commonbrain.cli.reference.pages import PAGES, write
@@ -36,7 +37,7 @@ def test_every_command_is_told_with_its_arguments_and_options() -> None:
     for operation in (row.load() for row in OPERATIONS if row.name in row.commands):
         _, told = page.split(f"\n## brain {operation.name}\n")
         section = told.partition("\n## ")[0]
-        fields = operation.request.model_fields
+        fields = flat_fields(operation.request)
         # Every command takes --json, --yes where a preview asks for a yes, --file for several.
         asks = "confirm" in fields or operation.preview is not None
         more = 1 + asks + (operation.handle_batch is not None)

@@ -63,6 +63,10 @@ def record_call(
 ) -> CallContext:
     """Say what is called by its request: the fields that were set, as they were given."""
     arguments = {name: getattr(request, name) for name in sorted(request.model_fields_set)}
+    for name, nested in tuple(arguments.items()):
+        if isinstance(nested, Request):
+            del arguments[name]
+            arguments |= {part: getattr(nested, part) for part in sorted(nested.model_fields_set)}
     return CallContext(operation=operation, transport=transport, arguments=arguments)
 
 

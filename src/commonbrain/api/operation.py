@@ -17,6 +17,7 @@ from pydantic import (
     TypeAdapter,
     model_validator,
 )
+from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema
 
 from commonbrain.client import Brain
@@ -53,6 +54,17 @@ class Request(BaseModel):
     """What a caller gives; unknown fields are refused, so that a slip is told and not ignored."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True)
+
+
+def flat_fields(request: type[BaseModel]) -> dict[str, FieldInfo]:
+    """Map the fields of a request, with those of a nested object in its place."""
+    fields: dict[str, FieldInfo] = {}
+    for name, field in request.model_fields.items():
+        if isinstance(field.default, BaseModel):
+            fields |= type(field.default).model_fields
+        else:
+            fields[name] = field
+    return fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,12 +231,13 @@ class Operation(Generic[RequestT, ReplyT]):
 
     def fields_of(self, command: Command | None) -> tuple[str, ...]:
         """Names of the request's fields that a command takes, in order."""
+        fields = flat_fields(self.request)
         if command is None:
-            return tuple(self.request.model_fields)
+            return tuple(fields)
         accepted = command.fields
         if accepted is None and issubclass(self.request, VerbRequest):
             accepted = self.request.arguments_of(command.preset["op"]) - command.preset.keys()
-        return tuple(name for name in self.request.model_fields if name in (accepted or ()))
+        return tuple(name for name in fields if name in (accepted or ()))
 
     @cached_property
     def reply_adapter(self) -> TypeAdapter[ReplyT]:

@@ -17,8 +17,9 @@ def compact_schema(model: type[BaseModel], *, shows_all: bool = False) -> dict[s
     """
     schema = _flat(model.model_json_schema())
     fields = schema.get("properties", {}).items()
+    nested = schema.get("$defs", {})
     properties = {
-        name: _compact_field(input_fields)
+        name: _compact_field(_compact_nested(input_fields, nested, shows_all=shows_all))
         for name, input_fields in fields
         if shows_all or not input_fields.get("unseen")
     }
@@ -29,6 +30,18 @@ def compact_schema(model: type[BaseModel], *, shows_all: bool = False) -> dict[s
         **({"required": required} if required else {}),
         "additionalProperties": False,
     }
+
+
+def _compact_nested(
+    field: dict[str, Any], nested: dict[str, Any], *, shows_all: bool
+) -> dict[str, Any]:
+    """Give a nested object by its description alone, unless all is to be shown."""
+    name = field.get("$ref", "").rpartition("/")[2]
+    if nested.get(name, {}).get("type") != "object":
+        return field
+    properties = {key: _compact_field(one) for key, one in nested[name]["properties"].items()}
+    shown = {"properties": properties} if shows_all else {}
+    return {"type": "object", "description": field.get("description", ""), **shown}
 
 
 def _flat(schema: dict[str, Any]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
 from commonbrain.api.errors import EXIT_REFUSED
+from commonbrain.api.operation import flat_fields
 from commonbrain.api.operations import Command, Operation
 from commonbrain.cli.choices import CHOICES
 from commonbrain.cli.context import State, open_brain_for
@@ -106,7 +107,7 @@ def _signature(
     needs_confirmation = (
         subcommand.needs_confirmation if subcommand else operation.preview is not None
     )
-    needs_yes = "confirm" in operation.request.model_fields or needs_confirmation
+    needs_yes = "confirm" in flat_fields(operation.request) or needs_confirmation
     named = _FLAGS if needs_yes else _FLAGS[:1]
     named += (("wait", Wait),) if subcommand and subcommand.is_awaited else ()
     file_parameter = inspect.Parameter(
@@ -145,7 +146,7 @@ def _requests(
     # Only who has a file waits for its reader to be loaded.
     from commonbrain.cli.batch import read_requests  # noqa: PLC0415
 
-    fields = operation.request.model_fields
+    fields = flat_fields(operation.request)
     shared = {
         name: value
         for name, value in options.items()
@@ -205,7 +206,7 @@ def _is_interactive() -> bool:
 def _parameters(
     operation: Operation[Any, Any], subcommand: Command | None
 ) -> list[inspect.Parameter]:
-    fields = operation.request.model_fields
+    fields = flat_fields(operation.request)
     taken = operation.fields_of(subcommand)
     order = (subcommand and subcommand.positional) or operation.positional
     positional = [name for name in order if name in taken]
@@ -314,7 +315,7 @@ def _request(operation: Operation[Any, Any], options: dict[str, Any], *, command
     if options.get("text") == _FROM_STDIN:
         # One byte more than the gate allows, so that it sees what is too long without reading on.
         options["text"] = sys.stdin.buffer.read(RAW_TEXT_BYTES_MAX + 1).decode("utf-8", "replace")
-    fields = operation.request.model_fields
+    fields = flat_fields(operation.request)
     paired = {name for name in options if get_origin(fields[name].annotation) is dict}
     options |= {name: _parse_pairs(name, options[name]) for name in paired}
     missing = [
@@ -328,7 +329,7 @@ def _request(operation: Operation[Any, Any], options: dict[str, Any], *, command
         return operation.request.model_validate(options)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        name = str(first["loc"][0]) if first["loc"] else "arguments"
+        name = next((str(at) for at in first["loc"] if at in fields), "arguments")
         option = name if name in operation.positional else f"--{SINGULAR.get(name, name)}"
         raise InvalidInputError(
             f"{option.replace('_', '-')}: {first['msg']}.",
@@ -361,4 +362,4 @@ def _as_list(value: str | list[str]) -> list[str]:
 
 
 def _is_required(operation: Operation[Any, Any], name: str) -> bool:
-    return operation.request.model_fields[name].is_required()
+    return flat_fields(operation.request)[name].is_required()

@@ -1,9 +1,9 @@
 """The operation session: who else is at work, and what one's own session is at."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import AfterValidator, Field, ValidationError
 
 from commonbrain.api.errors import EXIT_REFUSED
 from commonbrain.api.operation import (
@@ -140,6 +140,15 @@ Op = Literal[
 ]
 
 
+def _check_nul(name: str | None) -> str | None:
+    if name is not None and "\0" in name:
+        raise ValueError("a name cannot contain a NUL character")
+    return name
+
+
+# Postgres fails on a query with NUL.
+_FilterName = Annotated[Name, AfterValidator(_check_nul)]
+
 _HANDOFF: Final = ("text", "next_steps", "blockers", "context")
 
 
@@ -187,8 +196,8 @@ class SessionRequest(VerbRequest):
         description="Of the claim",
         json_schema_extra=OMIT_DESCRIPTION,
     )
-    project: Name = None
-    agent: Name = None
+    project: _FilterName = None
+    agent: _FilterName = None
 
 
 _Call = Callable[[Sessions, SessionRequest], SessionResponse]

@@ -115,9 +115,17 @@ def _request(schema: _Schema) -> str:
     required = schema.get("required", ())
     rows = [
         (f"`{name}`", _type(field), yes_or_no(name in required), field.get("description", ""))
-        for name, field in schema["properties"].items()
+        for name, field in _flat_properties(schema["properties"])
     ]
     return table("field|type|required|meaning", rows) if rows else "Nothing needs to be said."
+
+
+def _flat_properties(properties: _Schema) -> Iterator[tuple[str, _Schema]]:
+    """Give each property, one of a nested object as `details.priority`."""
+    for name, field in properties.items():
+        yield name, field
+        for part, one in field.get("properties", {}).items():
+            yield f"{name}.{part}", one
 
 
 def _reply(schema: _Schema) -> str:
