@@ -30,7 +30,7 @@ from commonbrain.storage.maintenance import Progress
 
 
 class Transport(StrEnum):
-    """A way in."""
+    """How a call arrives."""
 
     CLI = "cli"
     MCP = "mcp"
@@ -38,7 +38,7 @@ class Transport(StrEnum):
 
 
 class Profile(StrEnum):
-    """How many tools an MCP client is shown; each shows those of the one before."""
+    """The set of tools that an MCP client sees; each includes the previous one."""
 
     LITE = "lite"
     CORE = "core"
@@ -51,7 +51,7 @@ class Profile(StrEnum):
 
 
 class Request(BaseModel):
-    """What a caller gives; unknown fields are refused, so that a slip is told and not ignored."""
+    """The arguments of an operation; unknown fields are errors."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True)
 
@@ -153,7 +153,7 @@ ReplyT_co = TypeVar("ReplyT_co", covariant=True)
 
 
 class ProgressHandler(Protocol[RequestT_contra, ReplyT_co]):
-    """How an operation is done that tells how far it has come."""
+    """Runs an operation and reports its progress."""
 
     def __call__(
         self, brain: Brain, request: RequestT_contra, /, *, on_progress: Progress
@@ -164,68 +164,68 @@ class ProgressHandler(Protocol[RequestT_contra, ReplyT_co]):
 
 @dataclass(frozen=True, kw_only=True)
 class Command:
-    """A command of its own for one way to use an operation: some fields are settled by its name."""
+    """A command for one use of an operation; it presets some fields."""
 
     name: str
-    """One word, or two: the group it stands in, and its own in there."""
+    """One word, or two: its group and its name in the group."""
     purpose: str
     preset: Mapping[str, object]
     fields: frozenset[str] | None = None
     """The request's other fields that it takes; None: all arguments of the preset verb."""
     positional: tuple[str, ...] = ()
-    """Those that it takes without a name, in order, where they are not the operation's."""
+    """Positional arguments in order; empty: those of the operation."""
     required: frozenset[str] = frozenset()
-    """Those that it cannot do without, though the operation can."""
+    """Fields that the command requires, though the operation does not."""
     single: frozenset[str] = frozenset()
-    """Lists of which it takes one."""
+    """List fields that take a single value."""
     needs_confirmation: bool = False
-    """Whether a person is asked before it is done, unless told not to be."""
+    """Whether it asks for confirmation, unless `--yes` is given."""
     is_awaited: bool = False
-    """Whether a person may wait for the job that it asks for."""
+    """Whether it has `--wait` for the job that it starts."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Operation(Generic[RequestT, ReplyT]):
-    """One thing that can be asked of a brain, the same at every door."""
+    """An operation, the same on every transport."""
 
     name: str
     title: str
     purpose: str
-    """What an agent reads to choose it; a sentence or two."""
+    """The tool description, in one or two sentences."""
     request: type[RequestT]
     reply: type[ReplyT]
     handle: Callable[[Brain, RequestT], ReplyT]
     handle_with_progress: "ProgressHandler[RequestT, ReplyT] | None" = None
-    """The same for who wants to see it move, where it may take long."""
+    """The handler with progress, for operations that may take long."""
     handle_batch: Callable[[Brain, Sequence[RequestT]], ReplyT] | None = None
-    """The same for several requests at once, where the command takes a file of them."""
+    """The handler for a file of requests."""
     render_text: Callable[[ReplyT], str]
-    """How an agent reads the reply."""
+    """Renders the reply as text."""
     exit_code: Callable[[ReplyT], int] = lambda _: 0
-    """How the command ends: other than 0 when anything was refused or found broken."""
+    """The exit code; not 0 if anything was refused or is corrupt."""
     role: Role = Role.READER
     transports: frozenset[Transport] = frozenset(Transport)
     profile: Profile = Profile.CORE
-    """The smallest that shows its tool."""
+    """The smallest profile that includes its tool."""
     consumes_quota: Callable[[RequestT], bool] = lambda _: False
-    """Whether a request asks for more memories: a tenant that is full is refused at once."""
+    """Whether a request stores memories; it fails if the tenant's quota is used up."""
     is_allowed_before_boot: bool = False
-    """Whether it is what a session that must boot is let do before."""
+    """Whether a session that must boot may call it first."""
     positional: tuple[str, ...] = ()
-    """The request's fields that the command line takes without a name, in order."""
+    """Positional arguments on the command line, in order."""
     is_read_only: bool = False
     is_destructive: bool = False
     is_idempotent: bool = False
 
     expected_confirm: Callable[[ReplyT], int | None] = lambda _: None
-    """Gives the count that the request's field `confirm` must repeat, of a reply that previews."""
+    """The count that `confirm` must repeat, if the reply is a preview."""
     preview: Callable[[Brain, RequestT], ReplyT | None] | None = None
-    """Gives a preview of what a person at a terminal is asked about before it is done."""
+    """The preview shown at a terminal before the user confirms."""
     commands: tuple[Command, ...] = ()
-    """Further names on the command line."""
+    """Its other commands on the command line."""
 
     to_compact: Callable[[ReplyT], object] | None = None
-    """Gives the reply in the shape that agents read as JSON, where that is another."""
+    """Converts the reply to the JSON shape for agents, if it differs."""
     compact_reply: type | None = None
     """That shape."""
 
@@ -254,7 +254,7 @@ class Operation(Generic[RequestT, ReplyT]):
         return TypeAdapter(self.compact_reply or self.reply)
 
     def to_agent_json(self, reply: ReplyT) -> dict[str, Any]:
-        """Write a reply as plain JSON values for agents, who pay for every word: no nulls."""
+        """Write a reply as plain JSON values for agents, without nulls to save tokens."""
         compact = self.to_compact(reply) if self.to_compact else reply
         return _strip_controls(
             self.agent_reply_adapter.dump_python(compact, mode="json", exclude_none=True)
@@ -262,7 +262,7 @@ class Operation(Generic[RequestT, ReplyT]):
 
 
 def _strip_controls(value: Any) -> Any:  # noqa: ANN401 JSON holds anything
-    """Take out of every text what would be obeyed and not seen."""
+    """Remove control characters from every text."""
     match value:
         case str():
             return inert(value)
@@ -281,14 +281,14 @@ def _parse_timestamp(value: object) -> object:
 
 
 Timestamp = Annotated[datetime | None, BeforeValidator(_parse_timestamp)]
-"""A date or time as ISO 8601; a date means its first moment."""
+"""A date or time as ISO 8601; a date means its start."""
 TimeBound = Annotated[str | None, Field(max_length=NAME_CHARS_MAX)]
-"""A bound in time, as ISO 8601 or in words that are relative to when it is asked."""
+"""A time bound as ISO 8601, or in words relative to now."""
 Name = Annotated[str | None, Field(max_length=NAME_CHARS_MAX)]
 """A project, label, agent and the like."""
 OMIT_DESCRIPTION: Final[dict[str, JsonValue]] = {"plain": True}
-"""Marks a field whose name tells an agent enough: its description is for people."""
+"""Leaves the description out of the tool schema: the name is enough."""
 HIDDEN_FROM_AGENTS: Final[dict[str, JsonValue]] = {"unseen": True}
-"""Marks a field that agents are not told of: few need it, and all would pay for its words."""
+"""Leaves the field out of the tool schema, to save tokens: few agents need it."""
 Id = Annotated[str, Field(description="mem_...")]
-Reason = Annotated[str, Field(description="Why, in a sentence; it is kept")]
+Reason = Annotated[str, Field(description="The reason, in a sentence; stored")]

@@ -11,7 +11,7 @@ _PROSE: Final = frozenset({"title", "description", "default"})
 def compact_schema(model: type[BaseModel], *, shows_all: bool = False) -> dict[str, Any]:
     """Give a request's schema without titles, nulls and defaults that say nothing.
 
-    Fields that agents are not told of are left out unless `shows_all` is set. A field that may be
+    Fields hidden from agents are left out unless `shows_all` is set. A field that may be
     null may be left out, which says the same in fewer words and is read by clients that know no
     unions.
     """

@@ -38,12 +38,10 @@ SINGULAR: Final = {
 }
 _FROM_STDIN: Final = "-"
 
-File = Annotated[
-    Path | None, typer.Option("--file", help="Several at once: one JSON object a line.")
-]
-Yes = Annotated[bool, typer.Option("--yes", help="Do what the preview counts, unasked.")]
+File = Annotated[Path | None, typer.Option("--file", help="A file with one JSON object per line.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Skip the confirmation.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
-Wait = Annotated[bool, typer.Option("--wait", help="Until it has ended, with a bar.")]
+Wait = Annotated[bool, typer.Option("--wait", help="Wait for the job, with a progress bar.")]
 
 _FLAGS: Final = (("as_json", Json), ("yes", Yes))
 

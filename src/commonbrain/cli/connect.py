@@ -59,23 +59,23 @@ class ConnectOptions:
             autocompletion=choices.complete_from(choices.client_scopes),
         ),
     ] = "user"
-    url: Annotated[str | None, typer.Option(help="Of a running server that holds the memory.")] = (
-        None
-    )
+    url: Annotated[
+        str | None, typer.Option(help="URL of a server to use instead of a local store.")
+    ] = None
     key_file: Annotated[
         Path | None,
-        typer.Option(help="Holds the key for it; otherwise COMMONBRAIN_KEY does."),
+        typer.Option(help="File with the server's key; default: COMMONBRAIN_KEY."),
     ] = None
     no_key: Annotated[
-        bool, typer.Option("--no-key", help="The server lets this machine in without one.")
+        bool, typer.Option("--no-key", help="The server needs no key from this machine.")
     ] = False
     force: Annotated[
-        bool, typer.Option("--force", help="Replace an entry that reaches something else.")
+        bool, typer.Option("--force", help="Replace an entry that points elsewhere.")
     ] = False
     hooks: Annotated[
         bool, typer.Option("--hooks", help="Also boot, recall and capture by the client's hooks.")
     ] = False
-    remove: Annotated[bool, typer.Option("--remove", help="Take the entry out again.")] = False
+    remove: Annotated[bool, typer.Option("--remove", help="Remove the entry.")] = False
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the change only.")] = False
 
 
@@ -293,7 +293,7 @@ def apply_change(client: str, change: Change, *, is_dry_run: bool) -> None:
         console.print(Text("Nothing was written. Run it again without --dry-run."))
         return
     apply(change)
-    backup_note = "" if change.is_new else f" What was there before is in {change.backup}."
+    backup_note = "" if change.is_new else f" The previous file is in {change.backup}."
     console.print(
         Sanitized(Text(f"Wrote {change.path}.{backup_note} Start {client} anew to use it."))
     )

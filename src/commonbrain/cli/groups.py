@@ -19,16 +19,16 @@ from commonbrain.cli.commands import build_command
 from commonbrain.cli.examples import EXAMPLES
 
 GROUPS: Final[Mapping[str, str]] = {
-    "session": "Sessions: who is at work on what, what was noted, and what is handed over.",
-    "message": "Messages: what agents write to each other, and what they ask each other to do.",
-    "task": "Tasks: what is to be done, who does it, and what must be answered first.",
-    "trace": "Traces: why something came about, what came of it, and what it rests on.",
-    "job": "Jobs: what workers do behind the calls, and what became of it.",
-    "model": "Models: what was learnt from use, what of it serves whom, and how that goes.",
-    "skill": "Skills: rules that come up by themselves where their keywords are named.",
-    "tenant": "Tenants of a shared store: who is kept apart from whom, and what each may use.",
-    "agent": "Agents of a tenant: who may call a shared server, and with what authority.",
-    "key": "API keys: what agents call a shared server with.",
+    "session": "Sessions: current tasks, notes and handoffs.",
+    "message": "Messages between agents, and delegated tasks.",
+    "task": "Tasks: add, claim, acknowledge and complete them.",
+    "trace": "Traces: causes, effects and provenance of a memory.",
+    "job": "Background jobs and their results.",
+    "model": "Models trained from use: roll out, watch and roll back.",
+    "skill": "Skills: rules that recall returns when a query has their keywords.",
+    "tenant": "Tenants of a shared store, with their limits.",
+    "agent": "Agents of a tenant, with their role and trust.",
+    "key": "API keys for a shared server.",
 }
 """What each group is about."""
 

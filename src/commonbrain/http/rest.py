@@ -28,7 +28,7 @@ _STATUSES: Final = {
     413: "The body is too large",
     422: "The request is not valid; nothing was done",
     429: "A rate or a quota is used up; Retry-After tells how long",
-    500: "Something broke inside",
+    500: "An internal error occurred",
     503: "Something that is needed does not answer; retry",
 }
 
@@ -134,7 +134,7 @@ def add_route(
 
 
 def response_of(operation: Operation[Any, Any], name: str) -> dict[str, Any]:
-    """Give what the OpenAPI document tells of a route."""
+    """Give the OpenAPI description of a route."""
     return {
         "summary": operation.title,
         "description": f"{operation.purpose} Takes the role {operation.role}.",

@@ -1,4 +1,4 @@
-"""The operation admin: who may call in a tenant, with what, and what was refused."""
+"""The operation admin: agents, keys, policy, usage and refusals of a tenant."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,12 +30,12 @@ _KEY: Final = frozenset({"key"})
 ADMIN_COMMANDS: Final = (
     Command(
         name="agent list",
-        purpose="List who may call, with what role and trust.",
+        purpose="List agents with their role and trust.",
         preset={"op": "agents"},
     ),
     Command(
         name="agent set",
-        purpose="Make an agent, or change its role and trust.",
+        purpose="Create an agent, or change its role and trust.",
         preset={"op": "agent_set"},
         fields=_AGENT | {"role", "trust_default", "trust_ceiling"},
         positional=("agent",),
@@ -43,7 +43,7 @@ ADMIN_COMMANDS: Final = (
     ),
     Command(
         name="agent disable",
-        purpose="Let an agent call no more; its keys and memories stay.",
+        purpose="Disable an agent; its keys and memories stay.",
         preset={"op": "agent_set", "disabled": True},
         fields=_AGENT,
         positional=("agent",),
@@ -52,7 +52,7 @@ ADMIN_COMMANDS: Final = (
     ),
     Command(
         name="agent enable",
-        purpose="Let a disabled agent call again.",
+        purpose="Enable a disabled agent.",
         preset={"op": "agent_set", "disabled": False},
         fields=_AGENT,
         positional=("agent",),
@@ -60,26 +60,26 @@ ADMIN_COMMANDS: Final = (
     ),
     Command(
         name="key list",
-        purpose="List keys, good or not, the newest first.",
+        purpose="List keys, valid or not, the newest first.",
         preset={"op": "keys"},
     ),
     Command(
         name="key create",
-        purpose="Make a key for an agent and show it, this once.",
+        purpose="Create a key for an agent and show it once.",
         preset={"op": "key_create"},
         positional=("agent",),
         required=_AGENT,
     ),
     Command(
         name="key rotate",
-        purpose="Make a key like another one, which ends after some minutes.",
+        purpose="Replace a key; the old one expires after some minutes.",
         preset={"op": "key_rotate"},
         positional=("key",),
         required=_KEY,
     ),
     Command(
         name="key revoke",
-        purpose="End a key at once.",
+        purpose="Revoke a key immediately.",
         preset={"op": "key_revoke"},
         positional=("key",),
         required=_KEY,
@@ -87,12 +87,12 @@ ADMIN_COMMANDS: Final = (
     ),
     Command(
         name="tenant usage",
-        purpose="Show what the tenant uses of what it may.",
+        purpose="Show the tenant's usage and limits.",
         preset={"op": "usage"},
     ),
     Command(
         name="tenant refusals",
-        purpose="List what was refused and governed of late, the newest first.",
+        purpose="List recent refusals and administrative changes, the newest first.",
         preset={"op": "refusals"},
     ),
 )
@@ -138,7 +138,7 @@ class AdminRequest(VerbRequest):
     role: Role | None = Field(
         default=None, description="agent_set; key_create: to make the agent with"
     )
-    trust_default: Trust | None = Field(default=None, description="agent_set: where none is told")
+    trust_default: Trust | None = Field(default=None, description="agent_set: the default")
     trust_ceiling: Trust | None = Field(
         default=None, description="agent_set: the most it may claim"
     )
@@ -173,7 +173,7 @@ class AdminRequest(VerbRequest):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyView:
-    """A key, without what would let anybody use it."""
+    """A key without its secret."""
 
     key: str
     agent: str
@@ -195,7 +195,7 @@ class AdminReply:
     agents: tuple[Agent, ...] | None = None
     keys: tuple[KeyView, ...] | None = None
     secret: str | None = None
-    """The whole text of a new key; it is not kept and cannot be shown again."""
+    """The text of a new key; it is not stored and cannot be shown again."""
     policy: Policy | None = None
     usage: Usage | None = None
     refusals: tuple[AccessEntry, ...] | None = None
@@ -243,7 +243,7 @@ def _policy(govern: AdministerTenant, request: AdminRequest) -> _Parts:
 
 
 def parse_retention(rules: Sequence[str]) -> tuple[str, ...]:
-    """Give rules of retention as they were told; `none` stands for none."""
+    """Parse retention rules; the single rule `none` means no rules."""
     return () if list(rules) == ["none"] else tuple(rules)
 
 
@@ -365,7 +365,7 @@ def _render_key(one: KeyView) -> str:
 
 
 def _render_denial(one: AccessEntry) -> str:
-    author = one.agent or "somebody"
+    author = one.agent or "unknown"
     action = f"refused: {one.code}" if one.code else f"done {one.subject or ''}".strip()
     times = f" ({one.count} times)" if one.count > 1 else ""
     return f"{show_instant(one.at)} | {author} | {one.action} | {action}{times}"
@@ -374,7 +374,7 @@ def _render_denial(one: AccessEntry) -> str:
 ADMIN = Operation(
     name="admin",
     title="Admin",
-    purpose="Govern who may call in your tenant: agents, API keys, policy; see what was refused.",
+    purpose="Manage your tenant's agents, API keys and policy; list refused calls.",
     request=AdminRequest,
     profile=Profile.OPERATOR,
     reply=AdminReply,

@@ -31,9 +31,9 @@ _SELECTOR_FIELDS = (
     "until",
 )
 _COMMANDS = {
-    "undo": "Take back what an agent, a session or a time changed.",
-    "erase": "Take the text of memories out of the store for ever (admins only).",
-    "prune": "Forget what nobody has read for long; rules, messages and pins stay.",
+    "undo": "Undo the changes of an agent, a session or a period.",
+    "erase": "Delete memories from the store permanently (admins only).",
+    "prune": "Forget memories that were not read for long; rules, messages and pins stay.",
 }
 
 
@@ -48,13 +48,13 @@ class ForgetRequest(VerbRequest):
         "undo": Verb(optional=("agent", "session", "since", "until")),
     }
 
-    ids: list[str] = Field(default=[], description="mem_...; or what they have in common:")
+    ids: list[str] = Field(default=[], description="mem_...; or filters:")
     op: Literal["forget", "erase", "prune", "undo"] = Field(
         default="forget",
-        description="erase: no byte stays; prune: the unread; undo: take back changes",
+        description="erase: delete permanently; prune: unread ones; undo: revert changes",
     )
-    reason: str = Field(default="", description="Why; kept. Needed but for prune")
-    confirm: int | None = Field(default=None, description="The count that the preview told")
+    reason: str = Field(default="", description="Why; stored. Required except for prune")
+    confirm: int | None = Field(default=None, description="The count from the preview")
     agent: Name = None
     session: Name = None
     project: Name = None
@@ -67,7 +67,7 @@ class ForgetRequest(VerbRequest):
     dry_run: bool = Field(
         default=False, description="forget: preview", json_schema_extra=HIDDEN_FROM_AGENTS
     )
-    days: int | None = Field(default=None, description="prune: untouched so long, at least 30")
+    days: int | None = Field(default=None, description="prune: days unread, at least 30")
 
 
 def _handle(brain: Brain, request: ForgetRequest) -> BulkChangeResult:
@@ -122,7 +122,7 @@ def _render_list(items: tuple[MemoryRef, ...], *, count: int, mark: str) -> list
 FORGET = Operation(
     name="forget",
     title="Forget",
-    purpose="Take wrong or unwanted memories out of every recall, or undo what an agent did. "
+    purpose="Remove wrong or unwanted memories from recall, or undo an agent's changes. "
     "Several are previewed first: repeat with confirm. To correct one, use revise.",
     request=ForgetRequest,
     reply=BulkChangeResult,

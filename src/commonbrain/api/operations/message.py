@@ -51,7 +51,7 @@ MESSAGE_COMMANDS: Final = (
     ),
     _command(
         "reply",
-        "Answer a message in its thread, to whoever had it.",
+        "Answer a message in its thread, to all its recipients.",
         "id",
         "text",
         single=frozenset({"id"}),
@@ -68,17 +68,17 @@ MESSAGE_COMMANDS: Final = (
     ),
     _command(
         "history",
-        "Page through a thread, or through what was said with an agent.",
+        "Page through a thread, or through the messages with an agent.",
     ),
-    _command("threads", "List threads, those with the latest word first."),
+    _command("threads", "List threads, the most recent first."),
     _command(
         "delegate",
-        "Hand a task to another agent; its status is told by brain task.",
+        "Delegate a task to another agent; its status changes with brain task.",
         "text",
         required=frozenset({"to"}),
         single=frozenset({"to"}),
     ),
-    _command("delegated", "List tasks that were handed over, with their status."),
+    _command("delegated", "List delegated tasks with their status."),
 )
 
 
@@ -120,17 +120,17 @@ class MessageRequest(VerbRequest):
         default=None, json_schema_extra=OMIT_DESCRIPTION, description="Of a new thread."
     )
     priority: Literal["info", "action", "urgent"] | None = Field(
-        default=None, json_schema_extra=OMIT_DESCRIPTION, description="How loudly it knocks."
+        default=None, json_schema_extra=OMIT_DESCRIPTION, description="How urgent it is."
     )
     thread: Name = Field(default=None, description="thr_...")
-    agent: Name = Field(default=None, description="history: with whom")
+    agent: Name = Field(default=None, description="history: other agent")
     due_at: Timestamp = Field(
         default=None, json_schema_extra=OMIT_DESCRIPTION, description="Of a task."
     )
     expires_at: Timestamp = Field(
         default=None,
         json_schema_extra=OMIT_DESCRIPTION,
-        description="Until when it is worth reading.",
+        description="When it expires.",
     )
     all: bool = Field(default=False, description="inbox: read ones too")
     limit: int = Field(

@@ -67,7 +67,7 @@ class RememberDetails(Request):
 class RememberRequest(Request):
     """A text to remember.
 
-    The fields of `details` may also be given beside the others.
+    The fields of `details` may also be given at the top level.
     """
 
     text: str = Field(description="One self-contained statement; paragraphs are split")
@@ -105,7 +105,7 @@ class RememberRequest(Request):
     @model_validator(mode="before")
     @classmethod
     def _collect_details(cls, given: object) -> object:
-        """Move fields of `details` that are given beside the others into it."""
+        """Move fields of `details` that are given at the top level into it."""
         if not isinstance(given, Mapping):
             return given
         fields = dict(cast("Mapping[str, Any]", given))
@@ -143,7 +143,7 @@ def _handle_batch(brain: Brain, requests: Sequence[RememberRequest]) -> Remember
     keys = {request.idempotency_key for request in requests}
     if len(keys) > 1:
         raise InvalidInputError(
-            "One call has one idempotency_key.", hint="Give it beside the file."
+            "One call has one idempotency_key.", hint="Give it as an option, with the file."
         )
     drafts = [_draft(request, number=number) for number, request in enumerate(requests, 1)]
     return replace(brain.remember(drafts, idempotency_key=next(iter(keys), None)), stages_ms=None)
@@ -175,7 +175,7 @@ def _render(reply: RememberResult) -> str:
 
 
 def render_item_result(outcome: ItemResult) -> str:
-    """Say what became of one item, and what to do when it did not get in."""
+    """Render the result of one item, with the next step if it was refused."""
     lines = [f"{outcome.status} {outcome.id or ''}: {outcome.headline or ''}".rstrip(": ")]
     lines += [text for text in (outcome.reason, outcome.hint) if text]
     lines += list(outcome.warnings)
@@ -202,7 +202,7 @@ def _render_derived(part: DerivedResult) -> str:
 REMEMBER = Operation(
     name="remember",
     title="Remember",
-    purpose="Store what was decided, learnt or asked for, so that every agent can recall it.",
+    purpose="Store a decision, fact, rule, task or event so that every agent can recall it.",
     request=RememberRequest,
     profile=Profile.LITE,
     reply=RememberResult,
@@ -216,14 +216,14 @@ REMEMBER = Operation(
     commands=(
         Command(
             name="task add",
-            purpose="Remember what is to be done.",
+            purpose="Add a task.",
             preset={"kind": "task"},
             fields=_OF_TASKS,
             required=frozenset({"text"}),
         ),
         Command(
             name="skill add",
-            purpose="Store a rule that comes up by itself where one of its keywords is named.",
+            purpose="Add a rule that recall returns when a query contains one of its keywords.",
             preset={"kind": "rule"},
             fields=frozenset(
                 {"text", "headline", "severity", "label", "project", "scope", "source_ref", *_SKILL}

@@ -122,9 +122,9 @@ class ReviseRequest(VerbRequest):
 
 
 _TASK_UPDATES: Final = (
-    ("done", "done", "Say that a task is done."),
-    ("block", "blocked", "Say that a task cannot go on."),
-    ("open", "open", "Say that a task is to be done again."),
+    ("done", "done", "Mark a task as done."),
+    ("block", "blocked", "Mark a task as blocked."),
+    ("open", "open", "Reopen a task."),
 )
 """Commands that move a task on."""
 

@@ -36,19 +36,19 @@ from commonbrain.model.timestamps import show_instant
 SESSION_COMMANDS: Final = (
     Command(
         name="session list",
-        purpose="List who else is at work, on what and since when.",
+        purpose="List other active sessions with their tasks.",
         preset={"op": "list"},
     ),
     Command(
         name="session task",
-        purpose="Say what you do now.",
+        purpose="Set the current task of this session.",
         preset={"op": "task"},
         positional=("text",),
         required=frozenset({"text"}),
     ),
     Command(
         name="session handoff",
-        purpose="Leave to the next session what it must know; - reads text or JSON from stdin.",
+        purpose="Leave a handoff for the next session; - reads text or JSON from stdin.",
         preset={"op": "handoff"},
         positional=("text",),
         required=frozenset({"text"}),
@@ -61,19 +61,19 @@ SESSION_COMMANDS: Final = (
     ),
     Command(
         name="session note",
-        purpose="Keep a value under a key for this session; an empty one takes it away.",
+        purpose="Store a value under a key for this session; an empty value removes it.",
         preset={"op": "note"},
         positional=("key", "text"),
         required=frozenset({"key", "text"}),
     ),
     Command(
         name="session notes",
-        purpose="List what is noted in this session and pinned in its project.",
+        purpose="List this session's notes and those pinned in its project.",
         preset={"op": "notes"},
     ),
     Command(
         name="session checkpoint",
-        purpose="Ask which rules bind a risky action before you take it.",
+        purpose="List the rules that apply to a risky action before you take it.",
         preset={"op": "checkpoint"},
         positional=("text",),
         required=frozenset({"text"}),
@@ -251,7 +251,7 @@ def _handle(brain: Brain, request: SessionRequest) -> SessionResponse:
 def _render(reply: SessionResponse) -> str:
     lines = [f"{reply.op} {reply.session or ''} {reply.task or ''}".strip()]
     if reply.sessions is not None:
-        lines += [_render_session(one) for one in reply.sessions] or ["Nobody else is at work."]
+        lines += [_render_session(one) for one in reply.sessions] or ["No other session is active."]
     lines += task_lines(reply)
     if reply.outcome is not None:
         lines.append(render_item_result(reply.outcome))
@@ -281,19 +281,19 @@ SESSION = Operation(
         *SESSION_COMMANDS,
         Command(
             name="task list",
-            purpose="List what is to be done, the most urgent first.",
+            purpose="List open tasks, the most urgent first.",
             preset={"op": "tasks"},
         ),
         Command(
             name="task claim",
-            purpose="Claim a task for a while, so that nobody else does it too.",
+            purpose="Claim a task for some minutes, so that no other agent works on it.",
             preset={"op": "claim"},
             positional=("id",),
             required=frozenset({"id"}),
         ),
         Command(
             name="task release",
-            purpose="Give a claimed task back.",
+            purpose="Release a claimed task.",
             preset={"op": "release"},
             positional=("id",),
             required=frozenset({"id"}),

@@ -1,4 +1,4 @@
-"""Pages of what can be called: operations at every door, and the commands."""
+"""Reference pages of the operations, the commands and the REST paths."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
@@ -37,13 +37,13 @@ _HEADERS: Final = (
 
 
 def operations_page() -> str:
-    """Tell of every operation: its purpose, its doors, its request and its reply."""
+    """Document every operation: purpose, transports, request and reply."""
     sections = "\n".join(_operation(row) for row in OPERATIONS)
-    return f"# Operations\n\nThe same at every door.\n\n{sections}"
+    return f"# Operations\n\nThe same on every transport.\n\n{sections}"
 
 
 def commands_page() -> str:
-    """Tell of every command: its arguments, its options, and those that stand before it."""
+    """Document every command with its arguments and options."""
     brain = typer.main.get_command(app)
     if not isinstance(brain, TyperGroup):
         raise TypeError("The command line has become a single command.")
@@ -58,7 +58,7 @@ def commands_page() -> str:
 
 
 def rest_page() -> str:
-    """Tell of every path of the shared server."""
+    """Document every path of the shared server."""
     table_rows = (
         (f"`POST /v1/{one.name}`", f"`{one.role}`", one.purpose)
         for one in load_operations()
@@ -94,7 +94,7 @@ def _operation(row: OperationRow) -> str:
     shapes = (_shape(name, shape) for name, shape in sorted(reply.get("$defs", {}).items()))
     return (
         f"## {operation.name}\n\n{operation.purpose}\n\n"
-        f"Doors: {transports}, library. Command: {usage}. Role: {operation.role}.\n\n"
+        f"Transports: {transports}, library. Command: {usage}. Role: {operation.role}.\n\n"
         f"### {operation.name}: request\n\n{_request(request)}\n\n"
         f"### {operation.name}: reply\n\n{_reply(reply)}\n{''.join(shapes)}"
     )
