@@ -11,7 +11,7 @@ from rich.text import Text
 
 from commonbrain.cli.context import State
 from commonbrain.cli.progress import progress_bar
-from commonbrain.cli.render import Sanitized, render_counts
+from commonbrain.cli.terminal import Sanitized, render_counts
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.timestamps import show_instant
 from commonbrain.storage.maintenance import Backup, Holdings, Replacement, RestoreResult

@@ -173,7 +173,7 @@ def _wait_for_job(brain: Brain, reply: Any, *, as_json: bool) -> Any:  # noqa: A
 
 def _show(operation: Operation[Any, Any], reply: Any) -> None:  # noqa: ANN401 each its own
     # Tables and colours take longer to load than a program waits for JSON.
-    from commonbrain.cli.render import print_reply  # noqa: PLC0415
+    from commonbrain.cli.terminal import print_reply  # noqa: PLC0415
 
     print_reply(operation, reply)
 

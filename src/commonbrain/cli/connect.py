@@ -18,7 +18,7 @@ from rich.text import Text
 
 from commonbrain.cli import choices
 from commonbrain.cli.context import State
-from commonbrain.cli.render import Sanitized
+from commonbrain.cli.terminal import Sanitized
 from commonbrain.integrations import (
     KEY_VARIABLE,
     Change,

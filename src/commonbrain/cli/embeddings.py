@@ -13,7 +13,7 @@ from commonbrain.cli.commands import Json
 from commonbrain.cli.context import State
 from commonbrain.cli.groups import CommandGroup
 from commonbrain.cli.progress import progress_bar
-from commonbrain.cli.render import Sanitized, render_counts
+from commonbrain.cli.terminal import Sanitized, render_counts
 
 app = typer.Typer(
     cls=CommandGroup,

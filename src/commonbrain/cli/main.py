@@ -276,6 +276,6 @@ def _complain(error: CommonbrainError) -> None:
     if "--json" in sys.argv:
         typer.echo(escaped(json.dumps({"error": describe_error(error)}, ensure_ascii=False)))
         return
-    from commonbrain.cli.render import print_error  # noqa: PLC0415
+    from commonbrain.cli.terminal import print_error  # noqa: PLC0415
 
     print_error(error)
