@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from commonbrain.api.operations.recall import RECALL, CompactResponse
-from commonbrain.cli.terminal import print_reply
+from commonbrain.cli.render import print_reply
 from commonbrain.model.recall_result import HEADING, UNSURE, RecallResult, ResultStatus
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.deterministic_embedder import WordHashEmbedder

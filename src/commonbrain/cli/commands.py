@@ -17,6 +17,7 @@ from commonbrain.api.operations import Command, Operation
 from commonbrain.cli.choices import CHOICES
 from commonbrain.cli.context import State, open_brain_for
 from commonbrain.client import Brain
+from commonbrain.ingestion.result import RememberResult
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import escaped
 from commonbrain.model.limits import RAW_TEXT_BYTES_MAX
@@ -172,8 +173,13 @@ def _wait_for_job(brain: Brain, reply: Any, *, as_json: bool) -> Any:  # noqa: A
 
 
 def _show(operation: Operation[Any, Any], reply: Any) -> None:  # noqa: ANN401 each its own
-    # Tables and colours take longer to load than a program waits for JSON.
-    from commonbrain.cli.terminal import print_reply  # noqa: PLC0415
+    # Renderers import the replies of all operations; the most frequent command needs none of them.
+    if isinstance(reply, RememberResult):
+        from commonbrain.cli.terminal import print_remembered  # noqa: PLC0415
+
+        print_remembered(reply)
+        return
+    from commonbrain.cli.render import print_reply  # noqa: PLC0415
 
     print_reply(operation, reply)
 

@@ -5,7 +5,7 @@ from datetime import datetime
 from itertools import groupby
 from typing import Any, Final
 
-from rich.console import Group, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.panel import Panel
 from rich.rule import Rule
 from rich.table import Table
@@ -13,6 +13,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from commonbrain.administration.status import Diagnosis
+from commonbrain.api.operations import Operation
 from commonbrain.api.operations.get import GetResponse, origin_line, view_rows
 from commonbrain.api.operations.status import StatusReply, metrics_lines
 from commonbrain.cli.render_messages import render_messages
@@ -22,7 +23,7 @@ from commonbrain.cli.render_views import (
     render_session,
     render_trace,
 )
-from commonbrain.cli.terminal import render_counts, render_item_result
+from commonbrain.cli.terminal import Sanitized, render_counts, render_item_result
 from commonbrain.coordination.session_views import SessionResponse
 from commonbrain.history.change_plan import ReviseResult
 from commonbrain.history.selection import BulkChangeResult
@@ -259,7 +260,7 @@ def render_bulk_change(reply: BulkChangeResult) -> RenderableType:
     return Group(line, *lines, *(Text(text, style="dim") for text in more))
 
 
-RENDERERS: Final[Mapping[str, Callable[[Any], RenderableType]]] = {
+_RENDERERS: Final[Mapping[str, Callable[[Any], RenderableType]]] = {
     "boot": render_briefing,
     "recall": _render_recall,
     "get": _render_get,
@@ -274,3 +275,9 @@ RENDERERS: Final[Mapping[str, Callable[[Any], RenderableType]]] = {
     "doctor": _render_diagnosis,
 }
 """By operation; those of the others are their text."""
+
+
+def print_reply(operation: Operation[Any, Any], reply: Any) -> None:  # noqa: ANN401 each its own
+    """Print a reply other than that of remember."""
+    render = _RENDERERS.get(operation.name)
+    Console().print(Sanitized(render(reply) if render else Text(operation.render_text(reply))))

@@ -1,12 +1,11 @@
 """What every command prints: replies, errors, and texts without control characters."""
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.text import Text
 
-from commonbrain.api.operations import Operation
 from commonbrain.ingestion.result import ItemResult, ItemStatus, RememberResult
 from commonbrain.model.errors import CommonbrainError
 from commonbrain.model.escaping import inert
@@ -20,19 +19,9 @@ _COLOURS: Final = {
 }
 
 
-def print_reply(operation: Operation[Any, Any], reply: Any) -> None:  # noqa: ANN401 each its own
-    """Print a reply for people."""
-    Console().print(Sanitized(_render(operation, reply)))
-
-
-def _render(operation: Operation[Any, Any], reply: Any) -> RenderableType:  # noqa: ANN401
-    if isinstance(reply, RememberResult):
-        return _render_remember(reply)
-    # Renderers import the replies of all operations; remember is called most and needs none.
-    from commonbrain.cli.render import RENDERERS  # noqa: PLC0415
-
-    render = RENDERERS.get(operation.name)
-    return render(reply) if render else Text(operation.render_text(reply))
+def print_remembered(reply: RememberResult) -> None:
+    """Print what became of the items."""
+    Console().print(Sanitized(_render_remember(reply)))
 
 
 @dataclass(frozen=True, slots=True)
