@@ -19,7 +19,7 @@ from benchmarks.corpus import drafts, questions
 from benchmarks.filling import Filling
 from benchmarks.timing import Lap, timed
 from commonbrain.api.dispatch import dispatch
-from commonbrain.api.operations import OPERATIONS
+from commonbrain.api.operations import load_operations
 from commonbrain.client import Brain
 from commonbrain.model.memory import Draft
 from commonbrain.observability.dispatch import TelemetryDispatch
@@ -30,7 +30,7 @@ from commonbrain.observability.tracing import OtelSpans
 from commonbrain.retrieval.write_behind import RecallLogPolicy, WriteBehindQueue
 
 listening = typer.Typer()
-TOOLS: Final = {operation.name: operation for operation in OPERATIONS}
+TOOLS: Final = {operation.name: operation for operation in load_operations()}
 _MEMORIES: Final = 2000
 _TIMES: Final = 400
 

@@ -10,7 +10,7 @@ import pytest
 
 from commonbrain.api.dispatch import authorize, dispatch
 from commonbrain.api.errors import describe_error, to_transport_error
-from commonbrain.api.operations import OPERATIONS
+from commonbrain.api.operations import load_operations
 from commonbrain.client import Brain
 from commonbrain.model.errors import CommonbrainError, LimitExceededError, RejectedError
 from commonbrain.model.limits import REFUSALS_APART_MAX, REFUSALS_APART_S, USAGE_KEPT_S
@@ -21,7 +21,7 @@ from commonbrain.storage.administration import AccessEntry
 from commonbrain.testing.clock import FakeClock
 
 KETTLE = "The kettle is in the blue cupboard."
-BY_NAME = {one.name: one for one in OPERATIONS}
+BY_NAME = {one.name: one for one in load_operations()}
 Call = Callable[..., Any]
 
 

@@ -17,7 +17,7 @@ import pytest
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 
-from commonbrain.api.operations import OPERATIONS
+from commonbrain.api.operations import load_operations
 from commonbrain.client import Brain
 from commonbrain.mcp.server import build_server
 from commonbrain.model.memory import Memory
@@ -36,7 +36,9 @@ _OF_KIND = re.compile(r"SELECT (\w+)\.memory_id, \1\.body\b")
 def _refused(found: Tried, *, transport: Way) -> set[str]:
     """Name the operations of which a door that is tried whole answered nothing at all."""
     here = {
-        one.name for one in OPERATIONS if transport.of is None or transport.of in one.transports
+        one.name
+        for one in load_operations()
+        if transport.of is None or transport.of in one.transports
     }
     return {one for one in here if not found.answered[one]} if transport.every == 1 else set()
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from commonbrain.api.dispatch import record_call, record_failed_open
-from commonbrain.api.operations import OPERATIONS, Transport
+from commonbrain.api.operations import Transport, load_operations
 from commonbrain.cli.context import State
 from commonbrain.client import Brain
 from commonbrain.model import ids
@@ -144,7 +144,7 @@ def test_a_command_whose_store_cannot_be_opened_is_told_at_the_next_boot(
 
 def test_an_unreadable_setting_hides_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COMMONBRAIN_TRACE_RETENTION_DAYS", "many")
-    status = next(one for one in OPERATIONS if one.name == "status")
+    status = next(one for one in load_operations() if one.name == "status")
     with pytest.raises(CommonbrainError) as error:
         State().open()
     call = record_call(status, status.request.model_validate({}), transport=Transport.MCP)

@@ -103,7 +103,7 @@ _TREE: Final = frozenset({"origins", "is_cut", "because"})
 
 
 def origin_line(one: Origin) -> str:
-    """Tell of one step back on one line."""
+    """Render one step of the provenance on one line."""
     known = (
         f"{one.via} {one.id}",
         one.kind,

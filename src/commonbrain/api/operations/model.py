@@ -40,7 +40,7 @@ class ModelRequest(Request):
         max_length=CANARY_AGENTS_MAX,
         description="canary: agents that it serves whatever their share",
     )
-    reason: str | None = Field(default=None, description="Why, in a sentence; it is kept")
+    reason: str | None = Field(default=None, description="The reason, in a sentence; stored")
     force: bool = Field(
         default=False, description="canary, promote: though it is not proven; takes a reason"
     )
@@ -169,7 +169,7 @@ def _render_card(one: ModelView) -> Iterator[str]:
     for name, value in (one.told or {}).items():
         yield f"{name}: {value if isinstance(value, str) else json.dumps(value)}"
     for move in one.moves or ():
-        yield f"{show_instant(move.at)} | {move.agent or 'somebody'} | {move.to} | {move.why}"
+        yield f"{show_instant(move.at)} | {move.agent or 'unknown'} | {move.to} | {move.why}"
 
 
 def _render_evaluation(one: EvaluationView) -> Sequence[str]:
@@ -217,7 +217,6 @@ MODEL = Operation(
     role=Role.ADMIN,
     is_destructive=True,
     preview=_preview,
-    has_own_command=False,
     positional=("op", "id"),
     commands=tuple(
         Command(
