@@ -1,4 +1,4 @@
-"""Everything that listens, together."""
+"""Forwards telemetry to every configured receiver."""
 
 from __future__ import annotations
 
@@ -19,78 +19,81 @@ from commonbrain.observability.tool_events import ToolEvent
 
 
 class TelemetryDispatch(NoTelemetry):
-    """Tells each of several what it hears; one of them may draw spans, one may count."""
+    """Forwards each event to several receivers.
+
+    At most one creates spans and one exports metrics.
+    """
 
     def __init__(
         self,
-        ears: Sequence[Telemetry],
+        receivers: Sequence[Telemetry],
         *,
         spans: Telemetry = SILENT,
         meters: Telemetry = SILENT,
     ) -> None:
         self._spans = spans
         self._meters = meters
-        self._ears = tuple(one for one in (spans, meters, *ears) if one is not SILENT)
+        self._receivers = tuple(one for one in (spans, meters, *receivers) if one is not SILENT)
 
     @property
     def is_on(self) -> bool:
-        """Say whether anybody wants to hear of the pipelines."""
-        return any(one.is_on for one in self._ears)
+        """Whether any receiver wants pipeline metrics."""
+        return any(one.is_on for one in self._receivers)
 
     def calling(self, tool: str, *, transport: str) -> AbstractContextManager[object]:
         """Open the span of a call."""
         return self._spans.calling(tool, transport=transport)
 
     def called(self, event: ToolEvent, *, http_status: int) -> None:
-        """Tell of a call."""
-        for ear in self._ears:
-            ear.called(event, http_status=http_status)
+        """Forward a finished call."""
+        for receiver in self._receivers:
+            receiver.called(event, http_status=http_status)
 
     def remembered(self, run: RememberMetrics) -> None:
-        """Tell of a run of the write path."""
-        for ear in self._ears:
-            ear.remembered(run)
+        """Forward one run of the write path."""
+        for receiver in self._receivers:
+            receiver.remembered(run)
 
     def recalled(self, run: RecallMetrics) -> None:
-        """Tell of a run of the read path."""
-        for ear in self._ears:
-            ear.recalled(run)
+        """Forward one run of the read path."""
+        for receiver in self._receivers:
+            receiver.recalled(run)
 
     def voted(self, vote: int) -> None:
-        """Tell of a mark."""
-        for ear in self._ears:
-            ear.voted(vote)
+        """Forward a vote."""
+        for receiver in self._receivers:
+            receiver.voted(vote)
 
     def turned_away(self, code: str, *, transport: str) -> None:
-        """Tell of somebody who was not let in."""
-        for ear in self._ears:
-            ear.turned_away(code, transport=transport)
+        """Forward a rejected credential."""
+        for receiver in self._receivers:
+            receiver.turned_away(code, transport=transport)
 
     def queued(self, depth: int, *, dead: int) -> None:
-        """Tell of the queue."""
-        for ear in self._ears:
-            ear.queued(depth, dead=dead)
+        """Forward the length of the job queue."""
+        for receiver in self._receivers:
+            receiver.queued(depth, dead=dead)
 
     def worked(self, kind: str, outcome: str, *, at: datetime) -> None:
-        """Tell of a job."""
-        for ear in self._ears:
-            ear.worked(kind, outcome, at=at)
+        """Forward a job attempt."""
+        for receiver in self._receivers:
+            receiver.worked(kind, outcome, at=at)
 
-    def modelled(self, standings: Sequence[GaugeSnapshot]) -> None:
-        """Tell of the models."""
-        for ear in self._ears:
-            ear.modelled(standings)
+    def modelled(self, gauges: Sequence[GaugeSnapshot]) -> None:
+        """Forward the number of models."""
+        for receiver in self._receivers:
+            receiver.modelled(gauges)
 
     def read_from(self, replicas: Sequence[ReplicaReads]) -> None:
-        """Tell of the replicas."""
-        for ear in self._ears:
-            ear.read_from(replicas)
+        """Forward the state of the replicas."""
+        for receiver in self._receivers:
+            receiver.read_from(replicas)
 
     def metrics(self) -> tuple[bytes, str]:
-        """Give what is counted."""
+        """Return the metrics and their media type."""
         return self._meters.metrics()
 
     def close(self) -> None:
-        """Close each."""
-        for ear in self._ears:
-            ear.close()
+        """Close every receiver."""
+        for receiver in self._receivers:
+            receiver.close()

@@ -28,7 +28,7 @@ def make_access(brain: Brain, settings: Settings | None = None) -> Authenticator
         clock=services.clock,
         refusals=services.refusals,
         rates=services.quotas.rates(),
-        seals=services.seals(),
+        password_hasher=services.password_hasher(),
     )
     return factory.make_access(authenticator, _issuer(settings or load_settings()))
 

@@ -192,7 +192,7 @@ def build_services(
         ),
         refusals=CountedDenials(store=store, clock=clock),
         trainer=cache(make_trainer),
-        seals=cache(factory.make_password_hasher),
+        password_hasher=cache(factory.make_password_hasher),
         blobs=blobs,
         salience_trainer=salience_trainer,
         saliences=SalienceModels(

@@ -62,7 +62,7 @@ def note_unopened(
         args=args,
     )
     if settings.event_retention_days:
-        early(settings, clock).keep(event)
+        early(settings, clock).put(event)
 
 
 def early(settings: Settings, clock: Clock) -> EarlyEventFile:

@@ -1,4 +1,4 @@
-"""What a process remembers for a while, within a bound."""
+"""A bounded in-process cache."""
 
 from collections import OrderedDict
 from collections.abc import Hashable
@@ -12,14 +12,14 @@ V = TypeVar("V")
 
 @dataclass(slots=True, kw_only=True)
 class TtlCache(Generic[K, V]):
-    """So many values; the longest unused makes room. Threads may share it."""
+    """A thread-safe cache that evicts the least recently used value."""
 
     most: int
     _values: OrderedDict[K, V] = field(default_factory=OrderedDict["K", "V"])
     _lock: Lock = field(default_factory=Lock)
 
     def get(self, name: K) -> V | None:
-        """Give what is kept under a name, and count it as used."""
+        """Return a value and mark it as used."""
         with self._lock:
             if name not in self._values:
                 return None
@@ -27,7 +27,7 @@ class TtlCache(Generic[K, V]):
             return self._values[name]
 
     def put(self, name: K, value: V) -> None:
-        """Keep a value under a name."""
+        """Store a value."""
         with self._lock:
             self._values[name] = value
             self._values.move_to_end(name)
@@ -35,17 +35,17 @@ class TtlCache(Generic[K, V]):
                 self._values.popitem(last=False)
 
     def renew(self, name: K, value: V) -> None:
-        """Put a value in the place of what is kept under a name, if it is still kept."""
+        """Replace a value if it is still in the cache."""
         with self._lock:
             if name in self._values:
                 self._values[name] = value
 
     def items(self) -> list[tuple[K, V]]:
-        """List what is kept, which counts as no use of it."""
+        """List all values without marking them as used."""
         with self._lock:
             return list(self._values.items())
 
     def drop(self, name: K) -> None:
-        """Forget what is kept under a name."""
+        """Remove a value."""
         with self._lock:
             self._values.pop(name, None)

@@ -115,7 +115,7 @@ def a_brain(
         quotas=Quotas(store=store, clock=clock, rates=cache(make_rates)),
         refusals=CountedDenials(store=store, clock=clock),
         trainer=cache(make_trainer),
-        seals=cache(make_password_hasher),
+        password_hasher=cache(make_password_hasher),
         blobs=blobs,
         salience_trainer=salience_trainer,
         saliences=SalienceModels(
@@ -154,6 +154,6 @@ def an_access(brain: Brain, issuer: Issuer | None = None) -> Authenticator:
         clock=services.clock,
         refusals=services.refusals,
         rates=services.quotas.rates(),
-        seals=services.seals(),
+        password_hasher=services.password_hasher(),
     )
     return make_access(authenticator, issuer)
