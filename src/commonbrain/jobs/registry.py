@@ -1,4 +1,4 @@
-"""Every kind of job once: who does it, who may ask for it, and how long and often it is tried."""
+"""The kinds of jobs: handler, required role, parameters, time limit and schedule."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -31,7 +31,7 @@ from commonbrain.storage.interface import Transaction
 from commonbrain.storage.job_queue import DISCARD, EMBED, EXPORT, MAINTAIN, REFLECT, JobContext
 
 Validator = Callable[[object], bool]
-"""Says whether a value may be given."""
+"""Whether a value is valid."""
 
 
 def _is_name(value: object) -> bool:
@@ -51,40 +51,40 @@ def _are_names(value: object) -> bool:
 
 
 def _is_within(low: int, high: int) -> Validator:
-    """Say of a value whether it is a whole number within bounds."""
+    """Return a validator of integers within bounds."""
     return lambda value: type(value) is int and low <= value <= high
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobKind:
-    """What is known of all jobs of one kind."""
+    """The definition of one kind of job."""
 
     purpose: str
     handle: Callable[[JobContext], None]
-    """Does it; may be done again from any point on, and ends by `Task.finish`."""
+    """Runs the job; can be retried from any point, and ends with `Task.finish`."""
     parameters: Mapping[str, Validator]
-    """What it can be given, by name."""
+    """Parameters and their validators."""
     role: Role
-    """Who may ask for it."""
+    """Minimum role of the requester."""
     asked_by: str | None = None
-    """What brings the file that it reads, and alone can ask for it."""
+    """The operation that supplies the file to read; only it can create such jobs."""
     is_store_wide: bool = False
-    """Whether it works on what all tenants share, which is no single one's to ask for."""
+    """Whether the job works on data of all tenants; a single tenant cannot request it."""
     is_of_space: bool = False
-    """Whether it is for programs alone that make, or compare, vectors of the space that serves."""
+    """Whether only programs of the store's embedding space can run the job."""
     limit: timedelta = timedelta(hours=1)
-    """How long one attempt may take."""
+    """Time limit of one attempt."""
     attempts: int = JOB_ATTEMPTS
     backoff: timedelta = timedelta(seconds=30)
-    """How long after its first failure it is tried again."""
+    """Delay before the first retry."""
     every: timedelta | None = None
-    """How often it asks for itself."""
+    """Interval of scheduled runs; None: on request only."""
     has_work: Callable[[Transaction], bool] = lambda _: True
-    """Says whether there is anything to do, before it asks for itself."""
+    """Whether there is work, checked before a scheduled run."""
     is_due_early: Callable[[Transaction, Caller], bool] = lambda _tx, _caller: False
-    """Says whether it asks for itself before its time."""
+    """Whether a scheduled run is due before its interval ends."""
     is_personal: bool = False
-    """Whether it does something else for each agent that asks for it."""
+    """Whether the result depends on the requesting agent."""
 
 
 JOBS: Final[Mapping[str, JobKind]] = {
@@ -198,10 +198,10 @@ JOBS: Final[Mapping[str, JobKind]] = {
 
 
 def kind_of(name: str) -> JobKind:
-    """Find a kind by its name.
+    """Return a kind by its name.
 
     Raises:
-        InvalidInputError: there is none.
+        InvalidInputError: There is no such kind.
 
     """
     known = JOBS.get(name)
@@ -213,11 +213,10 @@ def kind_of(name: str) -> JobKind:
 
 
 def check_arguments(name: str, given: Mapping[str, object]) -> None:
-    """Hold what a job is given to what its kind takes.
+    """Validate the arguments of a job.
 
     Raises:
-        InvalidInputError: a name is unknown, its value is of another sort, or all are too long
-            together.
+        InvalidInputError: A name is unknown, a value is invalid, or all together are too long.
 
     """
     size = len(json.dumps(dict(given), ensure_ascii=False, default=str).encode())
@@ -237,10 +236,10 @@ def check_arguments(name: str, given: Mapping[str, object]) -> None:
 
 
 def parse_arguments(name: str, given: Mapping[str, object]) -> dict[str, object]:
-    """Read what somebody typed as what the kind takes: a text, what it is in JSON, a list of it.
+    """Parse text arguments by the parameters of the kind: as text, JSON, or a list with one value.
 
     Raises:
-        InvalidInputError: there is no such kind.
+        InvalidInputError: There is no such kind.
 
     """
     parameters = kind_of(name).parameters
@@ -248,7 +247,7 @@ def parse_arguments(name: str, given: Mapping[str, object]) -> dict[str, object]
 
 
 def _as_taken(value: object, fits: Validator | None) -> object:
-    """Give the first reading that fits; what never does is given back, to be refused as it is."""
+    """Return the first interpretation that is valid, or the value itself, which is then rejected."""
     readings = (value, *_read(value), [value])
     return value if fits is None else next(filter(fits, readings), value)
 

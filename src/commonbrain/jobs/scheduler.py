@@ -1,4 +1,4 @@
-"""What asks for itself: kinds of jobs that are done every so often for every tenant."""
+"""Scheduler of recurring jobs of every tenant."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -13,21 +13,21 @@ from commonbrain.storage.interface import Transaction
 from commonbrain.storage.job_queue import UPKEEP, enqueue, key_of
 
 REMOVED_KINDS: Final[Mapping[str, str]] = {"retention": "maintain"}
-"""Kinds that older programs asked for, and what does their work now.
+"""Removed kinds of older versions, and the kinds that replace them.
 
-Told by name: a kind that is merely unknown may be one of a newer program that works beside.
+Listed by name: an unknown kind may belong to a newer version that runs on the same store.
 """
 
 LastIdle = dict[tuple[str, str], datetime]
-"""When there was last nothing to do, by tenant and kind of job."""
+"""By tenant and kind, when there was last no work."""
 RECHECK_AFTER: Final = timedelta(hours=1)
-"""How long that is believed: to ask is a look at every memory of a tenant, each minute."""
+"""How long that is cached: the check reads every memory of a tenant."""
 
 
 def dead_letter_removed_kinds(services: Services, tenant: str) -> int:
-    """Make dead letters of due jobs whose kind is gone, which nobody would take; count them.
+    """Turn due jobs of removed kinds into dead letters and return their number.
 
-    A few at a time, for an older program asks for one a day: the next call takes the next ones.
+    Handles a few per call: an older version creates one a day.
     """
     now = services.clock.now()
     with services.store.snapshot(tenant) as tx:
@@ -47,9 +47,9 @@ def _removed_kind_fault(kind: str) -> JobError:
 
 
 def schedule(services: Services, tenant: str, *, last_idle: LastIdle) -> int:
-    """Ask for whatever is to be done again; count the jobs.
+    """Create the recurring jobs that are due, and return their number.
 
-    What there is nothing to do of is noted in `declined`, and left alone for an hour.
+    Kinds without work are recorded in `last_idle` and skipped for an hour.
     """
     caller = Caller(tenant=tenant, agent=UPKEEP)
     with services.store.snapshot(tenant) as tx:
@@ -57,7 +57,7 @@ def schedule(services: Services, tenant: str, *, last_idle: LastIdle) -> int:
     if not due_kinds:
         return 0
     with services.store.begin(tenant) as tx:
-        # Another worker may have been faster: what it asked for is found.
+        # Another worker may have created it first.
         due_at = services.clock.now()
         for kind in due_kinds:
             enqueue(tx, services, caller=caller, kind=kind, given={}, due_at=due_at)
@@ -73,7 +73,8 @@ def _find_due_kinds(
         before = last_idle.get((caller.tenant, name))
         if kind.every is None or (before is not None and now < before + RECHECK_AFTER):
             continue
-        # What somebody asked for otherwise, for themselves or as a preview, is no day's work.
+        # Jobs requested with arguments, for one agent or as a preview do not replace the scheduled
+        # run.
         last = tx.jobs.newest(name, key=key_of(name, {}))
         is_due = last is None or last + kind.every <= now
         if kind.has_work(tx) if is_due else kind.is_due_early(tx, caller):

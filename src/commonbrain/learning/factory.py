@@ -1,4 +1,4 @@
-"""Makes what trains rerankers and reads them, and says so where its libraries are missing."""
+"""Creates trainers and statistics, or reports that the extra `learn` is missing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def make_trainer() -> Trainer:
-    """Load the library that learns.
+    """Create the trainer of rerankers.
 
     Raises:
         InvalidInputError: `extra_missing`.
@@ -30,7 +30,7 @@ def make_trainer() -> Trainer:
 
 
 def make_salience_trainer() -> SalienceTrainer:
-    """Load the library that learns.
+    """Create the trainer of salience models.
 
     Raises:
         InvalidInputError: `extra_missing`.
@@ -44,16 +44,16 @@ def make_salience_trainer() -> SalienceTrainer:
 
 
 _SEED: Final = 0
-"""Every process that judges the same figures says the same."""
+"""Every process that compares the same figures gets the same result."""
 _DRAWN: Final = 2000
-"""Resamples of a bootstrap: its bounds at 99% are steady to a hundredth of their width."""
+"""Bootstrap resamples: its bounds at 99% are stable to a hundredth of their width."""
 
 
 class ScipyStatistics:
     """Statistics by scipy."""
 
     def __init__(self) -> None:
-        """Load it.
+        """Load scipy.
 
         Raises:
             InvalidInputError: `extra_missing`.
@@ -64,7 +64,7 @@ class ScipyStatistics:
     def difference(
         self, ones: Sequence[float], others: Sequence[float], *, confidence: float
     ) -> Interval:
-        """Say where the mean of ones lies above that of others, by the percentile bootstrap."""
+        """Return the interval of the difference of means, by the percentile bootstrap."""
         found = self._stats.bootstrap(
             (ones, others),
             _apart,
@@ -79,7 +79,7 @@ class ScipyStatistics:
         return Interval(value=value, low=float(low), high=float(high))
 
     def chance(self, more: int, fewer: int) -> float:
-        """Say how probable it is that so many of them or more are by chance `more`: a sign test."""
+        """Return the p-value of a one-sided sign test."""
         found = self._stats.binomtest(more, more + fewer, 0.5, alternative="greater")
         return float(found.pvalue)
 
@@ -90,7 +90,7 @@ def _apart(ones: Matrix, others: Matrix, *, axis: int = -1) -> Matrix:
 
 @cache
 def make_statistics() -> Statistics:
-    """Load what compares samples.
+    """Create the statistics library.
 
     Raises:
         InvalidInputError: `extra_missing`.

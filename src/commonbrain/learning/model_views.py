@@ -1,4 +1,4 @@
-"""What admins are shown of models: their cards, their moves, and what guards make of them."""
+"""Models as admins see them: cards, transitions and evaluations."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,23 +14,23 @@ from commonbrain.model.model_card import ModelCard, ModelRole, ModelState
 from commonbrain.storage.interface import Transaction
 
 _AUDIT_LINES: Final = 1000
-"""The latest lines of the audit of access, in which the moves of a model are looked for."""
+"""Number of latest audit entries that are searched for transitions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransitionView:
-    """One move of a model."""
+    """One state transition of a model."""
 
     at: datetime
     agent: str | None
-    """`guards` where nobody did it."""
+    """`guards` for an automatic transition."""
     to: str
     why: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelView:
-    """One model: what it is, where it stands and since when."""
+    """One model: what it is, its state and since when."""
 
     id: str
     role: ModelRole
@@ -39,21 +39,21 @@ class ModelView:
     reason: str | None
     made_at: datetime
     percent: float | None = None
-    """Of the sessions that it serves, while it is a canary."""
+    """Percentage of sessions that a canary serves."""
     allow: tuple[str, ...] = ()
     parent: str | None = None
     digest: str | None = None
-    """Of its artifact; None too where that was dropped."""
+    """Digest of the artifact; None if it was deleted."""
     features: tuple[str, ...] | None = None
     told: Mapping[str, object] | None = None
-    """Of what it was made, how, and how it fared before it served."""
+    """Training data, parameters and offline metrics."""
     moves: tuple[TransitionView, ...] | None = None
-    """The latest first, as far as the audit of access is looked through."""
+    """Latest first, as far as the searched audit entries go."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationView:
-    """What guards make of a model that serves."""
+    """Evaluation of a model in service."""
 
     id: str
     state: ModelState
@@ -62,28 +62,28 @@ class EvaluationView:
     reason: str
     served: Figures
     control: Figures
-    """Of what serves the others meanwhile; of an active model, its own as a canary."""
+    """Figures of the model that serves other sessions; for an active model, its own as a canary."""
     riskier: int
-    """In how many of its latest recalls it showed more that should not be trusted."""
+    """Number of recent recalls that returned more untrusted memories than fixed weights would."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelsResponse:
-    """Models after a call, and what the guards make of them where that was asked."""
+    """Models after an operation, and their evaluation if requested."""
 
     op: str
     models: tuple[ModelView, ...]
     guards: tuple[EvaluationView, ...] | None = None
     is_preview: bool = False
-    """Whether that is how they would be, and nothing was moved."""
+    """Whether the result is a preview and nothing changed."""
     job: str | None = None
-    """Which trains a new one."""
+    """Id of the training job."""
     role: ModelRole | None = None
-    """Of which alone was asked."""
+    """The role that the list is restricted to."""
 
 
 def transitions_of(tx: Transaction, card: ModelCard) -> list[TransitionView]:
-    """List the moves of a model, the latest first."""
+    """List the transitions of a model, latest first."""
     begins = f"{model_name(card)}: "
     return [
         TransitionView(
@@ -98,7 +98,7 @@ def transitions_of(tx: Transaction, card: ModelCard) -> list[TransitionView]:
 
 
 def summary_view(card: ModelCard) -> ModelView:
-    """Show where a model stands."""
+    """Return the state of a model."""
     is_canary = card.state is ModelState.CANARY
     return ModelView(
         id=model_name(card),
@@ -113,7 +113,7 @@ def summary_view(card: ModelCard) -> ModelView:
 
 
 def full_view(card: ModelCard, moves: tuple[TransitionView, ...]) -> ModelView:
-    """Show all that is told of a model."""
+    """Return everything known about a model."""
     return ModelView(
         id=model_name(card),
         role=card.role,
@@ -132,7 +132,7 @@ def full_view(card: ModelCard, moves: tuple[TransitionView, ...]) -> ModelView:
 
 
 def to_evaluation_view(judged: ModelEvaluation) -> EvaluationView:
-    """Show what guards make of a model."""
+    """Return the evaluation of a model."""
     return EvaluationView(
         id=model_name(judged.card),
         state=judged.card.state,
@@ -153,7 +153,7 @@ _VERDICTS: Final[Mapping[type[Verdict], str]] = {
 
 
 def explain_decision(verdict: Verdict) -> str:
-    """Say why a verdict is what it is."""
+    """Explain a decision in words."""
     match verdict:
         case NotEnoughTraffic(needs=needs):
             return f"{'; '.join(needs)}."

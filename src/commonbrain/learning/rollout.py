@@ -1,9 +1,9 @@
-"""How a model that serves is judged: by what came of its recalls, beside those of a control.
+"""Canary analysis: evaluates a model in service by the outcomes of its recalls and a control.
 
-What fails, is slow or shows what should not be trusted is told by a handful of recalls. Whether
-answers are worse takes many: they are compared by sessions, for it is sessions that a canary was
-drawn from, and at doublings of the traffic alone, each with its share of the error allowed, so
-that looking often finds no more than looking once. docs/explanation/learning.md tells more.
+Failures, slowness and untrusted results show within a handful of recalls. Answer quality takes
+many: it is compared by session, because canaries are assigned by session, and only when traffic has
+doubled, each time with a share of the error budget, so that frequent checks find no more than one.
+See docs/explanation/learning.md.
 """
 
 from __future__ import annotations
@@ -17,54 +17,54 @@ from typing import Final, Protocol
 from commonbrain.learning.outcomes import SLOW_MS, RecallOutcome
 
 RECENT: Final = 20
-"""The latest recalls, in which failing and being slow are counted."""
+"""Latest recalls, in which failures and slow answers are counted."""
 BAD_MAX: Final = 5
-"""So many of the latest that failed, or were slow, are too many."""
+"""Failed or slow recalls among the latest that trigger a rollback."""
 UNORDERED_MAX: Final = 15
-"""So many of the latest without an answer are too many, however busy the machine may be.
+"""Unanswered recalls among the latest that trigger a rollback, even on a busy machine.
 
-Where the rest of a recall takes long by itself, nothing else tells a model that never answers.
+When the rest of a recall is slow too, nothing else detects a model that never answers.
 """
 RISKS_MAX: Final = 50
-"""The latest recalls in which is counted what should not be trusted."""
+"""Latest recalls, in which untrusted results are counted."""
 RISKIER_MIN: Final = 5
 _RISKIER_BY_CHANCE: Final = 0.005
-"""How seldom chance alone may look so; it is asked often, over a window that moves on."""
+"""Significance level of the sign test; it runs often, over a moving window."""
 WINDOW: Final = 500
-"""Recalls of each side that are compared at most, the latest."""
+"""Maximum recalls of each side that are compared, the latest ones."""
 RECALLS_MIN: Final = 50
-"""Of each side, before answers are compared at all."""
+"""Recalls of each side before quality is compared."""
 SESSIONS_MIN: Final = 10
 PROMOTED_RECALLS_MIN: Final = 200
-"""Of the canary, before it may take the place of what serves."""
+"""Recalls of the canary before it can be promoted."""
 PROMOTED_SESSIONS_MIN: Final = 20
 PROMOTED_MARKED_MIN: Final = 30
-"""Recalls of each side of which anybody said or did anything."""
+"""Recalls with feedback of each side before a promotion."""
 _ERROR: Final = 0.05
-"""How often all looks together may take a model for worse that is not, for each measure."""
+"""False positive rate of all checks together, for each measure."""
 MARGIN: Final = 0.1
-"""How much worse a promoted model may still be, for all that is known, in marks and in order."""
+"""Non-inferiority margin for a promotion, in marks and in order."""
 SLOWER_MAX: Final = 0.25
-"""The share by which whole recalls may take longer than those of the control."""
+"""Tolerated increase of recall latency over the control, as a share."""
 
 
 class Statistics(Protocol):
-    """What is asked of a library of statistics; the same figures give the same answer."""
+    """Statistics library; the same input gives the same result."""
 
     def difference(
         self, ones: Sequence[float], others: Sequence[float], *, confidence: float
     ) -> Interval:
-        """Say where the mean of ones lies above that of others."""
+        """Return the interval of the difference of two means."""
         ...
 
     def chance(self, more: int, fewer: int) -> float:
-        """Say how probable it is that so many of them or more are by chance `more`."""
+        """Return the probability of at least `more` of all pairs by chance."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
-    """A difference, and between what it lies."""
+    """A difference and its confidence bounds."""
 
     value: float
     low: float
@@ -73,41 +73,41 @@ class Interval:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """What a model is judged by, the latest first."""
+    """Recalls by which a model is evaluated, latest first."""
 
     served: Sequence[RecallOutcome]
-    """Since it came into its state."""
+    """Recalls since the model entered its state."""
     control: Sequence[RecallOutcome]
-    """Of what serves the other sessions meanwhile; for an active model, its own before that."""
+    """Recalls of the model that serves other sessions; for an active model, its own before."""
     risks: Sequence[int]
-    """How many more than fixed weights would, the model shows that should not be trusted."""
+    """Additional untrusted results per recall, compared with fixed weights."""
     is_canary: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeepCanary:
-    """It goes on as it is."""
+    """The model stays in its state."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotEnoughTraffic:
-    """Nothing speaks against it yet, and answers cannot be compared: what is lacking."""
+    """Nothing speaks against the model, but the data is insufficient for a comparison."""
 
     needs: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Promote:
-    """It is not worse, on enough traffic."""
+    """The model is not worse, on sufficient traffic."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RollBack:
-    """It is to serve no more."""
+    """The model is removed from service."""
 
     guard: str
     reason: str
@@ -117,7 +117,7 @@ Verdict = KeepCanary | NotEnoughTraffic | Promote | RollBack
 
 
 def judge_canary(evidence: Evidence, statistics: Statistics) -> Verdict:
-    """Say what is to become of a model; what is unsafe or fails does not wait for traffic."""
+    """Decide on a model; unsafe or failing models are rolled back without waiting for traffic."""
     for name, finds in SWIFT.items():
         reason = finds(evidence, statistics)
         if reason is not None:
@@ -171,7 +171,7 @@ SWIFT: Final[Mapping[str, Callable[[Evidence, Statistics], str | None]]] = {
     "slowness": _slowness,
     "safety": _safety,
 }
-"""Guards that act on a handful of recalls."""
+"""Checks that need only a handful of recalls."""
 
 
 _Measure = Callable[[RecallOutcome], float | None]
@@ -179,14 +179,14 @@ _Measure = Callable[[RecallOutcome], float | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Compared:
-    """Two sides of enough recalls, as of one look."""
+    """Both sides of a comparison at one check."""
 
     served: Sequence[RecallOutcome]
     control: Sequence[RecallOutcome]
     confidence: float
 
     def difference(self, statistics: Statistics, of: _Measure) -> Interval | None:
-        """Compare both by sessions; None where a side has none of whom it can be said."""
+        """Compare by session; None if a side has no data for the measure."""
         ones, others = (list(_by_session(side, of)) for side in (self.served, self.control))
         if min(len(ones), len(others)) < SESSIONS_MIN:
             return None
@@ -210,7 +210,7 @@ def _taken(one: RecallOutcome) -> float:
 
 
 def _compared(evidence: Evidence) -> _Compared | NotEnoughTraffic:
-    """Take the recalls up to the latest doubling, and those of the control in the same time."""
+    """Take the recalls up to the latest doubling, and the control's of the same period."""
     lacking = tuple(_lacking(evidence, recalls=RECALLS_MIN, sessions=SESSIONS_MIN))
     if lacking:
         return NotEnoughTraffic(needs=lacking)
@@ -219,7 +219,7 @@ def _compared(evidence: Evidence) -> _Compared | NotEnoughTraffic:
     served = served[: RECALLS_MIN * 2 ** (looks - 1)]
     until = served[-1].asked_at
     control = [one for one in evidence.control if one.asked_at <= until]
-    # What is spent of the error allowed halves with each look, so that all looks keep within it.
+    # The error budget of a check halves each time, so that the sum stays bounded.
     return _Compared(served=served, control=control, confidence=1 - _ERROR / 2**looks)
 
 
@@ -266,11 +266,11 @@ SETTLED: Final[Mapping[str, Callable[[_Compared, Statistics], str | None]]] = {
     "abstention": _abstention,
     "latency": _latency,
 }
-"""Guards that compare, where there is enough to be compared."""
+"""Checks that compare, given enough recalls."""
 
 
 def _promoted(evidence: Evidence, statistics: Statistics) -> Verdict:
-    """Say whether a canary that nothing speaks against has shown that it is not worse."""
+    """Decide whether a canary has shown that it is not worse."""
     lacking = list(_lacking(evidence, recalls=PROMOTED_RECALLS_MIN, sessions=PROMOTED_SESSIONS_MIN))
     marked = min(sum(one.is_marked for one in s) for s in (evidence.served, evidence.control))
     if marked < PROMOTED_MARKED_MIN:
@@ -297,7 +297,7 @@ def _unsure(both: _Compared, statistics: Statistics) -> Iterator[str]:
 
 
 def _by_session(outcomes: Iterable[RecallOutcome], of: _Measure) -> Iterator[float]:
-    """Give the mean of each session in which there is anything to tell."""
+    """Return the mean of each session that has data."""
     told: defaultdict[str, list[float]] = defaultdict(list)
     for one in outcomes:
         value = of(one)
