@@ -31,7 +31,7 @@ RETIRED: Final = frozenset(
     gone fallen fell falls
     somebody nobody whom
     arm arms deed deeds course lacking unseated unsettled heritage
-    duty duties owed parcel crowd patience chance seal password_hasher swept
+    duty duties owed parcel crowd patience chance seal seals swept
     wish wanted happening happenings knock knocks
     seat seats seating mend mended mending spare spares spared
     bury hasten doubt unasked premise verdict
@@ -47,7 +47,7 @@ RETIRED_IN_PROSE: Final = (
     r"|foretold|foresee|foresees|foreseen|rehearse|rehearsal"
     r"|room|house|doors?|shelf|shelves|weighty|deeds?|heritage"
     r"|unseated|unsettled|unasked|lacking|owed|parcel|hasten"
-    r"|knocks?|seats?|seating|mend|mended|mending|spares|spared|password_hasher?|happenings?"
+    r"|knocks?|seats?|seating|mend|mended|mending|spares|spared|seals?|happenings?"
     r"|(?-i:arms?)"  # ARM is also a processor
     r"|(?:am|are|be|been|being|is|was|were) told(?! apart)|(?:tell|tells|told|telling) of"
     r"|in earnest|what (?:shows|fell|falls)(?: of)?"

@@ -49,8 +49,7 @@ def embed(task: JobContext) -> None:
     made = _count(task, "embedded")
 
     def record_progress(tx: Transaction, done: EmbedProgress) -> None:
-        """Update the count in the transaction that stores the vectors, so that a crash never counts
-        twice."""
+        """Update the count in the transaction that stores the vectors: no crash counts twice."""
         nonlocal made
         made += done.count
         counts = {"embedded": made}
@@ -193,7 +192,7 @@ def _begun(task: JobContext) -> datetime:
     return from_millis(cast("int", task.job.reached["at"]))
 
 
-ARCHIVE_KEPT: Final = timedelta(hours=ARCHIVE_KEPT_H)
+ARCHIVE_RETENTION: Final = timedelta(hours=ARCHIVE_KEPT_H)
 _ARCHIVE: Final = "commonbrain.jsonl"
 _UPLOADED: Final = 0.9
 """Progress of an export when everything is written but not uploaded."""
@@ -215,17 +214,17 @@ def import_(task: JobContext) -> None:
 def _taken_in(task: JobContext, path: Path, *, since: ImportReport) -> ImportReport:
     services, caller, given = task.services, task.caller, task.job.given
 
-    def keep(tx: Transaction, report: ImportReport) -> None:
+    def save(tx: Transaction, report: ImportReport) -> None:
         task.save_progress(tx, report.progress, reached=asdict(report))
 
     if since.format == OWN_FORMAT:
         return Merge(services, caller)(
-            path, resume=ResumeOptions(since=since, batch_context=task.fenced, on_commit=keep)
+            path, resume=ResumeOptions(since=since, batch_context=task.fenced, on_commit=save)
         )
 
-    def tell(report: ImportReport) -> None:
+    def on_commit(report: ImportReport) -> None:
         with task.step() as tx:
-            keep(tx, report)
+            save(tx, report)
 
     source = ImportSource(
         format=since.format,
@@ -235,7 +234,7 @@ def _taken_in(task: JobContext, path: Path, *, since: ImportReport) -> ImportRep
     )
     # The result of a batch is stored under its key: a retry returns the same.
     key = ids.show(ids.JOB, task.job.id)
-    return Import(services, caller).go_on(source, since=since, key=key, on_progress=tell)
+    return Import(services, caller).go_on(source, since=since, key=key, on_progress=on_commit)
 
 
 def export(task: JobContext) -> None:
@@ -253,14 +252,14 @@ def export(task: JobContext) -> None:
     def write(path: Path) -> None:
         exported.append(Export(services, task.caller)(path, on_progress=move))
 
-    def tell(upload: Upload) -> None:
+    def on_commit(upload: Upload) -> None:
         # It can be downloaded for a day after the job ends, which is within the time limit.
-        due_at = services.clock.now() + task.limit + ARCHIVE_KEPT
+        due_at = services.clock.now() + task.limit + ARCHIVE_RETENTION
         with task.step() as tx:
             schedule_purge(tx, services, caller=task.caller, upload=upload, due_at=due_at)
             task.save_progress(tx, _UPLOADED, reached={PENDING_ARCHIVE: asdict(upload)})
 
-    upload = services.staging.made(_ARCHIVE, write, tell=tell)
+    upload = services.staging.made(_ARCHIVE, write, tell=on_commit)
     try:
         with task.step() as tx:
             task.save_progress(tx, 1.0, reached={"parcel": asdict(upload)})

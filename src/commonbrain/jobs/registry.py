@@ -89,7 +89,7 @@ class JobKind:
 
 JOBS: Final[Mapping[str, JobKind]] = {
     EMBED: JobKind(
-        purpose="Give vectors to what was stored while the embedder was down.",
+        purpose="Embed memories that were stored while the embedder was down.",
         handle=handlers.embed,
         parameters={},
         role=Role.WRITER,
@@ -98,20 +98,20 @@ JOBS: Final[Mapping[str, JobKind]] = {
         has_work=lambda tx: tx.index.pending() > 0,
     ),
     "atomize": JobKind(
-        purpose="Find in stored memories what caused what.",
+        purpose="Extract causes from stored memories.",
         handle=handlers.atomize,
         parameters={"kinds": _are_names, "project": _is_name},
         role=Role.WRITER,
         is_personal=True,
     ),
     "train_salience": JobKind(
-        purpose="Learn from what memories came to how much new ones matter.",
+        purpose="Train the salience of new memories on the use of earlier ones.",
         handle=train_salience,
         parameters={"lookback_days": _is_within(SETTLED_AFTER.days + 1, LOOKBACK_DAYS_MAX)},
         role=Role.ADMIN,
     ),
     "train_reranker": JobKind(
-        purpose="Learn from marked recalls what order is better, and hold it against what serves.",
+        purpose="Train a reranker on recall feedback, and compare it with the current ranking.",
         handle=train_reranker,
         parameters={
             "lookback_days": _is_within(LOOKBACK_DAYS_MIN, LOOKBACK_DAYS_MAX),
@@ -120,7 +120,7 @@ JOBS: Final[Mapping[str, JobKind]] = {
         role=Role.ADMIN,
     ),
     REFLECT: JobKind(
-        purpose="Make episodes of what happened, and propose what it states.",
+        purpose="Summarize events into episodes, and propose the facts they state.",
         handle=reflection_job.reflect,
         parameters={
             "window_hours": _is_within(1, REFLECT_HOURS_MAX),
@@ -134,14 +134,14 @@ JOBS: Final[Mapping[str, JobKind]] = {
         is_personal=True,
     ),
     "reword": JobKind(
-        purpose="Write the full text anew from the rows.",
+        purpose="Rebuild the full-text index from the rows.",
         handle=handlers.rebuild_text_index,
         parameters={},
         role=Role.ADMIN,
         is_store_wide=True,
     ),
     "eval": JobKind(
-        purpose="Measure recall on questions that the store's own memories give.",
+        purpose="Evaluate recall on queries made from the store's own memories.",
         handle=evaluate,
         parameters={"questions": _is_count, "seed": _is_count},
         role=Role.WRITER,
@@ -150,7 +150,7 @@ JOBS: Final[Mapping[str, JobKind]] = {
         is_personal=True,
     ),
     "import": JobKind(
-        purpose="Take in what was sent, in a foreign format or the house's own.",
+        purpose="Import a file, in a foreign format or Commonbrain's own.",
         handle=handlers.import_,
         parameters={},
         role=Role.WRITER,
@@ -158,21 +158,21 @@ JOBS: Final[Mapping[str, JobKind]] = {
         limit=timedelta(hours=12),
     ),
     EXPORT: JobKind(
-        purpose="Write everything into an archive, to be fetched for a day.",
+        purpose="Export everything into an archive, which can be downloaded for a day.",
         handle=handlers.export,
         parameters={},
         role=Role.ADMIN,
         limit=timedelta(hours=6),
     ),
     DISCARD: JobKind(
-        purpose="Drop what was sent to be imported, exported or learnt, once its time is over.",
+        purpose="Delete expired uploads, exports and model artifacts.",
         handle=artifacts.purge_upload,
         parameters={},
         role=Role.WRITER,
         asked_by="what puts a file there",
     ),
     "respace": JobKind(
-        purpose="Give every memory vectors of the embedder that the store is to be moved to.",
+        purpose="Embed every memory with the next embedder.",
         handle=handlers.reembed,
         parameters={"space": _is_name},
         role=Role.ADMIN,
@@ -180,7 +180,7 @@ JOBS: Final[Mapping[str, JobKind]] = {
         limit=timedelta(days=1),
     ),
     "consolidate": JobKind(
-        purpose="Report rules and facts that say nearly the same, or are corrected ever again.",
+        purpose="Report rules and facts that are near duplicates or often corrected.",
         handle=consolidate,
         parameters={"project": _is_name},
         role=Role.WRITER,
@@ -188,7 +188,7 @@ JOBS: Final[Mapping[str, JobKind]] = {
         is_personal=True,
     ),
     MAINTAIN: JobKind(
-        purpose="Keep the store: what expired or is too old, stale tasks, old jobs and events.",
+        purpose="Maintain the store: expired memories, stale tasks, old jobs and events.",
         handle=maintain,
         parameters={"dry_run": _is_flag},
         role=Role.ADMIN,
@@ -247,7 +247,7 @@ def parse_arguments(name: str, given: Mapping[str, object]) -> dict[str, object]
 
 
 def _as_taken(value: object, fits: Validator | None) -> object:
-    """Return the first interpretation that is valid, or the value itself, which is then rejected."""
+    """Return the first interpretation that is valid, or the value itself, to be rejected."""
     readings = (value, *_read(value), [value])
     return value if fits is None else next(filter(fits, readings), value)
 

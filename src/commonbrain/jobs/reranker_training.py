@@ -79,7 +79,7 @@ def train_reranker(task: JobContext) -> None:
     fitted = trainer.fit(lessons, base=NORMALIZED_WEIGHTS, seed=_SEED, tenant=task.caller.tenant)
     model = trainer.load(fitted.artifact)
     trial = _Trial(margins=margins, scoring_ms=_timed(task, model, held=lessons))
-    told = {
+    description = {
         "outcome": trial.outcome,
         "window": {"since": since.isoformat(), "until": task.job.created_at.isoformat()},
         "recalls": len(lessons),
@@ -91,7 +91,9 @@ def train_reranker(task: JobContext) -> None:
         **fitted.told,
     }
     digest = task.services.blobs().put(fitted.artifact)
-    card = _card(task, digest=digest, features=model.features, parent=parent, told=told)
+    card = _card(
+        task, digest=digest, features=model.features, parent=parent, description=description
+    )
     with task.step() as tx:
         tx.registry.add(card)
         task.finish(tx, _result(card, trial, recalls=len(lessons)))
@@ -251,10 +253,10 @@ def _card(
     digest: str,
     features: tuple[str, ...],
     parent: ModelCard | None,
-    told: Mapping[str, object],
+    description: Mapping[str, object],
 ) -> ModelCard:
     """Create the card; a model that is not better is stored but not offered."""
-    services, is_better = task.services, told["outcome"] == "better"
+    services, is_better = task.services, description["outcome"] == "better"
     now = services.clock.now()
     return ModelCard(
         id=ids.make_id(now, services.random_source.bits(ids.RANDOM_BITS)),
@@ -262,9 +264,9 @@ def _card(
         state=ModelState.CANDIDATE if is_better else ModelState.RETIRED,
         digest=digest,
         features=features,
-        told=told,
+        told=description,
         parent=parent.id if parent else None,
         made_at=now,
         moved_at=now,
-        reason=None if is_better else str(told["outcome"]),
+        reason=None if is_better else str(description["outcome"]),
     )

@@ -76,7 +76,7 @@ def train_salience(task: JobContext) -> None:
         parts, authors=read.authors, seed=_SEED, tenant=task.caller.tenant
     )
     outcome = "better" if fitted.is_better else "not_better"
-    told = {
+    description = {
         "outcome": outcome,
         "window": {"since": read.since.isoformat(), "until": read.until.isoformat()},
         **counts,
@@ -84,7 +84,7 @@ def train_salience(task: JobContext) -> None:
         "bytes": len(fitted.artifact),
         **fitted.told,
     }
-    card = _card(task, digest=task.services.blobs().put(fitted.artifact), told=told)
+    card = _card(task, digest=task.services.blobs().put(fitted.artifact), description=description)
     auc = cast("Mapping[str, Mapping[str, float]]", fitted.told["metrics"])["auc"]
     with task.step() as tx:
         tx.registry.add(card)
@@ -130,7 +130,7 @@ def _read(task: JobContext, *, since: datetime) -> _Read:
 
 def _marks(task: JobContext, *, since: datetime) -> _Marks:
     """Return feedback by memory, with the time of each recall."""
-    found: defaultdict[int, list[tuple[datetime, FeedbackMark]]] = defaultdict(list)
+    by_memory: defaultdict[int, list[tuple[datetime, FeedbackMark]]] = defaultdict(list)
     criteria = EntryFilter(since=since, until=task.job.created_at, is_marked=True)
     after, is_more = 0, True
     while is_more:
@@ -139,9 +139,9 @@ def _marks(task: JobContext, *, since: datetime) -> _Marks:
             page = tx.ledger.entries(criteria, after=after, limit=LEARNING_PAGE)
         for entry in page:
             for memory, marks in entry.marks.items():
-                found[memory] += [(entry.asked_at, mark) for mark in sorted(marks)]
+                by_memory[memory] += [(entry.asked_at, mark) for mark in sorted(marks)]
         after, is_more = page[-1].id if page else after, len(page) == LEARNING_PAGE
-    return found
+    return by_memory
 
 
 def _memories(task: JobContext, *, since: datetime, until: datetime) -> Iterator[Memory]:
@@ -151,23 +151,23 @@ def _memories(task: JobContext, *, since: datetime, until: datetime) -> Iterator
     while is_more:
         with task.step() as tx:
             page = [one for one in tx.memories.page(after=after, limit=LEARNING_PAGE) if one < last]
-            found = tx.memories.get(page)
+            memories = tx.memories.get(page)
             is_more, read = len(page) == LEARNING_PAGE, read + len(page)
             after = page[-1] if page else after
             # The number is known only after reading.
             task.save_progress(tx, _READ, reached={"read": read})
         yield from (
             one
-            for one in map(found.__getitem__, page)
+            for one in map(memories.__getitem__, page)
             if one.kind in KINDS_SCORED
             and one.state not in _UNREVIEWED_STATES
             and not is_erased(one)
         )
 
 
-def _card(task: JobContext, *, digest: str, told: Mapping[str, object]) -> ModelCard:
+def _card(task: JobContext, *, digest: str, description: Mapping[str, object]) -> ModelCard:
     """Create the card; a model that is not better is stored but not offered."""
-    services, is_better = task.services, told["outcome"] == "better"
+    services, is_better = task.services, description["outcome"] == "better"
     with services.store.snapshot(task.caller.tenant) as tx:
         serving = tx.registry.serving(ModelRole.SALIENCE)
     parent = next((one.id for one in serving if one.state is ModelState.ACTIVE), None)
@@ -178,9 +178,9 @@ def _card(task: JobContext, *, digest: str, told: Mapping[str, object]) -> Model
         state=ModelState.CANDIDATE if is_better else ModelState.RETIRED,
         digest=digest,
         features=FEATURES,
-        told=told,
+        told=description,
         parent=parent,
         made_at=now,
         moved_at=now,
-        reason=None if is_better else str(told["outcome"]),
+        reason=None if is_better else str(description["outcome"]),
     )

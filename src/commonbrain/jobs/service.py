@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from commonbrain.consolidation.artifacts import schedule_purge
-from commonbrain.jobs.handlers import ARCHIVE_KEPT
+from commonbrain.jobs.handlers import ARCHIVE_RETENTION
 from commonbrain.jobs.registry import check_arguments, kind_of
 from commonbrain.model import ids
 from commonbrain.model.errors import (
@@ -33,7 +33,7 @@ from commonbrain.storage.uploads import Upload
 from commonbrain.transfer.export import check_may_move, expedite_discard, read_upload
 from commonbrain.transfer.merge import OWN_FORMAT
 
-UPLOAD_KEPT: Final = timedelta(days=UPLOAD_KEPT_DAYS)
+UPLOAD_RETENTION: Final = timedelta(days=UPLOAD_KEPT_DAYS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,14 +91,14 @@ class Jobs:
         """
         if not 1 <= limit <= JOBS_PAGE_MAX:
             raise InvalidInputError(f"The limit is {limit}; 1 to {JOBS_PAGE_MAX} are allowed.")
-        wanted = JobFilter(
+        filter_ = JobFilter(
             state=None if state is None else parse_choice(JobState, state),
             kind=kind,
             agent=None if self._is_admin else self.caller.agent,
         )
         below = None if before is None else ids.parse(ids.JOB, before)
         with self.services.store.snapshot(self.caller.tenant) as tx:
-            jobs = tx.jobs.listed(wanted, before=below, limit=limit + 1)
+            jobs = tx.jobs.listed(filter_, before=below, limit=limit + 1)
         return JobsReply(jobs=tuple(map(_shown, jobs[:limit])), is_more=len(jobs) > limit)
 
     def show(self, id_: str) -> JobView:
@@ -119,22 +119,22 @@ class Jobs:
             RejectedError: The role is insufficient, or too many jobs wait.
 
         """
-        known, wanted = kind_of(kind), dict(given or {})
+        known, arguments = kind_of(kind), dict(given or {})
         if known.asked_by is not None:
             raise InvalidInputError(
                 f"{kind} cannot be asked for alone.", hint=f"It is by {known.asked_by}."
             )
-        check_arguments(kind, wanted)
+        check_arguments(kind, arguments)
         self._check_role(known.role, what=kind)
         if known.is_personal:
-            wanted["agent"] = self.caller.agent
+            arguments["agent"] = self.caller.agent
         if known.is_store_wide and self.caller.tenant != LOCAL_TENANT:
             raise RejectedError(
                 f"{kind} works on what all tenants of this store share.",
                 code="scope_denied",
                 hint="Ask whoever runs the server.",
             )
-        return self._add(kind, wanted)
+        return self._add(kind, arguments)
 
     def import_(
         self, format_: str, source: Path, *, name: str | None = None, project: str | None = None
@@ -155,7 +155,7 @@ class Jobs:
             )
         with self.services.store.snapshot(self.caller.tenant) as tx:
             _check_job_quota(tx)
-        upload = self._sent(source, name)
+        upload = self._upload(source, name)
         given = {"format": format_, "project": project, "parcel": asdict(upload)}
         return self._add("import", given)
 
@@ -168,7 +168,9 @@ class Jobs:
         """
         with self.services.store.snapshot(self.caller.tenant) as tx:
             job = self._own(tx, id_)
-        is_retained = job.finished_at and job.finished_at + ARCHIVE_KEPT > self.services.clock.now()
+        is_retained = (
+            job.finished_at and job.finished_at + ARCHIVE_RETENTION > self.services.clock.now()
+        )
         is_there = job.kind == EXPORT and job.state is JobState.DONE and "parcel" in job.reached
         if not (is_there and is_retained):
             raise NotFoundError(
@@ -186,18 +188,18 @@ class Jobs:
         notify_worker(self.services, job)
         return _shown(job)
 
-    def _sent(self, source: Path, name: str | None) -> Upload:
+    def _upload(self, source: Path, name: str | None) -> Upload:
         """Upload a file or folder; it expires even if the client fails."""
         begun = list[Upload]()
 
-        def tell(upload: Upload) -> None:
-            due_at = self.services.clock.now() + UPLOAD_KEPT
+        def on_created(upload: Upload) -> None:
+            due_at = self.services.clock.now() + UPLOAD_RETENTION
             with self.services.store.begin(self.caller.tenant) as tx:
                 schedule_purge(tx, self.services, caller=self.caller, upload=upload, due_at=due_at)
             begun.append(upload)
 
         try:
-            return self.services.staging.put(source, name=name, tell=tell)
+            return self.services.staging.put(source, name=name, tell=on_created)
         except CommonbrainError:
             # Otherwise the unfinished job would block identical ones for days.
             with self.services.store.begin(self.caller.tenant) as tx:

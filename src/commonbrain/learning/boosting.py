@@ -100,7 +100,7 @@ def _interval(sums: Sequence[float], counts: Sequence[int], *, seed: int) -> tup
     def mean(of: Any, over: Any, *, axis: int) -> Any:  # noqa: ANN401 arrays
         return of.sum(axis=axis) / over.sum(axis=axis)
 
-    told = _STATS.bootstrap(
+    result = _STATS.bootstrap(
         (np.array(sums), np.array(counts)),
         mean,
         paired=True,
@@ -109,7 +109,7 @@ def _interval(sums: Sequence[float], counts: Sequence[int], *, seed: int) -> tup
         method="percentile",
         rng=np.random.default_rng(seed),
     )
-    return float(told.confidence_interval.low), float(told.confidence_interval.high)
+    return float(result.confidence_interval.low), float(result.confidence_interval.high)
 
 
 _LIGHTGBM: Final[Any] = load_extra("lightgbm", extra="learn")
@@ -342,7 +342,7 @@ def _tried(table: _Table, folds: Any, *, choice: _Choice, seed: int) -> tuple[fl
 
 def _curve(table: _Table, held: Any, *, choice: _Choice, seed: int) -> Any:  # noqa: ANN401 arrays
     """Return nDCG@10 on the held-out examples after each tree."""
-    told: dict[str, dict[str, list[float]]] = {}
+    history: dict[str, dict[str, list[float]]] = {}
     data = table.data(~held, choice.scale)
     _LIGHTGBM.train(
         _parameters(table, choice, seed=seed),
@@ -350,9 +350,9 @@ def _curve(table: _Table, held: Any, *, choice: _Choice, seed: int) -> Any:  # n
         choice.trees,
         valid_sets=[table.data(held, choice.scale).set_reference(data)],
         valid_names=["held"],
-        callbacks=[_LIGHTGBM.record_evaluation(told)],
+        callbacks=[_LIGHTGBM.record_evaluation(history)],
     )
-    return np.array(told["held"]["ndcg@10"])
+    return np.array(history["held"]["ndcg@10"])
 
 
 def _importances(features: Sequence[str], booster: Any) -> Mapping[str, float]:  # noqa: ANN401

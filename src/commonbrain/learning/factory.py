@@ -45,7 +45,7 @@ def make_salience_trainer() -> SalienceTrainer:
 
 _SEED: Final = 0
 """Every process that compares the same figures gets the same result."""
-_DRAWN: Final = 2000
+_RESAMPLES: Final = 2000
 """Bootstrap resamples: its bounds at 99% are stable to a hundredth of their width."""
 
 
@@ -65,26 +65,26 @@ class ScipyStatistics:
         self, ones: Sequence[float], others: Sequence[float], *, confidence: float
     ) -> Interval:
         """Return the interval of the difference of means, by the percentile bootstrap."""
-        found = self._stats.bootstrap(
+        result = self._stats.bootstrap(
             (ones, others),
-            _apart,
-            n_resamples=_DRAWN,
+            _mean_difference,
+            n_resamples=_RESAMPLES,
             confidence_level=confidence,
             method="percentile",
             vectorized=True,
             rng=_SEED,
         )
-        low, high = found.confidence_interval
+        low, high = result.confidence_interval
         value = fmean(ones) - fmean(others)
         return Interval(value=value, low=float(low), high=float(high))
 
-    def chance(self, more: int, fewer: int) -> float:
+    def sign_test(self, more: int, fewer: int) -> float:
         """Return the p-value of a one-sided sign test."""
-        found = self._stats.binomtest(more, more + fewer, 0.5, alternative="greater")
-        return float(found.pvalue)
+        result = self._stats.binomtest(more, more + fewer, 0.5, alternative="greater")
+        return float(result.pvalue)
 
 
-def _apart(ones: Matrix, others: Matrix, *, axis: int = -1) -> Matrix:
+def _mean_difference(ones: Matrix, others: Matrix, *, axis: int = -1) -> Matrix:
     return ones.mean(axis=axis) - others.mean(axis=axis)
 
 

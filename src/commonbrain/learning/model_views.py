@@ -7,7 +7,13 @@ from typing import Final
 
 from commonbrain.learning.monitor import ModelEvaluation
 from commonbrain.learning.outcomes import Figures
-from commonbrain.learning.rollout import KeepCanary, NotEnoughTraffic, Promote, RollBack, Verdict
+from commonbrain.learning.rollout import (
+    CanaryDecision,
+    KeepServing,
+    NotEnoughTraffic,
+    Promote,
+    RollBack,
+)
 from commonbrain.learning.transitions import ACTION, model_name
 from commonbrain.model import ids
 from commonbrain.model.model_card import ModelCard, ModelRole, ModelState
@@ -144,20 +150,20 @@ def to_evaluation_view(judged: ModelEvaluation) -> EvaluationView:
     )
 
 
-_VERDICTS: Final[Mapping[type[Verdict], str]] = {
-    KeepCanary: "keep",
+_VERDICTS: Final[Mapping[type[CanaryDecision], str]] = {
+    KeepServing: "keep",
     NotEnoughTraffic: "too_early",
     Promote: "promote",
     RollBack: "roll_back",
 }
 
 
-def explain_decision(verdict: Verdict) -> str:
+def explain_decision(verdict: CanaryDecision) -> str:
     """Explain a decision in words."""
     match verdict:
         case NotEnoughTraffic(needs=needs):
             return f"{'; '.join(needs)}."
         case RollBack(guard=guard, reason=reason):
             return f"{guard}: {reason}."
-        case KeepCanary(reason=reason) | Promote(reason=reason):
+        case KeepServing(reason=reason) | Promote(reason=reason):
             return reason

@@ -15,12 +15,12 @@ from commonbrain.learning.outcomes import RERANKER, Figures, figures_of, outcome
 from commonbrain.learning.rollout import (
     RISKS_MAX,
     WINDOW,
+    CanaryDecision,
     Evidence,
     Interval,
     Promote,
     RollBack,
     Statistics,
-    Verdict,
     judge_canary,
 )
 from commonbrain.learning.transitions import Actor, model_name, promote, roll_back
@@ -53,7 +53,7 @@ class ModelEvaluation:
     control: Figures
     riskier: int
     """Number of recent recalls that returned more untrusted memories than fixed weights would."""
-    verdict: Verdict
+    verdict: CanaryDecision
 
 
 class CanaryMonitor:
@@ -150,8 +150,8 @@ class _LazyStatistics:
     ) -> Interval:
         return self.make().difference(ones, others, confidence=confidence)
 
-    def chance(self, more: int, fewer: int) -> float:
-        return self.make().chance(more, fewer)
+    def sign_test(self, more: int, fewer: int) -> float:
+        return self.make().sign_test(more, fewer)
 
 
 def load_evidence(tx: Transaction, card: ModelCard) -> Evidence:

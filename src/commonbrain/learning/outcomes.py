@@ -163,7 +163,7 @@ GRADES: Final[Mapping[FeedbackMark, int]] = {
 }
 """Relevance grade by feedback: explicit feedback counts more than use."""
 GOOD_FROM: Final = GRADES[FeedbackMark.USED]
-_SAID: Final = frozenset({FeedbackMark.USEFUL, FeedbackMark.WRONG})
+_EXPLICIT: Final = frozenset({FeedbackMark.USEFUL, FeedbackMark.WRONG})
 """Feedback given explicitly, after seeing all results."""
 
 
@@ -201,11 +201,13 @@ def training_example_of(entry: Entry) -> TrainingExample | None:
     """
     packed = frozenset(entry.packed)
     shown = [one for one in entry.considered if one.memory_id in packed]
-    tells_of_read = _tells_of_read(entry, shown)
+    is_read_marked = _is_read_marked(entry, shown)
     graded = tuple(
-        Shown(memory_id=one.memory_id, features=_known(one), grade=_grade(_marks(entry, one)))
+        Shown(
+            memory_id=one.memory_id, features=_model_features(one), grade=_grade(_marks(entry, one))
+        )
         for one in shown
-        if _marks(entry, one) or _is_judged(one, tells_of_read=tells_of_read)
+        if _marks(entry, one) or _is_judged(one, is_read_marked=is_read_marked)
     )
     if len({one.grade for one in graded}) < 2:  # noqa: PLR2004 one grade alone orders nothing
         return None
@@ -217,7 +219,7 @@ def training_example_of(entry: Entry) -> TrainingExample | None:
     )
 
 
-def _known(one: RankedCandidate) -> Mapping[str, float]:
+def _model_features(one: RankedCandidate) -> Mapping[str, float]:
     """Return the features for a model, without the score that the model replaces."""
     return {name: value for name, value in one.features.items() if name != BY_WEIGHTS}
 
@@ -226,21 +228,21 @@ def _marks(entry: Entry, one: RankedCandidate) -> Collection[FeedbackMark]:
     return entry.marks.get(one.memory_id, frozenset())
 
 
-def _is_judged(one: RankedCandidate, *, tells_of_read: bool) -> bool:
+def _is_judged(one: RankedCandidate, *, is_read_marked: bool) -> bool:
     """Whether the missing mark is informative: a bare id does not show the content."""
     if one.shown is ShownExtent.BARE:
         return False
-    return tells_of_read or one.shown is not ShownExtent.WHOLE
+    return is_read_marked or one.shown is not ShownExtent.WHOLE
 
 
-def _tells_of_read(entry: Entry, shown: Sequence[RankedCandidate]) -> bool:
+def _is_read_marked(entry: Entry, shown: Sequence[RankedCandidate]) -> bool:
     """Whether marks tell which results were read within the answer.
 
     Fetching a body leaves a mark; using a body shown in full leaves none. So fetched memories are
     only compared with results that showed as little.
     """
     return any(
-        one.shown is ShownExtent.WHOLE or not _SAID.isdisjoint(marks)
+        one.shown is ShownExtent.WHOLE or not _EXPLICIT.isdisjoint(marks)
         for one in shown
         if (marks := _marks(entry, one))
     )
@@ -274,11 +276,11 @@ def splits(lessons: Sequence[TrainingExample]) -> tuple[Split, ...]:
     """
     if not lessons:
         return ()
-    moments = [lessons[int(len(lessons) * share)].asked_at for share in _ORIGINS]
-    ends = [*moments[1:], None]
+    split_times = [lessons[int(len(lessons) * share)].asked_at for share in _ORIGINS]
+    ends = [*split_times[1:], None]
     return tuple(
         _split(lessons, since=since, until=until)
-        for since, until in zip(moments, ends, strict=True)
+        for since, until in zip(split_times, ends, strict=True)
     )
 
 

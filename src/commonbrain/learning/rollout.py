@@ -28,7 +28,7 @@ When the rest of a recall is slow too, nothing else detects a model that never a
 RISKS_MAX: Final = 50
 """Latest recalls, in which untrusted results are counted."""
 RISKIER_MIN: Final = 5
-_RISKIER_BY_CHANCE: Final = 0.005
+_RISK_SIGNIFICANCE: Final = 0.005
 """Significance level of the sign test; it runs often, over a moving window."""
 WINDOW: Final = 500
 """Maximum recalls of each side that are compared, the latest ones."""
@@ -40,7 +40,7 @@ PROMOTED_RECALLS_MIN: Final = 200
 PROMOTED_SESSIONS_MIN: Final = 20
 PROMOTED_MARKED_MIN: Final = 30
 """Recalls with feedback of each side before a promotion."""
-_ERROR: Final = 0.05
+_FALSE_POSITIVE_RATE: Final = 0.05
 """False positive rate of all checks together, for each measure."""
 MARGIN: Final = 0.1
 """Non-inferiority margin for a promotion, in marks and in order."""
@@ -57,7 +57,7 @@ class Statistics(Protocol):
         """Return the interval of the difference of two means."""
         ...
 
-    def chance(self, more: int, fewer: int) -> float:
+    def sign_test(self, more: int, fewer: int) -> float:
         """Return the probability of at least `more` of all pairs by chance."""
         ...
 
@@ -85,7 +85,7 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeepCanary:
+class KeepServing:
     """The model stays in its state."""
 
     reason: str
@@ -113,26 +113,26 @@ class RollBack:
     reason: str
 
 
-Verdict = KeepCanary | NotEnoughTraffic | Promote | RollBack
+CanaryDecision = KeepServing | NotEnoughTraffic | Promote | RollBack
 
 
-def judge_canary(evidence: Evidence, statistics: Statistics) -> Verdict:
+def judge_canary(evidence: Evidence, statistics: Statistics) -> CanaryDecision:
     """Decide on a model; unsafe or failing models are rolled back without waiting for traffic."""
-    for name, finds in SWIFT.items():
-        reason = finds(evidence, statistics)
+    for name, check in IMMEDIATE_CHECKS.items():
+        reason = check(evidence, statistics)
         if reason is not None:
             return RollBack(guard=name, reason=reason)
     compared = _compared(evidence)
     if isinstance(compared, NotEnoughTraffic):
         return compared
-    for name, sees in SETTLED.items():
-        reason = sees(compared, statistics)
+    for name, check in COMPARATIVE_CHECKS.items():
+        reason = check(compared, statistics)
         if reason is not None:
             return RollBack(guard=name, reason=reason)
     return (
         _promoted(evidence, statistics)
         if evidence.is_canary
-        else KeepCanary(reason="No guard objects.")
+        else KeepServing(reason="No check failed.")
     )
 
 
@@ -158,7 +158,7 @@ def _slowness(evidence: Evidence, _: Statistics) -> str | None:
 def _safety(evidence: Evidence, statistics: Statistics) -> str | None:
     more = sum(one > 0 for one in evidence.risks)
     fewer = sum(one < 0 for one in evidence.risks)
-    if more < RISKIER_MIN or statistics.chance(more, fewer) >= _RISKIER_BY_CHANCE:
+    if more < RISKIER_MIN or statistics.sign_test(more, fewer) >= _RISK_SIGNIFICANCE:
         return None
     return (
         f"{more} of the last {len(evidence.risks)} recalls showed more of low trust or flagged "
@@ -166,7 +166,7 @@ def _safety(evidence: Evidence, statistics: Statistics) -> str | None:
     )
 
 
-SWIFT: Final[Mapping[str, Callable[[Evidence, Statistics], str | None]]] = {
+IMMEDIATE_CHECKS: Final[Mapping[str, Callable[[Evidence, Statistics], str | None]]] = {
     "errors": _errors,
     "slowness": _slowness,
     "safety": _safety,
@@ -205,25 +205,27 @@ def _abstained(one: RecallOutcome) -> float:
     return one.is_unanswered
 
 
-def _taken(one: RecallOutcome) -> float:
+def _latency_of(one: RecallOutcome) -> float:
     return one.total_ms
 
 
 def _compared(evidence: Evidence) -> _Compared | NotEnoughTraffic:
     """Take the recalls up to the latest doubling, and the control's of the same period."""
-    lacking = tuple(_lacking(evidence, recalls=RECALLS_MIN, sessions=SESSIONS_MIN))
-    if lacking:
-        return NotEnoughTraffic(needs=lacking)
-    looks = (len(evidence.served) // RECALLS_MIN).bit_length()
+    missing = tuple(_missing(evidence, recalls=RECALLS_MIN, sessions=SESSIONS_MIN))
+    if missing:
+        return NotEnoughTraffic(needs=missing)
+    checks = (len(evidence.served) // RECALLS_MIN).bit_length()
     served = sorted(evidence.served, key=lambda one: one.asked_at)
-    served = served[: RECALLS_MIN * 2 ** (looks - 1)]
+    served = served[: RECALLS_MIN * 2 ** (checks - 1)]
     until = served[-1].asked_at
     control = [one for one in evidence.control if one.asked_at <= until]
     # The error budget of a check halves each time, so that the sum stays bounded.
-    return _Compared(served=served, control=control, confidence=1 - _ERROR / 2**looks)
+    return _Compared(
+        served=served, control=control, confidence=1 - _FALSE_POSITIVE_RATE / 2**checks
+    )
 
 
-def _lacking(evidence: Evidence, *, recalls: int, sessions: int) -> Iterator[str]:
+def _missing(evidence: Evidence, *, recalls: int, sessions: int) -> Iterator[str]:
     for name, side in (("the model", evidence.served), ("its control", evidence.control)):
         there = len({one.who for one in side})
         if len(side) < recalls:
@@ -233,34 +235,35 @@ def _lacking(evidence: Evidence, *, recalls: int, sessions: int) -> Iterator[str
 
 
 def _worse_marks(compared: _Compared, statistics: Statistics) -> str | None:
-    found = compared.difference(statistics, _marks)
-    if found is None or found.high >= 0:
+    interval = compared.difference(statistics, _marks)
+    if interval is None or interval.high >= 0:
         return None
-    return f"answers helped less often: by {_shown(found)}"
+    return f"answers helped less often: by {_format_interval(interval)}"
 
 
 def _worse_order(compared: _Compared, statistics: Statistics) -> str | None:
-    found = compared.difference(statistics, _order)
-    if found is None or found.high >= 0:
+    interval = compared.difference(statistics, _order)
+    if interval is None or interval.high >= 0:
         return None
-    return f"what helped stood further down: mean reciprocal rank by {_shown(found)}"
+    return f"what helped stood further down: mean reciprocal rank by {_format_interval(interval)}"
 
 
 def _abstention(compared: _Compared, statistics: Statistics) -> str | None:
-    found = compared.difference(statistics, _abstained)
-    if found is None or found.low <= 0:
+    interval = compared.difference(statistics, _abstained)
+    if interval is None or interval.low <= 0:
         return None
-    return f"more questions found no answer: by {_shown(found)}"
+    return f"more questions interval no answer: by {_format_interval(interval)}"
 
 
 def _latency(compared: _Compared, statistics: Statistics) -> str | None:
-    found = compared.difference(statistics, _taken)
-    if found is None or found.low <= SLOWER_MAX * _level(compared.control):
+    interval = compared.difference(statistics, _latency_of)
+    if interval is None or interval.low <= SLOWER_MAX * _level(compared.control):
         return None
-    return f"recalls took longer: by {found.value:.1f} ms ({found.low:.1f} to {found.high:.1f})"
+    bounds = f"{interval.low:.1f} to {interval.high:.1f}"
+    return f"recalls took longer: by {interval.value:.1f} ms ({bounds})"
 
 
-SETTLED: Final[Mapping[str, Callable[[_Compared, Statistics], str | None]]] = {
+COMPARATIVE_CHECKS: Final[Mapping[str, Callable[[_Compared, Statistics], str | None]]] = {
     "quality": _worse_marks,
     "order": _worse_order,
     "abstention": _abstention,
@@ -269,46 +272,48 @@ SETTLED: Final[Mapping[str, Callable[[_Compared, Statistics], str | None]]] = {
 """Checks that compare, given enough recalls."""
 
 
-def _promoted(evidence: Evidence, statistics: Statistics) -> Verdict:
+def _promoted(evidence: Evidence, statistics: Statistics) -> CanaryDecision:
     """Decide whether a canary has shown that it is not worse."""
-    lacking = list(_lacking(evidence, recalls=PROMOTED_RECALLS_MIN, sessions=PROMOTED_SESSIONS_MIN))
+    missing = list(_missing(evidence, recalls=PROMOTED_RECALLS_MIN, sessions=PROMOTED_SESSIONS_MIN))
     marked = min(sum(one.is_marked for one in s) for s in (evidence.served, evidence.control))
     if marked < PROMOTED_MARKED_MIN:
-        lacking.append(f"{marked} of {PROMOTED_MARKED_MIN} recalls of each side are marked")
-    if lacking:
-        return NotEnoughTraffic(needs=tuple(lacking))
-    both = _Compared(served=evidence.served, control=evidence.control, confidence=1 - _ERROR)
-    unsure = list(_unsure(both, statistics))
-    if unsure:
-        return KeepCanary(reason=f"It may still be worse: {'; '.join(unsure)}.")
+        missing.append(f"{marked} of {PROMOTED_MARKED_MIN} recalls of each side are marked")
+    if missing:
+        return NotEnoughTraffic(needs=tuple(missing))
+    both = _Compared(
+        served=evidence.served, control=evidence.control, confidence=1 - _FALSE_POSITIVE_RATE
+    )
+    open_questions = list(_open_questions(both, statistics))
+    if open_questions:
+        return KeepServing(reason=f"It may still be worse: {'; '.join(open_questions)}.")
     return Promote(reason=f"It is not worse, in {len(evidence.served)} recalls.")
 
 
-def _unsure(both: _Compared, statistics: Statistics) -> Iterator[str]:
+def _open_questions(both: _Compared, statistics: Statistics) -> Iterator[str]:
     for name, measure in (("marks", _marks), ("order", _order)):
-        found = both.difference(statistics, measure)
-        if found is None:
+        interval = both.difference(statistics, measure)
+        if interval is None:
             yield f"{name} in too few sessions"
-        elif found.low <= -MARGIN:
-            yield f"{name} {_shown(found)}"
-    slower = both.difference(statistics, _taken)
+        elif interval.low <= -MARGIN:
+            yield f"{name} {_format_interval(interval)}"
+    slower = both.difference(statistics, _latency_of)
     if slower is not None and slower.high > SLOWER_MAX * _level(both.control):
         yield f"time {slower.value:+.1f} ms (up to {slower.high:.1f})"
 
 
 def _by_session(outcomes: Iterable[RecallOutcome], of: _Measure) -> Iterator[float]:
     """Return the mean of each session that has data."""
-    told: defaultdict[str, list[float]] = defaultdict(list)
+    by_session: defaultdict[str, list[float]] = defaultdict(list)
     for one in outcomes:
         value = of(one)
         if value is not None:
-            told[one.who].append(value)
-    return map(fmean, told.values())
+            by_session[one.who].append(value)
+    return map(fmean, by_session.values())
 
 
 def _level(control: Sequence[RecallOutcome]) -> float:
     return fmean(one.total_ms for one in control)
 
 
-def _shown(found: Interval) -> str:
-    return f"{found.value:+.3f} ({found.low:+.3f} to {found.high:+.3f})"
+def _format_interval(interval: Interval) -> str:
+    return f"{interval.value:+.3f} ({interval.low:+.3f} to {interval.high:+.3f})"

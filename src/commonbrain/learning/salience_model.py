@@ -86,8 +86,8 @@ class LearnedSalience:
     def scores(self, rows: Matrix) -> Matrix:
         """Score memories on the scale of the rule."""
         likely = self.likely(np.asarray(rows, dtype=np.float64))
-        told = _interpolated(likely, self._envelope.likely, values=self._envelope.salience)
-        return told.astype(np.float32)
+        saliences = _interpolated(likely, self._envelope.likely, values=self._envelope.salience)
+        return saliences.astype(np.float32)
 
     def likely(self, rows: Any) -> Any:  # noqa: ANN401 arrays
         """Return the probability that memories are useful, 0..1."""
@@ -189,13 +189,13 @@ def _trees(samples: Sequence[Sample], *, parameters: Mapping[str, Any]) -> int:
     fold_of = {group: place * _FOLDS // len(groups) for place, group in enumerate(groups)}
     folds = np.array([fold_of[one.group] for one in samples])
     places = [(np.flatnonzero(folds != n), np.flatnonzero(folds == n)) for n in np.unique(folds)]
-    told: Any = _BOOSTING.cv(
+    result: Any = _BOOSTING.cv(
         dict(parameters),
         _data(_rows(samples), _useful(samples)),
         _TREES_MAX,
         folds=places,
     )
-    return int(np.argmin(told["valid binary_logloss-mean"])) + 1
+    return int(np.argmin(result["valid binary_logloss-mean"])) + 1
 
 
 def _scale(likely: Any, saliences: Any) -> tuple[tuple[float, ...], tuple[float, ...]]:  # noqa: ANN401 arrays
@@ -224,8 +224,10 @@ def _judged(
             return measure(learnt[at], uses[at]) - measure(rule[at], uses[at])
 
         low, high = _interval(groups, gain, seed=seed)
-        told = {"rule": measure(rule, uses), "learnt": measure(learnt, uses)}
-        return {name: round(value, 4) for name, value in {**told, "low": low, "high": high}.items()}
+        result = {"rule": measure(rule, uses), "learnt": measure(learnt, uses)}
+        return {
+            name: round(value, 4) for name, value in {**result, "low": low, "high": high}.items()
+        }
 
     return {"auc": margin(_auc), "spearman": margin(_spearman)}
 
@@ -259,7 +261,7 @@ def _interval(
     def drawn(places: Any) -> float:  # noqa: ANN401 an array
         return gain(np.concatenate([groups[place] for place in places]))
 
-    told: Any = _STATS.bootstrap(
+    result: Any = _STATS.bootstrap(
         (np.arange(len(groups)),),
         drawn,
         vectorized=False,
@@ -267,4 +269,4 @@ def _interval(
         method="percentile",
         rng=np.random.default_rng(seed),
     )
-    return float(told.confidence_interval.low), float(told.confidence_interval.high)
+    return float(result.confidence_interval.low), float(result.confidence_interval.high)

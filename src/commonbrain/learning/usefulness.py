@@ -27,9 +27,9 @@ LABELS: Final = tuple(
 """Common labels; any other is `other`."""
 UNKNOWN_AUTHOR: Final = 0.5
 """Share of useful memories of an unknown author, by Laplace's rule of succession."""
-_ACCESSES: Final = 3
+_ACCESSES_PER_USE: Final = 3
 """Accesses that count as one use: most accesses are results that were merely shown."""
-_ACCESSES_TELL_MAX: Final = 3
+_ACCESS_USES_MAX: Final = 3
 _COUNT_MAX: Final = 10
 _CHARS: Final = 500.0
 _LEARNT_SHARE: Final = 0.7
@@ -77,7 +77,7 @@ def features_of(memory: Memory, *, author: float) -> Mapping[str, float]:
     """
     label = memory.label if memory.label in LABELS else "other"
     is_sourced, detail = memory.source_ref is not None, memory.detail
-    told = {
+    values = {
         f"kind_{memory.kind}": 1.0,
         f"label_{label}": float(memory.label is not None),
         "rule": rule(memory),
@@ -99,7 +99,7 @@ def features_of(memory: Memory, *, author: float) -> Mapping[str, float]:
             for name in ("tags", "people", "topics", "references")
         },
     }
-    return {name: told.get(name, 0.0) for name in FEATURES}
+    return {name: values.get(name, 0.0) for name in FEATURES}
 
 
 def use_of(memory: Memory, marks: Sequence[tuple[datetime, FeedbackMark]]) -> int:
@@ -109,11 +109,11 @@ def use_of(memory: Memory, marks: Sequence[tuple[datetime, FeedbackMark]]) -> in
     no dates and count in full.
     """
     until = memory.recorded_at + SETTLED_AFTER
-    told = [mark for at, mark in marks if at < until]
-    if FeedbackMark.WRONG in told or memory.rating < 0:
+    recent = [mark for at, mark in marks if at < until]
+    if FeedbackMark.WRONG in recent or memory.rating < 0:
         return 0
-    said = told.count(FeedbackMark.USED) + 2 * told.count(FeedbackMark.USEFUL)
-    return said + memory.rating + min(memory.access_count // _ACCESSES, _ACCESSES_TELL_MAX)
+    uses = recent.count(FeedbackMark.USED) + 2 * recent.count(FeedbackMark.USEFUL)
+    return uses + memory.rating + min(memory.access_count // _ACCESSES_PER_USE, _ACCESS_USES_MAX)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

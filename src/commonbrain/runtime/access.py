@@ -1,4 +1,4 @@
-"""Who may call: what tells callers by their credentials, as settings say."""
+"""Authenticators built from settings."""
 
 from pydantic import SecretStr
 
@@ -12,14 +12,14 @@ from commonbrain.security.authentication import Authenticator, Issuer, LocalAuth
 
 
 def make_access(brain: Brain, settings: Settings | None = None) -> Authenticator:
-    """Make what tells the callers of networked doors by their credentials.
+    """Create the authenticator of networked transports.
 
     Args:
-        brain: what shows the house.
-        settings: which tokens are taken; by default as the environment says.
+        brain: Supplies the services.
+        settings: Token settings; read from the environment by default.
 
     Raises:
-        InvalidInputError: the extra `server` is not installed, or only half of an issuer is told.
+        InvalidInputError: The extra `server` is missing, or the token settings are incomplete.
 
     """
     services = brain.services
@@ -34,7 +34,7 @@ def make_access(brain: Brain, settings: Settings | None = None) -> Authenticator
 
 
 def make_local_access(caller: Caller) -> Authenticator:
-    """Make what takes whoever calls from this machine for one caller."""
+    """Create an authenticator that maps every local call to one caller."""
     return LocalAuthenticator(caller)
 
 
@@ -66,5 +66,5 @@ def _issuer(settings: Settings) -> Issuer | None:
 
 
 def reveal(secret: SecretStr | None) -> str | None:
-    """Give a secret as it is, for who connects with it."""
+    """Return the plain text of a secret."""
     return secret.get_secret_value() if secret else None

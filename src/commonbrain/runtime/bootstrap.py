@@ -1,4 +1,4 @@
-"""Builds the house from settings; nobody else knows the adapters."""
+"""Builds the services from settings; the only module that knows all implementations."""
 
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -25,12 +25,12 @@ from commonbrain.retrieval.write_behind import RecallLogPolicy, WriteBehindQueue
 from commonbrain.runtime.access import make_access, make_local_access, reveal
 from commonbrain.runtime.listening import dependency_locations, early, listen, note_unopened
 from commonbrain.runtime.models import (
-    apply_thresholds,
     make_embedder,
     make_extractor,
     make_next_embedder,
     make_reflector,
-    redacted_settings,
+    suggesting_settings,
+    with_thresholds,
 )
 from commonbrain.runtime.settings_loading import load_server_settings, load_settings, login_name
 from commonbrain.runtime.stores import (
@@ -80,9 +80,9 @@ __all__ = [
 ]
 
 _FLUSH_INTERVAL_S: Final = 1.0
-"""How long what reads leave gathers before it is written to a file."""
+"""How long recall logs are batched before they are written to a file."""
 _SERVER_FLUSH_INTERVAL_S: Final = 5.0
-"""The same for a server, where each write of a tenant costs half of a recall."""
+"""The same for a server, where one write of a tenant costs half as much as a recall."""
 
 
 def open_brain(
@@ -93,21 +93,20 @@ def open_brain(
     server_name: str | None = None,
     **identity: Unpack[Identity],
 ) -> Brain:
-    """Open a store by path, by the environment, or where the user's data lives.
+    """Open a store by path, by the environment, or at the default location.
 
     Args:
-        store: the file, or the URL of a Postgres.
-        tenant: whose memories; by default those that the settings name.
-        lock_timeout_s: how long to wait for other writers, where that is less than the settings
-            say.
-        server_name: the name of the server that this is for, which is listened to as settings say.
-        identity: who acts.
+        store: A file, or the URL of a Postgres store.
+        tenant: Tenant; that of the settings by default.
+        lock_timeout_s: Seconds to wait for other writers, if shorter than the setting.
+        server_name: Name of the server, which enables its telemetry as set.
+        identity: The acting agent, session and project.
 
     Raises:
-        InvalidInputError: a setting or an environment variable is out of bounds.
-        NotFoundError: there is no such tenant.
-        UnavailableError: the store cannot be opened or stayed locked; it was left as found.
-        StoreCorruptError: the store is damaged, foreign or newer; it was left as found.
+        InvalidInputError: A setting or an environment variable is invalid.
+        NotFoundError: There is no such tenant.
+        UnavailableError: The store cannot be opened or stayed locked; it is unchanged.
+        StoreCorruptError: The store is damaged, foreign or newer; it is unchanged.
 
     """
     settings = load_settings()
@@ -128,7 +127,7 @@ def open_brain(
     )
     brain = Brain.of(services, caller).acting_as(**identity)
     if caller.tenant != LOCAL_TENANT:
-        # The first is made with the store; of the others each must have been made by name.
+        # The store creates the local tenant; others must exist.
         with ExitStack() as on_failure:
             on_failure.callback(brain.close)
             brain.tenants.get(caller.tenant)
@@ -143,12 +142,12 @@ def build_services(
     clock: Clock | None = None,
     random_source: RandomSource | None = None,
 ) -> Services:
-    """Put ports and adapters together for one store; time and chance are the machine's own."""
+    """Assemble the services of one store; clock and randomness are the system's by default."""
     embedder = CachingEmbedder(make_embedder(settings))
     clock = clock or SystemClock()
-    with redacted_settings():
+    with suggesting_settings():
         store = open_store(
-            location, settings, space=apply_thresholds(embedder.space, settings), clock=clock
+            location, settings, space=with_thresholds(embedder.space, settings), clock=clock
         )
     screen = PatternSecretScanner()
     blobs = cache(partial(make_blobs, _blobs_location(settings, location), _blobs_key(settings)))
@@ -163,7 +162,7 @@ def build_services(
         reflector_tokens=settings.reflector_run_tokens_max,
         clock=clock,
         random_source=random_source or SystemRandom(),
-        journal=_write_behind(
+        journal=_recall_log_queue(
             store,
             screen,
             settings=settings,
@@ -206,7 +205,7 @@ def build_services(
     )
 
 
-def _write_behind(
+def _recall_log_queue(
     store: StoreInterface,
     screen: SecretScanner,
     *,
@@ -235,7 +234,10 @@ def _reranker(blobs: Callable[[], Blobs], digest: str) -> Reranker:
 
 
 def _blobs_location(settings: Settings, location: Store) -> Path | str:
-    """Say where artifacts lie: as told, or beside the file of the store, or with the state."""
+    """Return the location of artifacts.
+
+    As set, next to the store's file, or in the state folder.
+    """
     if settings.blobs is not None:
         return settings.blobs
     return (
@@ -246,10 +248,10 @@ def _blobs_location(settings: Settings, location: Store) -> Path | str:
 
 
 def _blobs_key(settings: Settings) -> tuple[str, str] | None:
-    """Give the key of the bucket with its id, where settings have both.
+    """Return id and key of the bucket's credentials, if set.
 
     Raises:
-        InvalidInputError: they have one without the other.
+        InvalidInputError: Only one of the two is set.
 
     """
     id_, key = reveal(settings.blobs_key_id), reveal(settings.blobs_key)

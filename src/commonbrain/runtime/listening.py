@@ -1,4 +1,4 @@
-"""Who listens to a server, and what a call leaves that no store could be opened for."""
+"""Telemetry of a server, and events of calls whose store could not be opened."""
 
 from importlib.metadata import version
 from pathlib import Path
@@ -17,14 +17,14 @@ from commonbrain.observability.tool_events import ToolEvent
 from commonbrain.runtime.settings_loading import load_settings, login_name
 
 _METERED_SERVERS = frozenset({"serve", "worker"})
-"""Servers that Prometheus asks; the others serve one client."""
+"""Servers that export metrics; the others serve one client."""
 
 
 def listen(settings: Settings, name: str, *, space: EmbeddingSpace) -> Telemetry:
-    """Make what listens to a server: `serve` and `work` are counted for Prometheus, all logged.
+    """Create the telemetry of a server: all have a log, `serve` and `worker` also metrics.
 
     Raises:
-        InvalidInputError: a library that the settings want is not installed.
+        InvalidInputError: A required library is not installed.
 
     """
     options = TelemetryOptions(
@@ -42,11 +42,11 @@ def listen(settings: Settings, name: str, *, space: EmbeddingSpace) -> Telemetry
 def note_unopened(
     tool: str, error: CommonbrainError, *, agent: str | None, transport: str, args: str
 ) -> None:
-    """Let the event of a call wait for which no store could be opened; nothing fails for it."""
+    """Queue the event of a call whose store could not be opened; never fails."""
     try:
         settings = load_settings()
     except InvalidInputError:
-        # Nobody knows the folder, and the caller is told of the setting that is wrong.
+        # Invalid settings name no folder, and the caller gets their error.
         return
     clock = SystemClock()
     event = ToolEvent(
@@ -66,12 +66,12 @@ def note_unopened(
 
 
 def early(settings: Settings, clock: Clock) -> EarlyEventFile:
-    """Give where events wait whose session is not known yet."""
+    """Return the queue of events that precede their session."""
     return EarlyEventFile(settings.state.expanduser() / "early.jsonl", clock)
 
 
 def dependency_locations(settings: Settings, at: Store) -> dict[str, str | Path]:
-    """Say where each thing is that the house depends on; what runs in this process is there."""
+    """Return the location of each external dependency by name."""
     store = at.expanduser() if isinstance(at, Path) else at.get_secret_value()
     dependency_locations: dict[str, str | Path] = {"store": store}
     if settings.redis_url is not None:
