@@ -121,9 +121,9 @@ def _by_weights(one: RankedCandidate) -> tuple[float, float]:
 
 def _is_risky(one: RankedCandidate) -> bool:
     """Whether a memory has low trust, is contradicted, or rests on an invalidated one."""
-    told = one.features
-    is_flagged = bool(told.get("needs_review") or told.get("contradicted"))
-    return is_flagged or told.get("trust", 0.0) < TRUST_MIN_DEFAULT
+    features = one.features
+    is_flagged = bool(features.get("needs_review") or features.get("contradicted"))
+    return is_flagged or features.get("trust", 0.0) < TRUST_MIN_DEFAULT
 
 
 def figures_of(outcomes: Sequence[RecallOutcome]) -> Figures:

@@ -85,7 +85,7 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeepServing:
+class NoChange:
     """The model stays in its state."""
 
     reason: str
@@ -113,7 +113,7 @@ class RollBack:
     reason: str
 
 
-CanaryDecision = KeepServing | NotEnoughTraffic | Promote | RollBack
+CanaryDecision = NoChange | NotEnoughTraffic | Promote | RollBack
 
 
 def judge_canary(evidence: Evidence, statistics: Statistics) -> CanaryDecision:
@@ -132,7 +132,7 @@ def judge_canary(evidence: Evidence, statistics: Statistics) -> CanaryDecision:
     return (
         _promoted(evidence, statistics)
         if evidence.is_canary
-        else KeepServing(reason="No check failed.")
+        else NoChange(reason="No check failed.")
     )
 
 
@@ -285,7 +285,7 @@ def _promoted(evidence: Evidence, statistics: Statistics) -> CanaryDecision:
     )
     open_questions = list(_open_questions(both, statistics))
     if open_questions:
-        return KeepServing(reason=f"It may still be worse: {'; '.join(open_questions)}.")
+        return NoChange(reason=f"It may still be worse: {'; '.join(open_questions)}.")
     return Promote(reason=f"It is not worse, in {len(evidence.served)} recalls.")
 
 

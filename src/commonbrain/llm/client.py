@@ -44,7 +44,7 @@ class _OllamaReply(_Choice):
     prompt_eval_count: int | None = None
     eval_count: int | None = None
 
-    def told(self) -> Reply:
+    def to_reply(self) -> Reply:
         """Return the answer in the common form."""
         return Reply(
             content=self.message.content,
@@ -66,7 +66,7 @@ class _OpenAiReply(BaseModel):
     choices: Annotated[list[_Choice], Field(min_length=1)]
     usage: _Usage | None = None
 
-    def told(self) -> Reply:
+    def to_reply(self) -> Reply:
         """Return the answer in the common form."""
         usage = self.usage or _Usage()
         return Reply(
@@ -108,14 +108,14 @@ OLLAMA_CHAT: Final = ChatFamily(
     url=OLLAMA_URL,
     path="/api/chat",
     bounded=_ollama_bounds,
-    read=lambda reply: _OllamaReply.model_validate_json(reply).told(),
+    read=lambda reply: _OllamaReply.model_validate_json(reply).to_reply(),
 )
 OPENAI_CHAT: Final = ChatFamily(
     name="openai",
     url=OPENAI_URL,
     path="/chat/completions",
     bounded=_openai_bounds,
-    read=lambda reply: _OpenAiReply.model_validate_json(reply).told(),
+    read=lambda reply: _OpenAiReply.model_validate_json(reply).to_reply(),
 )
 
 

@@ -23,11 +23,11 @@ from commonbrain.model.limits import (
 from commonbrain.model.scope import Admission, Caller
 from commonbrain.security.authentication import (
     Principal,
+    TtlCache,
     check_not_suspended,
     invalid_credential,
     make_caller,
 )
-from commonbrain.security.cache import TtlCache
 from commonbrain.security.quotas import RateLimiter
 from commonbrain.storage.administration import ADMITTING, AccessDenials, AccessEntry, PasswordHasher
 from commonbrain.storage.interface import Store

@@ -22,11 +22,11 @@ from commonbrain.model.scope import Admission, Caller, Role
 from commonbrain.security.authentication import (
     Issuer,
     Principal,
+    TtlCache,
     check_not_suspended,
     invalid_credential,
     make_caller,
 )
-from commonbrain.security.cache import TtlCache
 from commonbrain.storage.administration import ADMITTING, AccessDenials, AccessEntry
 from commonbrain.storage.interface import Store
 
