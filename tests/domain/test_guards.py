@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.learning.factory import make_statistics
+from commonbrain.learning.intervals import make_statistics
 from commonbrain.learning.outcomes import RecallOutcome, figures_of, outcome_of, riskier
 from commonbrain.learning.rollout import (
     Evidence,

@@ -19,11 +19,11 @@ from pydantic import TypeAdapter, ValidationError
 from commonbrain.embeddings.interface import Matrix, Reranker
 from commonbrain.extras import load_extra
 from commonbrain.learning.interface import Fitted, QualityMargin
+from commonbrain.learning.intervals import bootstrap_interval
 from commonbrain.learning.outcomes import GOOD_FROM, TrainingExample
 from commonbrain.model.errors import StoreCorruptError
 from commonbrain.model.limits import FEATURES_MAX, MODEL_BYTES_MAX
 
-_STATS: Final[Any] = load_extra("scipy.stats", extra="learn")
 _METRICS: Final = {"nDCG@10": "ndcg_cut_10", "MRR": "recip_rank", "R@5": "recall_5"}
 """Reported name to trec_eval's name; R@5 is the share of the marked memories."""
 _ASKED: Final = {"ndcg_cut.10", "recip_rank", "recall.5"}
@@ -100,16 +100,13 @@ def _interval(sums: Sequence[float], counts: Sequence[int], *, seed: int) -> tup
     def mean(of: Any, over: Any, *, axis: int) -> Any:  # noqa: ANN401 arrays
         return of.sum(axis=axis) / over.sum(axis=axis)
 
-    result = _STATS.bootstrap(
+    return bootstrap_interval(
         (np.array(sums), np.array(counts)),
         mean,
-        paired=True,
-        vectorized=True,
-        n_resamples=_RESAMPLES,
-        method="percentile",
-        rng=np.random.default_rng(seed),
+        resamples=_RESAMPLES,
+        seed=seed,
+        is_paired=True,
     )
-    return float(result.confidence_interval.low), float(result.confidence_interval.high)
 
 
 _LIGHTGBM: Final[Any] = load_extra("lightgbm", extra="learn")

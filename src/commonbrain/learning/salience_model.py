@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from commonbrain.embeddings.interface import Matrix
 from commonbrain.extras import load_extra
 from commonbrain.learning.interface import FittedSalience, Salience
+from commonbrain.learning.intervals import bootstrap_interval
 from commonbrain.learning.usefulness import FEATURES, Sample, SampleSplit
 from commonbrain.model.errors import StoreCorruptError
 from commonbrain.model.limits import SALIENCE_BYTES_MAX
@@ -261,12 +262,4 @@ def _interval(
     def drawn(places: Any) -> float:  # noqa: ANN401 an array
         return gain(np.concatenate([groups[place] for place in places]))
 
-    result: Any = _STATS.bootstrap(
-        (np.arange(len(groups)),),
-        drawn,
-        vectorized=False,
-        n_resamples=_RESAMPLES,
-        method="percentile",
-        rng=np.random.default_rng(seed),
-    )
-    return float(result.confidence_interval.low), float(result.confidence_interval.high)
+    return bootstrap_interval((np.arange(len(groups)),), drawn, resamples=_RESAMPLES, seed=seed)

@@ -19,7 +19,8 @@ from commonbrain.embeddings.cache import CachingEmbedder
 from commonbrain.embeddings.endpoint import ENDPOINTS
 from commonbrain.embeddings.interface import EmbeddingSpace, Reranker
 from commonbrain.ingestion.salience import SalienceModels
-from commonbrain.learning.factory import make_salience_trainer, make_statistics, make_trainer
+from commonbrain.learning.factory import make_salience_trainer, make_trainer
+from commonbrain.learning.intervals import make_statistics
 from commonbrain.learning.monitor import CanaryMonitor
 from commonbrain.learning.serving import RerankerRegistry
 from commonbrain.model import ids

@@ -14,7 +14,8 @@ from commonbrain.embeddings.interface import Embedder, EmbeddingSpace
 from commonbrain.ingestion.salience import SalienceModels
 from commonbrain.ingestion.validation import derive_headline
 from commonbrain.jobs.local_queue import LocalQueue
-from commonbrain.learning.factory import make_salience_trainer, make_statistics, make_trainer
+from commonbrain.learning.factory import make_salience_trainer, make_trainer
+from commonbrain.learning.intervals import make_statistics
 from commonbrain.learning.monitor import CanaryMonitor
 from commonbrain.learning.serving import RerankerRegistry
 from commonbrain.llm.offline import ExtractiveReflector, PatternExtractor
