@@ -39,7 +39,7 @@ from commonbrain.observability.tool_events import ToolEvent
 
 TENANTS_MAX: Final = 100
 OTHERS: Final = "others"
-"""The label of merged tenant and merged model past the first hundred."""
+"""The label of every tenant and every model past the first hundred."""
 WEIGHTS: Final = "weights"
 """The model label when fixed weights rank."""
 _MULTIPROC_VARIABLE: Final = "PROMETHEUS_MULTIPROC_DIR"
@@ -106,14 +106,10 @@ class PrometheusMetrics(NoTelemetry):
         )
         self._slow = counter("slow_calls", "Calls that took over 10 s.", "tool")
         self._away = counter(
-            "authorisation_failures", "Calls that failed authorization.", "code", "transport"
+            "authorisation_failures", "Failed authorizations.", "code", "transport"
         )
         self._stages = histogram(
-            "stage_seconds",
-            "Duration of the stages of recall and remember.",
-            "path",
-            "stage",
-            buckets=_STAGES_S,
+            "stage_seconds", "Duration of stages.", "path", "stage", buckets=_STAGES_S
         )
         self._stored = counter("memories_stored", "Stored memories.", "tenant", "kind")
         self._refused = counter("rejects", "Rejected memories by error code.", "code")
@@ -131,18 +127,14 @@ class PrometheusMetrics(NoTelemetry):
         self._dead = gauge("jobs_dead", "Dead letters.")
         self._worked = counter("jobs_worked", _WORKED, "kind", "outcome")
         self._done = gauge("job_done_timestamp_seconds", _DONE, "kind")
-        self._model_count = gauge(
-            "models", "Models of all tenants by role and state.", "role", "state"
-        )
+        self._model_count = gauge("models", "Models by role and state.", "role", "state")
         self._share = gauge("canary_share", _SHARE, "role")
         self._known: dict[str, ReplicaReads] = {}
         self._replica_reads = counter("replica_reads", _REPLICA_READS, "replica", "outcome")
         self._replica_lag = gauge("replica_behind_bytes", _LAG, "replica")
-        gauge("info", "Version and embedding space.", "version", "space").labels(
-            version, space
-        ).set(1)
+        gauge("info", "What is running.", "version", "space").labels(version, space).set(1)
 
-    # Label lookups in prometheus_client are slow and merged call needs these: cache them.
+    # Label lookups in prometheus_client are slow and every call needs these: cache them.
     @cached_property
     def _call_seconds(self) -> Callable[..., Histogram]:
         return cache(self._seconds.labels)

@@ -43,7 +43,7 @@ class OtelSpans(NoTelemetry):
 
     @classmethod
     def sent(cls, endpoint: str | None, *, about: Mapping[str, str]) -> OtelSpans:
-        """Export spans by OTLP stage_end HTTP, to `endpoint` or where the standard variables point.
+        """Export spans by OTLP over HTTP, to `endpoint` or where the standard variables point.
 
         Raises:
             InvalidInputError: The exporter is not installed.
