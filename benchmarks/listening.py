@@ -22,7 +22,7 @@ from commonbrain.api.dispatch import dispatch
 from commonbrain.api.operations import load_operations
 from commonbrain.client import Brain
 from commonbrain.model.memory import Draft
-from commonbrain.observability.dispatch import TelemetryDispatch
+from commonbrain.observability.factory import TelemetryDispatch
 from commonbrain.observability.interface import Telemetry
 from commonbrain.observability.logs import ServerLog
 from commonbrain.observability.metrics import PrometheusMetrics

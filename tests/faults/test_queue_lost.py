@@ -125,7 +125,11 @@ def at_work(brain: Brain, log: "_Log", *, count: int) -> Generator[None]:
     stop = Event()
     workers = [
         Worker(
-            services=brain.services, name=f"w{number}", kinds={"atomize"}, stop=stop, tell=log.tell
+            services=brain.services,
+            name=f"w{number}",
+            kinds={"atomize"},
+            stop=stop,
+            on_event=log.tell,
         )
         for number in range(count)
     ]

@@ -12,7 +12,7 @@ import numpy as np
 
 from commonbrain.client import Brain
 from commonbrain.embeddings.interface import Reranker
-from commonbrain.learning.factory import make_statistics
+from commonbrain.learning.intervals import make_statistics
 from commonbrain.learning.monitor import CanaryMonitor
 from commonbrain.learning.serving import RerankerRegistry
 from commonbrain.learning.transitions import Actor, start_canary

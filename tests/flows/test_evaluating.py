@@ -10,7 +10,7 @@ import pytest
 
 from commonbrain.administration.self_evaluation import QuestionKind
 from commonbrain.client import Brain
-from commonbrain.jobs.scheduler import RECHECK_AFTER
+from commonbrain.jobs.worker import RECHECK_AFTER
 from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError, RejectedError, UnavailableError
 from commonbrain.model.kinds import Kind

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from commonbrain.client import Brain
-from commonbrain.learning.model_views import ModelView
-from commonbrain.learning.registry import TransitionOptions
+from commonbrain.learning.registry import ModelView, TransitionOptions
 from commonbrain.learning.transitions import model_name
 from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError, NotFoundError, RejectedError

@@ -105,7 +105,7 @@ def test_replicas_are_counted_for_prometheus(replicated: Brain, pair: Pair) -> N
         "lagged": replica.lagged,
         "failed": replica.failed,
     }
-    assert replica.asked >= 2
+    assert replica.attempts >= 2
     assert figure(meters, "replica_behind_bytes", **where) == replica.behind_bytes
 
 

@@ -31,7 +31,7 @@ def extractor(server: ModelServer, family: str = "ollama", *, retries: int = 0) 
     options = Options(
         model="words", url=server.base(family), key=SecretStr(KEY), retries=retries, tokens_max=77
     )
-    return ChatExtractor(FAMILIES[family], options, patience=NO_PAUSE)
+    return ChatExtractor(FAMILIES[family], options, retry_policy=NO_PAUSE)
 
 
 def answering(family: str, content: str) -> Answer:

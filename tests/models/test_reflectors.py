@@ -33,7 +33,7 @@ def reflector(server: ModelServer, family: str = "ollama") -> ChatReflector:
     options = Options(
         model="words", url=server.base(family), key=SecretStr(KEY), retries=0, tokens_max=77
     )
-    return ChatReflector(FAMILIES[family], options, patience=NO_PAUSE)
+    return ChatReflector(FAMILIES[family], options, retry_policy=NO_PAUSE)
 
 
 def answering(family: str, content: str) -> Answer:

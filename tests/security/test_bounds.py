@@ -280,7 +280,7 @@ def test_the_sorts_of_refusals_that_are_counted_at_once_are_bounded(
     with brain.services.store.snapshot("default") as tx:
         kept = len(tx.credentials.noted(limit=10_000))
     assert kept <= REFUSALS_APART_MAX
-    assert "too many sorts" in caplog.text
+    assert "too many kinds" in caplog.text
 
 
 def test_a_tenant_that_is_not_there_has_no_audit_and_breaks_nothing(

@@ -54,7 +54,7 @@ def _run_maintenance(state: State, *, is_shown: bool) -> JobView:
             services=brain.services,
             name=make_worker_name(brain.services),
             kinds=(MAINTAIN,),
-            tell=report,
+            on_event=report,
         )
         ticket = QueueMessage(tenant=brain.caller.tenant, job=ids.parse(ids.JOB, queued.id))
         is_ours = worker.handle_ticket(ticket)

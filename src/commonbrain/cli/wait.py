@@ -38,7 +38,7 @@ def follow_job(brain: Brain, reply: JobsReply, *, is_shown: bool) -> JobsReply:
             services=services,
             name=make_worker_name(services),
             stop=stop,
-            tell=lambda _what, updated_job: move(updated_job.progress),
+            on_event=lambda _what, updated_job: move(updated_job.progress),
         )
         while job.state in LIVE and not stop.is_set():
             if services.has_embedded_worker:

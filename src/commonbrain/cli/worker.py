@@ -77,7 +77,7 @@ def run_worker(state: State, options: WorkerOptions, *, as_json: bool) -> None:
             name=make_worker_name(brain.services),
             kinds=frozenset(options.kinds or JOBS),
             stop=stop,
-            tell=reporter.on_event,
+            on_event=reporter.on_event,
         )
         if options.is_once:
             worker.schedule()

@@ -9,9 +9,13 @@ from pydantic import Field
 
 from commonbrain.api.operation import Command, Operation, Profile, Request
 from commonbrain.client import Brain
-from commonbrain.learning.model_views import EvaluationView, ModelsResponse, ModelView
 from commonbrain.learning.outcomes import Figures
-from commonbrain.learning.registry import TransitionOptions
+from commonbrain.learning.registry import (
+    EvaluationView,
+    ModelsResponse,
+    ModelView,
+    TransitionOptions,
+)
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import inert_line
 from commonbrain.model.limits import CANARY_AGENTS_MAX
