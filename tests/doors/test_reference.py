@@ -43,9 +43,7 @@ def test_every_command_is_told_with_its_arguments_and_options() -> None:
         more = 1 + asks + (operation.handle_batch is not None)
         assert section.count("\n| `") == len(fields) + more
         assert "| `--json` |" in section
-    assert (
-        "| `--store` or `COMMONBRAIN_STORE` | no | The store: a file or a URL. |" in page
-    )
+    assert "| `--store` or `COMMONBRAIN_STORE` | no | The store: a file or a URL. |" in page
     assert "| `--tag`, any number of times | no | Keywords |" in page
     assert "completion" not in page
 
