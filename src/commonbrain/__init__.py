@@ -79,11 +79,11 @@ _PUBLIC_MODULES: Final = {
     "commonbrain.history.change_plan": "ReviseResult",
     "commonbrain.storage.maintenance": "Backup RestoreResult",
 }
-"""Where the public names live. A hook of a client starts in a tenth of the time that all take."""
+"""The modules of the public names, which are imported on first use."""
 
 
 def __getattr__(name: str) -> object:
-    """Load a public name when it is asked for."""
+    """Import a public name on first use."""
     module = next(
         (module for module, names in _PUBLIC_MODULES.items() if name in names.split()), None
     )
@@ -95,22 +95,22 @@ def __getattr__(name: str) -> object:
 def open(  # noqa: A001 the public name is open
     store: str | Path | None = None, *, tenant: str | None = None, **identity: Unpack[Identity]
 ) -> Brain:
-    """Open a store, making it if need be, and give the brain in it.
+    """Open a store, creating it if necessary, and return a brain.
 
     Args:
         store: the file; by default `COMMONBRAIN_STORE`, else one in the user's data folder.
-        tenant: whose memories; by default `COMMONBRAIN_TENANT`, else those of this machine's user.
-        identity: who acts; by default `COMMONBRAIN_AGENT`, else the login name.
+        tenant: the tenant whose memories to use; by default `COMMONBRAIN_TENANT`, else the local
+            one.
+        identity: the caller; by default `COMMONBRAIN_AGENT`, else the login name.
 
     Raises:
-        InvalidInputError: a setting or an environment variable is out of bounds.
+        InvalidInputError: a setting or an environment variable is out of range.
         NotFoundError: there is no such tenant.
-        UnavailableError: the file cannot be opened or stayed locked; it was left as found.
-        StoreCorruptError: the file is damaged, not a store, or of a newer version; it was left as
-            found.
+        UnavailableError: the file cannot be opened or stayed locked; it is unchanged.
+        StoreCorruptError: the file is damaged, not a store, or of a newer version; it is unchanged.
 
     """
-    # The wiring knows every adapter; it is not paid for by who only needs a name from here.
+    # The wiring imports every adapter, which is not needed to import a name from here.
     from commonbrain.runtime.bootstrap import open_brain  # noqa: PLC0415
 
     return open_brain(store, tenant=tenant, **identity)
@@ -123,16 +123,16 @@ def restore(
     digest: str | None = None,
     on_progress: Progress | None = None,
 ) -> RestoreResult:
-    """Put a backup in the place of a store that nobody has open; the old one is kept beside it.
+    """Replace a store that no process has open by a backup; the old file is kept next to it.
 
     Args:
-        file: what `brain.backup(...)` wrote.
-        store: what to replace; by default the store that `open` would open.
-        digest: the SHA-256 that the file must have, as the backup told it.
-        on_progress: told how far it has come, 0..1.
+        file: a file written by `brain.backup(...)`.
+        store: the store to replace; by default the one that `open` would open.
+        digest: the SHA-256 that the file must have, as returned by the backup.
+        on_progress: called with the progress, 0..1.
 
     Raises:
-        InvalidInputError: the file is not there, is the store itself, or has another digest.
+        InvalidInputError: the file does not exist, is the store itself, or has another digest.
         UnavailableError: the store is open in another process, or its folder cannot be written.
         StoreCorruptError: the file is damaged, not a store, or of a newer version.
 

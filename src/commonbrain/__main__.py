@@ -1,10 +1,10 @@
-"""The command `brain`, which is also `python -m commonbrain`."""
+"""The command `brain`, also available as `python -m commonbrain`."""
 
 import sys
 
 
 def main() -> None:
-    """Answer a hook or be a bridge at once; load the command line for everything else."""
+    """Run hooks and the proxy directly; load the command line for everything else."""
     if sys.argv[1:] == ["--version"]:
         from importlib.metadata import version  # noqa: PLC0415
 
@@ -12,13 +12,13 @@ def main() -> None:
         return
     is_for_people = {"--help", "-h"} & set(sys.argv)
     if sys.argv[1:2] == ["hook"] and not is_for_people:
-        # A client waits for its hooks, often only to hear that there is nothing to do.
+        # A client waits for its hooks, which often have nothing to do.
         from commonbrain.hooks.runner import run_hook  # noqa: PLC0415
 
         run_hook(sys.argv[2:])
     is_bridge = any(word.partition("=")[0] == "--url" for word in sys.argv[2:])
     if sys.argv[1:2] == ["mcp"] and is_bridge and not is_for_people:
-        # A client that starts one of these for each of its agents pays for every megabyte of it.
+        # A client that starts one per agent pays for every megabyte.
         from commonbrain.mcp.proxy import run_proxy_command  # noqa: PLC0415
 
         run_proxy_command(sys.argv[2:])

@@ -1,4 +1,4 @@
-"""Time and chance, so that tests may own both."""
+"""Clock and random source, passed in so that tests control both."""
 
 import secrets
 import time
@@ -10,47 +10,47 @@ from commonbrain.model.timestamps import to_utc
 
 
 class Clock(Protocol):
-    """What the time is, for the record and for measuring."""
+    """The current time, and durations."""
 
     def now(self) -> datetime:
-        """Give the present as aware UTC in whole milliseconds."""
+        """Return the current time as aware UTC in whole milliseconds."""
         ...
 
     def elapsed_ms(self) -> float:
-        """Give milliseconds since some fixed point; never goes backwards."""
+        """Return milliseconds since a fixed point; never decreases."""
         ...
 
 
 class RandomSource(Protocol):
-    """Where random bits come from."""
+    """A source of random bits."""
 
     def bits(self, count: int) -> int:
-        """Give `count` random bits as an integer of 0 to 2**count - 1."""
+        """Return `count` random bits as an integer from 0 to 2**count - 1."""
         ...
 
 
 UNTIL: Final[ContextVar[float | None]] = ContextVar("until", default=None)
-"""A moment by `time.monotonic`; None where nobody has set one, as in work behind everybody's back.
+"""Deadline of the current call by `time.monotonic`; None without one, as in background work.
 
-It goes with the context of a call, so that what talks to a database far below knows it.
+It is a context variable, so that database code deep in a call knows it.
 """
 
 
 class SystemClock:
-    """Wall time for the record, the monotonic counter for measuring."""
+    """Wall clock for timestamps, monotonic clock for durations."""
 
     def now(self) -> datetime:
-        """Give the present as aware UTC in whole milliseconds."""
+        """Return the current time as aware UTC in whole milliseconds."""
         return to_utc(datetime.now(UTC))
 
     def elapsed_ms(self) -> float:
-        """Give milliseconds since some fixed point; never goes backwards."""
+        """Return milliseconds since a fixed point; never decreases."""
         return time.perf_counter() * 1000
 
 
 class SystemRandom:
-    """Bits that nobody can guess."""
+    """Cryptographically secure random bits."""
 
     def bits(self, count: int) -> int:
-        """Give `count` random bits as an integer of 0 to 2**count - 1."""
+        """Return `count` random bits as an integer from 0 to 2**count - 1."""
         return secrets.randbits(count)

@@ -1,4 +1,4 @@
-"""Foreign code that may hang works aside: on threads that nobody waits for, not even the end."""
+"""Threads for foreign code that may hang: no one waits for them, not even at exit."""
 
 from collections import deque
 from collections.abc import Callable
@@ -10,13 +10,13 @@ Answer = TypeVar("Answer")
 
 
 class DetachedExecutor:
-    """So many threads at most; what finds none free waits its turn, and none is kept idle.
+    """A bounded pool whose threads end when idle; excess tasks wait.
 
-    Who no longer wants an answer cancels its future: what has not begun then never does.
+    Cancel the future of a task that is no longer needed: if it has not started, it never does.
     """
 
     def __init__(self, threads: int, *, name: str) -> None:
-        """Work on that many threads at most, which bear a name."""
+        """Use at most that many threads, with this name."""
         self._threads = threads
         self._name = name
         self._lock = Lock()
@@ -24,7 +24,7 @@ class DetachedExecutor:
         self._waiting: deque[tuple[Future[Any], Callable[[], None]]] = deque()
 
     def submit(self, task: Callable[[], Answer]) -> Future[Answer]:
-        """Have something done; it fails as its future does."""
+        """Run a task; its error is that of the future."""
         future: Future[Answer] = Future()
 
         def work() -> None:
@@ -34,17 +34,18 @@ class DetachedExecutor:
                 future.set_exception(error)
 
         with self._lock:
-            # Threads that all hang let go of what nobody awaits any more, too.
+            # Even if all threads hang, cancelled tasks are released.
             live = (one for one in self._waiting if not one[0].cancelled())
             if self._working < self._threads:
-                # It begins when this lets go; where there can be none, nothing has changed.
+                # It starts when the lock is released; if no thread can be created, nothing has
+                # changed.
                 Thread(target=self._work, daemon=True, name=self._name).start()
                 self._working += 1
             self._waiting = deque([*live, (future, work)])
         return future
 
     def close(self) -> None:
-        """Leave undone what has not begun; what is being done is not waited for."""
+        """Cancel tasks that have not started, without waiting for the others."""
         with self._lock:
             for future, _ in self._waiting:
                 future.cancel()
@@ -55,7 +56,7 @@ class DetachedExecutor:
             work()
 
     def _next(self) -> Callable[[], None] | None:
-        """Take what waits longest and is still wanted; None where there is nothing."""
+        """Return the oldest task that was not cancelled; None if there is none."""
         with self._lock:
             while self._waiting:
                 future, work = self._waiting.popleft()

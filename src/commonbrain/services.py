@@ -1,4 +1,4 @@
-"""What every flow stands on: the ports, filled by wiring."""
+"""The services of one open store, as `runtime` builds them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """One open store with the models and clocks that serve it; shared by all its callers."""
+    """One open store with its models and clocks, shared by all callers."""
 
     store: Store
     embedder: Embedder
@@ -55,44 +55,44 @@ class Services:
     quotas: Quotas
     refusals: AccessDenials
     rerankers: RerankerRegistry
-    """The models that order what recalls find."""
+    """The models that rank candidates."""
     guards: CanaryMonitor
-    """Who judges them by what came of it."""
+    """Monitors canaries and rolls them back."""
     password_hasher: Callable[[], PasswordHasher]
-    """Made when they are needed: what a local door never asks for need not be installed."""
+    """Created on demand, because local use does not need the library."""
     trainer: Callable[[], Trainer]
-    """The same: what learns loads what it takes when it is asked."""
+    """Created on demand, because training needs heavy libraries."""
     blobs: Callable[[], Blobs]
-    """Made when they are needed: only who trains or serves a model asks for them."""
+    """Created on demand, because only training and model serving use them."""
     saliences: SalienceModels
-    """The models that say how much new memories matter."""
+    """The models that score the importance of new memories."""
     salience_trainer: Callable[[], SalienceTrainer]
-    """Made when it is needed."""
+    """Created on demand."""
     staging: UploadStore
-    """Where files wait for a job, among the blobs."""
+    """Files that wait for a job, stored as blobs."""
     queue: Queue
-    """Whom to tell of jobs; the store's rows are the truth about them."""
+    """Notifies workers of jobs; the rows in the store are authoritative."""
     embedders: Callable[[str], Embedder] | None = None
-    """Makes the embedder of a space by its name, where the store may be moved to another."""
+    """Creates the embedder of a space by name, if the store can be moved to another."""
     next_space: str | None = None
-    """The space that settings say the store is to be moved to."""
+    """The space that the settings want the store to move to."""
     on_secret: OnSecret = OnSecret.REJECT
-    """What becomes of a text that holds a secret."""
+    """What to do with a text that contains a secret."""
     reflector_tokens: int = 0
-    """What one reflection may spend of a language model's tokens; the default one spends none."""
+    """Token limit of one reflection with a language model; the default reflector uses none."""
     has_embedded_worker: bool = False
-    """Whether a server of one client works on jobs itself: there may be nobody else who does."""
+    """Whether the server of a single client works on jobs itself."""
     telemetry: Telemetry = SILENT
-    """Who listens to pipelines and doors."""
+    """Receives metrics and spans."""
     probe: Probe = no_probes
-    """Knocks at the doors of what all this depends on."""
+    """Probes the dependencies."""
     started_at: datetime | None = None
-    """When this process opened it, where somebody wants to know."""
+    """When this process opened the store, if recorded."""
     early: EarlyEvents = field(default_factory=NoEarlyEvents)
-    """What was called before its session was known."""
+    """Tool events from before their session was known."""
     has_unembedded: Event = field(default_factory=Event)
-    """Set while memories that this process stored without vectors may still wait for them."""
+    """Set while memories that this process stored without vectors may still be pending."""
     embedding_executor: DetachedExecutor = field(
         default_factory=lambda: DetachedExecutor(EMBEDDINGS_AT_ONCE_MAX, name="embedder")
     )
-    """Where an embedder works that may take longer than a reader has time."""
+    """Runs embedders that may take longer than a reader can wait."""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from commonbrain.embeddings.cache import KEPT, CachingEmbedder
+from commonbrain.embeddings.cache import CACHED_QUERIES_MAX, CachingEmbedder
 from commonbrain.model.errors import UnavailableError
 from tests.models.server import ModelServer
 
@@ -43,11 +43,11 @@ def test_a_failure_is_not_kept(server: ModelServer) -> None:
 def test_what_was_asked_longest_ago_is_forgotten(server: ModelServer) -> None:
     embedder = repeating(server)
     embedder.query(QUESTION)
-    for number in range(KEPT):
+    for number in range(CACHED_QUERIES_MAX):
         embedder.query(str(number))
     before = len(server.asked)
 
-    embedder.query(str(KEPT - 1))
+    embedder.query(str(CACHED_QUERIES_MAX - 1))
     assert len(server.asked) == before
     embedder.query(QUESTION)
     assert len(server.asked) == before + 1

@@ -13,7 +13,7 @@ from commonbrain.security.authentication import Authenticator
 from commonbrain.storage.administration import PasswordHasher
 
 HERE = "192.0.2.7"
-KEPT = timedelta(seconds=ACCESS_KEPT_S)
+CACHED_QUERIES_MAX = timedelta(seconds=ACCESS_KEPT_S)
 
 
 @dataclass

@@ -20,18 +20,20 @@ from commonbrain.observability.tracing import OtelSpans, install_globally
 from tests.telemetry.reading import call, heard
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
-KEPT = InMemorySpanExporter()
+CACHED_QUERIES_MAX = InMemorySpanExporter()
 
 
 @pytest.fixture(scope="module")
 def spans() -> OtelSpans:
     """A process has one tracer for good."""
-    return install_globally(SimpleSpanProcessor(KEPT), about={"version": "1", "space": "words"})
+    return install_globally(
+        SimpleSpanProcessor(CACHED_QUERIES_MAX), about={"version": "1", "space": "words"}
+    )
 
 
 @pytest.fixture
 def client(brain: Brain, spans: OtelSpans) -> Iterator[TestClient]:
-    KEPT.clear()
+    CACHED_QUERIES_MAX.clear()
     watched = heard(brain, spans)
 
     async def recall(_: Request) -> Response:
@@ -52,7 +54,7 @@ def test_a_request_goes_on_with_the_trace_it_came_with(client: TestClient) -> No
     assert answer.headers["traceparent"].split("-")[1] == TRACE
     of_trace = {
         span.name
-        for span in KEPT.get_finished_spans()
+        for span in CACHED_QUERIES_MAX.get_finished_spans()
         if trace.format_trace_id(span.get_span_context().trace_id) == TRACE  # pyright: ignore[reportOptionalMemberAccess]
     }
     assert {"GET", "commonbrain recall", "recall", "recall.retrieve"} <= of_trace
@@ -60,13 +62,13 @@ def test_a_request_goes_on_with_the_trace_it_came_with(client: TestClient) -> No
 
 def test_a_request_without_a_trace_begins_one(client: TestClient) -> None:
     assert client.get("/recall").headers["traceparent"]
-    [span] = [one for one in KEPT.get_finished_spans() if one.kind is SpanKind.SERVER]
+    [span] = [one for one in CACHED_QUERIES_MAX.get_finished_spans() if one.kind is SpanKind.SERVER]
     assert span.parent is None
 
 
 def test_an_answer_that_is_the_servers_fault_is_an_error(client: TestClient) -> None:
     client.get("/fail")
-    [span] = KEPT.get_finished_spans()
+    [span] = CACHED_QUERIES_MAX.get_finished_spans()
     assert not span.status.is_ok
     assert (span.attributes or {})["http.response.status_code"] == 503
 

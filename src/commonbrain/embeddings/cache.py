@@ -1,4 +1,4 @@
-"""An embedder that knows the questions asked last, for whoever asks the same again."""
+"""An embedder that caches the vectors of recent queries."""
 
 from __future__ import annotations
 
@@ -10,38 +10,37 @@ if TYPE_CHECKING:
 
     from commonbrain.embeddings.interface import Embedder, EmbeddingSpace, Matrix
 
-KEPT: Final = 256
-"""Questions whose vectors are kept: half a megabyte of the default embedder's, texts included."""
+CACHED_QUERIES_MAX: Final = 256
+"""Cached queries: half a megabyte with the default embedder, texts included."""
 
 
 class CachingEmbedder:
-    """Does as the embedder behind it, and answers the same question again at once.
+    """Wraps an embedder and answers repeated queries from a cache.
 
-    What failed is not kept. Two threads that ask something new at the same time both embed it.
+    Failures are not cached. Two threads with the same new query both embed it.
     """
 
-    def __init__(self, behind: Embedder) -> None:
-        self._behind = behind
-        # Nothing here refers to this object, so that it goes, connections and all, when its
-        # owner does.
-        self._query = lru_cache(maxsize=KEPT)(partial(_unchanging, behind))
+    def __init__(self, wrapped: Embedder) -> None:
+        self._wrapped = wrapped
+        # Nothing here refers to this object, so it is collected, with its connections, when unused.
+        self._query = lru_cache(maxsize=CACHED_QUERIES_MAX)(partial(_unchanging, wrapped))
 
     @property
     def space(self) -> EmbeddingSpace:
-        """The space of the embedder behind it."""
-        return self._behind.space
+        """The space of the wrapped embedder."""
+        return self._wrapped.space
 
     def query(self, text: str) -> Matrix:
-        """Embed what somebody asks, unless it was asked before; the vector cannot be written to."""
+        """Embed a query, or return its cached, read-only vector."""
         return self._query(text)
 
     def passages(self, texts: Sequence[str]) -> list[Matrix]:
-        """Embed what is stored; that is done once, so nothing of it is kept."""
-        return self._behind.passages(texts)
+        """Embed stored texts, without a cache since that happens once."""
+        return self._wrapped.passages(texts)
 
 
-def _unchanging(behind: Embedder, text: str) -> Matrix:
-    vector = behind.query(text)
-    # Everyone who asks is given the same array.
+def _unchanging(wrapped: Embedder, text: str) -> Matrix:
+    vector = wrapped.query(text)
+    # All callers share the same array.
     vector.flags.writeable = False
     return vector

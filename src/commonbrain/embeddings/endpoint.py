@@ -1,4 +1,4 @@
-"""One URL that models answer at: deadlines, further attempts, and a rest when it is down."""
+"""HTTP endpoints of models: deadlines, retries, and a pause while they are down."""
 
 from __future__ import annotations
 
@@ -35,17 +35,16 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
 _ANSWERS: Final = 16
-"""By so many of its last answers an endpoint is known to be slow."""
+"""Recent response times that tell whether an endpoint is slow."""
 _TIMES: Final = 2
-"""One that took so many times as long as the longest of them hangs."""
+"""An endpoint that takes this many times the longest of them hangs."""
 
 
 class WaiterGroup:
-    """Those who wait for one endpoint; safe to use from several threads.
+    """The callers that wait for one endpoint; safe to use from several threads.
 
-    Without it an endpoint that hangs takes every thread of a server within a second, and what
-    needs no endpoint at all waits with them. One that is slow and answers is no such endpoint: its
-    last answers tell how long to wait for the next, up to a bound.
+    Without it, an endpoint that hangs would occupy every thread of a server within a second. For a
+    slow endpoint, its recent response times tell how long to wait, up to a limit.
     """
 
     def __init__(self, at_most: int, *, silence_s: float, longest_s: float) -> None:
@@ -60,7 +59,10 @@ class WaiterGroup:
 
     @contextmanager
     def joined(self, *, is_trial: bool) -> Generator[bool]:
-        """Wait with the others, and say whether that makes sense; a trial is made by one alone."""
+        """Join the waiting callers.
+
+        Yields whether to call at all. Only one caller makes a trial.
+        """
         with self._lock:
             hangs = bool(self._waiting) if is_trial else self._hangs
             number = next(self._numbers)
@@ -73,7 +75,7 @@ class WaiterGroup:
                 self._waiting.pop(number, None)
 
     def heard(self, *, after_s: float) -> None:
-        """Take down that it answered somebody, whatever it said, and how long that took."""
+        """Record that the endpoint answered, with whatever status, and how long it took."""
         with self._lock:
             self._heard_at = monotonic()
             self._took_s.append(after_s)
@@ -88,28 +90,28 @@ class WaiterGroup:
 
 
 RETRY_AFTER_S_MAX: Final = 5.0
-"""An endpoint that asks for a longer pause is not waited for: somebody waits for us."""
+"""A longer requested pause is not waited for."""
 REPLY_BYTES_MAX: Final = 64 * 1024 * 1024
-"""64 vectors of 4,096 numbers are 6 MB as JSON; what is much longer is no reply to us."""
+"""64 vectors of 4,096 numbers are 6 MB as JSON; a much longer reply is invalid."""
 _CONNECT_S_MAX: Final = 5.0
 _PASSING: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
-"""Statuses that say that the same request may succeed later."""
+"""Statuses after which the same request may succeed later."""
 _OF_REQUEST: Final = frozenset({400, 413, 422})
-"""Statuses that blame the texts sent, and say nothing of the next ones."""
+"""Statuses that reject the texts sent and say nothing about later ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryPolicy:
-    """How long an endpoint that fails is tried and left alone."""
+    """How an endpoint that fails is retried and paused."""
 
     pause_s: float = 0.1
-    """Before the first further attempt; each next one waits three times as long."""
+    """Delay before the first retry, tripled for each further one."""
     failures_max: int = 3
-    """Calls that may fail in a row before it is left alone."""
+    """Consecutive failures after which it is paused."""
     rest_s: float = 30.0
     silence_s: float = 3.0
-    """When as many as may fail have all waited so long, or twice as long as the slowest of the last
-    answers took if that is longer, nobody joins them."""
+    """If `failures_max` callers have all waited this long, or twice the slowest recent response
+    time if that is longer, no further caller joins."""
 
 
 RETRY_POLICY: Final = RetryPolicy()
@@ -117,13 +119,13 @@ RETRY_POLICY: Final = RetryPolicy()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndpointSettings:
-    """What an endpoint is asked for, as errors name it and its settings."""
+    """The purpose of an endpoint, for errors and settings."""
 
     name: str
     settings: str
-    """How the environment variables begin that say where it is and how to wait for it."""
+    """Prefix of the environment variables of its URL and timeouts."""
     is_quick: bool = True
-    """Whether it hangs when nobody has heard of it for seconds: who writes words may take them."""
+    """Whether several seconds of silence mean that it hangs; generating text may take longer."""
 
     @property
     def code(self) -> str:
@@ -141,11 +143,11 @@ REFLECTING: Final = EndpointSettings(
 SERVICES: Final[Mapping[str, EndpointSettings]] = {
     one.name: one for one in (EMBEDDING, EXTRACTING, REFLECTING)
 }
-"""By what each is for."""
+"""By purpose."""
 
 
 class AttemptFailed(UnavailableError):
-    """One attempt that failed: whether another may succeed, and after how many seconds."""
+    """A failed attempt: whether another may succeed, and after how many seconds."""
 
     def __init__(
         self,
@@ -164,7 +166,7 @@ class AttemptFailed(UnavailableError):
 
 
 class Endpoint:
-    """Posts JSON to one URL; safe to use from several threads, which share its connections."""
+    """Posts JSON to one URL; threads share its connections."""
 
     def __init__(
         self,
@@ -178,7 +180,7 @@ class Endpoint:
     ) -> None:
         self._serves = serves
         self.called = f"The {serves.name} {family} at {urlsplit(url).netloc}"
-        """How errors name it: never by its whole URL, which may hold more than a place."""
+        """Its name in errors, without the full URL, which may contain secrets."""
         self._url = url
         self._unknown_model_hint = unknown_model_hint
         self._timeout_s = options.timeout_s
@@ -189,7 +191,7 @@ class Endpoint:
             recovery_timeout=retry_policy.rest_s,  # pyright: ignore[reportArgumentType] it only adds it
             expected_exception=_blames_endpoint,
         )
-        self._crowd = WaiterGroup(
+        self._waiters = WaiterGroup(
             retry_policy.failures_max,
             silence_s=retry_policy.silence_s if serves.is_quick else float("inf"),
             longest_s=options.timeout_s if serves.is_quick else float("inf"),
@@ -200,18 +202,18 @@ class Endpoint:
             timeout=httpx2.Timeout(
                 options.timeout_s, connect=min(_CONNECT_S_MAX, options.timeout_s)
             ),
-            # A proxy for the world has no way to this machine.
+            # A proxy for the internet cannot reach this machine.
             trust_env=not is_here(urlsplit(url).hostname or ""),
         )
-        # Nobody closes an embedder; its connections go when it does.
+        # Embedders are not closed; their connections are released with them.
         finalize(self, self._client.close)
 
     def post(self, body: Mapping[str, object]) -> bytes:
-        """Send a body and give the reply's.
+        """Send a body and return the reply's.
 
         Raises:
             UnavailableError: `embedder_down`, `extractor_down` or `reflector_down`; it did not
-                answer in time, refused, or is left alone.
+                answer in time, returned an error, or is paused.
 
         """
         if self._breaker.opened:
@@ -228,7 +230,7 @@ class Endpoint:
             reraise=True,
         )
         is_trial = self._breaker.state == STATE_HALF_OPEN
-        with self._crowd.joined(is_trial=is_trial) as makes_sense:
+        with self._waiters.joined(is_trial=is_trial) as makes_sense:
             if not makes_sense:
                 raise self._silent(is_trial=is_trial)
             with self._breaker:
@@ -238,20 +240,20 @@ class Endpoint:
         asked_at = monotonic()
         try:
             with self._client.stream("POST", self._url, json=body) as response:
-                self._crowd.heard(after_s=monotonic() - asked_at)
+                self._waiters.heard(after_s=monotonic() - asked_at)
                 if not response.is_success:
                     raise self._refusal(response)
                 return self._whole(response)
         except httpx2.ConnectTimeout as error:
             raise self._unreachable(error) from error
         except httpx2.TimeoutException as error:
-            # Who waited so long does not wait as long again.
+            # A caller that waited so long does not retry.
             raise self._late() from error
         except httpx2.RequestError as error:
             raise self._unreachable(error) from error
 
     def _whole(self, response: httpx2.Response) -> bytes:
-        """Read a reply to its end; the client's own time-out is for each piece of it alone."""
+        """Read a reply to its end; the client's timeout applies to each chunk only."""
         ends_at = monotonic() + self._timeout_s
         reply = bytearray()
         for piece in response.iter_bytes():
@@ -268,11 +270,11 @@ class Endpoint:
 
     def _pause(self, attempt: RetryCallState) -> float:
         error = attempt.outcome.exception() if attempt.outcome else None
-        asked = error.retry_after_s if isinstance(error, AttemptFailed) else None
+        requested_s = error.retry_after_s if isinstance(error, AttemptFailed) else None
         backing_off = wait_exponential_jitter(
             multiplier=self._pause_s, exp_base=3, max=RETRY_AFTER_S_MAX, jitter=self._pause_s
         )
-        return backing_off(attempt) if asked is None else asked
+        return backing_off(attempt) if requested_s is None else requested_s
 
     def _silent(self, *, is_trial: bool) -> UnavailableError:
         why = "is being tried by another call" if is_trial else "does not answer those who wait"
@@ -298,7 +300,7 @@ class Endpoint:
         )
 
     def _refusal(self, response: httpx2.Response) -> AttemptFailed:
-        """Tell of a status alone: what foreign servers write beside it may repeat key or text."""
+        """Return the error for a status without the reply's text, which may repeat key or input."""
         status, settings = response.status_code, self._serves.settings
         hints = {
             401: f"Set {settings}_API_KEY to a key that it accepts.",
@@ -317,12 +319,12 @@ class Endpoint:
 
 
 def _retry_after_s(headers: httpx2.Headers) -> float | None:
-    """Read Retry-After (RFC 9110, 10.2.3): seconds, or a moment by the clock that sent it."""
-    asked = headers.get("Retry-After", "").strip()
-    if asked.isdecimal():
-        return float(asked)
+    """Parse Retry-After (RFC 9110, 10.2.3): seconds, or a time by the server's clock."""
+    value = headers.get("Retry-After", "").strip()
+    if value.isdecimal():
+        return float(value)
     try:
-        until = parsedate_to_datetime(asked)
+        until = parsedate_to_datetime(value)
         return max(0.0, (until - parsedate_to_datetime(headers.get("Date", ""))).total_seconds())
     except (TypeError, ValueError):
         return None
@@ -339,14 +341,14 @@ def _blames_endpoint(_kind: type[BaseException], error: BaseException) -> bool:
 OLLAMA_URL: Final = "http://127.0.0.1:11434"
 OPENAI_URL: Final = "https://api.openai.com/v1"
 ENDPOINTS: Final = {"ollama": OLLAMA_URL, "openai": OPENAI_URL}
-"""Where models are that run elsewhere, unless settings say."""
+"""Default URLs by family."""
 
 
 def joined(url: str, path: str, *, settings: str = "COMMONBRAIN_EMBEDDER") -> str:
-    """Put a path behind a base URL.
+    """Append a path to a base URL.
 
     Raises:
-        InvalidInputError: it is no HTTP URL, or holds a name and password, which belong elsewhere.
+        InvalidInputError: it is not an HTTP URL, or contains a user name or password.
 
     """
     try:
@@ -355,7 +357,7 @@ def joined(url: str, path: str, *, settings: str = "COMMONBRAIN_EMBEDDER") -> st
     except ValueError:
         is_sound, parts = False, urlsplit("")
     if not is_sound or "@" in parts.netloc:
-        # The URL is not repeated: it may hold a password.
+        # The URL is not repeated: it may contain a password.
         raise InvalidInputError(
             f"{settings}_URL is not the base of an HTTP API, or it holds a password.",
             hint=f"Write it like http://127.0.0.1:11434 and put a key into {settings}_API_KEY.",

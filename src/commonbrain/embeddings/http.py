@@ -1,4 +1,4 @@
-"""An embedder that asks an endpoint over HTTP; families differ by what they send and read."""
+"""Embedders over HTTP; families differ in request and response."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from commonbrain.embeddings.options import Options
 
 BATCH_TEXTS_MAX: Final = 64
-"""Windows in one request: the largest that every endpoint known to us takes is 96 or more."""
+"""Windows in one request; every known endpoint accepts 96 or more."""
 
-# Nothing is known of how the cosines of a model lie that was never measured. So only what is all
-# but equal is refused, and next to nothing is dropped from an answer.
+# The cosines of an unknown model were never measured, so only almost identical texts are rejected
+# as duplicates, and almost nothing is dropped from results.
 DUPLICATE_THRESHOLD: Final = 0.95
 SIMILAR_THRESHOLD: Final = 0.85
 RELEVANCE_THRESHOLD: Final = 0.2
@@ -34,37 +34,40 @@ RELEVANCE_THRESHOLD: Final = 0.2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
-    """What a model's card says; a row is never changed, for its prefixes belong to its space."""
+    """Properties of a model; a row never changes, because its prefixes belong to its space."""
 
     dimensions: int
     is_shortenable: bool = False
-    """Whether it gives fewer dimensions when asked to."""
+    """Whether it can return fewer dimensions on request."""
     query_prefix: str = ""
     passage_prefix: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiFamily:
-    """How one sort of endpoint is reached, asked and read."""
+    """How to call one type of endpoint."""
 
     name: str
     url: str
-    """Where it is unless settings say otherwise."""
+    """Default URL."""
     path: str
     model: str
-    """The model unless settings say otherwise."""
+    """Default model."""
     models: Mapping[str, Model]
     read: Callable[[bytes], Sequence[Sequence[float]]]
-    """Takes a reply apart: one vector per text, in order; pydantic's error if it is none."""
+    """Parses a reply into one vector per text, in order.
+
+    Raises pydantic's error if it is invalid.
+    """
     unknown_model_hint: str
     extras: Mapping[str, object] = field(default_factory=dict[str, object])
 
 
 class HttpEmbedder:
-    """Embeds by one model of one endpoint; nothing is sent before the first text.
+    """Embeds with one model of an endpoint; connects on the first text.
 
-    The space's name is family, model and dimensions. That the endpoint serves the same weights
-    under the same name tomorrow is its owner's promise, which nobody here can check.
+    The space is named after family, model and dimensions. Only the endpoint's owner can ensure that
+    the same name keeps the same weights.
     """
 
     def __init__(
@@ -94,11 +97,11 @@ class HttpEmbedder:
         )
 
     def query(self, text: str) -> Matrix:
-        """Embed what somebody asks; what lies beyond its first window does not count."""
+        """Embed a query; only its first window counts."""
         return self._vectors([self._model.query_prefix + token_windows(text)[0]])[0]
 
     def passages(self, texts: Sequence[str]) -> list[Matrix]:
-        """Embed what is stored, in windows, at most 64 to a request."""
+        """Embed stored texts in windows, at most 64 per request."""
         cut = [token_windows(text) for text in texts]
         if not cut:
             return []
@@ -126,7 +129,7 @@ class HttpEmbedder:
         return self._checked(rows, count=len(texts), called=endpoint.called)
 
     def _checked(self, rows: Sequence[Sequence[float]], *, count: int, called: str) -> Matrix:
-        """Make unit vectors of a reply, and sure that they are as many and as long as they must."""
+        """Validate a reply and normalize its vectors."""
         if len(rows) != count:
             raise _down(
                 f"{called} sent {len(rows)} vectors for {count} texts.",
@@ -151,8 +154,8 @@ class HttpEmbedder:
     def _open(self) -> Endpoint:
         with self._opening:
             if self._endpoint is None:
-                # The HTTP client takes a sixth of a second to load: commands that embed nothing
-                # do not pay for it.
+                # Importing the HTTP client takes a sixth of a second, which other commands do not
+                # need.
                 from commonbrain.embeddings.endpoint import RETRY_POLICY, Endpoint  # noqa: PLC0415
 
                 self._endpoint = Endpoint(
@@ -179,7 +182,7 @@ OPENAI_MODELS: Final[Mapping[str, Model]] = {
     "text-embedding-3-small": Model(dimensions=1536, is_shortenable=True),
     "text-embedding-ada-002": Model(dimensions=1536),
 }
-"""By OpenAI's names."""
+"""By OpenAI's model names."""
 
 Number = Annotated[float, Field(allow_inf_nan=False)]
 
@@ -192,7 +195,7 @@ class _Embedding(BaseModel):
 
 
 class _Reply(BaseModel):
-    """What is read of a reply; errors do not repeat it, for vectors can be read back to text."""
+    """The parsed reply; errors do not repeat it, because text can be recovered from vectors."""
 
     model_config = ConfigDict(hide_input_in_errors=True)
 
@@ -200,7 +203,7 @@ class _Reply(BaseModel):
 
 
 def _read(reply: bytes) -> list[list[float]]:
-    # The order of a list is no promise of this API; the index is.
+    # The API does not promise the order of the list, so the index is used.
     data = sorted(_Reply.model_validate_json(reply).data, key=lambda one: one.index)
     return [one.embedding for one in data]
 
@@ -236,13 +239,13 @@ OLLAMA_MODELS: Final[Mapping[str, Model]] = {
     ),
     "qwen3-embedding:0.6b": Model(dimensions=1024, is_shortenable=True),
 }
-"""By the name Ollama's library has for them."""
+"""By the names in Ollama's library."""
 
 FiniteNumber = Annotated[float, Field(allow_inf_nan=False)]
 
 
 class _OllamaReply(BaseModel):
-    """What is read of a reply; errors do not repeat it, for vectors can be read back to text."""
+    """The parsed reply; errors do not repeat it, because text can be recovered from vectors."""
 
     model_config = ConfigDict(hide_input_in_errors=True)
 

@@ -1,4 +1,4 @@
-"""What the house needs of models: texts in, vectors of one known space out."""
+"""Interfaces of models: embedders, extractors, reflectors, rerankers."""
 
 from __future__ import annotations
 
@@ -18,44 +18,44 @@ if TYPE_CHECKING:
 
 
 class SpaceState(StrEnum):
-    """What a space of a store is to it."""
+    """The state of an embedding space in a store."""
 
     BUILDING = "building"
-    """Filled beside the one that serves; nobody is answered from it yet."""
+    """Being filled while another one serves; not used for queries yet."""
     CURRENT = "current"
-    """Serves; a store has one."""
+    """The serving space; a store has one."""
     RETIRED = "retired"
-    """Served before and is kept whole, so that the store can go back to it."""
+    """Served before and kept complete, so that the store can return to it."""
     DROPPED = "dropped"
     """Only its row is left, for programs that still have it open."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmbeddingSpace:
-    """One model's vector space; vectors of two spaces are never compared.
+    """The vector space of one model; vectors of two spaces are never compared.
 
-    `name` identifies model, version and quantisation together: if any of them changes, so does the
-    name. The thresholds hold in this space only; three are cosine similarities (-1..1).
+    `name` identifies model, version and quantization; it changes with any of them. The thresholds
+    apply in this space only; three are cosine similarities (-1..1).
     """
 
     name: str
     dimensions: int
     duplicate_threshold: float
-    """At or above it two texts of one kind say the same."""
+    """From this similarity on, two texts of one kind say the same."""
     similar_threshold: float
-    """At or above it a neighbour is worth a hint."""
+    """From this similarity on, a memory is worth a hint."""
     relevance_threshold: float
-    """Below it, and without a word in common, a memory does not answer a query."""
+    """Below this similarity, and without a common word, a memory is not relevant."""
     answer_threshold: float | None = None
-    """What cosine and shared words of the best come to, together, where something answers.
+    """The sum of similarity and shared words from which a memory is an answer.
 
-    None where it was never measured, 0 where whoever runs it takes all for answers.
+    None if it was never measured, 0 to accept every result as an answer.
     """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredSpace:
-    """One of a store's spaces as it stands."""
+    """A space of a store, with its state."""
 
     id: int
     name: str
@@ -63,34 +63,34 @@ class StoredSpace:
     state: SpaceState
 
 
-# A name for type checkers alone: a command that needs no vector does not pay for loading numpy.
+# A name for type checkers only: commands without vectors do not import numpy.
 Matrix: TypeAlias = "NDArray[np.float32]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Vectors:
-    """The vectors of one memory, all of length 1: of its windows, of the fields of an atom."""
+    """The unit vectors of one memory: of its windows, and of the fields of an atom."""
 
     windows: Matrix
     """Shape `(windows, dimensions)`."""
     fields: Mapping[CausalField, Matrix] = field(default_factory=dict["CausalField", "Matrix"])
-    """Shape `(dimensions,)` each, for the fields that are not empty."""
+    """Shape `(dimensions,)` each, for non-empty fields."""
 
 
 class Embedder(Protocol):
-    """Turns texts into unit vectors of its `space`; safe to call from several threads at once.
+    """Converts texts to unit vectors of its `space`; safe to call from several threads.
 
     Laws: the same text gives the same vector, alone or in a batch, to within 1e-5 of cosine; every
-    row has length 1; work happens on the first call, not on construction.
+    row has length 1; work begins with the first call, not on construction.
     """
 
     @property
     def space(self) -> EmbeddingSpace:
-        """The space of every vector this embedder returns; known without loading the model."""
+        """The space of every vector it returns; known without loading the model."""
         ...
 
     def query(self, text: str) -> Matrix:
-        """Embed what somebody asks.
+        """Embed a query.
 
         Returns:
             One unit vector, shape `(dimensions,)`.
@@ -102,10 +102,10 @@ class Embedder(Protocol):
         ...
 
     def passages(self, texts: Sequence[str]) -> list[Matrix]:
-        """Embed what is stored; a text longer than the model reads becomes overlapping windows.
+        """Embed texts to store; a text longer than the model's input becomes overlapping windows.
 
         Returns:
-            One matrix per text in the order given, shape `(windows, dimensions)`, windows >= 1.
+            One matrix per text in the given order, shape `(windows, dimensions)`, windows >= 1.
 
         Raises:
             UnavailableError: `embedder_down`; nothing was changed, a later call may succeed.
@@ -115,20 +115,19 @@ class Embedder(Protocol):
 
 
 class Extractor(Protocol):
-    """Finds in a text what it says caused what; safe to call from several threads at once.
+    """Extracts stated causes and effects from a text; safe to call from several threads.
 
     Laws: at most three atoms, each with a subject and an outcome, no field longer than 200
-    characters. What it gives is a claim of the text's author at best: who calls it grants it no
-    more trust and no wider scope than the text has.
+    characters. The result has at most the trust and scope of the text.
     """
 
     @property
     def name(self) -> str:
-        """Name what finds: shown to users, and kept beside what was found."""
+        """Its name, shown to users and stored with the result."""
         ...
 
     def atoms(self, text: str) -> Sequence[Atom]:
-        """Find atoms, the most telling first; none where the text tells of no cause.
+        """Extract atoms, the most informative first; none if the text states no cause.
 
         Raises:
             UnavailableError: `extractor_down`; nothing was changed, a later call may succeed.
@@ -138,22 +137,21 @@ class Extractor(Protocol):
 
 
 class Reflector(Protocol):
-    """Says what several memories tell together; safe to call from several threads at once.
+    """Summarizes several memories; safe to call from several threads.
 
-    Laws: every point and claim names at least one of the places of what it was given. What it
-    says is a claim of their authors at best: who calls it grants it no more trust and no wider
-    scope than all of them have.
+    Laws: every point and claim names at least one source. The result has at most the trust and
+    scope that all of its sources have.
     """
 
     @property
     def name(self) -> str:
-        """Name what reflects: shown to users, and kept with what came of it."""
+        """Its name, shown to users and stored with the result."""
         ...
 
     def reflect(self, told: Sequence[SourceText], *, claims_max: int) -> Reflection:
-        """Sum up what was told, in its order, and give at most so many claims that may last.
+        """Summarize texts in order, and return at most a number of claims that may last.
 
-        One without points says in `fault` why; what it cost stands in it all the same.
+        Without points, `fault` says why; the tokens spent are reported in any case.
 
         Raises:
             UnavailableError: `reflector_down`; nothing was changed, a later call may succeed.
@@ -163,25 +161,24 @@ class Reflector(Protocol):
 
 
 class Reranker(Protocol):
-    """Orders the candidates of a recall by what is known of each; safe to call from any thread.
+    """Scores the candidates of a recall by their features; safe to call from several threads.
 
-    Laws: the same rows give the same scores; every score is a finite number; what it was made of
-    never changes.
+    Laws: the same rows give the same scores; every score is finite; a model never changes.
     """
 
     @property
     def features(self) -> tuple[str, ...]:
-        """What each column of `rows` is, by the names in a trace; one that a trace lacks is 0."""
+        """The features of the columns of `rows`, by their names in a trace; absent ones are 0."""
         ...
 
     def scores(self, rows: Matrix) -> Matrix:
-        """Score all candidates of one recall, which are held against each other.
+        """Score all candidates of one recall.
 
         Args:
             rows: shape `(candidates, len(features))`.
 
         Returns:
-            Shape `(candidates,)`, the best highest; scores of other recalls are on other scales.
+            Shape `(candidates,)`, highest for the best; only comparable within one recall.
 
         """
         ...

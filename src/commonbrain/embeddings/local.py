@@ -28,24 +28,24 @@ if TYPE_CHECKING:
 SPACE = EmbeddingSpace(
     name=commonbrain_minilm.NAME,
     dimensions=commonbrain_minilm.DIMENSIONS,
-    # Both as chosen by `brain eval duplicates`; docs/explanation/decisions.md has the figures.
+    # Chosen by `brain eval duplicates`; docs/explanation/decisions.md has the figures.
     duplicate_threshold=0.80,
     similar_threshold=0.63,
     # The 95th percentile of the cosine of questions and chat turns of different conversations
-    # (LoCoMo, 60,000 pairs; their median is 0.06). The 99th, 0.29, would drop half of the turns
-    # that answer a question without sharing a word with it.
+    # (LoCoMo, 60,000 pairs; median 0.06). The 99th, 0.29, would drop half of the turns that answer
+    # a question without sharing a word with it.
     relevance_threshold=0.21,
     # Hardly any question loses its answer by it; docs/explanation/decisions.md has the figures.
     answer_threshold=0.44,
 )
 
 WINDOW_TOKENS = 200
-"""About 150 words, within the 256 tokens the model was trained on.
+"""About 150 words, within the 256 tokens that the model was trained on.
 
 Recall@10 on half of SciFact is 82.8 with these windows, 79.4 with the first 256 tokens alone.
 """
 OVERLAP_TOKENS = 50
-"""A quarter of a window, so that a sentence cut by one window's end is whole in the next."""
+"""A quarter of a window, so that a sentence cut at the end of one is whole in the next."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,14 +54,14 @@ class _Loaded:
     session: Any
     """An `onnxruntime.InferenceSession`."""
     workers: ThreadPoolExecutor
-    """Who runs it for what is stored; nobody waits for a thread of a pool that is not asked."""
+    """Runs it for stored texts; queries do not wait for the pool."""
 
 
 class MiniLmEmbedder:
-    """Embeds English best, 1 ms a question; equal texts give equal vectors on all x86 machines.
+    """Embeds English best, 1 ms a query; equal texts give equal vectors on all x86 machines.
 
     Processors without VNNI compute the 8-bit sums in a slower, exact way, because their fast way
-    caps large sums and so moves the vectors by about 0.01 of cosine.
+    saturates and moves the vectors by about 0.01 of cosine.
     """
 
     space = SPACE
@@ -80,13 +80,13 @@ class MiniLmEmbedder:
         self._loaded: _Loaded | None = None
 
     def query(self, text: str) -> Matrix:
-        """Embed what somebody asks; what lies beyond its first 200 tokens does not count."""
+        """Embed a query; only its first 200 tokens count."""
         loaded = self._load()
         with _translated("embed a text"):
             return _vector(loaded, _encoded(loaded, text))
 
     def passages(self, texts: Sequence[str]) -> list[Matrix]:
-        """Embed what is stored, in windows of 200 tokens that share 50 with the one before."""
+        """Embed stored texts in windows of 200 tokens that overlap by 50."""
         loaded = self._load()
         with _translated("embed a text"):
             cut = [_windows(loaded, text) for text in texts]
@@ -95,8 +95,8 @@ class MiniLmEmbedder:
 
     def _vectors(self, loaded: _Loaded, windows: Sequence[Encoding]) -> Iterator[Matrix]:
         run = partial(_vector, loaded)
-        # Windows side by side, not threads within one: that takes no work more, and bit by bit
-        # the same vectors come of it.
+        # Windows run in parallel instead of threads within one: no additional work, and identical
+        # vectors.
         is_shared = self._threads > 1 and len(windows) > 1
         return loaded.workers.map(run, windows) if is_shared else map(run, windows)
 
@@ -113,7 +113,7 @@ class MiniLmEmbedder:
             from tokenizers import Tokenizer  # noqa: PLC0415 see above
 
             onnxruntime: Any = import_module("onnxruntime")  # It brings no types.
-            # Official Windows builds report usage to their maker unless told not to.
+            # Official Windows builds report usage to their maker unless disabled.
             onnxruntime.disable_telemetry_events()
             tokenizer = Tokenizer.from_file(str(self._tokenizer_path))
             tokenizer.no_padding()
@@ -138,7 +138,7 @@ _SATURATION_PROBE: Final = bytes.fromhex(
 
 
 def _saturates(onnxruntime: Any) -> bool:  # noqa: ANN401 it has no types
-    """Say whether this processor caps the sums of uint8 times int8 at 16 bits; takes 3 ms."""
+    """Return whether this processor saturates sums of uint8 times int8 at 16 bits; takes 3 ms."""
     probe = onnxruntime.InferenceSession(_SATURATION_PROBE, providers=["CPUExecutionProvider"])
     (sums,) = probe.run(None, {"x": np.full((1, 4), 255, np.uint8)})
     return int(sums[0, 0]) != 4 * 255 * 127
@@ -148,9 +148,9 @@ def _session_options(onnxruntime: Any) -> Any:  # noqa: ANN401 it has no types
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
-    # Memory goes back after each call, which is free at this model's size.
+    # Memory is returned after each call, which costs nothing at this model's size.
     options.enable_cpu_mem_arena = False
-    # The fused kernel is slower than its two parts: without it 30% more texts a second
+    # The fused kernel is slower than its two parts: without it 30% more texts per second
     # (onnxruntime 1.31).
     options.add_session_config_entry(
         "optimization.disable_specified_optimizers", "SkipLayerNormFusion"
@@ -168,13 +168,13 @@ def _windows(loaded: _Loaded, text: str) -> Sequence[Encoding]:
 
 
 def _encoded(loaded: _Loaded, text: str) -> Encoding:
-    # A lone surrogate is a legal str, but has no UTF-8 and would be refused.
+    # A lone surrogate is a legal str, but has no UTF-8 form and would be rejected.
     return loaded.tokenizer.encode(text.encode(errors="replace").decode())
 
 
 def _vector(loaded: _Loaded, window: Encoding) -> Matrix:
-    # One window a run. The runtime scales activations over everything it is given, so a batch
-    # would change its members' vectors (by up to 0.04 of cosine), and it is no faster on a core.
+    # One window per run. The runtime scales activations over its whole input, so a batch would
+    # change its members' vectors (by up to 0.04 of cosine), and it is no faster on one core.
     ids = np.array([window.ids], np.int64)
     (vectors,) = loaded.session.run(None, {"input_ids": ids, "attention_mask": np.ones_like(ids)})
     return vectors[0]
@@ -184,7 +184,7 @@ def _vector(loaded: _Loaded, window: Encoding) -> Matrix:
 def _translated(attempt: str) -> Generator[None]:
     try:
         yield
-    # Everything, because tokenizers raises bare Exceptions and onnxruntime a dozen kinds of them.
+    # Catch everything, because tokenizers raises bare Exceptions and onnxruntime a dozen types.
     except Exception as error:
         raise UnavailableError(
             f"The embedder minilm could not {attempt}: {error}",

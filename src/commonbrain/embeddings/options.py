@@ -1,4 +1,4 @@
-"""What the settings say of an embedder or extractor; each family reads what concerns it."""
+"""Options of an embedder or extractor; each family reads those that concern it."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -6,7 +6,7 @@ from typing import Final
 from pydantic import SecretStr
 
 TIMEOUT_S: Final = 20.0
-"""Long enough for an endpoint that loads a model of some gigabytes first."""
+"""Long enough for an endpoint that first loads a model of some gigabytes."""
 RETRIES: Final = 2
 TOKENS_MAX: Final = 1000
 """Three atoms of four fields of 200 characters take 800."""
@@ -14,17 +14,17 @@ TOKENS_MAX: Final = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """The choices for one model; what is None is left to the family."""
+    """Options of one model; None leaves the choice to the family."""
 
     threads: int = 1
-    """Processor cores that texts are embedded on, where the model runs in this process."""
+    """Processor cores for embedding, if the model runs in this process."""
     model: str | None = None
     url: str | None = None
     key: SecretStr | None = None
     dimensions: int | None = None
     timeout_s: float = TIMEOUT_S
-    """Seconds that one request may take, its answer included."""
+    """Seconds for one request, including its reply."""
     retries: int = RETRIES
-    """Further attempts after a failure that may pass."""
+    """Retries after a temporary failure."""
     tokens_max: int = TOKENS_MAX
-    """Tokens that a reply in words may have."""
+    """Tokens of a text reply."""

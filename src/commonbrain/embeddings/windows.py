@@ -1,4 +1,4 @@
-"""Cutting a text for a model whose tokenizer is elsewhere."""
+"""Split a text into windows for a model whose tokenizer is not available."""
 
 import re
 from typing import Final
@@ -6,23 +6,23 @@ from typing import Final
 from commonbrain.text.tokens import estimate
 
 WINDOW_TOKENS: Final = 200
-"""As long as the default embedder's, which small models were trained on too."""
+"""As in the default embedder; small models were trained on this length too."""
 OVERLAP_TOKENS: Final = 50
-"""A quarter of a window, so that a sentence cut by one window's end is whole in the next."""
+"""A quarter of a window, so that a sentence cut at the end of one is whole in the next."""
 _BLANK: Final = "-"
-"""Stands for a text without a word, which some endpoints refuse."""
+"""Replaces an empty text, which some endpoints reject."""
 _PIECE: Final = re.compile(r"\s*\S{1,20}")
-"""A word, or 20 characters of what has no spaces, with the space in front of it."""
+"""A word, or 20 characters of text without spaces, with preceding space."""
 
 
 def token_windows(text: str) -> list[str]:
-    """Cut a text into pieces of at most 200 tokens (estimated) that share 50 with the one before.
+    """Split a text into windows of at most 200 tokens (estimated) that overlap by 50.
 
-    A short text is one window, letter by letter but for what no endpoint takes: halves of
-    surrogate pairs, which have no UTF-8, become question marks, and NUL becomes a space.
+    A short text is one window, unchanged except for characters that no endpoint accepts: lone
+    surrogates, which have no UTF-8 form, become question marks, and NUL becomes a space.
     """
     sendable = text.encode(errors="replace").decode().replace("\x00", " ")
-    # Space at the end is no piece's beginning, and would be tried for one at every place.
+    # Trailing space begins no piece, and the pattern would be tried at every position.
     pieces = _PIECE.findall(sendable.rstrip())
     costs = [estimate(piece) for piece in pieces]
     cut: list[str] = []
@@ -35,7 +35,7 @@ def token_windows(text: str) -> list[str]:
 
 
 def _end(costs: list[int], start: int) -> int:
-    """Say where a window that begins at a piece is full; it holds one piece at least."""
+    """Return where a window that starts at a piece is full; it holds at least one piece."""
     end, spent = start + 1, costs[start]
     while end < len(costs) and spent + costs[end] <= WINDOW_TOKENS:
         spent += costs[end]
@@ -44,7 +44,7 @@ def _end(costs: list[int], start: int) -> int:
 
 
 def _restart(costs: list[int], start: int, *, end: int) -> int:
-    """Say where the next window begins: after this one's beginning, so that there is an end."""
+    """Return where the next window starts: after the start of this one, so that it ends."""
     back, shared = end, 0
     while back - 1 > start and shared + costs[back - 1] <= OVERLAP_TOKENS:
         back -= 1

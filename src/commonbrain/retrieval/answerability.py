@@ -1,9 +1,9 @@
-"""Whether what was found seems to answer, or is only what comes nearest.
+"""Answerability: whether a candidate seems to answer the query, or is only the nearest.
 
-A question is answered by something that is near to it in meaning and has its words. Neither
-alone tells: what has nothing to do with a question may share its commonest word, and texts of one
-sort are all near to each other. Their sum does, and it is the same in small stores and in large
-ones. How it was chosen, and what it cannot tell, is in docs/explanation/decisions.md.
+An answer is similar in meaning to its question and shares its words. Neither alone is enough: an
+unrelated text may share the most common word, and texts of one type are all similar. The threshold
+for their sum works in small and large stores alike; docs/explanation/decisions.md explains the
+choice and its limits.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,20 +19,20 @@ from commonbrain.retrieval.query_plan import QueryPlan
 ANSWERABILITY: Final = "verdict"
 """The name of this stage."""
 LEXICAL_WEIGHT: Final = 0.5
-"""What having all words of a question counts, against a cosine of 1."""
+"""Weight of all words of a question relative to a cosine of 1."""
 LENGTH_PENALTY: Final = 0.05
-"""What is taken off for every e-fold of a length: long texts have words of any question."""
+"""Penalty per e-fold of the length: long texts contain words of any question."""
 _SCANNED_CHARS: Final = 4000
-"""How far into a text its words are looked for."""
+"""Characters of a text that are searched for words."""
 _UNPENALIZED_CHARS: Final = 200
-"""Up to this length nothing is taken off."""
+"""Length without a penalty, in characters."""
 _CANDIDATES_CHECKED: Final = 10
-"""Of the candidates, best first; none behind them has been the best answer."""
+"""Candidates checked, best first; no later one was ever the best answer."""
 FALLBACK_ITEMS_MAX: Final = 3
-"""What is shown where nothing seems to answer: it may be a mistake, so not nothing."""
+"""Items shown if nothing seems to answer, since that may be wrong."""
 FALLBACK_TOKENS_MAX: Final = RECALL_TOKENS_DEFAULT // 4
 _STEM_CHARS: Final = 5
-"""Letters that two forms of a word have in common, in most languages that have letters."""
+"""Common initial letters of two forms of a word, in most alphabetic languages."""
 
 
 def has_answer(
@@ -42,15 +42,15 @@ def has_answer(
     meaning: Mapping[int, float],
     space: EmbeddingSpace,
 ) -> bool:
-    """Say whether one of the best candidates is near enough, in meaning and words together.
+    """Return whether one of the best candidates is near enough in meaning and words together.
 
-    It is believed to be wherever that cannot be told: in a space where it was never measured,
-    where meaning did not take part, and where a question is for more than a meaning and its words.
+    True wherever that is unknown: in a space without a measured threshold, without vectors, and for
+    queries that ask for more than words can match.
     """
     at = space.answer_threshold
     if not ranked or not at or not meaning or not _is_content_query(plan):
         return bool(ranked)
-    # What hangs on others by a link answers as far as they do; it was never compared itself.
+    # A linked memory answers as far as its neighbours do; it was not compared itself.
     best = [one for one in ranked if not one.features.get("linked")][:_CANDIDATES_CHECKED]
     if any(one.features.get("skill") or one.memory.id not in meaning for one in best):
         return True
@@ -58,7 +58,7 @@ def has_answer(
 
 
 def answer_score(plan: QueryPlan, candidate: Candidate, *, cosine: float) -> float:
-    """Sum up how near a memory is to a question, in meaning and in words."""
+    """Return the sum of similarity and shared words, less the penalty for length."""
     memory = candidate.memory
     text = f"{memory.keywords} {memory.text[:_SCANNED_CHARS]}".lower()
     share = sum(_has_word_prefix(text, word[:_STEM_CHARS]) for word in plan.content_terms) / len(
@@ -72,7 +72,7 @@ def answer_score(plan: QueryPlan, candidate: Candidate, *, cosine: float) -> flo
 
 
 def choose_budget(plan: QueryPlan, *, is_answered: bool) -> Budget:
-    """Give little room to what does not seem to answer, unless more than usual is asked for."""
+    """Return a small budget if nothing seems to answer, unless the caller asked for more."""
     usual = plan.budget
     is_raised = usual.max_items > RECALL_ITEMS_DEFAULT or usual.max_tokens > RECALL_TOKENS_DEFAULT
     if is_answered or is_raised:
@@ -85,7 +85,7 @@ def choose_budget(plan: QueryPlan, *, is_answered: bool) -> Budget:
 
 
 def _is_content_query(plan: QueryPlan) -> bool:
-    """Say whether it asks in words for something, and not in one field or for a mere time."""
+    """Return whether the query has content words, and is not about one field or a time."""
     return (
         bool(plan.content_terms)
         and plan.overrides.is_enabled(ANSWERABILITY)
@@ -96,7 +96,7 @@ def _is_content_query(plan: QueryPlan) -> bool:
 
 
 def _has_word_prefix(text: str, stem: str) -> bool:
-    """Say whether a word of a text begins like this."""
+    """Return whether a word of a text begins with a stem."""
     return stem in text and any(
         at == 0 or not text[at - 1].isalnum() for at in _find_all(text, stem)
     )

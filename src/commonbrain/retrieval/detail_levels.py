@@ -1,4 +1,4 @@
-"""The ways to show a memory in an answer, and what each takes: body, excerpt, headline, id."""
+"""Detail levels of an item and their token costs: body, excerpt, headline, id."""
 
 import json
 from collections.abc import Iterator
@@ -22,41 +22,41 @@ from commonbrain.text.segmentation import Sought, excerpt
 from commonbrain.text.tokens import estimate
 
 _CHARS_A_TOKEN_MAX: Final = 8
-"""A text of more characters than that for each token of room is not counted: it does not fit."""
+"""A longer text per token of budget does not fit and is not counted."""
 _SAMPLE_CHARS: Final = 1000
-"""How much of a text tells how dense it is."""
+"""Characters of a text from which its density is estimated."""
 _SHARES_OF_CHARS: Final = (0.92, 0.7)
-"""How much of the room an excerpt is given, and if that was too much."""
+"""Shares of the budget, in characters, to try for an excerpt."""
 _EXCERPT_MIN: Final = 30
-"""Tokens below which a headline tells more than an excerpt."""
+"""Tokens below which a headline is more useful than an excerpt."""
 _QUOTED: Final = json.JSONEncoder(ensure_ascii=False).encode
-"""Kept: `json.dumps` makes an encoder anew for every text."""
+"""Cached: `json.dumps` would create an encoder for every text."""
 
 
 @dataclass(frozen=True, slots=True)
 class DetailCosts:
-    """Tokens that something takes in either way to read an answer."""
+    """Tokens as text and as JSON."""
 
     text: int = 0
     json: int = 0
 
     def __add__(self, other: "DetailCosts") -> "DetailCosts":
-        """Add up."""
+        """Add."""
         return DetailCosts(self.text + other.text, self.json + other.json)
 
     def __sub__(self, other: "DetailCosts") -> "DetailCosts":
-        """Take away."""
+        """Subtract."""
         return DetailCosts(self.text - other.text, self.json - other.json)
 
     @property
     def most(self) -> int:
-        """What it takes, whichever way it is read."""
+        """The larger of the two."""
         return max(self.text, self.json)
 
 
 @dataclass(frozen=True, slots=True)
 class DetailLevel:
-    """One way to show a memory, and what its text takes."""
+    """One way to show a memory, and the cost of its text."""
 
     item: Item
     said: DetailCosts
@@ -64,7 +64,7 @@ class DetailLevel:
 
 @dataclass(slots=True, kw_only=True)
 class Text:
-    """A candidate with the ways to show it, each counted once."""
+    """A candidate with its detail levels, each counted once."""
 
     candidate: Candidate
     whole: Item
@@ -78,16 +78,16 @@ class Text:
 
     @classmethod
     def of(cls, candidate: Candidate, whole: Item) -> "Text":
-        """Make a candidate ready to be shown."""
+        """Prepare a candidate."""
         return cls(candidate=candidate, whole=whole, _whole=FullEvidence.of(whole))
 
     @property
     def id(self) -> int:
-        """Which memory it is."""
+        """Its memory."""
         return self.candidate.memory.id
 
     def body(self, *, within: int) -> DetailLevel | None:
-        """Show all of it, if its text takes no more than so many tokens."""
+        """Return the full text if it fits."""
         if len(self.whole.body or "") > _CHARS_A_TOKEN_MAX * within:
             return None
         if self._body is None:
@@ -95,75 +95,75 @@ class Text:
         return self._body if self._body.said.most <= within else None
 
     def part(self, sought: Sought, *, within: int) -> DetailLevel | None:
-        """Show what tells most of what is sought, in no more than so many tokens."""
+        """Return the best matching sentences that fit."""
         text = self.whole.body or ""
         if within < _EXCERPT_MIN:
             return None
         sample = text[:_SAMPLE_CHARS]
         chars = within * len(sample) // max(1, estimate(sample))
         for share in _SHARES_OF_CHARS:
-            told = excerpt(text, sought, chars=int(chars * share))
-            if not told:
+            sentences = excerpt(text, sought, chars=int(chars * share))
+            if not sentences:
                 return None
-            form = _form(replace(self.whole, body=None, excerpt=self._headed(told)))
+            form = _form(replace(self.whole, body=None, excerpt=self._headed(sentences)))
             if form.said.most <= within:
                 return form
         return None
 
-    def _headed(self, told: str) -> str:
-        """Say the headline too, where the body does not."""
+    def _headed(self, metadata: str) -> str:
+        """Prepend the headline unless the body contains it."""
         headline, body = self.whole.headline or "", self.whole.body or ""
-        return told if full_text(headline, body) == body else f"{headline}\n{told}"
+        return metadata if full_text(headline, body) == body else f"{headline}\n{metadata}"
 
     def headline(self) -> DetailLevel:
-        """Show what it is about."""
+        """Return the headline."""
         if self._headline is None:
             self._headline = _form(replace(self.whole, body=None))
         return self._headline
 
     def bare(self) -> DetailLevel:
-        """Show that it is there."""
+        """Return the id alone."""
         if self._bare is None:
             bare = replace(self.whole, body=None, headline=None, notes=())
             self._bare = DetailLevel(bare, DetailCosts())
         return self._bare
 
     def barer(self, form: DetailLevel) -> Iterator[DetailLevel]:
-        """Give a form and those that say less."""
+        """Return a level and those with less detail."""
         yield form
         yield self.headline()
         yield self.bare()
 
-    def around(self, telling: EvidenceRenderer) -> DetailCosts:
-        """Count what is told beside its text if it comes next."""
-        return self._around(self.whole, telling)
+    def around(self, renderer: EvidenceRenderer) -> DetailCosts:
+        """Count the metadata of the item if it comes next."""
+        return self._around(self.whole, renderer)
 
-    def cost(self, form: DetailLevel, telling: EvidenceRenderer) -> DetailCosts:
-        """Count what it takes in a form if it comes next, with what joins it to the one after."""
-        return self._around(form.item, telling) + form.said
+    def cost(self, form: DetailLevel, renderer: EvidenceRenderer) -> DetailCosts:
+        """Count the item at a level if it comes next, with its separator."""
+        return self._around(form.item, renderer) + form.said
 
-    def _around(self, item: Item, telling: EvidenceRenderer) -> DetailCosts:
+    def _around(self, item: Item, renderer: EvidenceRenderer) -> DetailCosts:
         is_bare = item.headline is None
-        first = None if is_bare else telling.first(self._whole)
+        first = None if is_bare else renderer.first(self._whole)
         rest_as = first and first[0]
-        key = (telling.number, rest_as, is_bare, item.body is None, item.excerpt is None)
+        key = (renderer.number, rest_as, is_bare, item.body is None, item.excerpt is None)
         if key not in self._counted:
-            told = metadata_of(item) if is_bare else instruction_text(self._whole, first)
-            line = provenance(item, told, number=telling.number + 1)
-            rest = to_compact_evidence(item, told)
+            metadata = metadata_of(item) if is_bare else instruction_text(self._whole, first)
+            line = provenance(item, metadata, number=renderer.number + 1)
+            rest = to_compact_evidence(item, metadata)
             self._counted[key] = DetailCosts(estimate(line) + 1, estimate(rest) + 1)
         return self._counted[key]
 
-    def tell(self, form: DetailLevel, telling: EvidenceRenderer) -> None:
-        """Note that it is told in a form."""
-        telling.add(form.item, self._whole)
+    def add_to(self, form: DetailLevel, renderer: EvidenceRenderer) -> None:
+        """Record that it is rendered at a level."""
+        renderer.add(form.item, self._whole)
 
 
 def _form(item: Item) -> DetailLevel:
-    """Count the text of an item, quoted and as JSON, with what joins it to what stands beside."""
+    """Count the text of an item, quoted and as JSON, with its separator."""
     as_text = "\n".join(["", *quoted(item)])
-    name, told = _named(item)
-    as_json = f',"{name}":{_QUOTED(inert(told))}'
+    name, metadata = _named(item)
+    as_json = f',"{name}":{_QUOTED(inert(metadata))}'
     return DetailLevel(item, DetailCosts(estimate(as_text), estimate(as_json)))
 
 

@@ -183,9 +183,9 @@ def fuse(
     )
 
 
-def _active_weights(table: Mapping[str, float], found: Collection[str]) -> Mapping[str, float]:
+def _active_weights(table: Mapping[str, float], names: Collection[str]) -> Mapping[str, float]:
     """Return the weights of the retrievers that found something, scaled to a sum of 1."""
-    active = {name: weight for name, weight in table.items() if weight and name in found}
+    active = {name: weight for name, weight in table.items() if weight and name in names}
     total = sum(active.values())
     return {name: weight / total for name, weight in active.items()}
 

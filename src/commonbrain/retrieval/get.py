@@ -323,12 +323,14 @@ class Get:
             View.POLICY: lambda: access_status(tx, memory=memory, now=now),
             View.DEPENDENTS: lambda: dependents(tx, self.caller, id_=id_, now=now),
         }
-        asked: dict[str, Any] = {view: side() for view, side in loaders.items() if view in views}
+        requested: dict[str, Any] = {
+            view: side() for view, side in loaders.items() if view in views
+        }
         version = version_of(tx, memory.id)
         shown = _shown(memory, head_of(tx, memory), version=version, now=now)
         banner_text = shown.banner or review_notice(tx, self.caller, id_=id_, now=now)
         against = find_conflicts(tx, self.caller, memory=memory, now=now) or None
-        return replace(shown, banner=banner_text, conflicts=against, **asked)
+        return replace(shown, banner=banner_text, conflicts=against, **requested)
 
     def _skill(self, name: str) -> tuple[str, tuple[str, ...] | None]:
         """Return the id of the current skill with a name, and those of its namesakes.
@@ -338,13 +340,13 @@ class Get:
 
         """
         query_scope = QueryScope(caller=self.caller, filter=Filter(), now=self.services.clock.now())
-        found = self.services.store.read(
+        rules = self.services.store.read(
             self.caller.tenant,
             lambda tx: skill_named(tx, query_scope, name=name, project=self.caller.project),
         )
-        if not found:
+        if not rules:
             raise NotFoundError(f"No skill {name[:40]!r}.", hint="Search for it with recall.")
-        first, *others = (ids.show(ids.MEMORY, one.id) for one in found)
+        first, *others = (ids.show(ids.MEMORY, one.id) for one in rules)
         return first, tuple(others) or None
 
 

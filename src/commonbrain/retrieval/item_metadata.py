@@ -183,9 +183,9 @@ def _outdated(
     causes = [one.cause_id for one in reviews if one.fall is InvalidationReason.SUPERSEDED][
         :CONFLICTS_MAX
     ]
-    wanted = Filter(trust_min=0.0)
+    criteria = Filter(trust_min=0.0)
     for source in tx.memories.get(causes).values():
         *_, head = (source, *successors(tx, source))
-        is_seen = is_allowed(head, caller, wanted=wanted, now=now)
+        is_seen = is_allowed(head, caller, wanted=criteria, now=now)
         if is_seen and repeats(memory.text, old=source.text, new=head.text):
             yield conflict_with_source(memory, head=head)

@@ -1,4 +1,4 @@
-"""What the links say: memories worth adding for theirs, support among the found, contradictions."""
+"""Links of candidates: memories to add, support among candidates, contradictions."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,11 +18,11 @@ from commonbrain.storage.interface import Transaction
 SEEDS_MAX: Final = 12
 """The best candidates, whose links are followed."""
 _LINKS_MAX: Final = 200
-"""Links followed, the strongest; one memory may have thousands."""
+"""Links followed, strongest first; one memory may have thousands."""
 _REACHED_MAX: Final = 24
-"""Neighbours looked at to find the few worth adding."""
+"""Neighbours read, to find the few worth adding."""
 RECENCY_HALF_LIFE: Final = timedelta(hours=168)
-# A stated reason binds more than a mere likeness; what contradicts supports nothing.
+# A stated reason counts more than a similarity; a contradiction supports nothing.
 TYPE_WEIGHTS: Final[Mapping[LinkType, float]] = {
     LinkType.DERIVED_FROM: 1.0,
     LinkType.DEPENDS_ON: 1.0,
@@ -42,16 +42,16 @@ class LinkExpansion:
 
     links: Sequence[Link] = ()
     added: Mapping[int, float] = field(default_factory=dict[int, float])
-    """What is taken in for its links alone, with how much speaks for it, 0..1."""
+    """Memories added for their links, with their weight, 0..1."""
     support: Mapping[int, float] = field(default_factory=dict[int, float])
-    """How strongly candidates are held up by other candidates, 0..1."""
+    """Support of candidates by other candidates, 0..1."""
     ends: Mapping[int, Memory] = field(default_factory=dict[int, Memory])
-    """What stands at the other ends, whether it is added or not."""
+    """The memories at the other ends, added or not."""
 
     def conflicting_pairs(
         self, known: Mapping[int, Memory]
     ) -> Iterator[tuple[Memory, Memory, Link]]:
-        """Give the pairs that disagree of which both are known."""
+        """Return the conflicting pairs whose memories are both known."""
         for link in self.links:
             if link.type is LinkType.CONFLICTS_WITH:
                 one, other = known.get(link.from_id), known.get(link.to_id)
@@ -62,7 +62,7 @@ class LinkExpansion:
 def expand_links(
     tx: Transaction, plan: QueryPlan, *, matches: Mapping[int, Memory], fused: Mapping[int, float]
 ) -> LinkExpansion:
-    """Follow the links of the best candidates one step."""
+    """Follow the links of the best candidates by one step."""
     seeds = sorted(matches, key=lambda id_: -fused[id_])[:SEEDS_MAX]
     every = tx.links.touching(seeds, limit=_LINKS_MAX)
     links = [link for link in every if link.trust.weight >= plan.filter.trust_min]
@@ -85,9 +85,9 @@ def expand_links(
 def find_contradicted(
     graph: LinkExpansion, plan: QueryPlan, *, known: Mapping[int, Memory]
 ) -> dict[int, float]:
-    """Say which memories something preferable contradicts, and how strongly, 0..1.
+    """Return which memories a preferred one contradicts, with the strength, 0..1.
 
-    A mark acts only from equal or higher trust, and never in the name of what may not be seen.
+    Only links of equal or higher trust count, and only if the preferred memory is visible.
     """
     strengths: dict[int, float] = {}
     for one, other, link in graph.conflicting_pairs(known):
@@ -102,7 +102,7 @@ def find_contradicted(
 
 
 def _steps(links: Sequence[Link], seeds: frozenset[int]) -> Iterator[tuple[int, int, Link]]:
-    """Give each link from the side of a candidate: where it starts, where it leads."""
+    """Return each link from the side of a candidate."""
     for link in links:
         if link.from_id in seeds:
             yield link.from_id, link.to_id, link
@@ -113,9 +113,9 @@ def _steps(links: Sequence[Link], seeds: frozenset[int]) -> Iterator[tuple[int, 
 def _added(
     plan: QueryPlan, ends: Mapping[int, Memory], *, pull: Mapping[int, float]
 ) -> dict[int, float]:
-    """Choose the few whose links speak for them most, the fresher the more.
+    """Choose the memories with the strongest links, favouring recent ones.
 
-    Who searches one field wants what says it there, not what such a memory leads to.
+    A search in one field of atoms adds none.
     """
     if plan.filter.field is not None:
         return {}
@@ -130,5 +130,5 @@ def _added(
 
 
 def recency(memory: Memory, now: datetime) -> float:
-    """Say how lately it happened, 0..1: half for every week; that it was read makes it strong."""
+    """Return the recency of a memory, 0..1, halved for each week since it occurred."""
     return 2.0 ** -max((now - memory.occurred_at) / RECENCY_HALF_LIFE, 0.0)

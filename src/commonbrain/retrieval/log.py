@@ -1,4 +1,4 @@
-"""The ledger as people read it: what recalls considered, and what became of what they showed."""
+"""The recall log: what recalls considered, and the feedback on what they returned."""
 
 from __future__ import annotations
 
@@ -26,67 +26,67 @@ from commonbrain.storage.interface import Transaction
 from commonbrain.storage.records import EntryFilter
 
 _SLIGHT: Final = 0.01
-"""What a learnt model makes of a feature is not known: it counts as little as any."""
+"""Weight assumed for features that only learned models use."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CandidateView:
-    """A memory that a recall considered, as it stood then; its headline as it is now."""
+    """A candidate of a recall; its headline is the current one."""
 
     id: str
     place: int
-    """1 is the best."""
+    """Its rank, from 1."""
     kind: Kind | None
     headline: str | None
-    """None where there is no word of it left, or none that the caller may see."""
+    """None if it was erased or the caller may not see it."""
     score: float
     features: Mapping[str, float]
-    """What was known of it, what fixed weights would make most of first; the rest was 0."""
+    """Its features, those with most weight first; omitted ones were 0."""
     left_out: str | None
-    """Why it was not in the answer; None where it was."""
+    """Why it was not in the result; None if it was."""
     shown: ShownExtent | None
-    """How much of it the answer told; None where it was not in it."""
+    """How much of it the result contained; None if it was not in it."""
     marks: tuple[FeedbackMark, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallView:
-    """One recall of the ledger."""
+    """One recall of the log."""
 
     id: str
     asked_at: datetime
     agent: str
     session: str | None
     query: str
-    """Empty where nothing was asked for, or where an erase has reached it."""
+    """Empty without a query, or after an erase."""
     verdict: str
     ranker: str | None
-    """The model that ordered it; None where fixed weights did."""
+    """The model that ranked it; None for fixed weights."""
     considered: int
     packed: int
     marks: Mapping[FeedbackMark, int]
-    """How many memories bear each."""
+    """The number of memories by mark."""
     degraded: tuple[str, ...]
     stages_ms: Mapping[str, float]
     candidates: tuple[CandidateView, ...] | None = None
-    """Best first; None unless one recall was asked for."""
+    """Best first; None in lists."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallPage:
-    """Recalls, the newest first."""
+    """A page of recalls, newest first."""
 
     recalls: tuple[RecallView, ...]
     before: str | None = None
-    """Where the next page goes on; None where there is no more."""
+    """Where the next page begins; None at the end."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListRecalls:
-    """Reading the ledger for one caller: an admin reads that of all agents, others their own.
+    """Reads the recall log: admins read all, other agents their own.
 
-    What a recall considered and its own caller was not allowed to see is told to admins alone, by
-    its id and figures; the words of a memory only to who may see it.
+    Candidates that the caller of a recall was not allowed to see are shown to admins only, by id
+    and figures; texts only to those who may see the memory.
     """
 
     services: Services
@@ -101,12 +101,12 @@ class ListRecalls:
         limit: int = LEDGER_PAGE_DEFAULT,
         before: str | None = None,
     ) -> RecallPage:
-        """List recalls, the newest first.
+        """List recalls, newest first.
 
         Raises:
-            RejectedError: `limit_exceeded`; `insufficient_role`, another agent's are an admin's to
-                read.
-            InvalidInputError: what is given is no id.
+            RejectedError: `limit_exceeded`; `insufficient_role`, only an admin may read those of
+                others.
+            InvalidInputError: an id is malformed.
 
         """
         if not 1 <= limit <= LEDGER_PAGE_MAX:
@@ -117,7 +117,7 @@ class ListRecalls:
             )
         below = ids.parse(ids.TRACE, before) if before else ids.LAST
         criteria = EntryFilter(agent=self._whose(agent), session=session, is_marked=marked)
-        # What was asked a moment ago is on its way still.
+        # Recent recalls may still wait to be written.
         self.services.journal.flush()
         with self.services.store.snapshot(self.caller.tenant) as tx:
             entries = tx.ledger.latest(criteria, before=below, limit=limit + 1)
@@ -126,18 +126,18 @@ class ListRecalls:
         return RecallPage(recalls=shown, before=more)
 
     def one(self, trace: str) -> RecallView:
-        """Show one recall with everything that it considered.
+        """Return one recall with all its candidates.
 
         Raises:
-            InvalidInputError: it is no id.
-            NotFoundError: there is none any more, or it is not the caller's to read.
+            InvalidInputError: the id is malformed.
+            NotFoundError: there is no such recall, or the caller may not read it.
 
         """
         id_ = ids.parse(ids.TRACE, trace)
         self.services.journal.flush()
         with self.services.store.snapshot(self.caller.tenant) as tx:
-            found = tx.ledger.entries(EntryFilter(), after=max(id_ - 1, 0), limit=1)
-            entry = found[0] if found and found[0].id == id_ else None
+            entries = tx.ledger.entries(EntryFilter(), after=max(id_ - 1, 0), limit=1)
+            entry = entries[0] if entries and entries[0].id == id_ else None
             if entry is None or not (self._is_admin or entry.agent == self.caller.agent):
                 raise NotFoundError(
                     f"No recall {ids.show(ids.TRACE, id_)}.",
@@ -187,7 +187,7 @@ class ListRecalls:
         )
 
     def _is_visible(self, one: RankedCandidate, memory: Memory | None) -> bool:
-        """Keep from who is no admin even the count of what it may not see."""
+        """Hide candidates from callers who may not see them, even from the count."""
         if self._is_admin:
             return True
         is_seen = memory is not None and is_visible(self.caller, memory)
@@ -217,5 +217,5 @@ def _weight(feature: tuple[str, float]) -> float:
 
 
 def _legacy_extent(one: RankedCandidate, entry: Entry) -> ShownExtent | None:
-    """Read what an older program kept, which did not say how much of a memory it told."""
+    """Derive the extent for traces of older programs, which did not store it."""
     return ShownExtent.BARE if one.memory_id in entry.packed else None

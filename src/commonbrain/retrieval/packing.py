@@ -1,4 +1,4 @@
-"""Packing: the best evidence that fits a budget of items and tokens, quoted for an agent."""
+"""Packing: fit the best evidence into a budget of items and tokens, quoted for an agent."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,36 +31,36 @@ from commonbrain.text.tokens import estimate
 _BINDING_KINDS: Final = frozenset({Kind.RULE, Kind.FACT})
 _WORD: Final = re.compile(r"\w+")
 _CLOSE_AT: Final = 0.9
-"""A rule or fact with less than this of the last one's score would cost evidence."""
+"""A rule or fact with a lower share of the last item's score would cost evidence."""
 _NEAR_AT: Final = 0.8
-"""Two texts that share this much of their words say nearly the same."""
+"""Share of common words from which two texts are near duplicates."""
 _COMPARED_CHARS: Final = 1000
-"""How far into a text its words are compared."""
+"""Characters of a text whose words are compared."""
 
 
 def select(ranked: Sequence[Candidate], max_items: int) -> Sequence[Candidate]:
-    """Take the best, but keep a seat for the best trusted rule or fact close behind them."""
-    best, behind = ranked[:max_items], ranked[max_items : 2 * max_items]
+    """Return the best candidates, with a slot for the best trusted rule or fact close behind."""
+    best, later = ranked[:max_items], ranked[max_items : 2 * max_items]
     if max_items == 1 or any(is_binding(candidate) for candidate in best):
         return best
-    binding = next((candidate for candidate in behind if is_binding(candidate)), None)
+    binding = next((candidate for candidate in later if is_binding(candidate)), None)
     if binding is None or is_matching_skill(best[-1]) or not is_close(binding, best[-1]):
         return best
     return [*best[:-1], binding]
 
 
 def is_close(binding: Candidate, last: Candidate) -> bool:
-    """Say whether a rule or fact answers nearly as well as the last that has a seat."""
+    """Return whether a rule or fact scores nearly as well as the last candidate with a slot."""
     return binding.score >= _CLOSE_AT * last.score
 
 
 def is_matching_skill(candidate: Candidate) -> bool:
-    """Say whether it is a skill that the query names."""
+    """Return whether it is a skill that the query names."""
     return bool(candidate.features.get("skill"))
 
 
 def is_binding(candidate: Candidate) -> bool:
-    """Say whether it is a rule or a fact that may be relied on."""
+    """Return whether it is a trusted rule or fact."""
     memory = candidate.memory
     return memory.kind in _BINDING_KINDS and memory.trust is not Trust.UNTRUSTED_WEB
 
@@ -68,35 +68,35 @@ def is_binding(candidate: Candidate) -> bool:
 def drop_near_duplicates(
     ranked: Sequence[Candidate], *, enough: int
 ) -> tuple[list[Candidate], list[Candidate]]:
-    """Part the first `enough` that are worth a seat from what says nearly the same as two do.
+    """Separate the first `enough` candidates from those that say nearly the same as two of them.
 
-    Skills that were fired are worth one whatever they say.
+    Triggered skills are never near duplicates.
     """
-    kept: list[Candidate] = []
+    chosen: list[Candidate] = []
     near: list[Candidate] = []
-    said: list[frozenset[str]] = []
+    word_sets: list[frozenset[str]] = []
     for candidate in ranked:
-        if len(kept) == enough:
+        if len(chosen) == enough:
             break
         words = _words(candidate)
-        alike = _alike(words, said)
+        alike = _alike(words, word_sets)
         if alike >= limits.NEAR_DUPLICATES_MAX and not is_matching_skill(candidate):
             near.append(candidate)
         else:
-            kept.append(candidate)
-            said.append(words)
-    return kept, near
+            chosen.append(candidate)
+            word_sets.append(words)
+    return chosen, near
 
 
 def _words(candidate: Candidate) -> frozenset[str]:
     return frozenset(_WORD.findall(candidate.memory.body[:_COMPARED_CHARS].casefold()))
 
 
-def _alike(words: frozenset[str], said: Sequence[frozenset[str]]) -> int:
-    """Count the texts that say nearly the same; most differ too much in size to be read."""
+def _alike(words: frozenset[str], word_sets: Sequence[frozenset[str]]) -> int:
+    """Count near duplicates; most texts differ too much in size to be compared."""
     size = len(words)
     least = _NEAR_AT * size
-    sized = [one for one in said if len(one) >= least and size >= _NEAR_AT * len(one)]
+    sized = [one for one in word_sets if len(one) >= least and size >= _NEAR_AT * len(one)]
     return sum([_is_near(words, one) for one in sized])
 
 
@@ -106,7 +106,7 @@ def _is_near(one: frozenset[str], other: frozenset[str]) -> bool:
 
 
 _REASON_AT: Final = 0.5
-"""A feature from which on it is named as a reason, 0..1."""
+"""A feature from this value on is named as a reason, 0..1."""
 _CONTEXT_GAIN_MIN: Final = 0.1
 """How much better its passage must match than the message itself to be named as a reason."""
 _REASONS: Final = {
@@ -115,34 +115,34 @@ _REASONS: Final = {
     "speaker": "speaker",
     "same_project": "same project",
 }
-# Shares of the room that is left, found on three public data sets: smaller ones show more memories
-# in part, larger ones fewer in full. docs/explanation/decisions.md tells what each way gives.
+# Shares of the remaining budget, chosen on three public data sets: smaller ones show more memories
+# in part, larger ones fewer in full. docs/explanation/decisions.md has the figures.
 _OF_A_BODY: Final = 0.4
-"""What a body may take; that of the best match, whatever fits."""
+"""Largest share of a body; the best match may use everything."""
 _OF_A_PART: Final = 0.1
-"""What an excerpt of one of the foremost may take before the bodies behind it."""
+"""Largest share of an excerpt of one of the first items, before later bodies."""
 _OF_A_LATE_PART: Final = 0.15
-"""Of the whole room, what an excerpt may take once the bodies are in."""
+"""Largest share of the whole budget for an excerpt, after the bodies."""
 _FOREMOST: Final = 3
-"""So many of the best are shown in part before bodies behind them are shown whole."""
+"""Items that get an excerpt before bodies of later items."""
 _TEXT_MIN: Final = 60
-"""Tokens that a text may take however small its share."""
+"""Tokens that a text may use however small its share."""
 _BARE_MIN: Final = 12
 """Tokens below which not even an id fits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Packed:
-    """What fits: the items, the most tokens they take as text or JSON, and what was left out."""
+    """The packed result: items, their tokens as text or JSON (whichever is more), and omissions."""
 
     items: tuple[Item, ...]
     ids: tuple[int, ...]
-    """Those of the items, in the same order."""
+    """Ids of the items, in the same order."""
     tokens: int
     omitted: Omitted
     conflicts: tuple[Conflict, ...] = ()
     near: tuple[int, ...] = ()
-    """Ids left out because enough of the answer says nearly the same."""
+    """Ids omitted as near duplicates."""
 
 
 def pack(
@@ -153,16 +153,15 @@ def pack(
     terms: Sequence[str] = (),
     is_unsure: bool = False,
 ) -> Packed:
-    """Fill the budget best first, in whichever order: bodies, excerpts, headlines, bare ids.
+    """Fill the budget, best first, whatever the order: bodies, excerpts, headlines, ids.
 
-    A body that would take more than its share is shortened to what tells most of the `terms` of
-    the question. Skills that were fired are never displaced: where not all fits, each of them has
-    a seat kept, for its headline if it can be, and so has the best trusted rule or fact that is
-    nearly as good as the last that fits. A conflict that an item is part of is told with it where
-    there is room for both.
+    A body above its share is shortened to the sentences that match the `terms` of the query.
+    Triggered skills are never displaced: if not everything fits, each keeps a slot, with its
+    headline if possible, and so does the best trusted rule or fact that scores nearly as well as
+    the last item. Conflicts of items are included if they fit.
     """
     distinct, near = drop_near_duplicates(ranked, enough=2 * budget.max_items)
-    # What stands around the items is paid for in advance.
+    # The text around the items is paid for in advance.
     lines = (HEADING, *([UNSURE] if is_unsure else ()), omission_line(len(ranked)))
     around = max(sum(map(estimate, lines)) + len(lines), ENVELOPE_TOKENS)
     filling = _Filling(
@@ -170,15 +169,15 @@ def pack(
         sought=Sought(terms),
         conflicts=conflicts,
     )
-    box = filling.fill(room=budget.max_tokens - around, order=budget.order)
-    left_out = [one.memory.id for one in ranked if one.memory.id not in box.kept]
-    shown = tuple(ids.show(ids.MEMORY, id_) for id_ in left_out[: limits.OMITTED_IDS_MAX])
-    told = box.told(budget.order)
+    box = filling.fill(tokens_left=budget.max_tokens - around, order=budget.order)
+    left_out = [one.memory.id for one in ranked if one.memory.id not in box.item_ids]
+    omitted_ids = tuple(ids.show(ids.MEMORY, id_) for id_ in left_out[: limits.OMITTED_IDS_MAX])
+    shown = box.in_order(budget.order)
     return Packed(
-        items=tuple(form.item for _, form in told),
-        ids=tuple(text.id for text, _ in told),
+        items=tuple(form.item for _, form in shown),
+        ids=tuple(text.id for text, _ in shown),
         tokens=around + box.cost.most if box.shown else 0,
-        omitted=Omitted(count=len(left_out), ids=shown),
+        omitted=Omitted(count=len(left_out), ids=omitted_ids),
         conflicts=tuple(box.conflicts),
         near=tuple(candidate.memory.id for candidate in near),
     )
@@ -186,77 +185,85 @@ def pack(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Filling:
-    """What is to be shown, best first, and what is known of it."""
+    """What to show, best first."""
 
     texts: Sequence[Text]
     sought: Sought
     conflicts: Sequence[Conflict]
 
-    def fill(self, *, room: int, order: Order) -> "_OpenBudget":
-        """Settle in which form each is shown, and put them in, best first."""
+    def fill(self, *, tokens_left: int, order: Order) -> "_OpenBudget":
+        """Choose the detail level of each item, and add them best first."""
         binding = next((one for one in self.texts if is_binding(one.candidate)), None)
-        box = self._fill(None, room=room, order=order)
-        if binding is None or box.tells(binding):
+        box = self._fill(None, tokens_left=tokens_left, order=order)
+        if binding is None or box.includes_text_of(binding):
             return box
-        told = (text for text, form in reversed(box.shown) if form.item.headline is not None)
-        last = next(told, self.texts[0])
+        with_headline = (
+            text for text, form in reversed(box.shown) if form.item.headline is not None
+        )
+        last = next(with_headline, self.texts[0])
         if not is_close(binding.candidate, last.candidate):
             return box
-        return self._fill(binding, room=room, order=order)
+        return self._fill(binding, tokens_left=tokens_left, order=order)
 
-    def _fill(self, binding: Text | None, *, room: int, order: Order) -> "_OpenBudget":
-        allowed = room
+    def _fill(self, binding: Text | None, *, tokens_left: int, order: Order) -> "_OpenBudget":
+        allowed = tokens_left
         while True:
-            box = self._filled(binding, room=allowed)
-            over = box.cost_in(order).most - room
+            box = self._filled(binding, tokens_left=allowed)
+            over = box.cost_in(order).most - tokens_left
             if over <= 0:
                 return box
-            # Told in another order, items may have less to refer to.
+            # In another order, items may refer to fewer others.
             allowed -= over
 
-    def _filled(self, binding: Text | None, *, room: int) -> "_OpenBudget":
-        seats = _slots(self.texts, binding, room=room)
-        planned = _Plan(room=room, sought=self.sought).settled(self.texts, seats=dict(seats))
-        box = _OpenBudget(room=room)
+    def _filled(self, binding: Text | None, *, tokens_left: int) -> "_OpenBudget":
+        reserved = _slots(self.texts, binding, tokens_left=tokens_left)
+        planned = _Plan(tokens_left=tokens_left, sought=self.sought).settled(
+            self.texts, reserved=dict(reserved)
+        )
+        box = _OpenBudget(tokens_left=tokens_left)
         for place, text in enumerate(self.texts):
-            seats.pop(text.id, None)
+            reserved.pop(text.id, None)
             if form := planned.get(place):
-                box.put(text, form, conflicts=self.conflicts, kept_free=sum(seats.values()))
+                box.put(
+                    text, form, conflicts=self.conflicts, reserved_tokens=sum(reserved.values())
+                )
         return box
 
 
 @dataclass(slots=True, kw_only=True)
 class _Plan:
-    """Which form each gets, before the last of them is counted to the token."""
+    """The planned detail levels, before the last tokens are counted exactly."""
 
-    room: int
+    tokens_left: int
     sought: Sought
     spent: DetailCosts = field(default_factory=DetailCosts)
     forms: dict[int, DetailLevel] = field(default_factory=dict[int, DetailLevel])
-    telling: EvidenceRenderer = field(default_factory=EvidenceRenderer)
+    renderer: EvidenceRenderer = field(default_factory=EvidenceRenderer)
 
-    def settled(self, texts: Sequence[Text], *, seats: dict[int, int]) -> Mapping[int, DetailLevel]:
-        """Give bodies and the foremost parts their shares, then whoever is left what is left."""
+    def settled(
+        self, texts: Sequence[Text], *, reserved: dict[int, int]
+    ) -> Mapping[int, DetailLevel]:
+        """Give bodies and first excerpts their shares, then the rest to the others."""
         for place, text in enumerate(texts):
-            has_seat = seats.pop(text.id, None) is not None
-            kept_free = sum(seats.values())
-            left = self.room - self.spent.most - kept_free
+            is_reserved = reserved.pop(text.id, None) is not None
+            reserved_tokens = sum(reserved.values())
+            left = self.tokens_left - self.spent.most - reserved_tokens
             if left >= _BARE_MIN:
                 self._share(place, text, left=left)
-            if has_seat and place not in self.forms:
-                self._rest(place, text, kept_free=kept_free)
+            if is_reserved and place not in self.forms:
+                self._rest(place, text, reserved_tokens=reserved_tokens)
         for place, form in list(self.forms.items()):
             self._widen(place, texts[place], form=form)
         for place, text in enumerate(texts):
-            if self.room - self.spent.most < _BARE_MIN:
+            if self.tokens_left - self.spent.most < _BARE_MIN:
                 break
             if place not in self.forms:
-                self._rest(place, text, kept_free=0)
+                self._rest(place, text, reserved_tokens=0)
         return self.forms
 
     def _share(self, place: int, text: Text, *, left: int) -> None:
-        """Show a body that is not above its share, and of the best a part of one that is."""
-        around = text.around(self.telling)
+        """Show a body within its share, or an excerpt of one of the best."""
+        around = text.around(self.renderer)
         left -= around.most
         form = text.body(within=_share_of(left, _OF_A_BODY, most=left) if place else left)
         if form is None and place < _FOREMOST:
@@ -265,90 +272,99 @@ class _Plan:
             self._take(place, text, form=form, cost=around + form.said)
 
     def _widen(self, place: int, text: Text, *, form: DetailLevel) -> None:
-        """Show whole what is shown in part, if there is room for it after all."""
+        """Show in full what is shown in part, if it fits after all."""
         if form.item.body is not None:
             return
-        body = text.body(within=self.room - self.spent.most + form.said.most)
+        body = text.body(within=self.tokens_left - self.spent.most + form.said.most)
         if body is not None:
             self.forms[place] = body
             self.spent += body.said - form.said
 
-    def _rest(self, place: int, text: Text, *, kept_free: int) -> None:
-        """Show what fits of one for which there was no share."""
-        room = self.room - kept_free
-        left = room - self.spent.most - text.around(self.telling).most
-        part = text.part(self.sought, within=_share_of(self.room, _OF_A_LATE_PART, most=left))
+    def _rest(self, place: int, text: Text, *, reserved_tokens: int) -> None:
+        """Show as much as fits of an item without a share."""
+        tokens_left = self.tokens_left - reserved_tokens
+        left = tokens_left - self.spent.most - text.around(self.renderer).most
+        part = text.part(
+            self.sought, within=_share_of(self.tokens_left, _OF_A_LATE_PART, most=left)
+        )
         for form in text.barer(part or text.headline()):
-            cost = text.cost(form, self.telling)
-            if (self.spent + cost).most <= room:
+            cost = text.cost(form, self.renderer)
+            if (self.spent + cost).most <= tokens_left:
                 self._take(place, text, form=form, cost=cost)
                 return
 
     def _take(self, place: int, text: Text, *, form: DetailLevel, cost: DetailCosts) -> None:
         self.forms[place] = form
         self.spent += cost
-        text.tell(form, self.telling)
+        text.add_to(form, self.renderer)
 
 
-def _share_of(room: int, share: float, *, most: int) -> int:
-    return min(most, max(_TEXT_MIN, int(share * room)))
+def _share_of(tokens_left: int, share: float, *, most: int) -> int:
+    return min(most, max(_TEXT_MIN, int(share * tokens_left)))
 
 
 @dataclass(slots=True, kw_only=True)
 class _OpenBudget:
-    """An answer being filled."""
+    """A result being filled."""
 
-    room: int
+    tokens_left: int
     cost: DetailCosts = field(default_factory=DetailCosts)
     shown: list[tuple[Text, DetailLevel]] = field(default_factory=list[tuple[Text, DetailLevel]])
     conflicts: list[Conflict] = field(default_factory=list[Conflict])
-    kept: set[int] = field(default_factory=set[int])
-    telling: EvidenceRenderer = field(default_factory=EvidenceRenderer)
+    item_ids: set[int] = field(default_factory=set[int])
+    renderer: EvidenceRenderer = field(default_factory=EvidenceRenderer)
 
     def put(
-        self, text: Text, planned: DetailLevel, *, conflicts: Sequence[Conflict], kept_free: int
+        self,
+        text: Text,
+        planned: DetailLevel,
+        *,
+        conflicts: Sequence[Conflict],
+        reserved_tokens: int,
     ) -> None:
-        """Put one in, as full as it fits, with its conflicts if they fit with it."""
-        told = self._untold(conflicts_naming(conflicts, planned.item.id)) if conflicts else ()
-        against = sum(map(_cost_of_conflict, told), DetailCosts())
+        """Add an item with as much detail as fits, and its conflicts if they fit."""
+        new_conflicts = (
+            self._not_shown(conflicts_naming(conflicts, planned.item.id)) if conflicts else ()
+        )
+        against = sum(map(_cost_of_conflict, new_conflicts), DetailCosts())
         for form in text.barer(planned):
-            cost = self.cost + text.cost(form, self.telling)
-            if cost.most + kept_free > self.room:
+            cost = self.cost + text.cost(form, self.renderer)
+            if cost.most + reserved_tokens > self.tokens_left:
                 continue
             self.shown.append((text, form))
-            self.kept.add(text.id)
-            text.tell(form, self.telling)
+            self.item_ids.add(text.id)
+            text.add_to(form, self.renderer)
             self.cost = cost
-            if told and (cost + against).most + kept_free <= self.room:
-                self.conflicts += told
+            if new_conflicts and (cost + against).most + reserved_tokens <= self.tokens_left:
+                self.conflicts += new_conflicts
                 self.cost += against
             return
 
-    def tells(self, text: Text) -> bool:
-        """Say whether more than the id of one is in it."""
+    def includes_text_of(self, text: Text) -> bool:
+        """Return whether more than the id of an item is included."""
         return any(one is text and form.item.headline is not None for one, form in self.shown)
 
-    def told(self, order: Order) -> Sequence[tuple[Text, DetailLevel]]:
-        """Give what is in it, in the order in which it is told."""
+    def in_order(self, order: Order) -> Sequence[tuple[Text, DetailLevel]]:
+        """Return the items in the requested order."""
         if order is Order.RELEVANCE:
             return self.shown
         return sorted(self.shown, key=lambda one: _when(one[1].item))
 
     def cost_in(self, order: Order) -> DetailCosts:
-        """Count what is in it as it is told."""
+        """Count the tokens in the requested order."""
         if order is Order.RELEVANCE:
             return self.cost
-        telling, cost = (
+        renderer, cost = (
             EvidenceRenderer(),
             sum(map(_cost_of_conflict, self.conflicts), DetailCosts()),
         )
-        for text, form in self.told(order):
-            cost += text.cost(form, telling)
-            text.tell(form, telling)
+        for text, form in self.in_order(order):
+            cost += text.cost(form, renderer)
+            text.add_to(form, renderer)
         self.cost = cost
         return cost
 
-    def _untold(self, conflicts: Sequence[Conflict]) -> Sequence[Conflict]:
+    def _not_shown(self, conflicts: Sequence[Conflict]) -> Sequence[Conflict]:
         fresh = [conflict for conflict in conflicts if conflict not in self.conflicts]
         return fresh[: CONFLICTS_MAX - len(self.conflicts)]
 
@@ -366,25 +382,25 @@ def _cost_of_conflict(conflict: Conflict) -> DetailCosts:
 _CONFLICTS_KEY: Final = estimate(',"conflicts":[]')
 
 
-def _slots(texts: Sequence[Text], binding: Text | None, *, room: int) -> dict[int, int]:
-    """Say how many tokens to keep free for whom: for an id each, then for headlines, as it goes."""
+def _slots(texts: Sequence[Text], binding: Text | None, *, tokens_left: int) -> dict[int, int]:
+    """Return the tokens to reserve for each item: for ids first, then for headlines."""
     seated = [one for one in texts if is_matching_skill(one.candidate) or one is binding]
-    seats: dict[int, int] = {}
-    # Its number is at most the widest, and there may be nothing that it can refer to.
-    telling = EvidenceRenderer(number=len(texts) - 1)
+    reserved: dict[int, int] = {}
+    # Its number is at most the widest, and it may have no item to refer to.
+    renderer = EvidenceRenderer(number=len(texts) - 1)
     for show in (Text.bare, Text.headline):
         for text in seated:
             form = show(text)
-            cost = text.cost(form, telling).most
-            more = cost - seats.get(text.id, 0)
-            if more <= room:
-                seats[text.id] = cost
-                room -= more
-    return seats
+            cost = text.cost(form, renderer).most
+            more = cost - reserved.get(text.id, 0)
+            if more <= tokens_left:
+                reserved[text.id] = cost
+                tokens_left -= more
+    return reserved
 
 
 def to_item(candidate: Candidate) -> Item:
-    """Present a candidate whole, with the reasons that brought it."""
+    """Convert a candidate to a complete item, with the reasons for its rank."""
     memory = candidate.memory
     return Item(
         id=ids.show(ids.MEMORY, memory.id),

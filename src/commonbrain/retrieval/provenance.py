@@ -1,4 +1,4 @@
-"""Where a memory comes from: step by step to the messages and the thread it was learnt in."""
+"""Provenance: where a memory comes from, step by step to messages and their thread."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from commonbrain.model.trust import Trust
 from commonbrain.storage.interface import QueryScope, Transaction
 
 DEPTH_MAX: Final = 10
-"""Steps that are followed from a memory to what it is derived from."""
+"""Steps followed from a memory to its sources."""
 STEPS_MAX: Final = 50
-"""Steps that are shown, the nearest; a summary of a long day has hundreds of sources."""
+"""Steps shown, nearest first; a summary of a long day has hundreds of sources."""
 _THREAD_MESSAGES_MAX: Final = 20
-"""Messages of a thread, up to the one that matters, whose authors took part in it."""
+"""Messages of a thread, up to the relevant one, whose authors count as participants."""
 _NAMES_MAX: Final = 3
 _SUBJECT_CHARS_MAX: Final = 80
 
@@ -42,16 +42,16 @@ class Via(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """One step back: what the step before comes from, as far as the caller may see it."""
+    """One step back, as far as the caller may see it."""
 
     depth: int
-    """1: what the memory itself comes from; a deeper one belongs to the nearest above it."""
+    """1 for a direct source; a deeper step belongs to the nearest shallower one above it."""
     via: Via
     id: str
     kind: Kind
     headline: str
     agent: str
-    """Who said it, or wrote it down."""
+    """Who said or wrote it."""
     session: str | None
     trust: Trust
     occurred_at: datetime
@@ -63,7 +63,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provenance:
-    """Where a memory comes from."""
+    """The provenance of a memory."""
 
     agent: str
     session: str | None
@@ -75,16 +75,16 @@ class Provenance:
     thread: str | None
     thread_subject: str | None
     because: str | None
-    """One sentence, where the way ends in a thread: who discussed it there, and when."""
+    """If it ends in a thread, a sentence with participants and time."""
     origins: tuple[Origin, ...]
-    """The way back; nothing on it that the caller may not see, nor what lies behind that."""
+    """The steps back; hidden memories and what lies behind them are omitted."""
     is_cut: bool
-    """Whether the way goes on beyond ten steps, or beyond fifty memories."""
+    """Whether there are more than ten steps or fifty memories."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Step:
-    """A memory on the way back, and the one that comes from it."""
+    """A memory and the one derived from it."""
 
     to: int
     depth: int
@@ -93,7 +93,7 @@ class _Step:
 
 
 def provenance(tx: Transaction, caller: Caller, *, memory: Memory, now: datetime) -> Provenance:
-    """Tell where a memory comes from: its sources, and the conversation that produced it."""
+    """Return the sources of a memory and the conversation that produced it."""
     steps, is_cut = _walk_back(tx, caller, memory=memory)
     own = [step for step in steps if step.to == memory.id]
     message = next((one.memory for one in own if one.via is Via.SOURCE_MESSAGE), None)
@@ -122,13 +122,17 @@ def provenance(tx: Transaction, caller: Caller, *, memory: Memory, now: datetime
 
 
 def seen(tx: Transaction, caller: Caller, *, wanted: Sequence[int]) -> Mapping[int, Memory]:
-    """Fetch of some memories what the caller may see, in the order given."""
-    found = tx.memories.get(wanted)
-    return {id_: found[id_] for id_ in wanted if id_ in found and is_visible(caller, found[id_])}
+    """Fetch the memories that the caller may see, in the given order."""
+    memories = tx.memories.get(wanted)
+    return {
+        id_: memories[id_]
+        for id_ in wanted
+        if id_ in memories and is_visible(caller, memories[id_])
+    }
 
 
 def _walk_back(tx: Transaction, caller: Caller, *, memory: Memory) -> tuple[Sequence[_Step], bool]:
-    """Walk back level by level, each memory once, so that a circle ends where it closes."""
+    """Walk back level by level, each memory once, so that cycles end."""
     steps: list[_Step] = []
     known, frontier = {memory.id}, [memory]
     for depth in range(1, DEPTH_MAX + 2):
@@ -136,35 +140,35 @@ def _walk_back(tx: Transaction, caller: Caller, *, memory: Memory) -> tuple[Sequ
         for to, source, via in _sources(tx, frontier):
             if source not in known:
                 level.setdefault(source, (to, via))
-        found = seen(tx, caller, wanted=list(level))
-        if not found:
+        sources = seen(tx, caller, wanted=list(level))
+        if not sources:
             return steps, False
         capacity = STEPS_MAX - len(steps) if depth <= DEPTH_MAX else 0
         fresh = [
             _Step(to=level[id_][0], depth=depth, via=level[id_][1], memory=one)
-            for id_, one in found.items()
+            for id_, one in sources.items()
         ]
         steps += fresh[:capacity]
         if len(fresh) > capacity:
             break
         known |= level.keys()
-        frontier = list(found.values())
+        frontier = list(sources.values())
     return steps, True
 
 
 def _sources(tx: Transaction, memories: Sequence[Memory]) -> Iterator[tuple[int, int, Via]]:
-    """Give pairs of what comes from what: the messages first, then what is derived."""
+    """Return pairs of memory and source: messages first, then derivations."""
     for one in memories:
         if one.source_message_id is not None:
             yield one.id, one.source_message_id, Via.SOURCE_MESSAGE
-    wanted = {one.id for one in memories}
-    for link in tx.links.touching(list(wanted), types=[LinkType.DERIVED_FROM]):
-        if link.from_id in wanted:
+    memory_ids = {one.id for one in memories}
+    for link in tx.links.touching(list(memory_ids), types=[LinkType.DERIVED_FROM]):
+        if link.from_id in memory_ids:
             yield link.from_id, link.to_id, Via.DERIVED_FROM
 
 
 def _in_order(root: int, steps: Sequence[_Step]) -> Iterator[_Step]:
-    """Put each step under the one that it belongs to."""
+    """Return steps in tree order."""
     under: defaultdict[int, list[_Step]] = defaultdict(list)
     for step in steps:
         under[step.to].append(step)
@@ -201,7 +205,7 @@ def _explain_source(
     messages: Iterable[Memory],
     subjects: Mapping[int, str],
 ) -> str | None:
-    """Say in one sentence who discussed it in which thread, by the nearest message of one."""
+    """Describe the conversation of the nearest message in one sentence."""
     for message in messages:
         thread = _thread_of(message)
         if thread is None or thread not in subjects or is_erased(message):
@@ -221,9 +225,9 @@ def _explain_source(
 
 
 def _names(tx: Transaction, query_scope: QueryScope, *, message: Memory, thread: int) -> list[str]:
-    """Name who took part in a thread up to a message: its author, its recipients, the others."""
-    wanted = Filter(kinds=(Kind.MESSAGE,), thread=thread, until=message.occurred_at, trust_min=0)
-    around = QueryScope(caller=query_scope.caller, filter=wanted, now=query_scope.now)
+    """Name the participants of a thread up to a message: author, recipients, others."""
+    criteria = Filter(kinds=(Kind.MESSAGE,), thread=thread, until=message.occurred_at, trust_min=0)
+    around = QueryScope(caller=query_scope.caller, filter=criteria, now=query_scope.now)
     before = [hit.id for hit in tx.memories.newest(around, limit=_THREAD_MESSAGES_MAX)]
     spoke = [one.speaker or one.agent for one in tx.memories.get(before).values()]
     detail = message.detail

@@ -171,9 +171,11 @@ class Recall:
         def read(tx: Transaction) -> _Ranked:
             if self.services.store.replicas():
                 timer.record_replica_wait()
-            found = retrieve_candidates(tx, plan, pending_vector=pending_vector, deadline=deadline)
+            retrieved = retrieve_candidates(
+                tx, plan, pending_vector=pending_vector, deadline=deadline
+            )
             timer.end("retrieve")
-            return self._rank(tx, plan, found=found, ranker=ranker, deadline=deadline)
+            return self._rank(tx, plan, retrieved=retrieved, ranker=ranker, deadline=deadline)
 
         ranked = self.services.store.read(self.caller.tenant, read)
         timer.end("rank")
@@ -235,16 +237,16 @@ class Recall:
         tx: Transaction,
         plan: QueryPlan,
         *,
-        found: RetrievalState,
+        retrieved: RetrievalState,
         ranker: ServingReranker | None,
         deadline: Deadline,
     ) -> _Ranked:
         """Fuse the scores, add context and links, rank, and check every candidate's visibility."""
         space = self.services.store.space
-        matches: ScoresByRetriever = found.matches
+        matches: ScoresByRetriever = retrieved.matches
         if plan.overrides.is_enabled("threshold"):
-            matches = apply_relevance_threshold(matches, found.threshold(space))
-        context = expand_context(tx, plan, matches=matches, query_vector=found.query_vector)
+            matches = apply_relevance_threshold(matches, retrieved.threshold(space))
+        context = expand_context(tx, plan, matches=matches, query_vector=retrieved.query_vector)
         fused = fuse(
             context.matches,
             plan.overrides,
@@ -252,7 +254,7 @@ class Recall:
             threads=context.threads,
         )
         shortlist = tx.memories.get(fused.shortlist(count=plan.candidates))
-        if plan.is_proactive and not found.matches[VECTOR]:
+        if plan.is_proactive and not retrieved.matches[VECTOR]:
             shortlist = {id_: one for id_, one in shortlist.items() if is_informative(plan, one)}
         graph = LinkExpansion()
         if plan.query and plan.overrides.is_enabled("links"):
@@ -279,7 +281,7 @@ class Recall:
             conflicts=_conflicts(
                 tx, plan, allowed=allowed, graph=graph, reviews=reviews, known=known
             ),
-            degraded=(*found.degraded, *ordered.degraded, *self._replaced_space(plan)),
+            degraded=(*retrieved.degraded, *ordered.degraded, *self._replaced_space(plan)),
             is_empty=not memories and not tx.memories.any(plan.query_scope),
             is_answered=has_answer(plan, allowed, meaning=context.matches[VECTOR], space=space),
             ranker=ordered.ranker,

@@ -1,9 +1,8 @@
-"""What reads leave behind, written after the reader has its answer.
+"""The write-behind queue: what reads leave to be written after they return.
 
-A recall must never wait for a writer: its trace, the accesses that it and every get count, and the
-sign of life and the event that every call is, go into bounded queues here, and a thread of its own
-carries them to the store. When the store is locked, full or read-only, entries are dropped and
-counted, never raised into a read.
+A recall must never wait for a writer. Its trace and accesses, and the heartbeat and tool event of
+every call, enter bounded queues here, and a thread writes them to the store. If the store is
+locked, full or read-only, entries are dropped and counted; a read never fails because of them.
 """
 
 import logging
@@ -30,28 +29,31 @@ QueueEntry = TypeVar("QueueEntry", "Trace", "MemoryAccess", "Heartbeat", "ToolEv
 
 _LOG = logging.getLogger(__name__)
 _PAUSE_S = 1.0
-"""How often it is looked for what is to be written."""
+"""Seconds between two checks for entries."""
 _LEAVE_S = 1.0
-"""How long the last entries may hold up who leaves: a read has its answer and waits for nobody."""
+"""Seconds that closing waits for the last entries."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallLogPolicy:
-    """How much of what was recalled is kept: a share of the traces, 0..1, for how long."""
+    """What is stored of recalls: a share of the traces, 0..1, and for how long."""
 
     share: float = 1.0
-    kept: timedelta = timedelta(days=90)
-    events_kept: timedelta = timedelta(days=30)
-    """How long it is kept who called what; nothing of it when that is no time."""
+    retention: timedelta = timedelta(days=90)
+    event_retention: timedelta = timedelta(days=30)
+    """Retention of tool events; zero stores none."""
 
     def takes(self, trace_id: int) -> bool:
-        """Say whether a trace is of the share; told by its random bits, so that all agree."""
+        """Return whether a trace is sampled.
+
+        It depends on its random bits, so all processes agree.
+        """
         return trace_id % (1 << ids.RANDOM_BITS) < self.share * (1 << ids.RANDOM_BITS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _PendingUse:
-    """A use that waits until whatever showed what was used is written, in whichever process."""
+    """Feedback that waits until the recall that showed the memory is written."""
 
     use: FeedbackEvent
     at_ms: float
@@ -59,7 +61,7 @@ class _PendingUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Batch:
-    """What is written together."""
+    """Entries that are written together."""
 
     traces: Sequence[Trace]
     accesses: Sequence[MemoryAccess]
@@ -68,12 +70,12 @@ class _Batch:
     uses: Sequence[_PendingUse]
 
     def __bool__(self) -> bool:
-        """Say whether there is anything to write."""
+        """Return whether there is anything to write."""
         queues = (self.traces, self.accesses, self.beats, self.events, self.uses)
         return any(queues)
 
     def of(self, tenant: str) -> "_Batch":
-        """Pick one tenant's."""
+        """Return the entries of one tenant."""
         return _Batch(
             traces=[trace for trace in self.traces if trace.caller.tenant == tenant],
             accesses=[access for access in self.accesses if access.tenant == tenant],
@@ -83,7 +85,7 @@ class _Batch:
         )
 
     def lost(self) -> str:
-        """Say what was dropped."""
+        """Describe what was dropped."""
         return (
             f"{len(self.traces)} recall traces, {len(self.accesses)} accesses, "
             f"{len(self.beats)} heartbeats, {len(self.events)} tool events and "
@@ -92,7 +94,7 @@ class _Batch:
 
 
 class WriteBehindQueue:
-    """Carries what reads leave to the store behind their back; close it to write the rest."""
+    """Writes what reads leave behind; close it to write the rest."""
 
     def __init__(
         self,
@@ -104,9 +106,9 @@ class WriteBehindQueue:
         flush_interval_s: float = _PAUSE_S,
         told: Callable[[str, Sequence[Trace]], None] | None = None,
     ) -> None:
-        """Carry for a store whose tenants' entries are written together once so many seconds.
+        """Create the queue of a store, whose entries are written together at an interval.
 
-        Whoever is `told` hears of every batch of a tenant's traces that was kept.
+        `told` is called with every stored batch of a tenant's traces.
         """
         self._store = store
         self._screen = screen
@@ -132,34 +134,34 @@ class WriteBehindQueue:
 
     @property
     def dropped(self) -> int:
-        """How many traces were lost because the store could not take them in time."""
+        """Traces lost because the store could not take them in time."""
         return self._dropped
 
     @property
     def accesses_dropped(self) -> int:
-        """How many accesses were lost because the store could not take them in time."""
+        """Accesses lost because the store could not take them in time."""
         return self._accesses_dropped
 
     @property
     def beats_dropped(self) -> int:
-        """How many signs of life were lost because the store could not take them in time."""
+        """Heartbeats lost because the store could not take them in time."""
         return self._beats_dropped
 
     @property
     def events_dropped(self) -> int:
-        """How many tool events were lost because the store could not take them in time."""
+        """Tool events lost because the store could not take them in time."""
         return self._events_dropped
 
     def faults(self, tenant: str) -> list[ToolEvent]:
-        """List the latest calls of a tenant that failed in this process, the newest first.
+        """List the latest failed calls of a tenant in this process, newest first.
 
-        They are told even where the store takes nothing.
+        They are available even if the store cannot be written.
         """
         with self._lock:
             return [event for event in reversed(self._faults) if event.tenant == tenant]
 
     def record(self, trace: Trace) -> None:
-        """Queue one trace and return at once; the oldest gives way when the queue is full."""
+        """Queue a trace and return at once; the oldest is dropped if the queue is full."""
         if not (trace.is_watched or self._ledger.takes(trace.id)):
             return
         with self._lock:
@@ -167,22 +169,23 @@ class WriteBehindQueue:
             self._start(trace.caller.tenant)
 
     def touch(self, access: MemoryAccess) -> None:
-        """Queue an access and return at once; the oldest gives way when the queue is full."""
+        """Queue an access and return at once; the oldest is dropped if the queue is full."""
         with self._lock:
             self._accesses_dropped += _queue(self._accesses, access)
             self._start(access.tenant)
 
     def use(self, use: FeedbackEvent) -> None:
-        """Queue what was done with memories and return at once; the oldest gives way.
+        """Queue feedback and return at once; the oldest is dropped if the queue is full.
 
-        It is marked on the recall that showed them once that is written; where none did, nowhere.
+        It marks the recall that showed the memories once that is written; without one it is
+        dropped.
         """
         with self._lock:
             _queue(self._uses, _PendingUse(use=use, at_ms=self._clock.elapsed_ms()))
             self._start(use.tenant)
 
     def showing(self, use: FeedbackEvent) -> frozenset[int]:
-        """Give what of a use a recall of its session has shown of which the store knows nothing."""
+        """Return the memories that an unwritten recall of this session has shown."""
         memory_ids = set(use.ids)
         with self._lock:
             return frozenset(
@@ -194,44 +197,46 @@ class WriteBehindQueue:
             )
 
     def beat(self, beat: Heartbeat) -> None:
-        """Queue a sign of life and return at once; the oldest gives way when the queue is full."""
+        """Queue a heartbeat and return at once; the oldest is dropped if the queue is full."""
         with self._lock:
             self._beats_dropped += _queue(self._beats, beat)
             self._start(beat.tenant)
 
     def note(self, event: ToolEvent) -> None:
-        """Queue a tool event and return at once; the oldest gives way when the queue is full."""
+        """Queue a tool event and return at once; the oldest is dropped if the queue is full."""
         with self._lock:
             if event.is_failed:
                 self._faults.append(event)
-            if self._ledger.events_kept:
+            if self._ledger.event_retention:
                 self._events_dropped += _queue(self._events, event)
                 self._start(event.tenant)
 
     def note_now(self, tenant: str, events: Sequence[ToolEvent]) -> None:
-        """Write events of a tenant at once; each is kept once however often it is told.
+        """Write events of a tenant at once; each is stored once, however often it is passed.
 
         Raises:
-            UnavailableError: the store cannot take them; nothing was kept.
+            UnavailableError: the store cannot be written; nothing was stored.
 
         """
         now = self._clock.now()
-        if self._ledger.events_kept:
+        if self._ledger.event_retention:
             self._store.note_reads(
                 tenant,
                 traces=(),
                 accesses=(),
-                happened=EventBatch(events=events, retained_since=now - self._ledger.events_kept),
-                keep_from=now - self._ledger.kept,
+                happened=EventBatch(
+                    events=events, retained_since=now - self._ledger.event_retention
+                ),
+                keep_from=now - self._ledger.retention,
             )
 
     def flush(self, *, gathered_s: float = 0.0, ripe_s: float = 0.0) -> None:
-        """Write what waits, of the tenants whose first entry has waited for so many seconds.
+        """Write the entries of tenants whose first entry has waited for `gathered_s` seconds.
 
-        What cannot be written is dropped and counted. Uses wait for `ripe_s` at least, since the
-        recall that they are marked on may be another process's to write.
+        Entries that cannot be written are dropped and counted. Feedback waits for at least
+        `ripe_s`, because another process may have to write the recall first.
         """
-        # Who flushes finds written what somebody else has taken and is at.
+        # After a flush, entries that another thread was writing are written too.
         with self._writing:
             with self._lock:
                 now_ms = self._clock.elapsed_ms()
@@ -244,13 +249,13 @@ class WriteBehindQueue:
                     self._write(tenant, batch)
 
     def close(self) -> None:
-        """Let the carrier write what is left; it is not waited for while the store is locked."""
+        """Write the remaining entries, without waiting while the store is locked."""
         self._closing.set()
         if self._writer is not None:
             self._writer.join(_LEAVE_S)
 
     def _start(self, tenant: str) -> None:
-        """Put the carrier to work when there is something to carry."""
+        """Start the writer thread if there is something to write."""
         self._since_ms.setdefault(tenant, self._clock.elapsed_ms())
         if self._writer is None and not self._closing.is_set():
             self._writer = threading.Thread(target=self._run, daemon=True, name="journal")
@@ -262,7 +267,7 @@ class WriteBehindQueue:
         self.flush()
 
     def _take(self, tenants: Collection[str], *, ripe_ms: float) -> "_Batch":
-        """Take what waits of tenants out of the queues, but for uses that came later than that."""
+        """Take the entries of tenants from the queues, except feedback that is too recent."""
         for tenant in tenants:
             del self._since_ms[tenant]
         uses = _drain(self._uses, lambda one: one.use.tenant in tenants and one.at_ms <= ripe_ms)
@@ -280,24 +285,24 @@ class WriteBehindQueue:
         now = self._clock.now()
         happened = EventBatch(
             events=batch.events,
-            retained_since=now - self._ledger.events_kept,
+            retained_since=now - self._ledger.event_retention,
             uses=[one.use for one in batch.uses],
         )
         try:
-            kept = self._store.note_reads(
+            stored = self._store.note_reads(
                 tenant,
                 traces=[self._screened(trace) for trace in batch.traces],
                 accesses=batch.accesses,
                 beats=batch.beats,
                 happened=happened if batch.events or batch.uses else None,
-                keep_from=now - self._ledger.kept,
+                keep_from=now - self._ledger.retention,
             )
         except CommonbrainError as error:
             _LOG.warning("%s: %s", batch.lost(), error.message)
         except Exception:  # noqa: BLE001 the carrier must outlive whatever one write meets
             _LOG.warning("%s", batch.lost(), exc_info=True)
         else:
-            self._dropped += len(batch.traces) - kept
+            self._dropped += len(batch.traces) - stored
             self._notify(tenant, batch.traces)
             return
         self._dropped += len(batch.traces)
@@ -314,12 +319,12 @@ class WriteBehindQueue:
             _LOG.warning("What was kept of %s could not be looked at.", tenant, exc_info=True)
 
     def _screened(self, trace: Trace) -> Trace:
-        """Take secrets out of what was asked; here, for the reader has no time to wait for it."""
+        """Remove secrets from the query; here, because the reader cannot wait for that."""
         return replace(trace, query=redacted(trace.query, self._screen.find(trace.query)))
 
 
 def _queue(waiting: deque[QueueEntry], entry: QueueEntry) -> int:
-    """Put an entry at the end of its queue; give how many had to give way."""
+    """Append an entry; return the number of entries dropped for it."""
     is_full = len(waiting) >= JOURNAL_ENTRIES_MAX
     if is_full:
         waiting.popleft()
@@ -327,9 +332,9 @@ def _queue(waiting: deque[QueueEntry], entry: QueueEntry) -> int:
     return int(is_full)
 
 
-def _drain(waiting: deque[QueueEntry], is_wanted: Callable[[QueueEntry], bool]) -> list[QueueEntry]:
-    """Take the wanted entries out of a queue; the others stay in their order."""
+def _drain(waiting: deque[QueueEntry], matches: Callable[[QueueEntry], bool]) -> list[QueueEntry]:
+    """Take the matching entries from a queue; the others keep their order."""
     entries = list(waiting)
     waiting.clear()
-    waiting.extend(entry for entry in entries if not is_wanted(entry))
-    return [entry for entry in entries if is_wanted(entry)]
+    waiting.extend(entry for entry in entries if not matches(entry))
+    return [entry for entry in entries if matches(entry)]

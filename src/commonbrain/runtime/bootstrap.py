@@ -229,8 +229,8 @@ def _recall_log_queue(
         clock=clock,
         ledger=RecallLogPolicy(
             share=settings.trace_sample_rate,
-            kept=timedelta(days=settings.trace_retention_days),
-            events_kept=timedelta(days=settings.event_retention_days),
+            retention=timedelta(days=settings.trace_retention_days),
+            event_retention=timedelta(days=settings.event_retention_days),
         ),
         flush_interval_s=flush_interval_s,
         told=guards.on_traces_written,
