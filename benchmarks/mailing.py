@@ -28,7 +28,7 @@ from commonbrain.history.unit_of_work import UnitOfWork
 from commonbrain.ingestion.preparation import PreparedDraft
 from commonbrain.model import ids
 from commonbrain.model.messages import Reader
-from commonbrain.storage.interface import Transaction
+from commonbrain.storage.store import Transaction
 from tests.faults.mailing import AGENTS, begin_threads, drain, heard_of, send_many, wrongs
 from tests.faults.workers import worker
 

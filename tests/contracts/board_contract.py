@@ -9,7 +9,7 @@ from commonbrain.model.memory import Memory, State
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import LOCAL_TENANT, Caller, Scope
 from commonbrain.model.trust import Trust
-from commonbrain.storage.query_scope import QueryScope
+from commonbrain.storage.interface import QueryScope
 from commonbrain.testing.builders import NOON, a_memory
 from tests.contracts.store_steps import OpenStore, look, put
 

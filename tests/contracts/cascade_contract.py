@@ -13,8 +13,8 @@ from commonbrain.model.memory import State
 from commonbrain.model.scope import LOCAL_TENANT, Caller, Scope
 from commonbrain.model.support import SUPPORTS, InvalidationReason, Review, Support
 from commonbrain.model.trust import Trust
-from commonbrain.storage.interface import Store
-from commonbrain.storage.knowledge import Direction, ReachedMemory, Reader
+from commonbrain.storage.interface import Direction, GraphReader, ReachedMemory
+from commonbrain.storage.store import Store
 from commonbrain.testing.builders import NOON, a_memory
 from tests.contracts.store_steps import LATER, OpenStore, a_link
 
@@ -97,7 +97,7 @@ class CascadeContract:
             tx.memories.add(a_memory(6, "memory 6", **hidden))
             tx.links.replace(a_link(6, 5, type=_DEPENDS))
             tx.links.replace(a_link(2, 6, type=_DEPENDS))
-        reader = Reader(caller=Caller(agent="ann"), trust_min=0.5)
+        reader = GraphReader(caller=Caller(agent="ann"), trust_min=0.5)
         with store.snapshot(LOCAL_TENANT) as tx:
             seen = tx.graph.seen_by(reader)
             walk = seen.walk([5], Direction.AGAINST, types=SUPPORTS, limit=9)

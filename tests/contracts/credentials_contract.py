@@ -9,8 +9,8 @@ import pytest
 from commonbrain.model.agents import Agent, ApiKey, KeyScope
 from commonbrain.model.scope import LOCAL_TENANT, Policy, Role
 from commonbrain.model.trust import Trust
-from commonbrain.storage.administration import AccessEntry, Tenant
-from commonbrain.storage.interface import Store
+from commonbrain.storage.interface import AccessEntry, Tenant
+from commonbrain.storage.store import Store
 from commonbrain.testing.builders import NOON
 from tests.contracts.store_steps import LATER, OpenStore
 

@@ -12,8 +12,8 @@ from commonbrain.model.links import LinkType
 from commonbrain.model.memory import State
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import LOCAL_TENANT, Caller, Scope
-from commonbrain.storage.interface import Store
-from commonbrain.storage.query_scope import QueryScope
+from commonbrain.storage.interface import QueryScope
+from commonbrain.storage.store import Store
 from commonbrain.testing.builders import NOON, a_memory
 from tests.contracts.store_steps import OpenStore, a_link
 

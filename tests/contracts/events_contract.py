@@ -13,7 +13,7 @@ import pytest
 from commonbrain.model import ids
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.observability.tool_events import OK, REFUSED, EventFilter, ToolEvent
-from commonbrain.storage.interface import Store
+from commonbrain.storage.store import Store
 from commonbrain.testing.builders import NOON
 from tests.contracts.store_steps import OpenStore
 

@@ -15,8 +15,8 @@ from commonbrain.model.memory import State, ThreadRef
 from commonbrain.model.revision import Action, BeliefPeriod
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.model.trust import Trust
-from commonbrain.storage.interface import Store
-from commonbrain.storage.records import Annotation, MemoryAccess, Reply
+from commonbrain.storage.interface import Annotation, MemoryAccess, Reply
+from commonbrain.storage.store import Store
 from commonbrain.testing.builders import NOON, a_memory
 from tests.contracts.store_steps import (
     LATER,

@@ -26,8 +26,8 @@ from commonbrain.model.recall_result import ResultStatus
 from commonbrain.model.scope import LOCAL_TENANT, Caller
 from commonbrain.observability.tool_events import EventFilter
 from commonbrain.storage.evaluation import Evaluation, figure
-from commonbrain.storage.interface import Store
-from commonbrain.storage.records import EntryFilter
+from commonbrain.storage.interface import EntryFilter
+from commonbrain.storage.store import Store
 from commonbrain.testing.builders import NOON, a_memory
 from tests.contracts.store_steps import OpenStore
 

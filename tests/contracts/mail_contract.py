@@ -11,8 +11,8 @@ from commonbrain.model.memory import Memory, State, ThreadRef
 from commonbrain.model.messages import TOP, Mailbox, Reader, Receipt, deliveries
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import EVERYBODY, LOCAL_TENANT, Caller, Scope
-from commonbrain.storage.interface import Store, Transaction
-from commonbrain.storage.query_scope import QueryScope
+from commonbrain.storage.interface import QueryScope
+from commonbrain.storage.store import Store, Transaction
 from commonbrain.testing.builders import NOON, a_memory
 from tests.contracts.store_steps import OpenStore
 

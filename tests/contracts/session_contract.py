@@ -9,8 +9,8 @@ import pytest
 
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.model.sessions import Ending, Process, Session
-from commonbrain.storage.coordination import Heartbeat
-from commonbrain.storage.interface import Store
+from commonbrain.storage.interface import Heartbeat
+from commonbrain.storage.store import Store
 from commonbrain.testing.builders import NOON
 from tests.contracts.store_steps import LATER, OpenStore
 

@@ -16,8 +16,8 @@ from commonbrain.model.query import Candidate, Trace
 from commonbrain.model.recall_result import ResultStatus
 from commonbrain.model.scope import LOCAL_TENANT, Caller, Scope
 from commonbrain.model.trust import Trust
-from commonbrain.storage.interface import IdTaken, Store, Transaction
-from commonbrain.storage.records import AuditEntry
+from commonbrain.storage.interface import AuditEntry, IdTaken
+from commonbrain.storage.store import Store, Transaction
 from commonbrain.testing.builders import NOON, a_memory
 from tests.contracts.store_steps import (
     ANN,

@@ -17,13 +17,12 @@ from commonbrain.model.limits import LOCK_TIMEOUT_S
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import LOCAL_TENANT, Caller
 from commonbrain.model.trust import Trust
-from commonbrain.storage.interface import IdTaken, Transaction
-from commonbrain.storage.query_scope import QueryScope
+from commonbrain.storage.interface import IdTaken, QueryScope
 from commonbrain.storage.schema import memories
 from commonbrain.storage.schema.types import METADATA
-from commonbrain.storage.sql_store import SqlStore
 from commonbrain.storage.sqlite.engine import driver
 from commonbrain.storage.sqlite.opening import open_sqlite
+from commonbrain.storage.store import Store, Transaction
 from commonbrain.testing.builders import NOON, a_memory
 from commonbrain.testing.clock import FakeClock
 from tests.contracts.board_contract import BoardContract
@@ -44,7 +43,7 @@ from tests.contracts.store_steps import SPACE, OpenStore, lexical, look, nearest
 from tests.laid_out_stores import lay_out_store
 
 
-def opened(path: Path, *, space: EmbeddingSpace = SPACE) -> SqlStore:
+def opened(path: Path, *, space: EmbeddingSpace = SPACE) -> Store:
     return open_sqlite(
         path, space=space, clock=FakeClock(), is_durable=True, lock_timeout_s=LOCK_TIMEOUT_S
     )

@@ -12,7 +12,7 @@ from commonbrain.embeddings.interface import Reranker
 from commonbrain.learning.transitions import Actor, start_canary
 from commonbrain.model.model_card import ModelCard, ModelState
 from commonbrain.model.query import Entry
-from commonbrain.storage.records import EntryFilter
+from commonbrain.storage.interface import EntryFilter
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.clock import FakeClock
 from tests.flows.asking import stored

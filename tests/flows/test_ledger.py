@@ -7,7 +7,7 @@ from commonbrain.model import ids
 from commonbrain.model.errors import NotFoundError, RejectedError
 from commonbrain.model.scope import LOCAL_TENANT, Caller, Role
 from commonbrain.retrieval.log import CandidateView, RecallView
-from commonbrain.storage.records import EntryFilter
+from commonbrain.storage.interface import EntryFilter
 from tests.flows.asking import stored
 
 FACT = "The nightly build runs on two cores"

@@ -12,7 +12,7 @@ from commonbrain.model.query import MARKED_WITHIN, Entry, FeedbackMark
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.retrieval.options import RecallOptions
 from commonbrain.retrieval.write_behind import RecallLogPolicy, WriteBehindQueue
-from commonbrain.storage.records import EntryFilter
+from commonbrain.storage.interface import EntryFilter
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.clock import FakeClock
 from tests.contracts.learning_contract import a_trace, a_use

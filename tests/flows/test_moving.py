@@ -15,7 +15,7 @@ from commonbrain.model.jobs import Job
 from commonbrain.model.limits import JOB_LEASE_S
 from commonbrain.model.memory import Draft
 from commonbrain.storage.blobs import Blobs
-from commonbrain.storage.uploads import BlobUploadStore
+from commonbrain.storage.uploads import UploadStore
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.clock import FakeClock, SeededRandom
 from tests.flows.test_exporting import full_of_everything
@@ -124,7 +124,7 @@ def test_an_upload_that_fails_leaves_no_job_that_waits_for_days(path: Path, tmp_
     note = tmp_path / "MEMORY.md"
     note.write_text("## Tea\n\nThe tea is in the left drawer.\n", "utf-8")
     with a_brain(path) as brain:
-        staging = BlobUploadStore(lambda: Full(brain.services.blobs()))
+        staging = UploadStore(lambda: Full(brain.services.blobs()))
         sender = Brain.of(replace(brain.services, staging=staging), brain.caller)
         with pytest.raises(UnavailableError, match="full"):
             sender.jobs.import_("markdown", note)

@@ -25,7 +25,7 @@ from commonbrain.model.model_card import ModelCard, ModelRole, ModelState
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.storage.blobs import Blobs
 from commonbrain.storage.evaluation import Evaluation
-from commonbrain.storage.uploads import BlobUploadStore
+from commonbrain.storage.uploads import UploadStore
 from commonbrain.testing.builders import NOON
 from commonbrain.testing.clock import FakeClock
 from tests.flows.test_jobs_again import Killed
@@ -61,7 +61,7 @@ class Trying:
 
 def with_blobs(brain: Brain, blobs: Blobs) -> Brain:
     """The same brain in a process that reaches its artifacts otherwise."""
-    services = replace(brain.services, blobs=lambda: blobs, staging=BlobUploadStore(lambda: blobs))
+    services = replace(brain.services, blobs=lambda: blobs, staging=UploadStore(lambda: blobs))
     return Brain.of(services, brain.caller)
 
 

@@ -16,7 +16,7 @@ from commonbrain.model.errors import (
 )
 from commonbrain.model.query import Feedback, FeedbackMark
 from commonbrain.model.scope import LOCAL_TENANT, Role
-from commonbrain.storage.records import EntryFilter
+from commonbrain.storage.interface import EntryFilter
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.clock import FakeClock
 from tests.contracts.store_steps import look

@@ -13,7 +13,7 @@ from commonbrain.model.memory import Draft, Memory, State
 from commonbrain.model.model_card import ModelCard, ModelRole, ModelState
 from commonbrain.model.query import Entry, Feedback, FeedbackMark
 from commonbrain.model.scope import LOCAL_TENANT, Caller, Role, Scope
-from commonbrain.storage.records import EntryFilter
+from commonbrain.storage.interface import EntryFilter
 from tests.flows.asking import stored
 from tests.flows.working import a_worker
 

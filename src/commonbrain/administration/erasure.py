@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Final, Unpack
+from typing import TYPE_CHECKING, Final, Unpack
 
 from commonbrain.history.selection import (
     SELECTABLE_STATES,
@@ -36,9 +36,11 @@ from commonbrain.model.revision import Action
 from commonbrain.model.scope import Caller, Role, is_visible
 from commonbrain.services import Services
 from commonbrain.storage.change_log import record_related_change
-from commonbrain.storage.interface import Transaction
 from commonbrain.storage.uploads import Upload
 from commonbrain.transfer.export import withdraw_archives
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 _UNFINISHED: Final = (
     "The text is out of every table, but its bytes are in the file until it is written anew, which "

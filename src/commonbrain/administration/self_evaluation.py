@@ -19,7 +19,7 @@ from heapq import nsmallest
 from importlib.metadata import version
 from itertools import islice
 from math import ceil
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from commonbrain.clock import Clock
 from commonbrain.model import ids
@@ -42,8 +42,10 @@ from commonbrain.retrieval.service import Recall
 from commonbrain.retrieval.write_behind import RecallLogPolicy, WriteBehindQueue
 from commonbrain.services import Services
 from commonbrain.storage.evaluation import DEPTH, Evaluation, Figure, figure, gain
-from commonbrain.storage.interface import Transaction
-from commonbrain.storage.records import EntryFilter
+from commonbrain.storage.interface import EntryFilter
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 _SENTENCE: Final = re.compile(r"(?<=[.!?])\s+|\n+")
 _WORDS: Final = 3

@@ -21,8 +21,8 @@ from commonbrain.observability.interface import SILENT
 from commonbrain.retrieval.service import Recall
 from commonbrain.retrieval.write_behind import RecallLogPolicy, WriteBehindQueue
 from commonbrain.services import Services
+from commonbrain.storage.interface import EntryFilter
 from commonbrain.storage.maintenance import Progress
-from commonbrain.storage.records import EntryFilter
 
 TOP: Final = 10
 """So many items of an answer are compared: few agents read on."""

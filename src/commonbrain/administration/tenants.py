@@ -1,9 +1,11 @@
 """Tenants, as who owns the store sees them: listed, made, shut and opened."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from commonbrain.model.agents import (
     PREFIX_CHARS,
@@ -32,8 +34,10 @@ from commonbrain.model.scope import NO_POLICY, OWNERS, Caller, Policy, PolicyCha
 from commonbrain.model.trust import Trust
 from commonbrain.security.quotas import count_stored
 from commonbrain.services import Services
-from commonbrain.storage.administration import AccessEntry, Tenant
-from commonbrain.storage.interface import Transaction
+from commonbrain.storage.interface import AccessEntry, Tenant
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from commonbrain.learning.transitions import model_name, replaced_by
 from commonbrain.model.jobs import JobState
@@ -13,11 +13,13 @@ from commonbrain.model.limits import ARTIFACTS_KEPT_DAYS, DISCARDS_AT_ONCE, MODE
 from commonbrain.model.model_card import ModelCard, ModelRole
 from commonbrain.model.scope import Caller
 from commonbrain.services import Services
-from commonbrain.storage.administration import AccessEntry, JobFilter
-from commonbrain.storage.interface import Transaction
+from commonbrain.storage.interface import AccessEntry, JobFilter
 from commonbrain.storage.job_queue import DISCARD, JobContext, enqueue
 from commonbrain.storage.uploads import Upload
 from commonbrain.transfer.export import read_upload
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 
 def schedule_purge(

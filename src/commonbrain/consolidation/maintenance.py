@@ -5,11 +5,13 @@ writes them, so that none can wake or lose anything by it. What is written is wh
 noticed by somebody: a time that is over, a task that nobody took up, a rule of the tenant.
 """
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from commonbrain.consolidation.artifacts import (
     count_unused_artifacts,
@@ -39,8 +41,11 @@ from commonbrain.model.tasks import OWED
 from commonbrain.model.timestamps import show_instant
 from commonbrain.services import Services
 from commonbrain.storage.change_log import ChangeContext, record_update
-from commonbrain.storage.interface import DueBy, Transaction
+from commonbrain.storage.interface import DueBy
 from commonbrain.storage.job_queue import EMBED, UPKEEP, JobContext, enqueue
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 OVERDUE: Final = timedelta(days=14)
 """A task is stale when it was due, and nobody has touched it, for so long: a usual sprint."""

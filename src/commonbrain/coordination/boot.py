@@ -48,8 +48,7 @@ from commonbrain.model.scope import Caller
 from commonbrain.model.scoring import is_dormant
 from commonbrain.observability.tool_events import ToolEvent
 from commonbrain.services import Services
-from commonbrain.storage.coordination import RankedRule
-from commonbrain.storage.query_scope import QueryScope
+from commonbrain.storage.interface import QueryScope, RankedRule
 from commonbrain.text.normalisation import normalise_line
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from commonbrain.coordination.registry import own_session
 from commonbrain.history.supersede import InheritOptions, supersede_with
@@ -20,9 +20,12 @@ from commonbrain.model.memory import Draft, Memory
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import Caller
 from commonbrain.services import Services
-from commonbrain.storage.interface import QueryScope, Transaction
+from commonbrain.storage.interface import QueryScope
 from commonbrain.text.injected_context import without_injected_context
 from commonbrain.text.normalisation import normalise, normalise_line
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 LABEL: Final = "handoff"
 """What an episode is labelled that hands over."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError
@@ -13,7 +13,9 @@ from commonbrain.model.kinds import MessageDetail, MessagePriority
 from commonbrain.model.memory import Memory, Thread
 from commonbrain.model.messages import TOP, UNREAD_COUNTED_MAX, Mailbox, Reader
 from commonbrain.model.scope import EVERYBODY, Caller, is_visible
-from commonbrain.storage.interface import Transaction
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 _URGENT_SHOWN_MAX: Final = 5
 _TOP_MAX: Final = 50

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from commonbrain.coordination.assignments import (
     AssignedTaskPage,
@@ -46,10 +46,12 @@ from commonbrain.model.scope import Caller, Scope, is_visible
 from commonbrain.model.timestamps import instant
 from commonbrain.retrieval.get import fetch
 from commonbrain.services import Services
-from commonbrain.storage.interface import Transaction
-from commonbrain.storage.records import MemoryAccess
+from commonbrain.storage.interface import MemoryAccess
 from commonbrain.text.injected_context import without_injected_context
 from commonbrain.text.normalisation import normalise
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from commonbrain.history.unit_of_work import UnitOfWork
 from commonbrain.ingestion.secret_scanning import scan_text
@@ -14,8 +14,10 @@ from commonbrain.model.scope import Caller, Scope, check_may_write
 from commonbrain.model.sessions import NOTE_KEPT, NOTES_MAX, NOTES_PINNED_MAX, Note
 from commonbrain.model.trust import Trust
 from commonbrain.services import Services
-from commonbrain.storage.interface import Transaction
 from commonbrain.text.normalisation import normalise, normalise_line
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 RESERVED_PREFIX: Final = "checkpoint:"
 """Notes under such keys are the house's own: when an action was last checked."""

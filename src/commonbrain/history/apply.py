@@ -54,7 +54,7 @@ from commonbrain.storage.change_log import (
     record_related_change,
     settled_image,
 )
-from commonbrain.storage.records import Annotation
+from commonbrain.storage.interface import Annotation
 
 
 def plan_rejection(unit: UnitOfWork, memory: Memory) -> ChangePlan:

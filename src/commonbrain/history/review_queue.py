@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from commonbrain.invalidation.reviews import open_reviews, review_notes
 from commonbrain.model import ids, limits
@@ -22,7 +22,10 @@ from commonbrain.model.trust import Trust
 from commonbrain.retrieval.conflicts import outdated_of
 from commonbrain.security.authority import proposal_of
 from commonbrain.services import Services
-from commonbrain.storage.interface import QueryScope, Transaction
+from commonbrain.storage.interface import QueryScope
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 
 class ReviewCategory(StrEnum):

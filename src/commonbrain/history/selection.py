@@ -29,7 +29,7 @@ from commonbrain.model.support import InvalidationReason, carried_by
 from commonbrain.retrieval.get import FORGOTTEN
 from commonbrain.security.authority import is_authorized
 from commonbrain.services import Services
-from commonbrain.storage.knowledge import Direction
+from commonbrain.storage.interface import Direction
 from commonbrain.text.normalisation import normalise_line
 from commonbrain.text.time_expressions.parser import parse_time_expression
 

@@ -1,9 +1,12 @@
 """The last stage: everything one new memory needs, inside the caller's transaction."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 from commonbrain.clock import RandomSource
 from commonbrain.ingestion.preparation import PreparedDraft
@@ -27,7 +30,10 @@ from commonbrain.model.timestamps import instant
 from commonbrain.model.trust import Trust
 from commonbrain.services import Services
 from commonbrain.storage.change_log import ChangeContext, record_created
-from commonbrain.storage.interface import IdTaken, Transaction
+from commonbrain.storage.interface import IdTaken
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 _DRAWS = 16
 """Ids drawn before giving up; two million fit into a millisecond, so one nearly always does."""

@@ -7,7 +7,7 @@ suggested: who wrote the text decides.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from commonbrain.embeddings.interface import EmbeddingSpace
 from commonbrain.ingestion.deduplication import contradicts, is_comparable
@@ -20,8 +20,11 @@ from commonbrain.model.links import LinkType
 from commonbrain.model.memory import AWAITING_STATES, CURRENT_STATES, Memory
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import is_visible
-from commonbrain.storage.interface import QueryScope, Transaction
+from commonbrain.storage.interface import QueryScope
 from commonbrain.text.rationale import mentions
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 _SUGGESTIONS_MAX: Final = 3
 _NEAREST: Final = 5

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from commonbrain.model import ids
 from commonbrain.model.errors import RejectedError
 from commonbrain.model.escaping import inert_line
 from commonbrain.model.memory import Memory
 from commonbrain.model.scope import Caller
-from commonbrain.storage.interface import Transaction
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 _NAMED_MAX: Final = 10
 """Action items that a refusal names; it counts the others."""

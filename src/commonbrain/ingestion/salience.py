@@ -4,10 +4,12 @@ Nothing that a model does fails a write or holds it up: who asks is told that it
 and the fixed rule scores in its stead.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from commonbrain.clock import Clock
 from commonbrain.ingestion.commit import build_memory
@@ -27,7 +29,9 @@ from commonbrain.model.memory import Memory
 from commonbrain.model.model_card import ModelCard, ModelRole, ModelState
 from commonbrain.model.scope import Caller
 from commonbrain.services import Services
-from commonbrain.storage.interface import Store
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Store
 
 _TERMS: Final = ModelLimits(limit_ms=SALIENCE_MS_MAX, failures=1, cooldown_ms=30_000.0)
 """Nobody takes one back that fails, so its failures are made few."""

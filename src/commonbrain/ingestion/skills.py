@@ -1,7 +1,10 @@
 """Skills: which rules have a trigger, which of them a question fires, and who else has a name."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from commonbrain.model import ids
 from commonbrain.model.kinds import RuleDetail, Severity
@@ -10,8 +13,11 @@ from commonbrain.model.query import Filter
 from commonbrain.model.scope import Caller, Scope, is_visible
 from commonbrain.model.skills import Skill, read_skill, skill_of
 from commonbrain.services import Services
-from commonbrain.storage.interface import QueryScope, Transaction
+from commonbrain.storage.interface import QueryScope
 from commonbrain.text.normalisation import normalise
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,10 @@
 """The stage that settles where a memory comes from: no more trusted, no wider than its sources."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from commonbrain.ingestion.preparation import PreparedDraft
 from commonbrain.ingestion.skills import namesakes
@@ -17,8 +20,11 @@ from commonbrain.model.revision import Action
 from commonbrain.model.scope import Caller, Scope, is_visible
 from commonbrain.services import Services
 from commonbrain.storage.change_log import ChangeContext, record_feedback, record_related_change
-from commonbrain.storage.interface import QueryScope, Transaction
+from commonbrain.storage.interface import QueryScope
 from commonbrain.text.rationale import mentions
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 _HINT_CANDIDATES_MAX = 20
 """Looked at of what names the same thing, the newest."""

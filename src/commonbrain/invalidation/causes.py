@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from commonbrain.model.links import Link, LinkType
 from commonbrain.model.memory import State
@@ -15,7 +16,9 @@ from commonbrain.model.support import (
     contradicts,
     invalidation_of,
 )
-from commonbrain.storage.interface import Transaction
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 
 def find_invalidations(

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from commonbrain.invalidation.causes import find_invalidations
 from commonbrain.invalidation.propagation import UNLIMITED, Propagation, newly_unsupported
@@ -16,8 +16,10 @@ from commonbrain.model.limits import CASCADE_AT_ONCE, FORETOLD_MAX
 from commonbrain.model.memory import CURRENT_STATES, State
 from commonbrain.model.scope import Caller, is_visible
 from commonbrain.model.support import SUPPORTS, Review, SupportStatus, carried_by
-from commonbrain.storage.interface import Transaction
-from commonbrain.storage.knowledge import Direction, Walk
+from commonbrain.storage.interface import Direction, Walk
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 _SHOWN_MAX: Final = 20
 _PATHS_MAX: Final = 5

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from commonbrain.invalidation.causes import find_invalidations, invalidated_at, pruned
 from commonbrain.model.errors import UnavailableError
@@ -31,9 +31,10 @@ from commonbrain.model.support import (
 )
 from commonbrain.services import Services
 from commonbrain.storage.change_log import ChangeContext, record_related_change, settled_image
-from commonbrain.storage.interface import Transaction
-from commonbrain.storage.knowledge import Direction, ReachedMemory, Walk
-from commonbrain.storage.records import AuditEntry
+from commonbrain.storage.interface import AuditEntry, Direction, ReachedMemory, Walk
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

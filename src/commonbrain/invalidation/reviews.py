@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from commonbrain.invalidation.propagation import UNLIMITED
 from commonbrain.model import ids
@@ -22,8 +22,10 @@ from commonbrain.model.support import (
     carried_by,
 )
 from commonbrain.model.timestamps import show_day
-from commonbrain.storage.interface import Transaction
-from commonbrain.storage.knowledge import Direction, ReachedMemory
+from commonbrain.storage.interface import Direction, ReachedMemory
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 _CAUSES_SHOWN_MAX: Final = 3
 """Causes named in one sentence, the nearest."""

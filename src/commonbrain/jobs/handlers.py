@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from commonbrain.administration.embedding_spaces import (
     BuildCursor,
@@ -22,7 +22,6 @@ from commonbrain.model import ids
 from commonbrain.model.errors import RejectedError
 from commonbrain.model.limits import ARCHIVE_KEPT_H, EVALUATED_AT_ONCE, EVALUATED_DEFAULT
 from commonbrain.model.timestamps import from_millis, to_millis
-from commonbrain.storage.interface import Transaction
 from commonbrain.storage.job_queue import (
     JobContext,
     JobTimeoutError,
@@ -39,6 +38,9 @@ from commonbrain.transfer.export import (
 )
 from commonbrain.transfer.imports import Import, ImportReport, ImportSource, Refusal, ResumeOptions
 from commonbrain.transfer.merge import OWN_FORMAT, Merge
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 
 def embed(task: JobContext) -> None:

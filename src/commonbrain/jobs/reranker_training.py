@@ -28,8 +28,8 @@ from commonbrain.model.limits import (
 )
 from commonbrain.model.model_card import ModelCard, ModelRole, ModelState
 from commonbrain.retrieval.ranking import NORMALIZED_WEIGHTS
+from commonbrain.storage.interface import EntryFilter
 from commonbrain.storage.job_queue import JobContext
-from commonbrain.storage.records import EntryFilter
 
 if TYPE_CHECKING:
     from commonbrain.embeddings.interface import Matrix, Reranker

@@ -34,8 +34,8 @@ from commonbrain.model.limits import (
 from commonbrain.model.memory import Memory, State, is_erased
 from commonbrain.model.model_card import ModelCard, ModelRole, ModelState
 from commonbrain.model.query import FeedbackMark
+from commonbrain.storage.interface import EntryFilter
 from commonbrain.storage.job_queue import JobContext
-from commonbrain.storage.records import EntryFilter
 
 _SEED: Final = 0
 """The same store gives the same model."""

@@ -1,16 +1,20 @@
 """What asks for itself: kinds of jobs that are done every so often for every tenant."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from commonbrain.jobs.registry import JOBS
 from commonbrain.model.jobs import JobError
 from commonbrain.model.limits import JOBS_DUE_AT_ONCE
 from commonbrain.model.scope import Caller
 from commonbrain.services import Services
-from commonbrain.storage.interface import Transaction
 from commonbrain.storage.job_queue import UPKEEP, enqueue, key_of
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 REMOVED_KINDS: Final[Mapping[str, str]] = {"retention": "maintain"}
 """Kinds that older programs asked for, and what does their work now.

@@ -1,10 +1,12 @@
 """Jobs as agents and people see them: asked for, looked at, tried again, called off."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from commonbrain.consolidation.artifacts import schedule_purge
 from commonbrain.jobs.handlers import ARCHIVE_KEPT
@@ -26,12 +28,14 @@ from commonbrain.model.limits import (
 )
 from commonbrain.model.scope import LOCAL_TENANT, Caller, Role
 from commonbrain.services import Services
-from commonbrain.storage.administration import JobFilter
-from commonbrain.storage.interface import Transaction
+from commonbrain.storage.interface import JobFilter
 from commonbrain.storage.job_queue import EXPORT, enqueue, notify_worker
 from commonbrain.storage.uploads import Upload
 from commonbrain.transfer.export import check_may_move, expedite_discard, read_upload
 from commonbrain.transfer.merge import OWN_FORMAT
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 UPLOAD_KEPT: Final = timedelta(days=UPLOAD_KEPT_DAYS)
 

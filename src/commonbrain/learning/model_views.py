@@ -1,9 +1,11 @@
 """What admins are shown of models: their cards, their moves, and what guards make of them."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from commonbrain.learning.monitor import ModelEvaluation
 from commonbrain.learning.outcomes import Figures
@@ -11,7 +13,9 @@ from commonbrain.learning.rollout import KeepCanary, NotEnoughTraffic, Promote, 
 from commonbrain.learning.transitions import ACTION, model_name
 from commonbrain.model import ids
 from commonbrain.model.model_card import ModelCard, ModelRole, ModelState
-from commonbrain.storage.interface import Transaction
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 _AUDIT_LINES: Final = 1000
 """The latest lines of the audit of access, in which the moves of a model are looked for."""

@@ -4,11 +4,13 @@ They look whenever recalls that a model ordered have been kept, in the process t
 that no worker and no person is needed; whichever process is the first moves the card.
 """
 
+from __future__ import annotations
+
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from commonbrain.clock import Clock
 from commonbrain.learning.outcomes import RERANKER, Figures, figures_of, outcome_of, riskier
@@ -28,8 +30,10 @@ from commonbrain.model.errors import CommonbrainError
 from commonbrain.model.model_card import PERCENT_DEFAULT, ModelCard, ModelRole, ModelState
 from commonbrain.model.query import Trace
 from commonbrain.model.scope import NO_POLICY
-from commonbrain.storage.interface import Store, Transaction
-from commonbrain.storage.records import EntryFilter
+from commonbrain.storage.interface import EntryFilter
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Store, Transaction
 
 _LOG: Final = logging.getLogger(__name__)
 MONITOR_AGENT: Final = "guards"

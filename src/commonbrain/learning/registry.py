@@ -1,9 +1,11 @@
 """Models as admins see them: what there is, what serves whom, and every way to move one."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from commonbrain.learning.model_views import (
     ModelsResponse,
@@ -34,9 +36,11 @@ from commonbrain.model.limits import (
 from commonbrain.model.model_card import BETTER, PERCENT_DEFAULT, SERVING, ModelCard, ModelRole
 from commonbrain.model.scope import Caller, Role
 from commonbrain.services import Services
-from commonbrain.storage.interface import Transaction
 
-_Transition = Callable[[Transaction, ModelCard], list[ModelCard]]
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
+
+_Transition = Callable[["Transaction", ModelCard], list[ModelCard]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

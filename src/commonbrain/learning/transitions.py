@@ -1,16 +1,20 @@
 """Moves of a model from one state to another, with what moves beside it and a line in the audit."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from commonbrain.model import ids
 from commonbrain.model.errors import RejectedError
 from commonbrain.model.limits import MODELS_SHOWN_MAX
 from commonbrain.model.model_card import ModelCard, ModelState
-from commonbrain.storage.administration import AccessEntry
-from commonbrain.storage.interface import Transaction
+from commonbrain.storage.interface import AccessEntry
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 _SUBJECT_CHARS_MAX: Final = 160
 """Of a line of the audit: the id of the model and the beginning of why."""

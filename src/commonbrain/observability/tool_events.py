@@ -101,14 +101,6 @@ class EventFilter:
     """What was done with memories, to be marked on the recalls that showed them."""
 
 
-class ToolEventRepository(Protocol):
-    """The shelf of calls."""
-
-    def latest(self, *, limit: int, since: datetime, failed: bool = False) -> list[ToolEvent]:
-        """List the calls since a moment, or the failed ones, the newest first."""
-        ...
-
-
 class EarlyEvents(Protocol):
     """Where events wait that came before their session was known; several processes share it.
 

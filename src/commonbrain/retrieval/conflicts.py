@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from commonbrain.invalidation.reviews import open_reviews
 from commonbrain.model.conflicts import (
@@ -19,8 +20,10 @@ from commonbrain.model.query import Filter, is_allowed
 from commonbrain.model.scope import Caller
 from commonbrain.model.support import InvalidationReason, Review
 from commonbrain.storage.change_log import successors
-from commonbrain.storage.interface import Transaction
 from commonbrain.text.contradictions import repeats
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 _LINKS_MAX = 50
 """Links of conflict looked at of one memory."""

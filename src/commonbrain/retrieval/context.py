@@ -4,17 +4,21 @@ An answer is seldom said in the words of its question; what is said just before 
 scores of a passage are the means of its messages' own, so that nothing is embedded twice.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from math import fsum
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from commonbrain.retrieval.fusion import LEXICAL, ScoresByRetriever
 from commonbrain.retrieval.query_plan import QueryPlan
 from commonbrain.retrieval.retrievers import VECTOR, RetrievalResult, ScoresById
-from commonbrain.storage.coordination import ThreadPassage
-from commonbrain.storage.interface import Transaction
+from commonbrain.storage.interface import ThreadPassage
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 STAGE: Final = "passages"
 _BEFORE: Final = 2

@@ -1,9 +1,11 @@
 """Get: memories by id, or a skill by name, whole, with a banner when they no longer hold."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from commonbrain.ingestion.skills import skill_named
 from commonbrain.invalidation.reviews import Dependent, dependents, review_notice
@@ -33,8 +35,10 @@ from commonbrain.retrieval.views import (
 )
 from commonbrain.services import Services
 from commonbrain.storage.change_log import version_of
-from commonbrain.storage.interface import QueryScope, Transaction
-from commonbrain.storage.records import MemoryAccess
+from commonbrain.storage.interface import MemoryAccess, QueryScope
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

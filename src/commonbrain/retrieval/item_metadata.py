@@ -1,8 +1,10 @@
 """What an answer says beside a memory: what it is part of, what was noted, why to be careful."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from commonbrain.invalidation.reviews import review_notes
 from commonbrain.model.escaping import inert_line
@@ -16,8 +18,10 @@ from commonbrain.model.support import Review
 from commonbrain.retrieval.banner import DEPRECATED
 from commonbrain.retrieval.links import LinkExpansion
 from commonbrain.retrieval.query_plan import QueryPlan
-from commonbrain.storage.interface import Transaction
-from commonbrain.storage.records import Annotation
+from commonbrain.storage.interface import Annotation
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 _NOTE_CHARS_MAX: Final = 120
 """Shown of one annotation beside an item; get shows all of it."""

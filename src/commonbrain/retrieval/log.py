@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from commonbrain.model import ids
 from commonbrain.model.errors import NotFoundError, RejectedError
@@ -22,8 +22,10 @@ from commonbrain.model.query import (
 from commonbrain.model.scope import Caller, Role, is_visible
 from commonbrain.retrieval.ranking import FEATURE_WEIGHTS
 from commonbrain.services import Services
-from commonbrain.storage.interface import Transaction
-from commonbrain.storage.records import EntryFilter
+from commonbrain.storage.interface import EntryFilter
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 _SLIGHT: Final = 0.01
 """What a learnt model makes of a feature is not known: it counts as little as any."""

@@ -7,7 +7,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Final, Unpack
+from typing import TYPE_CHECKING, Final, Unpack
 
 from commonbrain.clock import Clock
 from commonbrain.embeddings.interface import Matrix
@@ -50,9 +50,11 @@ from commonbrain.retrieval.ranking import is_informative, question_share, rank
 from commonbrain.retrieval.reranking import ServingReranker, get_reranker, rerank
 from commonbrain.retrieval.retrievers import VECTOR, Deadline, RetrievalResult, retrieve_candidates
 from commonbrain.services import Services
-from commonbrain.storage.interface import QueryScope, Transaction
-from commonbrain.storage.records import MemoryAccess
+from commonbrain.storage.interface import MemoryAccess, QueryScope
 from commonbrain.text.normalisation import normalise
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 _CHARS_A_TOKEN: Final = 4
 """About as many as English prose has; every text's own count would take as long as the ranking."""

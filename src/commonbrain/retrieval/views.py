@@ -1,10 +1,12 @@
 """What else can be asked of one memory: history, provenance, links, annotations, policy."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from commonbrain.invalidation.reviews import open_reviews
 from commonbrain.model import ids
@@ -16,7 +18,9 @@ from commonbrain.model.scoring import is_dormant, strength
 from commonbrain.model.trust import Trust
 from commonbrain.retrieval.provenance import seen
 from commonbrain.storage.change_log import predecessors, successors
-from commonbrain.storage.interface import Transaction
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 LINKS_MAX: Final = 50
 """Links shown of one memory, the strongest."""

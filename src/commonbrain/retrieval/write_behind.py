@@ -6,13 +6,15 @@ carries them to the store. When the store is locked, full or read-only, entries 
 counted, never raised into a read.
 """
 
+from __future__ import annotations
+
 import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from commonbrain.clock import Clock
 from commonbrain.model import ids
@@ -21,10 +23,11 @@ from commonbrain.model.limits import FAULTS_MAX, JOURNAL_ENTRIES_MAX
 from commonbrain.model.query import FeedbackEvent, Trace
 from commonbrain.observability.tool_events import EventFilter, ToolEvent
 from commonbrain.security.secrets import SecretScanner
-from commonbrain.storage.coordination import Heartbeat
-from commonbrain.storage.interface import Store
-from commonbrain.storage.records import MemoryAccess
+from commonbrain.storage.interface import Heartbeat, MemoryAccess
 from commonbrain.text.redaction import redacted
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Store
 
 QueueEntry = TypeVar("QueueEntry", "Trace", "MemoryAccess", "Heartbeat", "ToolEvent", "_PendingUse")
 
@@ -72,7 +75,7 @@ class _Batch:
         queues = (self.traces, self.accesses, self.beats, self.events, self.uses)
         return any(queues)
 
-    def of(self, tenant: str) -> "_Batch":
+    def of(self, tenant: str) -> _Batch:
         """Pick one tenant's."""
         return _Batch(
             traces=[trace for trace in self.traces if trace.caller.tenant == tenant],
@@ -261,7 +264,7 @@ class WriteBehindQueue:
             self.flush(gathered_s=self._gather_s - _PAUSE_S, ripe_s=self._gather_s + _PAUSE_S)
         self.flush()
 
-    def _take(self, tenants: Collection[str], *, ripe_ms: float) -> "_Batch":
+    def _take(self, tenants: Collection[str], *, ripe_ms: float) -> _Batch:
         """Take what waits of tenants out of the queues, but for uses that came later than that."""
         for tenant in tenants:
             del self._since_ms[tenant]
@@ -276,7 +279,7 @@ class WriteBehindQueue:
             events=_drain(self._events, lambda one: one.tenant in tenants),
         )
 
-    def _write(self, tenant: str, batch: "_Batch") -> None:
+    def _write(self, tenant: str, batch: _Batch) -> None:
         now = self._clock.now()
         happened = EventFilter(
             events=batch.events,

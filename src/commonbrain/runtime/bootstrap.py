@@ -10,7 +10,7 @@ from typing import Final, Unpack
 
 from commonbrain.client import Brain, Identity
 from commonbrain.clock import Clock, RandomSource, SystemClock, SystemRandom
-from commonbrain.config import Settings, Store
+from commonbrain.config import Settings, StoreLocation
 from commonbrain.coordination.processes import LocalProcesses
 from commonbrain.embeddings.cache import CachingEmbedder
 from commonbrain.embeddings.interface import Reranker
@@ -46,13 +46,13 @@ from commonbrain.runtime.stores import (
     upgrade_store,
 )
 from commonbrain.security import factory
-from commonbrain.security.denials import CountedDenials
+from commonbrain.security.denials import AccessDenials
 from commonbrain.security.quotas import Quotas
 from commonbrain.security.secrets import PatternSecretScanner, SecretScanner
 from commonbrain.services import Services
 from commonbrain.storage.blobs import Blobs, make_blobs
-from commonbrain.storage.interface import Store as StoreInterface
-from commonbrain.storage.uploads import BlobUploadStore
+from commonbrain.storage.store import Store
+from commonbrain.storage.uploads import UploadStore
 from commonbrain.text.redaction import OnSecret
 from commonbrain.transfer.archive import JsonLines
 from commonbrain.transfer.importers import IMPORTERS
@@ -138,7 +138,7 @@ def open_brain(
 
 def build_services(
     settings: Settings,
-    location: Store,
+    location: StoreLocation,
     *,
     clock: Clock | None = None,
     random_source: RandomSource | None = None,
@@ -190,7 +190,7 @@ def build_services(
             key_calls_per_minute=settings.key_calls_per_minute,
             tenant_calls_per_minute=settings.tenant_calls_per_minute,
         ),
-        refusals=CountedDenials(store=store, clock=clock),
+        refusals=AccessDenials(store=store, clock=clock),
         trainer=cache(make_trainer),
         seals=cache(factory.make_password_hasher),
         blobs=blobs,
@@ -198,7 +198,7 @@ def build_services(
         saliences=SalienceModels(
             lambda digest: salience_trainer().load(blobs().get(digest)), store=store, clock=clock
         ),
-        staging=BlobUploadStore(blobs),
+        staging=UploadStore(blobs),
         early=early(settings, clock),
         probe=HealthProbes(dependency_locations(settings, location), clock),
         started_at=clock.now(),
@@ -207,7 +207,7 @@ def build_services(
 
 
 def _write_behind(
-    store: StoreInterface,
+    store: Store,
     screen: SecretScanner,
     *,
     settings: Settings,
@@ -234,7 +234,7 @@ def _reranker(blobs: Callable[[], Blobs], digest: str) -> Reranker:
     return make_trainer().load(blobs().get(digest))
 
 
-def _blobs_location(settings: Settings, location: Store) -> Path | str:
+def _blobs_location(settings: Settings, location: StoreLocation) -> Path | str:
     """Say where artifacts lie: as told, or beside the file of the store, or with the state."""
     if settings.blobs is not None:
         return settings.blobs

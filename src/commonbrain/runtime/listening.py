@@ -4,7 +4,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from commonbrain.clock import Clock, SystemClock, SystemRandom
-from commonbrain.config import Settings, Store
+from commonbrain.config import Settings, StoreLocation
 from commonbrain.embeddings.endpoint import ENDPOINTS
 from commonbrain.embeddings.interface import EmbeddingSpace
 from commonbrain.model import ids
@@ -70,7 +70,7 @@ def early(settings: Settings, clock: Clock) -> EarlyEventFile:
     return EarlyEventFile(settings.state.expanduser() / "early.jsonl", clock)
 
 
-def dependency_locations(settings: Settings, at: Store) -> dict[str, str | Path]:
+def dependency_locations(settings: Settings, at: StoreLocation) -> dict[str, str | Path]:
     """Say where each thing is that the house depends on; what runs in this process is there."""
     store = at.expanduser() if isinstance(at, Path) else at.get_secret_value()
     dependency_locations: dict[str, str | Path] = {"store": store}

@@ -1,10 +1,12 @@
 """Tells callers by their API keys: argon2id once, then from what the process knows for a while."""
 
+from __future__ import annotations
+
 import hmac
 import math
 import secrets
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from commonbrain.clock import Clock
 from commonbrain.model.agents import ApiKey, KeyText, read_key
@@ -23,9 +25,12 @@ from commonbrain.model.limits import (
 from commonbrain.model.scope import Admission, Caller
 from commonbrain.security.authentication import Principal, a_caller, check_open, unknown
 from commonbrain.security.cache import TtlCache
+from commonbrain.security.denials import AccessDenials
 from commonbrain.security.quotas import RateLimiter
-from commonbrain.storage.administration import ADMITTING, AccessDenials, AccessEntry, PasswordHasher
-from commonbrain.storage.interface import Store
+from commonbrain.storage.interface import ADMITTING, AccessEntry, PasswordHasher
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Store
 
 _MS: Final = 1000
 

@@ -1,17 +1,21 @@
 """Writes down refusals and uses of keys behind the calls, one line for many alike."""
 
+from __future__ import annotations
+
 import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from threading import BoundedSemaphore, Lock
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from commonbrain.clock import Clock
 from commonbrain.model.errors import CommonbrainError
 from commonbrain.model.limits import REFUSALS_APART_MAX, REFUSALS_APART_S
-from commonbrain.storage.administration import AccessEntry
-from commonbrain.storage.interface import Store, Transaction
+from commonbrain.storage.interface import AccessEntry
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Store, Transaction
 
 _LOG: Final = logging.getLogger(__name__)
 _MS: Final = 1000
@@ -30,7 +34,7 @@ class _Line:
 
 
 @dataclass(slots=True, kw_only=True)
-class CountedDenials:
+class AccessDenials:
     """The first of a sort is written soon; what comes within a minute is counted in the next line.
 
     However many calls are refused, a minute brings one line of each sort, and at most
@@ -68,7 +72,10 @@ class CountedDenials:
             self._write(owner, lambda tx, one=one: tx.credentials.note(one))
 
     def used(self, tenant: str, prefix: str, *, lost: Callable[[], None]) -> None:
-        """Note that a key was used, some time soon; what cannot be written calls `lost`."""
+        """Note that a key was used, some time soon; what cannot be written calls `lost`.
+
+        It is called at once or by another thread.
+        """
         at = self.clock.now()
         self._write(tenant, lambda tx: tx.credentials.used([prefix], at=at), lost=lost)
 

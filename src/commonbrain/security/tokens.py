@@ -1,9 +1,11 @@
 """Tells callers by JSON web tokens that an issuer signed; comes with the extra `server`."""
 
+from __future__ import annotations
+
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import jwt
 from jwt import PyJWK, PyJWKClient
@@ -21,8 +23,11 @@ from commonbrain.model.limits import ACCESS_KEPT_S, VERIFIED_MAX
 from commonbrain.model.scope import Admission, Caller, Role
 from commonbrain.security.authentication import Issuer, Principal, a_caller, check_open, unknown
 from commonbrain.security.cache import TtlCache
-from commonbrain.storage.administration import ADMITTING, AccessDenials, AccessEntry
-from commonbrain.storage.interface import Store
+from commonbrain.security.denials import AccessDenials
+from commonbrain.storage.interface import ADMITTING, AccessEntry
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Store
 
 _LOG: Final = logging.getLogger(__name__)
 _TOKEN_CHARS_MAX: Final = 16_384

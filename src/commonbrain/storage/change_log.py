@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from commonbrain.embeddings.interface import Vectors
 from commonbrain.model import ids
@@ -21,8 +21,10 @@ from commonbrain.model.tasks import holder_of, is_leased, needs_ack
 from commonbrain.model.timestamps import show_instant
 from commonbrain.model.trust import Trust
 from commonbrain.services import Services
-from commonbrain.storage.interface import Transaction
-from commonbrain.storage.records import Annotation, AuditEntry
+from commonbrain.storage.interface import Annotation, AuditEntry
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 CHAIN_MAX: Final = 1000
 """Revisions followed in one chain; far beyond any that a person makes."""

@@ -1,54 +1,134 @@
-"""What the house needs of a store: shelves inside one transaction of one tenant.
-
-Laws that `testing.StoreContract` holds every engine to: a transaction is seen whole or not at all;
-what a `begin` committed survives the death of the process and is in the next `snapshot` of every
-other process; a forgotten memory is on no shelf of the index; no tenant sees another's rows.
-"""
+"""The values that callers pass to a store and receive from it, and the protocol of its index."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
-from typing import Protocol, TypeVar
+from enum import StrEnum
+from typing import Final, Protocol, TypeVar
 
-from commonbrain.embeddings.interface import EmbeddingSpace
-from commonbrain.model.kinds import Kind
-from commonbrain.model.memory import Memory, State
-from commonbrain.model.query import Trace
+from commonbrain.embeddings.interface import Matrix, Vectors
+from commonbrain.model.errors import StoreCorruptError
+from commonbrain.model.jobs import JobState
+from commonbrain.model.kinds import CausalField
+from commonbrain.model.links import LinkType
+from commonbrain.model.memory import Memory
+from commonbrain.model.query import Filter
 from commonbrain.model.retention import Retention
-from commonbrain.observability.health import ReplicaReads
-from commonbrain.observability.tool_events import EventFilter, ToolEventRepository
-from commonbrain.storage.administration import (
-    CredentialRepository,
-    EvaluationRepository,
-    JobRepository,
-    ModelRepository,
-    SpaceRepository,
-)
-from commonbrain.storage.coordination import (
-    AckRepository,
-    BriefingRepository,
-    Heartbeat,
-    MessageRepository,
-    ScratchpadRepository,
-    SessionRepository,
-    ThreadRepository,
-)
-from commonbrain.storage.index import Hit, Index
-from commonbrain.storage.knowledge import ConflictRepository, GraphRepository, ReviewRepository
-from commonbrain.storage.maintenance import Backup, Finding, Progress, ignore_progress
-from commonbrain.storage.query_scope import QueryScope
-from commonbrain.storage.records import (
-    AnnotationRepository,
-    ChangeRepository,
-    LinkRepository,
-    MemoryAccess,
-    RecallLogRepository,
-    RecordRepository,
-)
+from commonbrain.model.scope import NO_POLICY, Caller, Policy
+from commonbrain.model.sessions import Session
+from commonbrain.model.trust import Trust
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryScope:
+    """Who looks for what at which moment: what every search of the store is confined to."""
+
+    caller: Caller
+    filter: Filter
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    """A memory that an arm found; a higher `score` is better, comparable within one call only."""
+
+    id: int
+    score: float
+
+
+class Index(Protocol):
+    """The shelf of what can be derived from the rows: full text and vectors.
+
+    A look at one field of atoms is answered by the words and vectors of that field alone.
+    """
+
+    def put(self, memory: Memory, given: Vectors | None) -> None:
+        """Make a memory findable by its words, and by its meaning where vectors are given."""
+        ...
+
+    def reword(self, memory: Memory) -> None:
+        """Index the words of a memory anew, whose tags or people changed; its vectors stay."""
+        ...
+
+    def drop(self, memory_id: int) -> None:
+        """Make a memory unfindable: neither words nor vectors of it remain."""
+        ...
+
+    def lexical(self, terms: Sequence[str], look: QueryScope, *, limit: int) -> list[Hit]:
+        """Rank by BM25 over stemmed words, best first; any of the terms may match.
+
+        Of no terms nothing is found. Within one transaction the same terms score a memory the
+        same, whatever the look.
+        """
+        ...
+
+    def nearest(
+        self, query: Matrix, look: QueryScope, *, limit: int, at_least: float = -1.0
+    ) -> list[Hit]:
+        """Rank by cosine to a unit vector `(d,)`, the best window of each memory, best first.
+
+        What is farther than `at_least` is left out, which spares the search of a narrow look.
+        """
+        ...
+
+    def similarities(
+        self, query: Matrix, ids: Sequence[int], *, field: CausalField | None = None
+    ) -> dict[int, float]:
+        """Give the cosine of each memory, or of a field; those without a vector are absent."""
+        ...
+
+    def cosines(self, ids: Sequence[int]) -> list[list[float]]:
+        """Give the cosine of every two of these memories, each by the mean of its windows.
+
+        In rows and columns in the order of the ids; 0 where one of the two has no vector.
+        """
+        ...
+
+    def first_windows(self, ids: Sequence[int]) -> dict[int, Matrix]:
+        """Give the vector `(d,)` of how each memory begins; those without a vector are absent.
+
+        As it is kept, which is to half precision, and of the serving space.
+        """
+        ...
+
+    def follow(self) -> None:
+        """Bring what this process keeps of vectors up to the rows.
+
+        Searching does so by itself; doing it before a transaction that writes keeps others from
+        waiting for it.
+        """
+        ...
+
+    def pending(self) -> int:
+        """Count the findable memories that lack vectors: all, or those of their fields."""
+        ...
+
+    def lacks_fields(self) -> bool:
+        """Say whether there are findable atoms whose fields never got vectors."""
+        ...
+
+    def unembedded(self, *, limit: int, after: int = 0) -> list[int]:
+        """List findable memories above an id, superseded ones too, that lack vectors; ascending."""
+        ...
+
+    def unworded(self, *, limit: int, after: int = 0) -> list[int]:
+        """List findable memories above an id whose words are lost; ascending, usually none."""
+        ...
+
+    def embed(self, memory_id: int, given: Vectors) -> bool:
+        """Give a memory the vectors that it lacks, if it is findable.
+
+        Returns:
+            Whether it got them; another process may have been faster, or have forgotten it.
+
+        """
+        ...
+
+    def drop_unsound_vectors(self) -> int:
+        """Take away vectors of another size or of memories that cannot be found; count them."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,370 +141,220 @@ class DueBy:
     rules: Sequence[Retention] = ()
 
 
-class MaintenanceQueries(Protocol):
-    """Memories as upkeep goes through them: by ascending ids, page by page."""
-
-    def due(self, wanted: DueBy, *, after: int, limit: int) -> list[int]:
-        """List ids above one id, ascending, of current memories that may be due for something."""
-        ...
-
-    def bodiless(self, *, after: int, limit: int) -> list[int]:
-        """List ids above one id, ascending, of rows whose body is lost; there should be none."""
-        ...
-
-
 Answer = TypeVar("Answer")
-
-
-class MemoryRepository(MaintenanceQueries, Protocol):
-    """The shelf of memories: the rows that are the only truth."""
-
-    def add(self, memory: Memory) -> None:
-        """Store a new memory whole.
-
-        Raises:
-            IdTaken: another memory has this id; nothing was stored.
-
-        """
-        ...
-
-    def get(self, ids: Sequence[int]) -> dict[int, Memory]:
-        """Fetch memories of any state by id; unknown ids are absent from the answer."""
-        ...
-
-    def texts(self, ids: Sequence[int]) -> dict[int, str]:
-        """Give what memories say in full, and nothing else of them."""
-        ...
-
-    def by_hash(
-        self, kind: Kind, semantic_hash: str, *, source_ref: str | None = None
-    ) -> list[Memory]:
-        """Find the current ones of a kind, and of a source, that say the same, oldest first."""
-        ...
-
-    def skilled(self, name: str) -> list[int]:
-        """Find the current rules whose trigger has this name."""
-        ...
-
-    def newest(self, look: QueryScope, *, limit: int) -> list[Hit]:
-        """List what the look allows, latest occurrence first."""
-        ...
-
-    def any(self, look: QueryScope) -> bool:
-        """Say whether the look allows anything at all."""
-        ...
-
-    def update(self, before: Memory, after: Memory) -> None:
-        """Write what differs between two states of one memory; its text never does."""
-        ...
-
-    def turn(self, ids: Sequence[int], state: State) -> None:
-        """Bring memories into one state and leave everything else of them."""
-        ...
-
-    def skills(self, look: QueryScope) -> Mapping[int, Mapping[str, object]]:
-        """Give the triggers of the rules that the look allows and that have one, by id."""
-        ...
-
-    def people(self, names: Sequence[str]) -> set[str]:
-        """Say which of these case-folded names are of somebody who said something here."""
-        ...
-
-    def naming(self, references: Sequence[str], look: QueryScope, *, limit: int) -> list[int]:
-        """List what the look allows that names one of these references, the newest first."""
-        ...
-
-    def predecessor(self, memory_id: int) -> int | None:
-        """Give the memory whose place this one took; None when it is a first."""
-        ...
-
-    def page(self, *, after: int, limit: int) -> list[int]:
-        """List ids of memories of any state above one id, ascending."""
-        ...
-
-    def counts(self) -> Mapping[tuple[Kind, State], int]:
-        """Count the tenant's memories by kind and state."""
-        ...
-
-
-class Transaction(Protocol):
-    """The shelves of one tenant, seen at one moment and changed together or not at all."""
-
-    @property
-    def memories(self) -> MemoryRepository:
-        """The rows."""
-        ...
-
-    @property
-    def index(self) -> Index:
-        """What is derived from them."""
-        ...
-
-    @property
-    def threads(self) -> ThreadRepository:
-        """The threads of messages."""
-        ...
-
-    @property
-    def sessions(self) -> SessionRepository:
-        """Who is at work."""
-        ...
-
-    @property
-    def mail(self) -> MessageRepository:
-        """To whom messages went."""
-        ...
-
-    @property
-    def links(self) -> LinkRepository:
-        """The edges between memories."""
-        ...
-
-    @property
-    def changes(self) -> ChangeRepository:
-        """What was done to memories, with what was before."""
-        ...
-
-    @property
-    def annotations(self) -> AnnotationRepository:
-        """What was noted beside memories."""
-        ...
-
-    @property
-    def records(self) -> RecordRepository:
-        """What happened."""
-        ...
-
-    @property
-    def graph(self) -> GraphRepository:
-        """Walks over the links."""
-        ...
-
-    @property
-    def reviews(self) -> ReviewRepository:
-        """What needs review."""
-        ...
-
-    @property
-    def disputes(self) -> ConflictRepository:
-        """What disagrees, and is not settled."""
-        ...
-
-    @property
-    def duties(self) -> AckRepository:
-        """What was decided on action items."""
-        ...
-
-    @property
-    def board(self) -> BriefingRepository:
-        """What binds and what is owed."""
-        ...
-
-    @property
-    def notes(self) -> ScratchpadRepository:
-        """What sessions keep at hand."""
-        ...
-
-    @property
-    def credentials(self) -> CredentialRepository:
-        """Who may call."""
-        ...
-
-    @property
-    def jobs(self) -> JobRepository:
-        """What is to be done outside of any call."""
-        ...
-
-    @property
-    def events(self) -> ToolEventRepository:
-        """Who called what."""
-        ...
-
-    @property
-    def ledger(self) -> RecallLogRepository:
-        """What recalls considered and packed, and what became of it."""
-        ...
-
-    @property
-    def registry(self) -> ModelRepository:
-        """The models."""
-        ...
-
-    @property
-    def evaluations(self) -> EvaluationRepository:
-        """What was measured."""
-        ...
-
-    def scrub(self, memory_id: int) -> Mapping[str, int]:
-        """Take the text of a memory out of every table; its id stays as a forgotten memory.
-
-        Returns:
-            Every place that was looked at, with how many rows of it were emptied or deleted.
-
-        """
-        ...
-
-
-class Store(Protocol):
-    """Where memories live; safe to use from several threads and processes at once."""
-
-    @property
-    def location(self) -> str:
-        """Where it is, for people; never a secret."""
-        ...
-
-    @property
-    def space(self) -> EmbeddingSpace:
-        """The vector space its vectors live in."""
-        ...
-
-    @property
-    def moved_to(self) -> str | None:
-        """The space that serves now, where it is another than `space`; else None."""
-        ...
-
-    @property
-    def spaces(self) -> SpaceRepository:
-        """The spaces that it is kept in."""
-        ...
-
-    def beside(self, space: EmbeddingSpace) -> Store:
-        """Give the store as it is in another space, made where there is none; closed with this."""
-        ...
-
-    def begin(self, tenant: str) -> AbstractContextManager[Transaction]:
-        """Open a transaction that may write: commits at the end, rolls back on any exception.
-
-        Raises:
-            UnavailableError: `store_down`, the store stayed locked, is full or read-only; nothing
-                kept.
-            StoreCorruptError: `store_corrupt`, the store is damaged; nothing kept.
-
-        """
-        ...
-
-    def one_moment(self) -> AbstractContextManager[None]:
-        """Let all that is read inside, by this thread, be of one moment, until it writes.
-
-        The first snapshot that is opened inside stays open for those that follow it.
-        """
-        ...
-
-    def snapshot(self, tenant: str) -> AbstractContextManager[Transaction]:
-        """Open a transaction that only reads and never waits for a writer.
-
-        Raises:
-            UnavailableError: `store_down`, the store cannot be read.
-            StoreCorruptError: `store_corrupt`, the store is damaged.
-
-        """
-        ...
-
-    def read(self, tenant: str, ask: Callable[[Transaction], Answer]) -> Answer:
-        """Ask what only reads, perhaps of a replica; asked twice where a replica fails under way.
-
-        Whatever anybody was told is kept before this is asked is seen, by whichever process.
-
-        Raises:
-            UnavailableError: `store_down`, the store cannot be read.
-            StoreCorruptError: `store_corrupt`, the store is damaged.
-
-        """
-        ...
-
-    def replicas(self) -> Sequence[ReplicaReads]:
-        """Tell how the replicas fared in this process; none where there are none."""
-        ...
-
-    def note_reads(
-        self,
-        tenant: str,
-        *,
-        traces: Sequence[Trace],
-        accesses: Sequence[MemoryAccess],
-        beats: Sequence[Heartbeat] = (),
-        happened: EventFilter | None = None,
-        keep_from: datetime,
-    ) -> int:
-        """Keep recall traces, count accesses and signs of life, drop old traces; all together.
-
-        An access counts once more for each memory, and never moves its last access back, nor does
-        a beat. A beat makes its session where it is missing, and revives one that was taken for
-        over, not one that was ended or rebooted; with an `ending` it ends a live one. Events that
-        `happened` are kept, each once however often it is told, and older ones dropped. What
-        was used is marked on recalls that are there then, these traces included.
-
-        Returns:
-            How many of the traces are new: one whose id is taken is passed over.
-
-        Raises:
-            UnavailableError: the store stayed locked, is full or read-only; nothing was kept.
-
-        """
-        ...
-
-    def tenants(self) -> list[str]:
-        """List the tenants by name: the one look across them, which tells nothing else of them.
-
-        Raises:
-            UnavailableError: `store_down`, the store cannot be read.
-
-        """
-        ...
-
-    def make_tenant(self, name: str, *, at: datetime) -> bool:
-        """Make a tenant; say whether there was none of that name. Only the owner may.
-
-        Raises:
-            UnavailableError: the store stayed locked, is full or read-only; nothing was made.
-
-        """
-        ...
-
-    def examine(self) -> list[Finding]:
-        """Check that the store is whole and that what is derived agrees with the rows."""
-        ...
-
-    def compact(self) -> None:
-        """Give back the room of what was deleted, so that no byte of it stays in the store.
-
-        Raises:
-            UnavailableError: `store_down`, others are at work in it; nothing was changed.
-
-        """
-        ...
-
-    def rebuild_text(self, on_progress: Progress = ignore_progress) -> int:
-        """Write the full text anew from the rows, in short transactions; count the memories.
-
-        Others read and write meanwhile. When it is interrupted, running it again finishes it.
-
-        Raises:
-            UnavailableError: `store_down`, the store stayed locked, is full or read-only.
-
-        """
-        ...
-
-    def backup(
-        self, destination: Path, *, replace: bool = False, on_progress: Progress = ignore_progress
-    ) -> Backup:
-        """Write everything, as of one moment, into a file that is verified before it appears.
-
-        Others read and write meanwhile. Whatever goes wrong, the destination is as it was.
-
-        Raises:
-            InvalidInputError: the destination exists and is not to be replaced, or is the store
-                itself.
-            UnavailableError: the destination cannot be written, or the store cannot be read.
-            StoreCorruptError: the store is damaged; a damaged backup is not left behind.
-
-        """
-        ...
-
-    def close(self) -> None:
-        """Let go of the store; what was committed stays."""
-        ...
 
 
 class IdTaken(Exception):
     """A freshly drawn id exists already: draw another and try again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryAccess:
+    """Memories that somebody was shown, and when."""
+
+    tenant: str
+    ids: tuple[int, ...]
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditEntry:
+    """One line of the append-only audit: who did what to which memory, and its keyed digest."""
+
+    action: str
+    memory_id: int
+    agent: str
+    session: str | None
+    reason: str | None
+    content: str
+    """Never stored: the store keeps an HMAC of it under the tenant's key."""
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """What a call with an idempotency key was answered: `digest` tells its content apart."""
+
+    agent: str
+    key: str
+    digest: str
+    body: Mapping[str, object]
+    """The answer as plain JSON values."""
+    memory_ids: tuple[int, ...]
+    """What the answer speaks of, so that erasing one of them erases the answer."""
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Annotation:
+    """What somebody noted beside a memory, under an authority of their own."""
+
+    id: int = 0
+    """Drawn by the shelf."""
+    memory_id: int
+    text: str
+    agent: str
+    trust: Trust
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntryFilter:
+    """Which recalls are read; what is left out does not matter."""
+
+    since: datetime | None = None
+    until: datetime | None = None
+    """Asked before."""
+    is_marked: bool = False
+    """Only those with a mark."""
+    ranker: int | None = None
+    """Only those that this model ordered."""
+    is_by_weights: bool = False
+    """Only those with a question that no model ordered."""
+    share: float = 1.0
+    """Only so many of them, 0..1, drawn by their ids: every reader draws the same."""
+    agent: str | None = None
+    """Only this one's."""
+    session: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heartbeat:
+    """A sign of life, or of an end: the session as who heard it at `heartbeat_at` knows it."""
+
+    tenant: str
+    session: Session
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThreadPassage:
+    """A message with what was said just before and after it in its thread, in that order."""
+
+    thread: int
+    ids: tuple[int, ...]
+    """Of what a look allows, the message itself among them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankedRule:
+    """The first of some memories by their ids, best first, and how many there are in all."""
+
+    ids: tuple[int, ...] = ()
+    total: int = 0
+
+
+class Direction(StrEnum):
+    """In which direction links are followed."""
+
+    ALONG = "along"
+    """From the memory that a link leads from to the one that it leads to."""
+    AGAINST = "against"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphReader:
+    """For whom is walked: only over what this caller may see, trusts enough, and was let in."""
+
+    caller: Caller
+    trust_min: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ReachedMemory:
+    """A memory that a walk came to: after how many steps, from which one, over what link."""
+
+    id: int
+    depth: int
+    via_id: int
+    type: LinkType
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """What a walk came to, the nearest first; `is_cut` when it met its limit before its end."""
+
+    reached: tuple[ReachedMemory, ...]
+    is_cut: bool = False
+
+    def path(self, id_: int) -> list[int]:
+        """Give the memories from one that was reached back to where the walk began, both in it."""
+        via = {one.id: one.via_id for one in self.reached}
+        path = [id_]
+        while path[-1] in via:
+            path.append(via[path[-1]])
+        return path
+
+
+ADMITTING: Final = "admit"
+"""The action under which the audit tells of who was turned away at the door."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tenant:
+    """One tenant, as its owner sees it."""
+
+    name: str
+    created_at: datetime
+    policy: Policy = NO_POLICY
+    suspended_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccessEntry:
+    """One line of the audit of access: who was refused what and why, or governed what."""
+
+    at: datetime
+    action: str
+    """The operation that was asked for, or what was done to whom can call."""
+    code: str | None = None
+    """Why it was refused; None when it was done."""
+    agent: str | None = None
+    """None when nobody could be told from the credential."""
+    credential: str | None = None
+    request_id: str | None = None
+    subject: str | None = None
+    """The agent or key that was governed."""
+    count: int = 1
+    """How many alike this line stands for."""
+
+
+class SpaceMismatch(StoreCorruptError):
+    """A store's vectors live in another space, `known` by name; it was left as found."""
+
+    default_code = "space_mismatch"
+
+    def __init__(self, known: str, *, made: str) -> None:
+        super().__init__(
+            f"This store's vectors live in the space {known}; the embedder makes {made}.",
+            hint="Vectors of two spaces cannot be compared. Open it with the embedder that serves; "
+            "`brain embeddings build` moves it to another one.",
+        )
+        self.known = known
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobFilter:
+    """Which jobs are listed; what is left out does not matter."""
+
+    state: JobState | None = None
+    kind: str | None = None
+    agent: str | None = None
+    """For whom they are done."""
+    key: str | None = None
+
+
+class PasswordHasher(Protocol):
+    """Seals secrets, and says whether one fits a seal."""
+
+    def seal(self, secret: str) -> str:
+        """Make a seal of a secret, another one each time."""
+        ...
+
+    def fits(self, seal: str | None, *, secret: str) -> bool:
+        """Say whether a seal was made of this secret; without a seal it takes as long.
+
+        Raises:
+            UnavailableError: too many are being checked at once.
+
+        """
+        ...

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from hashlib import sha256
 from threading import Event
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from commonbrain.model import ids
 from commonbrain.model.errors import CommonbrainError, InvalidInputError, UnavailableError
@@ -17,8 +17,10 @@ from commonbrain.model.jobs import LIVE, Job, JobState
 from commonbrain.model.limits import JOB_LEASE_S, JOB_REACHED_BYTES_MAX
 from commonbrain.model.scope import Caller
 from commonbrain.services import Services
-from commonbrain.storage.administration import JobFilter
-from commonbrain.storage.interface import Transaction
+from commonbrain.storage.interface import JobFilter
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

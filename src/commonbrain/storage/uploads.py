@@ -5,12 +5,12 @@ from __future__ import annotations
 import secrets
 import zipfile
 from collections.abc import Callable, Generator, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final, Protocol
+from typing import Final
 
 from commonbrain.model.errors import CommonbrainError, InvalidInputError
 from commonbrain.model.limits import (
@@ -35,8 +35,19 @@ class Upload:
     """Bytes that were sent."""
 
 
-class UploadStore(Protocol):
-    """Where files wait for a job, or for whoever asked for one."""
+_NAME_BYTES_MAX: Final = 200
+"""Of a file: systems take 255, and parts of it are added to."""
+_HEAD: Final = 16
+"""Random bytes before each part of a parcel: as many as a UUID has."""
+_FIRST: Final = (1980, 1, 1, 0, 0, 0)
+"""The date of everything in a folder that is packed: when it was written tells nothing here."""
+
+
+@dataclass(frozen=True, slots=True)
+class UploadStore:
+    """Parcels among the artifacts of a house."""
+
+    blobs: Callable[[], Blobs]
 
     def put(
         self, source: Path, *, name: str | None = None, tell: Callable[[Upload], None]
@@ -54,56 +65,6 @@ class UploadStore(Protocol):
             UnavailableError: `blobs_down`; what was kept until then is dropped.
 
         """
-        ...
-
-    def opened(self, parcel: Upload) -> AbstractContextManager[Path]:
-        """Give the file or folder as it was, which is gone when the block ends.
-
-        Raises:
-            NotFoundError: a part is not there any more.
-            InvalidInputError: the folder cannot be unpacked.
-
-        """
-        ...
-
-    def made(
-        self, name: str, write: Callable[[Path], object], *, tell: Callable[[Upload], None]
-    ) -> Upload:
-        """Have a file written that is not there yet, and keep it; `tell` as in `put`."""
-        ...
-
-    def read(self, parcel: Upload) -> Iterator[bytes]:
-        """Give the bytes that were kept, part by part.
-
-        Raises:
-            NotFoundError: a part is not there any more.
-
-        """
-        ...
-
-    def drop(self, parcel: Upload) -> None:
-        """Delete it; there may be nothing left of it."""
-        ...
-
-
-_NAME_BYTES_MAX: Final = 200
-"""Of a file: systems take 255, and parts of it are added to."""
-_HEAD: Final = 16
-"""Random bytes before each part of a parcel: as many as a UUID has."""
-_FIRST: Final = (1980, 1, 1, 0, 0, 0)
-"""The date of everything in a folder that is packed: when it was written tells nothing here."""
-
-
-@dataclass(frozen=True, slots=True)
-class BlobUploadStore:
-    """Parcels among the artifacts of a house."""
-
-    blobs: Callable[[], Blobs]
-
-    def put(
-        self, source: Path, *, name: str | None = None, tell: Callable[[Upload], None]
-    ) -> Upload:
-        """Keep a file, or a folder packed into one."""
         if source.is_dir():
             with TemporaryDirectory(prefix="commonbrain-") as folder:
                 packed = Path(folder) / "packed.zip"
@@ -116,7 +77,13 @@ class BlobUploadStore:
 
     @contextmanager
     def opened(self, parcel: Upload) -> Generator[Path]:
-        """Give the file or folder as it was, for as long as the block lasts."""
+        """Give the file or folder as it was, which is gone when the block ends.
+
+        Raises:
+            NotFoundError: a part is not there any more.
+            InvalidInputError: the folder cannot be unpacked.
+
+        """
         with TemporaryDirectory(prefix="commonbrain-") as folder:
             name = _file_name(parcel.name)
             path = Path(folder) / name
@@ -133,20 +100,25 @@ class BlobUploadStore:
     def made(
         self, name: str, write: Callable[[Path], object], *, tell: Callable[[Upload], None]
     ) -> Upload:
-        """Have a file written, and keep it."""
+        """Have a file written that is not there yet, and keep it; `tell` as in `put`."""
         with TemporaryDirectory(prefix="commonbrain-") as folder:
             path = Path(folder) / name
             write(path)
             return self._keep(path, _Label(name=name, is_folder=False), tell=tell)
 
     def read(self, parcel: Upload) -> Iterator[bytes]:
-        """Give the bytes that were kept, part by part."""
+        """Give the bytes that were kept, part by part.
+
+        Raises:
+            NotFoundError: a part is not there any more.
+
+        """
         blobs = self.blobs()
         for digest in parcel.parts:
             yield blobs.get(digest)[_HEAD:]
 
     def drop(self, parcel: Upload) -> None:
-        """Delete every part."""
+        """Delete it; there may be nothing left of it."""
         blobs = self.blobs()
         for digest in parcel.parts:
             blobs.drop(digest)

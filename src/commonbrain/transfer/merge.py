@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from commonbrain.embeddings.interface import Vectors
 from commonbrain.ingestion.embedding import vectors_for
@@ -31,11 +31,13 @@ from commonbrain.model.tasks import Ack
 from commonbrain.security.quotas import UNCOUNTED_STATES
 from commonbrain.services import Services
 from commonbrain.storage.change_log import follow_changes, touch_linked
-from commonbrain.storage.interface import IdTaken, Transaction
-from commonbrain.storage.records import Annotation, AuditEntry
+from commonbrain.storage.interface import Annotation, AuditEntry, IdTaken
 from commonbrain.transfer.export import check_may_move
 from commonbrain.transfer.imports import FROM_START, ImportReport, Refusal, ResumeOptions
 from commonbrain.transfer.interface import ArchivedRecord, Line, Record, Unreadable
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 
 def exists_in_store(tx: Transaction, record: Record) -> bool:

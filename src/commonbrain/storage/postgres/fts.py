@@ -35,8 +35,7 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from commonbrain.model.kinds import CausalField, Kind, fields_of
 from commonbrain.model.memory import Memory
 from commonbrain.model.query import Filter
-from commonbrain.storage.index import Hit
-from commonbrain.storage.interface import QueryScope
+from commonbrain.storage.interface import Hit, QueryScope
 from commonbrain.storage.postgres.statistics import OneSize, Size
 from commonbrain.storage.postgres.term_selection import SelectedTerms, select_rare_terms
 from commonbrain.storage.repositories.maintenance import without_words

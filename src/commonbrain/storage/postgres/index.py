@@ -12,8 +12,7 @@ from sqlalchemy.dialects.postgresql import insert
 from commonbrain.embeddings.interface import Matrix, Vectors
 from commonbrain.model.kinds import CausalField
 from commonbrain.model.memory import FINDABLE_STATES, Memory
-from commonbrain.storage.index import Hit
-from commonbrain.storage.interface import QueryScope
+from commonbrain.storage.interface import Hit, QueryScope
 from commonbrain.storage.postgres.fts import PostgresFullText
 from commonbrain.storage.postgres.schema import field_vectors, vectors
 from commonbrain.storage.postgres.statistics import OneSize, TenantSizes

@@ -32,7 +32,7 @@ from commonbrain.storage.sql.schema_version import (
     upgrade,
     version_of,
 )
-from commonbrain.storage.sql_store import Schema, SqlStore
+from commonbrain.storage.store import Schema, Store
 
 _TURN: Final = text("SELECT pg_advisory_xact_lock(hashtextextended('commonbrain upgrade', 0))")
 _BUILT: Final = text("SELECT i.indisvalid FROM pg_index i WHERE i.indexrelid = to_regclass(:name)")
@@ -68,7 +68,7 @@ def open_postgres(
     clock: Clock,
     lock_timeout_s: float,
     replicas: Sequence[str] = (),
-) -> SqlStore:
+) -> Store:
     """Open a database as a store, under a role that sees one tenant at a time.
 
     Args:
@@ -94,7 +94,7 @@ def open_postgres(
         _add_replicas(dialect, replicas)
         dialect.space_id = _settle(dialect, space=space, clock=clock)
         unless_opened.pop_all()
-    return SqlStore(dialect, space, Schema(SCHEMA_VERSION))
+    return Store(dialect, space, Schema(SCHEMA_VERSION))
 
 
 def upgrade_postgres(

@@ -29,8 +29,7 @@ from sqlalchemy import (
 from commonbrain.embeddings.interface import Matrix
 from commonbrain.model.kinds import CausalField
 from commonbrain.model.query import Filter
-from commonbrain.storage.index import Hit
-from commonbrain.storage.interface import QueryScope
+from commonbrain.storage.interface import Hit, QueryScope
 from commonbrain.storage.postgres.schema import Half, field_vectors, vectors
 from commonbrain.storage.schema.memories import memories
 from commonbrain.storage.sql.bulk import LISTED, cosines_of

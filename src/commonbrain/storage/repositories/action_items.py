@@ -32,8 +32,7 @@ from commonbrain.model.query import Filter
 from commonbrain.model.scope import Caller, Scope
 from commonbrain.model.tasks import OWED, Ack, Decision
 from commonbrain.model.trust import Trust
-from commonbrain.storage.coordination import RankedRule
-from commonbrain.storage.query_scope import QueryScope
+from commonbrain.storage.interface import QueryScope, RankedRule
 from commonbrain.storage.schema.coordination import acks, sessions
 from commonbrain.storage.schema.memories import DETAILS, memories
 from commonbrain.storage.schema.types import Instant
@@ -56,8 +55,8 @@ _BY_PRIORITY: Final = case(
 
 
 @dataclass(frozen=True, slots=True)
-class SqlBriefingRepository:
-    """What binds and what is owed, of one tenant in one transaction."""
+class BriefingRepository:
+    """The shelf of what binds and what is owed, within a look at active memories."""
 
     work: SqlContext
 
@@ -79,7 +78,7 @@ class SqlBriefingRepository:
         return _ranked(self._rows(_owed, look, limit=limit))
 
     def latest(self, look: QueryScope, *, limit: int) -> list[int]:
-        """List the little that a narrow look allows, latest occurrence first."""
+        """List what a look of few rows allows, latest occurrence first."""
         return [id_ for (id_,) in self._rows(_latest, look, limit=limit)]
 
     def _rows(self, build: Any, look: QueryScope, *, limit: int) -> Sequence[Any]:  # noqa: ANN401
@@ -248,15 +247,21 @@ _OF: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class SqlAckRepository:
-    """Acknowledgements of one tenant in one transaction."""
+class AckRepository:
+    """The shelf of acknowledgements, and of what still wants one."""
 
     work: SqlContext
 
     def pending(
         self, caller: Caller, *, projects: Collection[str] | None, now: datetime
     ) -> list[int]:
-        """List the action items that bind a caller, oldest first."""
+        """List the action items that bind a caller, oldest first.
+
+        They are active, unexpired, the caller's to see, of one of the projects or of none (of any
+        project, where None is given), and were set by another than the caller's very session. A
+        task that anybody has acknowledged binds nobody; a rule binds each session until that
+        session has acknowledged it; what is deferred binds again from that moment.
+        """
         given: dict[str, Any] = {
             "tenant": self.work.tenant,
             "agent": caller.agent,
@@ -286,7 +291,7 @@ class SqlAckRepository:
         return bool(known) and None not in known
 
     def put(self, ack: Ack) -> None:
-        """Keep a decision in the place of the one of the same agent and session."""
+        """Keep a decision in the place of the one of the same agent and session, if any."""
         self.drop(ack)
         row = {"tenant_id": self.work.tenant, **asdict(ack)}
         self.work.connection.execute(insert(acks), row)
@@ -302,7 +307,7 @@ class SqlAckRepository:
         self.work.connection.execute(delete(acks).where(*here))
 
     def of(self, ids: Sequence[int]) -> dict[int, list[Ack]]:
-        """Give the decisions on memories, oldest first."""
+        """Give the decisions on memories, oldest first; memories without any are absent."""
         if not ids:
             return {}
         given = {"tenant": self.work.tenant, "ids": list(ids)}

@@ -62,8 +62,8 @@ _NAMES: Final = frozenset({"tags", "people", "topics", "references"})
 
 
 @dataclass(frozen=True, slots=True)
-class SqlChangeRepository:
-    """Changes of one tenant in one transaction."""
+class ChangeRepository:
+    """The shelf of before-images: what undo, restore and questions about the past read."""
 
     work: SqlContext
 
@@ -75,7 +75,7 @@ class SqlChangeRepository:
         self.work.highest[changes] = id_
 
     def add_alike(self, change: Change, ids: Sequence[int]) -> None:
-        """Append the same change of many memories, in their order; it holds plain words only."""
+        """Append the same change of many memories, in their order; it may hold no `detail`."""
         first = self._next(change.at)
         shared = self._plain(change, Kind.FACT)
         del shared["tenant_id"], shared["memory_id"]
@@ -120,7 +120,10 @@ class SqlChangeRepository:
         until: datetime | None,
         limit: int,
     ) -> list[Change]:
-        """List what an agent or session did in a time, newest first."""
+        """List what an agent or session did in a time, newest first; None leaves a side open.
+
+        What merely followed from a deed is none, and is left out.
+        """
         conditions: list[ColumnElement[bool]] = [changes.c.action != Action.CASCADE]
         if agent is not None:
             conditions.append(changes.c.agent == agent)

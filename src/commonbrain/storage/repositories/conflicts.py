@@ -8,7 +8,7 @@ from sqlalchemy import ColumnElement, Integer, Select, bindparam, or_, select
 
 from commonbrain.model.links import Link, LinkType
 from commonbrain.model.query import Filter
-from commonbrain.storage.query_scope import QueryScope
+from commonbrain.storage.interface import QueryScope
 from commonbrain.storage.schema.memories import links, memories
 from commonbrain.storage.sql.context import SqlContext
 from commonbrain.storage.sql.filters import TENANT, given, within
@@ -20,13 +20,16 @@ _REVERSE: Final = links.alias("reverse")
 
 
 @dataclass(frozen=True, slots=True)
-class SqlConflictRepository:
-    """Open conflicts of one tenant in one transaction."""
+class ConflictRepository:
+    """Links of conflict between two memories that a look both allows."""
 
     work: SqlContext
 
     def unsettled(self, look: QueryScope, *, limit: int, skip: int = 0) -> list[Link]:
-        """List conflicts whose sides the look both allows, the latest first."""
+        """List them, the latest first; not those whose sides hold in projects of their own.
+
+        Of two that are linked in both directions the link of the lesser id is given.
+        """
         told = given(look, self.work.tenant) | {"limit": limit, "skip": skip}
         rows = self.work.connection.execute(_unsettled(look.filter), told).mappings()
         return [Link(**row) for row in rows]

@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, RowMapping, and_, case, func, or_, select,
 
 from commonbrain.model.agents import Agent, ApiKey, KeyScope
 from commonbrain.model.scope import Policy
-from commonbrain.storage.administration import AccessEntry, Tenant
+from commonbrain.storage.interface import AccessEntry, Tenant
 from commonbrain.storage.schema.access import access_audit, agents, api_keys
 from commonbrain.storage.schema.memories import tenants
 from commonbrain.storage.sql.context import SqlContext
@@ -32,8 +32,8 @@ def a_tenant(row: RowMapping) -> Tenant:
 
 
 @dataclass(frozen=True, slots=True)
-class SqlCredentialRepository:
-    """Agents and keys of one tenant in one transaction."""
+class CredentialRepository:
+    """The shelf of who may call."""
 
     work: SqlContext
 
@@ -44,7 +44,7 @@ class SqlCredentialRepository:
         return None if row is None else a_tenant(row)
 
     def set_policy(self, policy: Policy) -> None:
-        """Put a policy in the place of the tenant's; what this program does not know stays."""
+        """Put a policy in the place of the tenant's."""
         known = select(tenants.c.policy).where(tenants.c.id == self.work.tenant)
         before = self.work.connection.execute(known).scalar_one()
         self._change_tenant(policy={**before, **asdict(policy)})

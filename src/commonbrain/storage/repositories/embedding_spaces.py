@@ -23,18 +23,28 @@ _NAME_CHARS: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
-class SqlSpaceRepository:
-    """The spaces of one store."""
+class SpaceRepository:
+    """The spaces of a store, which all of its tenants share."""
 
     dialect: Dialect
 
     def listed(self) -> list[StoredSpace]:
-        """List those that there are, the oldest first."""
+        """List those that there are, the oldest first.
+
+        Raises:
+            UnavailableError: `store_down`, the store cannot be read.
+
+        """
         with self._reading() as connection:
             return _live(connection)
 
     def lacking(self, space_id: int) -> dict[str, int]:
-        """Count by tenant the findable memories that lack vectors in a space."""
+        """Count by tenant the findable memories that lack vectors in a space; none are left out.
+
+        Raises:
+            UnavailableError: `store_down`, the store cannot be read.
+
+        """
         with self._reading() as connection:
             return {
                 tenant: MissingEmbeddings(
@@ -49,7 +59,13 @@ class SqlSpaceRepository:
             return self.dialect.is_indexed(connection, space_id)
 
     def add(self, space: EmbeddingSpace) -> StoredSpace:
-        """Give what there is of a space; where there is none it is made, to be built."""
+        """Give what there is of a space; where there is none it is made, to be built.
+
+        Raises:
+            InvalidInputError: `space_mismatch`, there is one of that name with other dimensions.
+            UnavailableError: the store stayed locked, is full or read-only; nothing was made.
+
+        """
         known = _same(self.listed(), space)
         if known is not None:
             return known
@@ -62,7 +78,19 @@ class SqlSpaceRepository:
             return _named(connection, space.name)
 
     def switch(self, name: str) -> StoredSpace:
-        """Let another space serve, in one transaction in which nobody else writes."""
+        """Let another space serve: for every process at once, and in one transaction.
+
+        Nobody writes while it is looked for what the space lacks, so that nothing is overlooked.
+
+        Returns:
+            The space that served until then.
+
+        Raises:
+            NotFoundError: there is none of that name.
+            RejectedError: `space_incomplete`, memories lack vectors in it; nothing was changed.
+            UnavailableError: the store stayed locked, is full or read-only; nothing was changed.
+
+        """
         with self._writing() as connection:
             wanted = _named(connection, name)
             [serving] = (one for one in _live(connection) if one.state is SpaceState.CURRENT)
@@ -79,7 +107,13 @@ class SqlSpaceRepository:
             return serving
 
     def drop(self, name: str) -> StoredSpace:
-        """Let a space be none of the store's any more; its vectors are there until swept."""
+        """Let a space be none of the store's any more; its vectors are there until swept.
+
+        Raises:
+            NotFoundError: there is none of that name.
+            RejectedError: `space_in_use`, it serves.
+
+        """
         with self._writing() as connection:
             wanted = _named(connection, name)
             if wanted.state is SpaceState.CURRENT:

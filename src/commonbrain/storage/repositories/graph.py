@@ -27,7 +27,7 @@ from commonbrain.model.memory import AWAITING_STATES, State
 from commonbrain.model.scope import Scope
 from commonbrain.model.support import SUPPORTS, Support, SupportStatus
 from commonbrain.model.trust import Trust
-from commonbrain.storage.knowledge import Direction, ReachedMemory, Reader, Walk
+from commonbrain.storage.interface import Direction, GraphReader, ReachedMemory, Walk
 from commonbrain.storage.schema.coordination import receipts
 from commonbrain.storage.schema.memories import links, memories
 from commonbrain.storage.sql.bulk import LISTED, id_list_param
@@ -74,16 +74,16 @@ _Steps = Mapping[int, Sequence[tuple[int, LinkType]]]
 
 
 @dataclass(frozen=True, slots=True)
-class SqlGraphRepository:
-    """Walks over the links of one tenant in one transaction."""
+class GraphRepository:
+    """Walks over the links of one tenant; no walk comes to a memory twice, nor back to a start."""
 
     work: SqlContext
-    reader: Reader | None = None
+    reader: GraphReader | None = None
     """Who walks; None walks over everything."""
 
-    def seen_by(self, reader: Reader) -> "SqlGraphRepository":
+    def seen_by(self, reader: GraphReader) -> "GraphRepository":
         """Give the graph in which what is hidden from a reader is as if it were not there."""
-        return SqlGraphRepository(self.work, reader)
+        return GraphRepository(self.work, reader)
 
     def walk(
         self,
@@ -95,7 +95,11 @@ class SqlGraphRepository:
         depth_max: int | None = None,
         stops: Sequence[int] = (),
     ) -> Walk:
-        """Follow links of some types breadth first, by shortest paths; ties go to the lesser id."""
+        """Follow links of some types breadth first, by shortest paths; ties go to the lesser id.
+
+        At most `limit` memories of any state, `depth_max` steps away; `stops` are come to, and not
+        walked past.
+        """
         if not start or limit < 1:
             return Walk(reached=())
         given = {
@@ -167,7 +171,7 @@ class SqlGraphRepository:
 
 
 @lru_cache
-def _steps(way: Direction, *, is_one: bool, reader: Reader | None) -> Executable:
+def _steps(way: Direction, *, is_one: bool, reader: GraphReader | None) -> Executable:
     """Select every step that leads from what a walk comes to, the start included."""
     here, there = _ends(way)
     begin = beginning()
@@ -188,7 +192,7 @@ def _steps(way: Direction, *, is_one: bool, reader: Reader | None) -> Executable
 
 
 @lru_cache
-def _onward(way: Direction, *, reader: Reader | None) -> Select[int]:
+def _onward(way: Direction, *, reader: GraphReader | None) -> Select[int]:
     """Select those of some memories from which a step leads on."""
     here, _ = _ends(way)
     near = beginning().subquery("near")
@@ -202,7 +206,7 @@ def _ends(way: Direction) -> tuple[ColumnElement[int], ColumnElement[int]]:
     return (start, end) if way is Direction.ALONG else (end, start)
 
 
-def _leads_on(way: Direction, *, reader: Reader | None) -> ColumnElement[bool]:
+def _leads_on(way: Direction, *, reader: GraphReader | None) -> ColumnElement[bool]:
     """Say that a link is of the types of a walk, and comes to what its reader may see."""
     is_of_type = links.c.type.in_(bindparam("types", expanding=True))
     if reader is None:

@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, Row, Select, and_, delete, func, or_, sele
 
 from commonbrain.model.jobs import Job, JobError, JobState
 from commonbrain.model.scope import Caller
-from commonbrain.storage.administration import JobFilter
+from commonbrain.storage.interface import JobFilter
 from commonbrain.storage.schema.jobs import jobs
 from commonbrain.storage.schema.types import Instant
 from commonbrain.storage.sql.context import SqlContext
@@ -22,17 +22,17 @@ _ENDED: Final = (JobState.DONE, JobState.CANCELLED)
 
 
 @dataclass(frozen=True, slots=True)
-class SqlJobRepository:
-    """Jobs of one tenant in one transaction."""
+class JobRepository:
+    """The shelf of jobs of one tenant."""
 
     work: SqlContext
 
     def add(self, job: Job) -> bool:
-        """Put a job there, unless its id or its key is taken; say whether."""
+        """Put a job there, unless its id is taken or an unfinished one has its key; say whether."""
         return self.work.add(jobs, {"tenant_id": self.work.tenant, **_row(job)})
 
     def get(self, id_: int) -> Job | None:
-        """Give a job."""
+        """Give a job; None where there is none."""
         return self._first(select(jobs).where(self._here(jobs.c.id == id_)))
 
     def keyed(self, key: str) -> Job | None:
@@ -46,7 +46,12 @@ class SqlJobRepository:
         return self._all(question.limit(limit))
 
     def move(self, before: Job, after: Job) -> bool:
-        """Write what differs, unless the job was claimed, ended or put back meanwhile."""
+        """Write what differs between two states of one job; say whether anything was written.
+
+        Nothing is where the row was claimed, ended or put back since `before`, nor where `after`
+        claims it and its lease was renewed: of several who want one job, one has it, and who has
+        lost it writes nothing more.
+        """
         old, new = _row(before), _row(after)
         changed = {name: value for name, value in new.items() if value != old[name]}
         compared = [*_HELD_BY, *(["due_at"] if after.attempts > before.attempts else [])]
@@ -57,7 +62,7 @@ class SqlJobRepository:
         return done.rowcount > 0
 
     def listed(self, wanted: JobFilter, *, before: int | None, limit: int) -> list[Job]:
-        """List jobs, the newest first."""
+        """List jobs, the newest first, or from before one of them on."""
         asked = {"state": wanted.state, "kind": wanted.kind, "agent": wanted.agent}
         asked["key"] = wanted.key
         here = [jobs.c[name] == value for name, value in asked.items() if value is not None]
@@ -72,14 +77,18 @@ class SqlJobRepository:
         return {row[0]: row[1] for row in self.work.connection.execute(question)}
 
     def newest(self, kind: str, *, key: str | None = None) -> datetime | None:
-        """Give when a job of a kind, and of a key, was last made or ended."""
+        """Give when a job of a kind, and of a key, was last made or ended; None: none is known."""
         last = func.coalesce(jobs.c.finished_at, jobs.c.created_at)
         here = self._here(jobs.c.kind == kind, *(() if key is None else (jobs.c.key == key,)))
         question = select(func.max(last, type_=Instant())).where(here)
         return self.work.connection.execute(question).scalar()
 
     def drop(self, *, before: datetime, dead_before: datetime, limit: int) -> int:
-        """Delete what ended before a moment, and what was given up before another."""
+        """Delete what ended well or was cancelled before a moment; count the rows.
+
+        Dead letters stay longer, for somebody has to look at them: those given up before
+        `dead_before` are counted with the rest.
+        """
         ended = and_(jobs.c.finished_at < before, jobs.c.state.in_(_ENDED))
         dead = and_(jobs.c.finished_at < dead_before, jobs.c.state == JobState.DEAD)
         old = self._here(or_(ended, dead))

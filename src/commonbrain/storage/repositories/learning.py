@@ -33,7 +33,7 @@ from commonbrain.model.query import (
     ShownExtent,
 )
 from commonbrain.storage.evaluation import Evaluation, Figure
-from commonbrain.storage.records import EntryFilter
+from commonbrain.storage.interface import EntryFilter
 from commonbrain.storage.schema.learning import evaluations, feedback, models, recall_traces
 from commonbrain.storage.sql.context import SqlContext
 
@@ -44,8 +44,8 @@ _CARD: Final = select(*(column for column in models.columns if column.name != "t
 
 
 @dataclass(frozen=True, slots=True)
-class SqlModelRepository:
-    """Model cards of one tenant in one transaction."""
+class ModelRepository:
+    """The models of one tenant; of each role at most one is active, and one a canary."""
 
     work: SqlContext
 
@@ -54,13 +54,13 @@ class SqlModelRepository:
         return self.work.add(models, {"tenant_id": self.work.tenant, **_row(card)})
 
     def get(self, id_: int) -> ModelCard | None:
-        """Give a card."""
+        """Give a card; None where there is none."""
         return next(iter(self._all(_CARD.where(self._here(models.c.id == id_)))), None)
 
     def listed(
         self, role: ModelRole | None = None, *, before: int | None = None, limit: int
     ) -> list[ModelCard]:
-        """List cards, the newest first."""
+        """List cards, the newest first, or from before one of them on."""
         wanted = _CARD.where(self._here())
         if role is not None:
             wanted = wanted.where(models.c.role == role)
@@ -69,7 +69,7 @@ class SqlModelRepository:
         return self._all(wanted.order_by(models.c.id.desc()).limit(limit))
 
     def serving(self, role: ModelRole) -> list[ModelCard]:
-        """Give the active model and the canary of a role."""
+        """Give the active model and the canary of a role, as far as there are any."""
         serves = models.c.state.in_(sorted(SERVING))
         return self._all(_CARD.where(self._here(models.c.role == role, serves)))
 
@@ -79,7 +79,11 @@ class SqlModelRepository:
         return self.work.connection.execute(select(exists().where(here))).scalar_one()
 
     def move(self, before: ModelCard, after: ModelCard) -> bool:
-        """Write what differs, unless it was moved meanwhile or its place is taken."""
+        """Write what differs but for what a model is; say whether it was still as `before`.
+
+        The digest may go, never become another. Nothing is written either where another of its role
+        is active, or a canary, already.
+        """
         unmoved = [models.c[name] == getattr(before, name) for name in _UNMOVED]
         here = self._here(models.c.id == before.id, *unmoved)
         if after.state in SERVING and after.state is not before.state:
@@ -107,8 +111,8 @@ def _row(card: ModelCard) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class SqlEvaluationRepository:
-    """Evaluations of one tenant in one transaction."""
+class EvaluationRepository:
+    """Measurements of one tenant's memory; of each name the latest stay."""
 
     work: SqlContext
 
@@ -131,7 +135,7 @@ class SqlEvaluationRepository:
         return self.work.connection.execute(select(func.count()).select_from(old)).scalar_one()
 
     def drop(self, *, keep: int, limit: int) -> int:
-        """Drop those, the oldest first."""
+        """Drop those, the oldest first and at most `limit`; say how many."""
         table, old = evaluations.c, self._older(keep).subquery()
         page = select(old.c.id).order_by(old.c.id).limit(limit)
         here = delete(evaluations).where(table.tenant_id == self.work.tenant, table.id.in_(page))
@@ -158,13 +162,13 @@ _MOMENT: Final = timedelta(milliseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
-class SqlRecallLogRepository:
-    """The ledger of one tenant in one transaction."""
+class RecallLogRepository:
+    """The shelf of the ledger of one tenant."""
 
     work: SqlContext
 
     def mark(self, told: Sequence[Feedback]) -> int:
-        """Keep marks, each once; one on a trace that is not there is passed over."""
+        """Keep marks, each once; a mark on a trace that is not there is passed over. Count."""
         wanted = sorted({one.trace_id for one in told})
         traces = recall_traces.c.id
         known = select(traces).where(self._here(recall_traces, traces.in_(wanted)))
@@ -176,7 +180,10 @@ class SqlRecallLogRepository:
         )
 
     def showing(self, use: FeedbackEvent) -> Mapping[int, int]:
-        """Give the latest trace of the session that packed each, of those just before its use."""
+        """Give the latest trace of the session that packed each, of those within `MARKED_WITHIN`.
+
+        Absent where none did, and for a fetch where that trace had told the whole of it.
+        """
         table = recall_traces.c
         whose = table.agent == use.agent, table.session.is_not_distinct_from(use.session)
         since, until = (ids.make_id(at, 0) for at in (use.at - MARKED_WITHIN, use.at + _MOMENT))
@@ -219,7 +226,7 @@ class SqlRecallLogRepository:
     def latest(
         self, wanted: EntryFilter, *, before: int = ids.LAST, limit: int, is_brief: bool = False
     ) -> list[Entry]:
-        """List recalls below an id, the newest first."""
+        """List recalls below an id, the newest first; the brief without what was considered."""
         table = recall_traces.c
         below = self._here(recall_traces, table.id < before, *self._of(wanted))
         found = select(recall_traces).where(below).order_by(table.id.desc()).limit(limit)

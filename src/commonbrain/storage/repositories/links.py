@@ -21,7 +21,7 @@ from sqlalchemy import (
 )
 
 from commonbrain.model.links import Link, LinkType, strengthened
-from commonbrain.storage.records import Annotation
+from commonbrain.storage.interface import Annotation
 from commonbrain.storage.schema.memories import annotations, links
 from commonbrain.storage.sql.bulk import LISTED, id_list_param
 from commonbrain.storage.sql.context import SqlContext
@@ -52,8 +52,8 @@ _TOUCHING: Final = {is_typed: _touching(is_typed=is_typed) for is_typed in (Fals
 
 
 @dataclass(frozen=True, slots=True)
-class SqlLinkRepository:
-    """Links of one tenant in one transaction."""
+class LinkRepository:
+    """The shelf of links between memories."""
 
     work: SqlContext
 
@@ -81,7 +81,7 @@ class SqlLinkRepository:
     def touching(
         self, ids: Sequence[int], *, types: Sequence[LinkType] = (), limit: int | None = None
     ) -> list[Link]:
-        """List the links from or to any of these memories, strongest first."""
+        """List the links from or to any of these memories, strongest first; no types means all."""
         if not ids:
             return []
         given = {"ids": list(ids), "limit": _ALL if limit is None else limit}
@@ -115,8 +115,8 @@ _OF: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class SqlAnnotationRepository:
-    """Annotations of one tenant in one transaction."""
+class AnnotationRepository:
+    """The shelf of what was noted beside memories."""
 
     work: SqlContext
 

@@ -30,8 +30,7 @@ from sqlalchemy import (
 from commonbrain.model.kinds import KINDS, Detail, Kind, MessageDetail
 from commonbrain.model.memory import CURRENT_STATES, Memory, State, full_text
 from commonbrain.model.query import Filter
-from commonbrain.storage.index import Hit
-from commonbrain.storage.interface import DueBy, IdTaken, QueryScope
+from commonbrain.storage.interface import DueBy, Hit, IdTaken, QueryScope
 from commonbrain.storage.repositories.maintenance import bodiless, due_by
 from commonbrain.storage.schema.memories import DETAILS, EntityType, entities, memories, threads
 from commonbrain.storage.schema.types import JsonText, Names
@@ -192,13 +191,18 @@ _DROP_ENTITIES: Final = delete(entities).where(
 
 
 @dataclass(frozen=True, slots=True)
-class SqlMemoryRepository:
-    """Memories of one tenant in one transaction."""
+class MemoryRepository:
+    """The shelf of memories: the rows that are the only truth."""
 
     work: SqlContext
 
     def add(self, memory: Memory) -> None:
-        """Store a new memory whole, or raise `IdTaken` with nothing stored."""
+        """Store a new memory whole.
+
+        Raises:
+            IdTaken: another memory has this id; nothing was stored.
+
+        """
         tenant = {"tenant_id": self.work.tenant}
         row = {name: getattr(memory, name) for name in PROJECTED}
         if not self.work.add(memories, tenant | row):
@@ -212,7 +216,7 @@ class SqlMemoryRepository:
         self.work.change_by_each(_ADD_ENTITIES, [entity | row for row in _names(memory)])
 
     def get(self, ids: Sequence[int]) -> dict[int, Memory]:
-        """Fetch memories of any state by id."""
+        """Fetch memories of any state by id; unknown ids are absent from the answer."""
         return fetch(self.work, ids)
 
     def texts(self, ids: Sequence[int]) -> dict[int, str]:
@@ -229,7 +233,7 @@ class SqlMemoryRepository:
     def by_hash(
         self, kind: Kind, semantic_hash: str, *, source_ref: str | None = None
     ) -> list[Memory]:
-        """Find the current memories of a kind, or of a source, that say the same to the letter."""
+        """Find the current ones of a kind, and of a source, that say the same, oldest first."""
         given = {"kind": kind, "hash": semantic_hash}
         statement = _BY_HASH
         if source_ref is not None:
@@ -326,7 +330,7 @@ class SqlMemoryRepository:
         return list(self.work.connection.execute(asked).scalars())
 
     def bodiless(self, *, after: int, limit: int) -> list[int]:
-        """List ids above one id, ascending, of rows whose body is lost."""
+        """List ids above one id, ascending, of rows whose body is lost; there should be none."""
         asked = bodiless(self.work.tenant).where(memories.c.id > after).limit(limit)
         return list(self.work.connection.execute(asked).scalars())
 

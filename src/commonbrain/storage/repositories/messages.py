@@ -175,26 +175,30 @@ _TOLD: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class SqlMessageRepository:
-    """Receipts of one tenant in one transaction."""
+class MessageRepository:
+    """The shelf of receipts.
+
+    A broadcast reaches who reads within its project, but its sender, from seven days before the
+    first session of the reader on.
+    """
 
     work: SqlContext
 
     def post(self, deliveries: Sequence[Receipt]) -> None:
-        """Deliver messages, or share memories."""
+        """Deliver messages, to everybody by `EVERYBODY`; or share memories, as if read."""
         rows = [{"tenant_id": self.work.tenant, **asdict(one)} for one in deliveries]
         if rows:
             self.work.connection.execute(self.work.dialect.insert_or_skip(receipts), rows)
 
     def open(self, reader: Reader) -> None:
-        """Begin the reader's mailbox, where it has none yet."""
+        """Begin the reader's mailbox, where it has none yet: what comes from now on waits there."""
         if self.work.connection.execute(_TAKEN, self._own(reader)).scalar() is None:
             floor = self._floor(reader)
             row = {"tenant_id": self.work.tenant, "agent": reader.agent, "taken_until": floor}
             self.work.add(mailboxes, row)
 
     def unread(self, reader: Reader, *, below: Mailbox, limit: int) -> list[Mailbox]:
-        """List what is current and unread below a place."""
+        """List what is current and unread below a place, urgent first, newest first within."""
         given = self._given(reader) | _place(below) | {"limit": limit}
         rows = self.work.connection.execute(_unread(reader.project is not None), given)
         return [Mailbox(message_id=id_, is_urgent=bool(urgent)) for id_, urgent in rows]
@@ -212,7 +216,7 @@ class SqlMessageRepository:
         return set(self.work.connection.execute(_AMONG, given).scalars())
 
     def read(self, reader: Reader, *, below: int, limit: int) -> list[int]:
-        """List what was read of what is current."""
+        """List what was read of what is current, below an id, newest first."""
         given = self._own(reader) | {"now": reader.now, "below": below, "limit": limit}
         return list(self.work.connection.execute(_READ, given).scalars())
 
@@ -227,7 +231,7 @@ class SqlMessageRepository:
             self.work.connection.execute(_TAKE, given | {"until": until})
 
     def mark(self, reader: Reader, ids: Sequence[int]) -> None:
-        """Mark messages as read now."""
+        """Mark messages as read now; what went to others is passed over, the first time stands."""
         if not ids:
             return
         given = self._own(reader) | {"ids": list(ids), "now": reader.now}
@@ -236,7 +240,7 @@ class SqlMessageRepository:
             self._copy(reader, receipts.c.message_id.in_(list(ids)), read_at=reader.now)
 
     def acknowledge(self, reader: Reader, message_id: int, *, answer: str | None) -> bool:
-        """Keep an acknowledgement of a message."""
+        """Keep an acknowledgement of a message that is read; False when it did not go there."""
         here = (
             receipts.c.tenant_id == self.work.tenant,
             receipts.c.agent == reader.agent,
@@ -246,7 +250,7 @@ class SqlMessageRepository:
         return self.work.connection.execute(given).rowcount > 0
 
     def of(self, ids: Sequence[int]) -> Mapping[int, tuple[Receipt, ...]]:
-        """Give the receipts of messages."""
+        """Give the receipts of messages, by agent."""
         return self._receipts(_OF, ids)
 
     def _receipts(
@@ -260,17 +264,17 @@ class SqlMessageRepository:
         return {id_: tuple(sorted(rows, key=_by_agent)) for id_, rows in found.items()}
 
     def acks(self, ids: Sequence[int]) -> Mapping[int, tuple[Receipt, ...]]:
-        """Give the receipts of messages that were acknowledged."""
+        """Give the receipts of messages that were acknowledged, by agent."""
         return self._receipts(_ACKED, ids)
 
     def between(self, reader: Reader, other: str, *, below: int, limit: int) -> list[int]:
-        """List messages from either to the other."""
+        """List messages from either to the other, and the other's to all, newest first."""
         given = self._own(reader) | {"other": other, "now": reader.now}
         asked = given | {"below": below, "limit": limit}
         return list(self.work.connection.execute(_BETWEEN, asked).scalars())
 
     def delegated(self, agent: str, *, below: int, limit: int) -> list[int]:
-        """List tasks that a message assigned."""
+        """List tasks that a message assigned, by the agent or to it, newest first."""
         given = {"tenant": self.work.tenant, "reader": agent, "below": below, "limit": limit}
         return list(self.work.connection.execute(_DELEGATED, given).scalars())
 
@@ -280,7 +284,7 @@ class SqlMessageRepository:
         return list(self.work.connection.execute(_TOLD, given).scalars())
 
     def merge(self, receipt: Receipt) -> bool:
-        """Take in what another store knows of a delivery."""
+        """Take in what another store knows of a delivery; say whether it was new here."""
         row = {"tenant_id": self.work.tenant, **asdict(receipt)}
         if self.work.add(receipts, row):
             return True

@@ -13,7 +13,7 @@ from commonbrain.model import ids
 from commonbrain.model.query import Candidate, Trace
 from commonbrain.model.timestamps import to_millis
 from commonbrain.observability.tool_events import OK, REFUSED, EventFilter, ToolEvent
-from commonbrain.storage.records import AuditEntry, Reply
+from commonbrain.storage.interface import AuditEntry, Reply
 from commonbrain.storage.schema.jobs import tool_events
 from commonbrain.storage.schema.memories import audit, idempotency, outbox, tenants
 from commonbrain.storage.sql.bulk import bulk_insert
@@ -34,14 +34,14 @@ _CONSIDERED_MAX: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
-class SqlRecordRepository:
-    """Records of one tenant in one transaction."""
+class RecordRepository:
+    """The shelf of what happened: audit, events for workers, recall traces."""
 
     work: SqlContext
     _keys: list[bytes] = field(default_factory=list[bytes])
 
     def audit(self, entry: AuditEntry) -> None:
-        """Append one line, with a keyed digest in place of the content."""
+        """Append one line that is never changed."""
         self.work.append(audit, _audit_row(entry, key=self._audit_key()), at=entry.at)
 
     def audit_alike(self, entry: AuditEntry, contents: Mapping[int, str]) -> None:
@@ -65,7 +65,7 @@ class SqlRecordRepository:
         return self._keys[0]
 
     def publish(self, topic: str, memory_id: int, *, at: datetime) -> None:
-        """Put an event into the outbox."""
+        """Put an event into the outbox, to be read by workers after the commit."""
         self.work.append(outbox, {"topic": topic, "memory_id": memory_id, "at": at}, at=at)
 
     def drop_events(self, *, before: datetime, limit: int) -> int:
@@ -166,8 +166,8 @@ _SQLITE: Final = text(
 
 
 @dataclass(frozen=True, slots=True)
-class SqlToolEventRepository:
-    """Calls of one tenant in one transaction."""
+class ToolEventRepository:
+    """The shelf of calls."""
 
     work: SqlContext
 

@@ -107,15 +107,19 @@ _SHAKEN: Final = _shaken()
 
 
 @dataclass(frozen=True, slots=True)
-class SqlReviewRepository:
-    """Reviews of one tenant in one transaction."""
+class ReviewRepository:
+    """Reviews, and the list of memories whose fall has yet to be followed up."""
 
     work: SqlContext
     own: set[int] = field(default_factory=set[int])
     """What this transaction has listed."""
 
     def touch(self, ids: Sequence[int], *, at: datetime) -> None:
-        """List what a change of these memories or of their links may unseat, to be looked at."""
+        """List what a change of these memories or of their links may unseat, to be looked at then.
+
+        That is: those of them that something rests on or that need review, what they are in
+        conflict with, and the causes of their reviews.
+        """
         tenant = self.work.tenant
         given = {"tenant": tenant, "ids": list(ids)}
         concerned = self.work.connection.execute(_TO_LOOK_AT, given).scalars().all()

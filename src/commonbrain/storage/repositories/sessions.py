@@ -121,19 +121,19 @@ _SILENT: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class SqlSessionRepository:
-    """Sessions of one tenant in one transaction."""
+class SessionRepository:
+    """The shelf of sessions; each is known by its agent and key."""
 
     work: SqlContext
 
     def get(self, agent: str, key: str) -> Session | None:
-        """Give a session, live or over."""
+        """Give a session, live or over; None when it was never seen."""
         # Every call of a server asks this, so it goes straight to the driver.
         rows = self.work.rows(_ONE, {"agent": agent, "key": key})
         return _session(dict(zip(_NAMES, rows[0], strict=True))) if rows else None
 
     def save(self, session: Session) -> None:
-        """Write a session whole, over what is there under its agent and key."""
+        """Write a session whole, over what is there under its agent and key; the id stays."""
         values = _row(session)
         known = {name: value for name, value in values.items() if name != "id"}
         here = (
@@ -240,13 +240,13 @@ _ROWS: Final = select(*(notes.c[field.name] for field in fields(Note)))
 
 
 @dataclass(frozen=True, slots=True)
-class SqlScratchpadRepository:
-    """Working notes of one tenant in one transaction."""
+class ScratchpadRepository:
+    """The shelf of working notes; expired ones are not there."""
 
     work: SqlContext
 
     def put(self, note: Note) -> None:
-        """Keep a note in the place of the one with its agent, session and key."""
+        """Keep a note in the place of the one with its agent, session and key, if any."""
         self.drop(note)
         row = {"tenant_id": self.work.tenant, **asdict(note)}
         self.work.connection.execute(insert(notes), row)
@@ -263,7 +263,10 @@ class SqlScratchpadRepository:
         return [Note(**row) for row in self.work.connection.execute(statement).mappings()]
 
     def pinned(self, project: str | None, *, now: datetime) -> list[Note]:
-        """List the pinned notes of a project and of none, by key, then by who wrote them."""
+        """List the pinned notes of a project and of none, by key, then by who wrote them.
+
+        Without a project, those of none.
+        """
         here = notes.c.tenant_id == self.work.tenant
         of_project = or_(notes.c.project.is_(None), notes.c.project == project)
         statement = (

@@ -23,9 +23,7 @@ from commonbrain.model.kinds import Kind
 from commonbrain.model.memory import Thread, ThreadRef
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import Caller
-from commonbrain.storage.coordination import ThreadPassage
-from commonbrain.storage.interface import IdTaken
-from commonbrain.storage.query_scope import QueryScope
+from commonbrain.storage.interface import IdTaken, QueryScope, ThreadPassage
 from commonbrain.storage.schema.memories import DETAILS, memories, threads
 from commonbrain.storage.sql.bulk import LISTED
 from commonbrain.storage.sql.context import SqlContext
@@ -56,8 +54,8 @@ _PARTICIPANTS: Final = select(_MESSAGES.c.sender, _MESSAGES.c.recipients).where(
 
 
 @dataclass(frozen=True, slots=True)
-class SqlThreadRepository:
-    """Threads of one tenant in one transaction."""
+class ThreadRepository:
+    """The shelf of threads that messages belong to."""
 
     work: SqlContext
 
@@ -68,7 +66,12 @@ class SqlThreadRepository:
         return dict(self.work.rows(_SUBJECTS, {"ids": list(ids)}))
 
     def open(self, thread: ThreadRef, project: str | None, *, new_id: int, now: datetime) -> int:
-        """Find a thread by its key or make it under the new id, or raise `IdTaken`; give its id."""
+        """Find a thread by its key or make it under the new id; give its id.
+
+        Raises:
+            IdTaken: another thread has the new id; nothing was stored.
+
+        """
         known = self._id_of(thread.key)
         if known is not None:
             return known
@@ -80,7 +83,7 @@ class SqlThreadRepository:
         return new_id
 
     def last(self) -> int:
-        """Give the id of the newest message of any thread."""
+        """Give the id of the newest message of any thread, whoever sees it; 0 without any."""
         last = self.work.highest.get(threads)
         if last is None:
             [(last,)] = self.work.rows(_LAST, {})
@@ -95,7 +98,10 @@ class SqlThreadRepository:
     def recent(
         self, caller: Caller, *, now: datetime, below: int, limit: int
     ) -> list[tuple[Thread, int]]:
-        """List threads with a current message that a caller sees, latest first."""
+        """List threads with a current message that a caller sees, each with its newest's id.
+
+        The newest is below `below` and comes first.
+        """
         told = given(_thread_filters(caller, now), self.work.tenant) | {
             "below": below,
             "limit": limit,
@@ -115,7 +121,11 @@ class SqlThreadRepository:
     def around(
         self, ids: Sequence[int], look: QueryScope, *, before: int, after: int
     ) -> dict[int, ThreadPassage]:
-        """Give the passage around each of these that is a message of a thread."""
+        """Give the passage around each of these that is a message of a thread.
+
+        So many messages `before` and `after`, at least 1 each, of those that the look allows: what
+        nobody may see or was forgotten lies in no one's way, as long as it is but a few.
+        """
         if not ids:
             return {}
         passages, gaps = self._around(ids, look, before=before, after=after, far=1)
@@ -144,7 +154,11 @@ class SqlThreadRepository:
         return [Thread(**row) for row in self.work.connection.execute(statement).mappings()]
 
     def merge(self, thread: Thread) -> int:
-        """Take in a thread of another store; of two ids for one key the lower stands."""
+        """Take in a thread of another store; give the id that it has here from now on.
+
+        Where a key is known under another id, the lower of both stands, so that two stores which
+        take in each other's threads end alike; messages here follow.
+        """
         known = self._id_of(thread.key)
         if known is None:
             self._add(thread)

@@ -11,8 +11,7 @@ from typing import Final
 from sqlalchemy import Select, TextClause, column, func, select, text
 
 from commonbrain.model.query import Filter
-from commonbrain.storage.index import Hit
-from commonbrain.storage.interface import QueryScope
+from commonbrain.storage.interface import Hit, QueryScope
 from commonbrain.storage.schema.memories import memories
 from commonbrain.storage.sql.context import SqlContext
 from commonbrain.storage.sql.filters import allowed, given, within

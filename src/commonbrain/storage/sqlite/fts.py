@@ -24,8 +24,7 @@ from sqlalchemy import (
 
 from commonbrain.model.kinds import CausalField, Kind, fields_of
 from commonbrain.model.memory import Memory
-from commonbrain.storage.index import Hit
-from commonbrain.storage.interface import QueryScope
+from commonbrain.storage.interface import Hit, QueryScope
 from commonbrain.storage.repositories.maintenance import without_words
 from commonbrain.storage.schema.memories import memories
 from commonbrain.storage.sql.context import SqlContext

@@ -18,8 +18,7 @@ from sqlalchemy import (
 from commonbrain.embeddings.interface import Matrix, Vectors
 from commonbrain.model.kinds import CausalField
 from commonbrain.model.memory import Memory
-from commonbrain.storage.index import Hit
-from commonbrain.storage.interface import QueryScope
+from commonbrain.storage.interface import Hit, QueryScope
 from commonbrain.storage.repositories.maintenance import MissingEmbeddings
 from commonbrain.storage.schema.invalidation import field_vectors
 from commonbrain.storage.schema.memories import vectors

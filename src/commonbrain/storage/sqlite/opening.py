@@ -10,13 +10,13 @@ from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.storage.sql.context import Dialect, known_space, register
 from commonbrain.storage.sql.errors import map_driver_errors
 from commonbrain.storage.sql.schema_version import SCHEMA_VERSION, refuse_newer, upgrade, version_of
-from commonbrain.storage.sql_store import Schema, SqlStore
 from commonbrain.storage.sqlite.engine import Sqlite
+from commonbrain.storage.store import Schema, Store
 
 
 def open_sqlite(
     path: Path, *, space: EmbeddingSpace, clock: Clock, is_durable: bool, lock_timeout_s: float
-) -> SqlStore:
+) -> Store:
     """Open a file as a store, making or upgrading it in one transaction if need be.
 
     Raises:
@@ -39,7 +39,7 @@ def open_sqlite(
         unless_opened.callback(dialect.engine.dispose)
         dialect.space_id = _settle(dialect, space=space, clock=clock)
         unless_opened.pop_all()
-    return SqlStore(dialect, space, Schema(SCHEMA_VERSION))
+    return Store(dialect, space, Schema(SCHEMA_VERSION))
 
 
 def _settle(dialect: Dialect, *, space: EmbeddingSpace, clock: Clock) -> int:

@@ -26,8 +26,7 @@ from sqlalchemy import (
 from commonbrain.embeddings.interface import Matrix
 from commonbrain.model.kinds import CausalField
 from commonbrain.model.memory import FINDABLE_STATES
-from commonbrain.storage.index import Hit
-from commonbrain.storage.interface import QueryScope
+from commonbrain.storage.interface import Hit, QueryScope
 from commonbrain.storage.schema.invalidation import field_vectors
 from commonbrain.storage.schema.memories import vectors
 from commonbrain.storage.sql.binary_index import BinaryVectorIndex, Ids

@@ -21,39 +21,37 @@ from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.model.timestamps import to_millis
 from commonbrain.observability.health import ReplicaReads
 from commonbrain.observability.tool_events import EventFilter
-from commonbrain.storage.coordination import Heartbeat
-from commonbrain.storage.index import Index
+from commonbrain.storage.interface import Heartbeat, Index, MemoryAccess
 from commonbrain.storage.maintenance import Backup, Finding, Progress, ignore_progress
-from commonbrain.storage.records import MemoryAccess
-from commonbrain.storage.repositories.action_items import SqlAckRepository, SqlBriefingRepository
-from commonbrain.storage.repositories.changes import SqlChangeRepository
-from commonbrain.storage.repositories.conflicts import SqlConflictRepository
-from commonbrain.storage.repositories.credentials import SqlCredentialRepository
-from commonbrain.storage.repositories.embedding_spaces import SqlSpaceRepository
+from commonbrain.storage.repositories.action_items import AckRepository, BriefingRepository
+from commonbrain.storage.repositories.changes import ChangeRepository
+from commonbrain.storage.repositories.conflicts import ConflictRepository
+from commonbrain.storage.repositories.credentials import CredentialRepository
+from commonbrain.storage.repositories.embedding_spaces import SpaceRepository
 from commonbrain.storage.repositories.erasure import erase_text
-from commonbrain.storage.repositories.graph import SqlGraphRepository
-from commonbrain.storage.repositories.jobs import SqlJobRepository
+from commonbrain.storage.repositories.graph import GraphRepository
+from commonbrain.storage.repositories.jobs import JobRepository
 from commonbrain.storage.repositories.learning import (
-    SqlEvaluationRepository,
-    SqlModelRepository,
-    SqlRecallLogRepository,
+    EvaluationRepository,
+    ModelRepository,
+    RecallLogRepository,
 )
-from commonbrain.storage.repositories.links import SqlAnnotationRepository, SqlLinkRepository
-from commonbrain.storage.repositories.memories import SqlMemoryRepository
-from commonbrain.storage.repositories.messages import SqlMessageRepository
+from commonbrain.storage.repositories.links import AnnotationRepository, LinkRepository
+from commonbrain.storage.repositories.memories import MemoryRepository
+from commonbrain.storage.repositories.messages import MessageRepository
 from commonbrain.storage.repositories.records import (
-    SqlRecordRepository,
-    SqlToolEventRepository,
+    RecordRepository,
+    ToolEventRepository,
     trace_row,
     write_events,
 )
-from commonbrain.storage.repositories.reviews import SqlReviewRepository
+from commonbrain.storage.repositories.reviews import ReviewRepository
 from commonbrain.storage.repositories.sessions import (
-    SqlScratchpadRepository,
-    SqlSessionRepository,
+    ScratchpadRepository,
+    SessionRepository,
     beat_row,
 )
-from commonbrain.storage.repositories.threads import SqlThreadRepository
+from commonbrain.storage.repositories.threads import ThreadRepository
 from commonbrain.storage.schema.memories import DETAILS, memories
 from commonbrain.storage.sql.context import Dialect, SqlContext, add_tenant, serving_space
 from commonbrain.storage.sql.errors import map_driver_errors
@@ -79,62 +77,67 @@ _REWORDED_AT_ONCE = 200
 
 
 @dataclass(frozen=True, slots=True)
-class SqlTransaction:
-    """The shelves of one tenant in one transaction."""
+class Transaction:
+    """The shelves of one tenant, seen at one moment and changed together or not at all."""
 
     work: SqlContext
-    memories: SqlMemoryRepository
+    memories: MemoryRepository
     index: Index
-    threads: SqlThreadRepository
-    sessions: SqlSessionRepository
-    mail: SqlMessageRepository
-    links: SqlLinkRepository
-    changes: SqlChangeRepository
-    annotations: SqlAnnotationRepository
-    records: SqlRecordRepository
-    graph: SqlGraphRepository
-    reviews: SqlReviewRepository
-    disputes: SqlConflictRepository
-    duties: SqlAckRepository
-    board: SqlBriefingRepository
-    notes: SqlScratchpadRepository
-    credentials: SqlCredentialRepository
-    jobs: SqlJobRepository
-    events: SqlToolEventRepository
-    ledger: SqlRecallLogRepository
-    registry: SqlModelRepository
-    evaluations: SqlEvaluationRepository
+    threads: ThreadRepository
+    sessions: SessionRepository
+    mail: MessageRepository
+    links: LinkRepository
+    changes: ChangeRepository
+    annotations: AnnotationRepository
+    records: RecordRepository
+    graph: GraphRepository
+    reviews: ReviewRepository
+    disputes: ConflictRepository
+    duties: AckRepository
+    board: BriefingRepository
+    notes: ScratchpadRepository
+    credentials: CredentialRepository
+    jobs: JobRepository
+    events: ToolEventRepository
+    ledger: RecallLogRepository
+    registry: ModelRepository
+    evaluations: EvaluationRepository
 
     @classmethod
-    def of(cls, work: SqlContext) -> "SqlTransaction":
+    def of(cls, work: SqlContext) -> "Transaction":
         """Set up the shelves on a transaction in progress."""
         return cls(
             work=work,
-            memories=SqlMemoryRepository(work),
+            memories=MemoryRepository(work),
             index=work.dialect.index(work),
-            threads=SqlThreadRepository(work),
-            sessions=SqlSessionRepository(work),
-            mail=SqlMessageRepository(work),
-            links=SqlLinkRepository(work),
-            changes=SqlChangeRepository(work),
-            annotations=SqlAnnotationRepository(work),
-            records=SqlRecordRepository(work),
-            graph=SqlGraphRepository(work),
-            reviews=SqlReviewRepository(work),
-            disputes=SqlConflictRepository(work),
-            duties=SqlAckRepository(work),
-            board=SqlBriefingRepository(work),
-            notes=SqlScratchpadRepository(work),
-            credentials=SqlCredentialRepository(work),
-            jobs=SqlJobRepository(work),
-            events=SqlToolEventRepository(work),
-            ledger=SqlRecallLogRepository(work),
-            registry=SqlModelRepository(work),
-            evaluations=SqlEvaluationRepository(work),
+            threads=ThreadRepository(work),
+            sessions=SessionRepository(work),
+            mail=MessageRepository(work),
+            links=LinkRepository(work),
+            changes=ChangeRepository(work),
+            annotations=AnnotationRepository(work),
+            records=RecordRepository(work),
+            graph=GraphRepository(work),
+            reviews=ReviewRepository(work),
+            disputes=ConflictRepository(work),
+            duties=AckRepository(work),
+            board=BriefingRepository(work),
+            notes=ScratchpadRepository(work),
+            credentials=CredentialRepository(work),
+            jobs=JobRepository(work),
+            events=ToolEventRepository(work),
+            ledger=RecallLogRepository(work),
+            registry=ModelRepository(work),
+            evaluations=EvaluationRepository(work),
         )
 
     def scrub(self, memory_id: int) -> Mapping[str, int]:
-        """Take the text of a memory out of every table; give the rows of each place."""
+        """Take the text of a memory out of every table; its id stays as a forgotten memory.
+
+        Returns:
+            Every place that was looked at, with how many rows of it were emptied or deleted.
+
+        """
         known = self.memories.get([memory_id])
         self.index.drop(memory_id)
         kind = known[memory_id].kind
@@ -179,8 +182,8 @@ class Schema:
 
 
 @dataclass(frozen=True, slots=True)
-class SqlStore:
-    """A relational store of any dialect; made by `open_sqlite`, which brings its schema up."""
+class Store:
+    """Where memories live; safe to use from several threads and processes at once."""
 
     dialect: Dialect
     space: EmbeddingSpace
@@ -189,29 +192,36 @@ class SqlStore:
 
     @property
     def location(self) -> str:
-        """Where it is, for people."""
+        """Where it is, for people; never a secret."""
         return self.dialect.location
 
     @property
     def moved_to(self) -> str | None:
-        """The space that serves, where it is another than this one's; as of the last look."""
+        """The space that serves now, where it is another than `space`; else None."""
         serving = self.schema.serving
         return None if serving is None or serving.id == self.dialect.space_id else serving.name
 
     @property
-    def spaces(self) -> SqlSpaceRepository:
-        """The spaces of this store."""
-        return SqlSpaceRepository(self.dialect)
+    def spaces(self) -> SpaceRepository:
+        """The spaces that it is kept in."""
+        return SpaceRepository(self.dialect)
 
-    def beside(self, space: EmbeddingSpace) -> "SqlStore":
-        """Give the same store as it is in another space, which is made where there is none."""
+    def beside(self, space: EmbeddingSpace) -> "Store":
+        """Give the store as it is in another space, made where there is none; closed with this."""
         self._check_open()
         dialect = self.dialect.beside(space, self.spaces.add(space).id)
-        return SqlStore(dialect, space, Schema(self.schema.version), self.closed)
+        return Store(dialect, space, Schema(self.schema.version), self.closed)
 
     @contextmanager
-    def begin(self, tenant: str) -> Generator[SqlTransaction]:
-        """Open a transaction that may write: commits at the end, rolls back on any exception."""
+    def begin(self, tenant: str) -> Generator[Transaction]:
+        """Open a transaction that may write: commits at the end, rolls back on any exception.
+
+        Raises:
+            UnavailableError: `store_down`, the store stayed locked, is full or read-only; nothing
+                kept.
+            StoreCorruptError: `store_corrupt`, the store is damaged; nothing kept.
+
+        """
         self._check_open()
         end_shared_read(self)
         with (
@@ -220,7 +230,7 @@ class SqlStore:
             connection.begin(),
         ):
             self.schema.check(connection, self.dialect)
-            yield SqlTransaction.of(
+            yield Transaction.of(
                 SqlContext(connection=connection, tenant=tenant, dialect=self.dialect)
             )
             under_way.is_ending = True
@@ -228,10 +238,13 @@ class SqlStore:
         self.dialect.check_kept()
 
     @contextmanager
-    def snapshot(self, tenant: str) -> Generator[SqlTransaction]:
+    def snapshot(self, tenant: str) -> Generator[Transaction]:
         """Open a transaction that only reads and never waits for a writer.
 
-        Inside `one_moment` it is the one that is open already.
+        Raises:
+            UnavailableError: `store_down`, the store cannot be read.
+            StoreCorruptError: `store_corrupt`, the store is damaged.
+
         """
         with (
             map_driver_errors(self.location),
@@ -240,20 +253,28 @@ class SqlStore:
             yield transaction
 
     def one_moment(self) -> AbstractContextManager[None]:
-        """Let all that is read inside, by this thread, be of one moment, until it writes."""
+        """Let all that is read inside, by this thread, be of one moment, until it writes.
+
+        The first snapshot that is opened inside stays open for those that follow it.
+        """
         return shared_read()
 
-    def read(self, tenant: str, ask: Callable[[SqlTransaction], _Told]) -> _Told:
-        """Ask what only reads: of a replica that has all that anybody was told is kept, if any.
+    def read(self, tenant: str, ask: Callable[[Transaction], _Told]) -> _Told:
+        """Ask what only reads, perhaps of a replica; asked twice where a replica fails under way.
 
-        What a replica fails to answer is asked again of the primary.
+        Whatever anybody was told is kept before this is asked is seen, by whichever process.
+
+        Raises:
+            UnavailableError: `store_down`, the store cannot be read.
+            StoreCorruptError: `store_corrupt`, the store is damaged.
+
         """
         self._check_open()
 
         def asked(connection: Connection) -> _Told:
             self.schema.check(connection, self.dialect)
             work = SqlContext(connection=connection, tenant=tenant, dialect=self.dialect)
-            return ask(SqlTransaction.of(work))
+            return ask(Transaction.of(work))
 
         with map_driver_errors(self.location):
             told = self.dialect.ask_copy(tenant, asked)
@@ -263,16 +284,26 @@ class SqlStore:
             return ask(tx)
 
     def replicas(self) -> list[ReplicaReads]:
-        """Tell how the replicas fared that reads are answered from."""
+        """Tell how the replicas fared in this process; none where there are none."""
         return self.dialect.replica_reads()
 
     def tenants(self) -> list[str]:
-        """List every tenant by name: what a worker goes through, and who owns the store."""
+        """List the tenants by name: the one look across them, which tells nothing else of them.
+
+        Raises:
+            UnavailableError: `store_down`, the store cannot be read.
+
+        """
         with map_driver_errors(self.location), self._reader(None) as connection:
             return sorted(self.dialect.each_tenant(connection))
 
     def make_tenant(self, name: str, *, at: datetime) -> bool:
-        """Make a tenant; say whether there was none of that name."""
+        """Make a tenant; say whether there was none of that name. Only the owner may.
+
+        Raises:
+            UnavailableError: the store stayed locked, is full or read-only; nothing was made.
+
+        """
         with self.begin(name) as tx:
             return add_tenant(tx.work.connection, name, now=at)
 
@@ -291,7 +322,21 @@ class SqlStore:
         happened: EventFilter | None = None,
         keep_from: datetime,
     ) -> int:
-        """Keep traces and events, count accesses and signs of life, drop what is old; together."""
+        """Keep recall traces, count accesses and signs of life, drop old traces; all together.
+
+        An access counts once more for each memory, and never moves its last access back, nor does
+        a beat. A beat makes its session where it is missing, and revives one that was taken for
+        over, not one that was ended or rebooted; with an `ending` it ends a live one. Events that
+        `happened` are kept, each once however often it is told, and older ones dropped. What
+        was used is marked on recalls that are there then, these traces included.
+
+        Returns:
+            How many of the traces are new: one whose id is taken is passed over.
+
+        Raises:
+            UnavailableError: the store stayed locked, is full or read-only; nothing was kept.
+
+        """
         self._check_open()
         touched = [(id_, to_millis(one.at)) for one in accesses for id_ in one.ids]
         # Everything that can be is done before the lock is taken.
@@ -312,7 +357,12 @@ class SqlStore:
             return kept
 
     def compact(self) -> None:
-        """Give back the room of what was deleted, so that no byte of it stays in the file."""
+        """Give back the room of what was deleted, so that no byte of it stays in the store.
+
+        Raises:
+            UnavailableError: `store_down`, others are at work in it; nothing was changed.
+
+        """
         self._check_open()
         with map_driver_errors(self.location):
             self.dialect.compact()
@@ -320,7 +370,11 @@ class SqlStore:
     def rebuild_text(self, on_progress: Progress = ignore_progress) -> int:
         """Write the full text anew from the rows, in short transactions; count the memories.
 
-        A batch is replaced at once, so that nothing stops being found meanwhile.
+        Others read and write meanwhile. When it is interrupted, running it again finishes it.
+
+        Raises:
+            UnavailableError: `store_down`, the store stayed locked, is full or read-only.
+
         """
         with self.begin(LOCAL_TENANT) as tx:
             connection = tx.work.connection
@@ -339,12 +393,22 @@ class SqlStore:
     def backup(
         self, destination: Path, *, replace: bool = False, on_progress: Progress = ignore_progress
     ) -> Backup:
-        """Write everything, as of one moment, into a file that is verified before it appears."""
+        """Write everything, as of one moment, into a file that is verified before it appears.
+
+        Others read and write meanwhile. Whatever goes wrong, the destination is as it was.
+
+        Raises:
+            InvalidInputError: the destination exists and is not to be replaced, or is the store
+                itself.
+            UnavailableError: the destination cannot be written, or the store cannot be read.
+            StoreCorruptError: the store is damaged; a damaged backup is not left behind.
+
+        """
         self._check_open()
         return self.dialect.backup(destination, replace=replace, on_progress=on_progress)
 
     def close(self) -> None:
-        """Let go of every connection; whoever asks afterwards is told."""
+        """Let go of the store; what was committed stays."""
         self.closed.set()
         self.dialect.dispose()
 
@@ -369,9 +433,9 @@ class SqlStore:
         return Finding(check="details", is_sound=missing == 0, detail=f"{missing} missing")
 
     @contextmanager
-    def _reading(self, tenant: str) -> Generator[SqlTransaction]:
+    def _reading(self, tenant: str) -> Generator[Transaction]:
         with map_driver_errors(self.location), self._reader(tenant) as connection:
-            yield SqlTransaction.of(
+            yield Transaction.of(
                 SqlContext(connection=connection, tenant=tenant, dialect=self.dialect)
             )
 
