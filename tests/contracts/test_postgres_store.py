@@ -264,14 +264,21 @@ def test_a_switch_waits_for_who_is_writing_and_counts_what_was_written(
         assert store.moved_to is None
 
 
-def test_an_older_schema_is_refused_with_the_command_that_brings_it_up(database: Database) -> None:
+def test_a_store_of_a_development_version_is_refused_by_programs_and_upgrades(
+    database: Database,
+) -> None:
     with closing(psycopg.connect(database.owner, autocommit=True)) as owner:
-        owner.execute("UPDATE alembic_version SET version_num = '0004'")
+        owner.execute("UPDATE alembic_version SET version_num = '0011'")
 
-    with pytest.raises(UnavailableError, match="schema version 0004") as refusal:
+    with pytest.raises(StoreCorruptError, match="schema version 0011") as refusal:
         database.opened()
+    with pytest.raises(StoreCorruptError, match="schema version 0011"):
+        upgrade_postgres(
+            database.owner, space=SPACE, clock=FakeClock(), lock_timeout_s=LOCK_TIMEOUT_S
+        )
 
     assert refusal.value.code == "store_older"
+    assert "brain export" in refusal.value.hint
 
 
 def test_an_upgrade_leaves_older_programs_what_they_call(database: Database) -> None:

@@ -14,7 +14,7 @@ from sqlalchemy import (
 
 from commonbrain.model.scope import Role
 from commonbrain.model.trust import Trust
-from commonbrain.storage.schema.types import METADATA, EnumText, Instant, Names, one_of, tenant
+from commonbrain.storage.schema.types import METADATA, EnumText, Instant, Names, tenant
 
 agents = Table(
     "agents",
@@ -27,9 +27,6 @@ agents = Table(
     Column("created_at", Instant, nullable=False),
     Column("disabled_at", Instant),
     PrimaryKeyConstraint("tenant_id", "name"),
-    one_of("role", Role),
-    one_of("trust_default", Trust),
-    one_of("trust_ceiling", Trust),
 )
 
 api_keys = Table(

@@ -15,7 +15,7 @@ from sqlalchemy import (
 
 from commonbrain.model.sessions import Ending
 from commonbrain.model.tasks import Decision
-from commonbrain.storage.schema.types import METADATA, EnumText, Instant, one_of, only, tenant
+from commonbrain.storage.schema.types import METADATA, EnumText, Instant, only, tenant
 
 # One live client with a task. Memories name a session by its key, which is the client's own id of
 # it where it gives one.
@@ -44,7 +44,6 @@ sessions = Table(
     PrimaryKeyConstraint("tenant_id", "id"),
     UniqueConstraint("tenant_id", "agent", "key"),
     Index("ix_sessions_live", "tenant_id", "id", **only("ended_at IS NULL")),
-    one_of("ending", Ending),
 )
 
 # Short-lived keys and values of a session; who has no session writes under the empty one.
@@ -78,7 +77,6 @@ acks = Table(
     Column("at", Instant, nullable=False),
     PrimaryKeyConstraint("tenant_id", "memory_id", "agent", "session"),
     ForeignKeyConstraint(["tenant_id", "memory_id"], ["memories.tenant_id", "memories.id"]),
-    one_of("decision", Decision),
 )
 
 # To whom a message went, and what became of it there: a broadcast has one row for everybody, never

@@ -17,7 +17,7 @@ from sqlalchemy import (
 from commonbrain.model.kinds import CausalField
 from commonbrain.model.memory import State
 from commonbrain.model.support import InvalidationReason
-from commonbrain.storage.schema.types import METADATA, EnumText, Instant, one_of, tenant
+from commonbrain.storage.schema.types import METADATA, EnumText, Instant, tenant
 
 reviews = Table(
     "reviews",
@@ -37,7 +37,6 @@ reviews = Table(
     ForeignKeyConstraint(["tenant_id", "memory_id"], ["memories.tenant_id", "memories.id"]),
     ForeignKeyConstraint(["tenant_id", "cause_id"], ["memories.tenant_id", "memories.id"]),
     Index(None, "tenant_id", "cause_id", "depth"),
-    one_of("fall", InvalidationReason),
 )
 
 # Memories whose fall, or return, has yet to be followed up: at once, or when they will expire. A
@@ -66,5 +65,4 @@ field_vectors = Table(
     PrimaryKeyConstraint("tenant_id", "memory_id", "space_id", "field"),
     ForeignKeyConstraint(["tenant_id", "memory_id"], ["memories.tenant_id", "memories.id"]),
     Index(None, "tenant_id", "space_id", "field", "seq"),
-    one_of("field", CausalField),
 )

@@ -17,7 +17,7 @@ from sqlalchemy import (
 from commonbrain.model.jobs import JobState
 from commonbrain.model.scope import Role
 from commonbrain.model.trust import Trust
-from commonbrain.storage.schema.types import METADATA, EnumText, Instant, fraction, one_of, tenant
+from commonbrain.storage.schema.types import METADATA, EnumText, Instant, fraction, tenant
 
 IS_LIVE = text("state IN ('queued', 'running')")
 
@@ -59,10 +59,6 @@ jobs = Table(
         sqlite_where=IS_LIVE,
         postgresql_where=IS_LIVE,
     ),
-    one_of("state", JobState),
-    one_of("role", Role),
-    one_of("trust_default", Trust),
-    one_of("trust_ceiling", Trust),
     fraction("progress"),
 )
 

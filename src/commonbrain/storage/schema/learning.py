@@ -20,7 +20,6 @@ from commonbrain.storage.schema.types import (
     EnumText,
     Instant,
     Names,
-    one_of,
     only,
     tenant,
 )
@@ -70,8 +69,6 @@ models = Table(
         unique=True,
         **only("state IN ('canary', 'active')"),
     ),
-    one_of("role", ModelRole),
-    one_of("state", ModelState),
     CheckConstraint("percent >= 0 AND percent <= 100", name="percent_of_hundred"),
 )
 
@@ -89,7 +86,6 @@ feedback = Table(
     Column("at", Instant, nullable=False),
     PrimaryKeyConstraint("tenant_id", "trace_id", "memory_id", "mark"),
     Index(None, "tenant_id", "memory_id"),
-    one_of("mark", FeedbackMark),
 )
 
 

@@ -1,8 +1,8 @@
 """The schema, once, for every engine.
 
 Every primary and foreign key begins with the tenant, but for the reference tables `tenants` and
-`spaces`. Instants are whole milliseconds since 1970 in UTC; words of closed sets are text with a
-CHECK. Full text is not here: each engine has its own.
+`spaces`. Instants are whole milliseconds since 1970 in UTC; words of closed sets are text that
+`EnumText` checks when it is written. Full text is not here: each engine has its own.
 """
 
 from collections.abc import Mapping
@@ -43,7 +43,6 @@ from commonbrain.storage.schema.types import (
     Instant,
     Names,
     fraction,
-    one_of,
     only,
     tenant,
 )
@@ -82,7 +81,6 @@ spaces = Table(
         nullable=False,
         server_default=text(f"'{SpaceState.CURRENT}'"),
     ),
-    one_of("state", SpaceState),
     # One serves, and the index is written anew when another does: see `Dialect.mark_switch`.
     Index("uq_spaces_current", "state", unique=True, **only("state = 'current'")),
 )
@@ -124,10 +122,6 @@ memories = Table(
     UniqueConstraint("tenant_id", "id", "kind"),
     ForeignKeyConstraint(["tenant_id", "superseded_by"], ["memories.tenant_id", "memories.id"]),
     ForeignKeyConstraint(["tenant_id", "source_message_id"], ["memories.tenant_id", "memories.id"]),
-    one_of("kind", Kind),
-    one_of("state", State),
-    one_of("scope", Scope),
-    one_of("trust", Trust),
     fraction("confidence"),
     fraction("salience"),
     CheckConstraint("(superseded_by IS NULL) = (superseded_at IS NULL)", name="superseded"),
@@ -151,7 +145,6 @@ entities = Table(
     PrimaryKeyConstraint("tenant_id", "memory_id", "type", "name"),
     ForeignKeyConstraint(["tenant_id", "memory_id"], ["memories.tenant_id", "memories.id"]),
     Index(None, "tenant_id", "type", "name"),
-    one_of("type", EntityType),
 )
 
 threads = Table(
@@ -200,7 +193,6 @@ DETAILS: Final[Mapping[Kind, Table]] = {
         # Few rules have a trigger, and every recall asks which.
         Index("ix_rules_skill", "tenant_id", "memory_id", **only("skill IS NOT NULL")),
         Index("ix_rules_must_ack", "tenant_id", "memory_id", **only("must_ack")),
-        one_of("severity", Severity),
     ),
     Kind.FACT: _detail(
         Kind.FACT,
@@ -227,8 +219,6 @@ DETAILS: Final[Mapping[Kind, Table]] = {
         ),
         Index("ix_tasks_must_ack", "tenant_id", "memory_id", **only("must_ack")),
         Index("ix_tasks_given", "tenant_id", "memory_id", **only("assignee IS NOT NULL")),
-        one_of("status", TaskStatus),
-        one_of("priority", TaskPriority),
     ),
     Kind.EVENT: _detail(
         Kind.EVENT,
@@ -264,7 +254,6 @@ DETAILS: Final[Mapping[Kind, Table]] = {
         ForeignKeyConstraint(["tenant_id", "thread_id"], ["threads.tenant_id", "threads.id"]),
         ForeignKeyConstraint(["tenant_id", "parent_id"], ["memories.tenant_id", "memories.id"]),
         Index("ix_messages_thread", "tenant_id", "thread_id", "memory_id"),
-        one_of("priority", MessagePriority),
     ),
 }
 
@@ -303,8 +292,6 @@ links = Table(
     ForeignKeyConstraint(["tenant_id", "to_id"], ["memories.tenant_id", "memories.id"]),
     # Holds all that a walk reads, or SQLite takes the key, which does too, for every step.
     Index(None, "tenant_id", "to_id", "type", "from_id"),
-    one_of("type", LinkType),
-    one_of("trust", Trust),
     fraction("strength"),
     CheckConstraint("from_id <> to_id", name="ends"),
     CheckConstraint("observations >= 1", name="observations"),
@@ -323,7 +310,6 @@ annotations = Table(
     PrimaryKeyConstraint("tenant_id", "id"),
     ForeignKeyConstraint(["tenant_id", "memory_id"], ["memories.tenant_id", "memories.id"]),
     Index(None, "tenant_id", "memory_id"),
-    one_of("trust", Trust),
 )
 
 # Before-images: what a change found and left of the fields it changed, and, when it ended a belief,

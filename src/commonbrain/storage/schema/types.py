@@ -62,7 +62,7 @@ class Instant(TypeDecorator[datetime]):
 
 
 class EnumText(TypeDecorator[StrEnum]):
-    """A member of a closed set as its text."""
+    """A word of a closed set; rejects any other before it is written."""
 
     impl = String
     cache_ok = True
@@ -73,10 +73,20 @@ class EnumText(TypeDecorator[StrEnum]):
         # A dictionary answers several times faster than the class, and a row may hold five words.
         members: dict[str | None, StrEnum | None] = {str(choice): choice for choice in choices}
         self.read = {**members, None: None}.__getitem__
+        self.words = {None: None} | {word: word for word in map(str, choices)}
 
     def process_bind_param(self, value: StrEnum | None, dialect: Dialect) -> str | None:  # noqa: ARG002
-        """Write a member as its text."""
-        return None if value is None else str(value)
+        """Write a member as its text.
+
+        Raises:
+            ValueError: it is no member; the table has no CHECK of its own.
+
+        """
+        try:
+            return self.words[value]
+        except KeyError:
+            known = ", ".join(self.choices)
+            raise ValueError(f"{value!r} is not one of {known}.") from None
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> StrEnum | None:  # noqa: ARG002
         """Read a text as its member."""
@@ -120,12 +130,6 @@ class JsonText(TypeDecorator[Any]):
                 # A driver may have read it already, as that of Postgres does.
                 read: Any = json.loads(value) if isinstance(value, str) else value
                 return tuple(cast("list[Any]", read)) if isinstance(read, list) else read
-
-
-def one_of(column: str, choices: type[StrEnum]) -> CheckConstraint:
-    """Hold a column to the members of a closed set."""
-    words = ", ".join(f"'{choice}'" for choice in choices)
-    return CheckConstraint(f"{column} IN ({words})", name=column)
 
 
 def fraction(column: str) -> CheckConstraint:
