@@ -25,18 +25,20 @@ from commonbrain.storage.interface import Heartbeat, Index, MemoryAccess
 from commonbrain.storage.maintenance import Backup, Finding, Progress, ignore_progress
 from commonbrain.storage.repositories.action_items import AckRepository, BriefingRepository
 from commonbrain.storage.repositories.changes import ChangeRepository
-from commonbrain.storage.repositories.conflicts import ConflictRepository
 from commonbrain.storage.repositories.credentials import CredentialRepository
 from commonbrain.storage.repositories.embedding_spaces import SpaceRepository
 from commonbrain.storage.repositories.erasure import erase_text
-from commonbrain.storage.repositories.graph import GraphRepository
 from commonbrain.storage.repositories.jobs import JobRepository
 from commonbrain.storage.repositories.learning import (
     EvaluationRepository,
     ModelRepository,
     RecallLogRepository,
 )
-from commonbrain.storage.repositories.links import AnnotationRepository, LinkRepository
+from commonbrain.storage.repositories.links import (
+    AnnotationRepository,
+    GraphRepository,
+    LinkRepository,
+)
 from commonbrain.storage.repositories.memories import MemoryRepository
 from commonbrain.storage.repositories.messages import MessageRepository
 from commonbrain.storage.repositories.records import (
@@ -45,7 +47,7 @@ from commonbrain.storage.repositories.records import (
     trace_row,
     write_events,
 )
-from commonbrain.storage.repositories.reviews import ReviewRepository
+from commonbrain.storage.repositories.reviews import ConflictRepository, ReviewRepository
 from commonbrain.storage.repositories.sessions import (
     ScratchpadRepository,
     SessionRepository,

@@ -38,7 +38,7 @@ from commonbrain.model.query import Filter
 from commonbrain.storage.interface import Hit, QueryScope
 from commonbrain.storage.postgres.statistics import OneSize, Size
 from commonbrain.storage.postgres.term_selection import SelectedTerms, select_rare_terms
-from commonbrain.storage.repositories.maintenance import without_words
+from commonbrain.storage.repositories.embedding_spaces import without_words
 from commonbrain.storage.schema.memories import memories
 from commonbrain.storage.sql.context import SqlContext
 from commonbrain.storage.sql.filters import given, within

@@ -17,7 +17,7 @@ from commonbrain.storage.postgres.fts import PostgresFullText
 from commonbrain.storage.postgres.schema import field_vectors, vectors
 from commonbrain.storage.postgres.statistics import OneSize, TenantSizes
 from commonbrain.storage.postgres.vectors import PostgresVectors, VectorTable, half
-from commonbrain.storage.repositories.maintenance import MissingEmbeddings
+from commonbrain.storage.repositories.embedding_spaces import MissingEmbeddings
 from commonbrain.storage.sql.context import SqlContext
 
 _FINDABLE: Final = sorted(FINDABLE_STATES)

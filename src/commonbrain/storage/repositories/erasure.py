@@ -8,16 +8,18 @@ from sqlalchemy import Row, String, Table, bindparam, cast, delete, null, or_, s
 from commonbrain.model.kinds import KINDS, Kind
 from commonbrain.model.memory import ERASED, State
 from commonbrain.storage.schema.coordination import acks, receipts
-from commonbrain.storage.schema.invalidation import falls, field_vectors, reviews
 from commonbrain.storage.schema.learning import feedback, recall_traces
 from commonbrain.storage.schema.memories import (
     DETAILS,
     annotations,
     changes,
     entities,
+    falls,
+    field_vectors,
     idempotency,
     links,
     memories,
+    reviews,
     vectors,
 )
 from commonbrain.storage.sql.context import SqlContext

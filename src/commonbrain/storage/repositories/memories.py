@@ -16,6 +16,7 @@ from sqlalchemy import (
     Select,
     String,
     Table,
+    and_,
     bindparam,
     delete,
     func,
@@ -30,8 +31,9 @@ from sqlalchemy import (
 from commonbrain.model.kinds import KINDS, Detail, Kind, MessageDetail
 from commonbrain.model.memory import CURRENT_STATES, Memory, State, full_text
 from commonbrain.model.query import Filter
+from commonbrain.model.retention import Retention
+from commonbrain.model.tasks import OWED
 from commonbrain.storage.interface import DueBy, Hit, IdTaken, QueryScope
-from commonbrain.storage.repositories.maintenance import bodiless, due_by
 from commonbrain.storage.schema.memories import DETAILS, EntityType, entities, memories, threads
 from commonbrain.storage.schema.types import JsonText, Names
 from commonbrain.storage.sql.bulk import LISTED
@@ -403,3 +405,45 @@ def _names(memory: Memory) -> list[dict[str, Any]]:
         {"type": type_, "position": position, "name": name}
         for type_, position, name in (*said, *named)
     ]
+
+
+def due_by(wanted: DueBy, tenant: str) -> Select[int]:
+    """Select current memories that may be due for something; who reads them decides."""
+    row = memories.c
+    conditions = [row.expires_at <= wanted.now, _overdue(wanted)]
+    conditions += [_too_old(rule, wanted) for rule in wanted.rules]
+    is_current = row.state.in_(sorted(CURRENT_STATES))
+    return (
+        select(row.id).where(row.tenant_id == tenant, is_current, or_(*conditions)).order_by(row.id)
+    )
+
+
+def bodiless(tenant: str) -> Select[int]:
+    """Select rows that lack the row of their kind, in which the body is."""
+    row = memories.c
+    kept = [and_(row.kind == kind, _has_body(kind)) for kind in Kind]
+    return select(row.id).where(row.tenant_id == tenant, ~or_(*kept)).order_by(row.id)
+
+
+def _overdue(wanted: DueBy) -> ColumnElement[bool]:
+    task = DETAILS[Kind.TASK].c
+    late = select(task.memory_id).where(
+        task.tenant_id == memories.c.tenant_id,
+        task.status.in_(sorted(OWED)),
+        task.due_at <= wanted.tasks_before,
+    )
+    return and_(memories.c.kind == Kind.TASK, memories.c.id.in_(late))
+
+
+def _too_old(rule: Retention, wanted: DueBy) -> ColumnElement[bool]:
+    row = memories.c
+    conditions = [row.kind == rule.kind, row.recorded_at <= rule.recorded_before(wanted.now)]
+    conditions += [row.label == rule.label] if rule.label is not None else []
+    conditions += [row.scope == rule.scope] if rule.scope is not None else []
+    return and_(*conditions, ~row.pinned)
+
+
+def _has_body(kind: Kind) -> ColumnElement[bool]:
+    detail = DETAILS[kind].c
+    own = detail.tenant_id == memories.c.tenant_id, detail.memory_id == memories.c.id
+    return select(1).where(*own).exists()

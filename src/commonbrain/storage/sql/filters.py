@@ -27,8 +27,14 @@ from commonbrain.model.scope import Scope
 from commonbrain.model.trust import Trust
 from commonbrain.storage.interface import QueryScope
 from commonbrain.storage.schema.coordination import receipts
-from commonbrain.storage.schema.invalidation import reviews
-from commonbrain.storage.schema.memories import DETAILS, EntityType, changes, entities, memories
+from commonbrain.storage.schema.memories import (
+    DETAILS,
+    EntityType,
+    changes,
+    entities,
+    memories,
+    reviews,
+)
 from commonbrain.storage.schema.types import Instant
 
 _BUILT_MAX: Final = 256

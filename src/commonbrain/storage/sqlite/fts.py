@@ -25,7 +25,7 @@ from sqlalchemy import (
 from commonbrain.model.kinds import CausalField, Kind, fields_of
 from commonbrain.model.memory import Memory
 from commonbrain.storage.interface import Hit, QueryScope
-from commonbrain.storage.repositories.maintenance import without_words
+from commonbrain.storage.repositories.embedding_spaces import without_words
 from commonbrain.storage.schema.memories import memories
 from commonbrain.storage.sql.context import SqlContext
 from commonbrain.storage.sql.fast_queries import rows_of

@@ -19,9 +19,8 @@ from commonbrain.embeddings.interface import Matrix, Vectors
 from commonbrain.model.kinds import CausalField
 from commonbrain.model.memory import Memory
 from commonbrain.storage.interface import Hit, QueryScope
-from commonbrain.storage.repositories.maintenance import MissingEmbeddings
-from commonbrain.storage.schema.invalidation import field_vectors
-from commonbrain.storage.schema.memories import vectors
+from commonbrain.storage.repositories.embedding_spaces import MissingEmbeddings
+from commonbrain.storage.schema.memories import field_vectors, vectors
 from commonbrain.storage.sql.binary_index import BinaryVectorIndex
 from commonbrain.storage.sql.context import SqlContext
 from commonbrain.storage.sqlite.filters import AllowedIds

@@ -27,8 +27,7 @@ from commonbrain.embeddings.interface import Matrix
 from commonbrain.model.kinds import CausalField
 from commonbrain.model.memory import FINDABLE_STATES
 from commonbrain.storage.interface import Hit, QueryScope
-from commonbrain.storage.schema.invalidation import field_vectors
-from commonbrain.storage.schema.memories import vectors
+from commonbrain.storage.schema.memories import field_vectors, vectors
 from commonbrain.storage.sql.binary_index import BinaryVectorIndex, Ids
 from commonbrain.storage.sql.bulk import cosines_of
 from commonbrain.storage.sql.context import SqlContext
