@@ -109,7 +109,7 @@ def _fill(brain: Brain, count: int, random_source: random.Random) -> None:
                     threads.append(ids.parse(ids.THREAD, sent.thread))
                 if to != "all" and number % 2:
                     reader = Reader(agent=to, project=None, now=brain.services.clock.now())
-                    tx.mail.mark(reader, [ids.parse(ids.MEMORY, sent.id)])
+                    tx.messages.mark(reader, [ids.parse(ids.MEMORY, sent.id)])
 
 
 def _recipient(sender: Brain, random_source: random.Random) -> str:

@@ -188,7 +188,7 @@ class HistoryContract:
     def test_a_reply_is_kept_under_agent_and_key(self, store: Store) -> None:
         reply = Reply(agent="ann", key="k", digest="d", body={"a": [1]}, memory_ids=(1,), at=NOON)
         with store.begin(LOCAL_TENANT) as tx:
-            tx.records.keep_reply(reply)
+            tx.records.save_reply(reply)
 
             assert tx.records.reply("ann", "k") == reply
             assert tx.records.reply("bo", "k") is None
@@ -208,7 +208,7 @@ class HistoryContract:
             tx.annotations.add(note)
             tx.links.put(a_link(1, 2, basis="hush"))
             tx.changes.add(a_change(1, reason="hush", before={"tags": ("hush",)}))
-            tx.records.keep_reply(reply)
+            tx.records.save_reply(reply)
 
         with store.begin(LOCAL_TENANT) as tx:
             receipt = tx.scrub(1)
@@ -260,8 +260,8 @@ class HistoryContract:
             for key, at in (("old", NOON), ("new", LATER))
         )
         with store.begin(LOCAL_TENANT) as tx:
-            tx.records.keep_reply(old)
-            tx.records.keep_reply(new)
+            tx.records.save_reply(old)
+            tx.records.save_reply(new)
             tx.records.drop_replies(before=LATER)
         with store.snapshot(LOCAL_TENANT) as tx:
             assert tx.records.reply("ann", "old") is None
@@ -275,10 +275,10 @@ class HistoryContract:
         with store.begin(LOCAL_TENANT) as tx:
             tx.memories.add(rule)
             tx.memories.add(a_memory(92, "Never push", kind=Kind.RULE))
-            assert tx.memories.skilled("push") == [91]
-            assert tx.memories.skilled("pull") == []
+            assert tx.memories.with_skill("push") == [91]
+            assert tx.memories.with_skill("pull") == []
             tx.memories.update(rule, replace(rule, state=State.FORGOTTEN))
-            assert tx.memories.skilled("push") == []
+            assert tx.memories.with_skill("push") == []
 
     def test_the_triggers_of_rules_are_listed_while_they_hold(self, open_store: OpenStore) -> None:
         store = open_store()

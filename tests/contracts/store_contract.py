@@ -193,7 +193,7 @@ class StoreContract:
         self, open_store: OpenStore
     ) -> None:
         one, other = open_store(), open_store()
-        with one.one_moment():
+        with one.consistent_reads():
             assert stored(one, 1) == {}
             put(other, a_memory(1, "tea is ready"))
             assert stored(one, 1) == {}
@@ -207,7 +207,7 @@ class StoreContract:
     ) -> None:
         one, other = open_store(), open_store()
         put(one, a_memory(1, "tea is ready"))
-        with one.one_moment():
+        with one.consistent_reads():
             assert list(stored(one, 1)) == [1]
             with one.snapshot("other") as tx:
                 assert tx.memories.get([1]) == {}

@@ -67,7 +67,7 @@ def on_trial(
 def entries(brain: Brain) -> list[Entry]:
     brain.services.journal.flush()
     with brain.services.store.snapshot(brain.caller.tenant) as tx:
-        return tx.ledger.entries(EntryFilter(), limit=1000)
+        return tx.recall_log.entries(EntryFilter(), limit=1000)
 
 
 def test_a_canary_orders_the_recalls_of_its_sessions_alone(brain: Brain, shop: Shop) -> None:

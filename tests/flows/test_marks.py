@@ -39,7 +39,7 @@ def bo(brain: Brain) -> Brain:
 def entries(brain: Brain) -> list[Entry]:
     brain.services.journal.flush()
     with brain.services.store.snapshot(LOCAL_TENANT) as tx:
-        return tx.ledger.entries(EntryFilter(), limit=50)
+        return tx.recall_log.entries(EntryFilter(), limit=50)
 
 
 def marks(brain: Brain, id_: str) -> list[set[FeedbackMark]]:
@@ -166,4 +166,4 @@ def test_a_recall_that_is_watched_is_kept_however_few_are(brain: Brain) -> None:
     few.flush()
     assert [entry.id for entry in entries(brain)] == [a_trace(2, 5).id]
     with brain.services.store.begin(LOCAL_TENANT) as tx:
-        assert tx.ledger.mark(a_use(5, minute=3).marks({5: plain.id})) == 0
+        assert tx.recall_log.mark(a_use(5, minute=3).marks({5: plain.id})) == 0

@@ -267,7 +267,7 @@ def test_two_processes_that_share_a_store_roll_back_once_and_both_learn_of_it(
         assert state_of(one, card) is ModelState.ROLLED_BACK
         assert [brain.recall(ASKED).degraded for brain in (one, other)] == [(), ()]
         with one.services.store.snapshot("default") as tx:
-            moves = [line.action for line in tx.credentials.noted(limit=50)]
+            moves = [line.action for line in tx.credentials.audit_entries(limit=50)]
         assert moves.count("model_rolled_back") == 1
 
 

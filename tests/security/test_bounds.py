@@ -60,7 +60,7 @@ def audited(brain: Brain) -> list[AccessEntry]:
     """Let what is behind be written, and read the audit."""
     brain.services.refusals.close()
     with brain.services.store.snapshot("default") as tx:
-        return tx.credentials.noted(limit=10_000)
+        return tx.credentials.audit_entries(limit=10_000)
 
 
 def test_a_credential_calls_as_often_as_its_policy_says(networked: Callable[..., Brain]) -> None:
@@ -278,7 +278,7 @@ def test_the_sorts_of_refusals_that_are_counted_at_once_are_bounded(
     refusals.close()
 
     with brain.services.store.snapshot("default") as tx:
-        kept = len(tx.credentials.noted(limit=10_000))
+        kept = len(tx.credentials.audit_entries(limit=10_000))
     assert kept <= REFUSALS_APART_MAX
     assert "too many sorts" in caplog.text
 

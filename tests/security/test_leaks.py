@@ -145,10 +145,10 @@ HOLES: dict[str, Callable[[Transaction], Transaction]] = {
     "memories": lambda tx: replace(tx, memories=EveryTenants(tx.work)),
     "private": lambda tx: replace(tx, memories=Unveiled(tx.work)),
     "sessions": lambda tx: replace(tx, sessions=_theirs(tx).sessions),
-    "notes": lambda tx: replace(tx, notes=_theirs(tx).notes),
+    "notes": lambda tx: replace(tx, scratchpad=_theirs(tx).scratchpad),
     "jobs": lambda tx: replace(tx, jobs=_theirs(tx).jobs),
-    "ledger": lambda tx: replace(tx, ledger=_theirs(tx).ledger),
-    "registry": lambda tx: replace(tx, registry=_theirs(tx).registry),
+    "ledger": lambda tx: replace(tx, recall_log=_theirs(tx).recall_log),
+    "registry": lambda tx: replace(tx, models=_theirs(tx).models),
     "credentials": lambda tx: replace(tx, credentials=_theirs(tx).credentials),
     "everything": _theirs,
 }

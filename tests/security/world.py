@@ -237,7 +237,7 @@ def _model(brain: Brain, reason: str) -> str:
         reason=reason,
     )
     with brain.services.store.begin(brain.caller.tenant) as tx:
-        assert tx.registry.add(card)
+        assert tx.models.add(card)
     return ids.show(ids.MODEL, card.id)
 
 

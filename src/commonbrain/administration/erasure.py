@@ -186,7 +186,9 @@ def _skip_reason(*, only_these: bool) -> str:
 def _copies(unit: UnitOfWork, chosen: dict[int, Memory]) -> list[tuple[Memory, set[int]]]:
     """List what is derived from the chosen, each with all its sources."""
     links = unit.tx.links.touching(sorted(chosen), types=[LinkType.DERIVED_FROM])
-    shared = unit.tx.mail.told([one.id for one in chosen.values() if one.kind is Kind.MESSAGE])
+    shared = unit.tx.messages.derived(
+        [one.id for one in chosen.values() if one.kind is Kind.MESSAGE]
+    )
     linked = {one.from_id for one in links if one.to_id in chosen}
     derived = sorted({*linked, *shared} - set(chosen))
     every = unit.tx.links.touching(derived, types=[LinkType.DERIVED_FROM])

@@ -384,7 +384,7 @@ class Evaluate:
         is_admin = self.caller.role is Role.ADMIN
         wanted = EntryFilter(agent=None if is_admin else self.caller.agent, is_marked=True)
         before, enough = ids.make_id(at, -1), ceil(count / _HELD_OUT)
-        entries = tx.ledger.latest(wanted, before=before, limit=enough)
+        entries = tx.recall_log.latest(wanted, before=before, limit=enough)
         late = entries[: ceil(len(entries) * _HELD_OUT)]
         gold = tx.memories.get(sorted({id_ for entry in late for id_ in entry.marks}))
         findable = [id_ for id_, memory in gold.items() if self._may(memory, at)]
@@ -395,7 +395,7 @@ class Evaluate:
 
     def _setup(self, tx: Transaction) -> dict[str, object]:
         """Tell what will answer: a difference between two results may be its doing."""
-        serving = tx.registry.serving(ModelRole.RERANKER)
+        serving = tx.models.serving(ModelRole.RERANKER)
         active = [card.id for card in serving if card.state is ModelState.ACTIVE]
         ranker = ids.show(ids.MODEL, active[0]) if active else "fixed weights"
         return {

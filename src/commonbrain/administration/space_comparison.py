@@ -207,7 +207,7 @@ def _entries(services: Services, caller: Caller) -> Iterator[Entry]:
     after = 0
     for _ in range(COMPARED_PAGES_MAX):
         with services.store.snapshot(caller.tenant) as tx:
-            page = tx.ledger.entries(criteria, after=after, limit=COMPARED_PAGE)
+            page = tx.recall_log.entries(criteria, after=after, limit=COMPARED_PAGE)
         yield from (one for one in page if one.query)
         if len(page) < COMPARED_PAGE:
             return

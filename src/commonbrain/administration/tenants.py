@@ -248,7 +248,7 @@ class AdministerTenant:
         """List what was refused and governed of late, the newest first."""
         self._check()
         with self.services.store.snapshot(self.caller.tenant) as tx:
-            return tx.credentials.noted(limit=min(limit, ITEMS_PER_CALL_MAX))
+            return tx.credentials.audit_entries(limit=min(limit, ITEMS_PER_CALL_MAX))
 
     def _check(self) -> None:
         if self.caller.role is not Role.ADMIN:

@@ -37,7 +37,7 @@ def purge_upload(task: JobContext) -> None:
         task.pause()
         with task.services.store.snapshot(task.caller.tenant) as tx:
             # Who learns from what was learnt from before may have made the same model again.
-            is_held = tx.registry.is_held(part)
+            is_held = tx.models.has_artifact(part)
         if not is_held:
             task.services.staging.drop(replace(upload, parts=(part,)))
         with task.step() as tx:
@@ -72,7 +72,7 @@ class UnusedArtifacts:
 
 def find_unused_artifacts(tx: Transaction, *, before: int | None, now: datetime) -> UnusedArtifacts:
     """Look through a page of cards, the newest first."""
-    page, protected = tx.registry.listed(before=before, limit=MODELS_AT_ONCE), _protected_ids(tx)
+    page, protected = tx.models.listed(before=before, limit=MODELS_AT_ONCE), _protected_ids(tx)
     unused = [
         card
         for card in page
@@ -106,7 +106,7 @@ def purge_artifacts(
     """
     purged = list(_purged(tx, cards, caller=caller, now=services.clock.now()))
     # Who learns twice from the same makes the same: another model may live on these bytes.
-    digests = {card.digest for card in purged if not tx.registry.is_held(card.digest)}
+    digests = {card.digest for card in purged if not tx.models.has_artifact(card.digest)}
     if digests:
         sizes = (card.told.get("bytes") for card in purged if card.digest in digests)
         upload = Upload(
@@ -123,7 +123,7 @@ def _purged(
     tx: Transaction, cards: Sequence[ModelCard], *, caller: Caller, now: datetime
 ) -> Iterator[ModelCard]:
     for card in cards:
-        if tx.registry.move(card, replace(card, digest="")):
+        if tx.models.move(card, replace(card, digest="")):
             subject = f"{model_name(card)}: {card.digest}"
             tx.credentials.note(
                 AccessEntry(at=now, action=ACTION, agent=caller.agent, subject=subject)
@@ -133,7 +133,7 @@ def _purged(
 
 def _protected_ids(tx: Transaction) -> frozenset[int]:
     """Give the models that may have to serve again for one that does."""
-    serving = [card for role in ModelRole for card in tx.registry.serving(role)]
+    serving = [card for role in ModelRole for card in tx.models.serving(role)]
     replaced = (replaced_by(tx, card) for card in serving)
     parents = (card.parent for card in serving if card.parent is not None)
     return frozenset({*parents, *(card.id for card in replaced if card is not None)})

@@ -175,7 +175,7 @@ def last_handoff(
     criteria = Filter(kinds=(Kind.EPISODE,), labels=(LABEL,), project=project)
     query_scope, limit = QueryScope(caller=caller, filter=criteria, now=now), _FIRST_PAGE
     while True:
-        newest = tx.board.latest(query_scope, limit=limit)
+        newest = tx.briefing.latest(query_scope, limit=limit)
         known = tx.memories.get(newest)
         for id_ in newest:
             if not _is_own(known[id_], caller):

@@ -183,8 +183,8 @@ def deliver_message(unit: UnitOfWork, ready: PreparedDraft, *, thread: int | Non
             project=ready.project,
             is_urgent=threaded.priority is MessagePriority.URGENT,
         )
-        unit.tx.mail.post([everybody])
-    unit.tx.mail.open(reader_of(unit))
+        unit.tx.messages.post([everybody])
+    unit.tx.messages.open(reader_of(unit))
     if unit.services.store.moved_to or outcome.embedding_pending:
         enqueue_embedding(unit.tx, unit.services, caller=unit.caller)
     return SendResult(

@@ -302,7 +302,7 @@ def _put_link(unit: UnitOfWork, step: PutLink, *, change_context: ChangeContext)
 
 
 def _put_ack(unit: UnitOfWork, step: PutAck) -> None:
-    unit.tx.duties.put(step.ack)
+    unit.tx.acks.put(step.ack)
     record_related_change(
         unit.tx,
         step.memory,

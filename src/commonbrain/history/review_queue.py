@@ -159,7 +159,7 @@ class ListReviewQueue:
 
 
 def _conflicts(tx: Transaction, page: _Page) -> tuple[ConflictItem, ...]:
-    links = tx.disputes.unsettled(page.query_scope, limit=page.limit + 1, skip=page.skip)
+    links = tx.conflicts.open(page.query_scope, limit=page.limit + 1, skip=page.skip)
     known = tx.memories.get(list({end for link in links for end in (link.from_id, link.to_id)}))
     return tuple(_conflict_item(link, known) for link in links)
 

@@ -244,7 +244,7 @@ def list_dependents(
     """Tell what a fall of these would unseat: all that rests on them, as far as it is seen."""
     inside = [one.id for one in memories]
     walk = unit.tx.graph.walk(inside, Direction.AGAINST, types=carried_by(fall), limit=FORETOLD_MAX)
-    standings = unit.tx.graph.standings([one.id for one in walk.reached])
+    standings = unit.tx.graph.support_statuses([one.id for one in walk.reached])
     seen = [
         one.id
         for one in walk.reached

@@ -250,9 +250,9 @@ def _restore_related(
     old, new = _image(change.before), _image(change.after)
     if "ack" in {*change.before, *change.after}:
         if old is not None:
-            unit.tx.duties.put(ack_of(old))
+            unit.tx.acks.put(ack_of(old))
         elif new is not None:
-            unit.tx.duties.drop(ack_of(new))
+            unit.tx.acks.drop(ack_of(new))
         return change.after, change.before
     if "annotation" in {*change.before, *change.after}:
         if new is not None:

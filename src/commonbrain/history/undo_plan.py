@@ -256,7 +256,7 @@ def _ack_applies(
     )
     whose = (is_ or was).whose  # type: ignore[union-attr]
     if whose not in acks:
-        there = unit.tx.duties.of([change.memory_id]).get(change.memory_id, [])
+        there = unit.tx.acks.of([change.memory_id]).get(change.memory_id, [])
         acks[whose] = next((one for one in there if one.whose == whose), None)
     if acks[whose] == is_:
         acks[whose] = was

@@ -109,7 +109,7 @@ def commit(
     if memory.audience:
         # A message waits to be read; what it gave rise to is only shared.
         read_at = None if memory.kind is Kind.MESSAGE else memory.recorded_at
-        tx.mail.post(deliveries(memory, to=memory.audience, read_at=read_at))
+        tx.messages.post(deliveries(memory, to=memory.audience, read_at=read_at))
     if memory.state not in AWAITING_STATES:
         tx.index.put(memory, prepared.vectors)
     why = prepared.draft.distinct_because

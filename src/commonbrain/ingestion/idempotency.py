@@ -89,7 +89,7 @@ def save_reply(
     """Keep an answer, and drop those that are too old to be asked for."""
     tx.records.drop_replies(before=query_scope.now - timedelta(seconds=REPLY_KEPT_S))
     named = [id_ for one in reply.items for id_ in _named(one)]
-    tx.records.keep_reply(
+    tx.records.save_reply(
         Reply(
             agent=query_scope.caller.agent,
             key=idempotency.key,

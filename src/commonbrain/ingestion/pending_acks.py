@@ -24,7 +24,7 @@ def pending_items(
 ) -> list[Memory]:
     """List the action items that bind a caller in a project, oldest first."""
     reach = _reach(caller, [project])
-    pending = tx.duties.pending(caller, projects=reach, now=now)
+    pending = tx.acks.pending(caller, projects=reach, now=now)
     memories = tx.memories.get(pending)
     return [memories[id_] for id_ in pending if id_ in memories]
 
@@ -47,7 +47,7 @@ def check_pending_acks(
 
     """
     reach = None if projects is None else _reach(caller, projects)
-    pending = tx.duties.pending(caller, projects=reach, now=now)
+    pending = tx.acks.pending(caller, projects=reach, now=now)
     if pending and not (settles and set(settles) <= set(pending)):
         raise _refusal(tx, pending)
 

@@ -79,7 +79,7 @@ class SalienceModels:
 
     def _serving(self, tenant: str) -> Sequence[ModelCard]:
         with self._store.snapshot(tenant) as tx:
-            return tx.registry.serving(ModelRole.SALIENCE)
+            return tx.models.serving(ModelRole.SALIENCE)
 
 
 def _loaded(load: Callable[[str], Salience], card: ModelCard) -> Salience:

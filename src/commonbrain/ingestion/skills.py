@@ -116,7 +116,7 @@ def namesakes(
 
     Those of others that are private are not asked: a name refused for them would tell of them.
     """
-    others = [id_ for id_ in tx.memories.skilled(name) if id_ not in set(exclude_ids)]
+    others = [id_ for id_ in tx.memories.with_skill(name) if id_ not in set(exclude_ids)]
     return [one for one in tx.memories.get(others).values() if is_visible(caller, one)]
 
 

@@ -116,7 +116,7 @@ def dependency_hint(tx: Transaction, memory: Memory, *, query_scope: QueryScope)
     wanted = Filter(kinds=(Kind.RULE, Kind.FACT), project=memory.project, trust_min=0.0)
     there = QueryScope(caller=query_scope.caller, filter=wanted, now=query_scope.now)
     found = tx.memories.get(
-        tx.memories.naming(memory.references, there, limit=_HINT_CANDIDATES_MAX)
+        tx.memories.with_references(memory.references, there, limit=_HINT_CANDIDATES_MAX)
     )
     decided = [
         one

@@ -40,7 +40,7 @@ def _conflicts(
 ) -> Mapping[int, Sequence[tuple[Link, SupportStatus]]]:
     links = tx.links.touching(list(standings), types=[LinkType.CONFLICTS_WITH])
     ends = {end for link in links for end in (link.from_id, link.to_id)} - set(standings)
-    known = {**standings, **tx.graph.standings(sorted(ends))}
+    known = {**standings, **tx.graph.support_statuses(sorted(ends))}
     lost = tx.reviews.unsupported(sorted(known)) if links else {}
     conflicts_by_id: defaultdict[int, list[tuple[Link, SupportStatus]]] = defaultdict(list)
     for link in links:

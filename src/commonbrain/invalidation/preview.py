@@ -98,7 +98,7 @@ def summarize_affected(
     every, known = list(step.affected), step.support_changes.standings
     if step.left:
         every += _remaining_affected(tx, step.left, exclude_ids=set(every), now=now)
-    standings = {**tx.graph.standings([id_ for id_ in every if id_ not in known]), **known}
+    standings = {**tx.graph.support_statuses([id_ for id_ in every if id_ not in known]), **known}
     seen = _visible(caller, every, standings=standings)
     if not seen:
         return None
@@ -120,7 +120,7 @@ def _remaining_affected(
     tx: Transaction, left: Sequence[int], *, exclude_ids: Collection[int], now: datetime
 ) -> list[int]:
     """Give what will be marked by what has not been followed up to its end."""
-    invalidated = find_invalidations(tx, tx.graph.standings(left), now=now)
+    invalidated = find_invalidations(tx, tx.graph.support_statuses(left), now=now)
     reached: dict[int, None] = {}
     for types in {carried_by(fall) for fall in invalidated.values() if fall is not None}:
         start = [id_ for id_, fall in invalidated.items() if fall and carried_by(fall) == types]
@@ -171,7 +171,7 @@ def preview_affected(
     """Tell what would need review if memories were superseded or forgotten as wrong."""
     walk = tx.graph.walk(ids_, Direction.AGAINST, types=SUPPORTS, limit=UNLIMITED)
     reached = [one.id for one in walk.reached]
-    standings, reviews = tx.graph.standings(reached), tx.reviews.of(reached)
+    standings, reviews = tx.graph.support_statuses(reached), tx.reviews.of(reached)
     marked = {id_ for id_, those in reviews.items() if any(one.cause_id in ids_ for one in those)}
     fresh = [id_ for id_ in reached if id_ not in marked]
     seen = _visible(caller, fresh, standings=standings)
@@ -200,7 +200,7 @@ def _first(
     """Give the first with their paths; what the caller may not see is not named on them."""
     memories = tx.memories.get(seen)
     paths = {id_: walk.path(id_) for id_ in seen}
-    along = tx.graph.standings(sorted({step for path in paths.values() for step in path}))
+    along = tx.graph.support_statuses(sorted({step for path in paths.values() for step in path}))
     return tuple(
         AffectedMemory(
             id=ids.show(ids.MEMORY, id_),

@@ -65,9 +65,9 @@ def reconcile_support(
     Rules are never archived, nor are action items that are owed, nor is what somebody has vouched
     for.
     """
-    region = tx.reviews.shaken(changed)
-    doubtful, self_reviews = tx.reviews.doubtful(region), tx.reviews.unsupported(region)
-    standings = tx.graph.standings(sorted({*doubtful, *self_reviews}))
+    region = tx.reviews.affected(changed)
+    doubtful, self_reviews = tx.reviews.unconfirmed(region), tx.reviews.unsupported(region)
+    standings = tx.graph.support_statuses(sorted({*doubtful, *self_reviews}))
     candidates = _candidates(tx, {id_: standings[id_] for id_ in doubtful}, now=change_context.at)
     supports = tx.graph.supports(sorted(candidates))
     bearing = _support_status(
@@ -120,7 +120,7 @@ def _candidates(
         if one.state in CURRENT_STATES and not one.is_over(now) and one.kind is not Kind.RULE
     }
     tasks = [id_ for id_, kind in found.items() if kind is Kind.TASK]
-    return found.keys() - (tx.duties.owed(tasks) if tasks else set())
+    return found.keys() - (tx.acks.open_tasks(tasks) if tasks else set())
 
 
 def _support_status(
@@ -134,7 +134,7 @@ def _support_status(
     """Say of the supports that lead out of the candidates which hold."""
     leading = [one for one in supports if one.to_id not in candidates]
     targets = sorted({one.to_id for one in leading})
-    standings = tx.graph.standings(targets)
+    standings = tx.graph.support_statuses(targets)
     lost = tx.reviews.unsupported([id_ for id_ in targets if id_ not in region])
     unsupported_ids = [id_ for id_, one in standings.items() if one.state is State.FORGOTTEN]
     aged = pruned(tx, unsupported_ids) if unsupported_ids else set[int]()
@@ -218,7 +218,7 @@ def _set_state(
         content="",
         at=change_context.at,
     )
-    tx.memories.turn(ids, after)
+    tx.memories.set_state(ids, after)
     tx.changes.add_alike(change, ids)
     tx.records.audit_alike(entry, tx.memories.texts(ids))
 
@@ -297,7 +297,7 @@ def _step(
     tx: Transaction, causes: Sequence[int], *, change_context: ChangeContext, limit: int
 ) -> Propagation:
     due = causes[:CAUSES_AT_ONCE]
-    standings = tx.graph.standings(due)
+    standings = tx.graph.support_statuses(due)
     invalidations = find_invalidations(tx, standings, now=change_context.at)
     changed: set[int] = set()
     affected: dict[int, None] = {}
@@ -474,7 +474,9 @@ class _Cause:
     def _cut_off(self, known: Mapping[int, Review]) -> list[int]:
         """Give those that were reached through what has been erased since: no walk finds them."""
         steps = sorted({one.via_id for one in known.values()} - {self.id} - set(known))
-        removed = {id_ for id_, one in self.tx.graph.standings(steps).items() if one.is_erased}
+        removed = {
+            id_ for id_, one in self.tx.graph.support_statuses(steps).items() if one.is_erased
+        }
         return sorted(one.memory_id for one in known.values() if one.via_id in removed)
 
     def _walk(

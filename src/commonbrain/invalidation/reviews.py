@@ -84,7 +84,7 @@ def _unwritten(
     Costs a look at a list that is nearly always empty.
     """
     due = tx.reviews.due(as_of, limit=_DUE_MAX) if ids_ else []
-    expired = [one for one in tx.graph.standings(due).values() if _has_expired(one, as_of)]
+    expired = [one for one in tx.graph.support_statuses(due).values() if _has_expired(one, as_of)]
     found: defaultdict[int, list[Review]] = defaultdict(list)
     for cause in expired:
         described = {
@@ -152,7 +152,7 @@ def dependents(
 ) -> tuple[Dependent, ...]:
     """List what rests on a memory and holds, as far as the caller sees it, the nearest first."""
     walk = tx.graph.walk([id_], Direction.AGAINST, types=SUPPORTS, limit=UNLIMITED)
-    standings = tx.graph.standings([one.id for one in walk.reached])
+    standings = tx.graph.support_statuses([one.id for one in walk.reached])
     known = {one.id for one in standings.values() if is_visible(caller, one)}
     shown = [
         one
@@ -181,7 +181,7 @@ def _seen(
 ) -> Mapping[int, State]:
     """Give of the causes that the caller may see their states."""
     causes = sorted({one.cause_id for those in needs.values() for one in those})
-    found = tx.graph.standings(causes)
+    found = tx.graph.support_statuses(causes)
     return {id_: one.state for id_, one in found.items() if is_visible(caller, one)}
 
 
@@ -214,7 +214,7 @@ def _path(tx: Transaction, review: Review, *, caller: Caller, as_of: datetime) -
         if not onward:
             break
         here = onward[0]
-    standings = tx.graph.standings([*path, review.cause_id])
+    standings = tx.graph.support_statuses([*path, review.cause_id])
     cut = [] if here.via_id == review.cause_id else ["..."]
     shown = [
         ids.show(ids.MEMORY, id_)

@@ -117,7 +117,7 @@ def reembed(task: JobContext) -> None:
     """
     other = services_in_space(task.services, cast("str | None", task.job.given.get("space")))
     spaces, space_id = other.store.spaces, other.store.spaces.add(other.store.space).id
-    total = max(sum(spaces.lacking(space_id).values()), 1)
+    total = max(sum(spaces.missing_vectors(space_id).values()), 1)
     made = 0
     reached = _reached(task)
     for start in tenant_cursors(other, since=reached.tenant):
@@ -130,7 +130,7 @@ def reembed(task: JobContext) -> None:
             with task.step() as tx:
                 where = {"tenant": at.tenant, "after": at.after, "passes": at.passes}
                 task.save_progress(tx, min(made / total, 1.0), reached=where)
-    left = sum(spaces.lacking(space_id).values())
+    left = sum(spaces.missing_vectors(space_id).values())
     with task.step() as tx:
         task.finish(tx, {"space": other.store.space.name, "lacking": left})
 

@@ -94,7 +94,7 @@ def train_reranker(task: JobContext) -> None:
     digest = task.services.blobs().put(fitted.artifact)
     card = _card(task, digest=digest, features=model.features, parent=parent, told=told)
     with task.step() as tx:
-        tx.registry.add(card)
+        tx.models.add(card)
         task.finish(tx, _result(card, trial, recalls=len(lessons)))
 
 
@@ -123,7 +123,7 @@ def _read(task: JobContext, *, since: datetime) -> Sequence[TrainingExample]:
     after, is_more, read = 0, True, 0
     while is_more:
         with task.step() as tx:
-            page = tx.ledger.entries(criteria, after=after, limit=LEDGER_PAGE)
+            page = tx.recall_log.entries(criteria, after=after, limit=LEDGER_PAGE)
             lessons.extend(one for one in map(training_example_of, page) if one is not None)
             is_more, read = len(page) == LEDGER_PAGE, read + len(page)
             after = page[-1].id if page else after
@@ -158,7 +158,7 @@ def _shortfall(
 
 def _active(task: JobContext) -> ModelCard | None:
     with task.services.store.snapshot(task.caller.tenant) as tx:
-        serving = tx.registry.serving(ModelRole.RERANKER)
+        serving = tx.models.serving(ModelRole.RERANKER)
     return next((card for card in serving if card.state is ModelState.ACTIVE), None)
 
 

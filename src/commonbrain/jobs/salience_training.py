@@ -88,7 +88,7 @@ def train_salience(task: JobContext) -> None:
     card = _card(task, digest=task.services.blobs().put(fitted.artifact), told=told)
     auc = cast("Mapping[str, Mapping[str, float]]", fitted.told["metrics"])["auc"]
     with task.step() as tx:
-        tx.registry.add(card)
+        tx.models.add(card)
         result = {
             "outcome": outcome,
             "model": ids.show(ids.MODEL, card.id),
@@ -137,7 +137,7 @@ def _marks(task: JobContext, *, since: datetime) -> _Marks:
     while is_more:
         task.pause()
         with task.services.store.snapshot(task.caller.tenant) as tx:
-            page = tx.ledger.entries(criteria, after=after, limit=LEARNING_PAGE)
+            page = tx.recall_log.entries(criteria, after=after, limit=LEARNING_PAGE)
         for entry in page:
             for memory, marks in entry.marks.items():
                 found[memory] += [(entry.asked_at, mark) for mark in sorted(marks)]
@@ -170,7 +170,7 @@ def _card(task: JobContext, *, digest: str, told: Mapping[str, object]) -> Model
     """Make the card; what is not better is kept beside the others, and not offered."""
     services, is_better = task.services, told["outcome"] == "better"
     with services.store.snapshot(task.caller.tenant) as tx:
-        serving = tx.registry.serving(ModelRole.SALIENCE)
+        serving = tx.models.serving(ModelRole.SALIENCE)
     parent = next((one.id for one in serving if one.state is ModelState.ACTIVE), None)
     now = services.clock.now()
     return ModelCard(

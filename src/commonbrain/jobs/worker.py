@@ -122,7 +122,7 @@ class Worker:
             with self.services.store.snapshot(tenant) as tx:
                 counts.update(tx.jobs.counts())
                 if self.services.telemetry.is_on:
-                    cards += tx.registry.listed(limit=MODELS_SHOWN_MAX)
+                    cards += tx.models.listed(limit=MODELS_SHOWN_MAX)
         self.services.telemetry.queued(counts[JobState.QUEUED], dead=counts[JobState.DEAD])
         self.services.telemetry.modelled(_count_models(cards))
 

@@ -96,7 +96,7 @@ def transitions_of(tx: Transaction, card: ModelCard) -> list[TransitionView]:
             to=line.action.removeprefix(ACTION),
             why=(line.subject or "").removeprefix(begins),
         )
-        for line in tx.credentials.noted(limit=_AUDIT_LINES)
+        for line in tx.credentials.audit_entries(limit=_AUDIT_LINES)
         if line.action.startswith(ACTION) and (line.subject or "").startswith(begins)
     ]
 

@@ -88,7 +88,7 @@ class CanaryMonitor:
             with self._store.snapshot(tenant) as tx:
                 judged = [
                     self.judged(tx, card)
-                    for card in tx.registry.serving(ModelRole.RERANKER)
+                    for card in tx.models.serving(ModelRole.RERANKER)
                     if card.id in rerankers and self._is_due(tenant, card, failing=failing)
                 ]
                 policy = getattr(tx.credentials.tenant(), "policy", NO_POLICY)
@@ -158,13 +158,13 @@ class _LazyStatistics:
 def load_evidence(tx: Transaction, card: ModelCard) -> Evidence:
     """Read what a model is judged by, the latest of what the ledger holds of it."""
     mine = EntryFilter(since=card.moved_at, ranker=card.id)
-    served = tx.ledger.latest(mine, limit=WINDOW, is_brief=True)
+    served = tx.recall_log.latest(mine, limit=WINDOW, is_brief=True)
     since = served[-1].asked_at if served else card.moved_at
-    control = tx.ledger.latest(_control(tx, card, since=since), limit=2 * WINDOW, is_brief=True)
+    control = tx.recall_log.latest(_control(tx, card, since=since), limit=2 * WINDOW, is_brief=True)
     return Evidence(
         served=[outcome_of(entry) for entry in served],
         control=[outcome_of(entry) for entry in control],
-        risks=[riskier(entry) for entry in tx.ledger.latest(mine, limit=RISKS_MAX)],
+        risks=[riskier(entry) for entry in tx.recall_log.latest(mine, limit=RISKS_MAX)],
         is_canary=card.state is ModelState.CANARY,
     )
 
@@ -173,7 +173,7 @@ def _control(tx: Transaction, card: ModelCard, *, since: datetime) -> EntryFilte
     """Say what a model is held against: who serves beside a canary, or its own time as one."""
     if card.state is ModelState.ACTIVE:
         return EntryFilter(until=card.moved_at, ranker=card.id)
-    serving = tx.registry.serving(card.role)
+    serving = tx.models.serving(card.role)
     active = next((one.id for one in serving if one.state is ModelState.ACTIVE), None)
     # A canary has few of all recalls: of the others as many are drawn as it takes, over the same
     # time, and not the latest of them, which nobody has come to mark yet.

@@ -72,7 +72,7 @@ class ManageModels:
         """
         self._check()
         with self.services.store.snapshot(self.caller.tenant) as tx:
-            cards = tx.registry.listed(role, limit=MODELS_SHOWN_MAX)
+            cards = tx.models.listed(role, limit=MODELS_SHOWN_MAX)
         return ModelsResponse(op="list", models=tuple(map(summary_view, cards)), role=role)
 
     def show(self, id_: str) -> ModelsResponse:
@@ -185,7 +185,7 @@ class ManageModels:
         """
         self._check()
         with self.services.store.snapshot(self.caller.tenant) as tx:
-            serving = tx.registry.serving(ModelRole.RERANKER)
+            serving = tx.models.serving(ModelRole.RERANKER)
             cards = serving if id_ is None else [_known(tx, id_)]
             judged = [self._needed(tx, card) for card in cards]
         return ModelsResponse(
@@ -253,7 +253,7 @@ class _PreviewRollback(Exception):
 
 
 def _known(tx: Transaction, id_: str) -> ModelCard:
-    card = tx.registry.get(ids.parse(ids.MODEL, id_))
+    card = tx.models.get(ids.parse(ids.MODEL, id_))
     if card is None:
         raise NotFoundError(f"There is no model {id_[:40]!r}.", hint="List the models there are.")
     return card

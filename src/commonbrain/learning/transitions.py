@@ -110,7 +110,7 @@ def replaced_by(tx: Transaction, card: ModelCard) -> ModelCard | None:
     """
     if card.state is not ModelState.ACTIVE:
         return None
-    known = tx.registry.listed(card.role, limit=MODELS_SHOWN_MAX)
+    known = tx.models.listed(card.role, limit=MODELS_SHOWN_MAX)
     retired = (one for one in known if one.state is ModelState.RETIRED and one.digest)
     return next((one for one in retired if one.reason == _replaced(card)), None)
 
@@ -125,12 +125,12 @@ def _replaced(card: ModelCard) -> str:
 
 
 def _other(tx: Transaction, card: ModelCard, *, state: ModelState) -> ModelCard | None:
-    serving = tx.registry.serving(card.role)
+    serving = tx.models.serving(card.role)
     return next((one for one in serving if one.state is state and one.id != card.id), None)
 
 
 def _moved(tx: Transaction, before: ModelCard, *, after: ModelCard, by: Actor) -> ModelCard:
-    if not tx.registry.move(before, after):
+    if not tx.models.move(before, after):
         raise RejectedError(
             f"{model_name(before)} was moved by another meanwhile.",
             code="model_moved",

@@ -122,7 +122,7 @@ class ListRecalls:
         # What was asked a moment ago is on its way still.
         self.services.journal.flush()
         with self.services.store.snapshot(self.caller.tenant) as tx:
-            entries = tx.ledger.latest(criteria, before=below, limit=limit + 1)
+            entries = tx.recall_log.latest(criteria, before=below, limit=limit + 1)
             shown = tuple(self._shown(tx, one) for one in entries[:limit])
         more = shown[-1].id if len(entries) > limit else None
         return RecallPage(recalls=shown, before=more)
@@ -138,7 +138,7 @@ class ListRecalls:
         id_ = ids.parse(ids.TRACE, trace)
         self.services.journal.flush()
         with self.services.store.snapshot(self.caller.tenant) as tx:
-            found = tx.ledger.entries(EntryFilter(), after=max(id_ - 1, 0), limit=1)
+            found = tx.recall_log.entries(EntryFilter(), after=max(id_ - 1, 0), limit=1)
             entry = found[0] if found and found[0].id == id_ else None
             if entry is None or not (self._is_admin or entry.agent == self.caller.agent):
                 raise NotFoundError(

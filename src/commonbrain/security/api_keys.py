@@ -108,7 +108,7 @@ class ApiKeyAuthenticator:
         self._check_patience(address)
         now_ms = self.clock.elapsed_ms()
         with self.store.snapshot(text.tenant) as tx:
-            tenant, held = tx.credentials.tenant(), tx.credentials.held([text.prefix])
+            tenant, held = tx.credentials.tenant(), tx.credentials.keys_with_agents([text.prefix])
         key, agent = held.get(text.prefix, (None, None))
         standing = Principal(tenant=tenant, agent=agent, read_at_ms=now_ms)
         is_right = self.seals.fits(key.seal if key else None, secret=text.secret)
@@ -132,7 +132,7 @@ class ApiKeyAuthenticator:
         now_ms = self.clock.elapsed_ms()
         with self.store.snapshot(tenant) as tx:
             owner = tx.credentials.tenant()
-            held = tx.credentials.held([one.key.prefix for _, one in before])
+            held = tx.credentials.keys_with_agents([one.key.prefix for _, one in before])
         for digest, one in before:
             key, agent = held.get(one.key.prefix, (None, None))
             standing = Principal(tenant=owner, agent=agent, read_at_ms=now_ms)

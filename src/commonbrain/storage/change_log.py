@@ -223,7 +223,7 @@ def record_feedback(tx: Transaction, services: Services, *, use: FeedbackEvent) 
         return
     coming = services.journal.showing(use)
     there = tuple(id_ for id_ in use.ids if id_ not in coming)
-    late = (*coming, *tx.ledger.credit(replace(use, ids=there)))
+    late = (*coming, *tx.recall_log.credit(replace(use, ids=there)))
     if late:
         services.journal.use(replace(use, ids=late))
 
@@ -273,4 +273,4 @@ def check_lease(tx: Transaction, caller: Caller, *, memory: Memory, now: datetim
 def is_held(tx: Transaction, detail: TaskDetail, *, now: datetime) -> bool:
     """Say whether a task is claimed by somebody whose time is not up and who is not gone."""
     holder = detail.lease_holder
-    return holder is not None and is_leased(detail, now=now) and not tx.duties.has_ended(holder)
+    return holder is not None and is_leased(detail, now=now) and not tx.acks.has_ended(holder)

@@ -87,22 +87,22 @@ class Transaction:
     index: Index
     threads: ThreadRepository
     sessions: SessionRepository
-    mail: MessageRepository
+    messages: MessageRepository
     links: LinkRepository
     changes: ChangeRepository
     annotations: AnnotationRepository
     records: RecordRepository
     graph: GraphRepository
     reviews: ReviewRepository
-    disputes: ConflictRepository
-    duties: AckRepository
-    board: BriefingRepository
-    notes: ScratchpadRepository
+    conflicts: ConflictRepository
+    acks: AckRepository
+    briefing: BriefingRepository
+    scratchpad: ScratchpadRepository
     credentials: CredentialRepository
     jobs: JobRepository
     events: ToolEventRepository
-    ledger: RecallLogRepository
-    registry: ModelRepository
+    recall_log: RecallLogRepository
+    models: ModelRepository
     evaluations: EvaluationRepository
 
     @classmethod
@@ -114,22 +114,22 @@ class Transaction:
             index=work.dialect.index(work),
             threads=ThreadRepository(work),
             sessions=SessionRepository(work),
-            mail=MessageRepository(work),
+            messages=MessageRepository(work),
             links=LinkRepository(work),
             changes=ChangeRepository(work),
             annotations=AnnotationRepository(work),
             records=RecordRepository(work),
             graph=GraphRepository(work),
             reviews=ReviewRepository(work),
-            disputes=ConflictRepository(work),
-            duties=AckRepository(work),
-            board=BriefingRepository(work),
-            notes=ScratchpadRepository(work),
+            conflicts=ConflictRepository(work),
+            acks=AckRepository(work),
+            briefing=BriefingRepository(work),
+            scratchpad=ScratchpadRepository(work),
             credentials=CredentialRepository(work),
             jobs=JobRepository(work),
             events=ToolEventRepository(work),
-            ledger=RecallLogRepository(work),
-            registry=ModelRepository(work),
+            recall_log=RecallLogRepository(work),
+            models=ModelRepository(work),
             evaluations=EvaluationRepository(work),
         )
 
@@ -208,7 +208,7 @@ class Store:
         """The spaces that it is kept in."""
         return SpaceRepository(self.dialect)
 
-    def beside(self, space: EmbeddingSpace) -> "Store":
+    def in_space(self, space: EmbeddingSpace) -> "Store":
         """Give the store as it is in another space, made where there is none; closed with this."""
         self._check_open()
         dialect = self.dialect.beside(space, self.spaces.add(space).id)
@@ -254,7 +254,7 @@ class Store:
         ):
             yield transaction
 
-    def one_moment(self) -> AbstractContextManager[None]:
+    def consistent_reads(self) -> AbstractContextManager[None]:
         """Let all that is read inside, by this thread, be of one moment, until it writes.
 
         The first snapshot that is opened inside stays open for those that follow it.
@@ -355,7 +355,7 @@ class Store:
                 write_events(tx.work, happened)
             kept = self.dialect.note_reads(tx.work.connection, given)
             for use in happened.uses if happened is not None else ():
-                tx.ledger.credit(use)
+                tx.recall_log.credit(use)
             return kept
 
     def compact(self) -> None:

@@ -168,7 +168,7 @@ def _related_records(tx: Transaction, page: list[int]) -> Iterator[Record]:
     for notes in tx.annotations.of(page).values():
         yield from notes
     yield from tx.changes.of(page)
-    for receipts in tx.mail.of(page).values():
+    for receipts in tx.messages.of(page).values():
         yield from receipts
-    for acks in tx.duties.of(page).values():
+    for acks in tx.acks.of(page).values():
         yield from acks

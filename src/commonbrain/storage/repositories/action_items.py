@@ -73,7 +73,7 @@ class BriefingRepository:
         """Say whether there is any PATTERN rule without a trigger."""
         return bool(self._rows(_any_pattern, look, limit=1))
 
-    def owed(self, look: QueryScope, *, limit: int) -> RankedRule:
+    def open_tasks(self, look: QueryScope, *, limit: int) -> RankedRule:
         """Find tasks that are open or blocked: by priority, then the earliest due, then oldest."""
         return _ranked(self._rows(_owed, look, limit=limit))
 
@@ -278,7 +278,7 @@ class AckRepository:
             binding += self.work.connection.execute(statement, asked).scalars()
         return binding
 
-    def owed(self, ids: Sequence[int]) -> set[int]:
+    def open_tasks(self, ids: Sequence[int]) -> set[int]:
         """Give of memories the tasks that must be acknowledged and are still to be done."""
         given = {"tenant": self.work.tenant, "ids": list(ids)}
         return set(self.work.connection.execute(_OWED_AMONG, given).scalars())

@@ -95,7 +95,7 @@ class CredentialRepository:
         row = self.work.connection.execute(statement).mappings().first()
         return None if row is None else _a_key(row)
 
-    def held(self, prefixes: Sequence[str]) -> dict[str, tuple[ApiKey, Agent | None]]:
+    def keys_with_agents(self, prefixes: Sequence[str]) -> dict[str, tuple[ApiKey, Agent | None]]:
         """Give keys, good or not, with the agents they are of; what there is none of is absent."""
         of_key = _KEYS.where(self._own(api_keys), api_keys.c.prefix.in_(prefixes))
         keys = [_a_key(row) for row in self.work.connection.execute(of_key).mappings()]
@@ -130,7 +130,7 @@ class CredentialRepository:
         """Append one line that is never changed."""
         self.work.append(access_audit, asdict(entry), at=entry.at)
 
-    def noted(self, *, limit: int) -> list[AccessEntry]:
+    def audit_entries(self, *, limit: int) -> list[AccessEntry]:
         """List the newest lines, the newest first."""
         here = _NOTED.where(self._own(access_audit))
         ordered = here.order_by(access_audit.c.id.desc()).limit(limit)

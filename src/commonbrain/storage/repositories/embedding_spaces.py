@@ -52,7 +52,7 @@ class SpaceRepository:
         with self._reading() as connection:
             return _live(connection)
 
-    def lacking(self, space_id: int) -> dict[str, int]:
+    def missing_vectors(self, space_id: int) -> dict[str, int]:
         """Count by tenant the findable memories that lack vectors in a space; none are left out.
 
         Raises:

@@ -73,7 +73,7 @@ class ModelRepository:
         serves = models.c.state.in_(sorted(SERVING))
         return self._all(_CARD.where(self._here(models.c.role == role, serves)))
 
-    def is_held(self, digest: str) -> bool:
+    def has_artifact(self, digest: str) -> bool:
         """Say whether any card has an artifact of this digest."""
         here = self._here(models.c.digest == digest)
         return self.work.connection.execute(select(exists().where(here))).scalar_one()

@@ -265,7 +265,7 @@ class GraphRepository:
         """List the links by which these memories rest on others."""
         return [Support(*row) for row in self._rows(_SUPPORTS, ids)]
 
-    def standings(self, ids: Sequence[int]) -> dict[int, SupportStatus]:
+    def support_statuses(self, ids: Sequence[int]) -> dict[int, SupportStatus]:
         """Give what decides whether memories bear others; unknown ids are absent."""
         rows = self._rows(_STANDINGS, ids)
         shared: defaultdict[int, tuple[str, ...]] = defaultdict(tuple)

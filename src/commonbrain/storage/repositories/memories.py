@@ -244,7 +244,7 @@ class MemoryRepository:
         found = self.get(ids)
         return [found[id_] for id_ in ids]
 
-    def skilled(self, name: str) -> list[int]:
+    def with_skill(self, name: str) -> list[int]:
         """Find the current rules whose trigger has this name."""
         given = {"tenant": self.work.tenant, "name": name}
         return list(self.work.connection.execute(_SKILLED, given).scalars())
@@ -276,7 +276,7 @@ class MemoryRepository:
         entity = {"tenant_id": self.work.tenant, "memory_id": before.id}
         self.work.change_by_each(_ADD_ENTITIES, [entity | row for row in _names(after)])
 
-    def turn(self, ids: Sequence[int], state: State) -> None:
+    def set_state(self, ids: Sequence[int], state: State) -> None:
         """Bring memories into one state and leave everything else of them."""
         given = {"tenant": self.work.tenant, "ids": list(ids), "into": state}
         self.work.connection.execute(_TURN, given)
@@ -298,7 +298,9 @@ class MemoryRepository:
             return set()
         return {name for (name,) in self.work.rows(_PEOPLE, {"names": list(names)})}
 
-    def naming(self, references: Sequence[str], look: QueryScope, *, limit: int) -> list[int]:
+    def with_references(
+        self, references: Sequence[str], look: QueryScope, *, limit: int
+    ) -> list[int]:
         """List what the look allows that names one of these references, the newest first."""
         named = entities.c
         of_it = named.tenant_id == memories.c.tenant_id, named.memory_id == memories.c.id

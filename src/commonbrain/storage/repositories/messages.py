@@ -278,7 +278,7 @@ class MessageRepository:
         given = {"tenant": self.work.tenant, "reader": agent, "below": below, "limit": limit}
         return list(self.work.connection.execute(_DELEGATED, given).scalars())
 
-    def told(self, messages: Sequence[int]) -> list[int]:
+    def derived(self, messages: Sequence[int]) -> list[int]:
         """List the memories of any state that name one of these as the message they come from."""
         given = {"tenant": self.work.tenant, "ids": list(messages)}
         return list(self.work.connection.execute(_TOLD, given).scalars())

@@ -91,7 +91,7 @@ class RecordRepository:
         given = {"tenant": self.work.tenant, "before": before}
         self.work.connection.execute(_DROP_REPLIES, given)
 
-    def keep_reply(self, reply: Reply) -> None:
+    def save_reply(self, reply: Reply) -> None:
         """Keep an answer under its idempotency key."""
         row = asdict(reply) | {"memory_ids": list(reply.memory_ids)}
         self.work.add(idempotency, {"tenant_id": self.work.tenant, **row})

@@ -171,7 +171,7 @@ class ReviewRepository:
             found[one.memory_id].append(one)
         return dict(found)
 
-    def doubtful(self, ids: Sequence[int]) -> list[int]:
+    def unconfirmed(self, ids: Sequence[int]) -> list[int]:
         """Give of memories those with an open review for which nobody has vouched."""
         return self._ids(_DOUBTFUL, ids)
 
@@ -202,7 +202,7 @@ class ReviewRepository:
         keys = {name: [getattr(one, name) for one in reviews] for name in _KEY}
         bulk_delete(self.work, table, each=keys)
 
-    def shaken(self, ids: Sequence[int]) -> list[int]:
+    def affected(self, ids: Sequence[int]) -> list[int]:
         """Give these and, step by step, all that rests on them and has an open review."""
         return self._ids(_SHAKEN, ids)
 
@@ -229,7 +229,7 @@ class ConflictRepository:
 
     work: SqlContext
 
-    def unsettled(self, look: QueryScope, *, limit: int, skip: int = 0) -> list[Link]:
+    def open(self, look: QueryScope, *, limit: int, skip: int = 0) -> list[Link]:
         """List them, the latest first; not those whose sides hold in projects of their own.
 
         Of two that are linked in both directions the link of the lesser id is given.

@@ -277,7 +277,7 @@ class ScratchpadRepository:
         )
         return [Note(**row) for row in self.work.connection.execute(statement).mappings()]
 
-    def keep(self, caller: Caller, *, until: datetime, now: datetime) -> None:
+    def extend(self, caller: Caller, *, until: datetime, now: datetime) -> None:
         """Let the unpinned notes of the caller's session live until then; drop what has expired."""
         here = notes.c.tenant_id == self.work.tenant
         self.work.connection.execute(delete(notes).where(here, notes.c.expires_at <= now))
