@@ -41,7 +41,7 @@ class Hit:
 class Index(Protocol):
     """The shelf of what can be derived from the rows: full text and vectors.
 
-    A look at one field of atoms is answered by the words and vectors of that field alone.
+    A scope at one field of atoms is answered by the words and vectors of that field alone.
     """
 
     def put(self, memory: Memory, given: Vectors | None) -> None:
@@ -56,20 +56,20 @@ class Index(Protocol):
         """Make a memory unfindable: neither words nor vectors of it remain."""
         ...
 
-    def lexical(self, terms: Sequence[str], look: QueryScope, *, limit: int) -> list[Hit]:
+    def lexical(self, terms: Sequence[str], scope: QueryScope, *, limit: int) -> list[Hit]:
         """Rank by BM25 over stemmed words, best first; any of the terms may match.
 
         Of no terms nothing is found. Within one transaction the same terms score a memory the
-        same, whatever the look.
+        same, whatever the scope.
         """
         ...
 
     def nearest(
-        self, query: Matrix, look: QueryScope, *, limit: int, at_least: float = -1.0
+        self, query: Matrix, scope: QueryScope, *, limit: int, at_least: float = -1.0
     ) -> list[Hit]:
         """Rank by cosine to a unit vector `(d,)`, the best window of each memory, best first.
 
-        What is farther than `at_least` is left out, which spares the search of a narrow look.
+        What is farther than `at_least` is left out, which spares the search of a narrow scope.
         """
         ...
 
@@ -232,7 +232,7 @@ class ThreadPassage:
 
     thread: int
     ids: tuple[int, ...]
-    """Of what a look allows, the message itself among them."""
+    """Of what a scope allows, the message itself among them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

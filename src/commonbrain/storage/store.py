@@ -1,4 +1,4 @@
-"""The store: connections, transactions of one tenant, and the only translation of driver errors."""
+"""The store: connections, transactions of one tenant, and the translation of driver errors."""
 
 import json
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -80,7 +80,7 @@ _REWORDED_AT_ONCE = 200
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """The shelves of one tenant, seen at one moment and changed together or not at all."""
+    """The repositories of one tenant, read from one snapshot and changed together or not at all."""
 
     work: SqlContext
     memories: MemoryRepository
@@ -107,7 +107,7 @@ class Transaction:
 
     @classmethod
     def of(cls, work: SqlContext) -> "Transaction":
-        """Set up the shelves on a transaction in progress."""
+        """Make the repositories of a transaction in progress."""
         return cls(
             work=work,
             memories=MemoryRepository(work),
@@ -134,10 +134,10 @@ class Transaction:
         )
 
     def scrub(self, memory_id: int) -> Mapping[str, int]:
-        """Take the text of a memory out of every table; its id stays as a forgotten memory.
+        """Remove the text of a memory from every table; its id stays as a forgotten memory.
 
         Returns:
-            Every place that was looked at, with how many rows of it were emptied or deleted.
+            The number of rows that were emptied or deleted, for every place searched.
 
         """
         known = self.memories.get([memory_id])
@@ -148,7 +148,7 @@ class Transaction:
 
 @dataclass(slots=True)
 class Schema:
-    """Notices when a newer program changed the schema of a store that is open here."""
+    """Detects that a newer program changed the schema of an open store."""
 
     version: str
     mark: int | None = None
@@ -156,11 +156,10 @@ class Schema:
     """The space that served when the mark was last another; None before the first look."""
 
     def check(self, connection: Connection, dialect: Dialect) -> None:
-        """Look closer only when the schema is not the one last seen.
+        """Read the version only if the schema changed since the last check.
 
         Raises:
-            StoreCorruptError: `store_newer`, what this program does not know may be a rule it would
-                break.
+            StoreCorruptError: `store_newer`, this program might break rules that it does not know.
 
         """
         mark = dialect.schema_mark(connection)
@@ -178,14 +177,19 @@ class Schema:
         self.mark = mark
 
     def reads(self, connection: Connection, dialect: Dialect) -> bool:
-        """Say whether a newer schema is one that this program still understands."""
+        """Check whether this program still understands a newer schema."""
         oldest = dialect.readable_from(connection)
         return oldest is not None and oldest <= self.version
 
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """Where memories live; safe to use from several threads and processes at once."""
+    """A relational store of any dialect; safe to use from several threads and processes.
+
+    A transaction is seen whole or not at all. What `begin` committed survives the death of the
+    process and is in the next `snapshot` of every process. The index never finds a forgotten
+    memory. No tenant sees rows of another.
+    """
 
     dialect: Dialect
     space: EmbeddingSpace
@@ -194,22 +198,22 @@ class Store:
 
     @property
     def location(self) -> str:
-        """Where it is, for people; never a secret."""
+        """Path or URL for display, without secrets."""
         return self.dialect.location
 
     @property
     def moved_to(self) -> str | None:
-        """The space that serves now, where it is another than `space`; else None."""
+        """The name of the serving space if it is not this store's; as of the last check."""
         serving = self.schema.serving
         return None if serving is None or serving.id == self.dialect.space_id else serving.name
 
     @property
     def spaces(self) -> SpaceRepository:
-        """The spaces that it is kept in."""
+        """The embedding spaces of this store."""
         return SpaceRepository(self.dialect)
 
     def in_space(self, space: EmbeddingSpace) -> "Store":
-        """Give the store as it is in another space, made where there is none; closed with this."""
+        """Return this store in another space, created if needed; `close` closes both."""
         self._check_open()
         dialect = self.dialect.beside(space, self.spaces.add(space).id)
         return Store(dialect, space, Schema(self.schema.version), self.closed)
@@ -255,16 +259,16 @@ class Store:
             yield transaction
 
     def consistent_reads(self) -> AbstractContextManager[None]:
-        """Let all that is read inside, by this thread, be of one moment, until it writes.
+        """Make all reads of this thread inside see one snapshot, until it writes.
 
-        The first snapshot that is opened inside stays open for those that follow it.
+        The first `snapshot` opened inside serves those that follow.
         """
         return shared_read()
 
     def read(self, tenant: str, ask: Callable[[Transaction], _Told]) -> _Told:
-        """Ask what only reads, perhaps of a replica; asked twice where a replica fails under way.
+        """Run a read, on a replica if one is recent enough; repeat it on the primary if that fails.
 
-        Whatever anybody was told is kept before this is asked is seen, by whichever process.
+        Everything that any process was told is stored is visible.
 
         Raises:
             UnavailableError: `store_down`, the store cannot be read.
@@ -286,11 +290,11 @@ class Store:
             return ask(tx)
 
     def replicas(self) -> list[ReplicaReads]:
-        """Tell how the replicas fared in this process; none where there are none."""
+        """Return the read statistics of each replica in this process."""
         return self.dialect.replica_reads()
 
     def tenants(self) -> list[str]:
-        """List the tenants by name: the one look across them, which tells nothing else of them.
+        """List the tenants by name: the only query across tenants.
 
         Raises:
             UnavailableError: `store_down`, the store cannot be read.
@@ -300,17 +304,17 @@ class Store:
             return sorted(self.dialect.each_tenant(connection))
 
     def make_tenant(self, name: str, *, at: datetime) -> bool:
-        """Make a tenant; say whether there was none of that name. Only the owner may.
+        """Create a tenant; return False if it exists. Needs the owner's rights.
 
         Raises:
-            UnavailableError: the store stayed locked, is full or read-only; nothing was made.
+            UnavailableError: the store stayed locked, is full or read-only; nothing was created.
 
         """
         with self.begin(name) as tx:
             return add_tenant(tx.work.connection, name, now=at)
 
     def examine(self) -> list[Finding]:
-        """Check that the store is whole and that what is derived agrees with the rows."""
+        """Check the integrity of the store, and of derived data against the rows."""
         with map_driver_errors(self.location), self._reader(None) as connection:
             return [*self.dialect.examine(connection), self._examine_rows(connection)]
 
@@ -324,19 +328,19 @@ class Store:
         happened: EventFilter | None = None,
         keep_from: datetime,
     ) -> int:
-        """Keep recall traces, count accesses and signs of life, drop old traces; all together.
+        """Store traces, accesses, heartbeats and events, and delete old traces, in one transaction.
 
-        An access counts once more for each memory, and never moves its last access back, nor does
-        a beat. A beat makes its session where it is missing, and revives one that was taken for
-        over, not one that was ended or rebooted; with an `ending` it ends a live one. Events that
-        `happened` are kept, each once however often it is told, and older ones dropped. What
-        was used is marked on recalls that are there then, these traces included.
+        An access adds one to the count of each memory; neither it nor a heartbeat moves a time
+        back. A heartbeat creates a missing session and revives one that was presumed dead, but not
+        one that ended or rebooted; with an `ending` it ends a live one. Events of `happened` are
+        stored once each and old ones deleted; their uses mark the recalls that showed the memories,
+        these traces included.
 
         Returns:
-            How many of the traces are new: one whose id is taken is passed over.
+            The number of new traces; a trace whose id is taken is skipped.
 
         Raises:
-            UnavailableError: the store stayed locked, is full or read-only; nothing was kept.
+            UnavailableError: the store stayed locked, is full or read-only; nothing was stored.
 
         """
         self._check_open()
@@ -359,10 +363,10 @@ class Store:
             return kept
 
     def compact(self) -> None:
-        """Give back the room of what was deleted, so that no byte of it stays in the store.
+        """Free the space of deleted rows, so that no byte of them stays in the store.
 
         Raises:
-            UnavailableError: `store_down`, others are at work in it; nothing was changed.
+            UnavailableError: `store_down`, other processes use the store; nothing was changed.
 
         """
         self._check_open()
@@ -370,9 +374,9 @@ class Store:
             self.dialect.compact()
 
     def rebuild_text(self, on_progress: Progress = ignore_progress) -> int:
-        """Write the full text anew from the rows, in short transactions; count the memories.
+        """Rebuild the full text from the rows in short transactions; return the number of memories.
 
-        Others read and write meanwhile. When it is interrupted, running it again finishes it.
+        Others can read and write meanwhile. If it is interrupted, run it again to finish.
 
         Raises:
             UnavailableError: `store_down`, the store stayed locked, is full or read-only.
@@ -395,27 +399,26 @@ class Store:
     def backup(
         self, destination: Path, *, replace: bool = False, on_progress: Progress = ignore_progress
     ) -> Backup:
-        """Write everything, as of one moment, into a file that is verified before it appears.
+        """Write a snapshot into a file that is verified before it appears.
 
-        Others read and write meanwhile. Whatever goes wrong, the destination is as it was.
+        Others can read and write meanwhile. On any failure the destination is as it was.
 
         Raises:
-            InvalidInputError: the destination exists and is not to be replaced, or is the store
-                itself.
+            InvalidInputError: the destination exists without `replace`, or is the store itself.
             UnavailableError: the destination cannot be written, or the store cannot be read.
-            StoreCorruptError: the store is damaged; a damaged backup is not left behind.
+            StoreCorruptError: the store is damaged; a damaged backup is deleted.
 
         """
         self._check_open()
         return self.dialect.backup(destination, replace=replace, on_progress=on_progress)
 
     def close(self) -> None:
-        """Let go of the store; what was committed stays."""
+        """Close every connection; committed data stays, later calls fail."""
         self.closed.set()
         self.dialect.dispose()
 
     def _reword(self, tenant: str) -> Generator[int]:
-        """Write a tenant's full text batch by batch; tell how many memories each had."""
+        """Rebuild a tenant's full text batch by batch; yield the memories of each batch."""
         given = {"tenant": tenant, "limit": _REWORDED_AT_ONCE}
         last = -1
         while True:

@@ -1,4 +1,4 @@
-"""The shelf of what a boot shows: rules that bind, tasks that are owed."""
+"""Action items: what a boot shows (rules and open tasks), and the acknowledgements of them."""
 
 from collections import defaultdict
 from collections.abc import Collection, Sequence
@@ -56,34 +56,34 @@ _BY_PRIORITY: Final = case(
 
 @dataclass(frozen=True, slots=True)
 class BriefingRepository:
-    """The shelf of what binds and what is owed, within a look at active memories."""
+    """The rules and tasks of a boot, among the active memories of a query scope."""
 
     work: SqlContext
 
-    def blockers(self, look: QueryScope, *, limit: int) -> RankedRule:
+    def blockers(self, scope: QueryScope, *, limit: int) -> RankedRule:
         """Find BLOCKER rules without a trigger: pinned first, then of a project, then newest."""
-        return _ranked(self._rows(_blockers, look, limit=limit))
+        return _ranked(self._rows(_blockers, scope, limit=limit))
 
-    def patterns(self, look: QueryScope) -> dict[int, bool]:
-        """Give every PATTERN rule without a trigger, and whether it is pinned; newest first."""
-        rows = self._rows(_patterns, look, limit=-1)
+    def patterns(self, scope: QueryScope) -> dict[int, bool]:
+        """Map each PATTERN rule without a trigger to whether it is pinned; newest first."""
+        rows = self._rows(_patterns, scope, limit=-1)
         return {id_: pinned for id_, pinned in rows if pinned is not None}
 
-    def has_patterns(self, look: QueryScope) -> bool:
-        """Say whether there is any PATTERN rule without a trigger."""
-        return bool(self._rows(_any_pattern, look, limit=1))
+    def has_patterns(self, scope: QueryScope) -> bool:
+        """Check whether there is any PATTERN rule without a trigger."""
+        return bool(self._rows(_any_pattern, scope, limit=1))
 
-    def open_tasks(self, look: QueryScope, *, limit: int) -> RankedRule:
-        """Find tasks that are open or blocked: by priority, then the earliest due, then oldest."""
-        return _ranked(self._rows(_owed, look, limit=limit))
+    def open_tasks(self, scope: QueryScope, *, limit: int) -> RankedRule:
+        """Find open and blocked tasks by priority, then earliest due date, then oldest."""
+        return _ranked(self._rows(_owed, scope, limit=limit))
 
-    def latest(self, look: QueryScope, *, limit: int) -> list[int]:
-        """List what a look of few rows allows, latest occurrence first."""
-        return [id_ for (id_,) in self._rows(_latest, look, limit=limit)]
+    def latest(self, scope: QueryScope, *, limit: int) -> list[int]:
+        """List the memories of a narrow scope, latest occurrence first."""
+        return [id_ for (id_,) in self._rows(_latest, scope, limit=limit)]
 
-    def _rows(self, build: Any, look: QueryScope, *, limit: int) -> Sequence[Any]:  # noqa: ANN401
-        told = given(look, self.work.tenant) | {"limit": limit}
-        return self.work.connection.execute(build(look.filter), told).all()
+    def _rows(self, build: Any, scope: QueryScope, *, limit: int) -> Sequence[Any]:  # noqa: ANN401
+        told = given(scope, self.work.tenant) | {"limit": limit}
+        return self.work.connection.execute(build(scope.filter), told).all()
 
 
 def _ranked(rows: Sequence[Any]) -> RankedRule:
@@ -163,7 +163,7 @@ def _owed(wanted: Filter) -> _Rows:
 
 
 def _seen(details: Table, wanted: Filter) -> _Rows:
-    """Select the memory that a row of details is of, where the look allows it."""
+    """Select the memory of a detail row if the scope allows it."""
     same = (details.c.tenant_id == memories.c.tenant_id) & (details.c.memory_id == memories.c.id)
     return select(memories.c.pinned).where(same, within(wanted))
 
@@ -175,7 +175,7 @@ _BELIEVED: Final = [one for one in Trust if one.weight >= Trust.USER_CLAIM.weigh
 
 
 def _acknowledged(items: Table, *whose: ColumnElement[bool]) -> Exists:
-    """Say that a decision holds on an item, of those whose decisions count."""
+    """Match an item that has a decision, among those whose decisions count."""
     holds = or_(acks.c.decision != Decision.DEFERRED, acks.c.until > _NOW)
     return (
         select(1)
@@ -248,19 +248,19 @@ _OF: Final = (
 
 @dataclass(frozen=True, slots=True)
 class AckRepository:
-    """The shelf of acknowledgements, and of what still wants one."""
+    """Acknowledgements of action items, and the items that still need one."""
 
     work: SqlContext
 
     def pending(
         self, caller: Caller, *, projects: Collection[str] | None, now: datetime
     ) -> list[int]:
-        """List the action items that bind a caller, oldest first.
+        """List the action items that a caller has to acknowledge, oldest first.
 
-        They are active, unexpired, the caller's to see, of one of the projects or of none (of any
-        project, where None is given), and were set by another than the caller's very session. A
-        task that anybody has acknowledged binds nobody; a rule binds each session until that
-        session has acknowledged it; what is deferred binds again from that moment.
+        They are active, unexpired, visible to the caller, of one of `projects` or of none (of any
+        project if `projects` is None), and were set outside the caller's own session. One
+        acknowledgement settles a task for every agent; a rule needs one from each session. A
+        deferred item is pending again from its `until` on.
         """
         given: dict[str, Any] = {
             "tenant": self.work.tenant,
@@ -279,25 +279,25 @@ class AckRepository:
         return binding
 
     def open_tasks(self, ids: Sequence[int]) -> set[int]:
-        """Give of memories the tasks that must be acknowledged and are still to be done."""
+        """Select the ids of tasks that must be acknowledged and are not done."""
         given = {"tenant": self.work.tenant, "ids": list(ids)}
         return set(self.work.connection.execute(_OWED_AMONG, given).scalars())
 
     def has_ended(self, session: str) -> bool:
-        """Say whether sessions of this key are known and all over."""
+        """Check whether sessions with this key are known and all have ended."""
         here = sessions.c.tenant_id == self.work.tenant, sessions.c.key == session
         ends = self.work.connection.execute(select(sessions.c.ended_at).where(*here)).scalars()
         known = list(ends)
         return bool(known) and None not in known
 
     def put(self, ack: Ack) -> None:
-        """Keep a decision in the place of the one of the same agent and session, if any."""
+        """Store a decision; it replaces the one of the same agent and session."""
         self.drop(ack)
         row = {"tenant_id": self.work.tenant, **asdict(ack)}
         self.work.connection.execute(insert(acks), row)
 
     def drop(self, ack: Ack) -> None:
-        """Take the decision of that agent and session on that memory away."""
+        """Delete the decision of this agent and session on this memory."""
         here = (
             acks.c.tenant_id == self.work.tenant,
             acks.c.memory_id == ack.memory_id,
@@ -307,7 +307,7 @@ class AckRepository:
         self.work.connection.execute(delete(acks).where(*here))
 
     def of(self, ids: Sequence[int]) -> dict[int, list[Ack]]:
-        """Give the decisions on memories, oldest first; memories without any are absent."""
+        """Map memories to the decisions on them, oldest first; memories without any are absent."""
         if not ids:
             return {}
         given = {"tenant": self.work.tenant, "ids": list(ids)}

@@ -1,4 +1,4 @@
-"""The spaces of a store: which serves, which are built beside it, and what is left of others."""
+"""Embedding spaces of a store, and which memories lack vectors in one."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ _NAME_CHARS: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class SpaceRepository:
-    """The spaces of a store, which all of its tenants share."""
+    """The embedding spaces of a store, shared by all of its tenants."""
 
     dialect: Dialect
 
     def listed(self) -> list[StoredSpace]:
-        """List those that there are, the oldest first.
+        """List the spaces, oldest first.
 
         Raises:
             UnavailableError: `store_down`, the store cannot be read.
@@ -53,7 +53,7 @@ class SpaceRepository:
             return _live(connection)
 
     def missing_vectors(self, space_id: int) -> dict[str, int]:
-        """Count by tenant the findable memories that lack vectors in a space; none are left out.
+        """Count the findable memories without vectors in a space, for every tenant.
 
         Raises:
             UnavailableError: `store_down`, the store cannot be read.
@@ -68,16 +68,16 @@ class SpaceRepository:
             }
 
     def is_indexed(self, space_id: int) -> bool:
-        """Say whether the engine has all that it searches a large space by."""
+        """Check whether the engine has every index that it uses to search a large space."""
         with self._reading() as connection:
             return self.dialect.is_indexed(connection, space_id)
 
     def add(self, space: EmbeddingSpace) -> StoredSpace:
-        """Give what there is of a space; where there is none it is made, to be built.
+        """Return a space by name; create it in state `building` if there is none.
 
         Raises:
-            InvalidInputError: `space_mismatch`, there is one of that name with other dimensions.
-            UnavailableError: the store stayed locked, is full or read-only; nothing was made.
+            InvalidInputError: `space_mismatch`, the space of that name has other dimensions.
+            UnavailableError: the store stayed locked, is full or read-only; nothing was created.
 
         """
         known = _same(self.listed(), space)
@@ -92,15 +92,15 @@ class SpaceRepository:
             return _named(connection, space.name)
 
     def switch(self, name: str) -> StoredSpace:
-        """Let another space serve: for every process at once, and in one transaction.
+        """Make another space the serving one, for every process at once, in one transaction.
 
-        Nobody writes while it is looked for what the space lacks, so that nothing is overlooked.
+        It blocks writers while it counts missing vectors, so that none is overlooked.
 
         Returns:
             The space that served until then.
 
         Raises:
-            NotFoundError: there is none of that name.
+            NotFoundError: there is no space of that name.
             RejectedError: `space_incomplete`, memories lack vectors in it; nothing was changed.
             UnavailableError: the store stayed locked, is full or read-only; nothing was changed.
 
@@ -121,11 +121,11 @@ class SpaceRepository:
             return serving
 
     def drop(self, name: str) -> StoredSpace:
-        """Let a space be none of the store's any more; its vectors are there until swept.
+        """Mark a space as dropped; `sweep` deletes its vectors.
 
         Raises:
-            NotFoundError: there is none of that name.
-            RejectedError: `space_in_use`, it serves.
+            NotFoundError: there is no space of that name.
+            RejectedError: `space_in_use`, it is the serving space.
 
         """
         with self._writing() as connection:
@@ -142,7 +142,7 @@ class SpaceRepository:
             return wanted
 
     def dropped(self) -> int:
-        """Count the vectors that are left of dropped spaces."""
+        """Count the remaining vectors of dropped spaces."""
         count = 0
         with self._reading() as connection:
             gone = _gone(connection)
@@ -154,14 +154,14 @@ class SpaceRepository:
         return count
 
     def sweep(self, *, limit: int) -> int:
-        """Delete up to so many vectors of dropped spaces of a tenant each; count them."""
+        """Delete up to `limit` vectors of dropped spaces per tenant; return the number deleted."""
         with self._reading() as connection:
             gone = _gone(connection)
             tenants = list(self.dialect.each_tenant(connection)) if gone else []
         return sum(self._swept(tenant, gone, limit=limit) for tenant in tenants)
 
     def _swept(self, tenant: str, gone: Sequence[int], *, limit: int) -> int:
-        """Delete vectors of one tenant in a transaction of their own: others write in between."""
+        """Delete vectors of one tenant in a transaction of its own: others write in between."""
         count = 0
         with self._writing(tenant) as connection:
             for kept in (vectors, field_vectors):
@@ -224,7 +224,7 @@ def _named(connection: Connection, name: str) -> StoredSpace:
 
 
 def _same(known: Sequence[StoredSpace], space: EmbeddingSpace) -> StoredSpace | None:
-    """Find a space among those that are known.
+    """Find a space by name among the known ones.
 
     Raises:
         InvalidInputError: it has other dimensions there.
@@ -322,11 +322,11 @@ _OLDEST: Final = (
 
 
 def without_words(has_own: Exists, *, has_fields: Exists) -> Select[int]:
-    """Select findable memories above an id that lack words: all of theirs, or of their fields.
+    """Select findable memories above an id without full text: their own or that of their fields.
 
     Args:
-        has_own: whether a row of memories stands in the engine's full text.
-        has_fields: the same of an atom, in the full text of fields.
+        has_own: whether the full text of the engine has the memory.
+        has_fields: whether the full text of fields has the atom.
 
     """
     lacks = or_(~has_own, and_(memories.c.kind == Kind.ATOM, ~has_fields))
@@ -340,24 +340,24 @@ def without_words(has_own: Exists, *, has_fields: Exists) -> Select[int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MissingEmbeddings:
-    """What lacks vectors of one space among one tenant's memories, in one transaction."""
+    """Memories of one tenant without vectors in one space, seen by one transaction."""
 
     work: SqlContext
     space_id: int
 
     def of(self, memory_id: int) -> tuple[bool, bool]:
-        """Say whether a memory can be found and lacks its own vectors, or those of its fields."""
+        """Return whether a findable memory lacks its own vectors, and those of its fields."""
         for own, fields in self.work.rows(_OF, {"space": self.space_id, "memory": memory_id}):
             return bool(own), bool(fields)
         return False, False
 
     def pending(self) -> int:
-        """Count the findable memories that lack vectors: all, or those of their fields."""
+        """Count the findable memories that lack any vector, their own or of their fields."""
         [(count,)] = self.work.rows(_PENDING, {"space": self.space_id})
         return count
 
     def any_fields(self) -> bool:
-        """Say whether there are findable atoms whose fields never got vectors."""
+        """Check whether any findable atom never got vectors of its fields."""
         given = {"tenant": self.work.tenant, "space": self.space_id, "states": _FINDABLE}
         return self.work.connection.execute(_FIELDLESS, given).first() is not None
 

@@ -1,4 +1,4 @@
-"""Scrubbing: the text of one memory out of every table that may hold a word of it."""
+"""Erasure: removes the text of one memory from every table that may hold it."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -37,10 +37,10 @@ _REWRITE: Final = (
 
 
 def erase_text(work: SqlContext, memory_id: int, *, kind: Kind) -> Mapping[str, int]:
-    """Empty or delete every row that holds text of a memory; give the count of each place.
+    """Empty or delete every row that holds text of a memory; return the rows by place.
 
-    The memory stays as a forgotten one without a word in it, for others may point at its id. The
-    audit holds no text but the reasons that people gave, and is never changed.
+    The row of the memory stays, forgotten and without text, because others may reference its id.
+    The audit holds no text but the reasons that users gave, and never changes.
     """
     return {
         "memories": _empty_row(work, memory_id),
@@ -109,15 +109,15 @@ def _empty_changes(work: SqlContext, memory_id: int) -> int:
 
 
 def _empty_vectors(work: SqlContext, memory_id: int, *, table: Table) -> int:
-    """Count what `index.drop` has emptied already: a vector tells what its text was about."""
+    """Count what `index.drop` has emptied already: a vector reveals what its text was about."""
     here = table.c.tenant_id == work.tenant, table.c.memory_id == memory_id
     return work.connection.execute(update(table).where(*here).values(vector=null())).rowcount
 
 
 def _empty_traces(work: SqlContext, memory_id: int) -> int:
-    """Take a memory out of every recall that considered it, and blank what was asked there.
+    """Remove a memory from every recall that considered it, and blank the query.
 
-    The question may be made of its words, whatever answered it in the end.
+    The query may repeat its text, whichever memory answered it.
     """
     table = recall_traces.c
     # An id has 19 digits, so that no other number of a trace holds it by accident.

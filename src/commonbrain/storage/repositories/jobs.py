@@ -1,4 +1,4 @@
-"""The shelf of jobs."""
+"""Background jobs, and the leases by which workers claim them."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -23,34 +23,34 @@ _ENDED: Final = (JobState.DONE, JobState.CANCELLED)
 
 @dataclass(frozen=True, slots=True)
 class JobRepository:
-    """The shelf of jobs of one tenant."""
+    """The jobs of one tenant."""
 
     work: SqlContext
 
     def add(self, job: Job) -> bool:
-        """Put a job there, unless its id is taken or an unfinished one has its key; say whether."""
+        """Insert a job; return False if its id is taken or an unfinished job has its key."""
         return self.work.add(jobs, {"tenant_id": self.work.tenant, **_row(job)})
 
     def get(self, id_: int) -> Job | None:
-        """Give a job; None where there is none."""
+        """Return a job; None if there is none."""
         return self._first(select(jobs).where(self._here(jobs.c.id == id_)))
 
     def keyed(self, key: str) -> Job | None:
-        """Give the unfinished job of a key."""
+        """Return the unfinished job with a key."""
         return self._first(select(jobs).where(self._here(jobs.c.key == key), _IS_LIVE))
 
     def due(self, kinds: Collection[str], *, now: datetime, limit: int) -> list[Job]:
-        """List what anybody may take up of these kinds, the longest due first."""
+        """List the jobs of these kinds that a worker may claim, longest due first."""
         here = self._here(jobs.c.due_at <= now, jobs.c.kind.in_(sorted(kinds)))
         question = select(jobs).where(here, _IS_LIVE).order_by(jobs.c.due_at, jobs.c.id)
         return self._all(question.limit(limit))
 
     def move(self, before: Job, after: Job) -> bool:
-        """Write what differs between two states of one job; say whether anything was written.
+        """Write the difference between two states of one job; return whether it was written.
 
-        Nothing is where the row was claimed, ended or put back since `before`, nor where `after`
-        claims it and its lease was renewed: of several who want one job, one has it, and who has
-        lost it writes nothing more.
+        Nothing is written if the row was claimed, finished or requeued since `before`, or if
+        `after` claims it and its lease was renewed: of several workers one gets the job, and a
+        worker that lost its lease writes nothing more.
         """
         old, new = _row(before), _row(after)
         changed = {name: value for name, value in new.items() if value != old[name]}
@@ -62,7 +62,7 @@ class JobRepository:
         return done.rowcount > 0
 
     def listed(self, wanted: JobFilter, *, before: int | None, limit: int) -> list[Job]:
-        """List jobs, the newest first, or from before one of them on."""
+        """List jobs, newest first, starting below `before` if given."""
         asked = {"state": wanted.state, "kind": wanted.kind, "agent": wanted.agent}
         asked["key"] = wanted.key
         here = [jobs.c[name] == value for name, value in asked.items() if value is not None]
@@ -72,22 +72,21 @@ class JobRepository:
         return self._all(question.limit(limit))
 
     def counts(self) -> Mapping[JobState, int]:
-        """Count the jobs of every state that has any."""
+        """Count the jobs by state; states without jobs are absent."""
         question = select(jobs.c.state, func.count()).where(self._here()).group_by(jobs.c.state)
         return {row[0]: row[1] for row in self.work.connection.execute(question)}
 
     def newest(self, kind: str, *, key: str | None = None) -> datetime | None:
-        """Give when a job of a kind, and of a key, was last made or ended; None: none is known."""
+        """Return when the newest job of a kind, and of a key, was created or finished."""
         last = func.coalesce(jobs.c.finished_at, jobs.c.created_at)
         here = self._here(jobs.c.kind == kind, *(() if key is None else (jobs.c.key == key,)))
         question = select(func.max(last, type_=Instant())).where(here)
         return self.work.connection.execute(question).scalar()
 
     def drop(self, *, before: datetime, dead_before: datetime, limit: int) -> int:
-        """Delete what ended well or was cancelled before a moment; count the rows.
+        """Delete jobs that finished or were cancelled before a time; return the number deleted.
 
-        Dead letters stay longer, for somebody has to look at them: those given up before
-        `dead_before` are counted with the rest.
+        Dead letters are kept longer, for review: those that died before `dead_before` are included.
         """
         ended = and_(jobs.c.finished_at < before, jobs.c.state.in_(_ENDED))
         dead = and_(jobs.c.finished_at < dead_before, jobs.c.state == JobState.DEAD)

@@ -1,4 +1,4 @@
-"""The shelf of model cards."""
+"""Learned models, evaluations, and the log of recalls with feedback."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -45,22 +45,22 @@ _CARD: Final = select(*(column for column in models.columns if column.name != "t
 
 @dataclass(frozen=True, slots=True)
 class ModelRepository:
-    """The models of one tenant; of each role at most one is active, and one a canary."""
+    """Cards of learned models; each role has at most one active model and one canary."""
 
     work: SqlContext
 
     def add(self, card: ModelCard) -> bool:
-        """Put a card there, unless its id is taken; say whether."""
+        """Insert a card; return False if its id is taken."""
         return self.work.add(models, {"tenant_id": self.work.tenant, **_row(card)})
 
     def get(self, id_: int) -> ModelCard | None:
-        """Give a card; None where there is none."""
+        """Return a card; None if there is none."""
         return next(iter(self._all(_CARD.where(self._here(models.c.id == id_)))), None)
 
     def listed(
         self, role: ModelRole | None = None, *, before: int | None = None, limit: int
     ) -> list[ModelCard]:
-        """List cards, the newest first, or from before one of them on."""
+        """List cards, newest first, starting below `before` if given."""
         wanted = _CARD.where(self._here())
         if role is not None:
             wanted = wanted.where(models.c.role == role)
@@ -69,20 +69,20 @@ class ModelRepository:
         return self._all(wanted.order_by(models.c.id.desc()).limit(limit))
 
     def serving(self, role: ModelRole) -> list[ModelCard]:
-        """Give the active model and the canary of a role, as far as there are any."""
+        """Return the active model and the canary of a role, if they exist."""
         serves = models.c.state.in_(sorted(SERVING))
         return self._all(_CARD.where(self._here(models.c.role == role, serves)))
 
     def has_artifact(self, digest: str) -> bool:
-        """Say whether any card has an artifact of this digest."""
+        """Check whether any card has an artifact with this digest."""
         here = self._here(models.c.digest == digest)
         return self.work.connection.execute(select(exists().where(here))).scalar_one()
 
     def move(self, before: ModelCard, after: ModelCard) -> bool:
-        """Write what differs but for what a model is; say whether it was still as `before`.
+        """Write the new state of a card; return False if the row no longer equals `before`.
 
-        The digest may go, never become another. Nothing is written either where another of its role
-        is active, or a canary, already.
+        A digest may be removed but not replaced. Nothing is written either if another model of the
+        role is already active, or a canary.
         """
         unmoved = [models.c[name] == getattr(before, name) for name in _UNMOVED]
         here = self._here(models.c.id == before.id, *unmoved)
@@ -112,17 +112,17 @@ def _row(card: ModelCard) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class EvaluationRepository:
-    """Measurements of one tenant's memory; of each name the latest stay."""
+    """Evaluations of one tenant; the latest of each name are kept."""
 
     work: SqlContext
 
     def add(self, evaluation: Evaluation) -> bool:
-        """Keep one, unless its id is taken; say whether."""
+        """Insert an evaluation; return False if its id is taken."""
         row = {**asdict(evaluation), "setup": dict(evaluation.setup)}
         return self.work.add(evaluations, {"tenant_id": self.work.tenant, **row})
 
     def listed(self, name: str, *, limit: int) -> list[Evaluation]:
-        """List those of a name, the newest first."""
+        """List the evaluations of a name, newest first."""
         table = evaluations.c
         columns = [column for column in table if column.name != "tenant_id"]
         here = select(*columns).where(table.tenant_id == self.work.tenant, table.name == name)
@@ -130,19 +130,19 @@ class EvaluationRepository:
         return [Evaluation(**_told(row)) for row in rows]
 
     def surplus(self, *, keep: int) -> int:
-        """Count those that have so many newer ones of their name."""
+        """Count the evaluations with at least `keep` newer ones of their name."""
         old = self._older(keep).subquery()
         return self.work.connection.execute(select(func.count()).select_from(old)).scalar_one()
 
     def drop(self, *, keep: int, limit: int) -> int:
-        """Drop those, the oldest first and at most `limit`; say how many."""
+        """Delete up to `limit` of those, oldest first; return the number deleted."""
         table, old = evaluations.c, self._older(keep).subquery()
         page = select(old.c.id).order_by(old.c.id).limit(limit)
         here = delete(evaluations).where(table.tenant_id == self.work.tenant, table.id.in_(page))
         return self.work.connection.execute(here).rowcount
 
     def _older(self, keep: int) -> Select[tuple[int]]:
-        """Find what has so many newer ones of its name."""
+        """Match evaluations with at least `keep` newer ones of their name."""
         table = evaluations.c
         newer = func.row_number().over(partition_by=table.name, order_by=table.id.desc())
         ranked = select(table.id, newer.label("place")).where(table.tenant_id == self.work.tenant)
@@ -163,12 +163,12 @@ _MOMENT: Final = timedelta(milliseconds=1)
 
 @dataclass(frozen=True, slots=True)
 class RecallLogRepository:
-    """The shelf of the ledger of one tenant."""
+    """The recalls of one tenant: what they considered and packed, and the feedback on it."""
 
     work: SqlContext
 
     def mark(self, told: Sequence[Feedback]) -> int:
-        """Keep marks, each once; a mark on a trace that is not there is passed over. Count."""
+        """Store feedback, each once; skip unknown traces; return the number stored."""
         wanted = sorted({one.trace_id for one in told})
         traces = recall_traces.c.id
         known = select(traces).where(self._here(recall_traces, traces.in_(wanted)))
@@ -180,9 +180,10 @@ class RecallLogRepository:
         )
 
     def showing(self, use: FeedbackEvent) -> Mapping[int, int]:
-        """Give the latest trace of the session that packed each, of those within `MARKED_WITHIN`.
+        """Map memories to the latest trace of the session that packed them, in `MARKED_WITHIN`.
 
-        Absent where none did, and for a fetch where that trace had told the whole of it.
+        A memory is absent if no trace packed it, and for a fetch also if that trace showed it in
+        full.
         """
         table = recall_traces.c
         whose = table.agent == use.agent, table.session.is_not_distinct_from(use.session)
@@ -200,7 +201,7 @@ class RecallLogRepository:
         return self._told_in_part(found) if use.is_fetch and found else found
 
     def credit(self, use: FeedbackEvent) -> Sequence[int]:
-        """Mark what was used on the traces that showed it; give what none that is here did."""
+        """Mark used memories on the traces that showed them; return ids without a trace."""
         shown = self.showing(use)
         self.mark(use.marks(shown))
         return [id_ for id_ in use.ids if id_ not in shown]
@@ -218,7 +219,7 @@ class RecallLogRepository:
         return {id_: trace for id_, trace in shown.items() if (trace, id_) not in told}
 
     def entries(self, wanted: EntryFilter, *, after: int = 0, limit: int) -> list[Entry]:
-        """List recalls above an id with their marks, the oldest first."""
+        """List recalls above an id with their feedback, oldest first."""
         above = recall_traces.c.id > after
         found = select(recall_traces).where(self._here(recall_traces, above, *self._of(wanted)))
         return self._read(found.order_by(recall_traces.c.id).limit(limit))
@@ -226,7 +227,7 @@ class RecallLogRepository:
     def latest(
         self, wanted: EntryFilter, *, before: int = ids.LAST, limit: int, is_brief: bool = False
     ) -> list[Entry]:
-        """List recalls below an id, the newest first; the brief without what was considered."""
+        """List recalls below an id, newest first; `is_brief` leaves out the candidates."""
         table = recall_traces.c
         below = self._here(recall_traces, table.id < before, *self._of(wanted))
         found = select(recall_traces).where(below).order_by(table.id.desc()).limit(limit)

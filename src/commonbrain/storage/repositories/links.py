@@ -1,4 +1,4 @@
-"""The shelf of links between memories."""
+"""Links between memories, walks over them, and annotations."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -67,19 +67,19 @@ _TOUCHING: Final = {is_typed: _touching(is_typed=is_typed) for is_typed in (Fals
 
 @dataclass(frozen=True, slots=True)
 class LinkRepository:
-    """The shelf of links between memories."""
+    """The links between memories."""
 
     work: SqlContext
 
     def put(self, link: Link) -> Link:
-        """Make a link, or strengthen the one that is there; give it as it is now."""
+        """Create a link or strengthen the existing one; return it as it is now."""
         known = self._get(link.from_id, link.to_id, type_=link.type)
         now = strengthened(known, link) if known else link
         self.replace(now)
         return now
 
     def replace(self, link: Link) -> None:
-        """Set a link to exactly this, whether it was there or not."""
+        """Set a link to exactly this value, whether it existed or not."""
         row = asdict(link)
         if self.work.add(links, {"tenant_id": self.work.tenant, **row}):
             return
@@ -87,7 +87,7 @@ class LinkRepository:
         self.work.connection.execute(update(links).where(here).values(**row))
 
     def drop(self, from_id: int, to_id: int, *, type_: LinkType) -> Link | None:
-        """Take a link away and give it back; None when there was none."""
+        """Delete a link and return it; None if there was none."""
         known = self._get(from_id, to_id, type_=type_)
         self.work.connection.execute(delete(links).where(self._key(from_id, to_id, type_=type_)))
         return known
@@ -130,25 +130,25 @@ _OF: Final = (
 
 @dataclass(frozen=True, slots=True)
 class AnnotationRepository:
-    """The shelf of what was noted beside memories."""
+    """Annotations of memories."""
 
     work: SqlContext
 
     def add(self, annotation: Annotation) -> int:
-        """Append one; give its id."""
+        """Insert an annotation; return its id."""
         return self.work.append(annotations, asdict(annotation), at=annotation.at)
 
     def merge(self, annotation: Annotation) -> bool:
-        """Take in an annotation of another store under its own id; False when it is known."""
+        """Add an annotation of another store under its own id; return False if it is known."""
         return self.work.add(annotations, {"tenant_id": self.work.tenant, **asdict(annotation)})
 
     def drop(self, annotation_id: int) -> None:
-        """Take one away."""
+        """Delete an annotation."""
         here = annotations.c.tenant_id == self.work.tenant, annotations.c.id == annotation_id
         self.work.connection.execute(delete(annotations).where(*here))
 
     def of(self, ids: Sequence[int]) -> dict[int, list[Annotation]]:
-        """Give the annotations of memories, oldest first; memories without any are absent."""
+        """Map memories to their annotations, oldest first; memories without any are absent."""
         if not ids:
             return {}
         found: defaultdict[int, list[Annotation]] = defaultdict(list)
@@ -199,14 +199,14 @@ _Steps = Mapping[int, Sequence[tuple[int, LinkType]]]
 
 @dataclass(frozen=True, slots=True)
 class GraphRepository:
-    """Walks over the links of one tenant; no walk comes to a memory twice, nor back to a start."""
+    """Walks over the links of one tenant; a walk visits a memory once and never a start."""
 
     work: SqlContext
     reader: GraphReader | None = None
     """Who walks; None walks over everything."""
 
     def seen_by(self, reader: GraphReader) -> "GraphRepository":
-        """Give the graph in which what is hidden from a reader is as if it were not there."""
+        """Return the graph without the memories that are hidden from a reader."""
         return GraphRepository(self.work, reader)
 
     def walk(
@@ -219,10 +219,10 @@ class GraphRepository:
         depth_max: int | None = None,
         stops: Sequence[int] = (),
     ) -> Walk:
-        """Follow links of some types breadth first, by shortest paths; ties go to the lesser id.
+        """Follow links of some types breadth first, by shortest paths; ties go to the lower id.
 
-        At most `limit` memories of any state, `depth_max` steps away; `stops` are come to, and not
-        walked past.
+        Visits at most `limit` memories of any state, up to `depth_max` steps away. It visits
+        `stops` but does not go past them.
         """
         if not start or limit < 1:
             return Walk(reached=())
@@ -241,7 +241,7 @@ class GraphRepository:
         return _nearest(start, onward, limit=limit, depth_max=depth_max)
 
     def onward(self, ids: Sequence[int], way: Direction, *, types: Sequence[LinkType]) -> set[int]:
-        """Say from which of these memories a walk would go on."""
+        """Select the memories from which a walk would continue."""
         if not ids:
             return set()
         given = {"tenant": self.work.tenant, "ids": list(ids), "types": list(types)}
@@ -249,7 +249,7 @@ class GraphRepository:
         return set(self.work.connection.execute(statement, given).scalars())
 
     def among(self, ids: Sequence[int], *, types: Sequence[LinkType]) -> list[Link]:
-        """List the links of some types that join two of these memories, in no order."""
+        """List the links of some types between two of these memories, in no order."""
         if not ids:
             return []
         given = {
@@ -262,11 +262,11 @@ class GraphRepository:
         return [Link(**row) for row in rows]
 
     def supports(self, ids: Sequence[int]) -> list[Support]:
-        """List the links by which these memories rest on others."""
+        """List the links by which these memories depend on others."""
         return [Support(*row) for row in self._rows(_SUPPORTS, ids)]
 
     def support_statuses(self, ids: Sequence[int]) -> dict[int, SupportStatus]:
-        """Give what decides whether memories bear others; unknown ids are absent."""
+        """Map memories to what decides whether they support others; unknown ids are absent."""
         rows = self._rows(_STANDINGS, ids)
         shared: defaultdict[int, tuple[str, ...]] = defaultdict(tuple)
         for id_, agent in self._rows(_READERS, [row[0] for row in rows if row[3] == _PRIVATE]):

@@ -1,4 +1,4 @@
-"""The shelf of memories: projection, detail and tags, written and read together."""
+"""Memories: the common row, the detail of the kind and the names, read and written together."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -146,7 +146,7 @@ _TURN: Final = (
     .values(state=bindparam("into"))
 )
 _ASKED: Final = members_of("names", String)
-# One look into the index per name, however much its bearer said.
+# One scope into the index per name, however much its bearer said.
 _PEOPLE: Final[Select[str]] = select(_ASKED.c.value).where(
     select(1)
     .where(
@@ -194,12 +194,12 @@ _DROP_ENTITIES: Final = delete(entities).where(
 
 @dataclass(frozen=True, slots=True)
 class MemoryRepository:
-    """The shelf of memories: the rows that are the only truth."""
+    """The memories of one tenant, the only source of truth."""
 
     work: SqlContext
 
     def add(self, memory: Memory) -> None:
-        """Store a new memory whole.
+        """Insert a new memory with its detail and names.
 
         Raises:
             IdTaken: another memory has this id; nothing was stored.
@@ -218,11 +218,11 @@ class MemoryRepository:
         self.work.change_by_each(_ADD_ENTITIES, [entity | row for row in _names(memory)])
 
     def get(self, ids: Sequence[int]) -> dict[int, Memory]:
-        """Fetch memories of any state by id; unknown ids are absent from the answer."""
+        """Map ids to memories of any state; unknown ids are absent."""
         return fetch(self.work, ids)
 
     def texts(self, ids: Sequence[int]) -> dict[int, str]:
-        """Give what memories say in full, and nothing else of them."""
+        """Map ids to full texts only."""
         by_kind: defaultdict[Kind, dict[int, str]] = defaultdict(dict)
         for id_, kind, headline in self._rows(_HEADLINES, ids):
             by_kind[kind][id_] = headline
@@ -235,7 +235,7 @@ class MemoryRepository:
     def by_hash(
         self, kind: Kind, semantic_hash: str, *, source_ref: str | None = None
     ) -> list[Memory]:
-        """Find the current ones of a kind, and of a source, that say the same, oldest first."""
+        """List current memories of a kind, and source, with this hash, oldest first."""
         given = {"kind": kind, "hash": semantic_hash}
         statement = _BY_HASH
         if source_ref is not None:
@@ -245,26 +245,26 @@ class MemoryRepository:
         return [found[id_] for id_ in ids]
 
     def with_skill(self, name: str) -> list[int]:
-        """Find the current rules whose trigger has this name."""
+        """List the current rules whose trigger has this name."""
         given = {"tenant": self.work.tenant, "name": name}
         return list(self.work.connection.execute(_SKILLED, given).scalars())
 
-    def newest(self, look: QueryScope, *, limit: int) -> list[Hit]:
-        """List what the look allows, latest occurrence first."""
-        since, until = look.filter.since, look.filter.until
-        wanted = replace(look.filter, since=None, until=None)
+    def newest(self, scope: QueryScope, *, limit: int) -> list[Hit]:
+        """List the memories in scope, latest occurrence first."""
+        since, until = scope.filter.since, scope.filter.until
+        wanted = replace(scope.filter, since=None, until=None)
         bounds = (since is not None, until is not None)
-        told = given(look, self.work.tenant) | {"since": since, "until": until, "limit": limit}
+        told = given(scope, self.work.tenant) | {"since": since, "until": until, "limit": limit}
         rows = self.work.connection.execute(_newest(wanted, bounds), told)
         return [Hit(id=id_, score=occurred_at.timestamp()) for id_, occurred_at in rows]
 
-    def any(self, look: QueryScope) -> bool:
-        """Say whether the look allows anything at all."""
-        statement = select(memories.c.id).where(confine(look, self.work.tenant)).limit(1)
+    def any(self, scope: QueryScope) -> bool:
+        """Check whether any memory is in scope."""
+        statement = select(memories.c.id).where(confine(scope, self.work.tenant)).limit(1)
         return self.work.connection.execute(statement).first() is not None
 
     def update(self, before: Memory, after: Memory) -> None:
-        """Write what differs between two states of one memory; its text never does."""
+        """Write the difference between two states of one memory; its text never differs."""
         old, new = _projection(before), _projection(after)
         changed = {name: value for name, value in new.items() if value != old[name]}
         self._update(before.id, changed, table=memories)
@@ -277,44 +277,44 @@ class MemoryRepository:
         self.work.change_by_each(_ADD_ENTITIES, [entity | row for row in _names(after)])
 
     def set_state(self, ids: Sequence[int], state: State) -> None:
-        """Bring memories into one state and leave everything else of them."""
+        """Set the state of memories and change nothing else."""
         given = {"tenant": self.work.tenant, "ids": list(ids), "into": state}
         self.work.connection.execute(_TURN, given)
 
-    def skills(self, look: QueryScope) -> Mapping[int, Mapping[str, object]]:
-        """Give the triggers of the rules that the look allows and that have one, by id."""
+    def skills(self, scope: QueryScope) -> Mapping[int, Mapping[str, object]]:
+        """Map the rules in scope that have a trigger to it."""
         # Triggers are few and have an index of their own; joined to the rows at once, the planner
         # begins with all of these.
         skills: dict[int, Mapping[str, object]] = dict(self.work.rows(_SKILLS, {}))
         if not skills:
             return {}
-        allowed = confine(look, self.work.tenant), memories.c.id.in_(list(skills))
+        allowed = confine(scope, self.work.tenant), memories.c.id.in_(list(skills))
         ids = self.work.connection.execute(select(memories.c.id).where(*allowed)).scalars()
         return {id_: skills[id_] for id_ in ids}
 
     def people(self, names: Sequence[str]) -> set[str]:
-        """Say which of these case-folded names are of somebody who said something here."""
+        """Select the case-folded names that belong to speakers of this store."""
         if not names:
             return set()
         return {name for (name,) in self.work.rows(_PEOPLE, {"names": list(names)})}
 
     def with_references(
-        self, references: Sequence[str], look: QueryScope, *, limit: int
+        self, references: Sequence[str], scope: QueryScope, *, limit: int
     ) -> list[int]:
-        """List what the look allows that names one of these references, the newest first."""
+        """List the memories in scope with one of these references, newest first."""
         named = entities.c
         of_it = named.tenant_id == memories.c.tenant_id, named.memory_id == memories.c.id
         is_one = named.type == EntityType.REFERENCE, named.name.in_(references)
         statement = (
             select(memories.c.id)
-            .where(confine(look, self.work.tenant), select(1).where(*of_it, *is_one).exists())
+            .where(confine(scope, self.work.tenant), select(1).where(*of_it, *is_one).exists())
             .order_by(memories.c.id.desc())
             .limit(limit)
         )
         return list(self.work.connection.execute(statement).scalars())
 
     def predecessor(self, memory_id: int) -> int | None:
-        """Give the memory whose place this one took; None when it is a first."""
+        """Return the memory that this one supersedes; None if it is the first."""
         here = memories.c.tenant_id == self.work.tenant, memories.c.superseded_by == memory_id
         return self.work.connection.execute(select(memories.c.id).where(*here)).scalar()
 
@@ -329,12 +329,12 @@ class MemoryRepository:
         return list(self.work.connection.execute(statement).scalars())
 
     def due(self, wanted: DueBy, *, after: int, limit: int) -> list[int]:
-        """List ids above one id, ascending, of current memories that may be due for something."""
+        """List ids of current memories that may be due for maintenance, above one id, ascending."""
         asked = due_by(wanted, self.work.tenant).where(memories.c.id > after).limit(limit)
         return list(self.work.connection.execute(asked).scalars())
 
     def bodiless(self, *, after: int, limit: int) -> list[int]:
-        """List ids above one id, ascending, of rows whose body is lost; there should be none."""
+        """List ids of rows without a body, above one id, ascending; normally none."""
         asked = bodiless(self.work.tenant).where(memories.c.id > after).limit(limit)
         return list(self.work.connection.execute(asked).scalars())
 
@@ -372,7 +372,7 @@ class MemoryRepository:
 
 @lru_cache
 def _newest(wanted: Filter, bounds: tuple[bool, bool]) -> Select[int, datetime]:
-    """Build a browse once for all spans of time: building it costs more than running it."""
+    """Build a browse once for all periods: building it costs more than running it."""
     when = memories.c.occurred_at
     has_since, has_until = bounds
     since = [when >= bindparam("since", type_=when.type)] if has_since else []
@@ -395,7 +395,7 @@ def _changed(before: Detail, after: Detail) -> dict[str, Any]:
 
 
 def _names(memory: Memory) -> list[dict[str, Any]]:
-    """Give the rows of what a memory names, and of who said it."""
+    """List the rows of the names in a memory, and of its speaker."""
     said = [(EntityType.PERSON, SPEAKER, memory.speaker.casefold())] if memory.speaker else []
     named = [
         (type_, position, name)
@@ -410,7 +410,7 @@ def _names(memory: Memory) -> list[dict[str, Any]]:
 
 
 def due_by(wanted: DueBy, tenant: str) -> Select[int]:
-    """Select current memories that may be due for something; who reads them decides."""
+    """Select current memories that may be due for maintenance; the reader decides."""
     row = memories.c
     conditions = [row.expires_at <= wanted.now, _overdue(wanted)]
     conditions += [_too_old(rule, wanted) for rule in wanted.rules]
@@ -421,7 +421,7 @@ def due_by(wanted: DueBy, tenant: str) -> Select[int]:
 
 
 def bodiless(tenant: str) -> Select[int]:
-    """Select rows that lack the row of their kind, in which the body is."""
+    """Select rows without the detail row of their kind, which holds the body."""
     row = memories.c
     kept = [and_(row.kind == kind, _has_body(kind)) for kind in Kind]
     return select(row.id).where(row.tenant_id == tenant, ~or_(*kept)).order_by(row.id)

@@ -1,4 +1,4 @@
-"""The shelf of what needs review, and of what has yet to be followed up."""
+"""Reviews of memories that lost support, and open conflicts between memories."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -102,7 +102,7 @@ _VALUES: Final = attrgetter(*_FIELDS)
 
 
 def _shaken() -> Any:  # noqa: ANN401 a select of ids
-    """Select what rests, step by step, on some memories and has an open review."""
+    """Select open reviews of memories that depend, directly or not, on some memories."""
     reach = beginning().cte("reach", recursive=True)
     resting = and_(of_tenant(reach), links.c.to_id == reach.c.id, links.c.type.in_(SUPPORTS))
     is_open = (
@@ -123,17 +123,17 @@ _SHAKEN: Final = _shaken()
 
 @dataclass(frozen=True, slots=True)
 class ReviewRepository:
-    """Reviews, and the list of memories whose fall has yet to be followed up."""
+    """Reviews, and the list of memories whose invalidation has yet to be propagated."""
 
     work: SqlContext
     own: set[int] = field(default_factory=set[int])
     """What this transaction has listed."""
 
     def touch(self, ids: Sequence[int], *, at: datetime) -> None:
-        """List what a change of these memories or of their links may unseat, to be looked at then.
+        """Schedule what a change of these memories or of their links may affect, for a time.
 
-        That is: those of them that something rests on or that need review, what they are in
-        conflict with, and the causes of their reviews.
+        That is: those that others depend on or that need review, the memories in conflict with
+        them, and the causes of their reviews.
         """
         tenant = self.work.tenant
         given = {"tenant": tenant, "ids": list(ids)}
@@ -145,19 +145,19 @@ class ReviewRepository:
             self.own.update(concerned)
 
     def listed(self) -> list[int]:
-        """Give what this transaction has listed itself and not taken off again, by id."""
+        """Return the memories that this transaction scheduled and did not remove, by id."""
         return sorted(self.own)
 
     def disputed(self, ids: Sequence[int]) -> list[int]:
-        """Give the memories that are in conflict with any of these, by id."""
+        """List the memories in conflict with any of these, by id."""
         return self._ids(_DISPUTED, ids)
 
     def due(self, now: datetime, *, limit: int) -> list[int]:
-        """Give the memories that are to be looked at by now, the longest due first."""
+        """List the memories that are due for propagation, longest due first."""
         return [id_ for (id_,) in self.work.rows(_DUE, {"now": now, "limit": limit})]
 
     def postpone(self, id_: int, until: datetime | None) -> None:
-        """Take a memory off the list, or put it back for later."""
+        """Remove a memory from the list, or schedule it for later."""
         tenant = self.work.tenant
         self.work.connection.execute(_UNLIST, {"tenant": tenant, "ids": [id_]})
         self.own.discard(id_)
@@ -165,45 +165,45 @@ class ReviewRepository:
             self.work.add(falls, {"tenant_id": tenant, "memory_id": id_, "due_at": until})
 
     def of(self, ids: Sequence[int]) -> dict[int, list[Review]]:
-        """Give the reviews of memories, settled ones too, by their causes; others are absent."""
+        """Map memories to their reviews, settled ones too, by cause; others are absent."""
         found: defaultdict[int, list[Review]] = defaultdict(list)
         for one in self._read(_OF, {"ids": list(ids)}) if ids else ():
             found[one.memory_id].append(one)
         return dict(found)
 
     def unconfirmed(self, ids: Sequence[int]) -> list[int]:
-        """Give of memories those with an open review for which nobody has vouched."""
+        """Select the memories with an open review that no agent has confirmed."""
         return self._ids(_DOUBTFUL, ids)
 
     def unsupported(self, ids: Sequence[int]) -> dict[int, Review]:
-        """Give of memories that lost every support the reviews that say so."""
+        """Map the memories that lost every support to the review that says so."""
         if not ids:
             return {}
         return {one.memory_id: one for one in self._read(_UNSUPPORTED, {"ids": list(ids)})}
 
     def by(self, cause_id: int) -> list[Review]:
-        """List what a cause unseated, settled ones too, the nearest first."""
+        """List the reviews with a cause, settled ones too, nearest first."""
         return list(self._read(_BY, {"cause": cause_id}))
 
     def add(self, reviews: Sequence[Review]) -> None:
-        """Add reviews that are not there."""
+        """Insert reviews; existing ones stay."""
         if not reviews:
             return
         columns = zip(*map(_VALUES, reviews), strict=True)
         bulk_insert(self.work, table, shared={}, each=dict(zip(_FIELDS, columns, strict=True)))
 
     def put(self, reviews: Sequence[Review]) -> None:
-        """Set reviews to exactly these, whether they were there or not."""
+        """Set reviews to exactly these values, whether they existed or not."""
         self.drop(reviews)
         self.add(reviews)
 
     def drop(self, reviews: Sequence[Review]) -> None:
-        """Take reviews away."""
+        """Delete reviews."""
         keys = {name: [getattr(one, name) for one in reviews] for name in _KEY}
         bulk_delete(self.work, table, each=keys)
 
     def affected(self, ids: Sequence[int]) -> list[int]:
-        """Give these and, step by step, all that rests on them and has an open review."""
+        """List these and all memories with an open review that depend on them, step by step."""
         return self._ids(_SHAKEN, ids)
 
     def _ids(self, statement: Any, ids: Sequence[int]) -> list[int]:  # noqa: ANN401
@@ -225,26 +225,26 @@ _REVERSE: Final = links.alias("reverse")
 
 @dataclass(frozen=True, slots=True)
 class ConflictRepository:
-    """Links of conflict between two memories that a look both allows."""
+    """Links of conflict between two memories that are both in scope."""
 
     work: SqlContext
 
-    def open(self, look: QueryScope, *, limit: int, skip: int = 0) -> list[Link]:
-        """List them, the latest first; not those whose sides hold in projects of their own.
+    def open(self, scope: QueryScope, *, limit: int, skip: int = 0) -> list[Link]:
+        """List open conflicts, latest first; not those between two different projects.
 
-        Of two that are linked in both directions the link of the lesser id is given.
+        Of two memories linked in both directions, the link from the lower id is listed.
         """
-        told = given(look, self.work.tenant) | {"limit": limit, "skip": skip}
-        rows = self.work.connection.execute(_unsettled(look.filter), told).mappings()
+        told = given(scope, self.work.tenant) | {"limit": limit, "skip": skip}
+        rows = self.work.connection.execute(_unsettled(scope.filter), told).mappings()
         return [Link(**row) for row in rows]
 
 
 @lru_cache(_BUILT_MAX)
 def _unsettled(wanted: Filter) -> Select[*tuple[Any, ...]]:
-    """Select the links of conflict; there is no index by type, so that all links are gone over.
+    """Select the links of conflict; there is no index by type, so all links are scanned.
 
-    What decides stands in the index by `to_id`, and no row but a conflict's is read. Of two that
-    are linked in both directions one row is given.
+    The index by `to_id` holds what decides, so that only rows of conflicts are read. Of two
+    memories linked in both directions one row is selected.
     """
 
     def is_seen(end: ColumnElement[int]) -> ColumnElement[bool]:

@@ -1,4 +1,4 @@
-"""The shelf of threads."""
+"""Threads of messages."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
@@ -55,18 +55,18 @@ _PARTICIPANTS: Final = select(_MESSAGES.c.sender, _MESSAGES.c.recipients).where(
 
 @dataclass(frozen=True, slots=True)
 class ThreadRepository:
-    """The shelf of threads that messages belong to."""
+    """Threads, to which messages belong."""
 
     work: SqlContext
 
     def subjects(self, ids: Sequence[int]) -> dict[int, str]:
-        """Give the subjects of threads by their ids; unknown ids are absent."""
+        """Map threads to their subjects; unknown ids are absent."""
         if not ids:
             return {}
         return dict(self.work.rows(_SUBJECTS, {"ids": list(ids)}))
 
     def open(self, thread: ThreadRef, project: str | None, *, new_id: int, now: datetime) -> int:
-        """Find a thread by its key or make it under the new id; give its id.
+        """Return the id of the thread with a key; create it under `new_id` if there is none.
 
         Raises:
             IdTaken: another thread has the new id; nothing was stored.
@@ -83,7 +83,7 @@ class ThreadRepository:
         return new_id
 
     def last(self) -> int:
-        """Give the id of the newest message of any thread, whoever sees it; 0 without any."""
+        """Return the id of the newest message of any thread, visible or not; 0 without any."""
         last = self.work.highest.get(threads)
         if last is None:
             [(last,)] = self.work.rows(_LAST, {})
@@ -91,16 +91,16 @@ class ThreadRepository:
         return last or 0
 
     def is_begun(self, thread_id: int) -> bool | None:
-        """Say whether a message was ever in a thread; None when there is no such thread."""
+        """Check whether a thread ever had a message; None if there is no such thread."""
         given = {"tenant": self.work.tenant, "thread": thread_id}
         return self.work.connection.execute(_IS_BEGUN, given).scalar()
 
     def recent(
         self, caller: Caller, *, now: datetime, below: int, limit: int
     ) -> list[tuple[Thread, int]]:
-        """List threads with a current message that a caller sees, each with its newest's id.
+        """List threads with a current message visible to a caller, with the id of the newest.
 
-        The newest is below `below` and comes first.
+        Only messages below `below` count; threads with the newest come first.
         """
         told = given(_thread_filters(caller, now), self.work.tenant) | {
             "below": below,
@@ -113,29 +113,29 @@ class ThreadRepository:
     def messages(
         self, thread_id: int, caller: Caller, *, now: datetime, below: int, limit: int
     ) -> list[int]:
-        """List the current messages of a thread that a caller sees, newest first."""
+        """List the current messages of a thread visible to a caller, newest first."""
         here = {"thread": thread_id, "below": below, "limit": limit}
         told = given(_thread_filters(caller, now), self.work.tenant) | here
         return list(self.work.connection.execute(_said(), told).scalars())
 
     def around(
-        self, ids: Sequence[int], look: QueryScope, *, before: int, after: int
+        self, ids: Sequence[int], scope: QueryScope, *, before: int, after: int
     ) -> dict[int, ThreadPassage]:
-        """Give the passage around each of these that is a message of a thread.
+        """Map the messages of threads among these ids to the passage around each.
 
-        So many messages `before` and `after`, at least 1 each, of those that the look allows: what
-        nobody may see or was forgotten lies in no one's way, as long as it is but a few.
+        A passage holds up to `before` and `after` messages in scope, at least 1 each. Hidden and
+        forgotten messages in between are skipped, as long as they are few.
         """
         if not ids:
             return {}
-        passages, gaps = self._around(ids, look, before=before, after=after, far=1)
+        passages, gaps = self._around(ids, scope, before=before, after=after, far=1)
         if gaps:
-            farther, _ = self._around(gaps, look, before=before, after=after, far=_FAR)
+            farther, _ = self._around(gaps, scope, before=before, after=after, far=_FAR)
             passages |= farther
         return passages
 
     def participants(self, messages: Sequence[int]) -> set[str]:
-        """Give who sent these messages or was sent them by name."""
+        """List the senders and named recipients of messages."""
         if not messages:
             return set()
         given = {"tenant": self.work.tenant, "ids": list(messages)}
@@ -154,10 +154,10 @@ class ThreadRepository:
         return [Thread(**row) for row in self.work.connection.execute(statement).mappings()]
 
     def merge(self, thread: Thread) -> int:
-        """Take in a thread of another store; give the id that it has here from now on.
+        """Add a thread of another store; return its id in this one.
 
-        Where a key is known under another id, the lower of both stands, so that two stores which
-        take in each other's threads end alike; messages here follow.
+        If the key has another id here, the lower id wins, so that two stores that merge with each
+        other end alike; the messages here follow.
         """
         known = self._id_of(thread.key)
         if known is None:
@@ -174,15 +174,15 @@ class ThreadRepository:
         return thread.id
 
     def _around(
-        self, ids: Sequence[int], look: QueryScope, *, before: int, after: int, far: int
+        self, ids: Sequence[int], scope: QueryScope, *, before: int, after: int, far: int
     ) -> tuple[dict[int, ThreadPassage], list[int]]:
-        """Give passages, and which of them have gaps, looking so many times as far for them."""
+        """Return passages, and those with gaps, reading `far` times as many neighbours."""
         rows = self.work.rows(_steps(far * before, far * after), {"ids": list(ids)})
         near = {id_ for thread, *said in rows if thread is not None for id_ in said if id_}
         if not near:
             return {}, []
-        told = given(look, self.work.tenant) | {"ids": [*near]}
-        allowed = {id_ for (id_,) in self.work.rows(_allowed_of(look.filter), told)}
+        told = given(scope, self.work.tenant) | {"ids": [*near]}
+        allowed = {id_ for (id_,) in self.work.rows(_allowed_of(scope.filter), told)}
         passages: dict[int, ThreadPassage] = {}
         gaps: list[int] = []
         for thread, *said in rows:
@@ -204,7 +204,7 @@ class ThreadRepository:
         return self.work.add(threads, {"tenant_id": self.work.tenant, **asdict(thread)})
 
     def _follow(self, id_: int) -> None:
-        """Bring what a thread keeps of its newest message up to its messages."""
+        """Update the newest message of a thread from its messages."""
         self.work.highest.pop(threads, None)
         here = _MESSAGES.c.tenant_id == self.work.tenant, _MESSAGES.c.thread_id == id_
         newest = select(func.max(_MESSAGES.c.memory_id)).where(*here).scalar_subquery()
@@ -227,7 +227,7 @@ def _thread_filters(caller: Caller, now: datetime) -> QueryScope:
 
 @cache
 def _recent() -> Select[Any]:
-    """Select threads with a message that a caller sees at the moment `now`."""
+    """Select threads with a message visible to a caller at `now`."""
     is_there = _seen().where(_MESSAGES.c.thread_id == threads.c.id)
     return (
         _ROW.add_columns(threads.c.last_id)
@@ -240,7 +240,7 @@ def _recent() -> Select[Any]:
 
 @cache
 def _said() -> Select[int]:
-    """Select the messages of a thread that a caller sees at the moment `now`."""
+    """Select the messages of a thread visible to a caller at `now`."""
     here = _MESSAGES.c.thread_id == bindparam("thread"), _MESSAGES.c.memory_id < bindparam("below")
     newest = _seen().where(*here).order_by(_MESSAGES.c.memory_id.desc())
     return newest.limit(bindparam("limit"))
@@ -248,11 +248,11 @@ def _said() -> Select[int]:
 
 @lru_cache(_BUILT_MAX)
 def _steps(before: int, after: int) -> Select[Any]:
-    """Select the thread of each message, and so many messages before it, itself, and after it.
+    """Select the thread of each message, and the messages before it, itself and after it.
 
-    It takes a step in an index for each neighbour, so that neither the length of a thread nor the
-    number of messages matters. The join is an outer one because that alone makes SQLite begin with
-    the ids that are asked for; what is no message of a thread comes back without a thread.
+    It takes one index lookup per neighbour, so that neither the length of a thread nor the number
+    of messages matters. The outer join alone makes SQLite start with the given ids; an id that is
+    no message of a thread comes back without a thread.
     """
     here, asked = _MESSAGES.alias(), LISTED.subquery()
     own = here.c.memory_id
@@ -269,7 +269,7 @@ def _steps(before: int, after: int) -> Select[Any]:
 
 
 def _step(here: FromClause, *, far: int, is_before: bool) -> ScalarSelect[int]:
-    """Select the message so far from another in its thread; none where it begins or ends."""
+    """Select the message at a distance from another in its thread; none past its ends."""
     other = _MESSAGES.alias()
     own, its = here.c.memory_id, other.c.memory_id
     return (
@@ -286,7 +286,7 @@ def _step(here: FromClause, *, far: int, is_before: bool) -> ScalarSelect[int]:
 
 @lru_cache(_BUILT_MAX)
 def _allowed_of(wanted: Filter) -> Select[int]:
-    """Select which of some memories a look allows at the moment `now`."""
+    """Select the memories that a scope allows at `now`."""
     return select(memories.c.id).where(memories.c.id.in_(LISTED), within(wanted))
 
 
