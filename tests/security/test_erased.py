@@ -44,11 +44,11 @@ class Interrupted(UploadStore):
     meanwhile: Callable[[], None]
 
     def made(
-        self, name: str, write: Callable[[Path], object], *, tell: Callable[[Upload], None]
+        self, name: str, write: Callable[[Path], object], *, on_start: Callable[[Upload], None]
     ) -> Upload:
         """Have it written, and be interrupted."""
         # Not `super()`, which a class with slots of its own has not.
-        parcel = UploadStore.made(self, name, write, tell=tell)
+        parcel = UploadStore.made(self, name, write, on_start=on_start)
         self.meanwhile()
         return parcel
 

@@ -201,7 +201,7 @@ class Jobs:
             begun.append(upload)
 
         try:
-            return self.services.staging.put(source, name=name, tell=tell)
+            return self.services.staging.put(source, name=name, on_start=tell)
         except CommonbrainError:
             # Or the job would count as unfinished for days, and keep others out.
             with self.services.store.begin(self.caller.tenant) as tx:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Final, Protocol, TypeVar
+from typing import Final, Protocol
 
 from commonbrain.embeddings.interface import Matrix, Vectors
 from commonbrain.model.errors import StoreCorruptError
@@ -23,7 +23,7 @@ from commonbrain.model.trust import Trust
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryScope:
-    """Who looks for what at which moment: what every search of the store is confined to."""
+    """The caller, filter and time that every search of the store is restricted to."""
 
     caller: Caller
     filter: Filter
@@ -32,125 +32,121 @@ class QueryScope:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """A memory that an arm found; a higher `score` is better, comparable within one call only."""
+    """A memory found by a search; a higher `score` is better, comparable within one call."""
 
     id: int
     score: float
 
 
 class Index(Protocol):
-    """The shelf of what can be derived from the rows: full text and vectors.
+    """Full text and vectors, which are derived from the rows.
 
-    A scope at one field of atoms is answered by the words and vectors of that field alone.
+    A scope that names a field of atoms searches the words and vectors of that field alone.
     """
 
     def put(self, memory: Memory, given: Vectors | None) -> None:
-        """Make a memory findable by its words, and by its meaning where vectors are given."""
+        """Index the words of a memory, and its vectors if given."""
         ...
 
     def reword(self, memory: Memory) -> None:
-        """Index the words of a memory anew, whose tags or people changed; its vectors stay."""
+        """Index the words of a memory again after its tags or people changed; vectors stay."""
         ...
 
     def drop(self, memory_id: int) -> None:
-        """Make a memory unfindable: neither words nor vectors of it remain."""
+        """Remove the words and vectors of a memory."""
         ...
 
-    def lexical(self, terms: Sequence[str], scope: QueryScope, *, limit: int) -> list[Hit]:
+    def lexical(self, terms: Sequence[str], scope: QueryScope, /, *, limit: int) -> list[Hit]:
         """Rank by BM25 over stemmed words, best first; any of the terms may match.
 
-        Of no terms nothing is found. Within one transaction the same terms score a memory the
-        same, whatever the scope.
+        Without terms the result is empty. Within one transaction the score of a memory depends on
+        the terms alone, not on the scope.
         """
         ...
 
     def nearest(
-        self, query: Matrix, scope: QueryScope, *, limit: int, at_least: float = -1.0
+        self, query: Matrix, scope: QueryScope, /, *, limit: int, at_least: float = -1.0
     ) -> list[Hit]:
         """Rank by cosine to a unit vector `(d,)`, the best window of each memory, best first.
 
-        What is farther than `at_least` is left out, which spares the search of a narrow scope.
+        Memories below the cosine `at_least` are left out, which shortens narrow searches.
         """
         ...
 
     def similarities(
         self, query: Matrix, ids: Sequence[int], *, field: CausalField | None = None
     ) -> dict[int, float]:
-        """Give the cosine of each memory, or of a field; those without a vector are absent."""
+        """Map memories to their cosine, or that of a field; those without a vector are absent."""
         ...
 
     def cosines(self, ids: Sequence[int]) -> list[list[float]]:
-        """Give the cosine of every two of these memories, each by the mean of its windows.
+        """Return the cosines of every two memories, by the means of their windows.
 
-        In rows and columns in the order of the ids; 0 where one of the two has no vector.
+        Rows and columns are in the order of the ids; 0 if either memory has no vector.
         """
         ...
 
     def first_windows(self, ids: Sequence[int]) -> dict[int, Matrix]:
-        """Give the vector `(d,)` of how each memory begins; those without a vector are absent.
+        """Map memories to the vector `(d,)` of their first window; others are absent.
 
-        As it is kept, which is to half precision, and of the serving space.
+        Half precision, as stored, in the serving space.
         """
         ...
 
     def follow(self) -> None:
-        """Bring what this process keeps of vectors up to the rows.
+        """Update the vectors cached by this process from the rows.
 
-        Searching does so by itself; doing it before a transaction that writes keeps others from
-        waiting for it.
+        Searches do so themselves; calling it before a write keeps other writers from waiting.
         """
         ...
 
     def pending(self) -> int:
-        """Count the findable memories that lack vectors: all, or those of their fields."""
+        """Count the findable memories that lack any vector, their own or of their fields."""
         ...
 
     def lacks_fields(self) -> bool:
-        """Say whether there are findable atoms whose fields never got vectors."""
+        """Check whether any findable atom never got vectors of its fields."""
         ...
 
     def unembedded(self, *, limit: int, after: int = 0) -> list[int]:
-        """List findable memories above an id, superseded ones too, that lack vectors; ascending."""
+        """List findable memories above an id, superseded ones too, without vectors; ascending."""
         ...
 
     def unworded(self, *, limit: int, after: int = 0) -> list[int]:
-        """List findable memories above an id whose words are lost; ascending, usually none."""
+        """List findable memories above an id without full text; ascending, normally none."""
         ...
 
     def embed(self, memory_id: int, given: Vectors) -> bool:
-        """Give a memory the vectors that it lacks, if it is findable.
+        """Store the missing vectors of a memory if it is findable.
 
         Returns:
-            Whether it got them; another process may have been faster, or have forgotten it.
+            False if another process was faster or has forgotten the memory.
 
         """
         ...
 
     def drop_unsound_vectors(self) -> int:
-        """Take away vectors of another size or of memories that cannot be found; count them."""
+        """Delete vectors of the wrong size or of unfindable memories; return the number."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DueBy:
-    """What upkeep looks for: memories whose time is over, tasks long due, what is too old."""
+    """Criteria of maintenance: expired memories, overdue tasks, and retention rules."""
 
     now: datetime
     tasks_before: datetime
-    """Tasks that are not done and were due before it."""
+    """Unfinished tasks that were due before it are overdue."""
     rules: Sequence[Retention] = ()
 
 
-Answer = TypeVar("Answer")
-
-
 class IdTaken(Exception):
-    """A freshly drawn id exists already: draw another and try again."""
+    """A new id is already taken: draw another and try again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryAccess:
-    """Memories that somebody was shown, and when."""
+    """Memories that were shown to a caller, and when."""
 
     tenant: str
     ids: tuple[int, ...]
@@ -159,7 +155,7 @@ class MemoryAccess:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditEntry:
-    """One line of the append-only audit: who did what to which memory, and its keyed digest."""
+    """One line of the append-only audit of memories."""
 
     action: str
     memory_id: int
@@ -173,24 +169,24 @@ class AuditEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """What a call with an idempotency key was answered: `digest` tells its content apart."""
+    """The reply to a call with an idempotency key; `digest` identifies its request."""
 
     agent: str
     key: str
     digest: str
     body: Mapping[str, object]
-    """The answer as plain JSON values."""
+    """Plain JSON values."""
     memory_ids: tuple[int, ...]
-    """What the answer speaks of, so that erasing one of them erases the answer."""
+    """Memories that the reply mentions; erasing one of them erases the reply."""
     at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Annotation:
-    """What somebody noted beside a memory, under an authority of their own."""
+    """A note on a memory, with its own author and trust."""
 
     id: int = 0
-    """Drawn by the shelf."""
+    """Assigned by the repository."""
     memory_id: int
     text: str
     agent: str
@@ -200,27 +196,26 @@ class Annotation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryFilter:
-    """Which recalls are read; what is left out does not matter."""
+    """Criteria for log entries; unset ones match any."""
 
     since: datetime | None = None
     until: datetime | None = None
-    """Asked before."""
+    """Exclusive."""
     is_marked: bool = False
-    """Only those with a mark."""
+    """Only entries with feedback."""
     ranker: int | None = None
-    """Only those that this model ordered."""
+    """Only recalls ranked by this model."""
     is_by_weights: bool = False
-    """Only those with a question that no model ordered."""
+    """Only recalls with a query that no model ranked."""
     share: float = 1.0
-    """Only so many of them, 0..1, drawn by their ids: every reader draws the same."""
+    """Fraction of the entries, 0..1, sampled by id: every reader gets the same ones."""
     agent: str | None = None
-    """Only this one's."""
     session: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heartbeat:
-    """A sign of life, or of an end: the session as who heard it at `heartbeat_at` knows it."""
+    """A heartbeat or the end of a session: its state as of `heartbeat_at`."""
 
     tenant: str
     session: Session
@@ -228,32 +223,32 @@ class Heartbeat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThreadPassage:
-    """A message with what was said just before and after it in its thread, in that order."""
+    """A message with the messages just before and after it in its thread, oldest first."""
 
     thread: int
     ids: tuple[int, ...]
-    """Of what a scope allows, the message itself among them."""
+    """Messages in scope, including the message itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankedRule:
-    """The first of some memories by their ids, best first, and how many there are in all."""
+    """The ids of the first memories of a ranking, best first, and the total number."""
 
     ids: tuple[int, ...] = ()
     total: int = 0
 
 
 class Direction(StrEnum):
-    """In which direction links are followed."""
+    """The direction in which links are followed."""
 
     ALONG = "along"
-    """From the memory that a link leads from to the one that it leads to."""
+    """From the start of a link to its end."""
     AGAINST = "against"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphReader:
-    """For whom is walked: only over what this caller may see, trusts enough, and was let in."""
+    """The reader of a walk, which visits only memories visible to and trusted by the caller."""
 
     caller: Caller
     trust_min: float = 0.0
@@ -261,7 +256,7 @@ class GraphReader:
 
 @dataclass(frozen=True, slots=True)
 class ReachedMemory:
-    """A memory that a walk came to: after how many steps, from which one, over what link."""
+    """A memory that a walk visited: its distance, the previous memory, and the link type."""
 
     id: int
     depth: int
@@ -271,13 +266,13 @@ class ReachedMemory:
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """What a walk came to, the nearest first; `is_cut` when it met its limit before its end."""
+    """The memories that a walk visited, nearest first; `is_cut` if it hit its limit."""
 
     reached: tuple[ReachedMemory, ...]
     is_cut: bool = False
 
     def path(self, id_: int) -> list[int]:
-        """Give the memories from one that was reached back to where the walk began, both in it."""
+        """List the memories from a visited one back to the start, both included."""
         via = {one.id: one.via_id for one in self.reached}
         path = [id_]
         while path[-1] in via:
@@ -286,7 +281,7 @@ class Walk:
 
 
 ADMITTING: Final = "admit"
-"""The action under which the audit tells of who was turned away at the door."""
+"""The action of audit entries about rejected credentials."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -301,60 +296,60 @@ class Tenant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessEntry:
-    """One line of the audit of access: who was refused what and why, or governed what."""
+    """One line of the access audit: a denial, or an administrative change."""
 
     at: datetime
     action: str
-    """The operation that was asked for, or what was done to whom can call."""
+    """The denied operation, or the administrative change."""
     code: str | None = None
-    """Why it was refused; None when it was done."""
+    """The error code of a denial; None for a change."""
     agent: str | None = None
-    """None when nobody could be told from the credential."""
+    """None if the credential identifies no agent."""
     credential: str | None = None
     request_id: str | None = None
     subject: str | None = None
-    """The agent or key that was governed."""
+    """The agent or key that was changed."""
     count: int = 1
-    """How many alike this line stands for."""
+    """Number of equal events that this line stands for."""
 
 
 class SpaceMismatch(StoreCorruptError):
-    """A store's vectors live in another space, `known` by name; it was left as found."""
+    """The vectors of the store are in another space, named `known`; nothing was changed."""
 
     default_code = "space_mismatch"
 
     def __init__(self, known: str, *, made: str) -> None:
         super().__init__(
-            f"This store's vectors live in the space {known}; the embedder makes {made}.",
-            hint="Vectors of two spaces cannot be compared. Open it with the embedder that serves; "
-            "`brain embeddings build` moves it to another one.",
+            f"The vectors of this store are in the space {known}; the embedder makes {made}.",
+            hint="Vectors of two spaces cannot be compared. Open the store with the embedder of "
+            "its space; `brain embeddings build` moves it to another one.",
         )
         self.known = known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobFilter:
-    """Which jobs are listed; what is left out does not matter."""
+    """Criteria for jobs; unset ones match any."""
 
     state: JobState | None = None
     kind: str | None = None
     agent: str | None = None
-    """For whom they are done."""
+    """The agent that they run for."""
     key: str | None = None
 
 
 class PasswordHasher(Protocol):
-    """Seals secrets, and says whether one fits a seal."""
+    """Hashes secrets and verifies them."""
 
     def seal(self, secret: str) -> str:
-        """Make a seal of a secret, another one each time."""
+        """Hash a secret with a new salt."""
         ...
 
     def fits(self, seal: str | None, *, secret: str) -> bool:
-        """Say whether a seal was made of this secret; without a seal it takes as long.
+        """Check a secret against a hash; without a hash it takes as long and returns False.
 
         Raises:
-            UnavailableError: too many are being checked at once.
+            UnavailableError: too many secrets are being checked at once.
 
         """
         ...
