@@ -59,7 +59,7 @@ from commonbrain.storage.sql.context import Dialect, SqlContext, add_tenant, ser
 from commonbrain.storage.sql.errors import map_driver_errors
 from commonbrain.storage.sql.shared_snapshot import end_shared_read, shared, shared_read
 
-_Told = TypeVar("_Told")
+_Result = TypeVar("_Result")
 _VERSION = text("SELECT version_num FROM alembic_version")
 _IS_FINDABLE = memories.c.state.in_(sorted(FINDABLE_STATES))
 _FINDABLE = (
@@ -265,7 +265,7 @@ class Store:
         """
         return shared_read()
 
-    def read(self, tenant: str, ask: Callable[[Transaction], _Told]) -> _Told:
+    def read(self, tenant: str, ask: Callable[[Transaction], _Result]) -> _Result:
         """Run a read, on a replica if one is recent enough; repeat it on the primary if that fails.
 
         Everything that any process was told is stored is visible.
@@ -277,15 +277,15 @@ class Store:
         """
         self._check_open()
 
-        def asked(connection: Connection) -> _Told:
+        def query(connection: Connection) -> _Result:
             self.schema.check(connection, self.dialect)
             work = SqlContext(connection=connection, tenant=tenant, dialect=self.dialect)
             return ask(Transaction.of(work))
 
         with map_driver_errors(self.location):
-            told = self.dialect.ask_copy(tenant, asked)
-        if told is not None:
-            return told[0]
+            result = self.dialect.ask_copy(tenant, query)
+        if result is not None:
+            return result[0]
         with self.snapshot(tenant) as tx:
             return ask(tx)
 
@@ -357,10 +357,10 @@ class Store:
         with self.begin(tenant) as tx:
             if happened is not None:
                 write_events(tx.work, happened)
-            kept = self.dialect.note_reads(tx.work.connection, given)
+            new = self.dialect.note_reads(tx.work.connection, given)
             for use in happened.uses if happened is not None else ():
                 tx.recall_log.credit(use)
-            return kept
+            return new
 
     def compact(self) -> None:
         """Free the space of deleted rows, so that no byte of them stays in the store.
@@ -423,8 +423,8 @@ class Store:
         last = -1
         while True:
             with self.begin(tenant) as tx:
-                asked = given | {"after": last}
-                ids = tx.work.connection.execute(_NEXT_FINDABLE, asked).scalars().all()
+                query = given | {"after": last}
+                ids = tx.work.connection.execute(_NEXT_FINDABLE, query).scalars().all()
                 for memory in tx.memories.get(ids).values():
                     tx.index.reword(memory)
             if not ids:

@@ -42,11 +42,11 @@ from commonbrain.storage.sql.filters import TENANT, allowed, given, within
 
 _Rows = Select[*tuple[Any, ...]]
 _BUILT_MAX: Final = 64
-"""Statements kept for the projects that booted last."""
+"""Statements cached for the projects that booted last."""
 _RULES: Final = DETAILS[Kind.RULE]
 _TASKS: Final = DETAILS[Kind.TASK]
 # As words, because SQLite uses an index of few rows only for the very condition it has.
-_IS_OWED: Final = text("tasks.status IN ('open', 'blocked')")
+_IS_UNFINISHED: Final = text("tasks.status IN ('open', 'blocked')")
 _LIMIT: Final = bindparam("limit", type_=Integer())
 _ALL: Final = func.count().over()
 _BY_PRIORITY: Final = case(
@@ -75,15 +75,15 @@ class BriefingRepository:
 
     def open_tasks(self, scope: QueryScope, *, limit: int) -> RankedRule:
         """Find open and blocked tasks by priority, then earliest due date, then oldest."""
-        return _ranked(self._rows(_owed, scope, limit=limit))
+        return _ranked(self._rows(_open_tasks, scope, limit=limit))
 
     def latest(self, scope: QueryScope, *, limit: int) -> list[int]:
         """List the memories of a narrow scope, latest occurrence first."""
         return [id_ for (id_,) in self._rows(_latest, scope, limit=limit)]
 
     def _rows(self, build: Any, scope: QueryScope, *, limit: int) -> Sequence[Any]:  # noqa: ANN401
-        told = given(scope, self.work.tenant) | {"limit": limit}
-        return self.work.connection.execute(build(scope.filter), told).all()
+        parameters = given(scope, self.work.tenant) | {"limit": limit}
+        return self.work.connection.execute(build(scope.filter), parameters).all()
 
 
 def _ranked(rows: Sequence[Any]) -> RankedRule:
@@ -93,7 +93,7 @@ def _ranked(rows: Sequence[Any]) -> RankedRule:
 # Rules and tasks are far fewer than memories, so that each statement begins with them, and looks
 # each of them up among the memories: left to itself, the planner does it the other way round.
 @lru_cache(_BUILT_MAX)
-def _blockers(wanted: Filter) -> _Rows:
+def _blockers(filter_: Filter) -> _Rows:
     row = memories.c
     strict = (
         select(_RULES.c.memory_id)
@@ -104,16 +104,16 @@ def _blockers(wanted: Filter) -> _Rows:
     )
     return (
         select(row.id, _ALL)
-        .where(row.id.in_(select(strict.c.memory_id)), within(wanted))
+        .where(row.id.in_(select(strict.c.memory_id)), within(filter_))
         .order_by(row.pinned.desc(), row.project.is_(None), row.id.desc())
         .limit(_LIMIT)
     )
 
 
 @lru_cache(_BUILT_MAX)
-def _latest(wanted: Filter) -> _Rows:
-    # Found by project and kind and then sorted: by time, all that is not wanted would be read.
-    few = allowed(wanted).cte("few").prefix_with("MATERIALIZED")
+def _latest(filter_: Filter) -> _Rows:
+    # Selected by project and kind, then sorted: an index by time would read every other row.
+    few = allowed(filter_).cte("few").prefix_with("MATERIALIZED")
     row = memories.c
     return (
         select(row.id)
@@ -124,14 +124,14 @@ def _latest(wanted: Filter) -> _Rows:
 
 
 @lru_cache(_BUILT_MAX)
-def _patterns(wanted: Filter) -> _Rows:
-    pinned = _seen(_RULES, wanted).scalar_subquery()
+def _patterns(filter_: Filter) -> _Rows:
+    pinned = _seen(_RULES, filter_).scalar_subquery()
     return _pattern_rules(pinned).order_by(_RULES.c.memory_id.desc())
 
 
 @lru_cache(_BUILT_MAX)
-def _any_pattern(wanted: Filter) -> _Rows:
-    is_seen = _seen(_RULES, wanted).exists()
+def _any_pattern(filter_: Filter) -> _Rows:
+    is_seen = _seen(_RULES, filter_).exists()
     return _pattern_rules().where(is_seen).limit(_LIMIT)
 
 
@@ -143,18 +143,18 @@ def _pattern_rules(*more: Any) -> _Rows:  # noqa: ANN401 columns of any sort
 
 
 @lru_cache(_BUILT_MAX)
-def _owed(wanted: Filter) -> _Rows:
+def _open_tasks(filter_: Filter) -> _Rows:
     own = _TASKS.c
-    # Counted and sorted in one pass over what is owed.
-    owed = (
+    # Counted and sorted in one pass over the unfinished tasks.
+    unfinished = (
         select(own.memory_id, own.due_at, _BY_PRIORITY.label("place"))
-        .where(own.tenant_id == TENANT, _IS_OWED)
-        .where(_seen(_TASKS, wanted).exists())
+        .where(own.tenant_id == TENANT, _IS_UNFINISHED)
+        .where(_seen(_TASKS, filter_).exists())
         .cte("owed")
         .prefix_with("MATERIALIZED")
     )
-    total = select(func.count()).select_from(owed).scalar_subquery()
-    row = owed.c
+    total = select(func.count()).select_from(unfinished).scalar_subquery()
+    row = unfinished.c
     return (
         select(row.memory_id, total)
         .order_by(row.place, row.due_at.is_(None), row.due_at, row.memory_id)
@@ -162,14 +162,14 @@ def _owed(wanted: Filter) -> _Rows:
     )
 
 
-def _seen(details: Table, wanted: Filter) -> _Rows:
+def _seen(details: Table, filter_: Filter) -> _Rows:
     """Select the memory of a detail row if the scope allows it."""
     same = (details.c.tenant_id == memories.c.tenant_id) & (details.c.memory_id == memories.c.id)
-    return select(memories.c.pinned).where(same, within(wanted))
+    return select(memories.c.pinned).where(same, within(filter_))
 
 
-_DUTIES_TASKS: Final = DETAILS[Kind.TASK]
-_DUTIES_RULES: Final = DETAILS[Kind.RULE]
+_TASK_DETAILS: Final = DETAILS[Kind.TASK]
+_RULE_DETAILS: Final = DETAILS[Kind.RULE]
 _NOW: Final = bindparam("now", type_=Instant())
 _BELIEVED: Final = [one for one in Trust if one.weight >= Trust.USER_CLAIM.weight]
 
@@ -185,7 +185,7 @@ def _acknowledged(items: Table, *whose: ColumnElement[bool]) -> Exists:
     )
 
 
-def _wanting(items: Table, *conditions: ColumnElement[bool]) -> Select[int]:
+def _to_acknowledge(items: Table, *conditions: ColumnElement[bool]) -> Select[int]:
     # As words, because SQLite uses an index of few rows only for the very condition it has.
     is_item = text(f"{items.name}.must_ack")
     return select(items.c.memory_id).where(
@@ -196,13 +196,13 @@ def _wanting(items: Table, *conditions: ColumnElement[bool]) -> Select[int]:
 # Nearly every store has none or few of them, in indexes of their own: what is asked before every
 # write looks into two empty indexes.
 _WANTING: Final = union_all(
-    _wanting(
-        _DUTIES_TASKS, _DUTIES_TASKS.c.status.in_(sorted(OWED)), ~_acknowledged(_DUTIES_TASKS)
+    _to_acknowledge(
+        _TASK_DETAILS, _TASK_DETAILS.c.status.in_(sorted(OWED)), ~_acknowledged(_TASK_DETAILS)
     ),
-    _wanting(
-        _DUTIES_RULES,
+    _to_acknowledge(
+        _RULE_DETAILS,
         ~_acknowledged(
-            _DUTIES_RULES,
+            _RULE_DETAILS,
             acks.c.agent == bindparam("agent"),
             acks.c.session == bindparam("session"),
         ),
@@ -231,8 +231,8 @@ _OF_PROJECTS: Final = _BINDING.where(
         memories.c.project.in_(bindparam("projects", expanding=True)),
     )
 )
-_OWED_AMONG: Final = _wanting(
-    _DUTIES_TASKS, _DUTIES_TASKS.c.status.in_(sorted(OWED)), _DUTIES_TASKS.c.memory_id.in_(LISTED)
+_OPEN_AMONG: Final = _to_acknowledge(
+    _TASK_DETAILS, _TASK_DETAILS.c.status.in_(sorted(OWED)), _TASK_DETAILS.c.memory_id.in_(LISTED)
 )
 _AT_ONCE: Final = 500
 """Ids looked up together; an engine takes only so many parameters."""
@@ -274,14 +274,14 @@ class AckRepository:
             statement, given = _OF_PROJECTS, given | {"projects": sorted(projects)}
         binding: list[int] = []
         for start in range(0, len(wanting), _AT_ONCE):
-            asked = given | {"ids": wanting[start : start + _AT_ONCE]}
-            binding += self.work.connection.execute(statement, asked).scalars()
+            parameters = given | {"ids": wanting[start : start + _AT_ONCE]}
+            binding += self.work.connection.execute(statement, parameters).scalars()
         return binding
 
     def open_tasks(self, ids: Sequence[int]) -> set[int]:
         """Select the ids of tasks that must be acknowledged and are not done."""
         given = {"tenant": self.work.tenant, "ids": list(ids)}
-        return set(self.work.connection.execute(_OWED_AMONG, given).scalars())
+        return set(self.work.connection.execute(_OPEN_AMONG, given).scalars())
 
     def has_ended(self, session: str) -> bool:
         """Check whether sessions with this key are known and all have ended."""
@@ -311,7 +311,7 @@ class AckRepository:
         if not ids:
             return {}
         given = {"tenant": self.work.tenant, "ids": list(ids)}
-        found: defaultdict[int, list[Ack]] = defaultdict(list)
+        acks_by_id: defaultdict[int, list[Ack]] = defaultdict(list)
         for row in self.work.connection.execute(_OF, given).mappings():
-            found[row["memory_id"]].append(Ack(**row))
-        return dict(found)
+            acks_by_id[row["memory_id"]].append(Ack(**row))
+        return dict(acks_by_id)

@@ -39,8 +39,8 @@ class CredentialRepository:
 
     def tenant(self) -> Tenant | None:
         """Return the tenant; None if it does not exist."""
-        found = self.work.connection.execute(TENANTS.where(tenants.c.id == self.work.tenant))
-        row = found.mappings().first()
+        rows = self.work.connection.execute(TENANTS.where(tenants.c.id == self.work.tenant))
+        row = rows.mappings().first()
         return None if row is None else a_tenant(row)
 
     def set_policy(self, policy: Policy) -> None:
@@ -116,8 +116,8 @@ class CredentialRepository:
         sooner = update(api_keys).where(*here, or_(ends.is_(None), ends > expires_at))
         self.work.connection.execute(sooner.values(expires_at=expires_at))
         if revoked_at is not None:
-            stands = update(api_keys).where(*here, api_keys.c.revoked_at.is_(None))
-            self.work.connection.execute(stands.values(revoked_at=revoked_at))
+            unrevoked = update(api_keys).where(*here, api_keys.c.revoked_at.is_(None))
+            self.work.connection.execute(unrevoked.values(revoked_at=revoked_at))
 
     def used(self, prefixes: Sequence[str], *, at: datetime) -> None:
         """Record when keys were last used; the time never moves back."""

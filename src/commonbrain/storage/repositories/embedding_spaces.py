@@ -33,7 +33,7 @@ from commonbrain.storage.sql.context import Dialect, SqlContext, known_spaces
 from commonbrain.storage.sql.errors import map_driver_errors
 
 _NAME_CHARS: Final = 100
-"""What is kept of the name of a dropped space, which its number follows."""
+"""Characters kept of the name of a dropped space, before its number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class SpaceRepository:
         with self._writing() as connection:
             row = {"name": space.name, "dimensions": space.dimensions}
             building = insert(spaces).values(row | {"state": SpaceState.BUILDING})
-            # Another process may have been faster; what it made is found and left alone.
+            # Another process may have been faster; its row is left alone.
             if _same(_live(connection), space) is None:
                 connection.execute(building)
             return _named(connection, space.name)
@@ -106,16 +106,16 @@ class SpaceRepository:
 
         """
         with self._writing() as connection:
-            wanted = _named(connection, name)
+            target = _named(connection, name)
             [serving] = (one for one in _live(connection) if one.state is SpaceState.CURRENT)
-            if wanted.id == serving.id:
+            if target.id == serving.id:
                 return serving
             for tenant in self.dialect.each_tenant(connection):
                 # Whoever remembers something now waits, and finds the other space when its turn is.
                 self.dialect.take_turn(connection, tenant)
-                self._check_whole(connection, tenant, wanted=wanted)
+                self._check_whole(connection, tenant, target=target)
             # One after the other: at no moment may two of them serve.
-            for one, state in ((serving, SpaceState.RETIRED), (wanted, SpaceState.CURRENT)):
+            for one, state in ((serving, SpaceState.RETIRED), (target, SpaceState.CURRENT)):
                 _write(connection, replace(one, state=state))
             self.dialect.mark_switch(connection)
             return serving
@@ -129,54 +129,54 @@ class SpaceRepository:
 
         """
         with self._writing() as connection:
-            wanted = _named(connection, name)
-            if wanted.state is SpaceState.CURRENT:
+            target = _named(connection, name)
+            if target.state is SpaceState.CURRENT:
                 raise RejectedError(
                     f"The space {name} serves.",
                     code="space_in_use",
                     hint="Let another serve first: `brain embeddings switch NAME`.",
                 )
             # Who has it open still writes into it, and its name is free to be built anew.
-            renamed = f"{wanted.name[:_NAME_CHARS]} dropped {wanted.id}"
-            _write(connection, replace(wanted, state=SpaceState.DROPPED, name=renamed))
-            return wanted
+            renamed = f"{target.name[:_NAME_CHARS]} dropped {target.id}"
+            _write(connection, replace(target, state=SpaceState.DROPPED, name=renamed))
+            return target
 
     def dropped(self) -> int:
         """Count the remaining vectors of dropped spaces."""
         count = 0
         with self._reading() as connection:
-            gone = _gone(connection)
+            dropped = _dropped_ids(connection)
             for tenant in self.dialect.each_tenant(connection):
                 for table in (vectors, field_vectors):
-                    of_gone = table.c.tenant_id == tenant, table.c.space_id.in_(gone)
-                    counted = select(func.count()).select_from(table).where(*of_gone)
+                    in_dropped = table.c.tenant_id == tenant, table.c.space_id.in_(dropped)
+                    counted = select(func.count()).select_from(table).where(*in_dropped)
                     count += connection.execute(counted).scalar_one()
         return count
 
     def sweep(self, *, limit: int) -> int:
         """Delete up to `limit` vectors of dropped spaces per tenant; return the number deleted."""
         with self._reading() as connection:
-            gone = _gone(connection)
-            tenants = list(self.dialect.each_tenant(connection)) if gone else []
-        return sum(self._swept(tenant, gone, limit=limit) for tenant in tenants)
+            dropped = _dropped_ids(connection)
+            tenants = list(self.dialect.each_tenant(connection)) if dropped else []
+        return sum(self._sweep_tenant(tenant, dropped, limit=limit) for tenant in tenants)
 
-    def _swept(self, tenant: str, gone: Sequence[int], *, limit: int) -> int:
+    def _sweep_tenant(self, tenant: str, dropped: Sequence[int], *, limit: int) -> int:
         """Delete vectors of one tenant in a transaction of its own: others write in between."""
         count = 0
         with self._writing(tenant) as connection:
-            for kept in (vectors, field_vectors):
-                table = self.dialect.as_kept(kept)
-                own = table.c.tenant_id == tenant, table.c.space_id.in_(gone)
+            for source in (vectors, field_vectors):
+                table = self.dialect.as_kept(source)
+                own = table.c.tenant_id == tenant, table.c.space_id.in_(dropped)
                 some = select(*table.primary_key).where(*own).limit(limit)
-                dropped = delete(table).where(own[0], tuple_(*table.primary_key).in_(some))
-                count += connection.execute(dropped).rowcount
+                statement = delete(table).where(own[0], tuple_(*table.primary_key).in_(some))
+                count += connection.execute(statement).rowcount
         return count
 
-    def _check_whole(self, connection: Connection, tenant: str, *, wanted: StoredSpace) -> None:
-        lacking = MissingEmbeddings(work=self._work(connection, tenant), space_id=wanted.id)
-        if lacking.oldest(limit=1):
+    def _check_whole(self, connection: Connection, tenant: str, *, target: StoredSpace) -> None:
+        missing = MissingEmbeddings(work=self._work(connection, tenant), space_id=target.id)
+        if missing.oldest(limit=1):
             raise RejectedError(
-                f"{lacking.pending()} memories of tenant {tenant} lack vectors in {wanted.name}.",
+                f"{missing.pending()} memories of tenant {tenant} lack vectors in {target.name}.",
                 code="space_incomplete",
                 hint="Build it first: `brain embeddings build` goes on where it ended.",
             )
@@ -208,7 +208,7 @@ def _live(connection: Connection) -> list[StoredSpace]:
     return [one for one in known_spaces(connection) if one.state is not SpaceState.DROPPED]
 
 
-def _gone(connection: Connection) -> list[int]:
+def _dropped_ids(connection: Connection) -> list[int]:
     return [one.id for one in known_spaces(connection) if one.state is SpaceState.DROPPED]
 
 
@@ -250,13 +250,13 @@ def _write(connection: Connection, space: StoredSpace) -> None:
 
 _FINDABLE: Final = sorted(FINDABLE_STATES)
 _ATOMS: Final = DETAILS[Kind.ATOM]
-_TELLS: Final = or_(*(_ATOMS.c[name] != "" for name in CausalField))
+_HAS_FIELDS: Final = or_(*(_ATOMS.c[name] != "" for name in CausalField))
 # Asked at every search of a field: the keys of the rows are enough, and few memories are read.
 _FIELDLESS: Final = (
     select(_ATOMS.c.memory_id)
     .where(
         _ATOMS.c.tenant_id == bindparam("tenant"),
-        _TELLS,
+        _HAS_FIELDS,
         ~select(1)
         .where(
             field_vectors.c.tenant_id == _ATOMS.c.tenant_id,
@@ -276,7 +276,7 @@ _FIELDLESS: Final = (
 )
 
 
-# What a memory lacks is asked for each that is embedded, so that these are made once.
+# Built once: every memory that is embedded runs them.
 _OWN: Final = ~(
     select(1)
     .where(
@@ -294,7 +294,7 @@ _FIELDS: Final = and_(
     .where(
         _ATOMS.c.tenant_id == memories.c.tenant_id,
         _ATOMS.c.memory_id == memories.c.id,
-        _TELLS,
+        _HAS_FIELDS,
     )
     .exists(),
     ~select(1)

@@ -55,7 +55,7 @@ def erase_text(work: SqlContext, memory_id: int, *, kind: Kind) -> Mapping[str, 
         "feedback": _delete(work, memory_id, table=feedback),
         "idempotency": _delete_replies(work, memory_id),
         "acks": _delete(work, memory_id, table=acks),
-        # What it unseated stays marked: only its id stands there.
+        # Reviews that it caused stay: they hold only its id.
         "reviews": _delete(work, memory_id, table=reviews),
         "falls": _delete(work, memory_id, table=falls),
         "receipts": _delete_receipts(work, memory_id),

@@ -17,7 +17,7 @@ from commonbrain.storage.sql.context import SqlContext
 # As words, because SQLite uses an index of few rows only for the very condition it has.
 _IS_LIVE: Final = text("jobs.state IN ('queued', 'running')")
 _HELD_BY: Final = ("state", "attempts", "worker")
-"""What tells whether a job is still as it was; its lease does so too for who takes it over."""
+"""Columns that change with every transition; a claim compares the lease too."""
 _ENDED: Final = (JobState.DONE, JobState.CANCELLED)
 
 
@@ -57,15 +57,15 @@ class JobRepository:
         compared = [*_HELD_BY, *(["due_at"] if after.attempts > before.attempts else [])]
         unmoved = [jobs.c[name].is_not_distinct_from(old[name]) for name in compared]
         statement = update(jobs).where(self._here(jobs.c.id == before.id, *unmoved))
-        # Nothing may differ, as where progress is told twice: then it is asked whether it is held.
+        # Nothing may differ if progress is saved twice; then only the claim is checked.
         done = self.work.connection.execute(statement.values(changed or {"kind": before.kind}))
         return done.rowcount > 0
 
-    def listed(self, wanted: JobFilter, *, before: int | None, limit: int) -> list[Job]:
+    def listed(self, criteria: JobFilter, *, before: int | None, limit: int) -> list[Job]:
         """List jobs, newest first, starting below `before` if given."""
-        asked = {"state": wanted.state, "kind": wanted.kind, "agent": wanted.agent}
-        asked["key"] = wanted.key
-        here = [jobs.c[name] == value for name, value in asked.items() if value is not None]
+        values = {"state": criteria.state, "kind": criteria.kind, "agent": criteria.agent}
+        values["key"] = criteria.key
+        here = [jobs.c[name] == value for name, value in values.items() if value is not None]
         if before is not None:
             here.append(jobs.c.id < before)
         question = select(jobs).where(self._here(*here)).order_by(jobs.c.id.desc())
@@ -143,7 +143,7 @@ def _job(row: Row[Any]) -> Job:
         trust_default=row.trust_default,
         trust_ceiling=row.trust_ceiling,
     )
-    told = row.fault_code
+    fault_code = row.fault_code
     return Job(
         id=row.id,
         kind=row.kind,
@@ -156,7 +156,7 @@ def _job(row: Row[Any]) -> Job:
         worker=row.worker,
         progress=row.progress,
         reached=row.reached,
-        fault=None if told is None else JobError(code=told, message=row.fault_message),
+        fault=None if fault_code is None else JobError(code=fault_code, message=row.fault_message),
         result=row.result,
         created_at=row.created_at,
         started_at=row.started_at,

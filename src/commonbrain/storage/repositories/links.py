@@ -151,11 +151,11 @@ class AnnotationRepository:
         """Map memories to their annotations, oldest first; memories without any are absent."""
         if not ids:
             return {}
-        found: defaultdict[int, list[Annotation]] = defaultdict(list)
+        by_memory: defaultdict[int, list[Annotation]] = defaultdict(list)
         for row in self.work.rows(_OF, {"ids": list(ids)}):
             one = Annotation(**dict(zip(_ANNOTATIONS_FIELDS, row, strict=True)))
-            found[one.memory_id].append(one)
-        return dict(found)
+            by_memory[one.memory_id].append(one)
+        return dict(by_memory)
 
 
 _SUPPORTS: Final = select(links.c.from_id, links.c.to_id, links.c.type).where(
@@ -391,7 +391,7 @@ def _nearest(start: Sequence[int], onward: _Steps, *, limit: int, depth_max: int
                 if there in seen:
                     continue
                 known = fresh.get(there)
-                # Two links may join the same two; the lesser type stands, whatever their order.
+                # Two links may join the same memories; the lower type wins, whatever their order.
                 if known is None or (known.via_id == here and type_ < known.type):
                     fresh[there] = ReachedMemory(there, depth, here, type_)
         level = sorted(fresh)

@@ -42,7 +42,7 @@ from commonbrain.storage.sql.dialect_functions import greatest, members_of
 from commonbrain.storage.sql.filters import confine, given, within
 
 SPEAKER: Final = 0
-"""The position of who said it among the people of a memory; whom it names comes after."""
+"""The position of the speaker among the people of a memory; named people come after."""
 NAMED: Final = {
     "tags": EntityType.TAG,
     "people": EntityType.PERSON,
@@ -106,7 +106,7 @@ def fetch(work: SqlContext, ids: Sequence[int]) -> dict[int, Memory]:
     return {
         row[_ID]: _memory(row, details[row[_ID]], names=names[row[_ID]])
         for row in rows
-        # What has lost its body cannot be shown; `doctor` tells of it.
+        # A memory without its body cannot be shown; `brain doctor` reports it.
         if row[_ID] in details
     }
 
@@ -146,7 +146,7 @@ _TURN: Final = (
     .values(state=bindparam("into"))
 )
 _ASKED: Final = members_of("names", String)
-# One scope into the index per name, however much its bearer said.
+# One index lookup per name, however many messages the person sent.
 _PEOPLE: Final[Select[str]] = select(_ASKED.c.value).where(
     select(1)
     .where(
@@ -241,8 +241,8 @@ class MemoryRepository:
         if source_ref is not None:
             statement, given = _BY_HASH_AND_SOURCE, given | {"source": source_ref}
         ids = sorted(id_ for (id_,) in self.work.rows(statement, given))
-        found = self.get(ids)
-        return [found[id_] for id_ in ids]
+        known = self.get(ids)
+        return [known[id_] for id_ in ids]
 
     def with_skill(self, name: str) -> list[int]:
         """List the current rules whose trigger has this name."""
@@ -252,10 +252,14 @@ class MemoryRepository:
     def newest(self, scope: QueryScope, *, limit: int) -> list[Hit]:
         """List the memories in scope, latest occurrence first."""
         since, until = scope.filter.since, scope.filter.until
-        wanted = replace(scope.filter, since=None, until=None)
+        criteria = replace(scope.filter, since=None, until=None)
         bounds = (since is not None, until is not None)
-        told = given(scope, self.work.tenant) | {"since": since, "until": until, "limit": limit}
-        rows = self.work.connection.execute(_newest(wanted, bounds), told)
+        parameters = given(scope, self.work.tenant) | {
+            "since": since,
+            "until": until,
+            "limit": limit,
+        }
+        rows = self.work.connection.execute(_newest(criteria, bounds), parameters)
         return [Hit(id=id_, score=occurred_at.timestamp()) for id_, occurred_at in rows]
 
     def any(self, scope: QueryScope) -> bool:
@@ -328,15 +332,15 @@ class MemoryRepository:
         )
         return list(self.work.connection.execute(statement).scalars())
 
-    def due(self, wanted: DueBy, *, after: int, limit: int) -> list[int]:
+    def due(self, criteria: DueBy, *, after: int, limit: int) -> list[int]:
         """List ids of current memories that may be due for maintenance, above one id, ascending."""
-        asked = due_by(wanted, self.work.tenant).where(memories.c.id > after).limit(limit)
-        return list(self.work.connection.execute(asked).scalars())
+        statement = due_by(criteria, self.work.tenant).where(memories.c.id > after).limit(limit)
+        return list(self.work.connection.execute(statement).scalars())
 
     def bodiless(self, *, after: int, limit: int) -> list[int]:
         """List ids of rows without a body, above one id, ascending; normally none."""
-        asked = bodiless(self.work.tenant).where(memories.c.id > after).limit(limit)
-        return list(self.work.connection.execute(asked).scalars())
+        statement = bodiless(self.work.tenant).where(memories.c.id > after).limit(limit)
+        return list(self.work.connection.execute(statement).scalars())
 
     def counts(self) -> Mapping[tuple[Kind, State], int]:
         """Count the tenant's memories by kind and state."""
@@ -371,7 +375,7 @@ class MemoryRepository:
 
 
 @lru_cache
-def _newest(wanted: Filter, bounds: tuple[bool, bool]) -> Select[int, datetime]:
+def _newest(criteria: Filter, bounds: tuple[bool, bool]) -> Select[int, datetime]:
     """Build a browse once for all periods: building it costs more than running it."""
     when = memories.c.occurred_at
     has_since, has_until = bounds
@@ -379,7 +383,7 @@ def _newest(wanted: Filter, bounds: tuple[bool, bool]) -> Select[int, datetime]:
     until = [when <= bindparam("until", type_=when.type)] if has_until else []
     return (
         select(memories.c.id, when)
-        .where(within(wanted), *since, *until)
+        .where(within(criteria), *since, *until)
         .order_by(when.desc(), memories.c.id.desc())
         .limit(bindparam("limit"))
     )
@@ -396,24 +400,24 @@ def _changed(before: Detail, after: Detail) -> dict[str, Any]:
 
 def _names(memory: Memory) -> list[dict[str, Any]]:
     """List the rows of the names in a memory, and of its speaker."""
-    said = [(EntityType.PERSON, SPEAKER, memory.speaker.casefold())] if memory.speaker else []
+    speaker = [(EntityType.PERSON, SPEAKER, memory.speaker.casefold())] if memory.speaker else []
     named = [
         (type_, position, name)
         for field, type_ in NAMED.items()
         for position, name in enumerate(getattr(memory, field), SPEAKER + 1)
-        if (type_, SPEAKER, name) not in said
+        if (type_, SPEAKER, name) not in speaker
     ]
     return [
         {"type": type_, "position": position, "name": name}
-        for type_, position, name in (*said, *named)
+        for type_, position, name in (*speaker, *named)
     ]
 
 
-def due_by(wanted: DueBy, tenant: str) -> Select[int]:
+def due_by(criteria: DueBy, tenant: str) -> Select[int]:
     """Select current memories that may be due for maintenance; the reader decides."""
     row = memories.c
-    conditions = [row.expires_at <= wanted.now, _overdue(wanted)]
-    conditions += [_too_old(rule, wanted) for rule in wanted.rules]
+    conditions = [row.expires_at <= criteria.now, _overdue(criteria)]
+    conditions += [_too_old(rule, criteria) for rule in criteria.rules]
     is_current = row.state.in_(sorted(CURRENT_STATES))
     return (
         select(row.id).where(row.tenant_id == tenant, is_current, or_(*conditions)).order_by(row.id)
@@ -423,23 +427,23 @@ def due_by(wanted: DueBy, tenant: str) -> Select[int]:
 def bodiless(tenant: str) -> Select[int]:
     """Select rows without the detail row of their kind, which holds the body."""
     row = memories.c
-    kept = [and_(row.kind == kind, _has_body(kind)) for kind in Kind]
-    return select(row.id).where(row.tenant_id == tenant, ~or_(*kept)).order_by(row.id)
+    complete = [and_(row.kind == kind, _has_body(kind)) for kind in Kind]
+    return select(row.id).where(row.tenant_id == tenant, ~or_(*complete)).order_by(row.id)
 
 
-def _overdue(wanted: DueBy) -> ColumnElement[bool]:
+def _overdue(criteria: DueBy) -> ColumnElement[bool]:
     task = DETAILS[Kind.TASK].c
     late = select(task.memory_id).where(
         task.tenant_id == memories.c.tenant_id,
         task.status.in_(sorted(OWED)),
-        task.due_at <= wanted.tasks_before,
+        task.due_at <= criteria.tasks_before,
     )
     return and_(memories.c.kind == Kind.TASK, memories.c.id.in_(late))
 
 
-def _too_old(rule: Retention, wanted: DueBy) -> ColumnElement[bool]:
+def _too_old(rule: Retention, criteria: DueBy) -> ColumnElement[bool]:
     row = memories.c
-    conditions = [row.kind == rule.kind, row.recorded_at <= rule.recorded_before(wanted.now)]
+    conditions = [row.kind == rule.kind, row.recorded_at <= rule.recorded_before(criteria.now)]
     conditions += [row.label == rule.label] if rule.label is not None else []
     conditions += [row.scope == rule.scope] if rule.scope is not None else []
     return and_(*conditions, ~row.pinned)

@@ -135,13 +135,13 @@ _BETWEEN: Final = (
     .limit(bindparam("limit"))
 )
 _TASKS: Final = DETAILS[Kind.TASK]
-_ASKED: Final = memories.alias("asked")
+_REQUESTER: Final = memories.alias("asked")
 _IS_ASKED_BY: Final = (
     select(1)
     .where(
-        _ASKED.c.tenant_id == memories.c.tenant_id,
-        _ASKED.c.id == memories.c.source_message_id,
-        _ASKED.c.agent == bindparam("reader"),
+        _REQUESTER.c.tenant_id == memories.c.tenant_id,
+        _REQUESTER.c.id == memories.c.source_message_id,
+        _REQUESTER.c.agent == bindparam("reader"),
     )
     .exists()
 )
@@ -154,7 +154,7 @@ _DELEGATED: Final = (
     .where(
         memories.c.tenant_id == bindparam("tenant"),
         _TASKS.c.assignee.is_not(None),
-        # Whoever revised the task is its author: who asked for it is told by the message.
+        # The author of a task is its last editor; the message names the agent that assigned it.
         or_(_IS_ASKED_BY, _TASKS.c.assignee == bindparam("reader")),
         memories.c.source_message_id.is_not(None),
         memories.c.state.in_(sorted(CURRENT_STATES)),
@@ -164,7 +164,7 @@ _DELEGATED: Final = (
     .limit(bindparam("limit"))
 )
 
-_TOLD: Final = (
+_DERIVED: Final = (
     select(memories.c.id)
     .where(
         memories.c.tenant_id == bindparam("tenant"),
@@ -257,11 +257,11 @@ class MessageRepository:
         self, statement: Executable, ids: Sequence[int]
     ) -> Mapping[int, tuple[Receipt, ...]]:
         given = {"tenant": self.work.tenant, "ids": list(ids)}
-        found: defaultdict[int, list[Receipt]] = defaultdict(list)
+        receipts_by_id: defaultdict[int, list[Receipt]] = defaultdict(list)
         for row in self.work.connection.execute(statement, given).mappings():
-            found[row["message_id"]].append(Receipt(**row))
+            receipts_by_id[row["message_id"]].append(Receipt(**row))
         # Sorted here: the planner would walk all receipts to have them in this order.
-        return {id_: tuple(sorted(rows, key=_by_agent)) for id_, rows in found.items()}
+        return {id_: tuple(sorted(rows, key=_by_agent)) for id_, rows in receipts_by_id.items()}
 
     def acks(self, ids: Sequence[int]) -> Mapping[int, tuple[Receipt, ...]]:
         """Map messages to the receipts with an acknowledgement, by agent."""
@@ -270,8 +270,8 @@ class MessageRepository:
     def between(self, reader: Reader, other: str, *, below: int, limit: int) -> list[int]:
         """List messages between two agents, and broadcasts of the other, newest first."""
         given = self._own(reader) | {"other": other, "now": reader.now}
-        asked = given | {"below": below, "limit": limit}
-        return list(self.work.connection.execute(_BETWEEN, asked).scalars())
+        parameters = given | {"below": below, "limit": limit}
+        return list(self.work.connection.execute(_BETWEEN, parameters).scalars())
 
     def delegated(self, agent: str, *, below: int, limit: int) -> list[int]:
         """List tasks that a message assigned, by the agent or to it, newest first."""
@@ -281,7 +281,7 @@ class MessageRepository:
     def derived(self, messages: Sequence[int]) -> list[int]:
         """List the memories of any state that name one of these messages as their source."""
         given = {"tenant": self.work.tenant, "ids": list(messages)}
-        return list(self.work.connection.execute(_TOLD, given).scalars())
+        return list(self.work.connection.execute(_DERIVED, given).scalars())
 
     def merge(self, receipt: Receipt) -> bool:
         """Merge the delivery state of another store; return whether the receipt is new."""
@@ -370,8 +370,8 @@ def _count(in_project: bool) -> Select[int]:  # noqa: FBT001 a key of the cache
         parts += _untaken(in_project=in_project, is_loud=is_loud)
     pages = [one.limit(bindparam("limit")).subquery() for one in parts]
     each: list[Select[int]] = [select(one.c.message_id) for one in pages]
-    found = union_all(*each).limit(bindparam("limit")).subquery()
-    return select(func.count()).select_from(found)
+    receipts_by_id = union_all(*each).limit(bindparam("limit")).subquery()
+    return select(func.count()).select_from(receipts_by_id)
 
 
 def _own(*, in_project: bool) -> list[Select[int, bool]]:

@@ -30,7 +30,7 @@ _DROP_REPLIES: Final = delete(idempotency).where(
     idempotency.c.tenant_id == bindparam("tenant"), idempotency.c.at < bindparam("before")
 )
 _CONSIDERED_MAX: Final = 100
-"""Candidates kept of one trace, best first: as many as two full arms bring."""
+"""Candidates stored per trace, best first: as many as two full retrievers return."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,13 +134,13 @@ def _considered(candidate: Candidate, trace: Trace) -> dict[str, Any]:
     # Half of them are 0, which goes without saying: a recall leaves 40 candidates of 25 features.
     features = {name: round(value, 4) for name, value in candidate.features.items() if value}
     id_ = candidate.memory.id
-    told = trace.extents.get(id_)
+    extent = trace.extents.get(id_)
     return {
         "id": id_,
         "score": round(candidate.score, 4),
         "features": features,
         "left_out": trace.left_out.get(id_),
-        **({} if told is None else {"shown": told}),
+        **({} if extent is None else {"shown": extent}),
     }
 
 

@@ -88,7 +88,9 @@ _IS_REVIEWED: Final = (
 _IS_CAUSE: Final = (
     select(1).where(table.c.tenant_id == _TENANT, table.c.cause_id == _CONCERNED.c.id).exists()
 )
-_TO_LOOK_AT: Final = select(_CONCERNED.c.id).where(or_(_IS_RESTED_ON, _IS_REVIEWED, _IS_CAUSE))
+_AFFECTED_BY_CHANGE: Final = select(_CONCERNED.c.id).where(
+    or_(_IS_RESTED_ON, _IS_REVIEWED, _IS_CAUSE)
+)
 _UNLIST: Final = delete(falls).where(falls.c.tenant_id == _TENANT, falls.c.memory_id.in_(LISTED))
 _NOW: Final = bindparam("now", type_=falls.c.due_at.type)
 _DUE: Final = (
@@ -101,7 +103,7 @@ _KEY: Final = ("memory_id", "cause_id")
 _VALUES: Final = attrgetter(*_FIELDS)
 
 
-def _shaken() -> Any:  # noqa: ANN401 a select of ids
+def _dependants_under_review() -> Any:  # noqa: ANN401 a select of ids
     """Select open reviews of memories that depend, directly or not, on some memories."""
     reach = beginning().cte("reach", recursive=True)
     resting = and_(of_tenant(reach), links.c.to_id == reach.c.id, links.c.type.in_(SUPPORTS))
@@ -118,7 +120,7 @@ def _shaken() -> Any:  # noqa: ANN401 a select of ids
     return select(reach.union(onward).c.id)
 
 
-_SHAKEN: Final = _shaken()
+_DEPENDANTS_UNDER_REVIEW: Final = _dependants_under_review()
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +139,7 @@ class ReviewRepository:
         """
         tenant = self.work.tenant
         given = {"tenant": tenant, "ids": list(ids)}
-        concerned = self.work.connection.execute(_TO_LOOK_AT, given).scalars().all()
+        concerned = self.work.connection.execute(_AFFECTED_BY_CHANGE, given).scalars().all()
         if concerned:
             self.work.connection.execute(_UNLIST, {"tenant": tenant, "ids": concerned})
             rows = [{"tenant_id": tenant, "memory_id": id_, "due_at": at} for id_ in concerned]
@@ -166,10 +168,10 @@ class ReviewRepository:
 
     def of(self, ids: Sequence[int]) -> dict[int, list[Review]]:
         """Map memories to their reviews, settled ones too, by cause; others are absent."""
-        found: defaultdict[int, list[Review]] = defaultdict(list)
+        by_memory: defaultdict[int, list[Review]] = defaultdict(list)
         for one in self._read(_OF, {"ids": list(ids)}) if ids else ():
-            found[one.memory_id].append(one)
-        return dict(found)
+            by_memory[one.memory_id].append(one)
+        return dict(by_memory)
 
     def unconfirmed(self, ids: Sequence[int]) -> list[int]:
         """Select the memories with an open review that no agent has confirmed."""
@@ -204,7 +206,7 @@ class ReviewRepository:
 
     def affected(self, ids: Sequence[int]) -> list[int]:
         """List these and all memories with an open review that depend on them, step by step."""
-        return self._ids(_SHAKEN, ids)
+        return self._ids(_DEPENDANTS_UNDER_REVIEW, ids)
 
     def _ids(self, statement: Any, ids: Sequence[int]) -> list[int]:  # noqa: ANN401
         if not ids:
@@ -234,13 +236,13 @@ class ConflictRepository:
 
         Of two memories linked in both directions, the link from the lower id is listed.
         """
-        told = given(scope, self.work.tenant) | {"limit": limit, "skip": skip}
-        rows = self.work.connection.execute(_unsettled(scope.filter), told).mappings()
+        parameters = given(scope, self.work.tenant) | {"limit": limit, "skip": skip}
+        rows = self.work.connection.execute(_open_conflicts(scope.filter), parameters).mappings()
         return [Link(**row) for row in rows]
 
 
 @lru_cache(_BUILT_MAX)
-def _unsettled(wanted: Filter) -> Select[*tuple[Any, ...]]:
+def _open_conflicts(filter_: Filter) -> Select[*tuple[Any, ...]]:
     """Select the links of conflict; there is no index by type, so all links are scanned.
 
     The index by `to_id` holds what decides, so that only rows of conflicts are read. Of two
@@ -249,7 +251,7 @@ def _unsettled(wanted: Filter) -> Select[*tuple[Any, ...]]:
 
     def is_seen(end: ColumnElement[int]) -> ColumnElement[bool]:
         row = select(1).select_from(memories).correlate(links)
-        return row.where(memories.c.id == end, within(wanted)).exists()
+        return row.where(memories.c.id == end, within(filter_)).exists()
 
     joined = links
     for side, end in ((_ONE, links.c.from_id), (_OTHER, links.c.to_id)):

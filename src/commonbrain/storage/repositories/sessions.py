@@ -44,9 +44,9 @@ BEAT_COLUMNS: Final = (
 )
 """What a beat is written as in JSON, in this order."""
 _CLIENTS: Final = ("client", "cwd", "host", "pid", "pid_created_at")
-"""What stays as it was first told while the session lives; one that is revived may be elsewhere."""
+"""Columns that keep their first value while the session lives; a revived one may differ."""
 _SERVERS: Final = ("server_pid", "server_created_at")
-"""What holds the connection now: the last one told, and none of before an end."""
+"""Columns of the current connection: the last value wins, and none survives an end."""
 
 
 _REVIVED: Final = "excluded.heartbeat_at > sessions.ended_at"
@@ -151,13 +151,13 @@ class SessionRepository:
         self, *, limit: int, agent: str | None = None, project: str | None = None
     ) -> list[Session]:
         """List sessions that have not ended, latest heartbeat first."""
-        wanted: list[ColumnElement[bool]] = []
+        conditions: list[ColumnElement[bool]] = []
         if agent is not None:
-            wanted.append(sessions.c.agent == agent)
+            conditions.append(sessions.c.agent == agent)
         if project is not None:
-            wanted.append(sessions.c.project == project)
+            conditions.append(sessions.c.project == project)
         latest = sessions.c.heartbeat_at.desc(), sessions.c.id
-        return self._all(_LIVE.where(*wanted).order_by(*latest).limit(limit))
+        return self._all(_LIVE.where(*conditions).order_by(*latest).limit(limit))
 
     def of_process(self, agent: str, process: Process, *, cwd: str | None) -> list[Session]:
         """List an agent's live sessions of one process in one folder, oldest first."""

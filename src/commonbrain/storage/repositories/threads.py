@@ -34,7 +34,7 @@ _MESSAGES: Final = DETAILS[Kind.MESSAGE]
 _FAR: Final = 4
 """How many times as far is looked for neighbours where the nearest may not be seen."""
 _ALL: Final = Filter(trust_min=0.0)
-"""What was said is shown whoever said it; its trust stands beside it."""
+"""Passages include messages of any trust, which is shown with them."""
 _SUBJECTS: Final = select(threads.c.id, threads.c.subject).where(
     threads.c.tenant_id == bindparam("tenant"), threads.c.id.in_(LISTED)
 )
@@ -102,12 +102,12 @@ class ThreadRepository:
 
         Only messages below `below` count; threads with the newest come first.
         """
-        told = given(_thread_filters(caller, now), self.work.tenant) | {
+        parameters = given(_thread_filters(caller, now), self.work.tenant) | {
             "below": below,
             "limit": limit,
         }
-        found = self.work.connection.execute(_recent(), told)
-        rows = [dict(row) for row in found.mappings()]
+        rows_found = self.work.connection.execute(_recent(), parameters)
+        rows = [dict(row) for row in rows_found.mappings()]
         return [(Thread(**row), last) for row in rows if (last := row.pop("last_id"))]
 
     def messages(
@@ -115,8 +115,8 @@ class ThreadRepository:
     ) -> list[int]:
         """List the current messages of a thread visible to a caller, newest first."""
         here = {"thread": thread_id, "below": below, "limit": limit}
-        told = given(_thread_filters(caller, now), self.work.tenant) | here
-        return list(self.work.connection.execute(_said(), told).scalars())
+        parameters = given(_thread_filters(caller, now), self.work.tenant) | here
+        return list(self.work.connection.execute(_visible_messages(), parameters).scalars())
 
     def around(
         self, ids: Sequence[int], scope: QueryScope, *, before: int, after: int
@@ -178,27 +178,27 @@ class ThreadRepository:
     ) -> tuple[dict[int, ThreadPassage], list[int]]:
         """Return passages, and those with gaps, reading `far` times as many neighbours."""
         rows = self.work.rows(_steps(far * before, far * after), {"ids": list(ids)})
-        near = {id_ for thread, *said in rows if thread is not None for id_ in said if id_}
+        near = {id_ for thread, *passage in rows if thread is not None for id_ in passage if id_}
         if not near:
             return {}, []
-        told = given(scope, self.work.tenant) | {"ids": [*near]}
-        allowed = {id_ for (id_,) in self.work.rows(_allowed_of(scope.filter), told)}
+        parameters = given(scope, self.work.tenant) | {"ids": [*near]}
+        allowed = {id_ for (id_,) in self.work.rows(_allowed_of(scope.filter), parameters)}
         passages: dict[int, ThreadPassage] = {}
         gaps: list[int] = []
-        for thread, *said in rows:
+        for thread, *passage in rows:
             if thread is None:
                 continue
-            own = said[far * before]
-            earlier = [id_ for id_ in said[: far * before] if id_ in allowed][-before:]
-            later = [id_ for id_ in said[far * before + 1 :] if id_ in allowed][:after]
+            own = passage[far * before]
+            earlier = [id_ for id_ in passage[: far * before] if id_ in allowed][-before:]
+            later = [id_ for id_ in passage[far * before + 1 :] if id_ in allowed][:after]
             passages[own] = ThreadPassage(thread=thread, ids=(*earlier, own, *later))
-            if any(id_ is not None and id_ not in allowed for id_ in said):
+            if any(id_ is not None and id_ not in allowed for id_ in passage):
                 gaps.append(own)
         return passages, gaps
 
     def _id_of(self, key: str) -> int | None:
-        found = self.work.rows(_BY_KEY, {"key": key})
-        return found[0][0] if found else None
+        rows_found = self.work.rows(_BY_KEY, {"key": key})
+        return rows_found[0][0] if rows_found else None
 
     def _add(self, thread: Thread) -> bool:
         return self.work.add(threads, {"tenant_id": self.work.tenant, **asdict(thread)})
@@ -239,7 +239,7 @@ def _recent() -> Select[Any]:
 
 
 @cache
-def _said() -> Select[int]:
+def _visible_messages() -> Select[int]:
     """Select the messages of a thread visible to a caller at `now`."""
     here = _MESSAGES.c.thread_id == bindparam("thread"), _MESSAGES.c.memory_id < bindparam("below")
     newest = _seen().where(*here).order_by(_MESSAGES.c.memory_id.desc())
@@ -254,7 +254,7 @@ def _steps(before: int, after: int) -> Select[Any]:
     of messages matters. The outer join alone makes SQLite start with the given ids; an id that is
     no message of a thread comes back without a thread.
     """
-    here, asked = _MESSAGES.alias(), LISTED.subquery()
+    here, given_ids = _MESSAGES.alias(), LISTED.subquery()
     own = here.c.memory_id
     return (
         select(
@@ -263,8 +263,8 @@ def _steps(before: int, after: int) -> Select[Any]:
             own,
             *(_step(here, far=far, is_before=False) for far in range(after)),
         )
-        .select_from(asked)
-        .outerjoin(here, and_(here.c.tenant_id == bindparam("tenant"), own == asked.c.value))
+        .select_from(given_ids)
+        .outerjoin(here, and_(here.c.tenant_id == bindparam("tenant"), own == given_ids.c.value))
     )
 
 
@@ -285,9 +285,9 @@ def _step(here: FromClause, *, far: int, is_before: bool) -> ScalarSelect[int]:
 
 
 @lru_cache(_BUILT_MAX)
-def _allowed_of(wanted: Filter) -> Select[int]:
+def _allowed_of(filter_: Filter) -> Select[int]:
     """Select the memories that a scope allows at `now`."""
-    return select(memories.c.id).where(memories.c.id.in_(LISTED), within(wanted))
+    return select(memories.c.id).where(memories.c.id.in_(LISTED), within(filter_))
 
 
 def _seen() -> Select[int]:
