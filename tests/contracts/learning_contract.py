@@ -317,13 +317,13 @@ class LearningContract:
                 assert all(map(tx.evaluations.add, map(one, (5, 1, 4, 2, 3))))
                 assert tx.evaluations.add(one(6, "rare"))
         with store.begin(LOCAL_TENANT) as tx:
-            assert tx.evaluations.surplus(keep=2) == 3
-            assert tx.evaluations.drop(keep=2, limit=2) == 2
+            assert tx.evaluations.surplus(newest=2) == 3
+            assert tx.evaluations.drop(newest=2, limit=2) == 2
             assert [it.id for it in tx.evaluations.listed("self", limit=9)] == [5, 4, 3]
-            assert [tx.evaluations.drop(keep=2, limit=2) for _ in range(2)] == [1, 0]
+            assert [tx.evaluations.drop(newest=2, limit=2) for _ in range(2)] == [1, 0]
             assert [it.id for it in tx.evaluations.listed("rare", limit=9)] == [6]
         with store.snapshot("other") as tx:
-            assert tx.evaluations.surplus(keep=2) == 3
+            assert tx.evaluations.surplus(newest=2) == 3
 
     def test_no_tenant_sees_anothers_ledger_or_models(self, store: Store) -> None:
         noted(store, a_trace(1, 5))

@@ -191,7 +191,7 @@ class Maintain:
                     if len(shown) < MAINTAINED_SHOWN_MAX and is_visible(self.caller, turn.before):
                         examples[turn.name] = (*shown, _example(turn))
             counts += Counter(
-                evaluations=tx.evaluations.surplus(keep=EVALUATIONS_KEPT),
+                evaluations=tx.evaluations.surplus(newest=EVALUATIONS_KEPT),
                 artifacts=count_unused_artifacts(tx, now=due_by.now),
             )
         return MaintenancePreview(counts=counts, examples=examples)
@@ -271,7 +271,7 @@ def _drop_page(task: JobContext, reached: dict[str, object]) -> None:
         )
         before = now - timedelta(days=OUTBOX_KEPT_DAYS)
         events = tx.records.drop_events(before=before, limit=RETAINED_AT_ONCE)
-        evaluations = tx.evaluations.drop(keep=EVALUATIONS_KEPT, limit=RETAINED_AT_ONCE)
+        evaluations = tx.evaluations.drop(newest=EVALUATIONS_KEPT, limit=RETAINED_AT_ONCE)
         _count(reached, "jobs", more=jobs)
         _count(reached, "events", more=events)
         _count(reached, "evaluations", more=evaluations)

@@ -84,6 +84,6 @@ def in_memory() -> Blobs:
 
     """
     load_extra("obstore", extra="learn")
-    from commonbrain.storage.object_store import in_memory as kept  # noqa: PLC0415
+    from commonbrain.storage.object_store import in_memory as make  # noqa: PLC0415
 
-    return kept()
+    return make()

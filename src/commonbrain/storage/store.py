@@ -268,7 +268,7 @@ class Store:
     def read(self, tenant: str, ask: Callable[[Transaction], _Result]) -> _Result:
         """Run a read, on a replica if one is recent enough; repeat it on the primary if that fails.
 
-        Everything that any process was told is stored is visible.
+        Sees every write that was acknowledged to any process.
 
         Raises:
             UnavailableError: `store_down`, the store cannot be read.

@@ -150,7 +150,7 @@ def _open_tasks(filter_: Filter) -> _Rows:
         select(own.memory_id, own.due_at, _BY_PRIORITY.label("place"))
         .where(own.tenant_id == TENANT, _IS_UNFINISHED)
         .where(_seen(_TASKS, filter_).exists())
-        .cte("owed")
+        .cte("unfinished")
         .prefix_with("MATERIALIZED")
     )
     total = select(func.count()).select_from(unfinished).scalar_subquery()

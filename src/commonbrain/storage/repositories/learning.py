@@ -129,25 +129,25 @@ class EvaluationRepository:
         rows = self.work.connection.execute(here.order_by(table.id.desc()).limit(limit)).mappings()
         return [Evaluation(**_figures_of(row)) for row in rows]
 
-    def surplus(self, *, keep: int) -> int:
-        """Count the evaluations with at least `keep` newer ones of their name."""
-        old = self._older(keep).subquery()
+    def surplus(self, *, newest: int) -> int:
+        """Count the evaluations with at least `newest` newer ones of their name."""
+        old = self._older(newest).subquery()
         return self.work.connection.execute(select(func.count()).select_from(old)).scalar_one()
 
-    def drop(self, *, keep: int, limit: int) -> int:
+    def drop(self, *, newest: int, limit: int) -> int:
         """Delete up to `limit` of those, oldest first; return the number deleted."""
-        table, old = evaluations.c, self._older(keep).subquery()
+        table, old = evaluations.c, self._older(newest).subquery()
         page = select(old.c.id).order_by(old.c.id).limit(limit)
         here = delete(evaluations).where(table.tenant_id == self.work.tenant, table.id.in_(page))
         return self.work.connection.execute(here).rowcount
 
-    def _older(self, keep: int) -> Select[tuple[int]]:
-        """Match evaluations with at least `keep` newer ones of their name."""
+    def _older(self, newest: int) -> Select[tuple[int]]:
+        """Match evaluations with at least `newest` newer ones of their name."""
         table = evaluations.c
         newer = func.row_number().over(partition_by=table.name, order_by=table.id.desc())
         ranked = select(table.id, newer.label("place")).where(table.tenant_id == self.work.tenant)
         known = ranked.subquery()
-        return select(known.c.id).where(known.c.place > keep)
+        return select(known.c.id).where(known.c.place > newest)
 
 
 def _figures_of(row: RowMapping) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The tables of access: agents, their keys, and what was refused or decided about them."""
+"""The tables of administration: agents, API keys, the access audit, jobs and tool events."""
 
 from sqlalchemy import (
     JSON,
@@ -54,7 +54,7 @@ api_keys = Table(
     Index(None, "tenant_id", "agent"),
 )
 
-# Apart from `audit`, whose every line is of a memory and has a digest of its content.
+# Separate from `audit`, where every line belongs to a memory and has a digest of its content.
 access_audit = Table(
     "access_audit",
     METADATA,
@@ -75,8 +75,8 @@ access_audit = Table(
 
 IS_LIVE = text("state IN ('queued', 'running')")
 
-# Kinds are no closed set here: a worker leaves alone what it does not know, so that programs of
-# two versions may serve one store.
+# Kinds are no closed set here: a worker skips kinds that it does not know, so that programs of two
+# versions can serve one store.
 jobs = Table(
     "jobs",
     METADATA,
@@ -117,9 +117,8 @@ jobs = Table(
 )
 
 
-# The id is drawn where the call was made, so that telling of it twice keeps it once. It is of no
-# memory: nothing that a memory says is in a row, and no erase has to look here. The empty session
-# is that of who has none, as with notes.
+# The caller assigns the id, so that an event sent twice is stored once. A row holds no text of a
+# memory, so that erasure need not search here. Calls without a session use the empty key.
 tool_events = Table(
     "tool_events",
     METADATA,

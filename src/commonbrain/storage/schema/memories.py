@@ -1,6 +1,6 @@
-"""The schema, once, for every engine.
+"""The tables of memories, the same on every engine.
 
-Every primary and foreign key begins with the tenant, but for the reference tables `tenants` and
+Every primary and foreign key begins with the tenant, except in the reference tables `tenants` and
 `spaces`. Instants are whole milliseconds since 1970 in UTC; words of closed sets are text that
 `EnumText` checks when it is written. Full text is not here: each engine has its own.
 """
@@ -60,7 +60,7 @@ OURS: Final = frozenset({"alembic_version", "memories", "spaces", "tenants"})
 
 
 class EntityType(StrEnum):
-    """What sort of thing a text names."""
+    """The type of a name in a text."""
 
     TAG = "tag"
     PERSON = "person"
@@ -89,7 +89,7 @@ spaces = Table(
         nullable=False,
         server_default=text(f"'{SpaceState.CURRENT}'"),
     ),
-    # One serves, and the index is written anew when another does: see `Dialect.mark_switch`.
+    # One space serves; a switch writes the index again, see `Dialect.mark_switch`.
     Index("uq_spaces_current", "state", unique=True, **only("state = 'current'")),
 )
 
@@ -140,8 +140,8 @@ memories = Table(
     Index(None, "tenant_id", "superseded_by", unique=True),
 )
 
-# What a text names: its tags, and people, topics and references found in it by rule. A person at
-# position 0 is who said it.
+# Tags, and the people, topics and references that rules find in the text. The person at position 0
+# is the speaker.
 entities = Table(
     "entities",
     METADATA,
@@ -164,7 +164,7 @@ threads = Table(
     Column("subject", String(512), nullable=False),
     Column("project", String(128)),
     Column("created_at", Instant, nullable=False),
-    # Its newest message; kept here, so that threads are listed without a look at every message.
+    # Its newest message, stored here so that listing threads reads no messages.
     Column("last_id", BigInteger),
     PrimaryKeyConstraint("tenant_id", "id"),
     UniqueConstraint("tenant_id", "key"),
@@ -198,7 +198,7 @@ DETAILS: Final[Mapping[Kind, Table]] = {
         Column("severity", EnumText(Severity), nullable=False),
         Column("skill", JSON(none_as_null=True)),
         Column("must_ack", Boolean, nullable=False),
-        # Few rules have a trigger, and every recall asks which.
+        # Few rules have a trigger, and every recall looks them up.
         Index("ix_rules_skill", "tenant_id", "memory_id", **only("skill IS NOT NULL")),
         Index("ix_rules_must_ack", "tenant_id", "memory_id", **only("must_ack")),
     ),
@@ -218,7 +218,7 @@ DETAILS: Final[Mapping[Kind, Table]] = {
         Column("assignee", String(128)),
         Column("lease_holder", String(128)),
         Column("lease_until", Instant),
-        # What is owed is asked for at every boot and every write, among much that is done.
+        # Every boot and write looks up unfinished tasks, among many that are done.
         Index(
             "ix_tasks_owed",
             "tenant_id",
@@ -298,7 +298,7 @@ links = Table(
     PrimaryKeyConstraint("tenant_id", "from_id", "to_id", "type"),
     ForeignKeyConstraint(["tenant_id", "from_id"], ["memories.tenant_id", "memories.id"]),
     ForeignKeyConstraint(["tenant_id", "to_id"], ["memories.tenant_id", "memories.id"]),
-    # Holds all that a walk reads, or SQLite takes the key, which does too, for every step.
+    # Covers all columns that a walk reads; otherwise SQLite uses the primary key for every step.
     Index(None, "tenant_id", "to_id", "type", "from_id"),
     fraction("strength"),
     CheckConstraint("from_id <> to_id", name="ends"),
@@ -320,8 +320,8 @@ annotations = Table(
     Index(None, "tenant_id", "memory_id"),
 )
 
-# Before-images: what a change found and left of the fields it changed, and, when it ended a belief,
-# the span of that belief.
+# Before-images: the changed fields before and after a change and, if it ended a belief, the period
+# of that belief.
 changes = Table(
     "changes",
     METADATA,
@@ -344,7 +344,7 @@ changes = Table(
     CheckConstraint("(believed_since IS NULL) = (believed_until IS NULL)", name="believed"),
 )
 
-# What a call with an idempotency key was answered, so that a repeat gets the same answer.
+# Replies to calls with an idempotency key, so that a repeated call gets the same reply.
 idempotency = Table(
     "idempotency",
     METADATA,
@@ -407,8 +407,8 @@ reviews = Table(
     Index(None, "tenant_id", "cause_id", "depth"),
 )
 
-# Memories whose fall, or return, has yet to be followed up: at once, or when they will expire. A
-# row is deleted in the transaction that has finished with it, so that no death loses one.
+# Memories whose invalidation, or return, has yet to be propagated: at once, or when they expire. A
+# row is deleted in the transaction that finishes it, so that a crash loses none.
 falls = Table(
     "falls",
     METADATA,

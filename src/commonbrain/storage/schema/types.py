@@ -1,4 +1,4 @@
-"""What every table belongs to, and the column that every key begins with."""
+"""The metadata of all tables, their column types, and the tenant column of every key."""
 
 import json
 from datetime import datetime
@@ -32,12 +32,12 @@ METADATA: Final = MetaData(
 
 
 def tenant() -> Column[str]:
-    """Make the column that confines a row to its tenant."""
+    """Return the tenant column, which begins every key."""
     return Column("tenant_id", String(128), ForeignKey("tenants.id"), nullable=False)
 
 
 def only(condition: str) -> dict[str, Any]:
-    """Confine an index to the rows of a condition, whatever the engine."""
+    """Restrict an index to the rows of a condition on every engine."""
     return {"sqlite_where": text(condition), "postgresql_where": text(condition)}
 
 
@@ -109,7 +109,7 @@ class Names(TypeDecorator[tuple[str, ...]]):
 
 
 class JsonText(TypeDecorator[Any]):
-    """What a column of JSON or names holds, read as the text that it is: nearly all is empty."""
+    """A column of JSON or names, read as text: most values are empty and need no parser."""
 
     impl = String
     cache_ok = True
@@ -120,7 +120,7 @@ class JsonText(TypeDecorator[Any]):
 
     @staticmethod
     def read(value: Any) -> Any:  # noqa: ANN401 JSON holds anything
-        """Do so; the parser is asked only where there is more."""
+        """Read a text as JSON, a list as a tuple; empty values skip the parser."""
         match value:
             case None | "[]":
                 return () if value else None
@@ -133,5 +133,5 @@ class JsonText(TypeDecorator[Any]):
 
 
 def fraction(column: str) -> CheckConstraint:
-    """Hold a column to 0..1."""
+    """Return the CHECK that a column is in 0..1."""
     return CheckConstraint(f"{column} >= 0 AND {column} <= 1", name=f"{column}_fraction")
