@@ -12,7 +12,7 @@ from commonbrain.client import Brain
 from commonbrain.model import ids
 from commonbrain.model.kinds import Kind
 from commonbrain.model.links import LinkType
-from commonbrain.storage.knowledge import Direction
+from commonbrain.storage.interface import Direction
 from commonbrain.testing.builders import a_memory
 from tests.contracts.store_steps import a_link
 

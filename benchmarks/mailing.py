@@ -28,7 +28,7 @@ from commonbrain.history.unit_of_work import UnitOfWork
 from commonbrain.ingestion.preparation import PreparedDraft
 from commonbrain.model import ids
 from commonbrain.model.messages import Reader
-from commonbrain.storage.interface import Transaction
+from commonbrain.storage.store import Transaction
 from tests.faults.mailing import AGENTS, begin_threads, drain, heard_of, send_many, wrongs
 from tests.faults.workers import worker
 
@@ -109,7 +109,7 @@ def _fill(brain: Brain, count: int, random_source: random.Random) -> None:
                     threads.append(ids.parse(ids.THREAD, sent.thread))
                 if to != "all" and number % 2:
                     reader = Reader(agent=to, project=None, now=brain.services.clock.now())
-                    tx.mail.mark(reader, [ids.parse(ids.MEMORY, sent.id)])
+                    tx.messages.mark(reader, [ids.parse(ids.MEMORY, sent.id)])
 
 
 def _recipient(sender: Brain, random_source: random.Random) -> str:

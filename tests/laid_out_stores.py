@@ -12,13 +12,13 @@ from commonbrain.embeddings.interface import EmbeddingSpace
 from commonbrain.model.limits import LOCK_TIMEOUT_S
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.storage.sql.schema_version import upgrade
-from commonbrain.storage.sql_store import SqlStore
 from commonbrain.storage.sqlite.engine import Sqlite
 from commonbrain.storage.sqlite.opening import open_sqlite
+from commonbrain.storage.store import Store
 from commonbrain.testing.deterministic_embedder import WordHashEmbedder
 
 
-def open_laid_out(path: Path, *, space: EmbeddingSpace, clock: Clock) -> SqlStore:
+def open_laid_out(path: Path, *, space: EmbeddingSpace, clock: Clock) -> Store:
     """Open a file as a store; a new one is laid out first."""
     lay_out_store(path)
     return open_sqlite(

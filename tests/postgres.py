@@ -19,7 +19,7 @@ from commonbrain.model.limits import LOCK_TIMEOUT_S
 from commonbrain.runtime.dev_servers import postgres_server
 from commonbrain.storage.postgres.opening import open_postgres, upgrade_postgres
 from commonbrain.storage.schema.types import METADATA
-from commonbrain.storage.sql_store import SqlStore
+from commonbrain.storage.store import Store
 from commonbrain.testing.builders import Opener
 from commonbrain.testing.clock import FakeClock
 from tests.contracts.store_steps import SPACE
@@ -45,7 +45,7 @@ class Database:
     owner: str
     program: str
 
-    def opened(self, *, space: EmbeddingSpace = SPACE, clock: Clock | None = None) -> SqlStore:
+    def opened(self, *, space: EmbeddingSpace = SPACE, clock: Clock | None = None) -> Store:
         """Open it as another process would."""
         return open_postgres(
             self.program, space=space, clock=clock or FakeClock(), lock_timeout_s=LOCK_TIMEOUT_S
@@ -212,9 +212,9 @@ def running() -> Generator[Server]:
 def databases(server: Server) -> Generator[Opener]:
     """Give what opens a database in place of every file, the same one for the same path."""
     known: dict[Path, Lent] = {}
-    stores: list[SqlStore] = []
+    stores: list[Store] = []
 
-    def opened(path: Path, *, space: EmbeddingSpace, clock: Clock) -> SqlStore:
+    def opened(path: Path, *, space: EmbeddingSpace, clock: Clock) -> Store:
         at = path.absolute()
         if at not in known:
             if len(known) >= _BUSY_MAX:

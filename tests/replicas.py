@@ -12,7 +12,7 @@ from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 from commonbrain.model.limits import LOCK_TIMEOUT_S
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.storage.postgres.opening import open_postgres
-from commonbrain.storage.sql_store import SqlStore, SqlTransaction
+from commonbrain.storage.store import Store, Transaction
 from commonbrain.testing.clock import FakeClock
 from tests.contracts.store_steps import SPACE
 from tests.postgres import Database, Server
@@ -40,7 +40,7 @@ class Pair:
         return make_url(url).set(port=port).render_as_string(hide_password=False)
 
     @contextmanager
-    def opened(self, *copies: str) -> Generator[SqlStore]:
+    def opened(self, *copies: str) -> Generator[Store]:
         """Open the store with copies, by default the one that there is."""
         store = open_postgres(
             self.database.program,
@@ -65,7 +65,7 @@ class Pair:
             [held] = asked.fetchone() or [None]
         wait_until(lambda: not self.ask(BEHIND, held))
 
-    def serves(self, store: SqlStore) -> None:
+    def serves(self, store: Store) -> None:
         """Wait until a store is answered by the replica: the server writes by itself at times."""
         self.catch_up()
         here = make_url(self.standby).port
@@ -82,7 +82,7 @@ class Pair:
             self.ask("SELECT pg_wal_replay_resume()")
 
 
-def port_of(tx: SqlTransaction) -> int:
+def port_of(tx: Transaction) -> int:
     """Say at which port the server listens that answers."""
     return tx.work.connection.exec_driver_sql("SELECT inet_server_port()").scalar_one()
 

@@ -47,7 +47,7 @@ def _safe_key(key: SecretStr | None) -> SecretStr | None:
 
 
 Key = Annotated[SecretStr | None, AfterValidator(_safe_key)]
-Store = Path | SecretStr
+StoreLocation = Path | SecretStr
 """A file, or the URL of a Postgres store, which may hold a password."""
 
 
@@ -108,7 +108,7 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="COMMONBRAIN_", frozen=True, extra="ignore")
 
-    store: Annotated[Store, BeforeValidator(parse_store)] = Field(
+    store: Annotated[StoreLocation, BeforeValidator(parse_store)] = Field(
         default_factory=_default_store,
         description="The store: a file, or postgresql://ROLE:PASSWORD@HOST/DATABASE.",
     )

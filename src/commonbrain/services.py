@@ -27,12 +27,13 @@ if TYPE_CHECKING:
     from commonbrain.observability.interface import Telemetry
     from commonbrain.observability.tool_events import EarlyEvents
     from commonbrain.retrieval.write_behind import WriteBehindQueue
+    from commonbrain.security.denials import AccessDenials
     from commonbrain.security.quotas import Quotas
     from commonbrain.security.secrets import SecretScanner
-    from commonbrain.storage.administration import AccessDenials, PasswordHasher
     from commonbrain.storage.blobs import Blobs
-    from commonbrain.storage.interface import Store
+    from commonbrain.storage.interface import PasswordHasher
     from commonbrain.storage.job_queue import Queue
+    from commonbrain.storage.store import Store
     from commonbrain.storage.uploads import UploadStore
     from commonbrain.transfer.interface import Archive, Importer
 

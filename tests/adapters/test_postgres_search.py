@@ -13,7 +13,7 @@ from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.storage.postgres.index import PostgresIndex
 from commonbrain.storage.postgres.statistics import Size
 from commonbrain.storage.postgres.term_selection import SCORED_MAX
-from commonbrain.storage.sql_store import SqlStore
+from commonbrain.storage.store import Store
 from commonbrain.testing.builders import a_memory
 from tests.contracts.store_steps import look, put
 from tests.postgres import Database
@@ -29,7 +29,7 @@ FILL = (
 
 
 @pytest.fixture
-def store(database: Database) -> Iterator[SqlStore]:
+def store(database: Database) -> Iterator[Store]:
     with closing(database.opened()) as opened:
         yield opened
 
@@ -39,17 +39,17 @@ def fill(database: Database, said: str, many: int = MANY) -> None:
         owner.execute(FILL, (LOCAL_TENANT, said, many))
 
 
-def found(store: SqlStore, *terms: str) -> list[int]:
+def found(store: Store, *terms: str) -> list[int]:
     with store.snapshot(LOCAL_TENANT) as tx:
         return [hit.id for hit in tx.index.lexical(list(terms), look(), limit=5)]
 
 
-def counted(store: SqlStore) -> Size:
+def counted(store: Store) -> Size:
     with store.snapshot(LOCAL_TENANT) as tx:
         return cast("PostgresIndex", tx.index).size.now()
 
 
-def test_a_narrow_look_is_held_against_every_match(database: Database, store: SqlStore) -> None:
+def test_a_narrow_look_is_held_against_every_match(database: Database, store: Store) -> None:
     fill(database, "said")
     put(store, a_memory(999_999, "said"))
 
@@ -58,7 +58,7 @@ def test_a_narrow_look_is_held_against_every_match(database: Database, store: Sq
 
 @pytest.mark.parametrize("many", [MANY, 15_000])
 def test_words_that_an_import_made_common_do_not_hide_the_memory_that_has_all(
-    database: Database, store: SqlStore, many: int
+    database: Database, store: Store, many: int
 ) -> None:
     fill(database, "zebra", SMALL)
     assert counted(store).memories == SMALL
@@ -69,7 +69,7 @@ def test_words_that_an_import_made_common_do_not_hide_the_memory_that_has_all(
     assert counted(store).memories == many + SMALL + 2
 
 
-def test_a_word_that_nobody_said_hides_no_other(database: Database, store: SqlStore) -> None:
+def test_a_word_that_nobody_said_hides_no_other(database: Database, store: Store) -> None:
     fill(database, "harbour grass", 3000)
     fill(database, "zebra", 9000)
     put(store, a_memory(999_999, "harbour grass"))
@@ -78,7 +78,7 @@ def test_a_word_that_nobody_said_hides_no_other(database: Database, store: SqlSt
 
 
 def test_one_thread_counts_anew_and_the_others_do_not_wait(
-    database: Database, store: SqlStore
+    database: Database, store: Store
 ) -> None:
     fill(database, "zebra", SMALL)
     known = counted(store)
@@ -95,7 +95,7 @@ def test_one_thread_counts_anew_and_the_others_do_not_wait(
 
 
 def test_what_others_put_in_is_noticed_soon_without_a_search_for_words(
-    database: Database, store: SqlStore
+    database: Database, store: Store
 ) -> None:
     fill(database, "zebra", 1000)
     assert not counted(store).is_large
@@ -105,7 +105,7 @@ def test_what_others_put_in_is_noticed_soon_without_a_search_for_words(
 
 
 def test_a_large_tenant_tells_by_a_sample_which_words_are_common(
-    database: Database, store: SqlStore
+    database: Database, store: Store
 ) -> None:
     put(store, a_memory(1, "a zebra said so"), a_memory(2, "a zebra and a herd"))
     fill(database, "usual said", SCORED_MAX + 500)

@@ -9,7 +9,7 @@ from commonbrain.model.memory import Memory, State
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import LOCAL_TENANT, Caller, Scope
 from commonbrain.model.trust import Trust
-from commonbrain.storage.query_scope import QueryScope
+from commonbrain.storage.interface import QueryScope
 from commonbrain.testing.builders import NOON, a_memory
 from tests.contracts.store_steps import OpenStore, look, put
 
@@ -49,8 +49,8 @@ class BoardContract:
             a_rule(6),
         )
         with store.snapshot(LOCAL_TENANT) as tx:
-            found = tx.board.blockers(awake(Kind.RULE, project="shop"), limit=2)
-            anywhere = tx.board.blockers(awake(Kind.RULE), limit=10)
+            found = tx.briefing.blockers(awake(Kind.RULE, project="shop"), limit=2)
+            anywhere = tx.briefing.blockers(awake(Kind.RULE), limit=10)
 
         assert (found.ids, found.total) == ((1, 2), 3)
         assert (anywhere.ids, anywhere.total) == ((1, 4, 2, 3), 4)
@@ -72,10 +72,10 @@ class BoardContract:
         )
         bob = QueryScope(caller=Caller(agent="bob"), filter=awake(Kind.RULE).filter, now=NOON)
         with store.snapshot(LOCAL_TENANT) as tx:
-            assert tx.board.patterns(awake(Kind.RULE)) == {2: False, 1: True}
-            assert list(tx.board.patterns(bob)) == [5, 2, 1]
-            assert tx.board.has_patterns(awake(Kind.RULE))
-            assert not tx.board.has_patterns(awake(Kind.RULE, labels=("none",)))
+            assert tx.briefing.patterns(awake(Kind.RULE)) == {2: False, 1: True}
+            assert list(tx.briefing.patterns(bob)) == [5, 2, 1]
+            assert tx.briefing.has_patterns(awake(Kind.RULE))
+            assert not tx.briefing.has_patterns(awake(Kind.RULE, labels=("none",)))
 
     def test_what_is_owed_goes_by_priority_then_the_earliest_due_then_the_oldest(
         self, open_store: OpenStore
@@ -94,8 +94,8 @@ class BoardContract:
             a_task(8, status=TaskStatus.STALE),
         )
         with store.snapshot(LOCAL_TENANT) as tx:
-            every = tx.board.owed(awake(Kind.TASK), limit=10)
-            first = tx.board.owed(awake(Kind.TASK), limit=2)
+            every = tx.briefing.open_tasks(awake(Kind.TASK), limit=10)
+            first = tx.briefing.open_tasks(awake(Kind.TASK), limit=2)
 
         assert every.ids == (6, 4, 3, 2, 5, 1)
         assert (first.ids, first.total) == ((6, 4), 6)
@@ -115,5 +115,5 @@ class BoardContract:
         few = Filter(kinds=(Kind.RULE,), labels=("kept",), project="api")
         with store.snapshot(LOCAL_TENANT) as tx:
             look = replace(awake(Kind.RULE), filter=few)
-            assert tx.board.latest(look, limit=10) == [2, 3, 1]
-            assert tx.board.latest(look, limit=1) == [2]
+            assert tx.briefing.latest(look, limit=10) == [2, 3, 1]
+            assert tx.briefing.latest(look, limit=1) == [2]

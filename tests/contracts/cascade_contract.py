@@ -13,8 +13,8 @@ from commonbrain.model.memory import State
 from commonbrain.model.scope import LOCAL_TENANT, Caller, Scope
 from commonbrain.model.support import SUPPORTS, InvalidationReason, Review, Support
 from commonbrain.model.trust import Trust
-from commonbrain.storage.interface import Store
-from commonbrain.storage.knowledge import Direction, ReachedMemory, Reader
+from commonbrain.storage.interface import Direction, GraphReader, ReachedMemory
+from commonbrain.storage.store import Store
 from commonbrain.testing.builders import NOON, a_memory
 from tests.contracts.store_steps import LATER, OpenStore, a_link
 
@@ -97,7 +97,7 @@ class CascadeContract:
             tx.memories.add(a_memory(6, "memory 6", **hidden))
             tx.links.replace(a_link(6, 5, type=_DEPENDS))
             tx.links.replace(a_link(2, 6, type=_DEPENDS))
-        reader = Reader(caller=Caller(agent="ann"), trust_min=0.5)
+        reader = GraphReader(caller=Caller(agent="ann"), trust_min=0.5)
         with store.snapshot(LOCAL_TENANT) as tx:
             seen = tx.graph.seen_by(reader)
             walk = seen.walk([5], Direction.AGAINST, types=SUPPORTS, limit=9)
@@ -123,7 +123,7 @@ class CascadeContract:
     def test_supports_and_standings_are_of_the_memories_asked_for(self, store: Store) -> None:
         with store.snapshot(LOCAL_TENANT) as tx:
             supports = set(tx.graph.supports([4, 5]))
-            standings = tx.graph.standings([4, 99])
+            standings = tx.graph.support_statuses([4, 99])
         assert supports == {Support(4, 3, _DERIVED), Support(4, 2, _DEPENDS)}
         assert {id_: (one.state, one.is_erased) for id_, one in standings.items()} == {
             4: (State.ACTIVE, False)
@@ -167,16 +167,16 @@ class CascadeContract:
     def test_what_is_shaken_is_reached_over_open_reviews(self, store: Store) -> None:
         with store.begin(LOCAL_TENANT) as tx:
             tx.reviews.add([a_review(2, 1), a_review(3, 1, settled_at=LATER)])
-            assert tx.reviews.shaken([1]) == [1, 2]
+            assert tx.reviews.affected([1]) == [1, 2]
             tx.reviews.add([a_review(4, 1)])
-            assert tx.reviews.shaken([1]) == [1, 2, 4]
+            assert tx.reviews.affected([1]) == [1, 2, 4]
 
     def test_the_doubtful_have_open_reviews_and_nobody_who_vouched(self, store: Store) -> None:
         lost = a_review(3, 3, fall=InvalidationReason.UNSUPPORTED, depth=0, earlier=State.ACTIVE)
         with store.begin(LOCAL_TENANT) as tx:
             tx.reviews.add([a_review(2, 1), a_review(4, 1), lost])
             tx.reviews.add([a_review(4, 2, settled_at=LATER)])
-            assert tx.reviews.doubtful([2, 3, 4, 5]) == [2]
+            assert tx.reviews.unconfirmed([2, 3, 4, 5]) == [2]
             assert tx.reviews.unsupported([2, 3, 4]) == {3: lost}
 
     def test_scrubbing_takes_a_memorys_own_reviews_and_leaves_what_it_unseated(

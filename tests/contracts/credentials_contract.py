@@ -9,8 +9,8 @@ import pytest
 from commonbrain.model.agents import Agent, ApiKey, KeyScope
 from commonbrain.model.scope import LOCAL_TENANT, Policy, Role
 from commonbrain.model.trust import Trust
-from commonbrain.storage.administration import AccessEntry, Tenant
-from commonbrain.storage.interface import Store
+from commonbrain.storage.interface import AccessEntry, Tenant
+from commonbrain.storage.store import Store
 from commonbrain.testing.builders import NOON
 from tests.contracts.store_steps import LATER, OpenStore
 
@@ -131,15 +131,15 @@ class CredentialsContract:
             shelf.add_key(a_key("0000000a"))
             shelf.add_key(a_key("0000000b", revoked_at=SOON))
 
-            held = shelf.held(["0000000a", "0000000b", "ffffffff"])
+            held = shelf.keys_with_agents(["0000000a", "0000000b", "ffffffff"])
 
             assert held == {
                 "0000000a": (a_key("0000000a"), an_agent()),
                 "0000000b": (a_key("0000000b", revoked_at=SOON), an_agent()),
             }
-            assert shelf.held([]) == {}
+            assert shelf.keys_with_agents([]) == {}
         with store.begin(LOCAL_TENANT) as tx:
-            assert tx.credentials.held(["0000000a"]) == {}
+            assert tx.credentials.keys_with_agents(["0000000a"]) == {}
 
     def test_the_last_use_never_moves_back(self, store: Store) -> None:
         with store.begin("acme") as tx:
@@ -165,7 +165,7 @@ class CredentialsContract:
             assert shelf.key("00000001") is None
             assert not shelf.agents(limit=MANY)
             assert not shelf.keys(limit=MANY, now=NOON)
-            assert not shelf.noted(limit=MANY)
+            assert not shelf.audit_entries(limit=MANY)
         with store.snapshot("acme") as tx:
             assert tx.credentials.key("00000001") == a_key()
 
@@ -187,4 +187,4 @@ class CredentialsContract:
             for entry in entries:
                 tx.credentials.note(entry)
 
-            assert tx.credentials.noted(limit=2) == [entries[2], entries[1]]
+            assert tx.credentials.audit_entries(limit=2) == [entries[2], entries[1]]

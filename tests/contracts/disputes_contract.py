@@ -12,8 +12,8 @@ from commonbrain.model.links import LinkType
 from commonbrain.model.memory import State
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import LOCAL_TENANT, Caller, Scope
-from commonbrain.storage.interface import Store
-from commonbrain.storage.query_scope import QueryScope
+from commonbrain.storage.interface import QueryScope
+from commonbrain.storage.store import Store
 from commonbrain.testing.builders import NOON, a_memory
 from tests.contracts.store_steps import OpenStore, a_link
 
@@ -29,7 +29,7 @@ def _pairs(
     store: Store, look: QueryScope, *, limit: int = 9, skip: int = 0
 ) -> list[tuple[int, int]]:
     with store.snapshot(LOCAL_TENANT) as tx:
-        found = tx.disputes.unsettled(look, limit=limit, skip=skip)
+        found = tx.conflicts.open(look, limit=limit, skip=skip)
     return [(link.from_id, link.to_id) for link in found]
 
 
@@ -74,7 +74,7 @@ class DisputesContract:
 
     def test_another_tenant_sees_none(self, store: Store) -> None:
         with store.begin("other") as tx:
-            assert tx.disputes.unsettled(_look(), limit=9) == []
+            assert tx.conflicts.open(_look(), limit=9) == []
 
     def test_a_pair_that_is_linked_in_both_directions_is_listed_once(self, store: Store) -> None:
         with store.begin(LOCAL_TENANT) as tx:

@@ -15,7 +15,7 @@ from commonbrain.model.scope import LOCAL_TENANT, Caller, Scope
 from commonbrain.model.sessions import Note, Session
 from commonbrain.model.tasks import Ack, Decision
 from commonbrain.model.trust import Trust
-from commonbrain.storage.interface import Store
+from commonbrain.storage.store import Store
 from commonbrain.testing.builders import NOON, a_memory
 from tests.contracts.store_steps import LATER, OpenStore, a_change, put
 
@@ -49,7 +49,7 @@ def a_note(key: str, **more: Any) -> Note:  # noqa: ANN401
 def pending(store: Store, caller: Caller = BO, *projects: str, now: Any = NOON) -> list[int]:  # noqa: ANN401
     """List what binds a caller."""
     with store.snapshot(LOCAL_TENANT) as tx:
-        return tx.duties.pending(caller, projects=projects, now=now)
+        return tx.acks.pending(caller, projects=projects, now=now)
 
 
 class DutiesContract:
@@ -73,7 +73,7 @@ class DutiesContract:
 
         assert pending(store) == [1, 2, 5, 10]
         with store.snapshot(LOCAL_TENANT) as tx:
-            assert tx.duties.owed([1, 2, 3, 4, 5, 13]) == {1, 5}
+            assert tx.acks.open_tasks([1, 2, 3, 4, 5, 13]) == {1, 5}
 
     def test_an_item_is_pending_in_its_project_and_one_of_none_everywhere(
         self, store: Store
@@ -84,7 +84,7 @@ class DutiesContract:
         assert pending(store, BO, "tea") == [1, 3]
         assert pending(store, BO, "tea", "bread", "salt") == [1, 2, 3]
         with store.snapshot(LOCAL_TENANT) as tx:
-            assert tx.duties.pending(BO, projects=None, now=NOON) == [1, 2, 3]
+            assert tx.acks.pending(BO, projects=None, now=NOON) == [1, 2, 3]
 
     def test_nothing_is_pending_for_the_very_session_that_set_it(self, store: Store) -> None:
         put(store, a_task(1, agent="bo", session="s1"), a_task(2, agent="bo"))
@@ -99,8 +99,8 @@ class DutiesContract:
     ) -> None:
         put(store, a_task(1), a_rule(2))
         with store.begin(LOCAL_TENANT) as tx:
-            tx.duties.put(an_ack(1))
-            tx.duties.put(an_ack(2))
+            tx.acks.put(an_ack(1))
+            tx.acks.put(an_ack(2))
 
         assert pending(store, BO) == []
         assert pending(store, Caller(agent="bo", session="s2")) == [2]
@@ -111,7 +111,7 @@ class DutiesContract:
         put(store, a_task(1), a_rule(2))
         with store.begin(LOCAL_TENANT) as tx:
             for id_ in (1, 2):
-                tx.duties.put(an_ack(id_, decision=Decision.DEFERRED, until=LATER))
+                tx.acks.put(an_ack(id_, decision=Decision.DEFERRED, until=LATER))
 
         assert pending(store, now=LATER - timedelta(milliseconds=1)) == []
         assert pending(store, now=LATER) == [1, 2]
@@ -124,11 +124,11 @@ class DutiesContract:
         later = an_ack(1, decision=Decision.NOT_RELEVANT, reason="no tea", at=LATER)
         with store.begin(LOCAL_TENANT) as tx:
             for one in (first, other, later):
-                tx.duties.put(one)
-            assert tx.duties.of([1, 2]) == {1: [later, other]}
-            tx.duties.drop(first)
-            assert tx.duties.of([1]) == {1: [other]}
-            assert tx.duties.of([]) == {}
+                tx.acks.put(one)
+            assert tx.acks.of([1, 2]) == {1: [later, other]}
+            tx.acks.drop(first)
+            assert tx.acks.of([1]) == {1: [other]}
+            assert tx.acks.of([]) == {}
 
     def test_very_many_items_are_listed(self, store: Store) -> None:
         count = 1200
@@ -142,25 +142,25 @@ class DutiesContract:
         put(store, a_task(1))
 
         with store.snapshot("other") as tx:
-            assert tx.duties.pending(BO, projects=None, now=NOON) == []
+            assert tx.acks.pending(BO, projects=None, now=NOON) == []
 
     def test_a_session_has_ended_when_all_of_its_key_have(self, store: Store) -> None:
         live = Session(id=1, key="k", agent="bo", started_at=NOON, heartbeat_at=NOON)
         with store.begin(LOCAL_TENANT) as tx:
-            assert not tx.duties.has_ended("k")
+            assert not tx.acks.has_ended("k")
             tx.sessions.save(replace(live, ended_at=LATER))
-            assert tx.duties.has_ended("k")
+            assert tx.acks.has_ended("k")
             tx.sessions.save(replace(live, id=2, agent="cy"))
-            assert not tx.duties.has_ended("k")
+            assert not tx.acks.has_ended("k")
 
     @pytest.mark.requirement("DM-47")
     def test_notes_are_of_a_session_and_one_key_has_one(self, store: Store) -> None:
         with store.begin(LOCAL_TENANT) as tx:
             for note in (a_note("b"), a_note("a"), a_note("b", value="y"), a_note("c", agent="cy")):
-                tx.notes.put(note)
-            tx.notes.drop(a_note("a"))
-            assert tx.notes.of(BO, now=NOON) == [a_note("b", value="y")]
-            assert tx.notes.of(Caller(agent="bo"), now=NOON) == []
+                tx.scratchpad.put(note)
+            tx.scratchpad.drop(a_note("a"))
+            assert tx.scratchpad.of(BO, now=NOON) == [a_note("b", value="y")]
+            assert tx.scratchpad.of(Caller(agent="bo"), now=NOON) == []
 
     @pytest.mark.requirement("DM-47")
     def test_pinned_notes_are_of_a_project_and_of_none(self, store: Store) -> None:
@@ -172,9 +172,9 @@ class DutiesContract:
         ]
         with store.begin(LOCAL_TENANT) as tx:
             for note in notes:
-                tx.notes.put(note)
-            assert tx.notes.pinned("tea", now=NOON) == notes[:2]
-            assert tx.notes.pinned(None, now=NOON) == notes[:1]
+                tx.scratchpad.put(note)
+            assert tx.scratchpad.pinned("tea", now=NOON) == notes[:2]
+            assert tx.scratchpad.pinned(None, now=NOON) == notes[:1]
 
     def test_unpinned_notes_live_as_long_as_their_session_writes(self, store: Store) -> None:
         with store.begin(LOCAL_TENANT) as tx:
@@ -184,12 +184,12 @@ class DutiesContract:
                 a_note("c", pinned=True),
                 a_note("d", agent="cy", expires_at=LATER),
             ):
-                tx.notes.put(note)
+                tx.scratchpad.put(note)
             later = LATER + timedelta(hours=1)
-            tx.notes.keep(BO, until=later, now=NOON)
-            assert [one.key for one in tx.notes.of(BO, now=LATER)] == ["a", "c"]
-            assert [one.key for one in tx.notes.of(BO, now=later)] == ["c"]
-            assert tx.notes.of(Caller(agent="cy", session="s1"), now=LATER) == []
+            tx.scratchpad.extend(BO, until=later, now=NOON)
+            assert [one.key for one in tx.scratchpad.of(BO, now=LATER)] == ["a", "c"]
+            assert [one.key for one in tx.scratchpad.of(BO, now=later)] == ["c"]
+            assert tx.scratchpad.of(Caller(agent="cy", session="s1"), now=LATER) == []
 
     def test_a_version_counts_what_changed_a_memory_and_not_what_stands_beside(
         self, store: Store

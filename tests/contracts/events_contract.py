@@ -13,7 +13,7 @@ import pytest
 from commonbrain.model import ids
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.observability.tool_events import OK, REFUSED, EventBatch, ToolEvent
-from commonbrain.storage.interface import Store
+from commonbrain.storage.store import Store
 from commonbrain.testing.builders import NOON
 from tests.contracts.store_steps import OpenStore
 
@@ -42,7 +42,7 @@ def keep(store: Store, *events: ToolEvent, days: int = 30, tenant: str = LOCAL_T
     """Keep events, and drop those from so many days before noon."""
     before = NOON - timedelta(days=days)
     happened = EventBatch(events=events, retained_since=before)
-    store.note_reads(tenant, traces=(), accesses=(), happened=happened, keep_from=before)
+    store.note_reads(tenant, traces=(), accesses=(), happened=happened, retain_from=before)
 
 
 def latest(store: Store, *, tenant: str = LOCAL_TENANT, **more: Any) -> Sequence[ToolEvent]:  # noqa: ANN401

@@ -14,7 +14,8 @@ from commonbrain.model.memory import Memory, State
 from commonbrain.model.revision import Action, BeliefPeriod
 from commonbrain.model.scope import LOCAL_TENANT, Scope
 from commonbrain.model.trust import Trust
-from commonbrain.storage.interface import QueryScope, Store
+from commonbrain.storage.interface import QueryScope
+from commonbrain.storage.store import Store
 from commonbrain.testing.builders import NOON, a_memory
 from tests.contracts.store_steps import (
     EMBEDDER,

@@ -15,8 +15,8 @@ from commonbrain.model.memory import State, ThreadRef
 from commonbrain.model.revision import Action, BeliefPeriod
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.model.trust import Trust
-from commonbrain.storage.interface import Store
-from commonbrain.storage.records import Annotation, MemoryAccess, Reply
+from commonbrain.storage.interface import Annotation, MemoryAccess, Reply
+from commonbrain.storage.store import Store
 from commonbrain.testing.builders import NOON, a_memory
 from tests.contracts.store_steps import (
     LATER,
@@ -64,7 +64,7 @@ class HistoryContract:
     def test_an_access_is_counted_and_never_moves_back(self, store: Store) -> None:
         for ids, at in (((1, 2, 99, 1), LATER), ((1,), NOON)):
             access = MemoryAccess(tenant=LOCAL_TENANT, ids=ids, at=at)
-            store.note_reads(LOCAL_TENANT, traces=[], accesses=[access], keep_from=NOON)
+            store.note_reads(LOCAL_TENANT, traces=[], accesses=[access], retain_from=NOON)
 
         both = stored(store, 1, 2)
         assert [(m.access_count, m.last_access_at) for m in both.values()] == [
@@ -188,7 +188,7 @@ class HistoryContract:
     def test_a_reply_is_kept_under_agent_and_key(self, store: Store) -> None:
         reply = Reply(agent="ann", key="k", digest="d", body={"a": [1]}, memory_ids=(1,), at=NOON)
         with store.begin(LOCAL_TENANT) as tx:
-            tx.records.keep_reply(reply)
+            tx.records.save_reply(reply)
 
             assert tx.records.reply("ann", "k") == reply
             assert tx.records.reply("bo", "k") is None
@@ -208,7 +208,7 @@ class HistoryContract:
             tx.annotations.add(note)
             tx.links.put(a_link(1, 2, basis="hush"))
             tx.changes.add(a_change(1, reason="hush", before={"tags": ("hush",)}))
-            tx.records.keep_reply(reply)
+            tx.records.save_reply(reply)
 
         with store.begin(LOCAL_TENANT) as tx:
             receipt = tx.scrub(1)
@@ -260,8 +260,8 @@ class HistoryContract:
             for key, at in (("old", NOON), ("new", LATER))
         )
         with store.begin(LOCAL_TENANT) as tx:
-            tx.records.keep_reply(old)
-            tx.records.keep_reply(new)
+            tx.records.save_reply(old)
+            tx.records.save_reply(new)
             tx.records.drop_replies(before=LATER)
         with store.snapshot(LOCAL_TENANT) as tx:
             assert tx.records.reply("ann", "old") is None
@@ -275,10 +275,10 @@ class HistoryContract:
         with store.begin(LOCAL_TENANT) as tx:
             tx.memories.add(rule)
             tx.memories.add(a_memory(92, "Never push", kind=Kind.RULE))
-            assert tx.memories.skilled("push") == [91]
-            assert tx.memories.skilled("pull") == []
+            assert tx.memories.with_skill("push") == [91]
+            assert tx.memories.with_skill("pull") == []
             tx.memories.update(rule, replace(rule, state=State.FORGOTTEN))
-            assert tx.memories.skilled("push") == []
+            assert tx.memories.with_skill("push") == []
 
     def test_the_triggers_of_rules_are_listed_while_they_hold(self, open_store: OpenStore) -> None:
         store = open_store()

@@ -12,8 +12,8 @@ import pytest
 from commonbrain.model.jobs import Job, JobError, JobState
 from commonbrain.model.scope import LOCAL_TENANT, Caller, Role
 from commonbrain.model.trust import Trust
-from commonbrain.storage.administration import JobFilter
-from commonbrain.storage.interface import Store
+from commonbrain.storage.interface import JobFilter
+from commonbrain.storage.store import Store
 from commonbrain.testing.builders import NOON
 from tests.contracts.store_steps import LATER, OpenStore
 

@@ -26,8 +26,8 @@ from commonbrain.model.recall_result import ResultStatus
 from commonbrain.model.scope import LOCAL_TENANT, Caller
 from commonbrain.observability.tool_events import EventBatch
 from commonbrain.storage.evaluation import Evaluation, figure
-from commonbrain.storage.interface import Store
-from commonbrain.storage.records import EntryFilter
+from commonbrain.storage.interface import EntryFilter
+from commonbrain.storage.store import Store
 from commonbrain.testing.builders import NOON, a_memory
 from tests.contracts.store_steps import OpenStore
 
@@ -58,9 +58,9 @@ def a_trace(minute: int, *packed: int, session: str | None = "s1", **more: Any) 
     return replace(plain, **more)
 
 
-def noted(store: Store, *traces: Trace, keep_from: timedelta = -MINUTE) -> None:
+def noted(store: Store, *traces: Trace, retain_from: timedelta = -MINUTE) -> None:
     """Keep traces as a journal does."""
-    store.note_reads(LOCAL_TENANT, traces=traces, accesses=[], keep_from=NOON + keep_from)
+    store.note_reads(LOCAL_TENANT, traces=traces, accesses=[], retain_from=NOON + retain_from)
 
 
 def marked(
@@ -71,7 +71,7 @@ def marked(
         trace_id=trace.id, memory_id=memory, mark=mark, agent="bo", session="s1", at=NOON
     )
     with store.begin(LOCAL_TENANT) as tx:
-        return tx.ledger.mark([told])
+        return tx.recall_log.mark([told])
 
 
 def a_use(*ids_: int, minute: int) -> FeedbackEvent:
@@ -100,7 +100,7 @@ def moved(store: Store, before: ModelCard, *, to: ModelState) -> ModelCard | Non
     """Bring a card into a state; None where another was faster, or its place is taken."""
     after = before.moved(to, at=before.moved_at + MINUTE, reason="tried")
     with store.begin(LOCAL_TENANT) as tx:
-        return after if tx.registry.move(before, after) else None
+        return after if tx.models.move(before, after) else None
 
 
 class LearningContract:
@@ -117,7 +117,7 @@ class LearningContract:
         assert marked(store, trace) == 1
         assert marked(store, trace, mark=FeedbackMark.USEFUL) == 1
         with store.snapshot(LOCAL_TENANT) as tx:
-            (entry,) = tx.ledger.entries(EntryFilter(), limit=10)
+            (entry,) = tx.recall_log.entries(EntryFilter(), limit=10)
         assert (entry.id, entry.asked_at, entry.query) == (trace.id, trace.asked_at, trace.query)
         assert (entry.ranker, entry.packed, entry.session) == (77, (5, 6), "s1")
         assert [one.memory_id for one in entry.considered] == [5, 6, 9]
@@ -135,10 +135,10 @@ class LearningContract:
         trace = a_trace(1, 5)
         noted(store, trace)
         marked(store, trace)
-        noted(store, a_trace(3, 5), keep_from=2 * MINUTE)
+        noted(store, a_trace(3, 5), retain_from=2 * MINUTE)
         noted(store, trace)
         with store.snapshot(LOCAL_TENANT) as tx:
-            entries = tx.ledger.entries(EntryFilter(), limit=10)
+            entries = tx.recall_log.entries(EntryFilter(), limit=10)
         assert [entry.marks for entry in entries] == [{}, {}]
 
     def test_the_latest_recall_of_the_session_that_showed_it_is_found(self, store: Store) -> None:
@@ -147,11 +147,14 @@ class LearningContract:
         used = a_use(5, 6, 7, minute=5)
         long_after = replace(used, at=NOON + MARKED_WITHIN + 2 * MINUTE)
         with store.snapshot(LOCAL_TENANT) as tx:
-            assert tx.ledger.showing(used) == {5: first.id, 6: second.id}
-            assert tx.ledger.showing(replace(used, at=NOON + MINUTE)) == {5: first.id, 6: first.id}
-            assert tx.ledger.showing(long_after) == {6: second.id}
-            assert tx.ledger.showing(replace(used, agent="al")) == {}
-            assert set(tx.ledger.showing(replace(used, session=None))) == {5}
+            assert tx.recall_log.showing(used) == {5: first.id, 6: second.id}
+            assert tx.recall_log.showing(replace(used, at=NOON + MINUTE)) == {
+                5: first.id,
+                6: first.id,
+            }
+            assert tx.recall_log.showing(long_after) == {6: second.id}
+            assert tx.recall_log.showing(replace(used, agent="al")) == {}
+            assert set(tx.recall_log.showing(replace(used, session=None))) == {5}
 
     def test_who_fetches_what_it_was_shown_in_full_tells_nothing(self, store: Store) -> None:
         told = {5: ShownExtent.WHOLE, 6: ShownExtent.HEADLINE, 7: ShownExtent.BARE}
@@ -162,22 +165,22 @@ class LearningContract:
         noted(store, first, second)
         fetched = replace(a_use(5, 6, 7, minute=3), is_fetch=True)
         with store.snapshot(LOCAL_TENANT) as tx:
-            assert tx.ledger.showing(fetched) == {7: first.id}
-            (entry, _) = tx.ledger.entries(EntryFilter(), limit=5)
+            assert tx.recall_log.showing(fetched) == {7: first.id}
+            (entry, _) = tx.recall_log.entries(EntryFilter(), limit=5)
         assert [one.shown for one in entry.considered] == [*told.values(), None]
 
     def test_a_use_is_marked_where_it_was_shown_and_the_rest_given_back(self, store: Store) -> None:
         noted(store, a_trace(1, 5))
         with store.begin(LOCAL_TENANT) as tx:
-            assert tx.ledger.credit(a_use(5, 6, minute=2)) == [6]
-            assert tx.ledger.credit(a_use(5, minute=3)) == []
+            assert tx.recall_log.credit(a_use(5, 6, minute=2)) == [6]
+            assert tx.recall_log.credit(a_use(5, minute=3)) == []
         happened = EventBatch(events=(), retained_since=NOON, uses=[a_use(6, minute=4)])
         later = a_trace(3, 6)
         store.note_reads(
-            LOCAL_TENANT, traces=[later], accesses=[], happened=happened, keep_from=NOON
+            LOCAL_TENANT, traces=[later], accesses=[], happened=happened, retain_from=NOON
         )
         with store.snapshot(LOCAL_TENANT) as tx:
-            entries = tx.ledger.entries(EntryFilter(is_marked=True), limit=5)
+            entries = tx.recall_log.entries(EntryFilter(is_marked=True), limit=5)
         assert [entry.marks for entry in entries] == [
             {5: {FeedbackMark.USED}},
             {6: {FeedbackMark.USED}},
@@ -192,7 +195,7 @@ class LearningContract:
         with store.snapshot(LOCAL_TENANT) as tx:
 
             def found(wanted: EntryFilter, *, after: int = 0, limit: int = 10) -> list[int]:
-                entries = tx.ledger.entries(wanted, after=after, limit=limit)
+                entries = tx.recall_log.entries(wanted, after=after, limit=limit)
                 return [traces.index(one) + 1 for e in entries for one in traces if one.id == e.id]
 
             assert found(EntryFilter()) == [1, 2, 3]
@@ -203,9 +206,9 @@ class LearningContract:
             assert found(EntryFilter(is_marked=True)) == [3]
             assert found(EntryFilter(agent="al")) == found(EntryFilter(session="s2")) == []
             assert found(EntryFilter(agent="bo", session="s1")) == [1, 2, 3]
-            latest = tx.ledger.latest(EntryFilter(), before=traces[2].id, limit=1)
+            latest = tx.recall_log.latest(EntryFilter(), before=traces[2].id, limit=1)
             assert [one.id for one in latest] == [traces[1].id]
-            brief = tx.ledger.latest(EntryFilter(), limit=1, is_brief=True)
+            brief = tx.recall_log.latest(EntryFilter(), limit=1, is_brief=True)
             assert [(one.id, one.considered, one.packed) for one in brief] == [
                 (traces[2].id, (), (5,))
             ]
@@ -216,19 +219,19 @@ class LearningContract:
     def test_a_card_is_read_as_it_was_put_there(self, store: Store) -> None:
         card = a_card(1, parent=7, percent=5.0, allow=("bo",), reason="tried")
         with store.begin(LOCAL_TENANT) as tx:
-            assert [tx.registry.add(card), tx.registry.add(card)] == [True, False]
+            assert [tx.models.add(card), tx.models.add(card)] == [True, False]
         with store.snapshot(LOCAL_TENANT) as tx:
-            assert tx.registry.get(1) == card
-            assert tx.registry.get(2) is None
-            assert tx.registry.listed(ModelRole.RERANKER, limit=5) == [card]
-            assert tx.registry.listed(ModelRole.SALIENCE, limit=5) == []
-            assert tx.registry.serving(ModelRole.RERANKER) == []
+            assert tx.models.get(1) == card
+            assert tx.models.get(2) is None
+            assert tx.models.listed(ModelRole.RERANKER, limit=5) == [card]
+            assert tx.models.listed(ModelRole.SALIENCE, limit=5) == []
+            assert tx.models.serving(ModelRole.RERANKER) == []
 
     def test_one_is_active_and_one_a_canary(self, store: Store) -> None:
         one, two = a_card(1), a_card(2)
         with store.begin(LOCAL_TENANT) as tx:
-            tx.registry.add(one)
-            tx.registry.add(two)
+            tx.models.add(one)
+            tx.models.add(two)
         canary = moved(store, one, to=ModelState.CANARY)
         assert canary is not None
         assert moved(store, two, to=ModelState.CANARY) is None
@@ -236,14 +239,14 @@ class LearningContract:
         assert active is not None
         assert moved(store, two, to=ModelState.CANARY) is not None
         with store.snapshot(LOCAL_TENANT) as tx:
-            states = {card.id: card.state for card in tx.registry.serving(ModelRole.RERANKER)}
-            assert tx.registry.get(1) == active
+            states = {card.id: card.state for card in tx.models.serving(ModelRole.RERANKER)}
+            assert tx.models.get(1) == active
         assert states == {1: ModelState.ACTIVE, 2: ModelState.CANARY}
 
     def test_who_moves_a_card_that_another_moved_first_writes_nothing(self, store: Store) -> None:
         card = a_card(1)
         with store.begin(LOCAL_TENANT) as tx:
-            tx.registry.add(card)
+            tx.models.add(card)
         assert moved(store, card, to=ModelState.CANARY) is not None
         assert moved(store, card, to=ModelState.RETIRED) is None
 
@@ -253,18 +256,18 @@ class LearningContract:
         cards = [a_card(id_, digest=f"{id_:064x}") for id_ in (1, 2, 3)]
         emptied = replace(cards[0], digest="")
         with store.begin(LOCAL_TENANT) as tx:
-            assert all(map(tx.registry.add, cards))
-            assert tx.registry.is_held(cards[0].digest)
-            assert tx.registry.move(cards[0], emptied)
-            assert not tx.registry.is_held(cards[0].digest)
+            assert all(map(tx.models.add, cards))
+            assert tx.models.has_artifact(cards[0].digest)
+            assert tx.models.move(cards[0], emptied)
+            assert not tx.models.has_artifact(cards[0].digest)
         assert moved(store, cards[0], to=ModelState.CANARY) is None
         store.make_tenant("other", at=NOON)
         with store.snapshot(LOCAL_TENANT) as tx:
-            assert tx.registry.listed(before=3, limit=1) == [cards[1]]
-            assert tx.registry.listed(ModelRole.RERANKER, before=2, limit=5) == [emptied]
-            assert tx.registry.listed(ModelRole.SALIENCE, before=3, limit=5) == []
+            assert tx.models.listed(before=3, limit=1) == [cards[1]]
+            assert tx.models.listed(ModelRole.RERANKER, before=2, limit=5) == [emptied]
+            assert tx.models.listed(ModelRole.SALIENCE, before=3, limit=5) == []
         with store.snapshot("other") as tx:
-            assert not tx.registry.is_held(cards[1].digest)
+            assert not tx.models.has_artifact(cards[1].digest)
 
     def test_a_model_without_its_artifact_never_serves_again(self) -> None:
         emptied = a_card(1, state=ModelState.RETIRED, digest="")
@@ -314,20 +317,20 @@ class LearningContract:
                 assert all(map(tx.evaluations.add, map(one, (5, 1, 4, 2, 3))))
                 assert tx.evaluations.add(one(6, "rare"))
         with store.begin(LOCAL_TENANT) as tx:
-            assert tx.evaluations.surplus(keep=2) == 3
-            assert tx.evaluations.drop(keep=2, limit=2) == 2
+            assert tx.evaluations.surplus(newest=2) == 3
+            assert tx.evaluations.drop(newest=2, limit=2) == 2
             assert [it.id for it in tx.evaluations.listed("self", limit=9)] == [5, 4, 3]
-            assert [tx.evaluations.drop(keep=2, limit=2) for _ in range(2)] == [1, 0]
+            assert [tx.evaluations.drop(newest=2, limit=2) for _ in range(2)] == [1, 0]
             assert [it.id for it in tx.evaluations.listed("rare", limit=9)] == [6]
         with store.snapshot("other") as tx:
-            assert tx.evaluations.surplus(keep=2) == 3
+            assert tx.evaluations.surplus(newest=2) == 3
 
     def test_no_tenant_sees_anothers_ledger_or_models(self, store: Store) -> None:
         noted(store, a_trace(1, 5))
         with store.begin(LOCAL_TENANT) as tx:
-            tx.registry.add(a_card(1))
+            tx.models.add(a_card(1))
         store.make_tenant("other", at=NOON)
         with store.snapshot("other") as tx:
-            assert tx.ledger.entries(EntryFilter(), limit=10) == []
-            assert tx.ledger.showing(a_use(5, minute=2)) == {}
-            assert tx.registry.get(1) is None
+            assert tx.recall_log.entries(EntryFilter(), limit=10) == []
+            assert tx.recall_log.showing(a_use(5, minute=2)) == {}
+            assert tx.models.get(1) is None

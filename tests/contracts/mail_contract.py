@@ -11,8 +11,8 @@ from commonbrain.model.memory import Memory, State, ThreadRef
 from commonbrain.model.messages import TOP, Mailbox, Reader, Receipt, deliveries
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import EVERYBODY, LOCAL_TENANT, Caller, Scope
-from commonbrain.storage.interface import Store, Transaction
-from commonbrain.storage.query_scope import QueryScope
+from commonbrain.storage.interface import QueryScope
+from commonbrain.storage.store import Store, Transaction
 from commonbrain.testing.builders import NOON, a_memory
 from tests.contracts.store_steps import OpenStore
 
@@ -32,12 +32,12 @@ def a_message(number: int, *to: str, **more: object) -> Memory:
 def post(tx: Transaction, message: Memory) -> None:
     """Store and deliver a message."""
     tx.memories.add(message)
-    tx.mail.post(deliveries(message, to=message.audience or (EVERYBODY,)))
+    tx.messages.post(deliveries(message, to=message.audience or (EVERYBODY,)))
 
 
 def unread(tx: Transaction, reader: Reader = BO) -> list[int]:
     """Give the numbers of what waits."""
-    found = tx.mail.unread(reader, below=TOP, limit=100)
+    found = tx.messages.unread(reader, below=TOP, limit=100)
     return [place.message_id - BASE for place in found]
 
 
@@ -54,28 +54,28 @@ class MailContract:
             for number in (1, 2, 3):
                 post(tx, a_message(number, *(["bo"] if number < 3 else [])))
             assert unread(tx) == [3, 2, 1]
-            tx.mail.mark(BO, [BASE + 3, BASE + 1])
+            tx.messages.mark(BO, [BASE + 3, BASE + 1])
             assert unread(tx) == [2]
-            assert tx.mail.read(BO, below=ids.LAST, limit=9) == [BASE + 3, BASE + 1]
-            assert tx.mail.count_unread(BO, limit=9) == 1
-            assert tx.mail.unread_among(BO, [BASE + 1, BASE + 2]) == {BASE + 2}
+            assert tx.messages.read(BO, below=ids.LAST, limit=9) == [BASE + 3, BASE + 1]
+            assert tx.messages.count_unread(BO, limit=9) == 1
+            assert tx.messages.unread_among(BO, [BASE + 1, BASE + 2]) == {BASE + 2}
 
     def test_marking_what_went_to_others_does_nothing(self, store: Store) -> None:
         with store.begin(LOCAL_TENANT) as tx:
             post(tx, a_message(1, "cy"))
-            tx.mail.mark(BO, [BASE + 1])
-            assert [one.agent for one in tx.mail.of([BASE + 1])[BASE + 1]] == ["cy"]
-            assert not tx.mail.acknowledge(BO, BASE + 1, answer="?")
+            tx.messages.mark(BO, [BASE + 1])
+            assert [one.agent for one in tx.messages.of([BASE + 1])[BASE + 1]] == ["cy"]
+            assert not tx.messages.acknowledge(BO, BASE + 1, answer="?")
 
     def test_taking_broadcasts_over_changes_nothing_of_what_waits(self, store: Store) -> None:
         with store.begin(LOCAL_TENANT) as tx:
             for number in range(5):
                 post(tx, a_message(number))
-            tx.mail.mark(BO, [BASE + 3])
+            tx.messages.mark(BO, [BASE + 3])
             before = unread(tx)
-            tx.mail.take(BO)
+            tx.messages.take(BO)
             assert unread(tx) == before == [4, 2, 1, 0]
-            tx.mail.take(BO)
+            tx.messages.take(BO)
             post(tx, a_message(9))
             assert unread(tx) == [9, 4, 2, 1, 0]
             assert unread(tx, Reader(agent="ann", project=None, now=NOON)) == []
@@ -85,7 +85,7 @@ class MailContract:
             for number in range(6):
                 post(tx, a_message(number, *(["bo"] if number % 2 else [])))
             below = Mailbox(is_urgent=False, message_id=BASE + 4)
-            found = tx.mail.unread(BO, below=below, limit=2)
+            found = tx.messages.unread(BO, below=below, limit=2)
             assert [one.message_id - BASE for one in found] == [3, 2]
 
     def test_what_is_not_current_does_not_wait(self, store: Store) -> None:
@@ -93,7 +93,7 @@ class MailContract:
             post(tx, a_message(1, "bo", state=State.FORGOTTEN))
             post(tx, a_message(2, "bo", expires_at=NOON - timedelta(seconds=1)))
             assert unread(tx) == []
-            assert tx.mail.count_unread(BO, limit=9) == 0
+            assert tx.messages.count_unread(BO, limit=9) == 0
 
     def test_what_comes_from_a_message_is_found_by_it_in_whatever_state(self, store: Store) -> None:
         with store.begin(LOCAL_TENANT) as tx:
@@ -102,17 +102,17 @@ class MailContract:
             for number, state in ((3, State.ACTIVE), (4, State.FORGOTTEN)):
                 made = a_memory(BASE + number, "Part", state=state, source_message_id=BASE + 1)
                 tx.memories.add(made)
-            assert tx.mail.told([BASE + 1, BASE + 2]) == [BASE + 3, BASE + 4]
-            assert tx.mail.told([BASE + 2]) == tx.mail.told([]) == []
+            assert tx.messages.derived([BASE + 1, BASE + 2]) == [BASE + 3, BASE + 4]
+            assert tx.messages.derived([BASE + 2]) == tx.messages.derived([]) == []
 
     def test_a_delivery_of_two_stores_is_united(self, store: Store) -> None:
         late = NOON + timedelta(hours=1)
         given = Receipt(message_id=BASE + 1, agent="bo", sender="ann", read_at=late)
         with store.begin(LOCAL_TENANT) as tx:
             post(tx, a_message(1, "bo"))
-            assert tx.mail.merge(given)
-            assert not tx.mail.merge(given)
-            assert tx.mail.of([BASE + 1])[BASE + 1] == (given,)
+            assert tx.messages.merge(given)
+            assert not tx.messages.merge(given)
+            assert tx.messages.of([BASE + 1])[BASE + 1] == (given,)
 
     def test_a_thread_is_there_for_who_sees_a_message_of_it(self, store: Store) -> None:
         with store.begin(LOCAL_TENANT) as tx:
@@ -166,5 +166,5 @@ class MailContract:
             post(tx, a_message(2))
         with open_store().snapshot("other") as tx:
             assert unread(tx) == []
-            assert tx.mail.between(BO, "ann", below=ids.LAST, limit=9) == []
+            assert tx.messages.between(BO, "ann", below=ids.LAST, limit=9) == []
             assert tx.threads.last() == 0

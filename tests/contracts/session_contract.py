@@ -9,8 +9,8 @@ import pytest
 
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.model.sessions import Ending, Process, Session
-from commonbrain.storage.coordination import Heartbeat
-from commonbrain.storage.interface import Store
+from commonbrain.storage.interface import Heartbeat
+from commonbrain.storage.store import Store
 from commonbrain.testing.builders import NOON
 from tests.contracts.store_steps import LATER, OpenStore
 
@@ -216,4 +216,4 @@ def save(store: Store, *sessions: Session) -> None:
 def beat(store: Store, *heard: Session) -> None:
     """Write signs of life together, as the journal does."""
     beats = [Heartbeat(tenant=LOCAL_TENANT, session=session) for session in heard]
-    store.note_reads(LOCAL_TENANT, traces=[], accesses=[], beats=beats, keep_from=NOON)
+    store.note_reads(LOCAL_TENANT, traces=[], accesses=[], beats=beats, retain_from=NOON)

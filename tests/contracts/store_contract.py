@@ -6,18 +6,21 @@ each time as another process would.
 
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
+from sqlalchemy.exc import StatementError
 
 from commonbrain.model.ids import make_id
 from commonbrain.model.kinds import KINDS, Kind, MessageDetail, RuleDetail, Severity, TaskDetail
+from commonbrain.model.links import Link
 from commonbrain.model.memory import State, ThreadRef
 from commonbrain.model.query import Candidate, Trace
 from commonbrain.model.recall_result import ResultStatus
 from commonbrain.model.scope import LOCAL_TENANT, Caller, Scope
 from commonbrain.model.trust import Trust
-from commonbrain.storage.interface import IdTaken, Store, Transaction
-from commonbrain.storage.records import AuditEntry
+from commonbrain.storage.interface import AuditEntry, IdTaken
+from commonbrain.storage.store import Store, Transaction
 from commonbrain.testing.builders import NOON, a_memory
 from tests.contracts.store_steps import (
     ANN,
@@ -59,6 +62,37 @@ class StoreContract:
         put(store, memory)
 
         assert stored(store, 1) == {1: memory}
+
+    @pytest.mark.parametrize("field", ["state", "scope", "trust"])
+    def test_a_word_of_no_closed_set_is_rejected_and_nothing_is_stored(
+        self, store: Store, field: str
+    ) -> None:
+        with pytest.raises((ValueError, StatementError), match="'gossip' is not one of"):
+            put(store, replace(a_memory(1, "tea is ready"), **{field: "gossip"}))
+
+        assert stored(store, 1) == {}
+
+    def test_a_link_of_an_unknown_type_is_rejected_and_not_stored(self, store: Store) -> None:
+        put(store, a_memory(1, "tea is ready"), a_memory(2, "the kettle boiled"))
+        unknown: Any = "gossips_about"
+        link = Link(
+            from_id=1,
+            to_id=2,
+            type=unknown,
+            agent="ann",
+            trust=Trust.USER_CLAIM,
+            created_at=NOON,
+            observed_at=NOON,
+        )
+
+        with (
+            pytest.raises((ValueError, StatementError), match="'gossips_about' is not one of"),
+            store.begin(LOCAL_TENANT) as tx,
+        ):
+            tx.links.replace(link)
+
+        with store.snapshot(LOCAL_TENANT) as tx:
+            assert tx.links.touching([1]) == []
 
     def test_what_only_a_kind_has_comes_back_too(self, store: Store) -> None:
         skill = {"name": "deploy", "keywords": ["ship"]}
@@ -159,7 +193,7 @@ class StoreContract:
         self, open_store: OpenStore
     ) -> None:
         one, other = open_store(), open_store()
-        with one.one_moment():
+        with one.consistent_reads():
             assert stored(one, 1) == {}
             put(other, a_memory(1, "tea is ready"))
             assert stored(one, 1) == {}
@@ -173,7 +207,7 @@ class StoreContract:
     ) -> None:
         one, other = open_store(), open_store()
         put(one, a_memory(1, "tea is ready"))
-        with one.one_moment():
+        with one.consistent_reads():
             assert list(stored(one, 1)) == [1]
             with one.snapshot("other") as tx:
                 assert tx.memories.get([1]) == {}
@@ -256,12 +290,14 @@ class StoreContract:
             stages_ms={"plan": 0.1},
         )
 
-        def noted(*, keep_from: datetime) -> int:
-            return store.note_reads(LOCAL_TENANT, traces=[trace], accesses=[], keep_from=keep_from)
+        def noted(*, retain_from: datetime) -> int:
+            return store.note_reads(
+                LOCAL_TENANT, traces=[trace], accesses=[], retain_from=retain_from
+            )
 
-        assert noted(keep_from=NOON - timedelta(days=1)) == 1
-        assert noted(keep_from=NOON + timedelta(days=1)) == 0
-        assert noted(keep_from=NOON + timedelta(days=1)) == 1
+        assert noted(retain_from=NOON - timedelta(days=1)) == 1
+        assert noted(retain_from=NOON + timedelta(days=1)) == 0
+        assert noted(retain_from=NOON + timedelta(days=1)) == 1
         assert all(finding.is_sound for finding in store.examine())
 
     def test_a_sound_store_is_found_sound(self, store: Store) -> None:

@@ -15,7 +15,8 @@ from commonbrain.model.query import Filter
 from commonbrain.model.revision import Action, Change
 from commonbrain.model.scope import LOCAL_TENANT, Caller
 from commonbrain.model.trust import Trust
-from commonbrain.storage.interface import QueryScope, Store, Transaction
+from commonbrain.storage.interface import QueryScope
+from commonbrain.storage.store import Store, Transaction
 from commonbrain.testing.builders import NOON
 from commonbrain.testing.deterministic_embedder import WordHashEmbedder
 

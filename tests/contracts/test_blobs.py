@@ -84,6 +84,6 @@ def test_a_bucket_that_is_not_there_takes_nothing(
 
 def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(UnavailableError, match="cannot be made") as caught:
+    with pytest.raises(UnavailableError, match="cannot be created") as caught:
         make_blobs(tmp_path / "file" / "models")
     assert caught.value.code == "blobs_down"

@@ -14,8 +14,8 @@ from commonbrain.model.limits import LOCK_TIMEOUT_S
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.storage.copying import TABLES, Rows, comparable, copy_rows, plan_copy
 from commonbrain.storage.schema.memories import tenants
-from commonbrain.storage.sql_store import SqlStore
 from commonbrain.storage.sqlite.opening import open_sqlite
+from commonbrain.storage.store import Store
 from commonbrain.testing.builders import a_brain, a_memory
 from commonbrain.testing.clock import FakeClock
 from tests.contracts.store_steps import SPACE, put
@@ -75,13 +75,13 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def opened(path: Path) -> SqlStore:
+def opened(path: Path) -> Store:
     return open_sqlite(
         path, space=SPACE, clock=FakeClock(), is_durable=False, lock_timeout_s=LOCK_TIMEOUT_S
     )
 
 
-def held(store: SqlStore) -> dict[tuple[str, str], list[str]]:
+def held(store: Store) -> dict[tuple[str, str], list[str]]:
     """Every row of every tenant, to be compared."""
     found: dict[tuple[str, str], list[str]] = {}
     for tenant in store.tenants():
@@ -98,7 +98,7 @@ def held(store: SqlStore) -> dict[tuple[str, str], list[str]]:
     return found
 
 
-def recalled(store: SqlStore, query: str) -> list[str]:
+def recalled(store: Store, query: str) -> list[str]:
     with a_brain(Path(store.location).parent / "unused.db") as brain:
         asking = Brain(replace(brain.services, store=store), brain.caller)
         return [item.id for item in asking.recall(query, bump=False).items]

@@ -29,7 +29,7 @@ from commonbrain.storage.postgres.opening import (
     upgrade_postgres,
 )
 from commonbrain.storage.schema.types import METADATA
-from commonbrain.storage.sql_store import SqlStore
+from commonbrain.storage.store import Store
 from commonbrain.testing.builders import NOON, a_memory
 from commonbrain.testing.clock import FakeClock
 from tests.contracts.store_steps import EMBEDDER, SPACE, lexical, look, put, stored
@@ -53,7 +53,7 @@ INDEXES = "SELECT indexname FROM pg_indexes WHERE tablename = ANY (%s) AND schem
 
 
 @pytest.fixture
-def store(database: Database) -> Iterator[SqlStore]:
+def store(database: Database) -> Iterator[Store]:
     with closing(database.opened()) as opened:
         yield opened
 
@@ -78,7 +78,7 @@ def asked(database: Database, statement: str, *given: object) -> list[tuple[obje
         return owner.execute(statement.encode(), given).fetchall()
 
 
-def answers(store: SqlStore) -> object:
+def answers(store: Store) -> object:
     """What full text, vectors and rows answer, in a store that has something in it."""
     [query] = EMBEDDER.passages(["tea in the shed"])
     with store.snapshot(LOCAL_TENANT) as tx:
@@ -88,7 +88,7 @@ def answers(store: SqlStore) -> object:
 
 
 def test_tables_in_partitions_become_plain_with_every_row_and_answer_the_same(
-    database: Database, store: SqlStore
+    database: Database, store: Store
 ) -> None:
     put(store, *(a_memory(at, f"the tea number {at} is in the shed") for at in (1, 2)))
     put(store, a_memory(3, "shed roof", kind=Kind.ATOM))
@@ -110,7 +110,7 @@ def test_tables_in_partitions_become_plain_with_every_row_and_answer_the_same(
             assert tx.index.lexical(["tea"], look(), limit=10) == []
 
 
-def test_what_is_plain_is_confined_as_it_was(database: Database, store: SqlStore) -> None:
+def test_what_is_plain_is_confined_as_it_was(database: Database, store: Store) -> None:
     put(store, a_memory(1, "tea is ready"))
     flattened(database)
 
@@ -181,7 +181,7 @@ def test_without_citus_nothing_is_changed(database: Database) -> None:
     assert asked(database, TABLES) == before
 
 
-def test_the_beginning_that_citus_needs_confines_on_one_machine_as_well(store: SqlStore) -> None:
+def test_the_beginning_that_citus_needs_confines_on_one_machine_as_well(store: Store) -> None:
     dialect = store.dialect
     assert isinstance(dialect, Postgres)
     assert not dialect.is_distributed
@@ -224,9 +224,7 @@ def test_what_was_interrupted_at_any_place_is_gone_on_with_there() -> None:
     assert not planned(done, flat=["SELECT 1"]).is_complete
 
 
-def test_the_catalogue_tells_which_tables_have_rows_here(
-    database: Database, store: SqlStore
-) -> None:
+def test_the_catalogue_tells_which_tables_have_rows_here(database: Database, store: Store) -> None:
     put(store, a_memory(1, "tea is ready"))
     flattened(database)
     engine = create_engine(make_url(database.owner).set(drivername="postgresql+psycopg"))
@@ -239,7 +237,7 @@ def test_the_catalogue_tells_which_tables_have_rows_here(
     assert {(table, told) for table, _, told in found.references} == {*references()}
 
 
-def test_vectors_are_searched_as_widely_on_many_machines_as_on_one(store: SqlStore) -> None:
+def test_vectors_are_searched_as_widely_on_many_machines_as_on_one(store: Store) -> None:
     dialect = store.dialect
     assert isinstance(dialect, Postgres)
 

@@ -13,16 +13,16 @@ from commonbrain.embeddings.interface import Vectors
 from commonbrain.model.limits import LOCK_TIMEOUT_S
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.storage.sql.binary_index import BinaryVectorIndex
-from commonbrain.storage.sql_store import SqlStore
 from commonbrain.storage.sqlite.index import SqliteIndex
 from commonbrain.storage.sqlite.opening import open_sqlite
+from commonbrain.storage.store import Store
 from commonbrain.testing.builders import a_memory
 from commonbrain.testing.clock import FakeClock
 from tests.contracts.store_steps import SPACE, lexical, look, put, random_vectors
 
 
 @pytest.fixture
-def store(path: Path) -> Iterator[SqlStore]:
+def store(path: Path) -> Iterator[Store]:
     with closing(
         open_sqlite(
             path, space=SPACE, clock=FakeClock(), is_durable=True, lock_timeout_s=LOCK_TIMEOUT_S
@@ -31,7 +31,7 @@ def store(path: Path) -> Iterator[SqlStore]:
         yield opened
 
 
-def put_windows(store: SqlStore, count: int) -> None:
+def put_windows(store: Store, count: int) -> None:
     """Store memories of two windows each."""
     vectors = random_vectors(2 * count).reshape(count, 2, -1)
     with store.begin(LOCAL_TENANT) as tx:
@@ -41,7 +41,7 @@ def put_windows(store: SqlStore, count: int) -> None:
             tx.index.put(memory, Vectors(windows=windows))
 
 
-def test_vectors_beyond_what_is_kept_are_read_from_the_rows(store: SqlStore) -> None:
+def test_vectors_beyond_what_is_kept_are_read_from_the_rows(store: Store) -> None:
     put_windows(store, 300)
     [query] = random_vectors(1)
 
@@ -57,7 +57,7 @@ def test_vectors_beyond_what_is_kept_are_read_from_the_rows(store: SqlStore) -> 
     assert [hit.score for hit in partly] == pytest.approx([hit.score for hit in whole])
 
 
-def test_what_a_transaction_changed_itself_is_scored_by_its_rows(store: SqlStore) -> None:
+def test_what_a_transaction_changed_itself_is_scored_by_its_rows(store: Store) -> None:
     put_windows(store, 3)
     [vector] = random_vectors(1)
 
@@ -75,7 +75,7 @@ def test_what_a_transaction_changed_itself_is_scored_by_its_rows(store: SqlStore
     assert own[9] == pytest.approx(1, abs=1e-2)
 
 
-def test_codes_give_the_nearest_among_those_asked_for(store: SqlStore) -> None:
+def test_codes_give_the_nearest_among_those_asked_for(store: Store) -> None:
     put_windows(store, 40)
     [query] = random_vectors(1)
 
@@ -88,7 +88,7 @@ def test_codes_give_the_nearest_among_those_asked_for(store: SqlStore) -> None:
     assert len(found) == 4
 
 
-def test_a_word_that_very_many_have_finds_new_and_old(store: SqlStore) -> None:
+def test_a_word_that_very_many_have_finds_new_and_old(store: Store) -> None:
     put(store, a_memory(1, "tea first"), a_memory(9000, "tea last"))
     many = sa.text(
         "WITH RECURSIVE n(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < 6000)"

@@ -17,7 +17,7 @@ from commonbrain.model.kinds import Kind
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.storage.postgres.schema import INDEX
 from commonbrain.storage.schema.types import METADATA
-from commonbrain.storage.sql_store import SqlStore
+from commonbrain.storage.store import Store
 from commonbrain.testing.builders import a_memory
 from tests.contracts.store_steps import look, put, stored
 from tests.postgres import Database, Server
@@ -34,7 +34,7 @@ def connected(url: str, *, tenant: str = "") -> Generator[psycopg.Connection]:
 
 
 @pytest.fixture
-def store(database: Database) -> Iterator[SqlStore]:
+def store(database: Database) -> Iterator[Store]:
     with closing(database.opened()) as opened:
         put(opened, a_memory(1, "tea is ready"), a_memory(2, "it works", kind=Kind.ATOM))
         yield opened
@@ -49,7 +49,7 @@ def owned() -> list[str]:
 @pytest.mark.requirement("DM-16")
 @pytest.mark.parametrize("tenant", ["", "other", "default' OR 'a' = 'a", "%"])
 def test_a_statement_without_a_condition_brings_no_row_of_another_tenant(
-    database: Database, store: SqlStore, tenant: str
+    database: Database, store: Store, tenant: str
 ) -> None:
     with connected(database.program, tenant=tenant) as stranger:
         for table in owned():

@@ -22,7 +22,7 @@ from commonbrain.storage.postgres.vectors import PostgresVectors, VectorTable, h
 from commonbrain.storage.sql.context import SqlContext
 from commonbrain.storage.sql.fast_queries import compiled
 from commonbrain.storage.sql.schema_version import SCHEMA_VERSION
-from commonbrain.storage.sql_store import SqlStore
+from commonbrain.storage.store import Store
 from commonbrain.testing.builders import a_memory
 from commonbrain.testing.clock import FakeClock
 from tests.contracts.store_steps import SPACE, look, put, random_vectors, stored
@@ -32,18 +32,18 @@ BE_OTHER = "SELECT set_config('commonbrain.tenant', 'other', false)"
 
 
 @pytest.fixture
-def store(database: Database) -> Iterator[SqlStore]:
+def store(database: Database) -> Iterator[Store]:
     with closing(database.opened()) as opened:
         yield opened
 
 
-def impatient(database: Database) -> SqlStore:
+def impatient(database: Database) -> Store:
     return open_postgres(database.program, space=SPACE, clock=FakeClock(), lock_timeout_s=0.05)
 
 
 @pytest.mark.requirement("WP-22")
 def test_writers_of_a_tenant_take_turns_and_who_waits_too_long_is_told(
-    database: Database, store: SqlStore
+    database: Database, store: Store
 ) -> None:
     with closing(impatient(database)) as other, store.begin(LOCAL_TENANT):
         with pytest.raises(UnavailableError, match="lock timeout"), other.begin(LOCAL_TENANT):
@@ -54,7 +54,7 @@ def test_writers_of_a_tenant_take_turns_and_who_waits_too_long_is_told(
     assert stored(store, 1)
 
 
-def test_a_writer_of_another_tenant_waits_for_nobody(database: Database, store: SqlStore) -> None:
+def test_a_writer_of_another_tenant_waits_for_nobody(database: Database, store: Store) -> None:
     with psycopg.connect(database.program) as program:
         program.execute(BE_OTHER)
         program.execute("INSERT INTO tenants VALUES ('other', 0, 'k')")
@@ -70,7 +70,7 @@ def test_a_writer_of_another_tenant_waits_for_nobody(database: Database, store: 
 
 
 def test_what_was_written_while_a_writer_waited_for_its_turn_is_seen_in_it(
-    database: Database, store: SqlStore
+    database: Database, store: Store
 ) -> None:
     seen: list[int] = []
 
@@ -96,7 +96,7 @@ def _wait_until_somebody_waits(database: Database) -> None:
 
 
 def test_a_store_goes_on_when_the_server_ended_its_connections(
-    postgres: Server, database: Database, store: SqlStore
+    postgres: Server, database: Database, store: Store
 ) -> None:
     put(store, a_memory(1, "tea is ready"))
     name = database.owner.rpartition("/")[2]
@@ -111,7 +111,7 @@ def test_a_store_goes_on_when_the_server_ended_its_connections(
     assert set(stored(store, 1, 2)) == {1, 2}
 
 
-def test_a_server_that_only_reads_says_so(store: SqlStore) -> None:
+def test_a_server_that_only_reads_says_so(store: Store) -> None:
     put(store, a_memory(1, "tea is ready"))
     with pytest.raises(UnavailableError) as refusal:
         _write_where_nothing_is(store)
@@ -120,25 +120,25 @@ def test_a_server_that_only_reads_says_so(store: SqlStore) -> None:
     assert set(stored(store, 1, 2)) == {1}
 
 
-def _write_where_nothing_is(store: SqlStore) -> None:
+def _write_where_nothing_is(store: Store) -> None:
     with store.begin(LOCAL_TENANT) as tx:
         tx.work.connection.execute(text("SET TRANSACTION READ ONLY"))
         tx.memories.add(a_memory(2, "so is cake"))
 
 
-def test_a_statement_that_takes_too_long_is_given_up(store: SqlStore) -> None:
+def test_a_statement_that_takes_too_long_is_given_up(store: Store) -> None:
     with pytest.raises(UnavailableError, match="statement timeout"):
         _take_too_long(store)
 
 
-def _take_too_long(store: SqlStore) -> None:
+def _take_too_long(store: Store) -> None:
     with store.snapshot(LOCAL_TENANT) as tx:
         tx.work.connection.execute(text("SET LOCAL statement_timeout = 10"))
         tx.work.connection.execute(text("SELECT pg_sleep(60)"))
 
 
 @pytest.mark.requirement("RT-15")
-def test_a_large_tenant_is_searched_by_the_index_of_its_space(store: SqlStore) -> None:
+def test_a_large_tenant_is_searched_by_the_index_of_its_space(store: Store) -> None:
     vectors = random_vectors(600)
     with store.begin(LOCAL_TENANT) as tx:
         for place, vector in enumerate(vectors):
@@ -264,14 +264,21 @@ def test_a_switch_waits_for_who_is_writing_and_counts_what_was_written(
         assert store.moved_to is None
 
 
-def test_an_older_schema_is_refused_with_the_command_that_brings_it_up(database: Database) -> None:
+def test_a_store_of_a_development_version_is_refused_by_programs_and_upgrades(
+    database: Database,
+) -> None:
     with closing(psycopg.connect(database.owner, autocommit=True)) as owner:
-        owner.execute("UPDATE alembic_version SET version_num = '0004'")
+        owner.execute("UPDATE alembic_version SET version_num = '0011'")
 
-    with pytest.raises(UnavailableError, match="schema version 0004") as refusal:
+    with pytest.raises(StoreCorruptError, match="schema version 0011") as refusal:
         database.opened()
+    with pytest.raises(StoreCorruptError, match="schema version 0011"):
+        upgrade_postgres(
+            database.owner, space=SPACE, clock=FakeClock(), lock_timeout_s=LOCK_TIMEOUT_S
+        )
 
     assert refusal.value.code == "store_older"
+    assert "brain export" in refusal.value.hint
 
 
 def test_an_upgrade_leaves_older_programs_what_they_call(database: Database) -> None:
@@ -350,7 +357,7 @@ def _come_later(database: Database, *, readable_from: str) -> None:
         owner.execute(f"COMMENT ON TABLE alembic_version IS '{readable_from}'")  # type: ignore[arg-type]
 
 
-def test_a_backup_names_the_tool_that_makes_one(store: SqlStore, tmp_path: Path) -> None:
+def test_a_backup_names_the_tool_that_makes_one(store: Store, tmp_path: Path) -> None:
     with pytest.raises(RejectedError, match="pg_dump") as refusal:
         store.backup(tmp_path / "copy.db")
 

@@ -14,15 +14,15 @@ from commonbrain.model.memory import State
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.storage.schema.memories import DETAILS, memories
 from commonbrain.storage.sql.bulk import LISTED
-from commonbrain.storage.sql_store import SqlStore
 from commonbrain.storage.sqlite.opening import open_sqlite
+from commonbrain.storage.store import Store
 from commonbrain.testing.builders import NOON, a_memory
 from commonbrain.testing.clock import FakeClock
 from tests.contracts.store_steps import SPACE
 
 
 @pytest.fixture
-def store(path: Path) -> Iterator[SqlStore]:
+def store(path: Path) -> Iterator[Store]:
     with closing(
         open_sqlite(
             path, space=SPACE, clock=FakeClock(), is_durable=True, lock_timeout_s=LOCK_TIMEOUT_S
@@ -31,7 +31,7 @@ def store(path: Path) -> Iterator[SqlStore]:
         yield opened
 
 
-def test_words_times_and_json_are_read_as_sqlalchemy_reads_them(store: SqlStore) -> None:
+def test_words_times_and_json_are_read_as_sqlalchemy_reads_them(store: Store) -> None:
     question: sa.SelectBase = sa.select(memories).where(
         memories.c.tenant_id == sa.bindparam("tenant"),
         memories.c.id.in_(LISTED),
@@ -50,7 +50,7 @@ def test_words_times_and_json_are_read_as_sqlalchemy_reads_them(store: SqlStore)
         assert len(rows) == 2
 
 
-def test_json_that_is_empty_or_not_comes_back_as_it_was_put(store: SqlStore) -> None:
+def test_json_that_is_empty_or_not_comes_back_as_it_was_put(store: Store) -> None:
     plain = a_memory(1, "always ask first", kind=Kind.RULE)
     fired = a_memory(
         2, "never push", kind=Kind.RULE, detail=RuleDetail(skill={"name": "push", "keywords": []})
@@ -64,7 +64,7 @@ def test_json_that_is_empty_or_not_comes_back_as_it_was_put(store: SqlStore) -> 
     assert found == {one.id: one for one in (plain, fired, said, heard)}
 
 
-def test_what_the_driver_cannot_do_is_told_as_by_sqlalchemy(store: SqlStore) -> None:
+def test_what_the_driver_cannot_do_is_told_as_by_sqlalchemy(store: Store) -> None:
     missing = sa.select(sa.column("nowhere", sa.String)).select_from(DETAILS[Kind.FACT])
     with pytest.raises(UnavailableError, match="nowhere"), store.snapshot(LOCAL_TENANT) as tx:
         tx.work.rows(missing, {})

@@ -12,18 +12,18 @@ from commonbrain.observability.health import ReplicaReads
 from commonbrain.runtime.dev_servers import postgres_replica
 from commonbrain.storage.postgres.engine import Postgres
 from commonbrain.storage.postgres.replicas import REST_S, Replica
-from commonbrain.storage.sql_store import SqlStore, SqlTransaction
+from commonbrain.storage.store import Store, Transaction
 from commonbrain.testing.builders import NOON, a_memory
 from tests.contracts.store_steps import put
 from tests.replicas import Pair, port_of, wait_until
 
 
-def reads(store: SqlStore) -> ReplicaReads:
+def reads(store: Store) -> ReplicaReads:
     [one] = store.replicas()
     return one
 
 
-def ids(tx: SqlTransaction) -> list[int]:
+def ids(tx: Transaction) -> list[int]:
     return tx.memories.page(after=0, limit=10)
 
 
@@ -62,7 +62,7 @@ def test_a_replica_that_fails_under_way_is_asked_no_more_for_a_while(pair: Pair)
         replica.elapsed_s = lambda: now
         asked: list[int] = []
 
-        def interrupted(tx: SqlTransaction) -> list[int]:
+        def interrupted(tx: Transaction) -> list[int]:
             asked.append(port_of(tx))
             if asked == [make_url(pair.standby).port]:
                 pair.ask(
@@ -121,7 +121,7 @@ def test_a_replica_shows_a_tenant_what_is_its_own(pair: Pair) -> None:
         put(store, a_memory(1, "tea is ready"))
         pair.serves(store)
 
-        def every(tx: SqlTransaction) -> int:
+        def every(tx: Transaction) -> int:
             # As a statement would that forgot whose memories it asks for.
             run = tx.work.connection.exec_driver_sql
             return run("SELECT count(*) FROM memories").scalar_one()
@@ -168,7 +168,7 @@ def test_who_acknowledges_before_it_is_on_disk_is_asked_for_all_that_it_has(pair
             assert store.read(LOCAL_TENANT, ids) == list(range(1, number + 1))
 
 
-def replicas(store: SqlStore) -> list[Replica]:
+def replicas(store: Store) -> list[Replica]:
     dialect = store.dialect
     assert isinstance(dialect, Postgres)
     return list(dialect.replicas.all)

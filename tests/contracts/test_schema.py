@@ -1,13 +1,20 @@
 """What holds of the schema in every engine, read from its tables alone."""
 
+from collections.abc import Mapping
+from pathlib import Path
+
 import pytest
+import sqlalchemy as sa
 from alembic.config import Config
 from alembic.script import ScriptDirectory
+from sqlalchemy.engine.interfaces import ReflectedIndex
 
 from commonbrain.model.kinds import KINDS, Kind
 from commonbrain.storage.schema import memories
-from commonbrain.storage.schema.types import METADATA
-from commonbrain.storage.sql.schema_version import MIGRATIONS, SCHEMA_VERSION
+from commonbrain.storage.schema.types import METADATA, EnumText
+from commonbrain.storage.sql.schema_version import MIGRATIONS, SCHEMA_VERSION, upgrade
+from commonbrain.storage.sqlite.file import driver
+from tests.postgres import Server
 
 
 @pytest.mark.parametrize("kind", Kind)
@@ -35,3 +42,83 @@ def test_the_newest_migration_is_the_version_that_is_asked_for() -> None:
     config.set_main_option("script_location", str(MIGRATIONS))
 
     assert ScriptDirectory.from_config(config).get_current_head() == SCHEMA_VERSION
+
+
+def described(connection: sa.Connection) -> Mapping[str, object]:
+    """Tables of the metadata as the engine has them; the order of columns does not matter."""
+    seen = sa.inspect(connection)
+    return {
+        name: (
+            sorted(
+                (one["name"], str(one["type"]), one["nullable"], one.get("default"))
+                for one in seen.get_columns(name)
+            ),
+            seen.get_pk_constraint(name),
+            *(
+                sorted(found, key=str)
+                for found in (
+                    seen.get_foreign_keys(name),
+                    seen.get_unique_constraints(name),
+                    seen.get_check_constraints(name),
+                    [index(one) for one in seen.get_indexes(name) if one["name"] != OF_SQLITE],
+                )
+            ),
+        )
+        for name in METADATA.tables
+        if seen.has_table(name) and name not in PARTITIONED
+    }
+
+
+def index(found: ReflectedIndex) -> Mapping[str, object]:
+    """Replace conditions, which compare by identity, with their text."""
+    options = {name: str(one) for name, one in found.get("dialect_options", {}).items()}
+    return {**found, "dialect_options": options}
+
+
+OF_SQLITE = "ix_memories_id"
+"""An index that full text needs there."""
+PARTITIONED = {"vectors", "field_vectors"}
+"""Tables that each engine has its own way."""
+
+
+def test_migrations_make_the_tables_of_the_metadata_in_sqlite(tmp_path: Path) -> None:
+    migrated, created = (
+        sa.create_engine(f"sqlite:///{tmp_path / name}", module=driver())
+        for name in ("migrated", "created")
+    )
+    compare(migrated, created)
+
+
+def test_migrations_make_the_tables_of_the_metadata_in_postgres(postgres: Server) -> None:
+    with (
+        postgres.database(is_empty=True) as first,
+        postgres.database(is_empty=True) as second,
+    ):
+        migrated, created = (
+            sa.create_engine(sa.make_url(one.owner).set(drivername="postgresql+psycopg"))
+            for one in (first, second)
+        )
+        compare(migrated, created)
+
+
+def compare(migrated: sa.Engine, created: sa.Engine) -> None:
+    with migrated.begin() as one, created.begin() as other:
+        upgrade(one)
+        METADATA.create_all(other)
+        assert described(one) == described(other)
+    migrated.dispose()
+    created.dispose()
+
+
+@pytest.mark.parametrize(
+    "column",
+    [one for table in METADATA.sorted_tables for one in table.c if isinstance(one.type, EnumText)],
+    ids=str,
+)
+def test_a_word_that_is_not_in_its_closed_set_is_not_written(column: sa.Column[object]) -> None:
+    engine = sa.create_engine("sqlite://")
+    write = column.type.bind_processor(engine.dialect)
+    assert write is not None
+
+    with pytest.raises(ValueError, match="'rumour' is not one of"):
+        write("rumour")

@@ -17,8 +17,8 @@ from commonbrain.model.revision import Action, Change
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.storage.repositories.memories import PROJECTED
 from commonbrain.storage.schema.memories import entities, memories, vectors
-from commonbrain.storage.sql_store import SqlStore, SqlTransaction
 from commonbrain.storage.sqlite.opening import open_sqlite
+from commonbrain.storage.store import Store, Transaction
 from commonbrain.testing.builders import NOON, a_memory
 from commonbrain.testing.clock import FakeClock
 from tests.contracts.store_steps import SPACE
@@ -28,7 +28,7 @@ WINDOW = Vectors(windows=np.eye(1, SPACE.dimensions, dtype=np.float32))
 
 
 @pytest.fixture
-def store(path: Path) -> Iterator[SqlStore]:
+def store(path: Path) -> Iterator[Store]:
     with closing(
         open_sqlite(
             path, space=SPACE, clock=FakeClock(), is_durable=True, lock_timeout_s=LOCK_TIMEOUT_S
@@ -37,7 +37,7 @@ def store(path: Path) -> Iterator[SqlStore]:
         yield opened
 
 
-def test_a_memory_is_written_as_sqlalchemy_writes_it(store: SqlStore) -> None:
+def test_a_memory_is_written_as_sqlalchemy_writes_it(store: Store) -> None:
     whole = a_memory(1, "one", payload={"a": ["ü"]}, expires_at=NOON, pinned=True)
     twin = replace(whole, id=2)
     with store.begin(LOCAL_TENANT) as tx:
@@ -49,7 +49,7 @@ def test_a_memory_is_written_as_sqlalchemy_writes_it(store: SqlStore) -> None:
         assert {**ours, "id": 2} == dict(usual)
 
 
-def test_a_write_that_fails_is_told_as_by_sqlalchemy_and_leaves_nothing(store: SqlStore) -> None:
+def test_a_write_that_fails_is_told_as_by_sqlalchemy_and_leaves_nothing(store: Store) -> None:
     twice = {"tenant_id": LOCAL_TENANT, "memory_id": 1, "type": "tag", "name": "a", "position": 1}
     memory = a_memory(1, "one")
     with pytest.raises(IntegrityError, match="UNIQUE"):
@@ -59,7 +59,7 @@ def test_a_write_that_fails_is_told_as_by_sqlalchemy_and_leaves_nothing(store: S
         assert tx.work.rows(TEXTS, {}) == []
 
 
-def test_vectors_are_numbered_on_whatever_a_transaction_does_between(store: SqlStore) -> None:
+def test_vectors_are_numbered_on_whatever_a_transaction_does_between(store: Store) -> None:
     numbered = sa.select(vectors.c.memory_id, vectors.c.seq).order_by(vectors.c.seq)
     with store.begin(LOCAL_TENANT) as tx:
         _put(tx, a_memory(1, "one"))
@@ -72,7 +72,7 @@ def test_vectors_are_numbered_on_whatever_a_transaction_does_between(store: SqlS
     assert [tuple(row) for row in seqs] == [(2, 2), (1, 3), (3, 4), (4, 5)]
 
 
-def test_changes_stand_in_the_order_they_were_made_whatever_came_between(store: SqlStore) -> None:
+def test_changes_stand_in_the_order_they_were_made_whatever_came_between(store: Store) -> None:
     made = Change(
         memory_id=1, action=Action.CREATE, agent="bob", session=None, reason=None, at=NOON
     )
@@ -90,12 +90,12 @@ def test_changes_stand_in_the_order_they_were_made_whatever_came_between(store: 
     assert told == [*order, Action.RESTORE]
 
 
-def _put_and_fail(store: SqlStore, memory: Memory, *, rows: Sequence[Mapping[str, object]]) -> None:
+def _put_and_fail(store: Store, memory: Memory, *, rows: Sequence[Mapping[str, object]]) -> None:
     with store.begin(LOCAL_TENANT) as tx:
         _put(tx, memory)
         tx.work.change_by_each(sa.insert(entities), rows)
 
 
-def _put(tx: SqlTransaction, memory: Memory) -> None:
+def _put(tx: Transaction, memory: Memory) -> None:
     tx.memories.add(memory)
     tx.index.put(memory, WINDOW)

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from commonbrain.model.errors import InvalidInputError, RejectedError
-from commonbrain.storage.sql_store import SqlStore
+from commonbrain.storage.store import Store
 from commonbrain.testing.builders import a_memory
 from tests.contracts.store_steps import lexical, put
 from tests.doors.test_store_upgrade import told
@@ -31,7 +31,7 @@ def test_the_preview_is_a_script_whose_plain_part_runs_as_it_stands(database: Da
     assert json.loads(again)["flat"] == []
 
 
-def is_confined(store: SqlStore) -> bool:
+def is_confined(store: Store) -> bool:
     return all(finding.is_sound for finding in store.examine())
 
 

@@ -14,7 +14,7 @@ from commonbrain.model.limits import LOCK_TIMEOUT_S
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.storage.postgres.engine import make_engine
 from commonbrain.storage.postgres.opening import open_postgres
-from commonbrain.storage.sql_store import SqlStore
+from commonbrain.storage.store import Store
 from commonbrain.testing.clock import FakeClock
 from tests.contracts.store_steps import SPACE
 from tests.faults.proxies import Proxy
@@ -33,7 +33,7 @@ def proxy(database: Database) -> Iterator[Proxy]:
 
 
 @pytest.fixture
-def store(proxy: Proxy, database: Database) -> Iterator[SqlStore]:
+def store(proxy: Proxy, database: Database) -> Iterator[Store]:
     """The store, reached by way of the proxy."""
     opened = open_postgres(
         through(proxy, database), space=SPACE, clock=FakeClock(), lock_timeout_s=LOCK_TIMEOUT_S
@@ -47,19 +47,19 @@ def through(proxy: Proxy, database: Database) -> str:
     return url.render_as_string(hide_password=False)
 
 
-def look(store: SqlStore) -> list[str]:
+def look(store: Store) -> list[str]:
     with store.snapshot(LOCAL_TENANT) as tx:
         return [str(one) for one in tx.memories.get([1])]
 
 
-def write(store: SqlStore, proxy: Proxy) -> None:
+def write(store: Store, proxy: Proxy) -> None:
     with store.begin(LOCAL_TENANT) as tx:
         proxy.go_black()
         tx.memories.get([1])
 
 
 async def test_calls_into_a_black_hole_are_told_so_and_give_their_threads_back(
-    store: SqlStore, proxy: Proxy
+    store: Store, proxy: Proxy
 ) -> None:
     threads = ThreadLimiter(AT_ONCE, seconds_max=DEADLINE_S)
     assert await threads.run(lambda: look(store)) == []
@@ -80,7 +80,7 @@ async def test_calls_into_a_black_hole_are_told_so_and_give_their_threads_back(
 
 
 async def test_a_writer_s_turn_is_free_again_when_its_call_is_over(
-    store: SqlStore, proxy: Proxy, database: Database
+    store: Store, proxy: Proxy, database: Database
 ) -> None:
     threads = ThreadLimiter(1, seconds_max=DEADLINE_S)
     with pytest.raises(UnavailableError):
@@ -107,7 +107,7 @@ def test_who_has_no_deadline_does_not_wait_for_ever_either(
 
 
 async def test_a_slow_statement_ends_with_its_call_and_others_keep_their_connections(
-    store: SqlStore,
+    store: Store,
 ) -> None:
     kept = store.dialect.engine.connect()
     threads = ThreadLimiter(1, seconds_max=DEADLINE_S)
@@ -126,7 +126,7 @@ async def test_a_slow_statement_ends_with_its_call_and_others_keep_their_connect
     threads.close()
 
 
-async def test_nothing_is_begun_for_a_call_that_is_over(store: SqlStore) -> None:
+async def test_nothing_is_begun_for_a_call_that_is_over(store: Store) -> None:
     threads = ThreadLimiter(1, seconds_max=DEADLINE_S)
     begun: list[str] = []
 

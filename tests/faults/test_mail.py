@@ -54,7 +54,7 @@ def test_a_sender_killed_at_work_leaves_every_message_whole_or_not_at_all(path: 
 
     with a_brain(path, agent="maker") as brain, brain.services.store.snapshot(LOCAL_TENANT) as tx:
         there = tx.memories.get(tx.memories.page(after=-1, limit=10_000))
-        receipts = tx.mail.of(list(there))
+        receipts = tx.messages.of(list(there))
         assert sent <= {ids.show(ids.MEMORY, id_) for id_ in there}
         for id_, one in there.items():
             assert isinstance(one.detail, MessageDetail)

@@ -52,7 +52,7 @@ def main(path: Path) -> None:
         services = brain.services
         with services.store.begin(LOCAL_TENANT) as tx:
             role, state = ModelRole.SALIENCE, ModelState.ACTIVE
-            tx.registry.add(a_card(1, role=role, state=state, features=FEATURES))
+            tx.models.add(a_card(1, role=role, state=state, features=FEATURES))
         saliences = SalienceModels(never, store=services.store, clock=services.clock)
         writing = Brain(replace(services, saliences=saliences), brain.caller)
         [outcome] = writing.remember("Pots are round.", kind="event").items

@@ -105,7 +105,7 @@ class Shop:
         )
         card = replace(card, **more)  # pyright: ignore[reportArgumentType]
         with brain.services.store.begin(brain.caller.tenant) as tx:
-            tx.registry.add(card)
+            tx.models.add(card)
         return card
 
 
@@ -151,7 +151,7 @@ def sessions_of(card: ModelCard, *, count: int, served: bool = True) -> list[str
 
 def state_of(brain: Brain, card: ModelCard) -> ModelState:
     with brain.services.store.snapshot(brain.caller.tenant) as tx:
-        found = tx.registry.get(card.id)
+        found = tx.models.get(card.id)
     assert found is not None
     return found.state
 
@@ -167,11 +167,11 @@ def marked(brain: Brain, trace: str, memory: str, mark: FeedbackMark = FeedbackM
         at=brain.services.clock.now(),
     )
     with brain.services.store.begin(brain.caller.tenant) as tx:
-        assert tx.ledger.mark([told])
+        assert tx.recall_log.mark([told])
 
 
 def audited(brain: Brain) -> Mapping[str, str]:
     """What the audit says was done to models, by action: to which and why."""
     with brain.services.store.snapshot(brain.caller.tenant) as tx:
-        lines = tx.credentials.noted(limit=100)
+        lines = tx.credentials.audit_entries(limit=100)
     return {one.action: one.subject or "" for one in lines if one.action.startswith("model_")}

@@ -10,7 +10,7 @@ from commonbrain.model.links import LinkType
 from commonbrain.model.memory import Draft, Memory, State
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import LOCAL_TENANT
-from commonbrain.storage.query_scope import QueryScope
+from commonbrain.storage.interface import QueryScope
 from tests.flows.working import a_worker
 
 CHECKOUT = (

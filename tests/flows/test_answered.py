@@ -22,7 +22,7 @@ from commonbrain.retrieval.answerability import (
 )
 from commonbrain.retrieval.query_plan import QueryPlan, RetrievalOverrides, plan_query
 from commonbrain.retrieval.service import Recall
-from commonbrain.storage.query_scope import QueryScope
+from commonbrain.storage.interface import QueryScope
 from commonbrain.testing.builders import NOON, a_brain, a_memory
 from commonbrain.text.tokens import estimate
 from tests.flows.asking import FailingEmbedder, stored

@@ -7,7 +7,7 @@ from commonbrain.client import Brain
 from commonbrain.model import ids
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.storage.schema.memories import audit
-from commonbrain.storage.sql_store import SqlStore
+from commonbrain.storage.store import Store
 from commonbrain.testing.clock import FakeClock
 from tests.flows.asking import stored, told
 
@@ -17,7 +17,7 @@ FACT = "The nightly build runs on two cores"
 def audited(brain: Brain) -> Sequence[RowMapping]:
     """Read the audit in the order of its times."""
     store = brain.services.store
-    assert isinstance(store, SqlStore)
+    assert isinstance(store, Store)
     with store.snapshot(LOCAL_TENANT) as tx:
         asked = select(audit).order_by(audit.c.at)
         return tx.work.connection.execute(asked).mappings().all()

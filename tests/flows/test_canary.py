@@ -12,7 +12,7 @@ from commonbrain.embeddings.interface import Reranker
 from commonbrain.learning.transitions import Actor, start_canary
 from commonbrain.model.model_card import ModelCard, ModelState
 from commonbrain.model.query import Entry
-from commonbrain.storage.records import EntryFilter
+from commonbrain.storage.interface import EntryFilter
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.clock import FakeClock
 from tests.flows.asking import stored
@@ -67,7 +67,7 @@ def on_trial(
 def entries(brain: Brain) -> list[Entry]:
     brain.services.journal.flush()
     with brain.services.store.snapshot(brain.caller.tenant) as tx:
-        return tx.ledger.entries(EntryFilter(), limit=1000)
+        return tx.recall_log.entries(EntryFilter(), limit=1000)
 
 
 def test_a_canary_orders_the_recalls_of_its_sessions_alone(brain: Brain, shop: Shop) -> None:

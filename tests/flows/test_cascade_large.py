@@ -60,7 +60,7 @@ def test_what_a_death_left_undone_is_done_by_the_next_that_writes(brain: Brain) 
     )
     with brain.services.store.begin(brain.caller.tenant) as tx:
         premise = tx.memories.get([1])[1]
-        tx.memories.turn([1], State.SUPERSEDED)
+        tx.memories.set_state([1], State.SUPERSEDED)
         tx.reviews.touch([premise.id], at=change_context.at)
         # Here the process ends: the change is durable, and the first of what it unseated.
         assert propagate(tx, change_context, limit=10).is_cut

@@ -19,7 +19,7 @@ from commonbrain.model.memory import Draft
 from commonbrain.model.query import Feedback, FeedbackMark
 from commonbrain.model.scope import LOCAL_TENANT, Scope
 from commonbrain.storage.evaluation import changed, figure, moved
-from commonbrain.storage.records import EntryFilter
+from commonbrain.storage.interface import EntryFilter
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.clock import FakeClock
 from commonbrain.testing.deterministic_embedder import WordHashEmbedder
@@ -75,7 +75,7 @@ def test_asking_counts_no_access_and_leaves_no_trace(brain: Brain, clock: FakeCl
 
     assert contents(brain) == before
     with brain.services.store.snapshot(LOCAL_TENANT) as tx:
-        assert tx.ledger.entries(EntryFilter(), limit=10) == []
+        assert tx.recall_log.entries(EntryFilter(), limit=10) == []
 
 
 def test_nobody_is_asked_about_what_only_others_may_see(brain: Brain) -> None:
@@ -178,7 +178,7 @@ def contents(brain: Brain) -> list[tuple[int, object, int]]:
 
 def mark(brain: Brain, trace: str, memory: str) -> None:
     with brain.services.store.begin(LOCAL_TENANT) as tx:
-        tx.ledger.mark(
+        tx.recall_log.mark(
             [
                 Feedback(
                     trace_id=ids.parse(ids.TRACE, trace),

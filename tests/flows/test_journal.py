@@ -11,9 +11,9 @@ from commonbrain.model.query import Trace
 from commonbrain.model.recall_result import ResultStatus
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.retrieval.write_behind import RecallLogPolicy
-from commonbrain.storage.records import MemoryAccess
+from commonbrain.storage.interface import MemoryAccess
 from commonbrain.storage.schema.learning import recall_traces
-from commonbrain.storage.sql_store import SqlStore
+from commonbrain.storage.store import Store
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.clock import FakeClock
 from tests.flows.asking import FailingEmbedder, stored
@@ -33,7 +33,7 @@ class SameBits:
 def traces(brain: Brain) -> list[RowMapping]:
     """Read what the journal has written."""
     store = brain.services.store
-    assert isinstance(store, SqlStore)
+    assert isinstance(store, Store)
     with store.snapshot(LOCAL_TENANT) as tx:
         rows = tx.work.connection.execute(select(recall_traces).order_by(recall_traces.c.id))
         return list(rows.mappings())

@@ -7,7 +7,7 @@ from commonbrain.model import ids
 from commonbrain.model.errors import NotFoundError, RejectedError
 from commonbrain.model.scope import LOCAL_TENANT, Caller, Role
 from commonbrain.retrieval.log import CandidateView, RecallView
-from commonbrain.storage.records import EntryFilter
+from commonbrain.storage.interface import EntryFilter
 from tests.flows.asking import stored
 
 FACT = "The nightly build runs on two cores"
@@ -99,7 +99,7 @@ def test_an_erase_takes_a_memory_out_of_every_recall_that_considered_it(brain: B
     assert (done.receipt or {})["recall_traces"] == 2
     assert (done.receipt or {})["feedback"] == 1
     with brain.services.store.snapshot(LOCAL_TENANT) as tx:
-        entries = tx.ledger.entries(EntryFilter(), limit=10)
+        entries = tx.recall_log.entries(EntryFilter(), limit=10)
     assert sorted(entry.query for entry in entries) == ["", "", "comet"]
     left = {one.memory_id for entry in entries for one in entry.considered}
     assert left == {ids.parse(ids.MEMORY, kept)}

@@ -9,7 +9,7 @@ from commonbrain.model.kinds import MessageDetail
 from commonbrain.model.links import Link, LinkType
 from commonbrain.model.memory import ThreadRef
 from commonbrain.model.trust import Trust
-from commonbrain.storage.records import Annotation
+from commonbrain.storage.interface import Annotation
 from commonbrain.testing.clock import FakeClock
 from tests.flows.asking import bodies, stored
 

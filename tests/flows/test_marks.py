@@ -12,7 +12,7 @@ from commonbrain.model.query import MARKED_WITHIN, Entry, FeedbackMark
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.retrieval.query_plan import RecallOptions
 from commonbrain.retrieval.write_behind import RecallLogPolicy, WriteBehindQueue
-from commonbrain.storage.records import EntryFilter
+from commonbrain.storage.interface import EntryFilter
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.clock import FakeClock
 from tests.contracts.learning_contract import a_trace, a_use
@@ -39,7 +39,7 @@ def bo(brain: Brain) -> Brain:
 def entries(brain: Brain) -> list[Entry]:
     brain.services.journal.flush()
     with brain.services.store.snapshot(LOCAL_TENANT) as tx:
-        return tx.ledger.entries(EntryFilter(), limit=50)
+        return tx.recall_log.entries(EntryFilter(), limit=50)
 
 
 def marks(brain: Brain, id_: str) -> list[set[FeedbackMark]]:
@@ -166,4 +166,4 @@ def test_a_recall_that_is_watched_is_kept_however_few_are(brain: Brain) -> None:
     few.flush()
     assert [entry.id for entry in entries(brain)] == [a_trace(2, 5).id]
     with brain.services.store.begin(LOCAL_TENANT) as tx:
-        assert tx.ledger.mark(a_use(5, minute=3).marks({5: plain.id})) == 0
+        assert tx.recall_log.mark(a_use(5, minute=3).marks({5: plain.id})) == 0

@@ -157,7 +157,7 @@ def test_an_erased_message_leaves_no_word_and_no_receipt(brain: Brain, sent: Sen
     assert bo.message.inbox(all=True).messages == ()
     with brain.services.store.snapshot(brain.caller.tenant) as tx:
         assert all(
-            not receipts for receipts in tx.mail.of([ids.parse(ids.MEMORY, sent.id)]).values()
+            not receipts for receipts in tx.messages.of([ids.parse(ids.MEMORY, sent.id)]).values()
         )
 
 

@@ -209,7 +209,7 @@ def noted(brain: Brain, card_id: int | None, *, session: str, helps: bool, numbe
         ranker=card_id,
     )
     brain.services.store.note_reads(
-        brain.caller.tenant, traces=[trace], accesses=(), keep_from=at - timedelta(days=1)
+        brain.caller.tenant, traces=[trace], accesses=(), retain_from=at - timedelta(days=1)
     )
     if helps:
         marked(brain, ids.show(ids.TRACE, trace.id), ids.show(ids.MEMORY, 5))
@@ -266,7 +266,7 @@ def test_two_processes_that_share_a_store_roll_back_once_and_both_learn_of_it(
         assert state_of(one, card) is ModelState.ROLLED_BACK
         assert [brain.recall(ASKED).degraded for brain in (one, other)] == [(), ()]
         with one.services.store.snapshot("default") as tx:
-            moves = [line.action for line in tx.credentials.noted(limit=50)]
+            moves = [line.action for line in tx.credentials.audit_entries(limit=50)]
         assert moves.count("model_rolled_back") == 1
 
 

@@ -15,7 +15,7 @@ from commonbrain.model.jobs import Job
 from commonbrain.model.limits import JOB_LEASE_S
 from commonbrain.model.memory import Draft
 from commonbrain.storage.blobs import Blobs
-from commonbrain.storage.uploads import BlobUploadStore
+from commonbrain.storage.uploads import UploadStore
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.clock import FakeClock, SeededRandom
 from tests.flows.test_exporting import full_of_everything
@@ -104,7 +104,7 @@ def test_what_was_sent_is_gone_once_it_was_read_and_two_who_send_the_same_share_
     (notes / ".hidden" / "key.md").write_text("## Key\n\nNobody is to read this one.\n", "utf-8")
     with a_brain(path) as brain:
         one, other = (
-            brain.services.staging.put(notes, tell=list[object]().append) for _ in range(2)
+            brain.services.staging.put(notes, on_start=list[object]().append) for _ in range(2)
         )
         assert not set(one.parts) & set(other.parts)
         brain.services.staging.drop(one)
@@ -124,7 +124,7 @@ def test_an_upload_that_fails_leaves_no_job_that_waits_for_days(path: Path, tmp_
     note = tmp_path / "MEMORY.md"
     note.write_text("## Tea\n\nThe tea is in the left drawer.\n", "utf-8")
     with a_brain(path) as brain:
-        staging = BlobUploadStore(lambda: Full(brain.services.blobs()))
+        staging = UploadStore(lambda: Full(brain.services.blobs()))
         sender = Brain(replace(brain.services, staging=staging), brain.caller)
         with pytest.raises(UnavailableError, match="full"):
             sender.jobs.import_("markdown", note)
@@ -137,7 +137,7 @@ def test_whatever_a_file_is_called_it_is_read_again(path: Path, tmp_path: Path, 
     note = tmp_path / "note"
     note.write_text("tea", "utf-8")
     with a_brain(path) as brain:
-        parcel = brain.services.staging.put(note, name=name, tell=list[object]().append)
+        parcel = brain.services.staging.put(note, name=name, on_start=list[object]().append)
         with brain.services.staging.opened(parcel) as file:
             assert file.read_text("utf-8") == "tea"
 

@@ -21,7 +21,7 @@ from commonbrain.observability.health import ReplicaReads, ReplicaTrouble
 from commonbrain.observability.interface import NoTelemetry, RecallMetrics
 from commonbrain.observability.metrics import PrometheusMetrics
 from commonbrain.runtime.bootstrap import load_settings, make_embedder
-from commonbrain.storage.interface import Store, Transaction
+from commonbrain.storage.store import Store, Transaction
 from commonbrain.testing.builders import a_brain, use_store_opener
 from commonbrain.testing.clock import FakeClock
 from tests.replicas import Pair, wait_until

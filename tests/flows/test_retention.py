@@ -25,7 +25,7 @@ from commonbrain.model.model_card import ModelCard, ModelRole, ModelState
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.storage.blobs import Blobs
 from commonbrain.storage.evaluation import Evaluation
-from commonbrain.storage.uploads import BlobUploadStore
+from commonbrain.storage.uploads import UploadStore
 from commonbrain.testing.builders import NOON
 from commonbrain.testing.clock import FakeClock
 from tests.flows.test_jobs_again import Killed
@@ -61,7 +61,7 @@ class Trying:
 
 def with_blobs(brain: Brain, blobs: Blobs) -> Brain:
     """The same brain in a process that reaches its artifacts otherwise."""
-    services = replace(brain.services, blobs=lambda: blobs, staging=BlobUploadStore(lambda: blobs))
+    services = replace(brain.services, blobs=lambda: blobs, staging=UploadStore(lambda: blobs))
     return Brain(services, brain.caller)
 
 
@@ -83,7 +83,7 @@ def a_model(brain: Brain, number: int, *, content: str = "", **more: object) -> 
     )
     card = replace(card, **more)  # pyright: ignore[reportArgumentType]
     with brain.services.store.begin(LOCAL_TENANT) as tx:
-        assert tx.registry.add(card)
+        assert tx.models.add(card)
     return card
 
 
@@ -108,7 +108,7 @@ def test_a_model_that_ended_long_ago_loses_its_artifact_and_what_may_serve_keeps
     serving = a_model(brain, 3, state=ModelState.ACTIVE, parent=parent.id)
     with brain.services.store.begin(LOCAL_TENANT) as tx:
         why = replace(replaced, reason=f"{model_name(serving)} took its place")
-        assert tx.registry.move(replaced, why)
+        assert tx.models.move(replaced, why)
     candidate = a_model(brain, 4, told={"outcome": "better"})
     retired = a_model(brain, 5, state=ENDED)
     twin = a_model(brain, 6, state=ModelState.ROLLED_BACK, content="model 4")
@@ -136,7 +136,7 @@ def test_a_model_that_ended_long_ago_loses_its_artifact_and_what_may_serve_keeps
     brain.models.roll_back(model_name(serving))
     assert brain.models.show(model_name(replaced)).models[0].state is ModelState.ACTIVE
     with brain.services.store.snapshot(LOCAL_TENANT) as tx:
-        lines = tx.credentials.noted(limit=50)
+        lines = tx.credentials.audit_entries(limit=50)
     assert sum(line.action == "artifact_dropped" for line in lines) == len(over)
 
 

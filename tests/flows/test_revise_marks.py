@@ -12,8 +12,7 @@ from commonbrain.model.links import LinkType
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.model.trust import Trust
-from commonbrain.storage.interface import QueryScope
-from commonbrain.storage.records import Annotation
+from commonbrain.storage.interface import Annotation, QueryScope
 from tests.flows.asking import bodies, stored
 
 TWO = "The nightly build runs on two cores"

@@ -16,7 +16,7 @@ from commonbrain.model.errors import (
 )
 from commonbrain.model.query import Feedback, FeedbackMark
 from commonbrain.model.scope import LOCAL_TENANT, Role
-from commonbrain.storage.records import EntryFilter
+from commonbrain.storage.interface import EntryFilter
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.clock import FakeClock
 from tests.contracts.store_steps import look
@@ -160,7 +160,7 @@ def test_what_is_forgotten_is_gone_from_every_space(path: Path) -> None:
         kept = [told(brain, fact) for fact in FACTS]
         brain.spaces.build()
         # The space beside is numbered apart: more was written into it.
-        with brain.services.store.beside(Smaller.space).begin(LOCAL_TENANT) as tx:
+        with brain.services.store.in_space(Smaller.space).begin(LOCAL_TENANT) as tx:
             tx.index.drop_unsound_vectors()
         brain.spaces.switch(NEXT)
         with moved(path) as reader:
@@ -241,9 +241,9 @@ def test_two_spaces_are_compared_by_what_was_asked_and_helped(path: Path) -> Non
             brain.recall(query, bump=False)
         brain.services.journal.flush()
         with brain.services.store.begin(LOCAL_TENANT) as tx:
-            for entry in tx.ledger.entries(EntryFilter(), limit=9):
+            for entry in tx.recall_log.entries(EntryFilter(), limit=9):
                 if entry.query in helped:
-                    tx.ledger.mark([_helped(entry.id, helped[entry.query], brain)])
+                    tx.recall_log.mark([_helped(entry.id, helped[entry.query], brain)])
 
         done = brain.spaces.compare()
         brain.services.journal.flush()
@@ -254,7 +254,7 @@ def test_two_spaces_are_compared_by_what_was_asked_and_helped(path: Path) -> Non
         assert (done.serving.mrr, done.other.mrr) == (1.0, 1.0)
         assert done.better is None
         with brain.services.store.snapshot(LOCAL_TENANT) as tx:
-            assert len(tx.ledger.entries(EntryFilter(), limit=9)) == 4
+            assert len(tx.recall_log.entries(EntryFilter(), limit=9)) == 4
 
 
 def _helped(trace: int, memory: int, brain: Brain) -> Feedback:

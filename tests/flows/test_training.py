@@ -69,10 +69,12 @@ def use(brain: Brain, *, told_by: str | None, count: int = RECALLS) -> None:
                 session=caller.session, at=at,
             )
         )  # fmt: skip
-    keep_from = NOON - timedelta(days=90)
-    brain.services.store.note_reads(LOCAL_TENANT, traces=traces, accesses=[], keep_from=keep_from)
+    retain_from = NOON - timedelta(days=90)
+    brain.services.store.note_reads(
+        LOCAL_TENANT, traces=traces, accesses=[], retain_from=retain_from
+    )
     with brain.services.store.begin(LOCAL_TENANT) as tx:
-        assert tx.ledger.mark(marks) == count
+        assert tx.recall_log.mark(marks) == count
 
 
 def trained(brain: Brain, **given: object) -> JobView:
@@ -83,7 +85,7 @@ def trained(brain: Brain, **given: object) -> JobView:
 
 def cards(brain: Brain) -> list[ModelCard]:
     with brain.services.store.snapshot(brain.caller.tenant) as tx:
-        return tx.registry.listed(limit=10)
+        return tx.models.listed(limit=10)
 
 
 @pytest.mark.requirement("JB-02")

@@ -63,7 +63,7 @@ def write(brain: Brain, *, count: int = 360) -> None:
     traces = [
         a_trace((one.recorded_at - NOON) // timedelta(minutes=1) + 60, one.id) for one in used
     ]
-    brain.services.store.note_reads(LOCAL_TENANT, traces=traces, accesses=[], keep_from=NOON)
+    brain.services.store.note_reads(LOCAL_TENANT, traces=traces, accesses=[], retain_from=NOON)
     with brain.services.store.begin(LOCAL_TENANT) as tx:
         for memory, trace in zip(used, traces, strict=True):
             told = Feedback(
@@ -74,7 +74,7 @@ def write(brain: Brain, *, count: int = 360) -> None:
                 session="s1",
                 at=trace.asked_at,
             )
-            tx.ledger.mark([told])
+            tx.recall_log.mark([told])
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +94,7 @@ def trained(brain: Brain, **given: object) -> tuple[dict[str, object], ModelCard
     assert done.state == "done", done
     result = dict(done.result or {})
     with brain.services.store.snapshot(LOCAL_TENANT) as tx:
-        cards = tx.registry.listed(ModelRole.SALIENCE, limit=9)
+        cards = tx.models.listed(ModelRole.SALIENCE, limit=9)
     made = [card for card in cards if ids.show(ids.MODEL, card.id) == result.get("model")]
     return result, made[0] if made else None
 
@@ -102,7 +102,7 @@ def trained(brain: Brain, **given: object) -> tuple[dict[str, object], ModelCard
 def learnt(brain: Brain) -> ModelCard:
     """Give the latest model, made now where no test before had one made."""
     with brain.services.store.snapshot(LOCAL_TENANT) as tx:
-        cards = tx.registry.listed(ModelRole.SALIENCE, limit=1)
+        cards = tx.models.listed(ModelRole.SALIENCE, limit=1)
     card = cards[0] if cards else trained(brain)[1]
     assert card is not None
     return card
@@ -151,7 +151,7 @@ class DeadlyBlobs:
 def test_whoever_takes_up_what_another_died_of_makes_the_same_model_once(lived_in: Brain) -> None:
     learnt(lived_in)
     with lived_in.services.store.snapshot(LOCAL_TENANT) as tx:
-        before = tx.registry.listed(ModelRole.SALIENCE, limit=9)
+        before = tx.models.listed(ModelRole.SALIENCE, limit=9)
     job = lived_in.jobs.run("train_salience")
     blobs = DeadlyBlobs(lived_in.services.blobs())
     dying = Brain(replace(lived_in.services, blobs=lambda: blobs), lived_in.caller)
@@ -164,7 +164,7 @@ def test_whoever_takes_up_what_another_died_of_makes_the_same_model_once(lived_i
     a_worker(lived_in).sweep()
     assert lived_in.jobs.show(job.id).attempts == 2
     with lived_in.services.store.snapshot(LOCAL_TENANT) as tx:
-        made, *rest = tx.registry.listed(ModelRole.SALIENCE, limit=9)
+        made, *rest = tx.models.listed(ModelRole.SALIENCE, limit=9)
     assert rest == before
     assert made.digest == str(death.value)
     assert made.told["metrics"] == before[0].told["metrics"]
@@ -203,7 +203,7 @@ def serving(brain: Brain, told: float | None, *, state: ModelState = ModelState.
     services = brain.services
     card = a_card(1, role=ModelRole.SALIENCE, state=state, features=FEATURES)
     with services.store.begin(LOCAL_TENANT) as tx:
-        assert tx.registry.add(card)
+        assert tx.models.add(card)
     models = SalienceModels(
         lambda _: FrozenSalience(told), store=services.store, clock=services.clock
     )
@@ -283,7 +283,7 @@ def test_a_model_that_fails_fails_no_write_and_the_rule_scores_visibly(
 def test_a_model_whose_artifact_is_gone_or_changed_serves_nobody(lived_in: Brain) -> None:
     card = learnt(lived_in)
     with lived_in.services.store.begin(LOCAL_TENANT) as tx:
-        tx.registry.add(replace(card, id=1, state=ModelState.ACTIVE))
+        tx.models.add(replace(card, id=1, state=ModelState.ACTIVE))
     [good] = lived_in.remember("Kettles boil", kind="event", source_ref="a.txt").items
     assert not good.warnings
     assert lived_in.get(good.id or "").salience > 0.6, "more than the rule gives to any event"

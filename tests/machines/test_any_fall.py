@@ -73,7 +73,7 @@ class AnyFall(RuleBasedStateMachine):
     def reviews_are_those_of_the_model(self) -> None:
         every = [number + 1 for number in range(COUNT)]
         with self.brain.services.store.snapshot(self.brain.caller.tenant) as tx:
-            standings, reviews = tx.graph.standings(every), tx.reviews.of(every)
+            standings, reviews = tx.graph.support_statuses(every), tx.reviews.of(every)
         marks = self.model.marks()
         archived = self.model.archived(marks)
         for number in range(COUNT):

@@ -15,9 +15,9 @@ from commonbrain.client import Brain
 from commonbrain.model.errors import CommonbrainError, LimitExceededError, RejectedError
 from commonbrain.model.limits import REFUSALS_APART_MAX, REFUSALS_APART_S, USAGE_KEPT_S
 from commonbrain.model.scope import NO_POLICY, Admission, Policy, Role, check_claims
-from commonbrain.security.denials import CountedDenials
+from commonbrain.security.denials import AccessDenials
 from commonbrain.security.rate_limits import MovingWindowLimiter, shared_rate_limiter
-from commonbrain.storage.administration import AccessEntry
+from commonbrain.storage.interface import AccessEntry
 from commonbrain.testing.clock import FakeClock
 
 KETTLE = "The kettle is in the blue cupboard."
@@ -60,7 +60,7 @@ def audited(brain: Brain) -> list[AccessEntry]:
     """Let what is behind be written, and read the audit."""
     brain.services.refusals.close()
     with brain.services.store.snapshot("default") as tx:
-        return tx.credentials.noted(limit=10_000)
+        return tx.credentials.audit_entries(limit=10_000)
 
 
 def test_a_credential_calls_as_often_as_its_policy_says(networked: Callable[..., Brain]) -> None:
@@ -270,7 +270,7 @@ def test_a_flood_of_refusals_is_a_line_a_minute_that_counts_them(
 def test_the_sorts_of_refusals_that_are_counted_at_once_are_bounded(
     brain: Brain, clock: FakeClock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    refusals = CountedDenials(store=brain.services.store, clock=clock)
+    refusals = AccessDenials(store=brain.services.store, clock=clock)
     with caplog.at_level(logging.WARNING):
         for number in range(REFUSALS_APART_MAX + 50):
             entry = AccessEntry(at=clock.now(), action="get", code="x", agent=str(number))
@@ -278,7 +278,7 @@ def test_the_sorts_of_refusals_that_are_counted_at_once_are_bounded(
     refusals.close()
 
     with brain.services.store.snapshot("default") as tx:
-        kept = len(tx.credentials.noted(limit=10_000))
+        kept = len(tx.credentials.audit_entries(limit=10_000))
     assert kept <= REFUSALS_APART_MAX
     assert "too many kinds" in caplog.text
 

@@ -16,7 +16,7 @@ from commonbrain.model.limits import EVALUATED_MIN
 from commonbrain.model.memory import Draft
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.storage.blobs import Blobs
-from commonbrain.storage.uploads import BlobUploadStore, Upload
+from commonbrain.storage.uploads import Upload, UploadStore
 from commonbrain.testing.clock import FakeClock
 from tests.flows.asking import stored
 from tests.flows.working import a_worker
@@ -38,17 +38,17 @@ class Killed(BaseException):
 
 
 @dataclass(frozen=True, slots=True)
-class Interrupted(BlobUploadStore):
+class Interrupted(UploadStore):
     """Has something happen when an archive is written, and nobody knows of it yet."""
 
     meanwhile: Callable[[], None]
 
     def made(
-        self, name: str, write: Callable[[Path], object], *, tell: Callable[[Upload], None]
+        self, name: str, write: Callable[[Path], object], *, on_start: Callable[[Upload], None]
     ) -> Upload:
         """Have it written, and be interrupted."""
         # Not `super()`, which a class with slots of its own has not.
-        parcel = BlobUploadStore.made(self, name, write, tell=tell)
+        parcel = UploadStore.made(self, name, write, on_start=on_start)
         self.meanwhile()
         return parcel
 
@@ -136,7 +136,7 @@ def test_who_cannot_reach_the_archives_erases_all_the_same(brain: Brain) -> None
     def missing() -> Blobs:
         raise InvalidInputError("This takes the extra learn.", code="extra_missing")
 
-    bare = Brain(replace(brain.services, staging=BlobUploadStore(missing)), brain.caller)
+    bare = Brain(replace(brain.services, staging=UploadStore(missing)), brain.caller)
     done = bare.erase(id_, reason=WHY, confirm=1)
 
     assert (done.receipt or {})["file"] == 1, "the file was rewritten"

@@ -15,9 +15,9 @@ from commonbrain.model.limits import ACCESS_KEPT_S, USES_APART_S
 from commonbrain.model.scope import Role
 from commonbrain.security.api_keys import ApiKeyAuthenticator
 from commonbrain.security.authentication import Authenticator
-from commonbrain.security.denials import CountedDenials
-from commonbrain.storage.administration import AccessEntry
-from commonbrain.storage.interface import Store
+from commonbrain.security.denials import AccessDenials
+from commonbrain.storage.interface import AccessEntry
+from commonbrain.storage.store import Store
 from commonbrain.testing.clock import FakeClock
 from tests.security.keys import CACHED_QUERIES_MAX, HERE, CountingPasswordHasher, altered, refusal
 
@@ -190,7 +190,7 @@ def test_a_use_that_was_not_written_is_noted_again_before_long_but_not_by_every_
 
 def test_who_notes_a_use_is_told_that_it_cannot_be_written(brain: Brain, clock: FakeClock) -> None:
     down: Any = SlowStore(brain.services.store, clock)
-    refusals, lost = CountedDenials(store=down, clock=clock), list[str]()
+    refusals, lost = AccessDenials(store=down, clock=clock), list[str]()
     refusals.used("default", "0123abcd", lost=lambda: lost.append("lost"))
     refusals.close()
 

@@ -22,9 +22,8 @@ from commonbrain.client import Brain
 from commonbrain.mcp.server import build_server
 from commonbrain.model.memory import Memory
 from commonbrain.model.scope import Scope
-from commonbrain.storage.interface import Store
-from commonbrain.storage.repositories.memories import SqlMemoryRepository
-from commonbrain.storage.sql_store import SqlStore, SqlTransaction
+from commonbrain.storage.repositories.memories import MemoryRepository
+from commonbrain.storage.store import Store, Transaction
 from tests.security.attempts import drawn
 from tests.security.doors import DOORS, Tried, Way, asking, tried
 from tests.security.watching import ROWS, statements
@@ -48,7 +47,7 @@ def test_nothing_of_another_tenant_or_agent_shows_at_any_door(
     world: World, record_property: Callable[[str, object], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = rows_of(world.owner.services.store, THEIRS)
-    engine = cast("SqlStore", world.owner.services.store).dialect.engine.name
+    engine = world.owner.services.store.dialect.engine.name
     found: dict[str, Tried] = {}
     for name, transport in DOORS.items():
         every = transport.every
@@ -127,15 +126,15 @@ def test_an_export_holds_one_tenant(world: World, tmp_path: Path) -> None:
     assert "kettle" in text
 
 
-class EveryTenants(SqlMemoryRepository):
+class EveryTenants(MemoryRepository):
     """A shelf that forgot its filter."""
 
     def get(self, ids: Sequence[int]) -> dict[int, Memory]:
         """Fetch memories of this tenant and of theirs."""
-        return SqlMemoryRepository(replace(self.work, tenant=THEIRS)).get(ids) | super().get(ids)
+        return MemoryRepository(replace(self.work, tenant=THEIRS)).get(ids) | super().get(ids)
 
 
-class Unveiled(SqlMemoryRepository):
+class Unveiled(MemoryRepository):
     """A shelf that takes what is private for the team's."""
 
     def get(self, ids: Sequence[int]) -> dict[int, Memory]:
@@ -144,18 +143,18 @@ class Unveiled(SqlMemoryRepository):
         return {id_: replace(memory, scope=Scope.TEAM) for id_, memory in known.items()}
 
 
-def _theirs(tx: SqlTransaction) -> SqlTransaction:
-    return SqlTransaction.of(replace(tx.work, tenant=THEIRS))
+def _theirs(tx: Transaction) -> Transaction:
+    return Transaction.of(replace(tx.work, tenant=THEIRS))
 
 
-HOLES: dict[str, Callable[[SqlTransaction], SqlTransaction]] = {
+HOLES: dict[str, Callable[[Transaction], Transaction]] = {
     "memories": lambda tx: replace(tx, memories=EveryTenants(tx.work)),
     "private": lambda tx: replace(tx, memories=Unveiled(tx.work)),
     "sessions": lambda tx: replace(tx, sessions=_theirs(tx).sessions),
-    "notes": lambda tx: replace(tx, notes=_theirs(tx).notes),
+    "notes": lambda tx: replace(tx, scratchpad=_theirs(tx).scratchpad),
     "jobs": lambda tx: replace(tx, jobs=_theirs(tx).jobs),
-    "ledger": lambda tx: replace(tx, ledger=_theirs(tx).ledger),
-    "registry": lambda tx: replace(tx, registry=_theirs(tx).registry),
+    "ledger": lambda tx: replace(tx, recall_log=_theirs(tx).recall_log),
+    "registry": lambda tx: replace(tx, models=_theirs(tx).models),
     "credentials": lambda tx: replace(tx, credentials=_theirs(tx).credentials),
     "everything": _theirs,
 }
@@ -175,18 +174,18 @@ class Holed:
     hole: str
 
     @contextmanager
-    def begin(self, tenant: str) -> Generator[SqlTransaction]:
+    def begin(self, tenant: str) -> Generator[Transaction]:
         """Open a transaction through the hole."""
         with self.real.begin(tenant) as tx:
-            yield HOLES[self.hole](cast("SqlTransaction", tx))
+            yield HOLES[self.hole](tx)
 
     @contextmanager
-    def snapshot(self, tenant: str) -> Generator[SqlTransaction]:
+    def snapshot(self, tenant: str) -> Generator[Transaction]:
         """Read through the hole."""
         with self.real.snapshot(tenant) as tx:
-            yield HOLES[self.hole](cast("SqlTransaction", tx))
+            yield HOLES[self.hole](tx)
 
-    def read(self, tenant: str, ask: Callable[[SqlTransaction], object]) -> object:
+    def read(self, tenant: str, ask: Callable[[Transaction], object]) -> object:
         """Ask through the hole."""
         with self.snapshot(tenant) as tx:
             return ask(tx)

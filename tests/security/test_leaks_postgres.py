@@ -18,8 +18,8 @@ from psycopg import sql
 from commonbrain.client import Brain
 from commonbrain.clock import Clock
 from commonbrain.embeddings.interface import EmbeddingSpace
-from commonbrain.storage.interface import Store
 from commonbrain.storage.postgres.schema import SEARCH
+from commonbrain.storage.store import Store
 from commonbrain.testing.builders import a_brain, use_store_opener
 from commonbrain.testing.clock import FakeClock
 from tests.postgres import Database, Server

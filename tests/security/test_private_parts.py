@@ -13,7 +13,7 @@ from commonbrain.model.memory import Draft, Memory, State
 from commonbrain.model.model_card import ModelCard, ModelRole, ModelState
 from commonbrain.model.query import Entry, Feedback, FeedbackMark
 from commonbrain.model.scope import LOCAL_TENANT, Caller, Role, Scope
-from commonbrain.storage.records import EntryFilter
+from commonbrain.storage.interface import EntryFilter
 from tests.flows.asking import stored
 from tests.flows.working import a_worker
 
@@ -83,7 +83,7 @@ def a_card(brain: Brain) -> str:
         moved_at=now,
     )
     with brain.services.store.begin(LOCAL_TENANT) as tx:
-        assert tx.registry.add(card)
+        assert tx.models.add(card)
     return ids.show(ids.MODEL, card.id)
 
 
@@ -143,8 +143,8 @@ def test_an_evaluation_asks_a_writer_again_only_what_it_asked_itself(
     # What helped may be the team's; what was asked for it is not.
     everybodys = ids.parse(ids.MEMORY, stored(brain, "The kettle is blue.", kind="fact"))
     with brain.services.store.begin(LOCAL_TENANT) as tx:
-        [entry] = tx.ledger.latest(EntryFilter(agent="bo"), limit=1)
-        tx.ledger.mark([a_mark(entry, everybodys)])
+        [entry] = tx.recall_log.latest(EntryFilter(agent="bo"), limit=1)
+        tx.recall_log.mark([a_mark(entry, everybodys)])
     brain.remember(
         [
             Draft(body=f"Somebody put vessel{number} of shelf{number} into {room}.", kind="event")

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -15,9 +15,8 @@ from commonbrain.model import ids
 from commonbrain.model.model_card import ModelCard, ModelRole, ModelState
 from commonbrain.model.scope import Admission, Policy, Role
 from commonbrain.storage.evaluation import Evaluation, Figure
-from commonbrain.storage.interface import Store
 from commonbrain.storage.schema.types import METADATA
-from commonbrain.storage.sql_store import SqlTransaction
+from commonbrain.storage.store import Store
 from tests.flows.working import a_worker
 
 OURS, THEIRS = "acme", "rival"
@@ -117,7 +116,7 @@ def rows_of(store: Store, tenant: str) -> dict[str, Sequence[str]]:
     """Read every row of a tenant, to be compared: nothing of it may have changed."""
     names = [table.name for table in METADATA.sorted_tables if "tenant_id" in table.c]
     with store.snapshot(tenant) as tx:
-        connection = cast("SqlTransaction", tx).work.connection
+        connection = tx.work.connection
         # Each engine has columns of its own in the tables of its index.
         asked = [
             (name, sa.text(f"SELECT * FROM {name} WHERE tenant_id = :tenant"))  # noqa: S608 our own
@@ -238,7 +237,7 @@ def _model(brain: Brain, reason: str) -> str:
         reason=reason,
     )
     with brain.services.store.begin(brain.caller.tenant) as tx:
-        assert tx.registry.add(card)
+        assert tx.models.add(card)
     return ids.show(ids.MODEL, card.id)
 
 

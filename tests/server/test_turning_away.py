@@ -39,7 +39,7 @@ def hasty(brain: Brain) -> Iterator[TestClient]:
 def audited(brain: Brain) -> list[tuple[str, str | None, str | None, int]]:
     brain.services.refusals.close()
     with brain.services.store.snapshot("default") as tx:
-        noted = tx.credentials.noted(limit=100)
+        noted = tx.credentials.audit_entries(limit=100)
     return [(one.action, one.code, one.agent, one.count) for one in reversed(noted)]
 
 

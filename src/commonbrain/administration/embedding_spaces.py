@@ -30,7 +30,7 @@ def services_in_space(services: Services, name: str | None) -> Services:
             "COMMONBRAIN_EMBEDDER_NEXT.",
         )
     embedder = services.embedders(space_name)
-    return replace(services, store=services.store.beside(embedder.space), embedder=embedder)
+    return replace(services, store=services.store.in_space(embedder.space), embedder=embedder)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +144,7 @@ class EmbeddingSpaces:
                 name=one.name,
                 dimensions=one.dimensions,
                 state=one.state,
-                lacking=sum(spaces.lacking(one.id).values()),
+                lacking=sum(spaces.missing_vectors(one.id).values()),
                 is_indexed=spaces.is_indexed(one.id),
             )
             for one in spaces.listed()
@@ -172,7 +172,7 @@ class EmbeddingSpaces:
         self._check_right()
         other = services_in_space(self.services, name)
         space = other.store.spaces.add(other.store.space)
-        total = sum(other.store.spaces.lacking(space.id).values())
+        total = sum(other.store.spaces.missing_vectors(space.id).values())
         made = 0
         for start in tenant_cursors(other):
             place = start
@@ -180,7 +180,7 @@ class EmbeddingSpaces:
                 done = fill_batch(other, place)
                 made, place = made + done.count, done.next
                 on_progress(min(made / max(total, 1), 1.0))
-        left = sum(other.store.spaces.lacking(space.id).values())
+        left = sum(other.store.spaces.missing_vectors(space.id).values())
         return BuildResult(space=space.name, embedded=made, lacking=left)
 
     def compare(

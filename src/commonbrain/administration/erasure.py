@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Final, Unpack
+from typing import TYPE_CHECKING, Final, Unpack
 
 from commonbrain.history.selection import (
     SELECTABLE_STATES,
@@ -36,9 +36,11 @@ from commonbrain.model.revision import Action
 from commonbrain.model.scope import Caller, Role, is_visible
 from commonbrain.services import Services
 from commonbrain.storage.change_log import record_related_change
-from commonbrain.storage.interface import Transaction
 from commonbrain.storage.uploads import Upload
 from commonbrain.transfer.export import withdraw_archives
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 _UNFINISHED: Final = (
     "The text is out of every table, but its bytes are in the file until it is written anew, which "
@@ -185,7 +187,9 @@ def _skip_reason(*, only_these: bool) -> str:
 def _copies(unit: UnitOfWork, chosen: dict[int, Memory]) -> list[tuple[Memory, set[int]]]:
     """List memories derived from the chosen ones, with all their sources."""
     links = unit.tx.links.touching(sorted(chosen), types=[LinkType.DERIVED_FROM])
-    shared = unit.tx.mail.told([one.id for one in chosen.values() if one.kind is Kind.MESSAGE])
+    shared = unit.tx.messages.derived(
+        [one.id for one in chosen.values() if one.kind is Kind.MESSAGE]
+    )
     linked = {one.from_id for one in links if one.to_id in chosen}
     derived = sorted({*linked, *shared} - set(chosen))
     every = unit.tx.links.touching(derived, types=[LinkType.DERIVED_FROM])

@@ -19,7 +19,7 @@ from heapq import nsmallest
 from importlib.metadata import version
 from itertools import islice
 from math import ceil
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from commonbrain.clock import Clock
 from commonbrain.model import ids
@@ -42,8 +42,10 @@ from commonbrain.retrieval.service import Recall
 from commonbrain.retrieval.write_behind import RecallLogPolicy, WriteBehindQueue
 from commonbrain.services import Services
 from commonbrain.storage.evaluation import DEPTH, Evaluation, Figure, figure, gain
-from commonbrain.storage.interface import Transaction
-from commonbrain.storage.records import EntryFilter
+from commonbrain.storage.interface import EntryFilter
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 _SENTENCE: Final = re.compile(r"(?<=[.!?])\s+|\n+")
 _WORDS: Final = 3
@@ -383,7 +385,7 @@ class Evaluate:
         is_admin = self.caller.role is Role.ADMIN
         wanted = EntryFilter(agent=None if is_admin else self.caller.agent, is_marked=True)
         before, enough = ids.make_id(at, -1), ceil(count / _HELD_OUT)
-        entries = tx.ledger.latest(wanted, before=before, limit=enough)
+        entries = tx.recall_log.latest(wanted, before=before, limit=enough)
         late = entries[: ceil(len(entries) * _HELD_OUT)]
         gold = tx.memories.get(sorted({id_ for entry in late for id_ in entry.marks}))
         findable = [id_ for id_, memory in gold.items() if self._may(memory, at)]
@@ -394,7 +396,7 @@ class Evaluate:
 
     def _setup(self, tx: Transaction) -> dict[str, object]:
         """Describe the models that answer, to explain differences between results."""
-        serving = tx.registry.serving(ModelRole.RERANKER)
+        serving = tx.models.serving(ModelRole.RERANKER)
         active = [card.id for card in serving if card.state is ModelState.ACTIVE]
         ranker = ids.show(ids.MODEL, active[0]) if active else "fixed weights"
         return {

@@ -21,8 +21,8 @@ from commonbrain.observability.interface import SILENT
 from commonbrain.retrieval.service import Recall
 from commonbrain.retrieval.write_behind import RecallLogPolicy, WriteBehindQueue
 from commonbrain.services import Services
+from commonbrain.storage.interface import EntryFilter
 from commonbrain.storage.maintenance import Progress
-from commonbrain.storage.records import EntryFilter
 
 TOP: Final = 10
 """Items compared of each answer; few agents read further."""
@@ -207,7 +207,7 @@ def _entries(services: Services, caller: Caller) -> Iterator[Entry]:
     after = 0
     for _ in range(COMPARED_PAGES_MAX):
         with services.store.snapshot(caller.tenant) as tx:
-            page = tx.ledger.entries(criteria, after=after, limit=COMPARED_PAGE)
+            page = tx.recall_log.entries(criteria, after=after, limit=COMPARED_PAGE)
         yield from (one for one in page if one.query)
         if len(page) < COMPARED_PAGE:
             return

@@ -1,9 +1,11 @@
 """Administer tenants, agents and keys."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from commonbrain.model.agents import (
     PREFIX_CHARS,
@@ -32,8 +34,10 @@ from commonbrain.model.scope import NO_POLICY, OWNERS, Caller, Policy, PolicyCha
 from commonbrain.model.trust import Trust
 from commonbrain.security.quotas import count_stored
 from commonbrain.services import Services
-from commonbrain.storage.administration import AccessEntry, Tenant
-from commonbrain.storage.interface import Transaction
+from commonbrain.storage.interface import AccessEntry, Tenant
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -244,7 +248,7 @@ class AdministerTenant:
         """List recent rejections and administrative actions, newest first."""
         self._check()
         with self.services.store.snapshot(self.caller.tenant) as tx:
-            return tx.credentials.noted(limit=min(limit, ITEMS_PER_CALL_MAX))
+            return tx.credentials.audit_entries(limit=min(limit, ITEMS_PER_CALL_MAX))
 
     def _check(self) -> None:
         if self.caller.role is not Role.ADMIN:

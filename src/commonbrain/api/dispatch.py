@@ -14,7 +14,7 @@ from commonbrain.model.errors import CommonbrainError, LimitExceededError, Rejec
 from commonbrain.model.scope import Caller
 from commonbrain.observability.tool_events import OK, REFUSED, ToolEvent, visible_parameters
 from commonbrain.services import Services
-from commonbrain.storage.administration import ADMITTING, AccessEntry
+from commonbrain.storage.interface import ADMITTING, AccessEntry
 
 INTERNAL_ERROR: Final = "internal"
 """The code of an unexpected error."""

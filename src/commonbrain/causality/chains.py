@@ -27,7 +27,7 @@ from commonbrain.model.kinds import AtomDetail
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import CURRENT_STATES, Memory
 from commonbrain.retrieval.provenance import seen
-from commonbrain.storage.knowledge import Direction
+from commonbrain.storage.interface import Direction
 
 GAPS_MAX: Final = 20
 

@@ -1,8 +1,10 @@
 """Extract causes from stored memories into atoms that are derived from them."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from commonbrain.ingestion.result import ItemResult, ItemStatus
 from commonbrain.ingestion.service import Remember, WriteOptions
@@ -22,8 +24,11 @@ from commonbrain.model.query import Filter
 from commonbrain.model.scope import Caller, Role, Scope, is_visible
 from commonbrain.model.scoring import confidence_of
 from commonbrain.services import Services
-from commonbrain.storage.interface import QueryScope, Transaction
+from commonbrain.storage.interface import QueryScope
 from commonbrain.text.normalisation import normalise_line
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 _TEXTS: Final = frozenset(Kind) - {Kind.ATOM, Kind.TASK}
 """Kinds that report what happened."""

@@ -1,9 +1,11 @@
 """Patterns: what usually precedes an outcome, and what its occurrences have in common."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from commonbrain.causality.result import (
     Pattern,
@@ -31,8 +33,11 @@ from commonbrain.model.scope import Caller
 from commonbrain.model.timestamps import show_instant
 from commonbrain.retrieval.provenance import seen
 from commonbrain.retrieval.query_plan import search_terms
-from commonbrain.storage.interface import QueryScope, Transaction
+from commonbrain.storage.interface import QueryScope
 from commonbrain.text.time_expressions.calendar import EARLIEST
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 OCCURRENCES_MAX: Final = 50
 _WINDOW_MAX: Final = 20

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from commonbrain.causality.chains import build_chain, find_roots, memories_of, open_ends, steps_of
 from commonbrain.causality.patterns import (
@@ -28,10 +28,12 @@ from commonbrain.retrieval.get import fetch
 from commonbrain.retrieval.provenance import provenance, seen
 from commonbrain.retrieval.service import Recall, check_length
 from commonbrain.services import Services
-from commonbrain.storage.interface import Transaction
-from commonbrain.storage.knowledge import Direction
+from commonbrain.storage.interface import Direction
 from commonbrain.text.normalisation import normalise
 from commonbrain.text.time_expressions.parser import find_instant
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 
 def dependents_of(walker: ChainWalker, start: Memory, *, asked: str) -> TraceResult:

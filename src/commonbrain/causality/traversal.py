@@ -6,7 +6,7 @@ from collections import defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from commonbrain.model.kinds import AtomDetail, IncidentDetail, Kind
 from commonbrain.model.links import Link, LinkType
@@ -15,8 +15,10 @@ from commonbrain.model.query import Filter
 from commonbrain.model.scope import Caller
 from commonbrain.retrieval.provenance import seen
 from commonbrain.retrieval.query_plan import search_terms
-from commonbrain.storage.interface import QueryScope, Transaction
-from commonbrain.storage.knowledge import Direction, Reader
+from commonbrain.storage.interface import Direction, GraphReader, QueryScope
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 CAUSAL: Final = (LinkType.CAUSES, LinkType.ENABLES, LinkType.PRECEDES)
 """Link types followed in causal chains; correlation leads nowhere."""
@@ -197,7 +199,7 @@ class ChainWalker:
     def _walk(self, chain: Chain, base: int) -> list[int]:
         """Add what links lead to; return where they end."""
         offset, closed = chain.depths[base], chain.depths.keys() - {base}
-        graph = self.tx.graph.seen_by(Reader(caller=self.caller, trust_min=self.trust_min))
+        graph = self.tx.graph.seen_by(GraphReader(caller=self.caller, trust_min=self.trust_min))
         capacity = STEPS_MAX - len(chain.hops)
         walk = graph.walk(
             [base],

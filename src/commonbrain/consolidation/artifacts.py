@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from commonbrain.learning.transitions import model_name, replaced_by
 from commonbrain.model.jobs import JobState
@@ -13,11 +13,13 @@ from commonbrain.model.limits import ARTIFACTS_KEPT_DAYS, DISCARDS_AT_ONCE, MODE
 from commonbrain.model.model_card import ModelCard, ModelRole
 from commonbrain.model.scope import Caller
 from commonbrain.services import Services
-from commonbrain.storage.administration import AccessEntry, JobFilter
-from commonbrain.storage.interface import Transaction
+from commonbrain.storage.interface import AccessEntry, JobFilter
 from commonbrain.storage.job_queue import DISCARD, JobContext, enqueue
 from commonbrain.storage.uploads import Upload
 from commonbrain.transfer.export import read_upload
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 
 def schedule_purge(
@@ -35,7 +37,7 @@ def purge_upload(task: JobContext) -> None:
         task.pause()
         with task.services.store.snapshot(task.caller.tenant) as tx:
             # Training on the same data may have produced the same model again.
-            is_held = tx.registry.is_held(part)
+            is_held = tx.models.has_artifact(part)
         if not is_held:
             task.services.staging.drop(replace(upload, parts=(part,)))
         with task.step() as tx:
@@ -70,7 +72,7 @@ class UnusedArtifacts:
 
 def find_unused_artifacts(tx: Transaction, *, before: int | None, now: datetime) -> UnusedArtifacts:
     """Check a page of cards, newest first."""
-    page, protected = tx.registry.listed(before=before, limit=MODELS_AT_ONCE), _protected_ids(tx)
+    page, protected = tx.models.listed(before=before, limit=MODELS_AT_ONCE), _protected_ids(tx)
     unused = [
         card
         for card in page
@@ -104,7 +106,7 @@ def purge_artifacts(
     """
     purged = list(_purged(tx, cards, caller=caller, now=services.clock.now()))
     # Training twice on the same data gives the same bytes, which another model may still use.
-    digests = {card.digest for card in purged if not tx.registry.is_held(card.digest)}
+    digests = {card.digest for card in purged if not tx.models.has_artifact(card.digest)}
     if digests:
         sizes = (card.told.get("bytes") for card in purged if card.digest in digests)
         upload = Upload(
@@ -121,7 +123,7 @@ def _purged(
     tx: Transaction, cards: Sequence[ModelCard], *, caller: Caller, now: datetime
 ) -> Iterator[ModelCard]:
     for card in cards:
-        if tx.registry.move(card, replace(card, digest="")):
+        if tx.models.move(card, replace(card, digest="")):
             subject = f"{model_name(card)}: {card.digest}"
             tx.credentials.note(
                 AccessEntry(at=now, action=ACTION, agent=caller.agent, subject=subject)
@@ -131,7 +133,7 @@ def _purged(
 
 def _protected_ids(tx: Transaction) -> frozenset[int]:
     """Return the models that may have to replace the serving one."""
-    serving = [card for role in ModelRole for card in tx.registry.serving(role)]
+    serving = [card for role in ModelRole for card in tx.models.serving(role)]
     replaced = (replaced_by(tx, card) for card in serving)
     parents = (card.parent for card in serving if card.parent is not None)
     return frozenset({*parents, *(card.id for card in replaced if card is not None)})

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from commonbrain.model.kinds import Kind, Severity
 from commonbrain.model.limits import CORRECTIONS_MAX, SOURCES_MAX
@@ -16,9 +16,11 @@ from commonbrain.model.revision import Action, Change
 from commonbrain.model.scope import Caller, Role, Scope, is_visible, isolates
 from commonbrain.model.trust import Trust
 from commonbrain.storage.change_log import annotation_of
-from commonbrain.storage.interface import Transaction
 from commonbrain.text.statements import Statement, read_statement
 from commonbrain.text.summaries import CORRECTION
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 CORRECTIONS_MIN: Final = 3
 """Two may be a coincidence."""

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from commonbrain.consolidation.clustering import Occurrence, clusters
 from commonbrain.embeddings.interface import EmbeddingSpace
@@ -17,9 +17,11 @@ from commonbrain.model.links import LinkType
 from commonbrain.model.memory import Draft, Memory, State
 from commonbrain.model.scope import Caller, Role, Scope, is_visible, isolates
 from commonbrain.model.scoring import confidence
-from commonbrain.storage.interface import Transaction
 from commonbrain.text.normalisation import normalise_line
 from commonbrain.text.summaries import COMPACTED, SUMMARY, Point, Reflection, SourceText, body_of
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 _ROLES = frozenset({"assistant", "system", "tool", "user"})
 """Speaker names that are not people."""

@@ -4,11 +4,13 @@ Strength, dormancy and the archiving of unread memories are computed when readin
 Maintenance writes what others must notice: expiries, stale tasks, retention policies.
 """
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from commonbrain.consolidation.artifacts import (
     count_unused_artifacts,
@@ -38,8 +40,11 @@ from commonbrain.model.tasks import OWED
 from commonbrain.model.timestamps import show_instant
 from commonbrain.services import Services
 from commonbrain.storage.change_log import ChangeContext, record_update
-from commonbrain.storage.interface import DueBy, Transaction
+from commonbrain.storage.interface import DueBy
 from commonbrain.storage.job_queue import EMBED, UPKEEP, JobContext, enqueue
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 OVERDUE: Final = timedelta(days=14)
 """A task is stale if it was due and nothing happened to it for two weeks, a usual sprint."""
@@ -185,7 +190,7 @@ class Maintain:
                     if len(shown) < MAINTAINED_SHOWN_MAX and is_visible(self.caller, turn.before):
                         examples[turn.name] = (*shown, _example(turn))
             counts += Counter(
-                evaluations=tx.evaluations.surplus(keep=EVALUATIONS_KEPT),
+                evaluations=tx.evaluations.surplus(newest=EVALUATIONS_KEPT),
                 artifacts=count_unused_artifacts(tx, now=due_by.now),
             )
         return MaintenancePreview(counts=counts, examples=examples)
@@ -265,7 +270,7 @@ def _drop_page(task: JobContext, reached: dict[str, object]) -> None:
         )
         before = now - timedelta(days=OUTBOX_KEPT_DAYS)
         events = tx.records.drop_events(before=before, limit=RETAINED_AT_ONCE)
-        evaluations = tx.evaluations.drop(keep=EVALUATIONS_KEPT, limit=RETAINED_AT_ONCE)
+        evaluations = tx.evaluations.drop(newest=EVALUATIONS_KEPT, limit=RETAINED_AT_ONCE)
         _count(reached, "jobs", more=jobs)
         _count(reached, "events", more=events)
         _count(reached, "evaluations", more=evaluations)

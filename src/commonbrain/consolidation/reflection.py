@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from commonbrain.consolidation.corrections import rules
 from commonbrain.consolidation.episodes import (
@@ -38,10 +38,13 @@ from commonbrain.model.query import Filter
 from commonbrain.model.scope import Caller
 from commonbrain.retrieval.service import Recall
 from commonbrain.services import Services
-from commonbrain.storage.interface import QueryScope, Transaction
+from commonbrain.storage.interface import QueryScope
 from commonbrain.text.normalisation import normalise_line
 from commonbrain.text.summaries import COMPACTED, Reflection, Spent, digest
 from commonbrain.text.tokens import estimate
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 _SOURCES_MIN: Final = 2
 """A single memory needs no summary."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from commonbrain.consolidation.clustering import CLUSTER_MIN
 from commonbrain.consolidation.episodes import RAW_KINDS, EventPage
@@ -27,10 +27,12 @@ from commonbrain.model.limits import (
 from commonbrain.model.memory import Memory, State
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import Caller
-from commonbrain.storage.administration import JobFilter
-from commonbrain.storage.interface import QueryScope, Transaction
+from commonbrain.storage.interface import JobFilter, QueryScope
 from commonbrain.storage.job_queue import REFLECT, JobContext, key_of
 from commonbrain.text.summaries import Spent
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 _COUNTED = ("read", "episodes", "candidates", "known", "rejected", "fallbacks")
 _SPENT = ("calls", "tokens_in", "tokens_out")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from commonbrain.coordination.sending import SendResult, deliver_message
 from commonbrain.history.unit_of_work import UnitOfWork
@@ -26,7 +26,9 @@ from commonbrain.model.links import LinkType
 from commonbrain.model.memory import Draft, Memory
 from commonbrain.model.query import Filter
 from commonbrain.model.revision import Action
-from commonbrain.storage.interface import Transaction
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 _TASK_PRIORITY: Final[Mapping[MessagePriority, TaskPriority]] = {
     MessagePriority.INFO: TaskPriority.LOW,

@@ -48,8 +48,7 @@ from commonbrain.model.scope import Caller
 from commonbrain.model.scoring import is_dormant
 from commonbrain.observability.tool_events import ToolEvent
 from commonbrain.services import Services
-from commonbrain.storage.coordination import RankedRule
-from commonbrain.storage.query_scope import QueryScope
+from commonbrain.storage.interface import QueryScope, RankedRule
 from commonbrain.text.normalisation import normalise_line
 
 
@@ -113,10 +112,10 @@ class _RulesAndTasks:
 
 def _rules_and_tasks(unit: UnitOfWork, task_vector: Matrix | None) -> _RulesAndTasks:
     """Find rules and tasks, and fetch those shown together."""
-    board, project = unit.tx.board, unit.caller.project
+    board, project = unit.tx.briefing, unit.caller.project
     blockers = board.blockers(active_scope(unit, Kind.RULE), limit=_section_limit("blockers"))
     patterns = _patterns(unit, task_vector)
-    tasks = board.owed(active_scope(unit, Kind.TASK), limit=_section_limit("tasks"))
+    tasks = board.open_tasks(active_scope(unit, Kind.TASK), limit=_section_limit("tasks"))
     known = unit.tx.memories.get([*blockers.ids, *patterns.ids, *tasks.ids])
     return _RulesAndTasks(
         blockers=_listed(
@@ -134,7 +133,7 @@ def _rules_and_tasks(unit: UnitOfWork, task_vector: Matrix | None) -> _RulesAndT
 
 def _patterns(unit: UnitOfWork, task_vector: Matrix | None) -> RankedRule:
     """Choose pinned patterns, then the most similar to the task, then the newest."""
-    pinned = unit.tx.board.patterns(active_scope(unit, Kind.RULE))
+    pinned = unit.tx.briefing.patterns(active_scope(unit, Kind.RULE))
     near = {} if task_vector is None else unit.tx.index.similarities(task_vector, list(pinned))
     order = sorted(pinned, key=lambda id_: (pinned[id_], near.get(id_, -1.0)), reverse=True)
     return RankedRule(ids=tuple(order[: _section_limit("patterns")]), total=len(pinned))
@@ -260,7 +259,7 @@ class Boot:
             unit = UnitOfWork(
                 tx=tx, services=self.services, caller=caller, now=self.services.clock.now()
             )
-            if not tx.board.has_patterns(active_scope(unit, Kind.RULE)):
+            if not tx.briefing.has_patterns(active_scope(unit, Kind.RULE)):
                 return None
         try:
             return self.services.embedder.query(task)

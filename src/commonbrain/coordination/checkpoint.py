@@ -63,7 +63,7 @@ def matching_rules(unit: UnitOfWork, action: str, *, vector: Matrix | None) -> C
         for id_, given in unit.tx.memories.skills(query_scope).items()
         if (skill := read_skill(given)) and skill.fires(action, unit.caller.project)
     }
-    blocking = unit.tx.board.blockers(query_scope, limit=_SHOWN_MAX)
+    blocking = unit.tx.briefing.blockers(query_scope, limit=_SHOWN_MAX)
     near = (
         unit.tx.index.lexical(search_terms(action), query_scope, limit=_NEAR)
         if vector is None
@@ -93,11 +93,11 @@ def suppress_repeat(
     digest = _digest(one.id for one in (*checked.blockers, *checked.patterns, *checked.skills))
     key = f"{RESERVED_PREFIX}{topic}"
     known = next(
-        (one for one in unit.tx.notes.of(unit.caller, now=unit.now) if one.key == key), None
+        (one for one in unit.tx.scratchpad.of(unit.caller, now=unit.now) if one.key == key), None
     )
     if known is not None and known.value == digest:
         return CheckpointResult(at=known.at, is_repeated=True)
-    unit.tx.notes.put(
+    unit.tx.scratchpad.put(
         Note(
             key=key,
             value=digest,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from commonbrain.coordination.registry import own_session
 from commonbrain.history.supersede import InheritOptions, supersede_with
@@ -20,8 +20,11 @@ from commonbrain.model.memory import Draft, Memory
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import Caller
 from commonbrain.services import Services
-from commonbrain.storage.interface import QueryScope, Transaction
+from commonbrain.storage.interface import QueryScope
 from commonbrain.text.normalisation import normalise, normalise_line, without_injected_context
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 LABEL: Final = "handoff"
 """Label of an episode that is a handoff."""
@@ -171,7 +174,7 @@ def last_handoff(
     criteria = Filter(kinds=(Kind.EPISODE,), labels=(LABEL,), project=project)
     query_scope, limit = QueryScope(caller=caller, filter=criteria, now=now), _FIRST_PAGE
     while True:
-        newest = tx.board.latest(query_scope, limit=limit)
+        newest = tx.briefing.latest(query_scope, limit=limit)
         known = tx.memories.get(newest)
         for id_ in newest:
             if not _is_own(known[id_], caller):

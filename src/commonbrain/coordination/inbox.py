@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError
@@ -13,7 +13,9 @@ from commonbrain.model.kinds import MessageDetail, MessagePriority
 from commonbrain.model.memory import Memory, Thread
 from commonbrain.model.messages import TOP, UNREAD_COUNTED_MAX, Mailbox, Reader
 from commonbrain.model.scope import EVERYBODY, Caller, is_visible
-from commonbrain.storage.interface import Transaction
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 _URGENT_SHOWN_MAX: Final = 5
 _TOP_MAX: Final = 50
@@ -49,10 +51,10 @@ def unread_of(
 ) -> UnreadSummary:
     """Return the summary of a caller's unread messages in a project."""
     reader = Reader(agent=caller.agent, project=project, now=now)
-    top = tx.mail.unread(reader, below=TOP, limit=_TOP_MAX)
+    top = tx.messages.unread(reader, below=TOP, limit=_TOP_MAX)
     # A small inbox is counted by reading it; only a full one needs another query.
     is_all = len(top) < _TOP_MAX
-    count = len(top) if is_all else tx.mail.count_unread(reader, limit=UNREAD_COUNTED_MAX + 1)
+    count = len(top) if is_all else tx.messages.count_unread(reader, limit=UNREAD_COUNTED_MAX + 1)
     urgent = [one.message_id for one in top if one.is_urgent][:_URGENT_SHOWN_MAX]
     memories = tx.memories.get(urgent)
     shown = [
@@ -74,7 +76,7 @@ def page_of(
     pending: list[Mailbox] = []
     if prefix != _READ:
         below = Mailbox(is_urgent=_CURSOR_PREFIXES[prefix], message_id=id_)
-        pending = tx.mail.unread(reader, below=below, limit=limit + 1)
+        pending = tx.messages.unread(reader, below=below, limit=limit + 1)
     shown = pending[:limit]
     unread = tuple(place.message_id for place in shown)
     if len(pending) > limit or not with_read:
@@ -82,7 +84,7 @@ def page_of(
         return InboxPage(unread=unread, cursor=_after(shown) if is_more else None)
     capacity = limit - len(shown)
     below_id = id_ if prefix == _READ else ids.LAST
-    rest = tx.mail.read(reader, below=below_id, limit=capacity + 1)
+    rest = tx.messages.read(reader, below=below_id, limit=capacity + 1)
     read = tuple(rest[:capacity])
     if len(rest) <= capacity:
         return InboxPage(unread=unread, read=read)
@@ -183,8 +185,8 @@ def to_message_views(
     """Convert the messages that a caller may see, in order; `whole` includes their bodies."""
     seen = [one for one in messages if is_visible(caller, one)]
     known = [one.id for one in seen]
-    unread = tx.mail.unread_among(reader, known)
-    acks = tx.mail.acks(known)
+    unread = tx.messages.unread_among(reader, known)
+    acks = tx.messages.acks(known)
     details = {one.id: one.detail for one in seen if isinstance(one.detail, MessageDetail)}
     threads = {one.thread_id for one in details.values() if one.thread_id is not None}
     subjects = tx.threads.subjects(sorted(threads))
@@ -224,7 +226,7 @@ def summarize_thread(
         id=ids.show(ids.THREAD, thread.id),
         subject=thread.subject,
         messages=f"{UNREAD_COUNTED_MAX}+" if len(found) == bound else str(len(found)),
-        unread=len(tx.mail.unread_among(reader, found)),
+        unread=len(tx.messages.unread_among(reader, found)),
         participants=tuple(sorted(tx.threads.participants(found))),
         last_at=newest.occurred_at,
         last=newest.headline,

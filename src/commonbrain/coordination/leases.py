@@ -50,7 +50,7 @@ def open_tasks(
     query_scope = unit.query_scope(
         Filter(kinds=(Kind.TASK,), states=(State.ACTIVE,), project=project)
     )
-    ranked = unit.tx.board.owed(query_scope, limit=limit)
+    ranked = unit.tx.briefing.open_tasks(query_scope, limit=limit)
     memories = unit.tx.memories.get(ranked.ids)
     return tuple(_shown(unit, memories[id_]) for id_ in ranked.ids), ranked.total
 

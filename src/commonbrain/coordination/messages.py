@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from commonbrain.coordination.assignments import (
     AssignedTaskPage,
@@ -46,9 +46,11 @@ from commonbrain.model.scope import Caller, Scope, is_visible
 from commonbrain.model.timestamps import instant
 from commonbrain.retrieval.get import fetch
 from commonbrain.services import Services
-from commonbrain.storage.interface import Transaction
-from commonbrain.storage.records import MemoryAccess
+from commonbrain.storage.interface import MemoryAccess
 from commonbrain.text.normalisation import normalise, without_injected_context
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +150,7 @@ class Messages:
             inbox_page = page_of(tx, reader, cursor=cursor, limit=limit, with_read=all)
             found = tx.memories.get([*inbox_page.unread, *inbox_page.read])
             listed = [found[id_] for id_ in (*inbox_page.unread, *inbox_page.read) if id_ in found]
-            unread = tx.mail.count_unread(reader, limit=UNREAD_COUNTED_MAX + 1)
+            unread = tx.messages.count_unread(reader, limit=UNREAD_COUNTED_MAX + 1)
             return MessagePage(
                 messages=to_message_views(
                     tx, self.caller, messages=listed, reader=reader, whole=False
@@ -170,8 +172,8 @@ class Messages:
             found = [self._message(tx, one) for one in message_ids]
             reader = self._reader()
             shown = to_message_views(tx, self.caller, messages=found, reader=reader, whole=True)
-            tx.mail.take(reader)
-            tx.mail.mark(reader, [one.id for one in found])
+            tx.messages.take(reader)
+            tx.messages.mark(reader, [one.id for one in found])
         known = tuple(one.id for one in found)
         access = MemoryAccess(tenant=self.caller.tenant, ids=known, at=self.services.clock.now())
         self.services.journal.touch(access)
@@ -183,9 +185,9 @@ class Messages:
         with self.services.store.begin(self.caller.tenant) as tx:
             message = self._message(tx, id)
             reader = self._reader()
-            tx.mail.take(reader)
-            tx.mail.mark(reader, [message.id])
-            if not tx.mail.acknowledge(reader, message.id, answer=answer):
+            tx.messages.take(reader)
+            tx.messages.mark(reader, [message.id])
+            if not tx.messages.acknowledge(reader, message.id, answer=answer):
                 raise RejectedError(
                     f"{id} was not sent to {self.caller.agent}.",
                     code="not_addressed",
@@ -217,7 +219,7 @@ class Messages:
             found = (
                 self._of_thread(tx, thread, below=below, limit=limit + 1)
                 if thread is not None
-                else tx.mail.between(reader, agent or "", below=below, limit=limit + 1)
+                else tx.messages.between(reader, agent or "", below=below, limit=limit + 1)
             )
             shown = found[:limit]
             known = tx.memories.get(shown)
@@ -253,7 +255,7 @@ class Messages:
         below = ids.parse(ids.MEMORY, cursor) if cursor else ids.LAST
         with self._snapshot() as tx:
             now = self.services.clock.now()
-            found = tx.mail.delegated(self.caller.agent, below=below, limit=limit + 1)
+            found = tx.messages.delegated(self.caller.agent, below=below, limit=limit + 1)
             known = tx.memories.get(found[:limit])
             tasks = [known[id_] for id_ in found[:limit] if id_ in known]
             shown = [

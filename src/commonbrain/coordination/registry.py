@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from commonbrain.coordination.processes import Processes
 from commonbrain.history.unit_of_work import UnitOfWork
@@ -25,8 +25,10 @@ from commonbrain.model.sessions import (
     session_told_by,
 )
 from commonbrain.services import Services
-from commonbrain.storage.coordination import Heartbeat
-from commonbrain.storage.interface import Transaction
+from commonbrain.storage.interface import Heartbeat
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

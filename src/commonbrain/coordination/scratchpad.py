@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from commonbrain.history.unit_of_work import UnitOfWork
 from commonbrain.ingestion.secret_scanning import scan_text
@@ -14,8 +14,10 @@ from commonbrain.model.scope import Caller, Scope, check_may_write
 from commonbrain.model.sessions import NOTE_KEPT, NOTES_MAX, NOTES_PINNED_MAX, Note
 from commonbrain.model.trust import Trust
 from commonbrain.services import Services
-from commonbrain.storage.interface import Transaction
 from commonbrain.text.normalisation import normalise, normalise_line
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 RESERVED_PREFIX: Final = "checkpoint:"
 """Keys with this prefix are internal: when an action was last checked."""
@@ -23,12 +25,12 @@ RESERVED_PREFIX: Final = "checkpoint:"
 
 def pinned_notes(tx: Transaction, *, project: str | None, now: datetime) -> list[Note]:
     """List pinned notes of a project and global ones, at most 10 of each, by key."""
-    return tx.notes.pinned(project, now=now)
+    return tx.scratchpad.pinned(project, now=now)
 
 
 def list_notes(unit: UnitOfWork) -> list[Note]:
     """List the notes of the caller's session, then those that others pinned to its project."""
-    own = [one for one in unit.tx.notes.of(unit.caller, now=unit.now) if not is_reserved(one)]
+    own = [one for one in unit.tx.scratchpad.of(unit.caller, now=unit.now) if not is_reserved(one)]
     known = {_writer(one) for one in own}
     pinned = pinned_notes(unit.tx, project=unit.caller.project, now=unit.now)
     return [*own, *(one for one in pinned if _writer(one) not in known)]
@@ -52,20 +54,20 @@ def put_note(unit: UnitOfWork, note: Note) -> Note | None:
             code="trust_override_denied",
             hint="Keep the note unpinned.",
         )
-    unit.tx.notes.keep(unit.caller, until=unit.now + NOTE_KEPT, now=unit.now)
-    own = unit.tx.notes.of(unit.caller, now=unit.now)
-    pinned = unit.tx.notes.pinned(note.project, now=unit.now)
+    unit.tx.scratchpad.extend(unit.caller, until=unit.now + NOTE_KEPT, now=unit.now)
+    own = unit.tx.scratchpad.of(unit.caller, now=unit.now)
+    pinned = unit.tx.scratchpad.pinned(note.project, now=unit.now)
     here = [one for one in pinned if one.project == note.project]
     if note.pinned or not note.value:
         for one in here:
             if one.key == note.key:
-                unit.tx.notes.drop(one)
+                unit.tx.scratchpad.drop(one)
     if not note.value:
-        unit.tx.notes.drop(note)
+        unit.tx.scratchpad.drop(note)
         return None
     _check_note_quota(note, own=own, pinned=here)
     stored = replace(note, expires_at=None if note.pinned else unit.now + NOTE_KEPT)
-    unit.tx.notes.put(stored)
+    unit.tx.scratchpad.put(stored)
     return stored
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Final, TypedDict
+from typing import TYPE_CHECKING, Final, TypedDict
 
 from commonbrain.history.unit_of_work import UnitOfWork
 from commonbrain.ingestion.commit import open_thread
@@ -24,9 +24,11 @@ from commonbrain.model.query import Filter
 from commonbrain.model.scope import EVERYBODY, NOBODYS_NAMES, Caller, Scope
 from commonbrain.model.timestamps import instant
 from commonbrain.services import Services
-from commonbrain.storage.interface import Transaction
 from commonbrain.storage.job_queue import enqueue_embedding
 from commonbrain.text.normalisation import normalise_line
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 _ANY_TRUST: Final = Filter(trust_min=0.0)
 
@@ -181,8 +183,8 @@ def deliver_message(unit: UnitOfWork, ready: PreparedDraft, *, thread: int | Non
             project=ready.project,
             is_urgent=threaded.priority is MessagePriority.URGENT,
         )
-        unit.tx.mail.post([everybody])
-    unit.tx.mail.open(reader_of(unit))
+        unit.tx.messages.post([everybody])
+    unit.tx.messages.open(reader_of(unit))
     if unit.services.store.moved_to or outcome.embedding_pending:
         enqueue_embedding(unit.tx, unit.services, caller=unit.caller)
     return SendResult(

@@ -54,7 +54,7 @@ from commonbrain.storage.change_log import (
     record_related_change,
     settled_image,
 )
-from commonbrain.storage.records import Annotation
+from commonbrain.storage.interface import Annotation
 
 
 def plan_rejection(unit: UnitOfWork, memory: Memory) -> ChangePlan:
@@ -302,7 +302,7 @@ def _put_link(unit: UnitOfWork, step: PutLink, *, change_context: ChangeContext)
 
 
 def _put_ack(unit: UnitOfWork, step: PutAck) -> None:
-    unit.tx.duties.put(step.ack)
+    unit.tx.acks.put(step.ack)
     record_related_change(
         unit.tx,
         step.memory,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Final, Unpack
+from typing import TYPE_CHECKING, Final, Unpack
 
 from commonbrain.history.proposals import how_resolved, propose
 from commonbrain.history.selection import (
@@ -37,7 +37,9 @@ from commonbrain.model.support import InvalidationReason
 from commonbrain.security.authority import Proposal, is_authorized
 from commonbrain.services import Services
 from commonbrain.storage.change_log import check_lease, record_feedback
-from commonbrain.storage.interface import Transaction
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 _NOTHING_DONE: Final = "Nothing is changed."
 

@@ -145,7 +145,7 @@ def acknowledge(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> Chan
         at=unit.now,
     )
     check_decision(ack, memory.kind)
-    there = unit.tx.duties.of([memory.id]).get(memory.id, [])
+    there = unit.tx.acks.of([memory.id]).get(memory.id, [])
     known = next((one for one in there if one.whose == ack.whose), None)
     is_new = known is None or not known.says_the_same(ack)
     answer = (PutAck(memory=memory, known=known, ack=ack),) if is_new else ()

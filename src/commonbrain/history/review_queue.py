@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from commonbrain.invalidation.reviews import open_reviews, review_notes
 from commonbrain.model import ids, limits
@@ -22,7 +22,10 @@ from commonbrain.model.trust import Trust
 from commonbrain.retrieval.item_metadata import outdated_of
 from commonbrain.security.authority import proposal_of
 from commonbrain.services import Services
-from commonbrain.storage.interface import QueryScope, Transaction
+from commonbrain.storage.interface import QueryScope
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 
 class ReviewCategory(StrEnum):
@@ -156,7 +159,7 @@ class ListReviewQueue:
 
 
 def _conflicts(tx: Transaction, page: _Page) -> tuple[ConflictItem, ...]:
-    links = tx.disputes.unsettled(page.query_scope, limit=page.limit + 1, skip=page.skip)
+    links = tx.conflicts.open(page.query_scope, limit=page.limit + 1, skip=page.skip)
     known = tx.memories.get(list({end for link in links for end in (link.from_id, link.to_id)}))
     return tuple(_conflict_item(link, known) for link in links)
 

@@ -29,7 +29,7 @@ from commonbrain.model.support import InvalidationReason, carried_by
 from commonbrain.retrieval.provenance import FORGOTTEN
 from commonbrain.security.authority import is_authorized
 from commonbrain.services import Services
-from commonbrain.storage.knowledge import Direction
+from commonbrain.storage.interface import Direction
 from commonbrain.text.normalisation import normalise_line
 from commonbrain.text.time_expressions.parser import parse_time_expression
 
@@ -244,7 +244,7 @@ def list_dependents(
     """Return the dependents of these memories, as far as visible."""
     inside = [one.id for one in memories]
     walk = unit.tx.graph.walk(inside, Direction.AGAINST, types=carried_by(fall), limit=FORETOLD_MAX)
-    standings = unit.tx.graph.standings([one.id for one in walk.reached])
+    standings = unit.tx.graph.support_statuses([one.id for one in walk.reached])
     seen = [
         one.id
         for one in walk.reached

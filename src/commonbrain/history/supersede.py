@@ -145,8 +145,8 @@ def _broadcast_anew(unit: UnitOfWork, old: Memory, *, new: Memory) -> None:
     """Deliver the new text of a broadcast to everyone; direct messages were delivered already."""
     if old.kind is not Kind.MESSAGE or new.scope is Scope.PRIVATE:
         return
-    if any(one.agent == EVERYBODY for one in unit.tx.mail.of([old.id]).get(old.id, ())):
-        unit.tx.mail.post(deliveries(new, to=[EVERYBODY]))
+    if any(one.agent == EVERYBODY for one in unit.tx.messages.of([old.id]).get(old.id, ())):
+        unit.tx.messages.post(deliveries(new, to=[EVERYBODY]))
 
 
 def _check_own_words(unit: UnitOfWork, old: Memory) -> None:

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from commonbrain.history.selection import (
     BulkChangeResult,
@@ -43,9 +43,11 @@ from commonbrain.storage.change_log import (
     record_related_change,
     settled_of,
 )
-from commonbrain.storage.interface import Transaction
 from commonbrain.text.normalisation import normalise_line
 from commonbrain.text.time_expressions.parser import parse_time_expression
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 _LONGEST: Final = timedelta(days=UNDO_DAYS_MAX)
 
@@ -249,9 +251,9 @@ def _restore_related(
     old, new = _image(change.before), _image(change.after)
     if "ack" in {*change.before, *change.after}:
         if old is not None:
-            unit.tx.duties.put(ack_of(old))
+            unit.tx.acks.put(ack_of(old))
         elif new is not None:
-            unit.tx.duties.drop(ack_of(new))
+            unit.tx.acks.drop(ack_of(new))
         return change.after, change.before
     if "annotation" in {*change.before, *change.after}:
         if new is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from commonbrain.history.selection import denial_reason
 from commonbrain.history.unit_of_work import UnitOfWork
@@ -17,7 +17,9 @@ from commonbrain.model.scope import is_visible
 from commonbrain.model.support import Review
 from commonbrain.model.tasks import Ack, ack_of
 from commonbrain.storage.change_log import settled_of
-from commonbrain.storage.interface import Transaction
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 RELATED_IMAGES: Final = frozenset({"link", "annotation", "ack", "review"})
 """Keys of images that are not fields of a memory."""
@@ -259,7 +261,7 @@ def _ack_applies(
     )
     whose = (is_ or was).whose  # type: ignore[union-attr]
     if whose not in acks:
-        there = unit.tx.duties.of([change.memory_id]).get(change.memory_id, [])
+        there = unit.tx.acks.of([change.memory_id]).get(change.memory_id, [])
         acks[whose] = next((one for one in there if one.whose == whose), None)
     if acks[whose] == is_:
         acks[whose] = was

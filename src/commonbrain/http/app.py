@@ -106,7 +106,7 @@ def make_app(
         threads=ThreadLimiter(
             limits.calls_at_once,
             seconds_max=limits.request_s,
-            around=brain.services.store.one_moment,
+            around=brain.services.store.consistent_reads,
         ),
         resource=resource or ProtectedResource(url="http://127.0.0.1:8377"),
     )

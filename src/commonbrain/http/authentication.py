@@ -19,7 +19,7 @@ from commonbrain.model.limits import NAME_CHARS_MAX
 from commonbrain.model.scope import Caller, check_claims
 from commonbrain.model.sessions import ClientInfo, printable_name
 from commonbrain.security.authentication import Authenticator
-from commonbrain.storage.administration import ADMITTING
+from commonbrain.storage.interface import ADMITTING
 
 SESSION_HEADERS: Final = ("commonbrain-session", "mcp-session-id")
 """Where a client may name its session, the first that is there."""

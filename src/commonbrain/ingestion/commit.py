@@ -1,9 +1,12 @@
 """The last stage: write a memory and everything that belongs to it in the caller's transaction."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 from commonbrain.clock import RandomSource
 from commonbrain.ingestion.preparation import PreparedDraft
@@ -27,7 +30,10 @@ from commonbrain.model.timestamps import instant
 from commonbrain.model.trust import Trust
 from commonbrain.services import Services
 from commonbrain.storage.change_log import ChangeContext, record_created
-from commonbrain.storage.interface import IdTaken, Transaction
+from commonbrain.storage.interface import IdTaken
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 _DRAWS = 16
 """Ids to try: two million fit into a millisecond, so the first is nearly always free."""
@@ -103,7 +109,7 @@ def commit(
     if memory.audience:
         # A message is delivered; what was extracted from it is only visible.
         read_at = None if memory.kind is Kind.MESSAGE else memory.recorded_at
-        tx.mail.post(deliveries(memory, to=memory.audience, read_at=read_at))
+        tx.messages.post(deliveries(memory, to=memory.audience, read_at=read_at))
     if memory.state not in AWAITING_STATES:
         tx.index.put(memory, prepared.vectors)
     why = prepared.draft.distinct_because

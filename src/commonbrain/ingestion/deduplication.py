@@ -1,9 +1,11 @@
 """Deduplication, the last step of validation: does a memory of this kind already say it?"""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from commonbrain.embeddings.interface import EmbeddingSpace
 from commonbrain.ingestion.preparation import PreparedDraft
@@ -16,10 +18,13 @@ from commonbrain.model.revision import Action
 from commonbrain.model.scope import Scope, is_visible
 from commonbrain.model.timestamps import instant
 from commonbrain.storage.change_log import predecessors
-from commonbrain.storage.interface import QueryScope, Transaction
+from commonbrain.storage.interface import QueryScope
 from commonbrain.text import contradictions
 from commonbrain.text.contradictions import Conflict
 from commonbrain.text.statements import Statement
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 _TOKEN: Final = re.compile(r"\w+(?:[.,:/+-]\w+)*")
 _TIME_OR_QUANTITY: Final = re.compile(

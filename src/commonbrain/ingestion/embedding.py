@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from commonbrain.embeddings.interface import Embedder, Vectors
 from commonbrain.model.errors import InvalidInputError, UnavailableError
@@ -12,7 +13,9 @@ from commonbrain.model.limits import EMBED_BATCH, ITEMS_PER_CALL_MAX
 from commonbrain.model.memory import Memory
 from commonbrain.model.scope import Caller
 from commonbrain.services import Services
-from commonbrain.storage.interface import Transaction
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 
 def vectors_for(memories: Sequence[Memory], embedder: Embedder) -> dict[int, Vectors]:
@@ -57,7 +60,7 @@ class EmbedProgress:
     left: int
 
 
-OnCommit = Callable[[Transaction, EmbedProgress], None]
+OnCommit = Callable[["Transaction", EmbedProgress], None]
 
 
 def do_nothing(_tx: Transaction, _done: EmbedProgress) -> None:

@@ -1,11 +1,13 @@
 """Idempotency: replies saved under a key, so that a call sent twice is executed once."""
 
+from __future__ import annotations
+
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from commonbrain.ingestion.preparation import PreparedDraft
 from commonbrain.ingestion.result import (
@@ -23,8 +25,10 @@ from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError, RejectedError
 from commonbrain.model.kinds import Kind
 from commonbrain.model.limits import NAME_CHARS_MAX, REPLY_KEPT_S
-from commonbrain.storage.interface import QueryScope, Transaction
-from commonbrain.storage.records import Reply
+from commonbrain.storage.interface import QueryScope, Reply
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +89,7 @@ def save_reply(
     """Save a reply, and delete expired ones."""
     tx.records.drop_replies(before=query_scope.now - timedelta(seconds=REPLY_KEPT_S))
     named = [id_ for one in reply.items for id_ in _named(one)]
-    tx.records.keep_reply(
+    tx.records.save_reply(
         Reply(
             agent=query_scope.caller.agent,
             key=idempotency.key,

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from commonbrain.model import ids
 from commonbrain.model.errors import RejectedError
 from commonbrain.model.escaping import inert_line
 from commonbrain.model.memory import Memory
 from commonbrain.model.scope import Caller
-from commonbrain.storage.interface import Transaction
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 _NAMED_MAX: Final = 10
 """Action items that a rejection names; it counts the others."""
@@ -22,7 +24,7 @@ def pending_items(
 ) -> list[Memory]:
     """List the action items that bind a caller in a project, oldest first."""
     reach = _reach(caller, [project])
-    pending = tx.duties.pending(caller, projects=reach, now=now)
+    pending = tx.acks.pending(caller, projects=reach, now=now)
     memories = tx.memories.get(pending)
     return [memories[id_] for id_ in pending if id_ in memories]
 
@@ -45,7 +47,7 @@ def check_pending_acks(
 
     """
     reach = None if projects is None else _reach(caller, projects)
-    pending = tx.duties.pending(caller, projects=reach, now=now)
+    pending = tx.acks.pending(caller, projects=reach, now=now)
     if pending and not (settles and set(settles) <= set(pending)):
         raise _refusal(tx, pending)
 

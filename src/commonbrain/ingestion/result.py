@@ -1,9 +1,11 @@
 """The result of remember: one value per item; an expected rejection is not an exception."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from commonbrain.ingestion.deduplication import CandidateMemory
 from commonbrain.ingestion.validation import Rejection
@@ -11,7 +13,9 @@ from commonbrain.invalidation.preview import AffectedDependents
 from commonbrain.model import ids
 from commonbrain.model.kinds import Kind
 from commonbrain.model.memory import AWAITING_STATES, Memory, State
-from commonbrain.storage.interface import Transaction
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 
 class ItemStatus(StrEnum):
@@ -114,7 +118,7 @@ class RememberResult:
     """Duration of each stage, for all items together."""
 
 
-OnCommit = Callable[[Transaction, Sequence[ItemResult]], None]
+OnCommit = Callable[["Transaction", Sequence[ItemResult]], None]
 """Called in the transaction that stores a batch, with the outcomes."""
 _HELD_REASONS: Final = {
     State.QUARANTINED: "What binds or reaches everybody needs a trusted source: it is kept, not "

@@ -4,10 +4,12 @@ A failing model neither fails nor delays a write: the fixed rule scores instead,
 says so.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from commonbrain.clock import Clock
 from commonbrain.ingestion.commit import build_memory
@@ -27,7 +29,9 @@ from commonbrain.model.memory import Memory
 from commonbrain.model.model_card import ModelCard, ModelRole, ModelState
 from commonbrain.model.scope import Caller
 from commonbrain.services import Services
-from commonbrain.storage.interface import Store
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Store
 
 _TERMS: Final = ModelLimits(limit_ms=SALIENCE_MS_MAX, failures=1, cooldown_ms=30_000.0)
 """Nothing rolls back a salience model that fails, so a few failures suspend it."""
@@ -75,7 +79,7 @@ class SalienceModels:
 
     def _serving(self, tenant: str) -> Sequence[ModelCard]:
         with self._store.snapshot(tenant) as tx:
-            return tx.registry.serving(ModelRole.SALIENCE)
+            return tx.models.serving(ModelRole.SALIENCE)
 
 
 def _loaded(load: Callable[[str], Salience], card: ModelCard) -> Salience:

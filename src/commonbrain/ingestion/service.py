@@ -1,10 +1,12 @@
 """Remember: validate drafts and store them, durable and searchable on return."""
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Final, Unpack
+from typing import TYPE_CHECKING, Final, Unpack
 
 from commonbrain.ingestion.commit import build_memory, commit
 from commonbrain.ingestion.deduplication import (
@@ -67,8 +69,11 @@ from commonbrain.model.tasks import is_report
 from commonbrain.observability.interface import RememberMetrics
 from commonbrain.services import Services
 from commonbrain.storage.change_log import ChangeContext, record_update
-from commonbrain.storage.interface import QueryScope, Transaction
+from commonbrain.storage.interface import QueryScope
 from commonbrain.storage.job_queue import enqueue_embedding
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 
 def summarize_remember(

@@ -1,7 +1,10 @@
 """Skills: rules with a trigger, matched by the words of a query or loaded by name."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from commonbrain.model import ids
 from commonbrain.model.kinds import RuleDetail, Severity
@@ -10,8 +13,11 @@ from commonbrain.model.query import Filter
 from commonbrain.model.scope import Caller, Scope, is_visible
 from commonbrain.model.skills import Skill, read_skill, skill_of
 from commonbrain.services import Services
-from commonbrain.storage.interface import QueryScope, Transaction
+from commonbrain.storage.interface import QueryScope
 from commonbrain.text.normalisation import normalise
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +116,7 @@ def namesakes(
 
     Private rules of others are not checked, because a rejected name would reveal them.
     """
-    others = [id_ for id_ in tx.memories.skilled(name) if id_ not in set(exclude_ids)]
+    others = [id_ for id_ in tx.memories.with_skill(name) if id_ not in set(exclude_ids)]
     return [one for one in tx.memories.get(others).values() if is_visible(caller, one)]
 
 

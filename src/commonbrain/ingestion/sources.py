@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from commonbrain.embeddings.interface import EmbeddingSpace
 from commonbrain.ingestion.deduplication import contradicts, is_comparable
@@ -23,8 +23,11 @@ from commonbrain.model.revision import Action
 from commonbrain.model.scope import Caller, Scope, is_visible
 from commonbrain.services import Services
 from commonbrain.storage.change_log import ChangeContext, record_feedback, record_related_change
-from commonbrain.storage.interface import QueryScope, Transaction
+from commonbrain.storage.interface import QueryScope
 from commonbrain.text.rationale import mentions
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 _HINT_CANDIDATES_MAX = 20
 """Memories read per entity for a hint, newest first."""
@@ -117,7 +120,7 @@ def dependency_hint(tx: Transaction, memory: Memory, *, query_scope: QueryScope)
     criteria = Filter(kinds=(Kind.RULE, Kind.FACT), project=memory.project, trust_min=0.0)
     there = QueryScope(caller=query_scope.caller, filter=criteria, now=query_scope.now)
     rules_and_facts = tx.memories.get(
-        tx.memories.naming(memory.references, there, limit=_HINT_CANDIDATES_MAX)
+        tx.memories.with_references(memory.references, there, limit=_HINT_CANDIDATES_MAX)
     )
     decided = [
         one

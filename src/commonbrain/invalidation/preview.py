@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from commonbrain.invalidation.propagation import (
     UNLIMITED,
@@ -20,8 +20,10 @@ from commonbrain.model.limits import CASCADE_AT_ONCE, FORETOLD_MAX
 from commonbrain.model.memory import CURRENT_STATES, State
 from commonbrain.model.scope import Caller, is_visible
 from commonbrain.model.support import SUPPORTS, Review, SupportStatus, carried_by
-from commonbrain.storage.interface import Transaction
-from commonbrain.storage.knowledge import Direction, Walk
+from commonbrain.storage.interface import Direction, Walk
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 _SHOWN_MAX: Final = 20
 _PATHS_MAX: Final = 5
@@ -100,7 +102,7 @@ def summarize_affected(
     every, known = list(step.affected), step.support_changes.standings
     if step.left:
         every += _remaining_affected(tx, step.left, exclude_ids=set(every), now=now)
-    standings = {**tx.graph.standings([id_ for id_ in every if id_ not in known]), **known}
+    standings = {**tx.graph.support_statuses([id_ for id_ in every if id_ not in known]), **known}
     seen = _visible(caller, every, standings=standings)
     if not seen:
         return None
@@ -122,7 +124,7 @@ def _remaining_affected(
     tx: Transaction, left: Sequence[int], *, exclude_ids: Collection[int], now: datetime
 ) -> list[int]:
     """Return the dependents that will be marked when propagation continues."""
-    invalidated = find_invalidations(tx, tx.graph.standings(left), now=now)
+    invalidated = find_invalidations(tx, tx.graph.support_statuses(left), now=now)
     reached: dict[int, None] = {}
     for types in {carried_by(fall) for fall in invalidated.values() if fall is not None}:
         start = [id_ for id_, fall in invalidated.items() if fall and carried_by(fall) == types]
@@ -173,7 +175,7 @@ def preview_affected(
     """Return what would need review if memories were superseded or forgotten as wrong."""
     walk = tx.graph.walk(ids_, Direction.AGAINST, types=SUPPORTS, limit=UNLIMITED)
     reached = [one.id for one in walk.reached]
-    standings, reviews = tx.graph.standings(reached), tx.reviews.of(reached)
+    standings, reviews = tx.graph.support_statuses(reached), tx.reviews.of(reached)
     marked = {id_ for id_, those in reviews.items() if any(one.cause_id in ids_ for one in those)}
     fresh = [id_ for id_ in reached if id_ not in marked]
     seen = _visible(caller, fresh, standings=standings)
@@ -202,7 +204,7 @@ def _first(
     """Return the first dependents with their paths; hidden memories are not named."""
     memories = tx.memories.get(seen)
     paths = {id_: walk.path(id_) for id_ in seen}
-    along = tx.graph.standings(sorted({step for path in paths.values() for step in path}))
+    along = tx.graph.support_statuses(sorted({step for path in paths.values() for step in path}))
     return tuple(
         AffectedMemory(
             id=ids.show(ids.MEMORY, id_),

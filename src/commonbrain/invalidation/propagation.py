@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from commonbrain.model.errors import UnavailableError
 from commonbrain.model.kinds import Kind
@@ -34,9 +34,10 @@ from commonbrain.model.support import (
 )
 from commonbrain.services import Services
 from commonbrain.storage.change_log import ChangeContext, record_related_change, settled_image
-from commonbrain.storage.interface import Transaction
-from commonbrain.storage.knowledge import Direction, ReachedMemory, Walk
-from commonbrain.storage.records import AuditEntry
+from commonbrain.storage.interface import AuditEntry, Direction, ReachedMemory, Walk
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,9 +67,9 @@ def reconcile_support(
 
     Rules, pending action items and confirmed memories are never archived.
     """
-    region = tx.reviews.shaken(changed)
-    doubtful, self_reviews = tx.reviews.doubtful(region), tx.reviews.unsupported(region)
-    standings = tx.graph.standings(sorted({*doubtful, *self_reviews}))
+    region = tx.reviews.affected(changed)
+    doubtful, self_reviews = tx.reviews.unconfirmed(region), tx.reviews.unsupported(region)
+    standings = tx.graph.support_statuses(sorted({*doubtful, *self_reviews}))
     candidates = _candidates(tx, {id_: standings[id_] for id_ in doubtful}, now=change_context.at)
     supports = tx.graph.supports(sorted(candidates))
     bearing = _support_status(
@@ -121,7 +122,7 @@ def _candidates(
         if one.state in CURRENT_STATES and not one.is_over(now) and one.kind is not Kind.RULE
     }
     tasks = [id_ for id_, kind in candidates.items() if kind is Kind.TASK]
-    return candidates.keys() - (tx.duties.owed(tasks) if tasks else set())
+    return candidates.keys() - (tx.acks.open_tasks(tasks) if tasks else set())
 
 
 def _support_status(
@@ -135,7 +136,7 @@ def _support_status(
     """Return the status of every support that the candidates lead to."""
     leading = [one for one in supports if one.to_id not in candidates]
     targets = sorted({one.to_id for one in leading})
-    standings = tx.graph.standings(targets)
+    standings = tx.graph.support_statuses(targets)
     lost = tx.reviews.unsupported([id_ for id_ in targets if id_ not in region])
     unsupported_ids = [id_ for id_, one in standings.items() if one.state is State.FORGOTTEN]
     aged = pruned(tx, unsupported_ids) if unsupported_ids else set[int]()
@@ -219,7 +220,7 @@ def _set_state(
         content="",
         at=change_context.at,
     )
-    tx.memories.turn(ids, after)
+    tx.memories.set_state(ids, after)
     tx.changes.add_alike(change, ids)
     tx.records.audit_alike(entry, tx.memories.texts(ids))
 
@@ -300,7 +301,7 @@ def _step(
     tx: Transaction, causes: Sequence[int], *, change_context: ChangeContext, limit: int
 ) -> Propagation:
     due = causes[:CAUSES_AT_ONCE]
-    standings = tx.graph.standings(due)
+    standings = tx.graph.support_statuses(due)
     invalidations = find_invalidations(tx, standings, now=change_context.at)
     changed: set[int] = set()
     affected: dict[int, None] = {}
@@ -479,7 +480,9 @@ class _Cause:
     def _cut_off(self, known: Mapping[int, Review]) -> list[int]:
         """Return dependents reached through an erased memory, which a traversal cannot find."""
         steps = sorted({one.via_id for one in known.values()} - {self.id} - set(known))
-        removed = {id_ for id_, one in self.tx.graph.standings(steps).items() if one.is_erased}
+        removed = {
+            id_ for id_, one in self.tx.graph.support_statuses(steps).items() if one.is_erased
+        }
         return sorted(one.memory_id for one in known.values() if one.via_id in removed)
 
     def _walk(
@@ -529,7 +532,7 @@ def _conflicts(
 ) -> Mapping[int, Sequence[tuple[Link, SupportStatus]]]:
     links = tx.links.touching(list(standings), types=[LinkType.CONFLICTS_WITH])
     ends = {end for link in links for end in (link.from_id, link.to_id)} - set(standings)
-    known = {**standings, **tx.graph.standings(sorted(ends))}
+    known = {**standings, **tx.graph.support_statuses(sorted(ends))}
     lost = tx.reviews.unsupported(sorted(known)) if links else {}
     conflicts_by_id: defaultdict[int, list[tuple[Link, SupportStatus]]] = defaultdict(list)
     for link in links:

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from commonbrain.invalidation.propagation import UNLIMITED
 from commonbrain.model import ids
@@ -22,8 +22,10 @@ from commonbrain.model.support import (
     carried_by,
 )
 from commonbrain.model.timestamps import show_day
-from commonbrain.storage.interface import Transaction
-from commonbrain.storage.knowledge import Direction, ReachedMemory
+from commonbrain.storage.interface import Direction, ReachedMemory
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 _CAUSES_SHOWN_MAX: Final = 3
 """Causes named in one sentence, nearest first."""
@@ -82,7 +84,7 @@ def _unwritten(
     It costs one lookup in a list that is nearly always empty.
     """
     due = tx.reviews.due(as_of, limit=_DUE_MAX) if ids_ else []
-    expired = [one for one in tx.graph.standings(due).values() if _has_expired(one, as_of)]
+    expired = [one for one in tx.graph.support_statuses(due).values() if _has_expired(one, as_of)]
     reviews: defaultdict[int, list[Review]] = defaultdict(list)
     for cause in expired:
         described = {
@@ -150,7 +152,7 @@ def dependents(
 ) -> tuple[Dependent, ...]:
     """List the valid dependents that the caller may see, nearest first."""
     walk = tx.graph.walk([id_], Direction.AGAINST, types=SUPPORTS, limit=UNLIMITED)
-    standings = tx.graph.standings([one.id for one in walk.reached])
+    standings = tx.graph.support_statuses([one.id for one in walk.reached])
     known = {one.id for one in standings.values() if is_visible(caller, one)}
     shown = [
         one
@@ -179,7 +181,7 @@ def _seen(
 ) -> Mapping[int, State]:
     """Return the states of the causes that the caller may see."""
     causes = sorted({one.cause_id for those in needs.values() for one in those})
-    states = tx.graph.standings(causes)
+    states = tx.graph.support_statuses(causes)
     return {id_: one.state for id_, one in states.items() if is_visible(caller, one)}
 
 
@@ -212,7 +214,7 @@ def _path(tx: Transaction, review: Review, *, caller: Caller, as_of: datetime) -
         if not onward:
             break
         here = onward[0]
-    standings = tx.graph.standings([*path, review.cause_id])
+    standings = tx.graph.support_statuses([*path, review.cause_id])
     cut = [] if here.via_id == review.cause_id else ["..."]
     shown = [
         ids.show(ids.MEMORY, id_)

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from commonbrain.administration.embedding_spaces import (
     BuildCursor,
@@ -25,7 +25,6 @@ from commonbrain.model import ids
 from commonbrain.model.errors import RejectedError
 from commonbrain.model.limits import ARCHIVE_KEPT_H, EVALUATED_AT_ONCE, EVALUATED_DEFAULT
 from commonbrain.model.timestamps import from_millis, to_millis
-from commonbrain.storage.interface import Transaction
 from commonbrain.storage.job_queue import (
     JobContext,
     JobTimeoutError,
@@ -42,6 +41,9 @@ from commonbrain.transfer.export import (
 )
 from commonbrain.transfer.imports import Import, ImportReport, ImportSource, Refusal, ResumeOptions
 from commonbrain.transfer.merge import OWN_FORMAT, Merge
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 
 def embed(task: JobContext) -> None:
@@ -119,7 +121,7 @@ def reembed(task: JobContext) -> None:
     """
     other = services_in_space(task.services, cast("str | None", task.job.given.get("space")))
     spaces, space_id = other.store.spaces, other.store.spaces.add(other.store.space).id
-    total = max(sum(spaces.lacking(space_id).values()), 1)
+    total = max(sum(spaces.missing_vectors(space_id).values()), 1)
     made = 0
     reached = _reached(task)
     for start in tenant_cursors(other, since=reached.tenant):
@@ -132,7 +134,7 @@ def reembed(task: JobContext) -> None:
             with task.step() as tx:
                 where = {"tenant": at.tenant, "after": at.after, "passes": at.passes}
                 task.save_progress(tx, min(made / total, 1.0), reached=where)
-    left = sum(spaces.lacking(space_id).values())
+    left = sum(spaces.missing_vectors(space_id).values())
     with task.step() as tx:
         task.finish(tx, {"space": other.store.space.name, "lacking": left})
 
@@ -259,7 +261,7 @@ def export(task: JobContext) -> None:
             schedule_purge(tx, services, caller=task.caller, upload=upload, due_at=due_at)
             task.save_progress(tx, _UPLOADED, reached={PENDING_ARCHIVE: asdict(upload)})
 
-    upload = services.staging.made(_ARCHIVE, write, tell=on_commit)
+    upload = services.staging.made(_ARCHIVE, write, on_start=on_commit)
     try:
         with task.step() as tx:
             task.save_progress(tx, 1.0, reached={"parcel": asdict(upload)})

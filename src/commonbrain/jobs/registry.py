@@ -1,10 +1,12 @@
 """The kinds of jobs: handler, required role, parameters, time limit and schedule."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from commonbrain.consolidation import artifacts, reflection_job
 from commonbrain.consolidation.maintenance import maintain
@@ -27,8 +29,10 @@ from commonbrain.model.limits import (
     REFLECT_HOURS_MAX,
 )
 from commonbrain.model.scope import Caller, Role
-from commonbrain.storage.interface import Transaction
 from commonbrain.storage.job_queue import DISCARD, EMBED, EXPORT, MAINTAIN, REFLECT, JobContext
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 Validator = Callable[[object], bool]
 """Whether a value is valid."""

@@ -27,8 +27,8 @@ from commonbrain.model.limits import (
 )
 from commonbrain.model.model_card import ModelCard, ModelRole, ModelState
 from commonbrain.retrieval.ranking import NORMALIZED_WEIGHTS
+from commonbrain.storage.interface import EntryFilter
 from commonbrain.storage.job_queue import JobContext
-from commonbrain.storage.records import EntryFilter
 
 if TYPE_CHECKING:
     from commonbrain.embeddings.interface import Matrix, Reranker
@@ -95,7 +95,7 @@ def train_reranker(task: JobContext) -> None:
         task, digest=digest, features=model.features, parent=parent, description=description
     )
     with task.step() as tx:
-        tx.registry.add(card)
+        tx.models.add(card)
         task.finish(tx, _result(card, trial, recalls=len(lessons)))
 
 
@@ -124,7 +124,7 @@ def _read(task: JobContext, *, since: datetime) -> Sequence[TrainingExample]:
     after, is_more, read = 0, True, 0
     while is_more:
         with task.step() as tx:
-            page = tx.ledger.entries(criteria, after=after, limit=LEDGER_PAGE)
+            page = tx.recall_log.entries(criteria, after=after, limit=LEDGER_PAGE)
             lessons.extend(one for one in map(training_example_of, page) if one is not None)
             is_more, read = len(page) == LEDGER_PAGE, read + len(page)
             after = page[-1].id if page else after
@@ -159,7 +159,7 @@ def _shortfall(
 
 def _active(task: JobContext) -> ModelCard | None:
     with task.services.store.snapshot(task.caller.tenant) as tx:
-        serving = tx.registry.serving(ModelRole.RERANKER)
+        serving = tx.models.serving(ModelRole.RERANKER)
     return next((card for card in serving if card.state is ModelState.ACTIVE), None)
 
 

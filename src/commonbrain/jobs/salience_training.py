@@ -33,8 +33,8 @@ from commonbrain.model.limits import (
 from commonbrain.model.memory import Memory, State, is_erased
 from commonbrain.model.model_card import ModelCard, ModelRole, ModelState
 from commonbrain.model.query import FeedbackMark
+from commonbrain.storage.interface import EntryFilter
 from commonbrain.storage.job_queue import JobContext
-from commonbrain.storage.records import EntryFilter
 
 _SEED: Final = 0
 """The same store gives the same model."""
@@ -87,7 +87,7 @@ def train_salience(task: JobContext) -> None:
     card = _card(task, digest=task.services.blobs().put(fitted.artifact), description=description)
     auc = cast("Mapping[str, Mapping[str, float]]", fitted.told["metrics"])["auc"]
     with task.step() as tx:
-        tx.registry.add(card)
+        tx.models.add(card)
         result = {
             "outcome": outcome,
             "model": ids.show(ids.MODEL, card.id),
@@ -136,7 +136,7 @@ def _marks(task: JobContext, *, since: datetime) -> _Marks:
     while is_more:
         task.pause()
         with task.services.store.snapshot(task.caller.tenant) as tx:
-            page = tx.ledger.entries(criteria, after=after, limit=LEARNING_PAGE)
+            page = tx.recall_log.entries(criteria, after=after, limit=LEARNING_PAGE)
         for entry in page:
             for memory, marks in entry.marks.items():
                 by_memory[memory] += [(entry.asked_at, mark) for mark in sorted(marks)]
@@ -169,7 +169,7 @@ def _card(task: JobContext, *, digest: str, description: Mapping[str, object]) -
     """Create the card; a model that is not better is stored but not offered."""
     services, is_better = task.services, description["outcome"] == "better"
     with services.store.snapshot(task.caller.tenant) as tx:
-        serving = tx.registry.serving(ModelRole.SALIENCE)
+        serving = tx.models.serving(ModelRole.SALIENCE)
     parent = next((one.id for one in serving if one.state is ModelState.ACTIVE), None)
     now = services.clock.now()
     return ModelCard(

@@ -1,10 +1,12 @@
 """Jobs for agents and users: create, show, list, retry and cancel."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from commonbrain.consolidation.artifacts import schedule_purge
 from commonbrain.jobs.handlers import ARCHIVE_RETENTION
@@ -26,12 +28,14 @@ from commonbrain.model.limits import (
 )
 from commonbrain.model.scope import LOCAL_TENANT, Caller, Role
 from commonbrain.services import Services
-from commonbrain.storage.administration import JobFilter
-from commonbrain.storage.interface import Transaction
+from commonbrain.storage.interface import JobFilter
 from commonbrain.storage.job_queue import EXPORT, enqueue, notify_worker
 from commonbrain.storage.uploads import Upload
 from commonbrain.transfer.export import check_may_move, expedite_discard, read_upload
 from commonbrain.transfer.merge import OWN_FORMAT
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 UPLOAD_RETENTION: Final = timedelta(days=UPLOAD_KEPT_DAYS)
 
@@ -199,7 +203,7 @@ class Jobs:
             begun.append(upload)
 
         try:
-            return self.services.staging.put(source, name=name, tell=on_created)
+            return self.services.staging.put(source, name=name, on_start=on_created)
         except CommonbrainError:
             # Otherwise the unfinished job would block identical ones for days.
             with self.services.store.begin(self.caller.tenant) as tx:

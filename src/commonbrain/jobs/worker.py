@@ -5,6 +5,8 @@ the rows every few seconds anyway, so the queue may lose messages. A worker owns
 lease lasts, which a thread renews; the lease of a dead worker expires.
 """
 
+from __future__ import annotations
+
 import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
@@ -13,7 +15,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from threading import Event, Thread, Timer
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from commonbrain.jobs.registry import JOBS
 from commonbrain.model import ids
@@ -29,7 +31,6 @@ from commonbrain.model.model_card import ModelCard, ModelRole, ModelState
 from commonbrain.model.scope import Caller
 from commonbrain.observability.interface import GaugeSnapshot
 from commonbrain.services import Services
-from commonbrain.storage.interface import Transaction
 from commonbrain.storage.job_queue import (
     LEASE,
     MAINTAIN,
@@ -41,6 +42,9 @@ from commonbrain.storage.job_queue import (
     enqueue,
     key_of,
 )
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 REMOVED_KINDS: Final[Mapping[str, str]] = {"retention": "maintain"}
 """Removed kinds of older versions, and the kinds that replace them.
@@ -199,7 +203,7 @@ class Worker:
             with self.services.store.snapshot(tenant) as tx:
                 counts.update(tx.jobs.counts())
                 if self.services.telemetry.is_on:
-                    cards += tx.registry.listed(limit=MODELS_SHOWN_MAX)
+                    cards += tx.models.listed(limit=MODELS_SHOWN_MAX)
         self.services.telemetry.queued(counts[JobState.QUEUED], dead=counts[JobState.DEAD])
         self.services.telemetry.modelled(_count_models(cards))
 

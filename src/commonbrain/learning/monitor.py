@@ -4,11 +4,13 @@ A check runs in the process that stored the traces of ranked recalls, so that ne
 person is needed; the first process to finish updates the card.
 """
 
+from __future__ import annotations
+
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from commonbrain.clock import Clock
 from commonbrain.learning.outcomes import RERANKER, Figures, figures_of, outcome_of, riskier
@@ -28,8 +30,10 @@ from commonbrain.model.errors import CommonbrainError
 from commonbrain.model.model_card import PERCENT_DEFAULT, ModelCard, ModelRole, ModelState
 from commonbrain.model.query import Trace
 from commonbrain.model.scope import NO_POLICY
-from commonbrain.storage.interface import Store, Transaction
-from commonbrain.storage.records import EntryFilter
+from commonbrain.storage.interface import EntryFilter
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Store, Transaction
 
 _LOG: Final = logging.getLogger(__name__)
 MONITOR_AGENT: Final = "guards"
@@ -87,7 +91,7 @@ class CanaryMonitor:
             with self._store.snapshot(tenant) as tx:
                 judged = [
                     self.judged(tx, card)
-                    for card in tx.registry.serving(ModelRole.RERANKER)
+                    for card in tx.models.serving(ModelRole.RERANKER)
                     if card.id in rerankers and self._is_due(tenant, card, failing=failing)
                 ]
                 policy = getattr(tx.credentials.tenant(), "policy", NO_POLICY)
@@ -157,13 +161,13 @@ class _LazyStatistics:
 def load_evidence(tx: Transaction, card: ModelCard) -> Evidence:
     """Read the latest recalls by which a model is evaluated."""
     mine = EntryFilter(since=card.moved_at, ranker=card.id)
-    served = tx.ledger.latest(mine, limit=WINDOW, is_brief=True)
+    served = tx.recall_log.latest(mine, limit=WINDOW, is_brief=True)
     since = served[-1].asked_at if served else card.moved_at
-    control = tx.ledger.latest(_control(tx, card, since=since), limit=2 * WINDOW, is_brief=True)
+    control = tx.recall_log.latest(_control(tx, card, since=since), limit=2 * WINDOW, is_brief=True)
     return Evidence(
         served=[outcome_of(entry) for entry in served],
         control=[outcome_of(entry) for entry in control],
-        risks=[riskier(entry) for entry in tx.ledger.latest(mine, limit=RISKS_MAX)],
+        risks=[riskier(entry) for entry in tx.recall_log.latest(mine, limit=RISKS_MAX)],
         is_canary=card.state is ModelState.CANARY,
     )
 
@@ -175,7 +179,7 @@ def _control(tx: Transaction, card: ModelCard, *, since: datetime) -> EntryFilte
     """
     if card.state is ModelState.ACTIVE:
         return EntryFilter(until=card.moved_at, ranker=card.id)
-    serving = tx.registry.serving(card.role)
+    serving = tx.models.serving(card.role)
     active = next((one.id for one in serving if one.state is ModelState.ACTIVE), None)
     # A canary serves few recalls: sample as many of the others over the same period, not the
     # latest, which have no feedback yet.

@@ -1,10 +1,12 @@
 """Model administration: list models, show them and change their state."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from commonbrain.learning.monitor import ModelEvaluation
 from commonbrain.learning.outcomes import Figures
@@ -42,7 +44,9 @@ from commonbrain.model.model_card import (
 )
 from commonbrain.model.scope import Caller, Role
 from commonbrain.services import Services
-from commonbrain.storage.interface import Transaction
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 _AUDIT_LINES: Final = 1000
 """Number of latest audit entries that are searched for transitions."""
@@ -123,7 +127,7 @@ def transitions_of(tx: Transaction, card: ModelCard) -> list[TransitionView]:
             to=line.action.removeprefix(ACTION),
             why=(line.subject or "").removeprefix(begins),
         )
-        for line in tx.credentials.noted(limit=_AUDIT_LINES)
+        for line in tx.credentials.audit_entries(limit=_AUDIT_LINES)
         if line.action.startswith(ACTION) and (line.subject or "").startswith(begins)
     ]
 
@@ -194,7 +198,7 @@ def explain_decision(verdict: CanaryDecision) -> str:
             return reason
 
 
-_Transition = Callable[[Transaction, ModelCard], list[ModelCard]]
+_Transition = Callable[["Transaction", ModelCard], list[ModelCard]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,7 +230,7 @@ class ManageModels:
         """
         self._check()
         with self.services.store.snapshot(self.caller.tenant) as tx:
-            cards = tx.registry.listed(role, limit=MODELS_SHOWN_MAX)
+            cards = tx.models.listed(role, limit=MODELS_SHOWN_MAX)
         return ModelsResponse(op="list", models=tuple(map(summary_view, cards)), role=role)
 
     def show(self, id_: str) -> ModelsResponse:
@@ -339,7 +343,7 @@ class ManageModels:
         """
         self._check()
         with self.services.store.snapshot(self.caller.tenant) as tx:
-            serving = tx.registry.serving(ModelRole.RERANKER)
+            serving = tx.models.serving(ModelRole.RERANKER)
             cards = serving if id_ is None else [_known(tx, id_)]
             judged = [self._needed(tx, card) for card in cards]
         return ModelsResponse(
@@ -407,7 +411,7 @@ class _PreviewRollback(Exception):
 
 
 def _known(tx: Transaction, id_: str) -> ModelCard:
-    card = tx.registry.get(ids.parse(ids.MODEL, id_))
+    card = tx.models.get(ids.parse(ids.MODEL, id_))
     if card is None:
         raise NotFoundError(f"There is no model {id_[:40]!r}.", hint="List the models there are.")
     return card

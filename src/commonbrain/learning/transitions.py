@@ -1,16 +1,20 @@
 """State transitions of models, with their side effects and an audit entry."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from commonbrain.model import ids
 from commonbrain.model.errors import RejectedError
 from commonbrain.model.limits import MODELS_SHOWN_MAX
 from commonbrain.model.model_card import ModelCard, ModelState
-from commonbrain.storage.administration import AccessEntry
-from commonbrain.storage.interface import Transaction
+from commonbrain.storage.interface import AccessEntry
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 _SUBJECT_CHARS_MAX: Final = 160
 """Maximum length of an audit subject: the model id and the beginning of the reason."""
@@ -106,7 +110,7 @@ def replaced_by(tx: Transaction, card: ModelCard) -> ModelCard | None:
     """
     if card.state is not ModelState.ACTIVE:
         return None
-    known = tx.registry.listed(card.role, limit=MODELS_SHOWN_MAX)
+    known = tx.models.listed(card.role, limit=MODELS_SHOWN_MAX)
     retired = (one for one in known if one.state is ModelState.RETIRED and one.digest)
     return next((one for one in retired if one.reason == _replaced(card)), None)
 
@@ -121,12 +125,12 @@ def _replaced(card: ModelCard) -> str:
 
 
 def _other(tx: Transaction, card: ModelCard, *, state: ModelState) -> ModelCard | None:
-    serving = tx.registry.serving(card.role)
+    serving = tx.models.serving(card.role)
     return next((one for one in serving if one.state is state and one.id != card.id), None)
 
 
 def _moved(tx: Transaction, before: ModelCard, *, after: ModelCard, by: Actor) -> ModelCard:
-    if not tx.registry.move(before, after):
+    if not tx.models.move(before, after):
         raise RejectedError(
             f"{model_name(before)} was moved by another meanwhile.",
             code="model_moved",

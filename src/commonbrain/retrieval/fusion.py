@@ -15,7 +15,7 @@ from heapq import nlargest
 from itertools import pairwise
 from math import fsum
 from statistics import fmean
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from commonbrain.embeddings.interface import Matrix
 from commonbrain.retrieval.query_plan import NO_OVERRIDES, QueryPlan, RetrievalOverrides
@@ -27,8 +27,10 @@ from commonbrain.retrieval.retrievers import (
     ScoresById,
     ScoresByRetriever,
 )
-from commonbrain.storage.coordination import ThreadPassage
-from commonbrain.storage.interface import Transaction
+from commonbrain.storage.interface import ThreadPassage
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 STAGE: Final = "passages"
 _BEFORE: Final = 2

@@ -1,10 +1,12 @@
 """Get: whole memories by id, or a skill by name, with a banner if they are not current."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from commonbrain.ingestion.skills import skill_named
 from commonbrain.invalidation.reviews import Dependent, dependents, open_reviews, review_notice
@@ -24,8 +26,10 @@ from commonbrain.retrieval.item_metadata import DEPRECATED, find_conflicts
 from commonbrain.retrieval.provenance import FORGOTTEN, Provenance, provenance, seen
 from commonbrain.services import Services
 from commonbrain.storage.change_log import predecessors, successors, version_of
-from commonbrain.storage.interface import QueryScope, Transaction
-from commonbrain.storage.records import MemoryAccess
+from commonbrain.storage.interface import MemoryAccess, QueryScope
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 _BANNERS: Final[Mapping[State, str]] = {
     State.FORGOTTEN: "Forgotten: its text is not shown.",

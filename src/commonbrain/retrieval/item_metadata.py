@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from commonbrain.invalidation.reviews import open_reviews, review_notes
 from commonbrain.model.conflicts import (
@@ -27,9 +27,11 @@ from commonbrain.model.support import InvalidationReason, Review
 from commonbrain.retrieval.links import LinkExpansion
 from commonbrain.retrieval.query_plan import QueryPlan
 from commonbrain.storage.change_log import successors
-from commonbrain.storage.interface import Transaction
-from commonbrain.storage.records import Annotation
+from commonbrain.storage.interface import Annotation
 from commonbrain.text.contradictions import repeats
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 DEPRECATED: Final = "DEPRECATED"
 """Marks a superseded rule."""

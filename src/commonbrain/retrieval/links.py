@@ -1,10 +1,12 @@
 """Links of candidates: memories to add, support among candidates, contradictions."""
 
+from __future__ import annotations
+
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from commonbrain.model.conflicts import preferred
 from commonbrain.model.limits import EXPANSION_MAX
@@ -13,7 +15,9 @@ from commonbrain.model.memory import Memory
 from commonbrain.model.query import is_allowed
 from commonbrain.model.scope import isolates
 from commonbrain.retrieval.query_plan import QueryPlan
-from commonbrain.storage.interface import Transaction
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 SEEDS_MAX: Final = 12
 """The best candidates, whose links are followed."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from commonbrain.model import ids
 from commonbrain.model.errors import NotFoundError, RejectedError
@@ -22,8 +22,10 @@ from commonbrain.model.query import (
 from commonbrain.model.scope import Caller, Role, is_visible
 from commonbrain.retrieval.ranking import FEATURE_WEIGHTS
 from commonbrain.services import Services
-from commonbrain.storage.interface import Transaction
-from commonbrain.storage.records import EntryFilter
+from commonbrain.storage.interface import EntryFilter
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 _SLIGHT: Final = 0.01
 """Weight assumed for features that only learned models use."""
@@ -120,7 +122,7 @@ class ListRecalls:
         # Recent recalls may still wait to be written.
         self.services.journal.flush()
         with self.services.store.snapshot(self.caller.tenant) as tx:
-            entries = tx.ledger.latest(criteria, before=below, limit=limit + 1)
+            entries = tx.recall_log.latest(criteria, before=below, limit=limit + 1)
             shown = tuple(self._shown(tx, one) for one in entries[:limit])
         more = shown[-1].id if len(entries) > limit else None
         return RecallPage(recalls=shown, before=more)
@@ -136,7 +138,7 @@ class ListRecalls:
         id_ = ids.parse(ids.TRACE, trace)
         self.services.journal.flush()
         with self.services.store.snapshot(self.caller.tenant) as tx:
-            entries = tx.ledger.entries(EntryFilter(), after=max(id_ - 1, 0), limit=1)
+            entries = tx.recall_log.entries(EntryFilter(), after=max(id_ - 1, 0), limit=1)
             entry = entries[0] if entries and entries[0].id == id_ else None
             if entry is None or not (self._is_admin or entry.agent == self.caller.agent):
                 raise NotFoundError(

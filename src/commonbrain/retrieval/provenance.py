@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from commonbrain.model import ids
 from commonbrain.model.escaping import inert_line
@@ -18,7 +18,10 @@ from commonbrain.model.query import Filter
 from commonbrain.model.scope import Caller, is_visible
 from commonbrain.model.timestamps import show_day
 from commonbrain.model.trust import Trust
-from commonbrain.storage.interface import QueryScope, Transaction
+from commonbrain.storage.interface import QueryScope
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 DEPTH_MAX: Final = 10
 """Steps followed from a memory to its sources."""

@@ -276,7 +276,7 @@ def get_reranker(
     tenant = plan.caller.tenant
 
     def read() -> Sequence[ModelCard]:
-        return services.store.read(tenant, lambda tx: tx.registry.serving(ModelRole.RERANKER))
+        return services.store.read(tenant, lambda tx: tx.models.serving(ModelRole.RERANKER))
 
     card = services.rerankers.serving(plan.caller, read)
     if card is None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from commonbrain.clock import Clock
 from commonbrain.embeddings.interface import EmbeddingSpace, Matrix
@@ -22,7 +22,9 @@ from commonbrain.model.limits import (
     VECTOR_CANDIDATES,
 )
 from commonbrain.retrieval.query_plan import QueryPlan
-from commonbrain.storage.interface import Transaction
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 Result = TypeVar("Result")
 

@@ -7,7 +7,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Final, Unpack
+from typing import TYPE_CHECKING, Final, Unpack
 
 from commonbrain.clock import Clock
 from commonbrain.embeddings.interface import Matrix
@@ -64,9 +64,11 @@ from commonbrain.retrieval.retrievers import (
     retrieve_candidates,
 )
 from commonbrain.services import Services
-from commonbrain.storage.interface import QueryScope, Transaction
-from commonbrain.storage.records import MemoryAccess
+from commonbrain.storage.interface import MemoryAccess, QueryScope
 from commonbrain.text.normalisation import normalise
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 _CHARS_PER_TOKEN: Final = 4
 """Typical of English prose; counting the tokens of every text would take as long as ranking."""

@@ -5,13 +5,15 @@ every call, enter bounded queues here, and a thread writes them to the store. If
 locked, full or read-only, entries are dropped and counted; a read never fails because of them.
 """
 
+from __future__ import annotations
+
 import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from commonbrain.clock import Clock
 from commonbrain.model import ids
@@ -20,10 +22,11 @@ from commonbrain.model.limits import FAULTS_MAX, JOURNAL_ENTRIES_MAX
 from commonbrain.model.query import FeedbackEvent, Trace
 from commonbrain.observability.tool_events import EventBatch, ToolEvent
 from commonbrain.security.secrets import SecretScanner
-from commonbrain.storage.coordination import Heartbeat
-from commonbrain.storage.interface import Store
-from commonbrain.storage.records import MemoryAccess
+from commonbrain.storage.interface import Heartbeat, MemoryAccess
 from commonbrain.text.redaction import redacted
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Store
 
 QueueEntry = TypeVar("QueueEntry", "Trace", "MemoryAccess", "Heartbeat", "ToolEvent", "_PendingUse")
 
@@ -74,7 +77,7 @@ class _Batch:
         queues = (self.traces, self.accesses, self.beats, self.events, self.uses)
         return any(queues)
 
-    def of(self, tenant: str) -> "_Batch":
+    def of(self, tenant: str) -> _Batch:
         """Return the entries of one tenant."""
         return _Batch(
             traces=[trace for trace in self.traces if trace.caller.tenant == tenant],
@@ -227,7 +230,7 @@ class WriteBehindQueue:
                 happened=EventBatch(
                     events=events, retained_since=now - self._ledger.event_retention
                 ),
-                keep_from=now - self._ledger.retention,
+                retain_from=now - self._ledger.retention,
             )
 
     def flush(self, *, gathered_s: float = 0.0, ripe_s: float = 0.0) -> None:
@@ -266,7 +269,7 @@ class WriteBehindQueue:
             self.flush(gathered_s=self._gather_s - _PAUSE_S, ripe_s=self._gather_s + _PAUSE_S)
         self.flush()
 
-    def _take(self, tenants: Collection[str], *, ripe_ms: float) -> "_Batch":
+    def _take(self, tenants: Collection[str], *, ripe_ms: float) -> _Batch:
         """Take the entries of tenants from the queues, except feedback that is too recent."""
         for tenant in tenants:
             del self._since_ms[tenant]
@@ -281,7 +284,7 @@ class WriteBehindQueue:
             events=_drain(self._events, lambda one: one.tenant in tenants),
         )
 
-    def _write(self, tenant: str, batch: "_Batch") -> None:
+    def _write(self, tenant: str, batch: _Batch) -> None:
         now = self._clock.now()
         happened = EventBatch(
             events=batch.events,
@@ -295,7 +298,7 @@ class WriteBehindQueue:
                 accesses=batch.accesses,
                 beats=batch.beats,
                 happened=happened if batch.events or batch.uses else None,
-                keep_from=now - self._ledger.retention,
+                retain_from=now - self._ledger.retention,
             )
         except CommonbrainError as error:
             _LOG.warning("%s: %s", batch.lost(), error.message)

@@ -13,7 +13,7 @@ from pydantic import SecretStr
 
 from commonbrain.client import Brain, Identity
 from commonbrain.clock import Clock, RandomSource, SystemClock, SystemRandom
-from commonbrain.config import Settings, Store
+from commonbrain.config import Settings, StoreLocation
 from commonbrain.coordination.processes import LocalProcesses
 from commonbrain.embeddings.cache import CachingEmbedder
 from commonbrain.embeddings.endpoint import ENDPOINTS
@@ -55,13 +55,13 @@ from commonbrain.runtime.stores import (
 )
 from commonbrain.security import factory
 from commonbrain.security.authentication import Authenticator, Issuer, LocalAuthenticator
-from commonbrain.security.denials import CountedDenials
+from commonbrain.security.denials import AccessDenials
 from commonbrain.security.quotas import Quotas
 from commonbrain.security.secrets import PatternSecretScanner, SecretScanner
 from commonbrain.services import Services
 from commonbrain.storage.blobs import Blobs, make_blobs
-from commonbrain.storage.interface import Store as StoreInterface
-from commonbrain.storage.uploads import BlobUploadStore
+from commonbrain.storage.store import Store as StoreInterface
+from commonbrain.storage.uploads import UploadStore
 from commonbrain.text.redaction import OnSecret
 from commonbrain.transfer.archive import JsonLines
 from commonbrain.transfer.importers import IMPORTERS
@@ -146,7 +146,7 @@ def open_brain(
 
 def build_services(
     settings: Settings,
-    location: Store,
+    location: StoreLocation,
     *,
     clock: Clock | None = None,
     random_source: RandomSource | None = None,
@@ -198,7 +198,7 @@ def build_services(
             key_calls_per_minute=settings.key_calls_per_minute,
             tenant_calls_per_minute=settings.tenant_calls_per_minute,
         ),
-        refusals=CountedDenials(store=store, clock=clock),
+        refusals=AccessDenials(store=store, clock=clock),
         trainer=cache(make_trainer),
         password_hasher=cache(factory.make_password_hasher),
         blobs=blobs,
@@ -206,7 +206,7 @@ def build_services(
         saliences=SalienceModels(
             lambda digest: salience_trainer().load(blobs().get(digest)), store=store, clock=clock
         ),
-        staging=BlobUploadStore(blobs),
+        staging=UploadStore(blobs),
         early=early(settings, clock),
         probe=HealthProbes(dependency_locations(settings, location), clock),
         started_at=clock.now(),
@@ -242,7 +242,7 @@ def _reranker(blobs: Callable[[], Blobs], digest: str) -> Reranker:
     return make_trainer().load(blobs().get(digest))
 
 
-def _blobs_location(settings: Settings, location: Store) -> Path | str:
+def _blobs_location(settings: Settings, location: StoreLocation) -> Path | str:
     """Return the location of artifacts.
 
     As set, next to the store's file, or in the state folder.
@@ -385,7 +385,7 @@ def early(settings: Settings, clock: Clock) -> EarlyEventFile:
     return EarlyEventFile(settings.state.expanduser() / "early.jsonl", clock)
 
 
-def dependency_locations(settings: Settings, at: Store) -> dict[str, str | Path]:
+def dependency_locations(settings: Settings, at: StoreLocation) -> dict[str, str | Path]:
     """Return the location of each external dependency by name."""
     store = at.expanduser() if isinstance(at, Path) else at.get_secret_value()
     dependency_locations: dict[str, str | Path] = {"store": store}

@@ -11,7 +11,7 @@ from commonbrain.embeddings.local import SPACE, MiniLmEmbedder
 from commonbrain.embeddings.options import Options
 from commonbrain.llm.offline import ExtractiveReflector, PatternExtractor
 from commonbrain.model.errors import InvalidInputError, StoreCorruptError
-from commonbrain.storage.administration import SpaceMismatch
+from commonbrain.storage.interface import SpaceMismatch
 
 EmbedderFactory = Callable[[Options], Embedder]
 """Creates an embedder from settings; loads and sends nothing yet."""

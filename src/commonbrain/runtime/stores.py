@@ -8,7 +8,7 @@ from pathlib import Path
 from pydantic import SecretStr
 
 from commonbrain.clock import Clock, SystemClock
-from commonbrain.config import Settings, Store
+from commonbrain.config import Settings, StoreLocation
 from commonbrain.embeddings.interface import EmbeddingSpace
 from commonbrain.jobs.local_queue import LocalQueue
 from commonbrain.model.errors import InvalidInputError
@@ -25,13 +25,15 @@ from commonbrain.storage.maintenance import (
     UpgradeResult,
     ignore_progress,
 )
-from commonbrain.storage.sql_store import SqlStore
 from commonbrain.storage.sqlite.opening import open_sqlite
 from commonbrain.storage.sqlite.restore import plan_restore, put_in_place
+from commonbrain.storage.store import Store
 from commonbrain.text.locations import is_url
 
 
-def open_store(at: Store, settings: Settings, *, space: EmbeddingSpace, clock: Clock) -> SqlStore:
+def open_store(
+    at: StoreLocation, settings: Settings, *, space: EmbeddingSpace, clock: Clock
+) -> Store:
     """Open a file, or a Postgres store by its URL."""
     if isinstance(at, Path):
         return open_sqlite(
@@ -56,7 +58,7 @@ def open_store(at: Store, settings: Settings, *, space: EmbeddingSpace, clock: C
     )
 
 
-def resolve_store(store: str | Path | None, settings: Settings) -> Store:
+def resolve_store(store: str | Path | None, settings: Settings) -> StoreLocation:
     """Return the location of an argument, or of the settings."""
     if not store:
         return settings.store
@@ -176,7 +178,7 @@ def copy_store(
 
 def _open_both(
     opened: ExitStack, locations: tuple[str | Path, str | Path], *, makes: bool
-) -> tuple[SqlStore, SqlStore | None]:
+) -> tuple[Store, Store | None]:
     """Open two stores, the second only if it exists or may be created."""
     settings = load_settings()
     clock = SystemClock()

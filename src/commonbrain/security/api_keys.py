@@ -1,10 +1,12 @@
 """Authenticates callers by API key: argon2id once, then from a short-lived cache."""
 
+from __future__ import annotations
+
 import hmac
 import math
 import secrets
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from commonbrain.clock import Clock
 from commonbrain.model.agents import ApiKey, KeyText, read_key
@@ -28,9 +30,12 @@ from commonbrain.security.authentication import (
     invalid_credential,
     make_caller,
 )
+from commonbrain.security.denials import AccessDenials
 from commonbrain.security.quotas import RateLimiter
-from commonbrain.storage.administration import ADMITTING, AccessDenials, AccessEntry, PasswordHasher
-from commonbrain.storage.interface import Store
+from commonbrain.storage.interface import ADMITTING, AccessEntry, PasswordHasher
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Store
 
 _MS: Final = 1000
 
@@ -110,7 +115,7 @@ class ApiKeyAuthenticator:
         self._check_rate(address)
         now_ms = self.clock.elapsed_ms()
         with self.store.snapshot(text.tenant) as tx:
-            tenant, held = tx.credentials.tenant(), tx.credentials.held([text.prefix])
+            tenant, held = tx.credentials.tenant(), tx.credentials.keys_with_agents([text.prefix])
         key, agent = held.get(text.prefix, (None, None))
         principal = Principal(tenant=tenant, agent=agent, read_at_ms=now_ms)
         is_match = self.password_hasher.verify(key.seal if key else None, secret=text.secret)
@@ -135,7 +140,7 @@ class ApiKeyAuthenticator:
         now_ms = self.clock.elapsed_ms()
         with self.store.snapshot(tenant) as tx:
             owner = tx.credentials.tenant()
-            held = tx.credentials.held([one.key.prefix for _, one in before])
+            held = tx.credentials.keys_with_agents([one.key.prefix for _, one in before])
         for digest, one in before:
             key, agent = held.get(one.key.prefix, (None, None))
             principal = Principal(tenant=owner, agent=agent, read_at_ms=now_ms)

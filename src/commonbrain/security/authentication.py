@@ -10,7 +10,7 @@ from commonbrain.model.agents import KEY_SIGN, Agent
 from commonbrain.model.errors import AuthenticationError, RejectedError
 from commonbrain.model.scope import Admission, Caller, Role
 from commonbrain.model.trust import Trust
-from commonbrain.storage.administration import Tenant
+from commonbrain.storage.interface import Tenant
 from commonbrain.text.locations import is_loopback
 
 

@@ -1,17 +1,21 @@
 """Audit log of denials and key uses, written in the background and aggregated."""
 
+from __future__ import annotations
+
 import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from threading import BoundedSemaphore, Lock
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from commonbrain.clock import Clock
 from commonbrain.model.errors import CommonbrainError
 from commonbrain.model.limits import REFUSALS_APART_MAX, REFUSALS_APART_S
-from commonbrain.storage.administration import AccessEntry
-from commonbrain.storage.interface import Store, Transaction
+from commonbrain.storage.interface import AccessEntry
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Store, Transaction
 
 _LOG: Final = logging.getLogger(__name__)
 _MS: Final = 1000
@@ -30,7 +34,7 @@ class _DenialCount:
 
 
 @dataclass(slots=True, kw_only=True)
-class CountedDenials:
+class AccessDenials:
     """Writes the first denial of a kind soon and counts repetitions per minute in one entry.
 
     A minute writes at most one entry per kind, and at most `REFUSALS_APART_MAX` kinds. A thread

@@ -3,16 +3,22 @@
 Local use of a store loads none of them.
 """
 
+from __future__ import annotations
+
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from commonbrain.clock import Clock
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.security.authentication import Authenticator, AuthenticatorChain, Issuer
+from commonbrain.security.denials import AccessDenials
 from commonbrain.security.quotas import RateLimiter
-from commonbrain.storage.administration import AccessDenials, PasswordHasher
-from commonbrain.storage.interface import Store
+from commonbrain.storage.interface import PasswordHasher
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

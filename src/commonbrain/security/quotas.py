@@ -1,15 +1,19 @@
 """Rate limits of networked callers and storage quotas of tenants."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from commonbrain.clock import Clock
 from commonbrain.model.errors import LimitExceededError
 from commonbrain.model.limits import KEY_CALLS_PER_MINUTE, TENANT_CALLS_PER_MINUTE, USAGE_KEPT_S
 from commonbrain.model.memory import State
 from commonbrain.model.scope import Caller
-from commonbrain.storage.interface import Store, Transaction
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Store, Transaction
 
 
 class RateLimiter(Protocol):

@@ -1,9 +1,11 @@
 """Authenticates callers by JSON web tokens of an issuer; requires the extra `server`."""
 
+from __future__ import annotations
+
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import jwt
 from jwt import PyJWK, PyJWKClient
@@ -27,8 +29,11 @@ from commonbrain.security.authentication import (
     invalid_credential,
     make_caller,
 )
-from commonbrain.storage.administration import ADMITTING, AccessDenials, AccessEntry
-from commonbrain.storage.interface import Store
+from commonbrain.security.denials import AccessDenials
+from commonbrain.storage.interface import ADMITTING, AccessEntry
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Store
 
 _LOG: Final = logging.getLogger(__name__)
 _TOKEN_CHARS_MAX: Final = 16_384

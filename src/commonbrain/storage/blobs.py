@@ -1,4 +1,4 @@
-"""Where artifacts lie: bytes under their own digest, so that none is ever another."""
+"""Artifacts: bytes stored under their own digest."""
 
 from __future__ import annotations
 
@@ -10,38 +10,38 @@ from commonbrain.model.errors import UnavailableError
 
 
 class Blobs(Protocol):
-    """A place for artifacts; what is put twice is kept once, and nothing is ever changed."""
+    """A store of artifacts; equal bytes are stored once and never change."""
 
     @property
     def location(self) -> str:
-        """Where it is, for people; never a secret."""
+        """Path or URL for display, without secrets."""
         ...
 
     def put(self, content: bytes) -> str:
-        """Keep bytes; give their SHA-256 in hexadecimal.
+        """Store bytes; return their SHA-256 in hexadecimal.
 
         Raises:
-            UnavailableError: `blobs_down`; nothing is kept.
+            UnavailableError: `blobs_down`; nothing was stored.
 
         """
         ...
 
     def get(self, digest: str) -> bytes:
-        """Give bytes by their digest.
+        """Return bytes by their digest.
 
         Raises:
-            NotFoundError: there are none.
-            StoreCorruptError: `blob_corrupt`, what lies there has another digest.
+            NotFoundError: there is no such artifact.
+            StoreCorruptError: `blob_corrupt`, the stored bytes have another digest.
             UnavailableError: `blobs_down`.
 
         """
         ...
 
     def drop(self, digest: str) -> None:
-        """Delete bytes; there may be none.
+        """Delete bytes, if they exist.
 
         Raises:
-            UnavailableError: `blobs_down`; they may be there still.
+            UnavailableError: `blobs_down`; they may still exist.
 
         """
         ...
@@ -51,14 +51,14 @@ S3: Final = "s3://"
 
 
 def make_blobs(place: Path | str, key: tuple[str, str] | None = None) -> Blobs:
-    """Make a folder, or reach a bucket named `s3://BUCKET/PREFIX`; nothing is sent yet.
+    """Open a folder, which is created, or a bucket `s3://BUCKET/PREFIX`; nothing is sent yet.
 
-    Endpoint and region of a bucket come from the variables that every client of S3 reads,
-    AWS_ENDPOINT_URL and AWS_REGION, and where no key is given (its id first) that as well.
+    The endpoint and region of a bucket come from AWS_ENDPOINT_URL and AWS_REGION, and without a
+    `key` (id, secret) the credentials also come from the environment.
 
     Raises:
         InvalidInputError: `extra_missing`.
-        UnavailableError: `blobs_down`, the folder cannot be made.
+        UnavailableError: `blobs_down`, the folder cannot be created.
 
     """
     load_extra("obstore", extra="learn")
@@ -70,20 +70,20 @@ def make_blobs(place: Path | str, key: tuple[str, str] | None = None) -> Blobs:
         return in_folder(Path(place))
     except OSError as error:
         raise UnavailableError(
-            f"The folder of artifacts {place} cannot be made: {error.strerror or error}.",
+            f"The folder of artifacts {place} cannot be created: {error.strerror or error}.",
             code="blobs_down",
-            hint="Mend it, or name another place in COMMONBRAIN_BLOBS.",
+            hint="Repair it, or set another location in COMMONBRAIN_BLOBS.",
         ) from error
 
 
 def in_memory() -> Blobs:
-    """Make a place that ends with the process.
+    """Store artifacts until the process ends.
 
     Raises:
         InvalidInputError: `extra_missing`.
 
     """
     load_extra("obstore", extra="learn")
-    from commonbrain.storage.object_store import in_memory as kept  # noqa: PLC0415
+    from commonbrain.storage.object_store import in_memory as make  # noqa: PLC0415
 
-    return kept()
+    return make()

@@ -1,11 +1,11 @@
-"""What every change leaves behind in its own transaction: audit, event and before-image."""
+"""Records of a change, written in its transaction: audit, event and before-image."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from commonbrain.embeddings.interface import Vectors
 from commonbrain.model import ids
@@ -21,11 +21,13 @@ from commonbrain.model.tasks import holder_of, is_leased, needs_ack
 from commonbrain.model.timestamps import show_instant
 from commonbrain.model.trust import Trust
 from commonbrain.services import Services
-from commonbrain.storage.interface import Transaction
-from commonbrain.storage.records import Annotation, AuditEntry
+from commonbrain.storage.interface import Annotation, AuditEntry
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 CHAIN_MAX: Final = 1000
-"""Revisions followed in one chain; far beyond any that a person makes."""
+"""Limit of revisions followed in one chain, far above any real chain."""
 _TOPICS: Final = {
     Action.CREATE: "memory.created",
     Action.FORGET: "memory.forgotten",
@@ -34,16 +36,14 @@ _TOPICS: Final = {
     Action.ERASE: "memory.erased",
     Action.PRUNE: "memory.forgotten",
 }
-"""What workers are told; every other change is the topic of none."""
-
-
+"""Topics of outbox events; other changes publish none."""
 _SUPPORT_FIELDS: Final = ("state", "trust", "expires_at", "project")
-"""Fields whose change may unseat what rests on a memory, or seat it again."""
+"""Fields whose change may invalidate the dependants of a memory, or validate them again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeContext:
-    """Who does what, when and why: what every record of a change repeats."""
+    """The action, caller, time and reason that every record of a change repeats."""
 
     action: Action
     caller: Caller
@@ -52,7 +52,7 @@ class ChangeContext:
 
 
 def record_created(tx: Transaction, memory: Memory, *, change_context: ChangeContext) -> None:
-    """Record that a memory came to be."""
+    """Record the creation of a memory."""
     _record(tx, memory, change_context=change_context, change=_change(memory, change_context))
 
 
@@ -64,9 +64,9 @@ def record_update(
     change_context: ChangeContext,
     vectors: Vectors | None = None,
 ) -> None:
-    """Bring a memory from one state to another: its row, its place in the index, the records.
+    """Update the row of a memory, its index entries and the records.
 
-    `vectors` are for one that becomes findable again; without them it is found by words alone.
+    `vectors` are for a memory that becomes findable again; without them only words find it.
     """
     old, new = difference(before, after)
     tx.memories.update(before, after)
@@ -88,7 +88,7 @@ def record_related_change(
     before: Mapping[str, object],
     after: Mapping[str, object],
 ) -> None:
-    """Record what was done beside a memory: the images hold a `link` or an `annotation`."""
+    """Record a change of a link or annotation; the images hold a `link` or an `annotation`."""
     for image in (before, after):
         touch_linked(tx, image.get("link"), at=change_context.at)
     change = replace(_change(memory, change_context), before=before, after=after)
@@ -96,7 +96,7 @@ def record_related_change(
 
 
 def touch_linked(tx: Transaction, image: object, *, at: datetime) -> None:
-    """List both ends of a link that may unseat something, if that is what an image holds."""
+    """Schedule both ends of a link for propagation if the image holds one that may matter."""
     if image:
         link = link_of(cast("Mapping[str, Any]", image))
         if link.type in CONCERNED:
@@ -106,7 +106,7 @@ def touch_linked(tx: Transaction, image: object, *, at: datetime) -> None:
 def follow_changes(
     tx: Transaction, before: Memory, *, after: Memory, vectors: Vectors | None
 ) -> None:
-    """Bring the index after a change of a memory: put, dropped, or its words written anew."""
+    """Update the index after a change: insert, delete, or index the words again."""
     was_findable, is_findable = (one.state in FINDABLE_STATES for one in (before, after))
     if is_findable and not was_findable:
         tx.index.put(after, vectors)
@@ -147,12 +147,12 @@ def _record(
 
 
 def annotation_image(annotation: Annotation) -> dict[str, object]:
-    """Write an annotation as the JSON values that a before-image holds."""
+    """Serialise an annotation for a before-image."""
     return {**asdict(annotation), "at": annotation.at.isoformat()}
 
 
 def settled_image(reviews: Sequence[Review]) -> dict[str, object]:
-    """Write reviews that were settled together as the JSON values that an image holds."""
+    """Serialise reviews that were settled together for a before-image."""
     first = reviews[0]
     return {
         "causes": [str(one.cause_id) for one in reviews],
@@ -163,7 +163,7 @@ def settled_image(reviews: Sequence[Review]) -> dict[str, object]:
 
 
 def settled_of(image: object, memory_id: int) -> list[Review]:
-    """Read settled reviews back from an image, as if each cause were the next step."""
+    """Read settled reviews from an image, each with its cause one step away."""
     values = cast("Mapping[str, Any]", image)
     at = datetime.fromisoformat(values["at"])
     return [
@@ -183,7 +183,7 @@ def settled_of(image: object, memory_id: int) -> list[Review]:
 
 
 def annotation_of(image: Mapping[str, Any]) -> Annotation:
-    """Read an annotation back from a before-image."""
+    """Read an annotation from a before-image."""
     read: dict[str, Any] = {
         "at": datetime.fromisoformat(image["at"]),
         "trust": Trust(image["trust"]),
@@ -213,26 +213,26 @@ def predecessors(tx: Transaction, memory: Memory) -> Iterator[Memory]:
 
 
 def record_feedback(tx: Transaction, services: Services, *, use: FeedbackEvent) -> None:
-    """Mark what was used on the latest recall of its session that showed it, if there was one.
+    """Mark used memories on the latest recall of the session that showed them, if any.
 
-    A recall that is still on its way to the store is marked when it is there.
+    A recall that is not yet stored is marked once it is.
     """
     if not use.ids:
         return
     coming = services.journal.showing(use)
     there = tuple(id_ for id_ in use.ids if id_ not in coming)
-    late = (*coming, *tx.ledger.credit(replace(use, ids=there)))
+    late = (*coming, *tx.recall_log.credit(replace(use, ids=there)))
     if late:
         services.journal.use(replace(use, ids=late))
 
 
 def version_of(tx: Transaction, memory_id: int) -> int:
-    """Count the changes of a memory, its birth the first; marks beside it do not count."""
+    """Count the changes to a memory, its creation first; links and annotations do not count."""
     return tx.changes.versions([memory_id]).get(memory_id, 0)
 
 
 def check_version(tx: Transaction, memory_id: int, *, version: int | None) -> None:
-    """Let a change through that rests on what the memory says now; None does not care.
+    """Check that a change is based on the current version; None skips the check.
 
     Raises:
         RejectedError: `version_conflict` names the current version.
@@ -242,14 +242,14 @@ def check_version(tx: Transaction, memory_id: int, *, version: int | None) -> No
     if current != version:
         id_ = ids.show(ids.MEMORY, memory_id)
         raise RejectedError(
-            f"{id_} is at version {current} now, and this change rests on version {version}.",
+            f"{id_} is at version {current}; this change is based on version {version}.",
             code="version_conflict",
-            hint=f"Get {id_} again, then decide anew; history tells who changed it.",
+            hint=f"Get {id_} again and decide again; its history shows who changed it.",
         )
 
 
 def check_lease(tx: Transaction, caller: Caller, *, memory: Memory, now: datetime) -> None:
-    """Let a caller move a task on that nobody else has claimed.
+    """Check that no other session has claimed a task.
 
     Raises:
         RejectedError: `lease_held` names the holder and until when.
@@ -264,11 +264,11 @@ def check_lease(tx: Transaction, caller: Caller, *, memory: Memory, now: datetim
     raise RejectedError(
         f"{id_} is claimed by {detail.lease_holder} until {show_instant(detail.lease_until)}.",
         code="lease_held",
-        hint="Wait, take another task, or ask the holder by a message. An admin may release it.",
+        hint="Wait, take another task, or send the holder a message. An admin can release it.",
     )
 
 
 def is_held(tx: Transaction, detail: TaskDetail, *, now: datetime) -> bool:
-    """Say whether a task is claimed by somebody whose time is not up and who is not gone."""
+    """Check whether a task has an unexpired lease whose session has not ended."""
     holder = detail.lease_holder
-    return holder is not None and is_leased(detail, now=now) and not tx.duties.has_ended(holder)
+    return holder is not None and is_leased(detail, now=now) and not tx.acks.has_ended(holder)

@@ -35,7 +35,7 @@ from commonbrain.storage.schema.memories import memories, spaces, tenants
 from commonbrain.storage.schema.types import METADATA
 from commonbrain.storage.sql.context import known_spaces
 from commonbrain.storage.sql.errors import cause_of
-from commonbrain.storage.sql_store import SqlStore, SqlTransaction
+from commonbrain.storage.store import Store, Transaction
 
 Row = dict[str, Any]
 Key = tuple[Any, ...]
@@ -76,12 +76,12 @@ class Tally:
 class Rows:
     """One table of one tenant in one transaction of one of the two stores."""
 
-    tx: SqlTransaction
+    tx: Transaction
     table: Table
     spaces: Mapping[int, str]
 
     @classmethod
-    def of(cls, tx: SqlTransaction, table: Table) -> "Rows":
+    def of(cls, tx: Transaction, table: Table) -> "Rows":
         """Set up the table as its engine has it."""
         kept = tx.work.dialect.as_kept(table)
         return cls(tx=tx, table=kept, spaces=spaces_of(tx) if _SPACE in kept.c else {})
@@ -176,7 +176,7 @@ class Rows:
         return self.table.c.tenant_id == self.tx.work.tenant
 
 
-def spaces_of(tx: SqlTransaction) -> dict[int, str]:
+def spaces_of(tx: Transaction) -> dict[int, str]:
     """Give the spaces of a store by their rows; numbers differ between stores, names do not."""
     asked = select(spaces.c.id, spaces.c.name)
     return {row.id: row.name for row in tx.work.connection.execute(asked)}
@@ -232,7 +232,7 @@ class _Way:
         self.on_progress(min((self.done + fraction * self.texts) / max(whole, 1), 1.0))
 
 
-def plan_copy(source: SqlStore, destination: SqlStore | None) -> StoreCopy:
+def plan_copy(source: Store, destination: Store | None) -> StoreCopy:
     """Count what a copy brings and what is there already; change nothing.
 
     Args:
@@ -257,7 +257,7 @@ def plan_copy(source: SqlStore, destination: SqlStore | None) -> StoreCopy:
 
 
 def copy_rows(
-    source: SqlStore, destination: SqlStore, *, on_progress: Progress = ignore_progress
+    source: Store, destination: Store, *, on_progress: Progress = ignore_progress
 ) -> StoreCopy:
     """Copy every row of every tenant, write the full text anew, and verify all of it.
 
@@ -298,8 +298,8 @@ def copy_rows(
 
 @dataclass(frozen=True, slots=True)
 class _Copy:
-    source: SqlStore
-    destination: SqlStore
+    source: Store
+    destination: Store
     way: _Way
 
     def add_spaces(self) -> None:
@@ -317,7 +317,7 @@ class _Copy:
                     row = {"name": one.name, "dimensions": one.dimensions, "state": state}
                     connection.execute(insert(spaces).values(row))
 
-    def copy(self, here: SqlTransaction) -> dict[str, Tally]:
+    def copy(self, here: Transaction) -> dict[str, Tally]:
         """Copy a tenant; give what was read of each of its tables."""
         tallies = {tenants.name: self._copy_tenant(here)}
         for table in TABLES:
@@ -353,7 +353,7 @@ class _Copy:
                     "missing, and refuses what is other than in the source.",
                 )
 
-    def _copy_tenant(self, here: SqlTransaction) -> Tally:
+    def _copy_tenant(self, here: Transaction) -> Tally:
         """Write who a tenant is: its audit key above all, with which its audit was sealed."""
         tally = Tally()
         own = _tenant(here)
@@ -371,7 +371,7 @@ class _Copy:
                 there.work.connection.execute(update(tenants).where(is_own).values(own))
         return tally
 
-    def _copy_table(self, here: SqlTransaction, table: Table) -> Tally:
+    def _copy_table(self, here: Transaction, table: Table) -> Tally:
         tally = Tally()
         owner = here.work.tenant
         rows = Rows.of(here, table)
@@ -398,9 +398,7 @@ class _Copy:
             self.way.go(0)
 
 
-def _plan_tenant(
-    source: SqlStore, destination: SqlStore | None, *, owner: str
-) -> Iterator[CopiedTable]:
+def _plan_tenant(source: Store, destination: Store | None, *, owner: str) -> Iterator[CopiedTable]:
     with source.snapshot(owner) as here:
         counts = {table: Rows.of(here, table).count() for table in TABLES}
         found = dict.fromkeys(TABLES, 0)
@@ -418,7 +416,7 @@ def _plan_tenant(
                 )
 
 
-def _compare(here: SqlTransaction, there: SqlTransaction, *, destination: SqlStore) -> None:
+def _compare(here: Transaction, there: Transaction, *, destination: Store) -> None:
     """Let pass what an interrupted copy left, or nothing.
 
     Raises:
@@ -446,13 +444,13 @@ def _is_of(row: Row, own: Row | None) -> bool:
     return row == own or ("superseded_by" in own and row == loose(own))
 
 
-def _tenant(tx: SqlTransaction) -> Row | None:
+def _tenant(tx: Transaction) -> Row | None:
     own = select(tenants).where(tenants.c.id == tx.work.tenant)
     row: Any = tx.work.connection.execute(own).mappings().first()
     return None if row is None else dict(row)
 
 
-def _is_new(tx: SqlTransaction) -> bool:
+def _is_new(tx: Transaction) -> bool:
     """Say whether a tenant is as opening or making it left it."""
     own = _tenant(tx)
     if own is not None and (own["policy"] or own["suspended_at"]):
@@ -460,7 +458,7 @@ def _is_new(tx: SqlTransaction) -> bool:
     return not any(Rows.of(tx, table).count() for table in TABLES)
 
 
-def _refuse(destination: SqlStore, what: str) -> NoReturn:
+def _refuse(destination: Store, what: str) -> NoReturn:
     raise RejectedError(
         f"{destination.location} holds other data: {what}.", code="copy_other_data", hint=_EMPTY
     )

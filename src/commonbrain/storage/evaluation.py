@@ -1,4 +1,4 @@
-"""An evaluation: what was measured of this store, how sure it is, and whether it got worse."""
+"""Evaluations of a store: figures with their intervals, and comparison over time."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from statistics import fmean, stdev
 from typing import Final
 
 DEPTH: Final = 10
-"""How far down an answer is looked for: nobody reads further."""
+"""Number of top results that count."""
 _Z: Final = 1.96
-"""Standard deviations that hold 95 of 100 samples of a normal spread."""
+"""Standard deviations of a 95% interval of a normal distribution."""
 _DIGITS: Final = 4
 
 
@@ -24,11 +24,11 @@ class Figure:
     low: float
     high: float
     count: int
-    """Of how many questions."""
+    """Number of questions."""
 
     @property
     def spread(self) -> float:
-        """Half of what the interval covers."""
+        """Half the width of the interval."""
         return (self.high - self.low) / 2
 
 
@@ -39,34 +39,34 @@ class Evaluation:
     id: int
     name: str
     at: datetime
-    """The moment that it was made of: nothing later is in it."""
+    """Memories stored later are not included."""
     agent: str
-    """Through whose eyes: what they may not see was not asked about."""
+    """The agent that asked; memories hidden from it are not included."""
     figures: Mapping[str, Figure]
     setup: Mapping[str, object]
-    """What it was made with: program, models, vector space, questions."""
+    """Program, models, embedding space and questions."""
     took_ms: Mapping[str, float]
-    """How long an answer of usual size took: `p50` and `p95`."""
+    """Time of a typical recall: `p50` and `p95`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moved:
-    """How one figure differs from what it was before."""
+    """The change of one figure between two evaluations."""
 
     name: str
     before: float
     after: float
     is_beyond_noise: bool
-    """Whether another sample of questions would hardly have shown as much."""
+    """Whether the change is larger than sampling noise."""
 
     @property
     def is_worse(self) -> bool:
-        """Whether it fell, and not by chance: more is better in every figure."""
+        """Whether the figure fell beyond noise; higher is better for every figure."""
         return self.is_beyond_noise and self.after < self.before
 
 
 def figure(values: Sequence[float]) -> Figure:
-    """Give the mean and its interval; shares get Wilson's (1927), which holds near 0 and 1 too."""
+    """Compute the mean and its interval; for shares Wilson's (1927), valid near 0 and 1 too."""
     count = len(values)
     if not count:
         return Figure(mean=0.0, low=0.0, high=1.0, count=0)
@@ -82,7 +82,7 @@ def figure(values: Sequence[float]) -> Figure:
 
 
 def _wilson(share: float, count: int) -> tuple[float, float]:
-    """Give the middle and half the width of the score interval of a share."""
+    """Return the centre and half the width of the score interval of a share."""
     square = _Z * _Z
     middle = (share + square / (2 * count)) / (1 + square / count)
     inner = share * (1 - share) / count + square / (4 * count * count)
@@ -90,13 +90,13 @@ def _wilson(share: float, count: int) -> tuple[float, float]:
 
 
 def gain(ranks: Sequence[int], *, of: int) -> float:
-    """Give nDCG at `DEPTH` for the ranks, from 1, of what answers, `of` so many that there are."""
+    """Compute nDCG at `DEPTH` from the ranks, from 1, of relevant results; `of` exist."""
     best = sum(1 / log2(rank + 1) for rank in range(1, min(of, DEPTH) + 1))
     return sum(1 / log2(rank + 1) for rank in ranks if rank <= DEPTH) / best
 
 
 def moved(before: Evaluation, after: Evaluation) -> list[Moved]:
-    """Compare what both measured; the intervals of a difference add up by their squares."""
+    """Compare the common figures; the variances of a difference add up."""
     return [
         Moved(
             name=name,
@@ -110,7 +110,7 @@ def moved(before: Evaluation, after: Evaluation) -> list[Moved]:
 
 
 def changed(before: Evaluation, after: Evaluation) -> dict[str, tuple[object, object]]:
-    """Give what the later one was made with that the earlier one was not, by name: both values."""
+    """Map each differing setup entry to its earlier and later value."""
     names = dict.fromkeys([*before.setup, *after.setup])
     pairs = {name: (before.setup.get(name), after.setup.get(name)) for name in names}
     return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}

@@ -1,430 +1,355 @@
-"""What the house needs of a store: shelves inside one transaction of one tenant.
-
-Laws that `testing.StoreContract` holds every engine to: a transaction is seen whole or not at all;
-what a `begin` committed survives the death of the process and is in the next `snapshot` of every
-other process; a forgotten memory is on no shelf of the index; no tenant sees another's rows.
-"""
+"""The values that callers pass to a store and receive from it, and the protocol of its index."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
-from typing import Protocol, TypeVar
+from enum import StrEnum
+from typing import Final, Protocol
 
-from commonbrain.embeddings.interface import EmbeddingSpace
-from commonbrain.model.kinds import Kind
-from commonbrain.model.memory import Memory, State
-from commonbrain.model.query import Trace
+from commonbrain.embeddings.interface import Matrix, Vectors
+from commonbrain.model.errors import StoreCorruptError
+from commonbrain.model.jobs import JobState
+from commonbrain.model.kinds import CausalField
+from commonbrain.model.links import LinkType
+from commonbrain.model.memory import Memory
+from commonbrain.model.query import Filter
 from commonbrain.model.retention import Retention
-from commonbrain.observability.health import ReplicaReads
-from commonbrain.observability.tool_events import EventBatch, ToolEventRepository
-from commonbrain.storage.administration import (
-    CredentialRepository,
-    EvaluationRepository,
-    JobRepository,
-    ModelRepository,
-    SpaceRepository,
-)
-from commonbrain.storage.coordination import (
-    AckRepository,
-    BriefingRepository,
-    Heartbeat,
-    MessageRepository,
-    ScratchpadRepository,
-    SessionRepository,
-    ThreadRepository,
-)
-from commonbrain.storage.index import Hit, Index
-from commonbrain.storage.knowledge import ConflictRepository, GraphRepository, ReviewRepository
-from commonbrain.storage.maintenance import Backup, Finding, Progress, ignore_progress
-from commonbrain.storage.query_scope import QueryScope
-from commonbrain.storage.records import (
-    AnnotationRepository,
-    ChangeRepository,
-    LinkRepository,
-    MemoryAccess,
-    RecallLogRepository,
-    RecordRepository,
-)
+from commonbrain.model.scope import NO_POLICY, Caller, Policy
+from commonbrain.model.sessions import Session
+from commonbrain.model.trust import Trust
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryScope:
+    """The caller, filter and time that every search of the store is restricted to."""
+
+    caller: Caller
+    filter: Filter
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    """A memory found by a search; a higher `score` is better, comparable within one call."""
+
+    id: int
+    score: float
+
+
+class Index(Protocol):
+    """Full text and vectors, which are derived from the rows.
+
+    A scope that names a field of atoms searches the words and vectors of that field alone.
+    """
+
+    def put(self, memory: Memory, given: Vectors | None) -> None:
+        """Index the words of a memory, and its vectors if given."""
+        ...
+
+    def reword(self, memory: Memory) -> None:
+        """Index the words of a memory again after its tags or people changed; vectors stay."""
+        ...
+
+    def drop(self, memory_id: int) -> None:
+        """Remove the words and vectors of a memory."""
+        ...
+
+    def lexical(self, terms: Sequence[str], scope: QueryScope, /, *, limit: int) -> list[Hit]:
+        """Rank by BM25 over stemmed words, best first; any of the terms may match.
+
+        Without terms the result is empty. Within one transaction the score of a memory depends on
+        the terms alone, not on the scope.
+        """
+        ...
+
+    def nearest(
+        self, query: Matrix, scope: QueryScope, /, *, limit: int, at_least: float = -1.0
+    ) -> list[Hit]:
+        """Rank by cosine to a unit vector `(d,)`, the best window of each memory, best first.
+
+        Memories below the cosine `at_least` are left out, which shortens narrow searches.
+        """
+        ...
+
+    def similarities(
+        self, query: Matrix, ids: Sequence[int], *, field: CausalField | None = None
+    ) -> dict[int, float]:
+        """Map memories to their cosine, or that of a field; those without a vector are absent."""
+        ...
+
+    def cosines(self, ids: Sequence[int]) -> list[list[float]]:
+        """Return the cosines of every two memories, by the means of their windows.
+
+        Rows and columns are in the order of the ids; 0 if either memory has no vector.
+        """
+        ...
+
+    def first_windows(self, ids: Sequence[int]) -> dict[int, Matrix]:
+        """Map memories to the vector `(d,)` of their first window; others are absent.
+
+        Half precision, as stored, in the serving space.
+        """
+        ...
+
+    def follow(self) -> None:
+        """Update the vectors cached by this process from the rows.
+
+        Searches do so themselves; calling it before a write keeps other writers from waiting.
+        """
+        ...
+
+    def pending(self) -> int:
+        """Count the findable memories that lack any vector, their own or of their fields."""
+        ...
+
+    def lacks_fields(self) -> bool:
+        """Check whether any findable atom never got vectors of its fields."""
+        ...
+
+    def unembedded(self, *, limit: int, after: int = 0) -> list[int]:
+        """List findable memories above an id, superseded ones too, without vectors; ascending."""
+        ...
+
+    def unworded(self, *, limit: int, after: int = 0) -> list[int]:
+        """List findable memories above an id without full text; ascending, normally none."""
+        ...
+
+    def embed(self, memory_id: int, given: Vectors) -> bool:
+        """Store the missing vectors of a memory if it is findable.
+
+        Returns:
+            False if another process was faster or has forgotten the memory.
+
+        """
+        ...
+
+    def drop_unsound_vectors(self) -> int:
+        """Delete vectors of the wrong size or of unfindable memories; return the number."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DueBy:
-    """What upkeep looks for: memories whose time is over, tasks long due, what is too old."""
+    """Criteria of maintenance: expired memories, overdue tasks, and retention rules."""
 
     now: datetime
     tasks_before: datetime
-    """Tasks that are not done and were due before it."""
+    """Unfinished tasks that were due before it are overdue."""
     rules: Sequence[Retention] = ()
 
 
-class MaintenanceQueries(Protocol):
-    """Memories as upkeep goes through them: by ascending ids, page by page."""
-
-    def due(self, wanted: DueBy, *, after: int, limit: int) -> list[int]:
-        """List ids above one id, ascending, of current memories that may be due for something."""
-        ...
-
-    def bodiless(self, *, after: int, limit: int) -> list[int]:
-        """List ids above one id, ascending, of rows whose body is lost; there should be none."""
-        ...
-
-
-Answer = TypeVar("Answer")
-
-
-class MemoryRepository(MaintenanceQueries, Protocol):
-    """The shelf of memories: the rows that are the only truth."""
-
-    def add(self, memory: Memory) -> None:
-        """Store a new memory whole.
-
-        Raises:
-            IdTaken: another memory has this id; nothing was stored.
-
-        """
-        ...
-
-    def get(self, ids: Sequence[int]) -> dict[int, Memory]:
-        """Fetch memories of any state by id; unknown ids are absent from the answer."""
-        ...
-
-    def texts(self, ids: Sequence[int]) -> dict[int, str]:
-        """Give what memories say in full, and nothing else of them."""
-        ...
-
-    def by_hash(
-        self, kind: Kind, semantic_hash: str, *, source_ref: str | None = None
-    ) -> list[Memory]:
-        """Find the current ones of a kind, and of a source, that say the same, oldest first."""
-        ...
-
-    def skilled(self, name: str) -> list[int]:
-        """Find the current rules whose trigger has this name."""
-        ...
-
-    def newest(self, look: QueryScope, *, limit: int) -> list[Hit]:
-        """List what the look allows, latest occurrence first."""
-        ...
-
-    def any(self, look: QueryScope) -> bool:
-        """Say whether the look allows anything at all."""
-        ...
-
-    def update(self, before: Memory, after: Memory) -> None:
-        """Write what differs between two states of one memory; its text never does."""
-        ...
-
-    def turn(self, ids: Sequence[int], state: State) -> None:
-        """Bring memories into one state and leave everything else of them."""
-        ...
-
-    def skills(self, look: QueryScope) -> Mapping[int, Mapping[str, object]]:
-        """Give the triggers of the rules that the look allows and that have one, by id."""
-        ...
-
-    def people(self, names: Sequence[str]) -> set[str]:
-        """Say which of these case-folded names are of somebody who said something here."""
-        ...
-
-    def naming(self, references: Sequence[str], look: QueryScope, *, limit: int) -> list[int]:
-        """List what the look allows that names one of these references, the newest first."""
-        ...
-
-    def predecessor(self, memory_id: int) -> int | None:
-        """Give the memory whose place this one took; None when it is a first."""
-        ...
-
-    def page(self, *, after: int, limit: int) -> list[int]:
-        """List ids of memories of any state above one id, ascending."""
-        ...
-
-    def counts(self) -> Mapping[tuple[Kind, State], int]:
-        """Count the tenant's memories by kind and state."""
-        ...
-
-
-class Transaction(Protocol):
-    """The shelves of one tenant, seen at one moment and changed together or not at all."""
-
-    @property
-    def memories(self) -> MemoryRepository:
-        """The rows."""
-        ...
-
-    @property
-    def index(self) -> Index:
-        """What is derived from them."""
-        ...
-
-    @property
-    def threads(self) -> ThreadRepository:
-        """The threads of messages."""
-        ...
-
-    @property
-    def sessions(self) -> SessionRepository:
-        """Who is at work."""
-        ...
-
-    @property
-    def mail(self) -> MessageRepository:
-        """To whom messages went."""
-        ...
-
-    @property
-    def links(self) -> LinkRepository:
-        """The edges between memories."""
-        ...
-
-    @property
-    def changes(self) -> ChangeRepository:
-        """What was done to memories, with what was before."""
-        ...
-
-    @property
-    def annotations(self) -> AnnotationRepository:
-        """What was noted beside memories."""
-        ...
-
-    @property
-    def records(self) -> RecordRepository:
-        """What happened."""
-        ...
-
-    @property
-    def graph(self) -> GraphRepository:
-        """Walks over the links."""
-        ...
-
-    @property
-    def reviews(self) -> ReviewRepository:
-        """What needs review."""
-        ...
-
-    @property
-    def disputes(self) -> ConflictRepository:
-        """What disagrees, and is not settled."""
-        ...
-
-    @property
-    def duties(self) -> AckRepository:
-        """What was decided on action items."""
-        ...
-
-    @property
-    def board(self) -> BriefingRepository:
-        """What binds and what is owed."""
-        ...
-
-    @property
-    def notes(self) -> ScratchpadRepository:
-        """What sessions keep at hand."""
-        ...
-
-    @property
-    def credentials(self) -> CredentialRepository:
-        """Who may call."""
-        ...
-
-    @property
-    def jobs(self) -> JobRepository:
-        """What is to be done outside of any call."""
-        ...
-
-    @property
-    def events(self) -> ToolEventRepository:
-        """Who called what."""
-        ...
-
-    @property
-    def ledger(self) -> RecallLogRepository:
-        """What recalls considered and packed, and what became of it."""
-        ...
-
-    @property
-    def registry(self) -> ModelRepository:
-        """The models."""
-        ...
-
-    @property
-    def evaluations(self) -> EvaluationRepository:
-        """What was measured."""
-        ...
-
-    def scrub(self, memory_id: int) -> Mapping[str, int]:
-        """Take the text of a memory out of every table; its id stays as a forgotten memory.
-
-        Returns:
-            Every place that was looked at, with how many rows of it were emptied or deleted.
-
-        """
-        ...
-
-
-class Store(Protocol):
-    """Where memories live; safe to use from several threads and processes at once."""
-
-    @property
-    def location(self) -> str:
-        """Where it is, for people; never a secret."""
-        ...
-
-    @property
-    def space(self) -> EmbeddingSpace:
-        """The vector space its vectors live in."""
-        ...
-
-    @property
-    def moved_to(self) -> str | None:
-        """The space that serves now, where it is another than `space`; else None."""
-        ...
-
-    @property
-    def spaces(self) -> SpaceRepository:
-        """The spaces that it is kept in."""
-        ...
-
-    def beside(self, space: EmbeddingSpace) -> Store:
-        """Give the store as it is in another space, made where there is none; closed with this."""
-        ...
-
-    def begin(self, tenant: str) -> AbstractContextManager[Transaction]:
-        """Open a transaction that may write: commits at the end, rolls back on any exception.
-
-        Raises:
-            UnavailableError: `store_down`, the store stayed locked, is full or read-only; nothing
-                kept.
-            StoreCorruptError: `store_corrupt`, the store is damaged; nothing kept.
-
-        """
-        ...
-
-    def one_moment(self) -> AbstractContextManager[None]:
-        """Let all that is read inside, by this thread, be of one moment, until it writes.
-
-        The first snapshot that is opened inside stays open for those that follow it.
-        """
-        ...
-
-    def snapshot(self, tenant: str) -> AbstractContextManager[Transaction]:
-        """Open a transaction that only reads and never waits for a writer.
-
-        Raises:
-            UnavailableError: `store_down`, the store cannot be read.
-            StoreCorruptError: `store_corrupt`, the store is damaged.
-
-        """
-        ...
-
-    def read(self, tenant: str, ask: Callable[[Transaction], Answer]) -> Answer:
-        """Ask what only reads, perhaps of a replica; asked twice where a replica fails under way.
-
-        Whatever anybody was told is kept before this is asked is seen, by whichever process.
-
-        Raises:
-            UnavailableError: `store_down`, the store cannot be read.
-            StoreCorruptError: `store_corrupt`, the store is damaged.
-
-        """
-        ...
-
-    def replicas(self) -> Sequence[ReplicaReads]:
-        """Tell how the replicas fared in this process; none where there are none."""
-        ...
-
-    def note_reads(
-        self,
-        tenant: str,
-        *,
-        traces: Sequence[Trace],
-        accesses: Sequence[MemoryAccess],
-        beats: Sequence[Heartbeat] = (),
-        happened: EventBatch | None = None,
-        keep_from: datetime,
-    ) -> int:
-        """Keep recall traces, count accesses and signs of life, drop old traces; all together.
-
-        An access counts once more for each memory, and never moves its last access back, nor does
-        a beat. A beat makes its session where it is missing, and revives one that was taken for
-        over, not one that was ended or rebooted; with an `ending` it ends a live one. Events that
-        `happened` are kept, each once however often it is told, and older ones dropped. What
-        was used is marked on recalls that are there then, these traces included.
-
-        Returns:
-            How many of the traces are new: one whose id is taken is passed over.
-
-        Raises:
-            UnavailableError: the store stayed locked, is full or read-only; nothing was kept.
-
-        """
-        ...
-
-    def tenants(self) -> list[str]:
-        """List the tenants by name: the one look across them, which tells nothing else of them.
-
-        Raises:
-            UnavailableError: `store_down`, the store cannot be read.
-
-        """
-        ...
-
-    def make_tenant(self, name: str, *, at: datetime) -> bool:
-        """Make a tenant; say whether there was none of that name. Only the owner may.
-
-        Raises:
-            UnavailableError: the store stayed locked, is full or read-only; nothing was made.
-
-        """
-        ...
-
-    def examine(self) -> list[Finding]:
-        """Check that the store is whole and that what is derived agrees with the rows."""
-        ...
-
-    def compact(self) -> None:
-        """Give back the room of what was deleted, so that no byte of it stays in the store.
-
-        Raises:
-            UnavailableError: `store_down`, others are at work in it; nothing was changed.
-
-        """
-        ...
-
-    def rebuild_text(self, on_progress: Progress = ignore_progress) -> int:
-        """Write the full text anew from the rows, in short transactions; count the memories.
-
-        Others read and write meanwhile. When it is interrupted, running it again finishes it.
-
-        Raises:
-            UnavailableError: `store_down`, the store stayed locked, is full or read-only.
-
-        """
-        ...
-
-    def backup(
-        self, destination: Path, *, replace: bool = False, on_progress: Progress = ignore_progress
-    ) -> Backup:
-        """Write everything, as of one moment, into a file that is verified before it appears.
-
-        Others read and write meanwhile. Whatever goes wrong, the destination is as it was.
-
-        Raises:
-            InvalidInputError: the destination exists and is not to be replaced, or is the store
-                itself.
-            UnavailableError: the destination cannot be written, or the store cannot be read.
-            StoreCorruptError: the store is damaged; a damaged backup is not left behind.
-
-        """
-        ...
-
-    def close(self) -> None:
-        """Let go of the store; what was committed stays."""
-        ...
-
-
 class IdTaken(Exception):
-    """A freshly drawn id exists already: draw another and try again."""
+    """A new id is already taken: draw another and try again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryAccess:
+    """Memories that were shown to a caller, and when."""
+
+    tenant: str
+    ids: tuple[int, ...]
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditEntry:
+    """One line of the append-only audit of memories."""
+
+    action: str
+    memory_id: int
+    agent: str
+    session: str | None
+    reason: str | None
+    content: str
+    """Never stored: the store keeps an HMAC of it under the tenant's key."""
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """The reply to a call with an idempotency key; `digest` identifies its request."""
+
+    agent: str
+    key: str
+    digest: str
+    body: Mapping[str, object]
+    """Plain JSON values."""
+    memory_ids: tuple[int, ...]
+    """Memories that the reply mentions; erasing one of them erases the reply."""
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Annotation:
+    """A note on a memory, with its own author and trust."""
+
+    id: int = 0
+    """Assigned by the repository."""
+    memory_id: int
+    text: str
+    agent: str
+    trust: Trust
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntryFilter:
+    """Criteria for log entries; unset ones match any."""
+
+    since: datetime | None = None
+    until: datetime | None = None
+    """Exclusive."""
+    is_marked: bool = False
+    """Only entries with feedback."""
+    ranker: int | None = None
+    """Only recalls ranked by this model."""
+    is_by_weights: bool = False
+    """Only recalls with a query that no model ranked."""
+    share: float = 1.0
+    """Fraction of the entries, 0..1, sampled by id: every reader gets the same ones."""
+    agent: str | None = None
+    session: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heartbeat:
+    """A heartbeat or the end of a session: its state as of `heartbeat_at`."""
+
+    tenant: str
+    session: Session
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThreadPassage:
+    """A message with the messages just before and after it in its thread, oldest first."""
+
+    thread: int
+    ids: tuple[int, ...]
+    """Messages in scope, including the message itself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankedRule:
+    """The ids of the first memories of a ranking, best first, and the total number."""
+
+    ids: tuple[int, ...] = ()
+    total: int = 0
+
+
+class Direction(StrEnum):
+    """The direction in which links are followed."""
+
+    ALONG = "along"
+    """From the start of a link to its end."""
+    AGAINST = "against"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphReader:
+    """The reader of a walk, which visits only memories visible to and trusted by the caller."""
+
+    caller: Caller
+    trust_min: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ReachedMemory:
+    """A memory that a walk visited: its distance, the previous memory, and the link type."""
+
+    id: int
+    depth: int
+    via_id: int
+    type: LinkType
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """The memories that a walk visited, nearest first; `is_cut` if it hit its limit."""
+
+    reached: tuple[ReachedMemory, ...]
+    is_cut: bool = False
+
+    def path(self, id_: int) -> list[int]:
+        """List the memories from a visited one back to the start, both included."""
+        via = {one.id: one.via_id for one in self.reached}
+        path = [id_]
+        while path[-1] in via:
+            path.append(via[path[-1]])
+        return path
+
+
+ADMITTING: Final = "admit"
+"""The action of audit entries about rejected credentials."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tenant:
+    """One tenant, as its owner sees it."""
+
+    name: str
+    created_at: datetime
+    policy: Policy = NO_POLICY
+    suspended_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccessEntry:
+    """One line of the access audit: a denial, or an administrative change."""
+
+    at: datetime
+    action: str
+    """The denied operation, or the administrative change."""
+    code: str | None = None
+    """The error code of a denial; None for a change."""
+    agent: str | None = None
+    """None if the credential identifies no agent."""
+    credential: str | None = None
+    request_id: str | None = None
+    subject: str | None = None
+    """The agent or key that was changed."""
+    count: int = 1
+    """Number of equal events that this line stands for."""
+
+
+class SpaceMismatch(StoreCorruptError):
+    """The vectors of the store are in another space, named `known`; nothing was changed."""
+
+    default_code = "space_mismatch"
+
+    def __init__(self, known: str, *, made: str) -> None:
+        super().__init__(
+            f"The vectors of this store are in the space {known}; the embedder makes {made}.",
+            hint="Vectors of two spaces cannot be compared. Open the store with the embedder of "
+            "its space; `brain embeddings build` moves it to another one.",
+        )
+        self.known = known
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobFilter:
+    """Criteria for jobs; unset ones match any."""
+
+    state: JobState | None = None
+    kind: str | None = None
+    agent: str | None = None
+    """The agent that they run for."""
+    key: str | None = None
+
+
+class PasswordHasher(Protocol):
+    """Hashes secrets and verifies them."""
+
+    def hash(self, secret: str) -> str:
+        """Hash a secret with a new salt."""
+        ...
+
+    def verify(self, hashed: str | None, *, secret: str) -> bool:
+        """Check a secret against a hash; without a hash it takes as long and returns False.
+
+        Raises:
+            UnavailableError: too many secrets are being checked at once.
+
+        """
+        ...

@@ -1,4 +1,4 @@
-"""A queue of tickets: who works on jobs need not look for them."""
+"""Enqueuing of jobs, the queue that wakes workers, and the context of a running job."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from hashlib import sha256
 from threading import Event
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from commonbrain.model import ids
 from commonbrain.model.errors import CommonbrainError, InvalidInputError, UnavailableError
@@ -17,32 +17,34 @@ from commonbrain.model.jobs import LIVE, Job, JobState
 from commonbrain.model.limits import JOB_LEASE_S, JOB_REACHED_BYTES_MAX
 from commonbrain.model.scope import Caller
 from commonbrain.services import Services
-from commonbrain.storage.administration import JobFilter
-from commonbrain.storage.interface import Transaction
+from commonbrain.storage.interface import JobFilter
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueMessage:
-    """What a queue carries: whose job, and which."""
+    """A notification that a job is ready."""
 
     tenant: str
     job: int
 
 
 class Queue(Protocol):
-    """Tickets in, tickets out: it makes workers quick, and may lose all it holds."""
+    """Notifies workers of jobs; messages may be lost, since workers also poll the store."""
 
     def put(self, ticket: QueueMessage) -> None:
-        """Tell some worker of a job that is committed.
+        """Notify one worker of a committed job.
 
         Raises:
-            UnavailableError: `queue_down`; the job's row is found without it.
+            UnavailableError: `queue_down`; workers find the job by polling.
 
         """
         ...
 
     def take(self) -> QueueMessage | None:
-        """Give a ticket to one of those who ask; None when there was none for about a second.
+        """Take a message, waiting for about a second; None if there was none.
 
         Raises:
             UnavailableError: `queue_down`.
@@ -51,24 +53,24 @@ class Queue(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of connections."""
+        """Close the connections."""
         ...
 
 
 EMBED: Final = "embed"
-"""The kind of job that gives vectors to what was stored without."""
+"""The kind of job that embeds memories stored without vectors."""
 REFLECT: Final = "reflect"
-"""The kind that makes episodes of what happened."""
+"""The kind that summarises events as episodes."""
 EXPORT: Final = "export"
-"""The kind that writes everything into an archive, which is kept for a day."""
+"""The kind that writes an archive of the store, which is kept for a day."""
 DISCARD: Final = "discard"
-"""The kind that drops what was sent or made."""
+"""The kind that deletes uploads and archives."""
 _EMBED_AFTER: Final = timedelta(seconds=30)
-"""An embedder that has just failed is not asked again at once."""
+"""Delay before an embedder that failed is called again."""
 
 
 def key_of(kind: str, given: Mapping[str, object]) -> str:
-    """Give the key of a job: the same work, asked for twice, is one job while it is unfinished."""
+    """Return the key of a job; two unfinished jobs with equal kind and input are one."""
     written = json.dumps(given, sort_keys=True, ensure_ascii=False, default=str)
     return f"{kind}:{sha256(written.encode()).hexdigest()}"
 
@@ -82,9 +84,9 @@ def enqueue(
     given: Mapping[str, object],
     due_at: datetime,
 ) -> Job:
-    """Put a job there within a transaction; give it, or the unfinished one that does the same.
+    """Insert a job in a transaction; return it, or the unfinished job with the same key.
 
-    A dead letter that does the same gets its attempts again instead.
+    A dead letter with the same key is retried instead.
     """
     now, key = services.clock.now(), key_of(kind, given)
     known = tx.jobs.keyed(key) or _revived(tx, key, due_at=due_at)
@@ -107,16 +109,16 @@ def _revived(tx: Transaction, key: str, *, due_at: datetime) -> Job | None:
 
 
 def enqueue_embedding(tx: Transaction, services: Services, *, caller: Caller) -> None:
-    """Let somebody embed later what this transaction stores without vectors in the serving space.
+    """Enqueue embedding of the memories that this transaction stores without vectors.
 
-    There is no ticket for it: nobody could do it right now, and the row will be found.
+    No worker is notified: the embedder is not available right now, and polling finds the job.
     """
     due_at = services.clock.now() + _EMBED_AFTER
     enqueue(tx, services, caller=caller, kind=EMBED, given={}, due_at=due_at)
 
 
 def notify_worker(services: Services, job: Job) -> None:
-    """Tell a worker of a job that is committed; without a queue it is found a little later."""
+    """Notify a worker of a committed job; if the queue is down, polling finds it later."""
     with suppress(UnavailableError):
         services.queue.put(QueueMessage(tenant=job.caller.tenant, job=job.id))
 
@@ -124,34 +126,34 @@ def notify_worker(services: Services, job: Job) -> None:
 _MILLISECOND: Final = timedelta(milliseconds=1)
 LEASE: Final = timedelta(seconds=JOB_LEASE_S)
 MAINTAIN: Final = "maintain"
-"""The kind of job that keeps the store."""
+"""The kind of job that maintains the store."""
 UPKEEP: Final = "upkeep"
-"""The agent for whom the brain keeps itself."""
+"""The agent that maintenance runs as."""
 
 
 class WorkerStoppedError(Exception):
-    """The worker was told to stop: the job goes back as it is."""
+    """The worker is stopping: the job returns to the queue as it is."""
 
 
 class LeaseLostError(Exception):
-    """The job is another worker's, or was cancelled: nothing more is written."""
+    """The job went to another worker or was cancelled: nothing more is written."""
 
 
 class JobTimeoutError(CommonbrainError):
-    """A job ran for longer than its kind may."""
+    """A job ran longer than the limit of its kind."""
 
     default_code = "took_too_long"
 
 
 @dataclass(slots=True, kw_only=True)
 class JobContext:
-    """What a kind's handler works with; it ends by `finish`."""
+    """Passed to the handler of a job, which ends with `finish`."""
 
     services: Services
     job: Job
-    """As it was last written by this worker."""
+    """The state last written by this worker."""
     stop: Event
-    """Set when the worker is to stop."""
+    """Set when the worker must stop."""
     limit: timedelta
     on_move: Callable[[Job], None]
     lost: Event = field(default_factory=Event)
@@ -159,38 +161,38 @@ class JobContext:
     _began_ms: float = field(init=False)
 
     def __post_init__(self) -> None:
-        """Begin to measure."""
+        """Start the clock."""
         self._held = self.job
         self._began_ms = self.services.clock.elapsed_ms()
 
     @property
     def caller(self) -> Caller:
-        """For whom it is done."""
+        """The caller that the job runs for."""
         return self.job.caller
 
     @property
     def is_live(self) -> bool:
-        """Say whether it has not been finished yet."""
+        """Whether the job is unfinished."""
         return self.job.state in LIVE
 
     @property
     def is_overdue(self) -> bool:
-        """Say whether it has run for longer than it may."""
+        """Whether the job exceeded its time limit."""
         return self.services.clock.elapsed_ms() - self._began_ms > self.limit / _MILLISECOND
 
     def pause(self) -> None:
-        """Give way between two steps, where everything so far is kept.
+        """Check between two steps whether the job may continue; finished steps stay.
 
         Raises:
-            Stopped: the worker is to stop.
-            Lost: the job is no longer this worker's.
-            TookTooLong: its time is over.
+            WorkerStoppedError: the worker must stop.
+            LeaseLostError: the job is no longer this worker's.
+            JobTimeoutError: the time limit is exceeded.
 
         """
         if self.is_overdue:
             raise JobTimeoutError(
-                f"It ran for more than {round(self.limit.total_seconds())} s.",
-                hint="What it reached is kept; another attempt goes on from there.",
+                f"The job ran for more than {round(self.limit.total_seconds())} s.",
+                hint="Its progress is saved; the next attempt continues from there.",
             )
         if self.lost.is_set():
             raise LeaseLostError
@@ -200,54 +202,57 @@ class JobContext:
     def save_progress(
         self, tx: Transaction, progress: float, *, reached: Mapping[str, object]
     ) -> None:
-        """Tell within a step's transaction how far it has come and where to go on.
+        """Save in a step's transaction the progress, 0..1, and the state to continue from.
 
         Raises:
-            InvalidInputError: that is more than a job may carry; the step must be rolled back.
-            Lost: the job is no longer this worker's; the step must be rolled back.
+            InvalidInputError: the state is too large; the step must be rolled back.
+            LeaseLostError: the job is no longer this worker's; the step must be rolled back.
 
         """
         size = len(json.dumps(dict(reached), ensure_ascii=False).encode())
         if size > JOB_REACHED_BYTES_MAX:
             raise InvalidInputError(
-                f"It would carry {size:,} bytes on; {JOB_REACHED_BYTES_MAX:,} are allowed.",
+                f"The saved state has {size:,} bytes; {JOB_REACHED_BYTES_MAX:,} are allowed.",
                 code="limit_exceeded",
-                hint="Ask for less at once: a project, fewer questions, a smaller file.",
+                hint="Split the job: one project, fewer questions, a smaller file.",
             )
         self._write(tx, self.job.moved(progress, reached))
 
     def finish(self, tx: Transaction, result: Mapping[str, object]) -> None:
-        """End it well, within the transaction of the last step.
+        """Finish the job in the transaction of the last step.
 
         Raises:
-            Lost: the job is no longer this worker's; the step must be rolled back.
+            LeaseLostError: the job is no longer this worker's; the step must be rolled back.
 
         """
         self._write(tx, self.job.done(result, now=self.services.clock.now()))
 
     @contextmanager
     def step(self) -> Generator[Transaction]:
-        """Open a transaction of the job's tenant, after giving way."""
+        """Check whether the job may continue, then open a transaction of its tenant."""
         with self.fenced(), self.services.store.begin(self.caller.tenant) as tx:
             yield tx
 
     @contextmanager
     def fenced(self) -> Generator[None]:
-        """Give way, then do a step that opens its own transaction: what it told holds with it."""
+        """Check whether the job may continue, then run a step with its own transaction.
+
+        If the step fails, its saved progress is discarded with it.
+        """
         self.pause()
-        before, is_kept = self.job, False
+        before, is_done = self.job, False
         try:
             yield
-            is_kept = True
+            is_done = True
         finally:
-            self.job = self.job if is_kept else before
+            self.job = self.job if is_done else before
         if self.job is not before and self.is_live:
             self.on_move(self.job)
 
     def renew(self) -> None:
-        """Prolong the lease; remember when that came too late."""
+        """Renew the lease; set `lost` if it was too late."""
         if self.is_overdue:
-            # Whoever hangs for so long is given up: its lease ends, and another takes the job.
+            # A handler that hangs gives up its lease, and another worker claims the job.
             self.lost.set()
             return
         until = self.services.clock.now() + LEASE

@@ -1,31 +1,31 @@
-"""What is told of the keeping of stores: of checks, backups, restores and moves."""
+"""Results of checks, backups, restores, upgrades and copies of stores."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
 Progress = Callable[[float], None]
-"""Told how far something long has come, 0..1."""
+"""Called with the fraction done, 0..1."""
 
 
 def ignore_progress(_fraction: float) -> None:
-    """Take no notice of progress."""
+    """Ignore progress."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One thing a store's self-check looked at."""
+    """The result of one check of a store."""
 
     check: str
     is_sound: bool
     detail: str
     hint: str = ""
-    """The next step, where there is one; what is sound and has a hint is a warning."""
+    """The next step, if any; a sound finding with a hint is a warning."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holdings:
-    """What a file holds, as far as people tell stores apart by it."""
+    """The content of a store file, as shown before a restore."""
 
     memories: int
     """Current ones: active and archived."""
@@ -49,41 +49,41 @@ class Backup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replacement:
-    """What a restore would put in the place of what."""
+    """Preview of a restore: the backup and the store that it replaces."""
 
     file: str
     store: str
     comes: Holdings
     goes: Holdings | None
-    """None: there is no store yet, or it cannot be read."""
+    """None if there is no store or it cannot be read."""
     trouble: str | None = None
-    """Why the present store cannot be read; it is kept nevertheless."""
+    """Why the present store cannot be read; it is kept all the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestoreResult:
-    """A store that was put in place; what was there before lies beside it."""
+    """A restored store; the one that it replaced is kept next to it."""
 
     store: str
     memories: int
     newest_at: datetime | None
     kept: str | None
-    """Where the store that was replaced is; None when there was none."""
+    """Path of the replaced store; None if there was none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpgradeResult:
-    """A store on a server that was brought to this program's schema."""
+    """A store on a server that was upgraded to this program's schema."""
 
     store: str
     schema_version: str
     roles: tuple[str, ...]
-    """Who may open it."""
+    """Roles that may open it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DistributeResult:
-    """What distributes a store on a server by tenant over many machines, in its order."""
+    """The statements that distribute a store by tenant over many machines, in order."""
 
     store: str
     flat: tuple[str, ...]
@@ -91,25 +91,25 @@ class DistributeResult:
     spread: tuple[str, ...]
     """Statements for Citus, each in a transaction of its own."""
     was_complete: bool
-    """Whether nothing was left to do but to tell functions to every machine again."""
+    """Whether only functions had to be sent to every machine again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopiedTable:
-    """The rows of one table of one tenant, in the store that is copied."""
+    """One table of one tenant in the source of a copy."""
 
     tenant: str
     table: str
     rows: int
     there: int
-    """Rows that the destination had before, as an interrupted copy left them."""
+    """Rows already in the destination, left by an interrupted copy."""
     digest: str | None = None
-    """What both stores have, computed over the rows whatever their order; None before a copy."""
+    """Digest of the rows in both stores, independent of order; None before a copy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreCopy:
-    """What a copy of a store brings, or, with digests, what it brought and verified."""
+    """A planned copy of a store or, with digests, a verified one."""
 
     source: str
     destination: str
@@ -117,10 +117,10 @@ class StoreCopy:
 
     @property
     def rows(self) -> int:
-        """How many rows there are."""
+        """Total number of rows."""
         return sum(one.rows for one in self.tables)
 
     @property
     def there(self) -> int:
-        """How many of them the destination had before."""
+        """Number of rows already in the destination."""
         return sum(one.there for one in self.tables)

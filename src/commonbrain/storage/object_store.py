@@ -1,4 +1,4 @@
-"""Artifacts as objects under their digests, wherever obstore reaches."""
+"""Artifacts in a folder, a bucket or memory, by obstore."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ _ENDPOINTS: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 
 @dataclass(frozen=True, slots=True)
 class ObjectBlobs:
-    """Objects of one store; safe to use from several threads and processes at once."""
+    """Artifacts as objects; safe to use from several threads and processes at once."""
 
     store: ObjectStore
     location: str
 
     def put(self, content: bytes) -> str:
-        """Keep bytes, and read them back before anybody is told that they are kept."""
+        """Store bytes, and read them back before returning."""
         if len(content) > BLOB_BYTES_MAX:
             raise InvalidInputError(
-                f"An artifact of {len(content):,} bytes; {BLOB_BYTES_MAX:,} are allowed.",
+                f"The artifact has {len(content):,} bytes; {BLOB_BYTES_MAX:,} are allowed.",
                 code="limit_exceeded",
             )
         digest = _digest(content)
@@ -51,50 +51,49 @@ class ObjectBlobs:
         return digest
 
     def get(self, digest: str) -> bytes:
-        """Give bytes by their digest."""
+        """Return bytes by their digest."""
         if _DIGEST.fullmatch(digest) is None:
             raise NotFoundError(f"There is no artifact {digest[:80]!r}.")
         with self._reached():
             try:
-                found = self.store.get(digest)
+                result = self.store.get(digest)
             except FileNotFoundError:
                 raise NotFoundError(
                     f"There is no artifact {digest} in {self.location}.",
-                    hint="Bring the folder or the bucket back, or train anew.",
+                    hint="Restore the folder or the bucket, or train a new model.",
                 ) from None
-            # Of what was changed by hand not even the size can be relied upon.
-            content = bytes(found.bytes()) if found.meta["size"] <= BLOB_BYTES_MAX else b""
+            # An object that was changed by hand may have any size.
+            content = bytes(result.bytes()) if result.meta["size"] <= BLOB_BYTES_MAX else b""
         if _digest(content) != digest:
             raise StoreCorruptError(
-                f"What lies in {self.location} under {digest} has another digest.",
+                f"The artifact {digest} in {self.location} has another digest.",
                 code="blob_corrupt",
-                hint="Bring it back from a backup, or train anew.",
+                hint="Restore it from a backup, or train a new model.",
             )
         return content
 
     def drop(self, digest: str) -> None:
-        """Delete bytes; there may be none."""
+        """Delete bytes, if they exist."""
         with self._reached(), suppress(FileNotFoundError):
             self.store.delete(digest)
 
     @contextmanager
     def _reached(self) -> Generator[None]:
-        """Tell of whatever goes wrong there in the words of the house."""
         try:
             yield
         except (BaseError, OSError) as error:
             raise UnavailableError(
-                f"{self.location} does not take or give artifacts ({type(error).__name__}).",
+                f"{self.location} cannot be reached ({type(error).__name__}).",
                 code="blobs_down",
-                hint="Look whether it is there, and whether the credentials are right.",
+                hint="Check that it exists and that the credentials are right.",
             ) from error
 
 
 def in_folder(folder: Path) -> ObjectBlobs:
-    """Keep artifacts as files of a folder, which is made where it is missing.
+    """Store artifacts as files of a folder, which is created if needed.
 
     Raises:
-        OSError: it cannot be made.
+        OSError: it cannot be created.
 
     """
     folder.mkdir(parents=True, exist_ok=True)
@@ -102,18 +101,18 @@ def in_folder(folder: Path) -> ObjectBlobs:
 
 
 def in_memory() -> ObjectBlobs:
-    """Keep artifacts for as long as the process lives."""
+    """Store artifacts until the process ends."""
     return ObjectBlobs(MemoryStore(), "memory")
 
 
 def in_bucket(url: str, key: tuple[str, str] | None = None) -> ObjectBlobs:
-    """Keep artifacts in a bucket, reached by a key and its id, or by what the environment says."""
+    """Store artifacts in a bucket; `key` is id and secret, by default from the environment."""
     own: S3Config = {} if key is None else {"access_key_id": key[0], "secret_access_key": key[1]}
     store = S3Store.from_url(
         url,
         config=own,
         client_options={
-            # Whoever names an endpoint without TLS means it: a server on this machine, mostly.
+            # An endpoint without TLS is set on purpose, mostly a server on this machine.
             "allow_http": any(os.environ.get(one, "").startswith("http:") for one in _ENDPOINTS),
             "connect_timeout": timedelta(seconds=BLOBS_S / 2),
             "timeout": timedelta(seconds=BLOBS_S),

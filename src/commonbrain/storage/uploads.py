@@ -1,16 +1,16 @@
-"""What a job needs of files: what was sent lies among the artifacts until it has been read."""
+"""Uploads: files sent to a job, stored as artifacts until the job has read them."""
 
 from __future__ import annotations
 
 import secrets
 import zipfile
 from collections.abc import Callable, Generator, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final, Protocol
+from typing import Final
 
 from commonbrain.model.errors import CommonbrainError, InvalidInputError
 from commonbrain.model.limits import (
@@ -24,106 +24,73 @@ from commonbrain.storage.blobs import Blobs
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upload:
-    """A file, or a folder packed into one, as artifacts that nobody else has."""
+    """A file, or a folder packed into one, as artifacts shared with no other upload."""
 
     name: str
-    """Its file's or folder's own name, without a path."""
+    """Name of the file or folder, without a path."""
     is_folder: bool
     parts: tuple[str, ...]
-    """Digests, in their order."""
+    """Digests, in order."""
     size: int
-    """Bytes that were sent."""
-
-
-class UploadStore(Protocol):
-    """Where files wait for a job, or for whoever asked for one."""
-
-    def put(
-        self, source: Path, *, name: str | None = None, tell: Callable[[Upload], None]
-    ) -> Upload:
-        """Keep a file, or a folder without what is hidden in it; another call gives another parcel.
-
-        Args:
-            source: what is kept.
-            name: its name, where that is not its own.
-            tell: told of the parcel before any of it is kept, so that whoever is to drop it
-                knows of it even if this process dies right after.
-
-        Raises:
-            InvalidInputError: it is missing, cannot be read, or is larger than may be sent.
-            UnavailableError: `blobs_down`; what was kept until then is dropped.
-
-        """
-        ...
-
-    def opened(self, parcel: Upload) -> AbstractContextManager[Path]:
-        """Give the file or folder as it was, which is gone when the block ends.
-
-        Raises:
-            NotFoundError: a part is not there any more.
-            InvalidInputError: the folder cannot be unpacked.
-
-        """
-        ...
-
-    def made(
-        self, name: str, write: Callable[[Path], object], *, tell: Callable[[Upload], None]
-    ) -> Upload:
-        """Have a file written that is not there yet, and keep it; `tell` as in `put`."""
-        ...
-
-    def read(self, parcel: Upload) -> Iterator[bytes]:
-        """Give the bytes that were kept, part by part.
-
-        Raises:
-            NotFoundError: a part is not there any more.
-
-        """
-        ...
-
-    def drop(self, parcel: Upload) -> None:
-        """Delete it; there may be nothing left of it."""
-        ...
+    """In bytes."""
 
 
 _NAME_BYTES_MAX: Final = 200
-"""Of a file: systems take 255, and parts of it are added to."""
+"""Limit of a file name: systems allow 255, and suffixes are added."""
 _HEAD: Final = 16
-"""Random bytes before each part of a parcel: as many as a UUID has."""
+"""Random bytes before each part of an upload, as many as in a UUID."""
 _FIRST: Final = (1980, 1, 1, 0, 0, 0)
-"""The date of everything in a folder that is packed: when it was written tells nothing here."""
+"""Date of every file in a packed folder, so that equal content packs to equal bytes."""
 
 
 @dataclass(frozen=True, slots=True)
-class BlobUploadStore:
-    """Parcels among the artifacts of a house."""
+class UploadStore:
+    """Uploads, stored as artifacts."""
 
     blobs: Callable[[], Blobs]
 
     def put(
-        self, source: Path, *, name: str | None = None, tell: Callable[[Upload], None]
+        self, source: Path, *, name: str | None = None, on_start: Callable[[Upload], None]
     ) -> Upload:
-        """Keep a file, or a folder packed into one."""
+        """Store a file, or a folder without its hidden files, as a new upload.
+
+        Args:
+            source: the file or folder.
+            name: its name in the upload, if not its own.
+            on_start: called with the upload before any part is stored, so that it can be dropped
+                even if this process dies right after.
+
+        Raises:
+            InvalidInputError: it is missing, cannot be read, or is too large.
+            UnavailableError: `blobs_down`; the parts stored until then are deleted.
+
+        """
         if source.is_dir():
             with TemporaryDirectory(prefix="commonbrain-") as folder:
                 packed = Path(folder) / "packed.zip"
                 _pack(source, packed)
                 label = _Label(name=name or source.resolve().name, is_folder=True)
-                return self._keep(packed, label, tell=tell)
+                return self._store(packed, label, on_start=on_start)
         is_packed = name is not None and name.endswith(".zip")
         label = _Label(name=name or source.name, is_folder=is_packed)
-        return self._keep(source, label, tell=tell)
+        return self._store(source, label, on_start=on_start)
 
     @contextmanager
-    def opened(self, parcel: Upload) -> Generator[Path]:
-        """Give the file or folder as it was, for as long as the block lasts."""
+    def opened(self, upload: Upload) -> Generator[Path]:
+        """Restore the file or folder; it is deleted when the block ends.
+
+        Raises:
+            NotFoundError: a part no longer exists.
+            InvalidInputError: the folder cannot be unpacked.
+
+        """
         with TemporaryDirectory(prefix="commonbrain-") as folder:
-            name = _file_name(parcel.name)
+            name = _file_name(upload.name)
             path = Path(folder) / name
             with path.open("wb") as stream:
-                for part in self.read(parcel):
+                for part in self.read(upload):
                     stream.write(part)
-            if not parcel.is_folder:
+            if not upload.is_folder:
                 yield path
                 return
             unpacked = Path(folder) / "unpacked" / name.removesuffix(".zip")
@@ -131,62 +98,67 @@ class BlobUploadStore:
             yield unpacked
 
     def made(
-        self, name: str, write: Callable[[Path], object], *, tell: Callable[[Upload], None]
+        self, name: str, write: Callable[[Path], object], *, on_start: Callable[[Upload], None]
     ) -> Upload:
-        """Have a file written, and keep it."""
+        """Store a file that `write` creates at a path; `on_start` as in `put`."""
         with TemporaryDirectory(prefix="commonbrain-") as folder:
             path = Path(folder) / name
             write(path)
-            return self._keep(path, _Label(name=name, is_folder=False), tell=tell)
+            return self._store(path, _Label(name=name, is_folder=False), on_start=on_start)
 
-    def read(self, parcel: Upload) -> Iterator[bytes]:
-        """Give the bytes that were kept, part by part."""
+    def read(self, upload: Upload) -> Iterator[bytes]:
+        """Yield the bytes part by part.
+
+        Raises:
+            NotFoundError: a part no longer exists.
+
+        """
         blobs = self.blobs()
-        for digest in parcel.parts:
+        for digest in upload.parts:
             yield blobs.get(digest)[_HEAD:]
 
-    def drop(self, parcel: Upload) -> None:
-        """Delete every part."""
+    def drop(self, upload: Upload) -> None:
+        """Delete the parts that still exist."""
         blobs = self.blobs()
-        for digest in parcel.parts:
+        for digest in upload.parts:
             blobs.drop(digest)
 
-    def _keep(self, path: Path, label: _Label, *, tell: Callable[[Upload], None]) -> Upload:
-        """Say of what parts it will be, then keep them."""
-        blobs, head, kept = self.blobs(), secrets.token_bytes(_HEAD), list[str]()
+    def _store(self, path: Path, label: _Label, *, on_start: Callable[[Upload], None]) -> Upload:
+        """Report the parts, then store them."""
+        blobs, head, stored = self.blobs(), secrets.token_bytes(_HEAD), list[str]()
         size = _size(path, label.name)
         digests = (sha256(part).hexdigest() for part in _parts(path, head))
-        parcel = Upload(name=label.name, is_folder=label.is_folder, parts=tuple(digests), size=size)
-        tell(parcel)
+        upload = Upload(name=label.name, is_folder=label.is_folder, parts=tuple(digests), size=size)
+        on_start(upload)
         try:
-            kept.extend(map(blobs.put, _parts(path, head)))
-            if tuple(kept) != parcel.parts:
+            stored.extend(map(blobs.put, _parts(path, head)))
+            if tuple(stored) != upload.parts:
                 raise InvalidInputError(
                     f"{label.name} was changed while it was read.",
-                    hint="Send it again once nobody writes to it.",
+                    hint="Send it again when no program writes to it.",
                 )
         except CommonbrainError:
-            for digest in kept:
+            for digest in stored:
                 blobs.drop(digest)
             raise
-        return parcel
+        return upload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Label:
-    """What a parcel is called, and whether a folder is packed into it."""
+    """The name of an upload, and whether it is a packed folder."""
 
     name: str
     is_folder: bool
 
 
 def _file_name(called: str) -> str:
-    """Make a name that a file can have of what a caller says, who may say anything."""
+    """Make a safe file name from the name that a caller sent."""
     last = "".join(one for one in Path(called).name if one.isprintable())
-    # From the end, which tells the format.
+    # The end holds the extension.
     name = last.encode()[-_NAME_BYTES_MAX:].decode(errors="ignore")
     # Dots alone name a folder.
-    return name if name.strip(".") else "parcel"
+    return name if name.strip(".") else "upload"
 
 
 def _size(path: Path, name: str) -> int:
@@ -204,7 +176,7 @@ def _size(path: Path, name: str) -> int:
 
 
 def _parts(path: Path, head: bytes) -> Iterator[bytes]:
-    """Cut a file; the head of a parcel is before each part, which no other parcel has."""
+    """Cut a file into parts, each after the random head of its upload."""
     try:
         with path.open("rb") as stream:
             while content := stream.read(PARCEL_PART_BYTES):
@@ -218,7 +190,7 @@ def _unreadable(path: Path, error: OSError) -> InvalidInputError:
 
 
 def _pack(folder: Path, target: Path) -> None:
-    """Pack the files of a folder; what is hidden, or a link that leads out of it, is left out."""
+    """Pack a folder without hidden files and links that lead out of it."""
     root = folder.resolve()
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as packed:
         for path in sorted(folder.rglob("*")):
@@ -229,10 +201,10 @@ def _pack(folder: Path, target: Path) -> None:
 
 
 def _unpack(packed: Path, target: Path) -> None:
-    """Unpack into a new folder, and nowhere else.
+    """Unpack into a new folder.
 
     Raises:
-        InvalidInputError: it is no zip, or holds more than may be unpacked.
+        InvalidInputError: it is no zip file, or holds too much.
 
     """
     try:
@@ -246,7 +218,7 @@ def _unpack(packed: Path, target: Path) -> None:
                     code="limit_exceeded",
                     hint="Send it in parts.",
                 )
-            # It takes what leads out of the folder for a path within it, and no links.
+            # `extractall` keeps every path inside the folder and makes no links.
             target.mkdir(parents=True)
             held.extractall(target)
     except (zipfile.BadZipFile, RuntimeError, OSError) as error:

@@ -1,12 +1,14 @@
 """Builders of real objects for tests: a brain on a file, a memory."""
 
+from __future__ import annotations
+
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from commonbrain.client import Brain
 from commonbrain.clock import Clock, RandomSource
@@ -26,7 +28,7 @@ from commonbrain.model.scope import Caller
 from commonbrain.model.trust import Trust
 from commonbrain.retrieval.write_behind import WriteBehindQueue
 from commonbrain.security.authentication import Authenticator, Issuer
-from commonbrain.security.denials import CountedDenials
+from commonbrain.security.denials import AccessDenials
 from commonbrain.security.factory import (
     AuthenticationServices,
     make_access,
@@ -37,15 +39,17 @@ from commonbrain.security.quotas import Quotas
 from commonbrain.security.secrets import PatternSecretScanner
 from commonbrain.services import Services
 from commonbrain.storage.blobs import make_blobs
-from commonbrain.storage.interface import Store
 from commonbrain.storage.sqlite.opening import open_sqlite
-from commonbrain.storage.uploads import BlobUploadStore
+from commonbrain.storage.uploads import UploadStore
 from commonbrain.testing.clock import FakeClock, SeededRandom
 from commonbrain.testing.deterministic_embedder import WordHashEmbedder
 from commonbrain.testing.processes import FakeProcesses
 from commonbrain.text.redaction import OnSecret
 from commonbrain.transfer.archive import JsonLines
 from commonbrain.transfer.importers import IMPORTERS
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Store
 
 NOON: Final = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 
@@ -114,7 +118,7 @@ def a_brain(
         queue=LocalQueue(),
         screen=screen,
         quotas=Quotas(store=store, clock=clock, rates=cache(make_rates)),
-        refusals=CountedDenials(store=store, clock=clock),
+        refusals=AccessDenials(store=store, clock=clock),
         trainer=cache(make_trainer),
         password_hasher=cache(make_password_hasher),
         blobs=blobs,
@@ -122,7 +126,7 @@ def a_brain(
         saliences=SalienceModels(
             lambda digest: salience_trainer().load(blobs().get(digest)), store=store, clock=clock
         ),
-        staging=BlobUploadStore(blobs),
+        staging=UploadStore(blobs),
         on_secret=on_secret,
     )
     return Brain(services, Caller(agent=agent))

@@ -23,7 +23,7 @@ from commonbrain.model.messages import Receipt
 from commonbrain.model.revision import Change
 from commonbrain.model.support import Review
 from commonbrain.model.tasks import Ack
-from commonbrain.storage.records import Annotation
+from commonbrain.storage.interface import Annotation
 from commonbrain.transfer.interface import ArchivedRecord, Line, Record, Unreadable
 
 _POINTERS: Final = {

@@ -1,21 +1,25 @@
 """Export: everything a tenant holds but what can be derived, in one file of one moment."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from commonbrain.model.errors import RejectedError
 from commonbrain.model.jobs import Job, JobState
 from commonbrain.model.limits import JOBS_PAGE_MAX
 from commonbrain.model.scope import Caller, Role
 from commonbrain.services import Services
-from commonbrain.storage.administration import JobFilter
-from commonbrain.storage.interface import Transaction
+from commonbrain.storage.interface import JobFilter
 from commonbrain.storage.job_queue import DISCARD, EXPORT, key_of
 from commonbrain.storage.uploads import Upload
 from commonbrain.transfer.interface import ArchivedRecord, Record
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 PENDING_ARCHIVE: Final = "keeping"
 """Where an export notes the parcel that it is about to keep, of which a part may be there."""
@@ -164,7 +168,7 @@ def _related_records(tx: Transaction, page: list[int]) -> Iterator[Record]:
     for notes in tx.annotations.of(page).values():
         yield from notes
     yield from tx.changes.of(page)
-    for receipts in tx.mail.of(page).values():
+    for receipts in tx.messages.of(page).values():
         yield from receipts
-    for acks in tx.duties.of(page).values():
+    for acks in tx.acks.of(page).values():
         yield from acks

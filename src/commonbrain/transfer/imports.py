@@ -1,12 +1,14 @@
 """Import: a foreign format in, piece by piece, in batches that are durable as they pass."""
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from commonbrain.ingestion.result import ItemResult, ItemStatus
 from commonbrain.ingestion.service import Remember, WriteOptions
@@ -15,8 +17,10 @@ from commonbrain.model.limits import IMPORT_BATCH
 from commonbrain.model.memory import Draft
 from commonbrain.model.scope import Caller
 from commonbrain.services import Services
-from commonbrain.storage.interface import Transaction
 from commonbrain.transfer.interface import Importer, Piece
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 _REFUSALS_SHOWN_MAX = 100
 
@@ -57,7 +61,7 @@ class ImportReport:
         refusals: Sequence[Refusal],
         progress: float,
         parts: int = 0,
-    ) -> "ImportReport":
+    ) -> ImportReport:
         """Add one batch: an outcome a piece, by the names of the counts above."""
         counts = Counter(outcomes)
         return replace(

@@ -13,7 +13,7 @@ from commonbrain.model.messages import Receipt
 from commonbrain.model.revision import Change
 from commonbrain.model.support import Review
 from commonbrain.model.tasks import Ack
-from commonbrain.storage.records import Annotation
+from commonbrain.storage.interface import Annotation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

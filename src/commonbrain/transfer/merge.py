@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from commonbrain.embeddings.interface import Vectors
 from commonbrain.ingestion.embedding import vectors_for
@@ -31,11 +31,13 @@ from commonbrain.model.tasks import Ack
 from commonbrain.security.quotas import UNCOUNTED_STATES
 from commonbrain.services import Services
 from commonbrain.storage.change_log import follow_changes, touch_linked
-from commonbrain.storage.interface import IdTaken, Transaction
-from commonbrain.storage.records import Annotation, AuditEntry
+from commonbrain.storage.interface import Annotation, AuditEntry, IdTaken
 from commonbrain.transfer.export import check_may_move
 from commonbrain.transfer.imports import FROM_START, ImportReport, Refusal, ResumeOptions
 from commonbrain.transfer.interface import ArchivedRecord, Line, Record, Unreadable
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
 
 
 def exists_in_store(tx: Transaction, record: Record) -> bool:
@@ -56,7 +58,7 @@ def _is_related_known(
         case Annotation(memory_id=memory_id, id=id_):
             return any(note.id == id_ for note in tx.annotations.of([memory_id]).get(memory_id, ()))
         case Receipt(message_id=message_id, agent=agent):
-            delivered = tx.mail.of([message_id]).get(message_id, ())
+            delivered = tx.messages.of([message_id]).get(message_id, ())
             return any(one.agent == agent for one in delivered)
         case Link() | Ack():
             there = same_link(tx, record) if isinstance(record, Link) else same_ack(tx, record)
@@ -76,7 +78,7 @@ def same_link(tx: Transaction, link: Link) -> Link | None:
 
 def same_ack(tx: Transaction, ack: Ack) -> Ack | None:
     """Give the answer that the same session gave."""
-    there = tx.duties.of([ack.memory_id]).get(ack.memory_id, ())
+    there = tx.acks.of([ack.memory_id]).get(ack.memory_id, ())
     return next((one for one in there if one.whose == ack.whose), None)
 
 
@@ -246,7 +248,7 @@ class Merge:
                 return _take_review(tx, record)
             case Receipt():
                 memory = tx.memories.get([record.message_id]).get(record.message_id)
-                is_new = memory is not None and not is_erased(memory) and tx.mail.merge(record)
+                is_new = memory is not None and not is_erased(memory) and tx.messages.merge(record)
             case Ack():
                 is_new = _take_ack(tx, record)
         return "stored" if is_new else "exists"
@@ -338,7 +340,7 @@ def _take_ack(tx: Transaction, ack: Ack) -> bool:
     known = same_ack(tx, ack)
     if item is None or is_erased(item) or (known is not None and known.at >= ack.at):
         return False
-    tx.duties.put(ack)
+    tx.acks.put(ack)
     return True
 
 

@@ -204,7 +204,7 @@ class _Trial:
         """Read the state of each memory, and the causes of its open reviews."""
         all_ids = [number + 1 for number in self.model.kinds]
         with self.brain.services.store.snapshot(self.brain.caller.tenant) as tx:
-            standings, reviews = tx.graph.standings(all_ids), tx.reviews.of(all_ids)
+            standings, reviews = tx.graph.support_statuses(all_ids), tx.reviews.of(all_ids)
         return {
             id_ - 1: (
                 standings[id_].state,

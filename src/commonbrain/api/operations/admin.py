@@ -22,7 +22,7 @@ from commonbrain.model.limits import ITEMS_PER_CALL_MAX, ROTATION_MINUTES_DEFAUL
 from commonbrain.model.scope import Policy, PolicyChange, Role
 from commonbrain.model.timestamps import show_instant
 from commonbrain.model.trust import Trust
-from commonbrain.storage.administration import AccessEntry
+from commonbrain.storage.interface import AccessEntry
 
 _AGENT: Final = frozenset({"agent"})
 _KEY: Final = frozenset({"key"})

@@ -12,7 +12,7 @@ from commonbrain.client import Brain
 from commonbrain.model.escaping import inert_line
 from commonbrain.model.scope import PolicyChange, Role
 from commonbrain.model.timestamps import show_instant
-from commonbrain.storage.administration import Tenant
+from commonbrain.storage.interface import Tenant
 
 
 class TenantRequest(Request):

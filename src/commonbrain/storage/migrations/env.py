@@ -2,7 +2,7 @@
 
 from alembic import context
 
-from commonbrain.storage.schema import access, coordination, invalidation, jobs, learning, memories  # noqa: F401
+from commonbrain.storage.schema import administration, coordination, learning, memories  # noqa: F401
 from commonbrain.storage.schema.types import METADATA
 
 context.configure(

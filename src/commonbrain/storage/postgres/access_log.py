@@ -3,7 +3,7 @@
 import json
 from typing import Any, Final
 
-from commonbrain.storage.repositories.sessions import BEAT_COLUMNS, decode_session
+from commonbrain.storage.repositories.sessions import BEAT_COLUMNS, session_update
 
 _KEPT: Final = (
     "INSERT INTO recall_traces (tenant_id, id, asked_at, agent, session, query, verdict, "
@@ -30,7 +30,7 @@ _HEARD: Final = (
     f"SELECT %s, {', '.join('%s' for _ in BEAT_COLUMNS)} WHERE NOT EXISTS (SELECT 1 FROM sessions "
     "AS known WHERE known.tenant_id = %s AND known.id = %s "
     "AND (known.agent, known.key) <> (%s, %s)) "
-    f"ON CONFLICT (tenant_id, agent, key) DO UPDATE SET {decode_session(greatest='greatest')} "
+    f"ON CONFLICT (tenant_id, agent, key) DO UPDATE SET {session_update(greatest='greatest')} "
     "WHERE sessions.ending IS NULL OR sessions.ending NOT IN ('ended', 'rebooted')"
 )
 _PLACE: Final = {name: place for place, name in enumerate(BEAT_COLUMNS)}

@@ -35,11 +35,10 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from commonbrain.model.kinds import CausalField, Kind, fields_of
 from commonbrain.model.memory import Memory
 from commonbrain.model.query import Filter
-from commonbrain.storage.index import Hit
-from commonbrain.storage.interface import QueryScope
+from commonbrain.storage.interface import Hit, QueryScope
 from commonbrain.storage.postgres.statistics import OneSize, Size
 from commonbrain.storage.postgres.term_selection import SelectedTerms, select_rare_terms
-from commonbrain.storage.repositories.maintenance import without_words
+from commonbrain.storage.repositories.embedding_spaces import without_words
 from commonbrain.storage.schema.memories import memories
 from commonbrain.storage.sql.context import SqlContext
 from commonbrain.storage.sql.filters import given, within
@@ -134,7 +133,7 @@ class PostgresFullText:
         """List findable memories above an id that do not stand in the full text, ascending."""
         return [id_ for (id_,) in self.work.rows(_WORDLESS, {"after": after, "most": limit})]
 
-    def search(self, terms: Sequence[str], look: QueryScope, *, limit: int) -> list[Hit]:
+    def search(self, terms: Sequence[str], scope: QueryScope, *, limit: int) -> list[Hit]:
         """Rank by BM25 over stemmed words, best first; any of the terms may match."""
         asked = [words for words in (" ".join(words_of(term)) for term in terms) if words]
         size = self.size.now()
@@ -142,33 +141,35 @@ class PostgresFullText:
         if not chosen.words:
             return []
         step = _Step(newest=chosen.newest, most=_LOOKED_AT * limit, scored=_SCORED_MAX)
-        found = self._found(chosen, look, step=step, limit=limit)
+        found = self._found(chosen, scope, step=step, limit=limit)
         if found.is_cut or size.is_outgrown(found.matches):
             # Others put in so much since it was counted that other words are the rare ones now.
             anew = self.size.anew()
             if anew is not size:
                 chosen = self._chosen(asked, anew)
                 step = replace(step, newest=chosen.newest)
-                found = self._found(chosen, look, step=step, limit=limit)
+                found = self._found(chosen, scope, step=step, limit=limit)
         if not found.matches and chosen.sought < len(chosen.words):
             # A word that nobody ever said hides none of the others.
-            return self.search(chosen.words[chosen.sought :], look, limit=limit)
+            return self.search(chosen.words[chosen.sought :], scope, limit=limit)
         if not found.is_cut and (len(found.hits) >= limit or found.is_all):
             return found.hits
         # The look is narrow, and most of the best were not allowed: every match is looked at.
-        return self._found(chosen, look, step=_EVERYTHING, limit=limit).hits
+        return self._found(chosen, scope, step=_EVERYTHING, limit=limit).hits
 
     def _chosen(self, asked: Sequence[str], size: Size) -> SelectedTerms:
         shares = self.size.sizes.shares(self.work, asked, size=size)
         return select_rare_terms(shares, memories=size.memories, rare=size.rare)
 
-    def _found(self, chosen: SelectedTerms, look: QueryScope, *, step: _Step, limit: int) -> _Found:
+    def _found(
+        self, chosen: SelectedTerms, scope: QueryScope, *, step: _Step, limit: int
+    ) -> _Found:
         size = self.size.now()
-        told = given(look, self.work.tenant) | {
+        told = given(scope, self.work.tenant) | {
             "asked": chosen.words,
             "sought": chosen.sought,
             "weights": chosen.weights,
-            "field": None if look.filter.field is None else str(look.filter.field),
+            "field": None if scope.filter.field is None else str(scope.filter.field),
             "memories": size.memories,
             "average": size.average_words,
             "newest": step.newest,
@@ -176,7 +177,7 @@ class PostgresFullText:
             "scored": step.scored,
             "limit": limit,
         }
-        rows = self.work.rows(_best(look.filter), told)
+        rows = self.work.rows(_best(scope.filter), told)
         *_, count, matches = rows[0]
         return _Found(
             hits=[Hit(id=id_, score=score) for id_, score, *_ in rows if id_ is not None],

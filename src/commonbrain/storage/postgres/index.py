@@ -12,13 +12,12 @@ from sqlalchemy.dialects.postgresql import insert
 from commonbrain.embeddings.interface import Matrix, Vectors
 from commonbrain.model.kinds import CausalField
 from commonbrain.model.memory import FINDABLE_STATES, Memory
-from commonbrain.storage.index import Hit
-from commonbrain.storage.interface import QueryScope
+from commonbrain.storage.interface import Hit, QueryScope
 from commonbrain.storage.postgres.fts import PostgresFullText
 from commonbrain.storage.postgres.schema import field_vectors, vectors
 from commonbrain.storage.postgres.statistics import OneSize, TenantSizes
 from commonbrain.storage.postgres.vectors import PostgresVectors, VectorTable, half
-from commonbrain.storage.repositories.maintenance import MissingEmbeddings
+from commonbrain.storage.repositories.embedding_spaces import MissingEmbeddings
 from commonbrain.storage.sql.context import SqlContext
 
 _FINDABLE: Final = sorted(FINDABLE_STATES)
@@ -115,17 +114,17 @@ class PostgresIndex:
         for statement in _DROP:
             self.work.change(statement, {"tenant": self.work.tenant, "memory": memory_id})
 
-    def lexical(self, terms: Sequence[str], look: QueryScope, *, limit: int) -> list[Hit]:
+    def lexical(self, terms: Sequence[str], scope: QueryScope, *, limit: int) -> list[Hit]:
         """Rank by BM25 over stemmed words, best first; any of the terms may match."""
-        return self.words.search(terms, look, limit=limit)
+        return self.words.search(terms, scope, limit=limit)
 
     def nearest(
-        self, query: Matrix, look: QueryScope, *, limit: int, at_least: float = -1.0
+        self, query: Matrix, scope: QueryScope, *, limit: int, at_least: float = -1.0
     ) -> list[Hit]:
         """Rank by cosine to a unit vector, the best window of each memory, best first."""
         is_large = self.size.now().is_large
-        shelf = self._shelf(look.filter.field)
-        return shelf.nearest(query, look, limit=limit, at_least=at_least, is_large=is_large)
+        shelf = self._shelf(scope.filter.field)
+        return shelf.nearest(query, scope, limit=limit, at_least=at_least, is_large=is_large)
 
     def similarities(
         self, query: Matrix, ids: Sequence[int], *, field: CausalField | None = None

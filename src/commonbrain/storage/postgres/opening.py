@@ -28,11 +28,11 @@ from commonbrain.storage.sql.errors import map_driver_errors
 from commonbrain.storage.sql.schema_version import (
     READABLE_FROM,
     SCHEMA_VERSION,
-    refuse_newer,
+    check_upgradable,
     upgrade,
     version_of,
 )
-from commonbrain.storage.sql_store import Schema, SqlStore
+from commonbrain.storage.store import Schema, Store
 
 _TURN: Final = text("SELECT pg_advisory_xact_lock(hashtextextended('commonbrain upgrade', 0))")
 _BUILT: Final = text("SELECT i.indisvalid FROM pg_index i WHERE i.indexrelid = to_regclass(:name)")
@@ -68,7 +68,7 @@ def open_postgres(
     clock: Clock,
     lock_timeout_s: float,
     replicas: Sequence[str] = (),
-) -> SqlStore:
+) -> Store:
     """Open a database as a store, under a role that sees one tenant at a time.
 
     Args:
@@ -94,7 +94,7 @@ def open_postgres(
         _add_replicas(dialect, replicas)
         dialect.space_id = _settle(dialect, space=space, clock=clock)
         unless_opened.pop_all()
-    return SqlStore(dialect, space, Schema(SCHEMA_VERSION))
+    return Store(dialect, space, Schema(SCHEMA_VERSION))
 
 
 def upgrade_postgres(
@@ -231,7 +231,7 @@ def _check(dialect: Postgres) -> None:
             _check_version(connection, dialect.location)
         if missing_functions(connection):
             # The schema may be the same: programs change what they call more often than tables.
-            refuse_newer(version, dialect.location)
+            check_upgradable(version, dialect.location)
             raise _older(dialect.location, "functions of an older program", needs="its own")
         dialect.is_distributed = connection.execute(CITUS).scalar_one()
         role = role_of(connection)
@@ -242,7 +242,7 @@ def _check(dialect: Postgres) -> None:
 def _check_version(connection: Connection, location: str) -> None:
     """Refuse a store that is not of this version."""
     version = version_of(connection, location)
-    refuse_newer(version, location)
+    check_upgradable(version, location)
     if version is None or version < SCHEMA_VERSION:
         has = "no store yet" if version is None else f"schema version {version}"
         raise _older(location, has, needs=SCHEMA_VERSION)
@@ -283,7 +283,7 @@ def _bring_up(connection: Connection, location: str, *, role: str | None) -> tup
     connection.execute(_TURN)
     connection.execute(text("CREATE EXTENSION IF NOT EXISTS vector"))
     version = version_of(connection, location)
-    refuse_newer(version, location)
+    check_upgradable(version, location)
     if version != SCHEMA_VERSION:
         upgrade(connection)
         connection.exec_driver_sql(f"COMMENT ON TABLE alembic_version IS '{READABLE_FROM}'")

@@ -57,7 +57,7 @@ READS_WORDS: Final = (
     "ALTER TEXT SEARCH CONFIGURATION commonbrain ALTER MAPPING REPLACE english_stem "
     "WITH commonbrain_stem",
 )
-FIRST_LIGHT: Final = (
+INDEX_TABLES: Final = (
     *READS_WORDS,
     *_parted(
         "vectors",
@@ -80,8 +80,7 @@ FIELDS: Final = (
     *_parted(
         "field_vectors",
         f"{_KEYS}, space_id integer NOT NULL REFERENCES spaces (id), "
-        "field varchar(24) NOT NULL CHECK (field IN ('subject', 'action', 'outcome', "
-        "'consequences')), vector halfvec, "
+        "field varchar(24) NOT NULL, vector halfvec, "
         f"PRIMARY KEY (tenant_id, memory_id, space_id, field), {_TO_MEMORY}",
         count=_FIELD_PARTS,
     ),

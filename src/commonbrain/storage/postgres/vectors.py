@@ -29,8 +29,7 @@ from sqlalchemy import (
 from commonbrain.embeddings.interface import Matrix
 from commonbrain.model.kinds import CausalField
 from commonbrain.model.query import Filter
-from commonbrain.storage.index import Hit
-from commonbrain.storage.interface import QueryScope
+from commonbrain.storage.interface import Hit, QueryScope
 from commonbrain.storage.postgres.schema import Half, field_vectors, vectors
 from commonbrain.storage.schema.memories import memories
 from commonbrain.storage.sql.bulk import LISTED, cosines_of
@@ -96,16 +95,16 @@ class PostgresVectors:
     which: VectorTable
 
     def nearest(
-        self, query: Matrix, look: QueryScope, *, limit: int, at_least: float, is_large: bool
+        self, query: Matrix, scope: QueryScope, *, limit: int, at_least: float, is_large: bool
     ) -> list[Hit]:
         """Rank by cosine to a unit vector, the best window of each memory, best first."""
         which = replace(self.which, is_indexed=is_large)
         own = {"query": half(query), "limit": limit, "farthest": -at_least}
-        told = given(look, self.work.tenant) | own
+        told = given(scope, self.work.tenant) | own
         for reach in (max(_FIRST_MIN, int(_FIRST * limit)), *_REACHES):
             if reach is None:
-                return _hits(self.work.rows(_among(which, look.filter), told))
-            rows = self.work.rows(_near(which, look.filter), told | {"reach": reach})
+                return _hits(self.work.rows(_among(which, scope.filter), told))
+            rows = self.work.rows(_near(which, scope.filter), told | {"reach": reach})
             *_, looked_at, farthest = rows[0]
             is_all = looked_at < reach or farthest > -at_least
             if is_all or sum(row[0] is not None for row in rows) >= limit:

@@ -1,4 +1,4 @@
-"""The shelf of what a boot shows: rules that bind, tasks that are owed."""
+"""Action items: what a boot shows (rules and open tasks), and the acknowledgements of them."""
 
 from collections import defaultdict
 from collections.abc import Collection, Sequence
@@ -32,8 +32,7 @@ from commonbrain.model.query import Filter
 from commonbrain.model.scope import Caller, Scope
 from commonbrain.model.tasks import OWED, Ack, Decision
 from commonbrain.model.trust import Trust
-from commonbrain.storage.coordination import RankedRule
-from commonbrain.storage.query_scope import QueryScope
+from commonbrain.storage.interface import QueryScope, RankedRule
 from commonbrain.storage.schema.coordination import acks, sessions
 from commonbrain.storage.schema.memories import DETAILS, memories
 from commonbrain.storage.schema.types import Instant
@@ -43,11 +42,11 @@ from commonbrain.storage.sql.filters import TENANT, allowed, given, within
 
 _Rows = Select[*tuple[Any, ...]]
 _BUILT_MAX: Final = 64
-"""Statements kept for the projects that booted last."""
+"""Statements cached for the projects that booted last."""
 _RULES: Final = DETAILS[Kind.RULE]
 _TASKS: Final = DETAILS[Kind.TASK]
 # As words, because SQLite uses an index of few rows only for the very condition it has.
-_IS_OWED: Final = text("tasks.status IN ('open', 'blocked')")
+_IS_UNFINISHED: Final = text("tasks.status IN ('open', 'blocked')")
 _LIMIT: Final = bindparam("limit", type_=Integer())
 _ALL: Final = func.count().over()
 _BY_PRIORITY: Final = case(
@@ -56,35 +55,35 @@ _BY_PRIORITY: Final = case(
 
 
 @dataclass(frozen=True, slots=True)
-class SqlBriefingRepository:
-    """What binds and what is owed, of one tenant in one transaction."""
+class BriefingRepository:
+    """The rules and tasks of a boot, among the active memories of a query scope."""
 
     work: SqlContext
 
-    def blockers(self, look: QueryScope, *, limit: int) -> RankedRule:
+    def blockers(self, scope: QueryScope, *, limit: int) -> RankedRule:
         """Find BLOCKER rules without a trigger: pinned first, then of a project, then newest."""
-        return _ranked(self._rows(_blockers, look, limit=limit))
+        return _ranked(self._rows(_blockers, scope, limit=limit))
 
-    def patterns(self, look: QueryScope) -> dict[int, bool]:
-        """Give every PATTERN rule without a trigger, and whether it is pinned; newest first."""
-        rows = self._rows(_patterns, look, limit=-1)
+    def patterns(self, scope: QueryScope) -> dict[int, bool]:
+        """Map each PATTERN rule without a trigger to whether it is pinned; newest first."""
+        rows = self._rows(_patterns, scope, limit=-1)
         return {id_: pinned for id_, pinned in rows if pinned is not None}
 
-    def has_patterns(self, look: QueryScope) -> bool:
-        """Say whether there is any PATTERN rule without a trigger."""
-        return bool(self._rows(_any_pattern, look, limit=1))
+    def has_patterns(self, scope: QueryScope) -> bool:
+        """Check whether there is any PATTERN rule without a trigger."""
+        return bool(self._rows(_any_pattern, scope, limit=1))
 
-    def owed(self, look: QueryScope, *, limit: int) -> RankedRule:
-        """Find tasks that are open or blocked: by priority, then the earliest due, then oldest."""
-        return _ranked(self._rows(_owed, look, limit=limit))
+    def open_tasks(self, scope: QueryScope, *, limit: int) -> RankedRule:
+        """Find open and blocked tasks by priority, then earliest due date, then oldest."""
+        return _ranked(self._rows(_open_tasks, scope, limit=limit))
 
-    def latest(self, look: QueryScope, *, limit: int) -> list[int]:
-        """List the little that a narrow look allows, latest occurrence first."""
-        return [id_ for (id_,) in self._rows(_latest, look, limit=limit)]
+    def latest(self, scope: QueryScope, *, limit: int) -> list[int]:
+        """List the memories of a narrow scope, latest occurrence first."""
+        return [id_ for (id_,) in self._rows(_latest, scope, limit=limit)]
 
-    def _rows(self, build: Any, look: QueryScope, *, limit: int) -> Sequence[Any]:  # noqa: ANN401
-        told = given(look, self.work.tenant) | {"limit": limit}
-        return self.work.connection.execute(build(look.filter), told).all()
+    def _rows(self, build: Any, scope: QueryScope, *, limit: int) -> Sequence[Any]:  # noqa: ANN401
+        parameters = given(scope, self.work.tenant) | {"limit": limit}
+        return self.work.connection.execute(build(scope.filter), parameters).all()
 
 
 def _ranked(rows: Sequence[Any]) -> RankedRule:
@@ -94,7 +93,7 @@ def _ranked(rows: Sequence[Any]) -> RankedRule:
 # Rules and tasks are far fewer than memories, so that each statement begins with them, and looks
 # each of them up among the memories: left to itself, the planner does it the other way round.
 @lru_cache(_BUILT_MAX)
-def _blockers(wanted: Filter) -> _Rows:
+def _blockers(filter_: Filter) -> _Rows:
     row = memories.c
     strict = (
         select(_RULES.c.memory_id)
@@ -105,16 +104,16 @@ def _blockers(wanted: Filter) -> _Rows:
     )
     return (
         select(row.id, _ALL)
-        .where(row.id.in_(select(strict.c.memory_id)), within(wanted))
+        .where(row.id.in_(select(strict.c.memory_id)), within(filter_))
         .order_by(row.pinned.desc(), row.project.is_(None), row.id.desc())
         .limit(_LIMIT)
     )
 
 
 @lru_cache(_BUILT_MAX)
-def _latest(wanted: Filter) -> _Rows:
-    # Found by project and kind and then sorted: by time, all that is not wanted would be read.
-    few = allowed(wanted).cte("few").prefix_with("MATERIALIZED")
+def _latest(filter_: Filter) -> _Rows:
+    # Selected by project and kind, then sorted: an index by time would read every other row.
+    few = allowed(filter_).cte("few").prefix_with("MATERIALIZED")
     row = memories.c
     return (
         select(row.id)
@@ -125,14 +124,14 @@ def _latest(wanted: Filter) -> _Rows:
 
 
 @lru_cache(_BUILT_MAX)
-def _patterns(wanted: Filter) -> _Rows:
-    pinned = _seen(_RULES, wanted).scalar_subquery()
+def _patterns(filter_: Filter) -> _Rows:
+    pinned = _seen(_RULES, filter_).scalar_subquery()
     return _pattern_rules(pinned).order_by(_RULES.c.memory_id.desc())
 
 
 @lru_cache(_BUILT_MAX)
-def _any_pattern(wanted: Filter) -> _Rows:
-    is_seen = _seen(_RULES, wanted).exists()
+def _any_pattern(filter_: Filter) -> _Rows:
+    is_seen = _seen(_RULES, filter_).exists()
     return _pattern_rules().where(is_seen).limit(_LIMIT)
 
 
@@ -144,18 +143,18 @@ def _pattern_rules(*more: Any) -> _Rows:  # noqa: ANN401 columns of any sort
 
 
 @lru_cache(_BUILT_MAX)
-def _owed(wanted: Filter) -> _Rows:
+def _open_tasks(filter_: Filter) -> _Rows:
     own = _TASKS.c
-    # Counted and sorted in one pass over what is owed.
-    owed = (
+    # Counted and sorted in one pass over the unfinished tasks.
+    unfinished = (
         select(own.memory_id, own.due_at, _BY_PRIORITY.label("place"))
-        .where(own.tenant_id == TENANT, _IS_OWED)
-        .where(_seen(_TASKS, wanted).exists())
-        .cte("owed")
+        .where(own.tenant_id == TENANT, _IS_UNFINISHED)
+        .where(_seen(_TASKS, filter_).exists())
+        .cte("unfinished")
         .prefix_with("MATERIALIZED")
     )
-    total = select(func.count()).select_from(owed).scalar_subquery()
-    row = owed.c
+    total = select(func.count()).select_from(unfinished).scalar_subquery()
+    row = unfinished.c
     return (
         select(row.memory_id, total)
         .order_by(row.place, row.due_at.is_(None), row.due_at, row.memory_id)
@@ -163,20 +162,20 @@ def _owed(wanted: Filter) -> _Rows:
     )
 
 
-def _seen(details: Table, wanted: Filter) -> _Rows:
-    """Select the memory that a row of details is of, where the look allows it."""
+def _seen(details: Table, filter_: Filter) -> _Rows:
+    """Select the memory of a detail row if the scope allows it."""
     same = (details.c.tenant_id == memories.c.tenant_id) & (details.c.memory_id == memories.c.id)
-    return select(memories.c.pinned).where(same, within(wanted))
+    return select(memories.c.pinned).where(same, within(filter_))
 
 
-_DUTIES_TASKS: Final = DETAILS[Kind.TASK]
-_DUTIES_RULES: Final = DETAILS[Kind.RULE]
+_TASK_DETAILS: Final = DETAILS[Kind.TASK]
+_RULE_DETAILS: Final = DETAILS[Kind.RULE]
 _NOW: Final = bindparam("now", type_=Instant())
 _BELIEVED: Final = [one for one in Trust if one.weight >= Trust.USER_CLAIM.weight]
 
 
 def _acknowledged(items: Table, *whose: ColumnElement[bool]) -> Exists:
-    """Say that a decision holds on an item, of those whose decisions count."""
+    """Match an item that has a decision, among those whose decisions count."""
     holds = or_(acks.c.decision != Decision.DEFERRED, acks.c.until > _NOW)
     return (
         select(1)
@@ -186,7 +185,7 @@ def _acknowledged(items: Table, *whose: ColumnElement[bool]) -> Exists:
     )
 
 
-def _wanting(items: Table, *conditions: ColumnElement[bool]) -> Select[int]:
+def _to_acknowledge(items: Table, *conditions: ColumnElement[bool]) -> Select[int]:
     # As words, because SQLite uses an index of few rows only for the very condition it has.
     is_item = text(f"{items.name}.must_ack")
     return select(items.c.memory_id).where(
@@ -197,13 +196,13 @@ def _wanting(items: Table, *conditions: ColumnElement[bool]) -> Select[int]:
 # Nearly every store has none or few of them, in indexes of their own: what is asked before every
 # write looks into two empty indexes.
 _WANTING: Final = union_all(
-    _wanting(
-        _DUTIES_TASKS, _DUTIES_TASKS.c.status.in_(sorted(OWED)), ~_acknowledged(_DUTIES_TASKS)
+    _to_acknowledge(
+        _TASK_DETAILS, _TASK_DETAILS.c.status.in_(sorted(OWED)), ~_acknowledged(_TASK_DETAILS)
     ),
-    _wanting(
-        _DUTIES_RULES,
+    _to_acknowledge(
+        _RULE_DETAILS,
         ~_acknowledged(
-            _DUTIES_RULES,
+            _RULE_DETAILS,
             acks.c.agent == bindparam("agent"),
             acks.c.session == bindparam("session"),
         ),
@@ -232,8 +231,8 @@ _OF_PROJECTS: Final = _BINDING.where(
         memories.c.project.in_(bindparam("projects", expanding=True)),
     )
 )
-_OWED_AMONG: Final = _wanting(
-    _DUTIES_TASKS, _DUTIES_TASKS.c.status.in_(sorted(OWED)), _DUTIES_TASKS.c.memory_id.in_(LISTED)
+_OPEN_AMONG: Final = _to_acknowledge(
+    _TASK_DETAILS, _TASK_DETAILS.c.status.in_(sorted(OWED)), _TASK_DETAILS.c.memory_id.in_(LISTED)
 )
 _AT_ONCE: Final = 500
 """Ids looked up together; an engine takes only so many parameters."""
@@ -248,15 +247,21 @@ _OF: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class SqlAckRepository:
-    """Acknowledgements of one tenant in one transaction."""
+class AckRepository:
+    """Acknowledgements of action items, and the items that still need one."""
 
     work: SqlContext
 
     def pending(
         self, caller: Caller, *, projects: Collection[str] | None, now: datetime
     ) -> list[int]:
-        """List the action items that bind a caller, oldest first."""
+        """List the action items that a caller has to acknowledge, oldest first.
+
+        They are active, unexpired, visible to the caller, of one of `projects` or of none (of any
+        project if `projects` is None), and were set outside the caller's own session. One
+        acknowledgement settles a task for every agent; a rule needs one from each session. A
+        deferred item is pending again from its `until` on.
+        """
         given: dict[str, Any] = {
             "tenant": self.work.tenant,
             "agent": caller.agent,
@@ -269,30 +274,30 @@ class SqlAckRepository:
             statement, given = _OF_PROJECTS, given | {"projects": sorted(projects)}
         binding: list[int] = []
         for start in range(0, len(wanting), _AT_ONCE):
-            asked = given | {"ids": wanting[start : start + _AT_ONCE]}
-            binding += self.work.connection.execute(statement, asked).scalars()
+            parameters = given | {"ids": wanting[start : start + _AT_ONCE]}
+            binding += self.work.connection.execute(statement, parameters).scalars()
         return binding
 
-    def owed(self, ids: Sequence[int]) -> set[int]:
-        """Give of memories the tasks that must be acknowledged and are still to be done."""
+    def open_tasks(self, ids: Sequence[int]) -> set[int]:
+        """Select the ids of tasks that must be acknowledged and are not done."""
         given = {"tenant": self.work.tenant, "ids": list(ids)}
-        return set(self.work.connection.execute(_OWED_AMONG, given).scalars())
+        return set(self.work.connection.execute(_OPEN_AMONG, given).scalars())
 
     def has_ended(self, session: str) -> bool:
-        """Say whether sessions of this key are known and all over."""
+        """Check whether sessions with this key are known and all have ended."""
         here = sessions.c.tenant_id == self.work.tenant, sessions.c.key == session
         ends = self.work.connection.execute(select(sessions.c.ended_at).where(*here)).scalars()
         known = list(ends)
         return bool(known) and None not in known
 
     def put(self, ack: Ack) -> None:
-        """Keep a decision in the place of the one of the same agent and session."""
+        """Store a decision; it replaces the one of the same agent and session."""
         self.drop(ack)
         row = {"tenant_id": self.work.tenant, **asdict(ack)}
         self.work.connection.execute(insert(acks), row)
 
     def drop(self, ack: Ack) -> None:
-        """Take the decision of that agent and session on that memory away."""
+        """Delete the decision of this agent and session on this memory."""
         here = (
             acks.c.tenant_id == self.work.tenant,
             acks.c.memory_id == ack.memory_id,
@@ -302,11 +307,11 @@ class SqlAckRepository:
         self.work.connection.execute(delete(acks).where(*here))
 
     def of(self, ids: Sequence[int]) -> dict[int, list[Ack]]:
-        """Give the decisions on memories, oldest first."""
+        """Map memories to the decisions on them, oldest first; memories without any are absent."""
         if not ids:
             return {}
         given = {"tenant": self.work.tenant, "ids": list(ids)}
-        found: defaultdict[int, list[Ack]] = defaultdict(list)
+        acks_by_id: defaultdict[int, list[Ack]] = defaultdict(list)
         for row in self.work.connection.execute(_OF, given).mappings():
-            found[row["memory_id"]].append(Ack(**row))
-        return dict(found)
+            acks_by_id[row["memory_id"]].append(Ack(**row))
+        return dict(acks_by_id)

@@ -1,4 +1,4 @@
-"""The shelf of before-images; values of memories go in and out as their columns write them."""
+"""Before-images of changes; values are stored as the columns of memories write them."""
 
 import secrets
 from collections import defaultdict
@@ -62,20 +62,20 @@ _NAMES: Final = frozenset({"tags", "people", "topics", "references"})
 
 
 @dataclass(frozen=True, slots=True)
-class SqlChangeRepository:
-    """Changes of one tenant in one transaction."""
+class ChangeRepository:
+    """Before-images of changes, which undo, restore and `as_of` queries read."""
 
     work: SqlContext
 
     def add(self, change: Change) -> None:
-        """Append one change; its id is drawn here."""
+        """Append one change; the repository assigns its id."""
         row, id_ = self._row(change), self._next(change.at)
         while not self.work.add(changes, row | {"id": id_}):
             id_ = self._next(change.at)
         self.work.highest[changes] = id_
 
     def add_alike(self, change: Change, ids: Sequence[int]) -> None:
-        """Append the same change of many memories, in their order; it holds plain words only."""
+        """Append the same change for many memories, in their order; it has no `detail`."""
         first = self._next(change.at)
         shared = self._plain(change, Kind.FACT)
         del shared["tenant_id"], shared["memory_id"]
@@ -84,12 +84,12 @@ class SqlChangeRepository:
         self.work.highest.pop(changes, None)
 
     def merge(self, change: Change) -> bool:
-        """Take in a change of another store under its own id; False when it is known."""
+        """Add a change of another store under its own id; return False if it is known."""
         self.work.highest.pop(changes, None)
         return self.work.add(changes, self._row(change) | {"id": change.id})
 
     def latest(self, ids: Sequence[int]) -> dict[int, int]:
-        """Give the id of the latest change of each memory; unchanged ones are absent."""
+        """Map memories to the id of their latest change; unchanged ones are absent."""
         if not ids:
             return {}
         given = {"tenant": self.work.tenant, "ids": list(ids)}
@@ -97,7 +97,7 @@ class SqlChangeRepository:
         return {memory_id: latest for memory_id, latest in rows}  # noqa: C416 rows are no pairs
 
     def versions(self, ids: Sequence[int]) -> dict[int, int]:
-        """Count the changes of each memory but those beside it; unchanged ones are absent."""
+        """Count the changes to each memory itself; unchanged ones are absent."""
         if not ids:
             return {}
         given = {"tenant": self.work.tenant, "ids": list(ids)}
@@ -105,7 +105,7 @@ class SqlChangeRepository:
         return {memory_id: count for memory_id, count in rows}  # noqa: C416 rows are no pairs
 
     def of(self, ids: Sequence[int]) -> list[Change]:
-        """List what was done to memories, oldest first."""
+        """List the changes of memories, oldest first."""
         if not ids:
             return []
         given = {"tenant": self.work.tenant, "ids": list(ids)}
@@ -120,7 +120,10 @@ class SqlChangeRepository:
         until: datetime | None,
         limit: int,
     ) -> list[Change]:
-        """List what an agent or session did in a time, newest first."""
+        """List the changes of an agent or session in a period, newest first; None means any.
+
+        Changes that only followed from another change are left out.
+        """
         conditions: list[ColumnElement[bool]] = [changes.c.action != Action.CASCADE]
         if agent is not None:
             conditions.append(changes.c.agent == agent)
@@ -135,7 +138,7 @@ class SqlChangeRepository:
         return [_change(row) for row in rows]
 
     def believed(self, ids: Sequence[int]) -> dict[int, list[BeliefPeriod]]:
-        """Give the ended spans in which memories were believed, oldest first."""
+        """Map memories to the ended periods in which they were believed, oldest first."""
         if not ids:
             return {}
         given = {"tenant": self.work.tenant, "ids": list(ids)}
@@ -164,7 +167,7 @@ class SqlChangeRepository:
         }
 
     def _next(self, at: datetime) -> int:
-        """Draw an id above every other: undo goes by their order, whatever the clock does."""
+        """Assign an id above every other: undo follows their order, whatever the clock does."""
         last = self.work.highest.get(changes)
         if last is None:
             [(last,)] = self.work.rows(_LAST, {})

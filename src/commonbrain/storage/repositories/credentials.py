@@ -1,4 +1,4 @@
-"""The shelf of access: a tenant's standing, its agents, their keys, and the audit of refusals."""
+"""Tenants, agents, API keys, and the audit of access."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
@@ -9,8 +9,8 @@ from sqlalchemy import ColumnElement, RowMapping, and_, case, func, or_, select,
 
 from commonbrain.model.agents import Agent, ApiKey, KeyScope
 from commonbrain.model.scope import Policy
-from commonbrain.storage.administration import AccessEntry, Tenant
-from commonbrain.storage.schema.access import access_audit, agents, api_keys
+from commonbrain.storage.interface import AccessEntry, Tenant
+from commonbrain.storage.schema.administration import access_audit, agents, api_keys
 from commonbrain.storage.schema.memories import tenants
 from commonbrain.storage.sql.context import SqlContext
 
@@ -24,7 +24,7 @@ _POLICY: Final = frozenset(one.name for one in fields(Policy))
 
 
 def a_tenant(row: RowMapping) -> Tenant:
-    """Read a tenant; what a newer program added to its policy is passed over."""
+    """Read a tenant; policy fields of a newer program are ignored."""
     known = {name: value for name, value in row["policy"].items() if name in _POLICY}
     known["retention"] = tuple(known.get("retention", ()))
     given: dict[str, Any] = {**row, "policy": Policy(**known)}
@@ -32,25 +32,25 @@ def a_tenant(row: RowMapping) -> Tenant:
 
 
 @dataclass(frozen=True, slots=True)
-class SqlCredentialRepository:
-    """Agents and keys of one tenant in one transaction."""
+class CredentialRepository:
+    """The tenant, its agents, their API keys and the access audit."""
 
     work: SqlContext
 
     def tenant(self) -> Tenant | None:
-        """Give the tenant; None where there is none of that name."""
-        found = self.work.connection.execute(TENANTS.where(tenants.c.id == self.work.tenant))
-        row = found.mappings().first()
+        """Return the tenant; None if it does not exist."""
+        rows = self.work.connection.execute(TENANTS.where(tenants.c.id == self.work.tenant))
+        row = rows.mappings().first()
         return None if row is None else a_tenant(row)
 
     def set_policy(self, policy: Policy) -> None:
-        """Put a policy in the place of the tenant's; what this program does not know stays."""
+        """Replace the tenant's policy."""
         known = select(tenants.c.policy).where(tenants.c.id == self.work.tenant)
         before = self.work.connection.execute(known).scalar_one()
         self._change_tenant(policy={**before, **asdict(policy)})
 
     def suspend(self, at: datetime | None) -> None:
-        """Shut the networked doors to the whole tenant, or open them again with None."""
+        """Suspend the tenant for all network transports, or lift the suspension with None."""
         self._change_tenant(suspended_at=at)
 
     def agents(self, *, limit: int) -> list[Agent]:
@@ -59,13 +59,13 @@ class SqlCredentialRepository:
         return [Agent(**row) for row in self.work.connection.execute(statement).mappings()]
 
     def agent(self, name: str) -> Agent | None:
-        """Give an agent; None when there is none of that name."""
+        """Return an agent; None if there is none of that name."""
         statement = _AGENTS.where(self._own(agents), agents.c.name == name)
         row = self.work.connection.execute(statement).mappings().first()
         return None if row is None else Agent(**row)
 
     def save_agent(self, agent: Agent) -> None:
-        """Write an agent whole, over what is there under its name; when it was made stays."""
+        """Insert or replace an agent by name; `created_at` of an existing one stays."""
         row = asdict(agent)
         if self.work.add(agents, {"tenant_id": self.work.tenant, **row}):
             return
@@ -74,7 +74,7 @@ class SqlCredentialRepository:
         self.work.connection.execute(update(agents).where(*here).values(row))
 
     def keys(self, *, limit: int, now: datetime, agent: str | None = None) -> list[ApiKey]:
-        """List keys, those of one agent if one is named: the good first, then the newest."""
+        """List the keys of the tenant or of one agent: valid keys first, then newest first."""
         statement = _KEYS.where(self._own(api_keys))
         if agent is not None:
             statement = statement.where(api_keys.c.agent == agent)
@@ -85,18 +85,18 @@ class SqlCredentialRepository:
         return [_a_key(row) for row in rows]
 
     def good_keys(self, now: datetime) -> int:
-        """Count the keys that are good."""
+        """Count the valid keys."""
         good = select(func.count()).where(self._own(api_keys), _is_good(now))
         return self.work.connection.execute(good).scalar_one()
 
     def key(self, prefix: str) -> ApiKey | None:
-        """Give a key, good or not; None when there is none."""
+        """Return a key, valid or not; None if there is none."""
         statement = _KEYS.where(self._own(api_keys), api_keys.c.prefix == prefix)
         row = self.work.connection.execute(statement).mappings().first()
         return None if row is None else _a_key(row)
 
-    def held(self, prefixes: Sequence[str]) -> dict[str, tuple[ApiKey, Agent | None]]:
-        """Give keys, good or not, with the agents they are of; what there is none of is absent."""
+    def keys_with_agents(self, prefixes: Sequence[str]) -> dict[str, tuple[ApiKey, Agent | None]]:
+        """Map prefixes to keys, valid or not, and their agents; unknown ones are absent."""
         of_key = _KEYS.where(self._own(api_keys), api_keys.c.prefix.in_(prefixes))
         keys = [_a_key(row) for row in self.work.connection.execute(of_key).mappings()]
         named = agents.c.name.in_({key.agent for key in keys})
@@ -106,32 +106,32 @@ class SqlCredentialRepository:
         return {key.prefix: (key, known.get(key.agent)) for key in keys}
 
     def add_key(self, key: ApiKey) -> bool:
-        """Store a new key; say whether its prefix was free, for nothing is stored otherwise."""
+        """Store a new key; return False, with nothing stored, if its prefix is taken."""
         return self.work.add(api_keys, {"tenant_id": self.work.tenant, **asdict(key)})
 
     def end_key(self, prefix: str, *, revoked_at: datetime | None, expires_at: datetime) -> None:
-        """Let a key end no later than that; a moment that is set already is never put off."""
+        """End a key at the given times; a time that is already set is never put off."""
         here = self._own(api_keys), api_keys.c.prefix == prefix
         ends = api_keys.c.expires_at
         sooner = update(api_keys).where(*here, or_(ends.is_(None), ends > expires_at))
         self.work.connection.execute(sooner.values(expires_at=expires_at))
         if revoked_at is not None:
-            stands = update(api_keys).where(*here, api_keys.c.revoked_at.is_(None))
-            self.work.connection.execute(stands.values(revoked_at=revoked_at))
+            unrevoked = update(api_keys).where(*here, api_keys.c.revoked_at.is_(None))
+            self.work.connection.execute(unrevoked.values(revoked_at=revoked_at))
 
     def used(self, prefixes: Sequence[str], *, at: datetime) -> None:
-        """Note when keys were last used; a moment is never moved back."""
+        """Record when keys were last used; the time never moves back."""
         last = api_keys.c.last_used_at
         here = self._own(api_keys), api_keys.c.prefix.in_(prefixes)
         statement = update(api_keys).where(*here, or_(last.is_(None), last < at))
         self.work.connection.execute(statement.values(last_used_at=at))
 
     def note(self, entry: AccessEntry) -> None:
-        """Append one line that is never changed."""
+        """Append an entry to the access audit."""
         self.work.append(access_audit, asdict(entry), at=entry.at)
 
-    def noted(self, *, limit: int) -> list[AccessEntry]:
-        """List the newest lines, the newest first."""
+    def audit_entries(self, *, limit: int) -> list[AccessEntry]:
+        """List entries of the access audit, newest first."""
         here = _NOTED.where(self._own(access_audit))
         ordered = here.order_by(access_audit.c.id.desc()).limit(limit)
         return [AccessEntry(**row) for row in self.work.connection.execute(ordered).mappings()]
@@ -145,7 +145,7 @@ class SqlCredentialRepository:
 
 
 def _is_good(now: datetime) -> ColumnElement[bool]:
-    """Ask of a row what `ApiKey.is_good` asks of a key."""
+    """Repeat `ApiKey.is_good` in SQL."""
     ends = api_keys.c.expires_at
     return and_(api_keys.c.revoked_at.is_(None), or_(ends.is_(None), ends > now))
 

@@ -1,4 +1,4 @@
-"""The spaces of a store: which serves, which are built beside it, and what is left of others."""
+"""Embedding spaces of a store, and which memories lack vectors in one."""
 
 from __future__ import annotations
 
@@ -7,34 +7,58 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Final
 
-from sqlalchemy import Connection, delete, func, insert, select, tuple_, update
+from sqlalchemy import (
+    Connection,
+    Exists,
+    Integer,
+    Select,
+    and_,
+    bindparam,
+    delete,
+    func,
+    insert,
+    or_,
+    select,
+    tuple_,
+    update,
+)
 
 from commonbrain.embeddings.interface import EmbeddingSpace, SpaceState, StoredSpace
 from commonbrain.model.errors import InvalidInputError, NotFoundError, RejectedError
+from commonbrain.model.kinds import CausalField, Kind
+from commonbrain.model.memory import FINDABLE_STATES
 from commonbrain.model.scope import LOCAL_TENANT
-from commonbrain.storage.repositories.maintenance import MissingEmbeddings
-from commonbrain.storage.schema.invalidation import field_vectors
-from commonbrain.storage.schema.memories import spaces, vectors
+from commonbrain.storage.schema.memories import DETAILS, field_vectors, memories, spaces, vectors
 from commonbrain.storage.sql.context import Dialect, SqlContext, known_spaces
 from commonbrain.storage.sql.errors import map_driver_errors
 
 _NAME_CHARS: Final = 100
-"""What is kept of the name of a dropped space, which its number follows."""
+"""Characters kept of the name of a dropped space, before its number."""
 
 
 @dataclass(frozen=True, slots=True)
-class SqlSpaceRepository:
-    """The spaces of one store."""
+class SpaceRepository:
+    """The embedding spaces of a store, shared by all of its tenants."""
 
     dialect: Dialect
 
     def listed(self) -> list[StoredSpace]:
-        """List those that there are, the oldest first."""
+        """List the spaces, oldest first.
+
+        Raises:
+            UnavailableError: `store_down`, the store cannot be read.
+
+        """
         with self._reading() as connection:
             return _live(connection)
 
-    def lacking(self, space_id: int) -> dict[str, int]:
-        """Count by tenant the findable memories that lack vectors in a space."""
+    def missing_vectors(self, space_id: int) -> dict[str, int]:
+        """Count the findable memories without vectors in a space, for every tenant.
+
+        Raises:
+            UnavailableError: `store_down`, the store cannot be read.
+
+        """
         with self._reading() as connection:
             return {
                 tenant: MissingEmbeddings(
@@ -44,91 +68,115 @@ class SqlSpaceRepository:
             }
 
     def is_indexed(self, space_id: int) -> bool:
-        """Say whether the engine has all that it searches a large space by."""
+        """Check whether the engine has every index that it uses to search a large space."""
         with self._reading() as connection:
             return self.dialect.is_indexed(connection, space_id)
 
     def add(self, space: EmbeddingSpace) -> StoredSpace:
-        """Give what there is of a space; where there is none it is made, to be built."""
+        """Return a space by name; create it in state `building` if there is none.
+
+        Raises:
+            InvalidInputError: `space_mismatch`, the space of that name has other dimensions.
+            UnavailableError: the store stayed locked, is full or read-only; nothing was created.
+
+        """
         known = _same(self.listed(), space)
         if known is not None:
             return known
         with self._writing() as connection:
             row = {"name": space.name, "dimensions": space.dimensions}
             building = insert(spaces).values(row | {"state": SpaceState.BUILDING})
-            # Another process may have been faster; what it made is found and left alone.
+            # Another process may have been faster; its row is left alone.
             if _same(_live(connection), space) is None:
                 connection.execute(building)
             return _named(connection, space.name)
 
     def switch(self, name: str) -> StoredSpace:
-        """Let another space serve, in one transaction in which nobody else writes."""
+        """Make another space the serving one, for every process at once, in one transaction.
+
+        It blocks writers while it counts missing vectors, so that none is overlooked.
+
+        Returns:
+            The space that served until then.
+
+        Raises:
+            NotFoundError: there is no space of that name.
+            RejectedError: `space_incomplete`, memories lack vectors in it; nothing was changed.
+            UnavailableError: the store stayed locked, is full or read-only; nothing was changed.
+
+        """
         with self._writing() as connection:
-            wanted = _named(connection, name)
+            target = _named(connection, name)
             [serving] = (one for one in _live(connection) if one.state is SpaceState.CURRENT)
-            if wanted.id == serving.id:
+            if target.id == serving.id:
                 return serving
             for tenant in self.dialect.each_tenant(connection):
                 # Whoever remembers something now waits, and finds the other space when its turn is.
                 self.dialect.take_turn(connection, tenant)
-                self._check_whole(connection, tenant, wanted=wanted)
+                self._check_whole(connection, tenant, target=target)
             # One after the other: at no moment may two of them serve.
-            for one, state in ((serving, SpaceState.RETIRED), (wanted, SpaceState.CURRENT)):
+            for one, state in ((serving, SpaceState.RETIRED), (target, SpaceState.CURRENT)):
                 _write(connection, replace(one, state=state))
             self.dialect.mark_switch(connection)
             return serving
 
     def drop(self, name: str) -> StoredSpace:
-        """Let a space be none of the store's any more; its vectors are there until swept."""
+        """Mark a space as dropped; `sweep` deletes its vectors.
+
+        Raises:
+            NotFoundError: there is no space of that name.
+            RejectedError: `space_in_use`, it is the serving space.
+
+        """
         with self._writing() as connection:
-            wanted = _named(connection, name)
-            if wanted.state is SpaceState.CURRENT:
+            target = _named(connection, name)
+            if target.state is SpaceState.CURRENT:
                 raise RejectedError(
                     f"The space {name} serves.",
                     code="space_in_use",
                     hint="Let another serve first: `brain embeddings switch NAME`.",
                 )
             # Who has it open still writes into it, and its name is free to be built anew.
-            renamed = f"{wanted.name[:_NAME_CHARS]} dropped {wanted.id}"
-            _write(connection, replace(wanted, state=SpaceState.DROPPED, name=renamed))
-            return wanted
+            renamed = f"{target.name[:_NAME_CHARS]} dropped {target.id}"
+            _write(connection, replace(target, state=SpaceState.DROPPED, name=renamed))
+            return target
 
     def dropped(self) -> int:
-        """Count the vectors that are left of dropped spaces."""
+        """Count the remaining vectors of dropped spaces."""
         count = 0
         with self._reading() as connection:
-            gone = _gone(connection)
+            dropped = _dropped_ids(connection)
             for tenant in self.dialect.each_tenant(connection):
                 for table in (vectors, field_vectors):
-                    of_gone = table.c.tenant_id == tenant, table.c.space_id.in_(gone)
-                    counted = select(func.count()).select_from(table).where(*of_gone)
+                    in_dropped = table.c.tenant_id == tenant, table.c.space_id.in_(dropped)
+                    counted = select(func.count()).select_from(table).where(*in_dropped)
                     count += connection.execute(counted).scalar_one()
         return count
 
     def sweep(self, *, limit: int) -> int:
-        """Delete up to so many vectors of dropped spaces of a tenant each; count them."""
+        """Delete up to `limit` vectors of dropped spaces per tenant; return the number deleted."""
         with self._reading() as connection:
-            gone = _gone(connection)
-            tenants = list(self.dialect.each_tenant(connection)) if gone else []
-        return sum(self._swept(tenant, gone, limit=limit) for tenant in tenants)
+            dropped = _dropped_ids(connection)
+            tenants = list(self.dialect.each_tenant(connection)) if dropped else []
+        return sum(self._sweep_tenant(tenant, dropped, limit=limit) for tenant in tenants)
 
-    def _swept(self, tenant: str, gone: Sequence[int], *, limit: int) -> int:
-        """Delete vectors of one tenant in a transaction of their own: others write in between."""
+    def _sweep_tenant(self, tenant: str, dropped: Sequence[int], *, limit: int) -> int:
+        """Delete vectors of one tenant in a transaction of its own: others write in between."""
         count = 0
         with self._writing(tenant) as connection:
-            for kept in (vectors, field_vectors):
-                table = self.dialect.as_kept(kept)
-                own = table.c.tenant_id == tenant, table.c.space_id.in_(gone)
+            for source in (vectors, field_vectors):
+                table = self.dialect.as_kept(source)
+                own = table.c.tenant_id == tenant, table.c.space_id.in_(dropped)
                 some = select(*table.primary_key).where(*own).limit(limit)
-                dropped = delete(table).where(own[0], tuple_(*table.primary_key).in_(some))
-                count += connection.execute(dropped).rowcount
+                statement = delete(table).where(own[0], tuple_(*table.primary_key).in_(some))
+                count += connection.execute(statement).rowcount
         return count
 
-    def _check_whole(self, connection: Connection, tenant: str, *, wanted: StoredSpace) -> None:
-        lacking = MissingEmbeddings(work=self._work(connection, tenant), space_id=wanted.id)
-        if lacking.oldest(limit=1):
+    def _check_whole(self, connection: Connection, tenant: str, *, target: StoredSpace) -> None:
+        missing = MissingEmbeddings(work=self._work(connection, tenant), space_id=target.id)
+        if missing.oldest(limit=1):
             raise RejectedError(
-                f"{lacking.pending()} memories of tenant {tenant} lack vectors in {wanted.name}.",
+                f"{missing.pending()} memories of tenant {tenant} lack vectors in {target.name}.",
                 code="space_incomplete",
                 hint="Build it first: `brain embeddings build` goes on where it ended.",
             )
@@ -160,7 +208,7 @@ def _live(connection: Connection) -> list[StoredSpace]:
     return [one for one in known_spaces(connection) if one.state is not SpaceState.DROPPED]
 
 
-def _gone(connection: Connection) -> list[int]:
+def _dropped_ids(connection: Connection) -> list[int]:
     return [one.id for one in known_spaces(connection) if one.state is SpaceState.DROPPED]
 
 
@@ -176,7 +224,7 @@ def _named(connection: Connection, name: str) -> StoredSpace:
 
 
 def _same(known: Sequence[StoredSpace], space: EmbeddingSpace) -> StoredSpace | None:
-    """Find a space among those that are known.
+    """Find a space by name among the known ones.
 
     Raises:
         InvalidInputError: it has other dimensions there.
@@ -198,3 +246,122 @@ def _same(known: Sequence[StoredSpace], space: EmbeddingSpace) -> StoredSpace | 
 def _write(connection: Connection, space: StoredSpace) -> None:
     written = {"state": space.state, "name": space.name}
     connection.execute(update(spaces).where(spaces.c.id == space.id).values(written))
+
+
+_FINDABLE: Final = sorted(FINDABLE_STATES)
+_ATOMS: Final = DETAILS[Kind.ATOM]
+_HAS_FIELDS: Final = or_(*(_ATOMS.c[name] != "" for name in CausalField))
+# Asked at every search of a field: the keys of the rows are enough, and few memories are read.
+_FIELDLESS: Final = (
+    select(_ATOMS.c.memory_id)
+    .where(
+        _ATOMS.c.tenant_id == bindparam("tenant"),
+        _HAS_FIELDS,
+        ~select(1)
+        .where(
+            field_vectors.c.tenant_id == _ATOMS.c.tenant_id,
+            field_vectors.c.memory_id == _ATOMS.c.memory_id,
+            field_vectors.c.space_id == bindparam("space"),
+        )
+        .exists(),
+        select(1)
+        .where(
+            memories.c.tenant_id == _ATOMS.c.tenant_id,
+            memories.c.id == _ATOMS.c.memory_id,
+            memories.c.state.in_(bindparam("states", expanding=True)),
+        )
+        .exists(),
+    )
+    .limit(1)
+)
+
+
+# Built once: every memory that is embedded runs them.
+_OWN: Final = ~(
+    select(1)
+    .where(
+        vectors.c.tenant_id == memories.c.tenant_id,
+        vectors.c.memory_id == memories.c.id,
+        vectors.c.space_id == bindparam("space"),
+        vectors.c.vector.is_not(None),
+    )
+    .exists()
+)
+# An atom has vectors of all its fields or of none: they are written together.
+_FIELDS: Final = and_(
+    memories.c.kind == Kind.ATOM,
+    select(1)
+    .where(
+        _ATOMS.c.tenant_id == memories.c.tenant_id,
+        _ATOMS.c.memory_id == memories.c.id,
+        _HAS_FIELDS,
+    )
+    .exists(),
+    ~select(1)
+    .where(
+        field_vectors.c.tenant_id == memories.c.tenant_id,
+        field_vectors.c.memory_id == memories.c.id,
+        field_vectors.c.space_id == bindparam("space"),
+        field_vectors.c.vector.is_not(None),
+    )
+    .exists(),
+)
+# Superseded ones are findable too: they answer `as_of`.
+_HERE: Final = (
+    memories.c.tenant_id == bindparam("tenant"),
+    memories.c.state.in_(_FINDABLE),
+)
+_OF: Final = select(_OWN, _FIELDS).where(*_HERE, memories.c.id == bindparam("memory"))
+_PENDING: Final = select(func.count()).select_from(memories).where(*_HERE, or_(_OWN, _FIELDS))
+_OLDEST: Final = (
+    select(memories.c.id)
+    .where(*_HERE, memories.c.id > bindparam("after"), or_(_OWN, _FIELDS))
+    .order_by(memories.c.id)
+    .limit(bindparam("most", type_=Integer))
+)
+
+
+def without_words(has_own: Exists, *, has_fields: Exists) -> Select[int]:
+    """Select findable memories above an id without full text: their own or that of their fields.
+
+    Args:
+        has_own: whether the full text of the engine has the memory.
+        has_fields: whether the full text of fields has the atom.
+
+    """
+    lacks = or_(~has_own, and_(memories.c.kind == Kind.ATOM, ~has_fields))
+    return (
+        select(memories.c.id)
+        .where(*_HERE, memories.c.id > bindparam("after"), lacks)
+        .order_by(memories.c.id)
+        .limit(bindparam("most", type_=Integer))
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MissingEmbeddings:
+    """Memories of one tenant without vectors in one space, seen by one transaction."""
+
+    work: SqlContext
+    space_id: int
+
+    def of(self, memory_id: int) -> tuple[bool, bool]:
+        """Return whether a findable memory lacks its own vectors, and those of its fields."""
+        for own, fields in self.work.rows(_OF, {"space": self.space_id, "memory": memory_id}):
+            return bool(own), bool(fields)
+        return False, False
+
+    def pending(self) -> int:
+        """Count the findable memories that lack any vector, their own or of their fields."""
+        [(count,)] = self.work.rows(_PENDING, {"space": self.space_id})
+        return count
+
+    def any_fields(self) -> bool:
+        """Check whether any findable atom never got vectors of its fields."""
+        given = {"tenant": self.work.tenant, "space": self.space_id, "states": _FINDABLE}
+        return self.work.connection.execute(_FIELDLESS, given).first() is not None
+
+    def oldest(self, *, limit: int, after: int = 0) -> list[int]:
+        """List findable memories above an id that lack vectors, ascending."""
+        given = {"space": self.space_id, "after": after, "most": limit}
+        return [id_ for (id_,) in self.work.rows(_OLDEST, given)]

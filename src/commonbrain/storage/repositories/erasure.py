@@ -1,4 +1,4 @@
-"""Scrubbing: the text of one memory out of every table that may hold a word of it."""
+"""Erasure: removes the text of one memory from every table that may hold it."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -8,16 +8,18 @@ from sqlalchemy import Row, String, Table, bindparam, cast, delete, null, or_, s
 from commonbrain.model.kinds import KINDS, Kind
 from commonbrain.model.memory import ERASED, State
 from commonbrain.storage.schema.coordination import acks, receipts
-from commonbrain.storage.schema.invalidation import falls, field_vectors, reviews
 from commonbrain.storage.schema.learning import feedback, recall_traces
 from commonbrain.storage.schema.memories import (
     DETAILS,
     annotations,
     changes,
     entities,
+    falls,
+    field_vectors,
     idempotency,
     links,
     memories,
+    reviews,
     vectors,
 )
 from commonbrain.storage.sql.context import SqlContext
@@ -35,10 +37,10 @@ _REWRITE: Final = (
 
 
 def erase_text(work: SqlContext, memory_id: int, *, kind: Kind) -> Mapping[str, int]:
-    """Empty or delete every row that holds text of a memory; give the count of each place.
+    """Empty or delete every row that holds text of a memory; return the rows by place.
 
-    The memory stays as a forgotten one without a word in it, for others may point at its id. The
-    audit holds no text but the reasons that people gave, and is never changed.
+    The row of the memory stays, forgotten and without text, because others may reference its id.
+    The audit holds no text but the reasons that users gave, and never changes.
     """
     return {
         "memories": _empty_row(work, memory_id),
@@ -53,7 +55,7 @@ def erase_text(work: SqlContext, memory_id: int, *, kind: Kind) -> Mapping[str, 
         "feedback": _delete(work, memory_id, table=feedback),
         "idempotency": _delete_replies(work, memory_id),
         "acks": _delete(work, memory_id, table=acks),
-        # What it unseated stays marked: only its id stands there.
+        # Reviews that it caused stay: they hold only its id.
         "reviews": _delete(work, memory_id, table=reviews),
         "falls": _delete(work, memory_id, table=falls),
         "receipts": _delete_receipts(work, memory_id),
@@ -107,15 +109,15 @@ def _empty_changes(work: SqlContext, memory_id: int) -> int:
 
 
 def _empty_vectors(work: SqlContext, memory_id: int, *, table: Table) -> int:
-    """Count what `index.drop` has emptied already: a vector tells what its text was about."""
+    """Count what `index.drop` has emptied already: a vector reveals what its text was about."""
     here = table.c.tenant_id == work.tenant, table.c.memory_id == memory_id
     return work.connection.execute(update(table).where(*here).values(vector=null())).rowcount
 
 
 def _empty_traces(work: SqlContext, memory_id: int) -> int:
-    """Take a memory out of every recall that considered it, and blank what was asked there.
+    """Remove a memory from every recall that considered it, and blank the query.
 
-    The question may be made of its words, whatever answered it in the end.
+    The query may repeat its text, whichever memory answered it.
     """
     table = recall_traces.c
     # An id has 19 digits, so that no other number of a trace holds it by accident.

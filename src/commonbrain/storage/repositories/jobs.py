@@ -1,4 +1,4 @@
-"""The shelf of jobs."""
+"""Background jobs, and the leases by which workers claim them."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -9,77 +9,85 @@ from sqlalchemy import ColumnElement, Row, Select, and_, delete, func, or_, sele
 
 from commonbrain.model.jobs import Job, JobError, JobState
 from commonbrain.model.scope import Caller
-from commonbrain.storage.administration import JobFilter
-from commonbrain.storage.schema.jobs import jobs
+from commonbrain.storage.interface import JobFilter
+from commonbrain.storage.schema.administration import jobs
 from commonbrain.storage.schema.types import Instant
 from commonbrain.storage.sql.context import SqlContext
 
 # As words, because SQLite uses an index of few rows only for the very condition it has.
 _IS_LIVE: Final = text("jobs.state IN ('queued', 'running')")
 _HELD_BY: Final = ("state", "attempts", "worker")
-"""What tells whether a job is still as it was; its lease does so too for who takes it over."""
+"""Columns that change with every transition; a claim compares the lease too."""
 _ENDED: Final = (JobState.DONE, JobState.CANCELLED)
 
 
 @dataclass(frozen=True, slots=True)
-class SqlJobRepository:
-    """Jobs of one tenant in one transaction."""
+class JobRepository:
+    """The jobs of one tenant."""
 
     work: SqlContext
 
     def add(self, job: Job) -> bool:
-        """Put a job there, unless its id or its key is taken; say whether."""
+        """Insert a job; return False if its id is taken or an unfinished job has its key."""
         return self.work.add(jobs, {"tenant_id": self.work.tenant, **_row(job)})
 
     def get(self, id_: int) -> Job | None:
-        """Give a job."""
+        """Return a job; None if there is none."""
         return self._first(select(jobs).where(self._here(jobs.c.id == id_)))
 
     def keyed(self, key: str) -> Job | None:
-        """Give the unfinished job of a key."""
+        """Return the unfinished job with a key."""
         return self._first(select(jobs).where(self._here(jobs.c.key == key), _IS_LIVE))
 
     def due(self, kinds: Collection[str], *, now: datetime, limit: int) -> list[Job]:
-        """List what anybody may take up of these kinds, the longest due first."""
+        """List the jobs of these kinds that a worker may claim, longest due first."""
         here = self._here(jobs.c.due_at <= now, jobs.c.kind.in_(sorted(kinds)))
         question = select(jobs).where(here, _IS_LIVE).order_by(jobs.c.due_at, jobs.c.id)
         return self._all(question.limit(limit))
 
     def move(self, before: Job, after: Job) -> bool:
-        """Write what differs, unless the job was claimed, ended or put back meanwhile."""
+        """Write the difference between two states of one job; return whether it was written.
+
+        Nothing is written if the row was claimed, finished or requeued since `before`, or if
+        `after` claims it and its lease was renewed: of several workers one gets the job, and a
+        worker that lost its lease writes nothing more.
+        """
         old, new = _row(before), _row(after)
         changed = {name: value for name, value in new.items() if value != old[name]}
         compared = [*_HELD_BY, *(["due_at"] if after.attempts > before.attempts else [])]
         unmoved = [jobs.c[name].is_not_distinct_from(old[name]) for name in compared]
         statement = update(jobs).where(self._here(jobs.c.id == before.id, *unmoved))
-        # Nothing may differ, as where progress is told twice: then it is asked whether it is held.
+        # Nothing may differ if progress is saved twice; then only the claim is checked.
         done = self.work.connection.execute(statement.values(changed or {"kind": before.kind}))
         return done.rowcount > 0
 
-    def listed(self, wanted: JobFilter, *, before: int | None, limit: int) -> list[Job]:
-        """List jobs, the newest first."""
-        asked = {"state": wanted.state, "kind": wanted.kind, "agent": wanted.agent}
-        asked["key"] = wanted.key
-        here = [jobs.c[name] == value for name, value in asked.items() if value is not None]
+    def listed(self, criteria: JobFilter, *, before: int | None, limit: int) -> list[Job]:
+        """List jobs, newest first, starting below `before` if given."""
+        values = {"state": criteria.state, "kind": criteria.kind, "agent": criteria.agent}
+        values["key"] = criteria.key
+        here = [jobs.c[name] == value for name, value in values.items() if value is not None]
         if before is not None:
             here.append(jobs.c.id < before)
         question = select(jobs).where(self._here(*here)).order_by(jobs.c.id.desc())
         return self._all(question.limit(limit))
 
     def counts(self) -> Mapping[JobState, int]:
-        """Count the jobs of every state that has any."""
+        """Count the jobs by state; states without jobs are absent."""
         question = select(jobs.c.state, func.count()).where(self._here()).group_by(jobs.c.state)
         return {row[0]: row[1] for row in self.work.connection.execute(question)}
 
     def newest(self, kind: str, *, key: str | None = None) -> datetime | None:
-        """Give when a job of a kind, and of a key, was last made or ended."""
+        """Return when the newest job of a kind, and of a key, was created or finished."""
         last = func.coalesce(jobs.c.finished_at, jobs.c.created_at)
         here = self._here(jobs.c.kind == kind, *(() if key is None else (jobs.c.key == key,)))
         question = select(func.max(last, type_=Instant())).where(here)
         return self.work.connection.execute(question).scalar()
 
     def drop(self, *, before: datetime, dead_before: datetime, limit: int) -> int:
-        """Delete what ended before a moment, and what was given up before another."""
+        """Delete jobs that finished or were cancelled before a time; return the number deleted.
+
+        Dead letters are kept longer, for review: those that died before `dead_before` are included.
+        """
         ended = and_(jobs.c.finished_at < before, jobs.c.state.in_(_ENDED))
         dead = and_(jobs.c.finished_at < dead_before, jobs.c.state == JobState.DEAD)
         old = self._here(or_(ended, dead))
@@ -135,7 +143,7 @@ def _job(row: Row[Any]) -> Job:
         trust_default=row.trust_default,
         trust_ceiling=row.trust_ceiling,
     )
-    told = row.fault_code
+    fault_code = row.fault_code
     return Job(
         id=row.id,
         kind=row.kind,
@@ -148,7 +156,7 @@ def _job(row: Row[Any]) -> Job:
         worker=row.worker,
         progress=row.progress,
         reached=row.reached,
-        fault=None if told is None else JobError(code=told, message=row.fault_message),
+        fault=None if fault_code is None else JobError(code=fault_code, message=row.fault_message),
         result=row.result,
         created_at=row.created_at,
         started_at=row.started_at,

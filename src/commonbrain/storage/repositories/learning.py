@@ -1,4 +1,4 @@
-"""The shelf of model cards."""
+"""Learned models, evaluations, and the log of recalls with feedback."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -33,53 +33,57 @@ from commonbrain.model.query import (
     ShownExtent,
 )
 from commonbrain.storage.evaluation import Evaluation, Figure
-from commonbrain.storage.records import EntryFilter
+from commonbrain.storage.interface import EntryFilter
 from commonbrain.storage.schema.learning import evaluations, feedback, models, recall_traces
 from commonbrain.storage.sql.context import SqlContext
 
 _MOVES: Final = ("digest", "state", "percent", "allow", "moved_at", "reason")
 _UNMOVED: Final = ("digest", "state", "moved_at")
-"""What tells that nobody has moved a card, nor dropped its artifact, since it was read."""
+"""Columns that change when a card moves or its artifact is dropped."""
 _CARD: Final = select(*(column for column in models.columns if column.name != "tenant_id"))
 
 
 @dataclass(frozen=True, slots=True)
-class SqlModelRepository:
-    """Model cards of one tenant in one transaction."""
+class ModelRepository:
+    """Cards of learned models; each role has at most one active model and one canary."""
 
     work: SqlContext
 
     def add(self, card: ModelCard) -> bool:
-        """Put a card there, unless its id is taken; say whether."""
+        """Insert a card; return False if its id is taken."""
         return self.work.add(models, {"tenant_id": self.work.tenant, **_row(card)})
 
     def get(self, id_: int) -> ModelCard | None:
-        """Give a card."""
+        """Return a card; None if there is none."""
         return next(iter(self._all(_CARD.where(self._here(models.c.id == id_)))), None)
 
     def listed(
         self, role: ModelRole | None = None, *, before: int | None = None, limit: int
     ) -> list[ModelCard]:
-        """List cards, the newest first."""
-        wanted = _CARD.where(self._here())
+        """List cards, newest first, starting below `before` if given."""
+        cards = _CARD.where(self._here())
         if role is not None:
-            wanted = wanted.where(models.c.role == role)
+            cards = cards.where(models.c.role == role)
         if before is not None:
-            wanted = wanted.where(models.c.id < before)
-        return self._all(wanted.order_by(models.c.id.desc()).limit(limit))
+            cards = cards.where(models.c.id < before)
+        return self._all(cards.order_by(models.c.id.desc()).limit(limit))
 
     def serving(self, role: ModelRole) -> list[ModelCard]:
-        """Give the active model and the canary of a role."""
+        """Return the active model and the canary of a role, if they exist."""
         serves = models.c.state.in_(sorted(SERVING))
         return self._all(_CARD.where(self._here(models.c.role == role, serves)))
 
-    def is_held(self, digest: str) -> bool:
-        """Say whether any card has an artifact of this digest."""
+    def has_artifact(self, digest: str) -> bool:
+        """Check whether any card has an artifact with this digest."""
         here = self._here(models.c.digest == digest)
         return self.work.connection.execute(select(exists().where(here))).scalar_one()
 
     def move(self, before: ModelCard, after: ModelCard) -> bool:
-        """Write what differs, unless it was moved meanwhile or its place is taken."""
+        """Write the new state of a card; return False if the row no longer equals `before`.
+
+        A digest may be removed but not replaced. Nothing is written either if another model of the
+        role is already active, or a canary.
+        """
         unmoved = [models.c[name] == getattr(before, name) for name in _UNMOVED]
         here = self._here(models.c.id == before.id, *unmoved)
         if after.state in SERVING and after.state is not before.state:
@@ -107,159 +111,165 @@ def _row(card: ModelCard) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class SqlEvaluationRepository:
-    """Evaluations of one tenant in one transaction."""
+class EvaluationRepository:
+    """Evaluations of one tenant; the latest of each name are kept."""
 
     work: SqlContext
 
     def add(self, evaluation: Evaluation) -> bool:
-        """Keep one, unless its id is taken; say whether."""
+        """Insert an evaluation; return False if its id is taken."""
         row = {**asdict(evaluation), "setup": dict(evaluation.setup)}
         return self.work.add(evaluations, {"tenant_id": self.work.tenant, **row})
 
     def listed(self, name: str, *, limit: int) -> list[Evaluation]:
-        """List those of a name, the newest first."""
+        """List the evaluations of a name, newest first."""
         table = evaluations.c
         columns = [column for column in table if column.name != "tenant_id"]
         here = select(*columns).where(table.tenant_id == self.work.tenant, table.name == name)
         rows = self.work.connection.execute(here.order_by(table.id.desc()).limit(limit)).mappings()
-        return [Evaluation(**_told(row)) for row in rows]
+        return [Evaluation(**_figures_of(row)) for row in rows]
 
-    def surplus(self, *, keep: int) -> int:
-        """Count those that have so many newer ones of their name."""
-        old = self._older(keep).subquery()
+    def surplus(self, *, newest: int) -> int:
+        """Count the evaluations with at least `newest` newer ones of their name."""
+        old = self._older(newest).subquery()
         return self.work.connection.execute(select(func.count()).select_from(old)).scalar_one()
 
-    def drop(self, *, keep: int, limit: int) -> int:
-        """Drop those, the oldest first."""
-        table, old = evaluations.c, self._older(keep).subquery()
+    def drop(self, *, newest: int, limit: int) -> int:
+        """Delete up to `limit` of those, oldest first; return the number deleted."""
+        table, old = evaluations.c, self._older(newest).subquery()
         page = select(old.c.id).order_by(old.c.id).limit(limit)
         here = delete(evaluations).where(table.tenant_id == self.work.tenant, table.id.in_(page))
         return self.work.connection.execute(here).rowcount
 
-    def _older(self, keep: int) -> Select[tuple[int]]:
-        """Find what has so many newer ones of its name."""
+    def _older(self, newest: int) -> Select[tuple[int]]:
+        """Match evaluations with at least `newest` newer ones of their name."""
         table = evaluations.c
         newer = func.row_number().over(partition_by=table.name, order_by=table.id.desc())
         ranked = select(table.id, newer.label("place")).where(table.tenant_id == self.work.tenant)
         known = ranked.subquery()
-        return select(known.c.id).where(known.c.place > keep)
+        return select(known.c.id).where(known.c.place > newest)
 
 
-def _told(row: RowMapping) -> dict[str, Any]:
+def _figures_of(row: RowMapping) -> dict[str, Any]:
     figures = {name: Figure(**one) for name, one in row["figures"].items()}
     return {**row, "figures": figures}
 
 
 _SHOWN_MAX: Final = 200
 """Recalls of one session looked through for one that showed a memory, the latest."""
-_MOMENT: Final = timedelta(milliseconds=1)
-"""As exact as ids are: what was asked in the same one was asked before."""
+_MILLISECOND: Final = timedelta(milliseconds=1)
+"""Resolution of ids: a recall in the same millisecond counts as earlier."""
 
 
 @dataclass(frozen=True, slots=True)
-class SqlRecallLogRepository:
-    """The ledger of one tenant in one transaction."""
+class RecallLogRepository:
+    """The recalls of one tenant: what they considered and packed, and the feedback on it."""
 
     work: SqlContext
 
-    def mark(self, told: Sequence[Feedback]) -> int:
-        """Keep marks, each once; one on a trace that is not there is passed over."""
-        wanted = sorted({one.trace_id for one in told})
+    def mark(self, marks: Sequence[Feedback]) -> int:
+        """Store feedback, each once; skip unknown traces; return the number stored."""
+        named = sorted({one.trace_id for one in marks})
         traces = recall_traces.c.id
-        known = select(traces).where(self._here(recall_traces, traces.in_(wanted)))
+        known = select(traces).where(self._here(recall_traces, traces.in_(named)))
         there = {row.id for row in self.work.connection.execute(known)}
         return sum(
             self.work.add(feedback, {"tenant_id": self.work.tenant, **asdict(one)})
-            for one in told
+            for one in marks
             if one.trace_id in there
         )
 
     def showing(self, use: FeedbackEvent) -> Mapping[int, int]:
-        """Give the latest trace of the session that packed each, of those just before its use."""
+        """Map memories to the latest trace of the session that packed them, in `MARKED_WITHIN`.
+
+        A memory is absent if no trace packed it, and for a fetch also if that trace showed it in
+        full.
+        """
         table = recall_traces.c
         whose = table.agent == use.agent, table.session.is_not_distinct_from(use.session)
-        since, until = (ids.make_id(at, 0) for at in (use.at - MARKED_WITHIN, use.at + _MOMENT))
+        since, until = (
+            ids.make_id(at, 0) for at in (use.at - MARKED_WITHIN, use.at + _MILLISECOND)
+        )
         question = (
             select(table.id, table.packed)
             .where(self._here(recall_traces, table.id >= since, table.id < until, *whose))
             .order_by(table.id.desc())
             .limit(_SHOWN_MAX)
         )
-        found: dict[int, int] = {}
+        latest: dict[int, int] = {}
         for row in self.work.connection.execute(question):
             for id_ in set(row.packed).intersection(use.ids):
-                found.setdefault(id_, row.id)
-        return self._told_in_part(found) if use.is_fetch and found else found
+                latest.setdefault(id_, row.id)
+        return self._shown_in_part(latest) if use.is_fetch and latest else latest
 
     def credit(self, use: FeedbackEvent) -> Sequence[int]:
-        """Mark what was used on the traces that showed it; give what none that is here did."""
+        """Mark used memories on the traces that showed them; return ids without a trace."""
         shown = self.showing(use)
         self.mark(use.marks(shown))
         return [id_ for id_ in use.ids if id_ not in shown]
 
-    def _told_in_part(self, shown: Mapping[int, int]) -> dict[int, int]:
-        """Leave out what a trace had told the whole of."""
+    def _shown_in_part(self, shown: Mapping[int, int]) -> dict[int, int]:
+        """Leave out memories that the trace showed in full."""
         table = recall_traces.c
         here = self._here(recall_traces, table.id.in_(sorted(set(shown.values()))))
-        told = {
+        in_full = {
             (row.id, one["id"])
             for row in self.work.connection.execute(select(table.id, table.considered).where(here))
             for one in row.considered
             if one.get("shown") == ShownExtent.WHOLE
         }
-        return {id_: trace for id_, trace in shown.items() if (trace, id_) not in told}
+        return {id_: trace for id_, trace in shown.items() if (trace, id_) not in in_full}
 
-    def entries(self, wanted: EntryFilter, *, after: int = 0, limit: int) -> list[Entry]:
-        """List recalls above an id with their marks, the oldest first."""
+    def entries(self, criteria: EntryFilter, *, after: int = 0, limit: int) -> list[Entry]:
+        """List recalls above an id with their feedback, oldest first."""
         above = recall_traces.c.id > after
-        found = select(recall_traces).where(self._here(recall_traces, above, *self._of(wanted)))
-        return self._read(found.order_by(recall_traces.c.id).limit(limit))
+        entries = select(recall_traces).where(self._here(recall_traces, above, *self._of(criteria)))
+        return self._read(entries.order_by(recall_traces.c.id).limit(limit))
 
     def latest(
-        self, wanted: EntryFilter, *, before: int = ids.LAST, limit: int, is_brief: bool = False
+        self, criteria: EntryFilter, *, before: int = ids.LAST, limit: int, is_brief: bool = False
     ) -> list[Entry]:
-        """List recalls below an id, the newest first."""
+        """List recalls below an id, newest first; `is_brief` leaves out the candidates."""
         table = recall_traces.c
-        below = self._here(recall_traces, table.id < before, *self._of(wanted))
-        found = select(recall_traces).where(below).order_by(table.id.desc()).limit(limit)
+        below = self._here(recall_traces, table.id < before, *self._of(criteria))
+        entries = select(recall_traces).where(below).order_by(table.id.desc()).limit(limit)
         if is_brief:
             nothing = literal([], JSON).label("considered")
             brief = [column for column in table if column.name != "considered"]
-            found = found.with_only_columns(*brief, nothing)
-        return self._read(found)
+            entries = entries.with_only_columns(*brief, nothing)
+        return self._read(entries)
 
     def _read(self, question: Select[Any]) -> list[Entry]:
         rows = self.work.connection.execute(question).all()
         marks = self._marks(row.id for row in rows)
         return [_entry(row, marks.get(row.id, {})) for row in rows]
 
-    def _of(self, wanted: EntryFilter) -> Iterator[ColumnElement[bool]]:
+    def _of(self, criteria: EntryFilter) -> Iterator[ColumnElement[bool]]:
         table = recall_traces.c
-        if wanted.since is not None:
-            yield table.id >= ids.make_id(wanted.since, 0)
-        if wanted.until is not None:
-            yield table.id < ids.make_id(wanted.until, 0)
+        if criteria.since is not None:
+            yield table.id >= ids.make_id(criteria.since, 0)
+        if criteria.until is not None:
+            yield table.id < ids.make_id(criteria.until, 0)
         for name in ("ranker", "agent", "session"):
-            if (value := getattr(wanted, name)) is not None:
+            if (value := getattr(criteria, name)) is not None:
                 yield table[name] == value
-        if wanted.is_by_weights:
+        if criteria.is_by_weights:
             yield table.ranker.is_(None)
             yield table.query != ""
-        if wanted.share < 1:
+        if criteria.share < 1:
             span = 1 << ids.RANDOM_BITS
-            yield table.id % span < int(wanted.share * span)
-        if wanted.is_marked:
+            yield table.id % span < int(criteria.share * span)
+        if criteria.is_marked:
             yield exists().where(self._here(feedback, feedback.c.trace_id == table.id))
 
     def _marks(self, traces: Iterable[int]) -> Mapping[int, Mapping[int, frozenset[FeedbackMark]]]:
         of_these = self._here(feedback, feedback.c.trace_id.in_(list(traces)))
         question = select(feedback.c.trace_id, feedback.c.memory_id, feedback.c.mark)
-        found: defaultdict[int, dict[int, frozenset[FeedbackMark]]] = defaultdict(dict)
+        entries: defaultdict[int, dict[int, frozenset[FeedbackMark]]] = defaultdict(dict)
         for row in self.work.connection.execute(question.where(of_these)):
-            known = found[row.trace_id].get(row.memory_id, frozenset())
-            found[row.trace_id][row.memory_id] = known | {row.mark}
-        return found
+            known = entries[row.trace_id].get(row.memory_id, frozenset())
+            entries[row.trace_id][row.memory_id] = known | {row.mark}
+        return entries
 
     def _here(self, table: Any, *conditions: ColumnElement[bool]) -> ColumnElement[bool]:  # noqa: ANN401 any table that has a tenant
         return and_(table.c.tenant_id == self.work.tenant, *conditions)

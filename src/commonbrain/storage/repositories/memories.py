@@ -1,4 +1,4 @@
-"""The shelf of memories: projection, detail and tags, written and read together."""
+"""Memories: the common row, the detail of the kind and the names, read and written together."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -16,6 +16,7 @@ from sqlalchemy import (
     Select,
     String,
     Table,
+    and_,
     bindparam,
     delete,
     func,
@@ -30,9 +31,9 @@ from sqlalchemy import (
 from commonbrain.model.kinds import KINDS, Detail, Kind, MessageDetail
 from commonbrain.model.memory import CURRENT_STATES, Memory, State, full_text
 from commonbrain.model.query import Filter
-from commonbrain.storage.index import Hit
-from commonbrain.storage.interface import DueBy, IdTaken, QueryScope
-from commonbrain.storage.repositories.maintenance import bodiless, due_by
+from commonbrain.model.retention import Retention
+from commonbrain.model.tasks import OWED
+from commonbrain.storage.interface import DueBy, Hit, IdTaken, QueryScope
 from commonbrain.storage.schema.memories import DETAILS, EntityType, entities, memories, threads
 from commonbrain.storage.schema.types import JsonText, Names
 from commonbrain.storage.sql.bulk import LISTED
@@ -41,7 +42,7 @@ from commonbrain.storage.sql.dialect_functions import greatest, members_of
 from commonbrain.storage.sql.filters import confine, given, within
 
 SPEAKER: Final = 0
-"""The position of who said it among the people of a memory; whom it names comes after."""
+"""The position of the speaker among the people of a memory; named people come after."""
 NAMED: Final = {
     "tags": EntityType.TAG,
     "people": EntityType.PERSON,
@@ -105,7 +106,7 @@ def fetch(work: SqlContext, ids: Sequence[int]) -> dict[int, Memory]:
     return {
         row[_ID]: _memory(row, details[row[_ID]], names=names[row[_ID]])
         for row in rows
-        # What has lost its body cannot be shown; `doctor` tells of it.
+        # A memory without its body cannot be shown; `brain doctor` reports it.
         if row[_ID] in details
     }
 
@@ -145,7 +146,7 @@ _TURN: Final = (
     .values(state=bindparam("into"))
 )
 _ASKED: Final = members_of("names", String)
-# One look into the index per name, however much its bearer said.
+# One index lookup per name, however many messages the person sent.
 _PEOPLE: Final[Select[str]] = select(_ASKED.c.value).where(
     select(1)
     .where(
@@ -192,13 +193,18 @@ _DROP_ENTITIES: Final = delete(entities).where(
 
 
 @dataclass(frozen=True, slots=True)
-class SqlMemoryRepository:
-    """Memories of one tenant in one transaction."""
+class MemoryRepository:
+    """The memories of one tenant, the only source of truth."""
 
     work: SqlContext
 
     def add(self, memory: Memory) -> None:
-        """Store a new memory whole, or raise `IdTaken` with nothing stored."""
+        """Insert a new memory with its detail and names.
+
+        Raises:
+            IdTaken: another memory has this id; nothing was stored.
+
+        """
         tenant = {"tenant_id": self.work.tenant}
         row = {name: getattr(memory, name) for name in PROJECTED}
         if not self.work.add(memories, tenant | row):
@@ -212,11 +218,11 @@ class SqlMemoryRepository:
         self.work.change_by_each(_ADD_ENTITIES, [entity | row for row in _names(memory)])
 
     def get(self, ids: Sequence[int]) -> dict[int, Memory]:
-        """Fetch memories of any state by id."""
+        """Map ids to memories of any state; unknown ids are absent."""
         return fetch(self.work, ids)
 
     def texts(self, ids: Sequence[int]) -> dict[int, str]:
-        """Give what memories say in full, and nothing else of them."""
+        """Map ids to full texts only."""
         by_kind: defaultdict[Kind, dict[int, str]] = defaultdict(dict)
         for id_, kind, headline in self._rows(_HEADLINES, ids):
             by_kind[kind][id_] = headline
@@ -229,36 +235,40 @@ class SqlMemoryRepository:
     def by_hash(
         self, kind: Kind, semantic_hash: str, *, source_ref: str | None = None
     ) -> list[Memory]:
-        """Find the current memories of a kind, or of a source, that say the same to the letter."""
+        """List current memories of a kind, and source, with this hash, oldest first."""
         given = {"kind": kind, "hash": semantic_hash}
         statement = _BY_HASH
         if source_ref is not None:
             statement, given = _BY_HASH_AND_SOURCE, given | {"source": source_ref}
         ids = sorted(id_ for (id_,) in self.work.rows(statement, given))
-        found = self.get(ids)
-        return [found[id_] for id_ in ids]
+        known = self.get(ids)
+        return [known[id_] for id_ in ids]
 
-    def skilled(self, name: str) -> list[int]:
-        """Find the current rules whose trigger has this name."""
+    def with_skill(self, name: str) -> list[int]:
+        """List the current rules whose trigger has this name."""
         given = {"tenant": self.work.tenant, "name": name}
         return list(self.work.connection.execute(_SKILLED, given).scalars())
 
-    def newest(self, look: QueryScope, *, limit: int) -> list[Hit]:
-        """List what the look allows, latest occurrence first."""
-        since, until = look.filter.since, look.filter.until
-        wanted = replace(look.filter, since=None, until=None)
+    def newest(self, scope: QueryScope, *, limit: int) -> list[Hit]:
+        """List the memories in scope, latest occurrence first."""
+        since, until = scope.filter.since, scope.filter.until
+        criteria = replace(scope.filter, since=None, until=None)
         bounds = (since is not None, until is not None)
-        told = given(look, self.work.tenant) | {"since": since, "until": until, "limit": limit}
-        rows = self.work.connection.execute(_newest(wanted, bounds), told)
+        parameters = given(scope, self.work.tenant) | {
+            "since": since,
+            "until": until,
+            "limit": limit,
+        }
+        rows = self.work.connection.execute(_newest(criteria, bounds), parameters)
         return [Hit(id=id_, score=occurred_at.timestamp()) for id_, occurred_at in rows]
 
-    def any(self, look: QueryScope) -> bool:
-        """Say whether the look allows anything at all."""
-        statement = select(memories.c.id).where(confine(look, self.work.tenant)).limit(1)
+    def any(self, scope: QueryScope) -> bool:
+        """Check whether any memory is in scope."""
+        statement = select(memories.c.id).where(confine(scope, self.work.tenant)).limit(1)
         return self.work.connection.execute(statement).first() is not None
 
     def update(self, before: Memory, after: Memory) -> None:
-        """Write what differs between two states of one memory; its text never does."""
+        """Write the difference between two states of one memory; its text never differs."""
         old, new = _projection(before), _projection(after)
         changed = {name: value for name, value in new.items() if value != old[name]}
         self._update(before.id, changed, table=memories)
@@ -270,43 +280,45 @@ class SqlMemoryRepository:
         entity = {"tenant_id": self.work.tenant, "memory_id": before.id}
         self.work.change_by_each(_ADD_ENTITIES, [entity | row for row in _names(after)])
 
-    def turn(self, ids: Sequence[int], state: State) -> None:
-        """Bring memories into one state and leave everything else of them."""
+    def set_state(self, ids: Sequence[int], state: State) -> None:
+        """Set the state of memories and change nothing else."""
         given = {"tenant": self.work.tenant, "ids": list(ids), "into": state}
         self.work.connection.execute(_TURN, given)
 
-    def skills(self, look: QueryScope) -> Mapping[int, Mapping[str, object]]:
-        """Give the triggers of the rules that the look allows and that have one, by id."""
+    def skills(self, scope: QueryScope) -> Mapping[int, Mapping[str, object]]:
+        """Map the rules in scope that have a trigger to it."""
         # Triggers are few and have an index of their own; joined to the rows at once, the planner
         # begins with all of these.
         skills: dict[int, Mapping[str, object]] = dict(self.work.rows(_SKILLS, {}))
         if not skills:
             return {}
-        allowed = confine(look, self.work.tenant), memories.c.id.in_(list(skills))
+        allowed = confine(scope, self.work.tenant), memories.c.id.in_(list(skills))
         ids = self.work.connection.execute(select(memories.c.id).where(*allowed)).scalars()
         return {id_: skills[id_] for id_ in ids}
 
     def people(self, names: Sequence[str]) -> set[str]:
-        """Say which of these case-folded names are of somebody who said something here."""
+        """Select the case-folded names that belong to speakers of this store."""
         if not names:
             return set()
         return {name for (name,) in self.work.rows(_PEOPLE, {"names": list(names)})}
 
-    def naming(self, references: Sequence[str], look: QueryScope, *, limit: int) -> list[int]:
-        """List what the look allows that names one of these references, the newest first."""
+    def with_references(
+        self, references: Sequence[str], scope: QueryScope, *, limit: int
+    ) -> list[int]:
+        """List the memories in scope with one of these references, newest first."""
         named = entities.c
         of_it = named.tenant_id == memories.c.tenant_id, named.memory_id == memories.c.id
         is_one = named.type == EntityType.REFERENCE, named.name.in_(references)
         statement = (
             select(memories.c.id)
-            .where(confine(look, self.work.tenant), select(1).where(*of_it, *is_one).exists())
+            .where(confine(scope, self.work.tenant), select(1).where(*of_it, *is_one).exists())
             .order_by(memories.c.id.desc())
             .limit(limit)
         )
         return list(self.work.connection.execute(statement).scalars())
 
     def predecessor(self, memory_id: int) -> int | None:
-        """Give the memory whose place this one took; None when it is a first."""
+        """Return the memory that this one supersedes; None if it is the first."""
         here = memories.c.tenant_id == self.work.tenant, memories.c.superseded_by == memory_id
         return self.work.connection.execute(select(memories.c.id).where(*here)).scalar()
 
@@ -320,15 +332,15 @@ class SqlMemoryRepository:
         )
         return list(self.work.connection.execute(statement).scalars())
 
-    def due(self, wanted: DueBy, *, after: int, limit: int) -> list[int]:
-        """List ids above one id, ascending, of current memories that may be due for something."""
-        asked = due_by(wanted, self.work.tenant).where(memories.c.id > after).limit(limit)
-        return list(self.work.connection.execute(asked).scalars())
+    def due(self, criteria: DueBy, *, after: int, limit: int) -> list[int]:
+        """List ids of current memories that may be due for maintenance, above one id, ascending."""
+        statement = due_by(criteria, self.work.tenant).where(memories.c.id > after).limit(limit)
+        return list(self.work.connection.execute(statement).scalars())
 
     def bodiless(self, *, after: int, limit: int) -> list[int]:
-        """List ids above one id, ascending, of rows whose body is lost."""
-        asked = bodiless(self.work.tenant).where(memories.c.id > after).limit(limit)
-        return list(self.work.connection.execute(asked).scalars())
+        """List ids of rows without a body, above one id, ascending; normally none."""
+        statement = bodiless(self.work.tenant).where(memories.c.id > after).limit(limit)
+        return list(self.work.connection.execute(statement).scalars())
 
     def counts(self) -> Mapping[tuple[Kind, State], int]:
         """Count the tenant's memories by kind and state."""
@@ -363,15 +375,15 @@ class SqlMemoryRepository:
 
 
 @lru_cache
-def _newest(wanted: Filter, bounds: tuple[bool, bool]) -> Select[int, datetime]:
-    """Build a browse once for all spans of time: building it costs more than running it."""
+def _newest(criteria: Filter, bounds: tuple[bool, bool]) -> Select[int, datetime]:
+    """Build a browse once for all periods: building it costs more than running it."""
     when = memories.c.occurred_at
     has_since, has_until = bounds
     since = [when >= bindparam("since", type_=when.type)] if has_since else []
     until = [when <= bindparam("until", type_=when.type)] if has_until else []
     return (
         select(memories.c.id, when)
-        .where(within(wanted), *since, *until)
+        .where(within(criteria), *since, *until)
         .order_by(when.desc(), memories.c.id.desc())
         .limit(bindparam("limit"))
     )
@@ -387,15 +399,57 @@ def _changed(before: Detail, after: Detail) -> dict[str, Any]:
 
 
 def _names(memory: Memory) -> list[dict[str, Any]]:
-    """Give the rows of what a memory names, and of who said it."""
-    said = [(EntityType.PERSON, SPEAKER, memory.speaker.casefold())] if memory.speaker else []
+    """List the rows of the names in a memory, and of its speaker."""
+    speaker = [(EntityType.PERSON, SPEAKER, memory.speaker.casefold())] if memory.speaker else []
     named = [
         (type_, position, name)
         for field, type_ in NAMED.items()
         for position, name in enumerate(getattr(memory, field), SPEAKER + 1)
-        if (type_, SPEAKER, name) not in said
+        if (type_, SPEAKER, name) not in speaker
     ]
     return [
         {"type": type_, "position": position, "name": name}
-        for type_, position, name in (*said, *named)
+        for type_, position, name in (*speaker, *named)
     ]
+
+
+def due_by(criteria: DueBy, tenant: str) -> Select[int]:
+    """Select current memories that may be due for maintenance; the reader decides."""
+    row = memories.c
+    conditions = [row.expires_at <= criteria.now, _overdue(criteria)]
+    conditions += [_too_old(rule, criteria) for rule in criteria.rules]
+    is_current = row.state.in_(sorted(CURRENT_STATES))
+    return (
+        select(row.id).where(row.tenant_id == tenant, is_current, or_(*conditions)).order_by(row.id)
+    )
+
+
+def bodiless(tenant: str) -> Select[int]:
+    """Select rows without the detail row of their kind, which holds the body."""
+    row = memories.c
+    complete = [and_(row.kind == kind, _has_body(kind)) for kind in Kind]
+    return select(row.id).where(row.tenant_id == tenant, ~or_(*complete)).order_by(row.id)
+
+
+def _overdue(criteria: DueBy) -> ColumnElement[bool]:
+    task = DETAILS[Kind.TASK].c
+    late = select(task.memory_id).where(
+        task.tenant_id == memories.c.tenant_id,
+        task.status.in_(sorted(OWED)),
+        task.due_at <= criteria.tasks_before,
+    )
+    return and_(memories.c.kind == Kind.TASK, memories.c.id.in_(late))
+
+
+def _too_old(rule: Retention, criteria: DueBy) -> ColumnElement[bool]:
+    row = memories.c
+    conditions = [row.kind == rule.kind, row.recorded_at <= rule.recorded_before(criteria.now)]
+    conditions += [row.label == rule.label] if rule.label is not None else []
+    conditions += [row.scope == rule.scope] if rule.scope is not None else []
+    return and_(*conditions, ~row.pinned)
+
+
+def _has_body(kind: Kind) -> ColumnElement[bool]:
+    detail = DETAILS[kind].c
+    own = detail.tenant_id == memories.c.tenant_id, detail.memory_id == memories.c.id
+    return select(1).where(*own).exists()

@@ -1,4 +1,4 @@
-"""The shelf of mail."""
+"""Delivery of messages: receipts and mailboxes."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -135,13 +135,13 @@ _BETWEEN: Final = (
     .limit(bindparam("limit"))
 )
 _TASKS: Final = DETAILS[Kind.TASK]
-_ASKED: Final = memories.alias("asked")
+_REQUESTER: Final = memories.alias("asked")
 _IS_ASKED_BY: Final = (
     select(1)
     .where(
-        _ASKED.c.tenant_id == memories.c.tenant_id,
-        _ASKED.c.id == memories.c.source_message_id,
-        _ASKED.c.agent == bindparam("reader"),
+        _REQUESTER.c.tenant_id == memories.c.tenant_id,
+        _REQUESTER.c.id == memories.c.source_message_id,
+        _REQUESTER.c.agent == bindparam("reader"),
     )
     .exists()
 )
@@ -154,7 +154,7 @@ _DELEGATED: Final = (
     .where(
         memories.c.tenant_id == bindparam("tenant"),
         _TASKS.c.assignee.is_not(None),
-        # Whoever revised the task is its author: who asked for it is told by the message.
+        # The author of a task is its last editor; the message names the agent that assigned it.
         or_(_IS_ASKED_BY, _TASKS.c.assignee == bindparam("reader")),
         memories.c.source_message_id.is_not(None),
         memories.c.state.in_(sorted(CURRENT_STATES)),
@@ -164,7 +164,7 @@ _DELEGATED: Final = (
     .limit(bindparam("limit"))
 )
 
-_TOLD: Final = (
+_DERIVED: Final = (
     select(memories.c.id)
     .where(
         memories.c.tenant_id == bindparam("tenant"),
@@ -175,49 +175,53 @@ _TOLD: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class SqlMessageRepository:
-    """Receipts of one tenant in one transaction."""
+class MessageRepository:
+    """Receipts of messages.
+
+    A broadcast reaches every reader of its project except its sender, from seven days before the
+    first session of the reader on.
+    """
 
     work: SqlContext
 
     def post(self, deliveries: Sequence[Receipt]) -> None:
-        """Deliver messages, or share memories."""
+        """Deliver messages, to every agent with `EVERYBODY`; or share memories, marked as read."""
         rows = [{"tenant_id": self.work.tenant, **asdict(one)} for one in deliveries]
         if rows:
             self.work.connection.execute(self.work.dialect.insert_or_skip(receipts), rows)
 
     def open(self, reader: Reader) -> None:
-        """Begin the reader's mailbox, where it has none yet."""
+        """Create the reader's mailbox if it has none; later broadcasts wait in it."""
         if self.work.connection.execute(_TAKEN, self._own(reader)).scalar() is None:
             floor = self._floor(reader)
             row = {"tenant_id": self.work.tenant, "agent": reader.agent, "taken_until": floor}
             self.work.add(mailboxes, row)
 
     def unread(self, reader: Reader, *, below: Mailbox, limit: int) -> list[Mailbox]:
-        """List what is current and unread below a place."""
+        """List current unread messages below a position: urgent first, then newest first."""
         given = self._given(reader) | _place(below) | {"limit": limit}
         rows = self.work.connection.execute(_unread(reader.project is not None), given)
         return [Mailbox(message_id=id_, is_urgent=bool(urgent)) for id_, urgent in rows]
 
     def count_unread(self, reader: Reader, *, limit: int) -> int:
-        """Count what is unread, up to a limit."""
+        """Count unread messages, up to a limit."""
         given = self._given(reader) | {"limit": limit}
         return self.work.connection.execute(_count(reader.project is not None), given).scalar_one()
 
     def unread_among(self, reader: Reader, ids: Sequence[int]) -> set[int]:
-        """Say which of these messages are for the reader and unread."""
+        """Select the messages that are addressed to the reader and unread."""
         if not ids:
             return set()
         given = self._given(reader) | {"ids": list(ids)}
         return set(self.work.connection.execute(_AMONG, given).scalars())
 
     def read(self, reader: Reader, *, below: int, limit: int) -> list[int]:
-        """List what was read of what is current."""
+        """List current messages that were read, below an id, newest first."""
         given = self._own(reader) | {"now": reader.now, "below": below, "limit": limit}
         return list(self.work.connection.execute(_READ, given).scalars())
 
     def take(self, reader: Reader) -> None:
-        """Give the reader rows of its own for the next broadcasts it has none for."""
+        """Insert receipts of the reader for the next broadcasts without one."""
         self.open(reader)
         given = self._own(reader) | {"taken": self._taken(reader)}
         until = max(self.work.connection.execute(_NEXT, given).scalars(), default=None)
@@ -227,7 +231,7 @@ class SqlMessageRepository:
             self.work.connection.execute(_TAKE, given | {"until": until})
 
     def mark(self, reader: Reader, ids: Sequence[int]) -> None:
-        """Mark messages as read now."""
+        """Mark messages as read; the first time stands, messages to other agents are skipped."""
         if not ids:
             return
         given = self._own(reader) | {"ids": list(ids), "now": reader.now}
@@ -236,7 +240,7 @@ class SqlMessageRepository:
             self._copy(reader, receipts.c.message_id.in_(list(ids)), read_at=reader.now)
 
     def acknowledge(self, reader: Reader, message_id: int, *, answer: str | None) -> bool:
-        """Keep an acknowledgement of a message."""
+        """Store an acknowledgement of a read message; return False if it was not delivered."""
         here = (
             receipts.c.tenant_id == self.work.tenant,
             receipts.c.agent == reader.agent,
@@ -246,41 +250,41 @@ class SqlMessageRepository:
         return self.work.connection.execute(given).rowcount > 0
 
     def of(self, ids: Sequence[int]) -> Mapping[int, tuple[Receipt, ...]]:
-        """Give the receipts of messages."""
+        """Map messages to their receipts, by agent."""
         return self._receipts(_OF, ids)
 
     def _receipts(
         self, statement: Executable, ids: Sequence[int]
     ) -> Mapping[int, tuple[Receipt, ...]]:
         given = {"tenant": self.work.tenant, "ids": list(ids)}
-        found: defaultdict[int, list[Receipt]] = defaultdict(list)
+        receipts_by_id: defaultdict[int, list[Receipt]] = defaultdict(list)
         for row in self.work.connection.execute(statement, given).mappings():
-            found[row["message_id"]].append(Receipt(**row))
+            receipts_by_id[row["message_id"]].append(Receipt(**row))
         # Sorted here: the planner would walk all receipts to have them in this order.
-        return {id_: tuple(sorted(rows, key=_by_agent)) for id_, rows in found.items()}
+        return {id_: tuple(sorted(rows, key=_by_agent)) for id_, rows in receipts_by_id.items()}
 
     def acks(self, ids: Sequence[int]) -> Mapping[int, tuple[Receipt, ...]]:
-        """Give the receipts of messages that were acknowledged."""
+        """Map messages to the receipts with an acknowledgement, by agent."""
         return self._receipts(_ACKED, ids)
 
     def between(self, reader: Reader, other: str, *, below: int, limit: int) -> list[int]:
-        """List messages from either to the other."""
+        """List messages between two agents, and broadcasts of the other, newest first."""
         given = self._own(reader) | {"other": other, "now": reader.now}
-        asked = given | {"below": below, "limit": limit}
-        return list(self.work.connection.execute(_BETWEEN, asked).scalars())
+        parameters = given | {"below": below, "limit": limit}
+        return list(self.work.connection.execute(_BETWEEN, parameters).scalars())
 
     def delegated(self, agent: str, *, below: int, limit: int) -> list[int]:
-        """List tasks that a message assigned."""
+        """List tasks that a message assigned, by the agent or to it, newest first."""
         given = {"tenant": self.work.tenant, "reader": agent, "below": below, "limit": limit}
         return list(self.work.connection.execute(_DELEGATED, given).scalars())
 
-    def told(self, messages: Sequence[int]) -> list[int]:
-        """List the memories of any state that name one of these as the message they come from."""
+    def derived(self, messages: Sequence[int]) -> list[int]:
+        """List the memories of any state that name one of these messages as their source."""
         given = {"tenant": self.work.tenant, "ids": list(messages)}
-        return list(self.work.connection.execute(_TOLD, given).scalars())
+        return list(self.work.connection.execute(_DERIVED, given).scalars())
 
     def merge(self, receipt: Receipt) -> bool:
-        """Take in what another store knows of a delivery."""
+        """Merge the delivery state of another store; return whether the receipt is new."""
         row = {"tenant_id": self.work.tenant, **asdict(receipt)}
         if self.work.add(receipts, row):
             return True
@@ -299,7 +303,7 @@ class SqlMessageRepository:
     def _copy(
         self, reader: Reader, which: ColumnElement[bool], *, read_at: datetime | None
     ) -> None:
-        """Give the reader rows of its own for broadcasts, where it has none."""
+        """Insert receipts of the reader for broadcasts without one."""
         row = receipts.c
         own = select(
             row.tenant_id,
@@ -315,12 +319,12 @@ class SqlMessageRepository:
         self.work.connection.execute(insert)
 
     def _taken(self, reader: Reader) -> int:
-        """Say up to which broadcast the reader's own rows tell all, were it to begin now."""
+        """Return the last broadcast that the reader's own receipts cover, or would cover."""
         known = self.work.connection.execute(_TAKEN, self._own(reader)).scalar()
         return self._floor(reader) if known is None else known
 
     def _floor(self, reader: Reader) -> int:
-        """Say before which id broadcasts are too old for the reader."""
+        """Return the id below which broadcasts are too old for the reader."""
         began = self.work.connection.execute(_BEGAN, self._own(reader)).scalar()
         return floor_of(began or reader.now)
 
@@ -337,7 +341,7 @@ def _by_agent(receipt: Receipt) -> str:
 
 
 def _place(place: Mailbox) -> dict[str, int | bool]:
-    """Give a place as the bounds of all parts: below what is quiet nothing loud is left."""
+    """Write a position as bounds of all parts: below a normal message no urgent one is left."""
     loud, quiet = (place.message_id, ids.LAST) if place.is_urgent else (0, place.message_id)
     own = {"is_urgent": place.is_urgent, "below": place.message_id}
     return own | {"below_loud": loud, "below_quiet": quiet}
@@ -345,7 +349,7 @@ def _place(place: Mailbox) -> dict[str, int | bool]:
 
 @lru_cache
 def _unread(in_project: bool) -> CompoundSelect[int, bool]:  # noqa: FBT001 a key of the cache
-    """Select what is unread: every part by the index in its order, so that a page ends it."""
+    """Select unread messages: each part in index order, so that a page ends the scan."""
     row = receipts.c
     both = row.is_urgent.desc(), row.message_id.desc()
     parts = [one.where(_BELOW).order_by(*both) for one in _own(in_project=in_project)]
@@ -366,19 +370,19 @@ def _count(in_project: bool) -> Select[int]:  # noqa: FBT001 a key of the cache
         parts += _untaken(in_project=in_project, is_loud=is_loud)
     pages = [one.limit(bindparam("limit")).subquery() for one in parts]
     each: list[Select[int]] = [select(one.c.message_id) for one in pages]
-    found = union_all(*each).limit(bindparam("limit")).subquery()
-    return select(func.count()).select_from(found)
+    receipts_by_id = union_all(*each).limit(bindparam("limit")).subquery()
+    return select(func.count()).select_from(receipts_by_id)
 
 
 def _own(*, in_project: bool) -> list[Select[int, bool]]:
-    """Give what is unread of own rows, by project."""
+    """Select unread receipts of the reader, by project."""
     return [_WAITING.where(_IS_MINE, project) for project in _projects(in_project=in_project)]
 
 
 def _untaken(*, in_project: bool, is_loud: bool) -> list[Select[int, bool]]:
-    """Give unread broadcasts not taken yet, by project.
+    """Select unread broadcasts without a receipt of the reader, by project.
 
-    Each loudness by itself: between it and the id of a row the index knows where they begin.
+    Urgent and other messages apart: with equal urgency the index knows where an id begins.
     """
     how = receipts.c.is_urgent.is_(true() if is_loud else false())
     return [

@@ -1,4 +1,4 @@
-"""The shelf of what happened: audit, outbox, replies, and how a recall trace is written."""
+"""Audit, outbox, idempotent replies, recall traces and tool events."""
 
 import hmac
 import json
@@ -13,8 +13,8 @@ from commonbrain.model import ids
 from commonbrain.model.query import Candidate, Trace
 from commonbrain.model.timestamps import to_millis
 from commonbrain.observability.tool_events import OK, REFUSED, EventBatch, ToolEvent
-from commonbrain.storage.records import AuditEntry, Reply
-from commonbrain.storage.schema.jobs import tool_events
+from commonbrain.storage.interface import AuditEntry, Reply
+from commonbrain.storage.schema.administration import tool_events
 from commonbrain.storage.schema.memories import audit, idempotency, outbox, tenants
 from commonbrain.storage.sql.bulk import bulk_insert
 from commonbrain.storage.sql.context import SqlContext
@@ -30,22 +30,22 @@ _DROP_REPLIES: Final = delete(idempotency).where(
     idempotency.c.tenant_id == bindparam("tenant"), idempotency.c.at < bindparam("before")
 )
 _CONSIDERED_MAX: Final = 100
-"""Candidates kept of one trace, best first: as many as two full arms bring."""
+"""Candidates stored per trace, best first: as many as two full retrievers return."""
 
 
 @dataclass(frozen=True, slots=True)
-class SqlRecordRepository:
-    """Records of one tenant in one transaction."""
+class RecordRepository:
+    """The audit, the outbox and the replies to idempotent calls."""
 
     work: SqlContext
     _keys: list[bytes] = field(default_factory=list[bytes])
 
     def audit(self, entry: AuditEntry) -> None:
-        """Append one line, with a keyed digest in place of the content."""
+        """Append one line to the audit."""
         self.work.append(audit, _audit_row(entry, key=self._audit_key()), at=entry.at)
 
     def audit_alike(self, entry: AuditEntry, contents: Mapping[int, str]) -> None:
-        """Append the same line of many memories, each with the digest of its own content."""
+        """Append one line per memory, each with the digest of its own content."""
         key, shared = self._audit_key(), _audit_row(entry, key=b"")
         del shared["memory_id"], shared["content_hmac"]
         # Above every other, for so many drawn ids would collide.
@@ -59,17 +59,17 @@ class SqlRecordRepository:
         bulk_insert(self.work, audit, shared=shared, each=each)
 
     def _audit_key(self) -> bytes:
-        """Give the tenant's key, which no transaction changes."""
+        """Return the tenant's key, which no transaction changes."""
         if not self._keys:
             self._keys.extend(key for (key,) in self.work.rows(_AUDIT_KEY, {}))
         return self._keys[0]
 
     def publish(self, topic: str, memory_id: int, *, at: datetime) -> None:
-        """Put an event into the outbox."""
+        """Append an event to the outbox; workers read it after the commit."""
         self.work.append(outbox, {"topic": topic, "memory_id": memory_id, "at": at}, at=at)
 
     def drop_events(self, *, before: datetime, limit: int) -> int:
-        """Drop events that were published before a moment; count them."""
+        """Delete events published before a time; return the number deleted."""
         # Ids begin with the moment, and the primary key finds them.
         here = outbox.c.tenant_id == self.work.tenant
         old = select(outbox.c.id).where(here, outbox.c.id < ids.make_id(before, 0))
@@ -78,7 +78,7 @@ class SqlRecordRepository:
         return self.work.connection.execute(statement).rowcount
 
     def reply(self, agent: str, key: str) -> Reply | None:
-        """Find what a call of this agent with this idempotency key was answered."""
+        """Return the reply to an earlier call of this agent with this idempotency key."""
         given = {"tenant": self.work.tenant, "agent": agent, "key": key}
         row = self.work.connection.execute(_REPLY, given).mappings().first()
         if row is None:
@@ -87,12 +87,12 @@ class SqlRecordRepository:
         return replace(known, memory_ids=tuple(known.memory_ids))
 
     def drop_replies(self, *, before: datetime) -> None:
-        """Drop every answer that was kept before a moment."""
+        """Delete the replies stored before a time."""
         given = {"tenant": self.work.tenant, "before": before}
         self.work.connection.execute(_DROP_REPLIES, given)
 
-    def keep_reply(self, reply: Reply) -> None:
-        """Keep an answer under its idempotency key."""
+    def save_reply(self, reply: Reply) -> None:
+        """Store a reply under its idempotency key."""
         row = asdict(reply) | {"memory_ids": list(reply.memory_ids)}
         self.work.add(idempotency, {"tenant_id": self.work.tenant, **row})
 
@@ -114,7 +114,7 @@ def _digest(content: str, *, key: bytes) -> bytes:
 
 
 def trace_row(trace: Trace) -> list[Any]:
-    """Give a trace as JSON values, in the order of its columns after the tenant."""
+    """Write a trace as JSON values, in the order of its columns after the tenant."""
     return [
         trace.id,
         to_millis(trace.asked_at),
@@ -134,13 +134,13 @@ def _considered(candidate: Candidate, trace: Trace) -> dict[str, Any]:
     # Half of them are 0, which goes without saying: a recall leaves 40 candidates of 25 features.
     features = {name: round(value, 4) for name, value in candidate.features.items() if value}
     id_ = candidate.memory.id
-    told = trace.extents.get(id_)
+    extent = trace.extents.get(id_)
     return {
         "id": id_,
         "score": round(candidate.score, 4),
         "features": features,
         "left_out": trace.left_out.get(id_),
-        **({} if told is None else {"shown": told}),
+        **({} if extent is None else {"shown": extent}),
     }
 
 
@@ -166,13 +166,13 @@ _SQLITE: Final = text(
 
 
 @dataclass(frozen=True, slots=True)
-class SqlToolEventRepository:
-    """Calls of one tenant in one transaction."""
+class ToolEventRepository:
+    """Tool events: the calls of operations."""
 
     work: SqlContext
 
     def latest(self, *, limit: int, since: datetime, failed: bool = False) -> list[ToolEvent]:
-        """List the calls since a moment, or the failed ones, the newest first."""
+        """List the calls since a time, or only the failed ones, newest first."""
         question = _FAILED if failed else _NEWEST
         rows = self.work.rows(question, {"since": ids.make_id(since, 0), "limit": limit})
         tenant = self.work.tenant
@@ -180,7 +180,7 @@ class SqlToolEventRepository:
 
 
 def write_events(work: SqlContext, happened: EventBatch) -> None:
-    """Keep events, those that are kept already once, and drop the old ones."""
+    """Store events, each once, and delete old ones."""
     connection, tenant = work.connection, work.tenant
     if connection.dialect.name == "sqlite":
         rows = json.dumps([[*_values(event).values()] for event in happened.events])
@@ -193,6 +193,6 @@ def write_events(work: SqlContext, happened: EventBatch) -> None:
 
 
 def _values(event: ToolEvent) -> dict[str, Any]:
-    """Give an event's columns in their order, its moment as SQLite keeps it."""
+    """List the values of an event in column order, its time as SQLite stores it."""
     given = {column: getattr(event, name) for column, name in zip(_COLUMNS, _FIELDS, strict=True)}
     return {**given, "at": to_millis(event.at), "session": event.session or ""}

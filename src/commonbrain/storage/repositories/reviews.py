@@ -1,22 +1,37 @@
-"""The shelf of what needs review, and of what has yet to be followed up."""
+"""Reviews of memories that lost support, and open conflicts between memories."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
+from functools import lru_cache
 from operator import attrgetter
 from typing import Any, Final
 
-from sqlalchemy import BindParameter, and_, bindparam, delete, insert, or_, select, union
+from sqlalchemy import (
+    BindParameter,
+    ColumnElement,
+    Integer,
+    Select,
+    and_,
+    bindparam,
+    delete,
+    insert,
+    or_,
+    select,
+    union,
+)
 
-from commonbrain.model.links import LinkType
+from commonbrain.model.links import Link, LinkType
+from commonbrain.model.query import Filter
 from commonbrain.model.support import SUPPORTS, InvalidationReason, Review
-from commonbrain.storage.repositories.graph import beginning, of_tenant
-from commonbrain.storage.schema.invalidation import falls
-from commonbrain.storage.schema.invalidation import reviews as table
-from commonbrain.storage.schema.memories import links, memories
+from commonbrain.storage.interface import QueryScope
+from commonbrain.storage.repositories.links import beginning, of_tenant
+from commonbrain.storage.schema.memories import falls, links, memories
+from commonbrain.storage.schema.memories import reviews as table
 from commonbrain.storage.sql.bulk import LISTED, bulk_delete, bulk_insert
 from commonbrain.storage.sql.context import SqlContext
+from commonbrain.storage.sql.filters import TENANT, given, within
 
 _TENANT: Final[BindParameter[Any]] = bindparam("tenant")
 _FIELDS: Final = tuple(one.name for one in fields(Review))
@@ -73,7 +88,9 @@ _IS_REVIEWED: Final = (
 _IS_CAUSE: Final = (
     select(1).where(table.c.tenant_id == _TENANT, table.c.cause_id == _CONCERNED.c.id).exists()
 )
-_TO_LOOK_AT: Final = select(_CONCERNED.c.id).where(or_(_IS_RESTED_ON, _IS_REVIEWED, _IS_CAUSE))
+_AFFECTED_BY_CHANGE: Final = select(_CONCERNED.c.id).where(
+    or_(_IS_RESTED_ON, _IS_REVIEWED, _IS_CAUSE)
+)
 _UNLIST: Final = delete(falls).where(falls.c.tenant_id == _TENANT, falls.c.memory_id.in_(LISTED))
 _NOW: Final = bindparam("now", type_=falls.c.due_at.type)
 _DUE: Final = (
@@ -86,8 +103,8 @@ _KEY: Final = ("memory_id", "cause_id")
 _VALUES: Final = attrgetter(*_FIELDS)
 
 
-def _shaken() -> Any:  # noqa: ANN401 a select of ids
-    """Select what rests, step by step, on some memories and has an open review."""
+def _dependants_under_review() -> Any:  # noqa: ANN401 a select of ids
+    """Select open reviews of memories that depend, directly or not, on some memories."""
     reach = beginning().cte("reach", recursive=True)
     resting = and_(of_tenant(reach), links.c.to_id == reach.c.id, links.c.type.in_(SUPPORTS))
     is_open = (
@@ -103,22 +120,26 @@ def _shaken() -> Any:  # noqa: ANN401 a select of ids
     return select(reach.union(onward).c.id)
 
 
-_SHAKEN: Final = _shaken()
+_DEPENDANTS_UNDER_REVIEW: Final = _dependants_under_review()
 
 
 @dataclass(frozen=True, slots=True)
-class SqlReviewRepository:
-    """Reviews of one tenant in one transaction."""
+class ReviewRepository:
+    """Reviews, and the list of memories whose invalidation has yet to be propagated."""
 
     work: SqlContext
     own: set[int] = field(default_factory=set[int])
     """What this transaction has listed."""
 
     def touch(self, ids: Sequence[int], *, at: datetime) -> None:
-        """List what a change of these memories or of their links may unseat, to be looked at."""
+        """Schedule what a change of these memories or of their links may affect, for a time.
+
+        That is: those that others depend on or that need review, the memories in conflict with
+        them, and the causes of their reviews.
+        """
         tenant = self.work.tenant
         given = {"tenant": tenant, "ids": list(ids)}
-        concerned = self.work.connection.execute(_TO_LOOK_AT, given).scalars().all()
+        concerned = self.work.connection.execute(_AFFECTED_BY_CHANGE, given).scalars().all()
         if concerned:
             self.work.connection.execute(_UNLIST, {"tenant": tenant, "ids": concerned})
             rows = [{"tenant_id": tenant, "memory_id": id_, "due_at": at} for id_ in concerned]
@@ -126,19 +147,19 @@ class SqlReviewRepository:
             self.own.update(concerned)
 
     def listed(self) -> list[int]:
-        """Give what this transaction has listed itself and not taken off again, by id."""
+        """Return the memories that this transaction scheduled and did not remove, by id."""
         return sorted(self.own)
 
     def disputed(self, ids: Sequence[int]) -> list[int]:
-        """Give the memories that are in conflict with any of these, by id."""
+        """List the memories in conflict with any of these, by id."""
         return self._ids(_DISPUTED, ids)
 
     def due(self, now: datetime, *, limit: int) -> list[int]:
-        """Give the memories that are to be looked at by now, the longest due first."""
+        """List the memories that are due for propagation, longest due first."""
         return [id_ for (id_,) in self.work.rows(_DUE, {"now": now, "limit": limit})]
 
     def postpone(self, id_: int, until: datetime | None) -> None:
-        """Take a memory off the list, or put it back for later."""
+        """Remove a memory from the list, or schedule it for later."""
         tenant = self.work.tenant
         self.work.connection.execute(_UNLIST, {"tenant": tenant, "ids": [id_]})
         self.own.discard(id_)
@@ -146,46 +167,46 @@ class SqlReviewRepository:
             self.work.add(falls, {"tenant_id": tenant, "memory_id": id_, "due_at": until})
 
     def of(self, ids: Sequence[int]) -> dict[int, list[Review]]:
-        """Give the reviews of memories, settled ones too, by their causes; others are absent."""
-        found: defaultdict[int, list[Review]] = defaultdict(list)
+        """Map memories to their reviews, settled ones too, by cause; others are absent."""
+        by_memory: defaultdict[int, list[Review]] = defaultdict(list)
         for one in self._read(_OF, {"ids": list(ids)}) if ids else ():
-            found[one.memory_id].append(one)
-        return dict(found)
+            by_memory[one.memory_id].append(one)
+        return dict(by_memory)
 
-    def doubtful(self, ids: Sequence[int]) -> list[int]:
-        """Give of memories those with an open review for which nobody has vouched."""
+    def unconfirmed(self, ids: Sequence[int]) -> list[int]:
+        """Select the memories with an open review that no agent has confirmed."""
         return self._ids(_DOUBTFUL, ids)
 
     def unsupported(self, ids: Sequence[int]) -> dict[int, Review]:
-        """Give of memories that lost every support the reviews that say so."""
+        """Map the memories that lost every support to the review that says so."""
         if not ids:
             return {}
         return {one.memory_id: one for one in self._read(_UNSUPPORTED, {"ids": list(ids)})}
 
     def by(self, cause_id: int) -> list[Review]:
-        """List what a cause unseated, settled ones too, the nearest first."""
+        """List the reviews with a cause, settled ones too, nearest first."""
         return list(self._read(_BY, {"cause": cause_id}))
 
     def add(self, reviews: Sequence[Review]) -> None:
-        """Add reviews that are not there."""
+        """Insert reviews; existing ones stay."""
         if not reviews:
             return
         columns = zip(*map(_VALUES, reviews), strict=True)
         bulk_insert(self.work, table, shared={}, each=dict(zip(_FIELDS, columns, strict=True)))
 
     def put(self, reviews: Sequence[Review]) -> None:
-        """Set reviews to exactly these, whether they were there or not."""
+        """Set reviews to exactly these values, whether they existed or not."""
         self.drop(reviews)
         self.add(reviews)
 
     def drop(self, reviews: Sequence[Review]) -> None:
-        """Take reviews away."""
+        """Delete reviews."""
         keys = {name: [getattr(one, name) for one in reviews] for name in _KEY}
         bulk_delete(self.work, table, each=keys)
 
-    def shaken(self, ids: Sequence[int]) -> list[int]:
-        """Give these and, step by step, all that rests on them and has an open review."""
-        return self._ids(_SHAKEN, ids)
+    def affected(self, ids: Sequence[int]) -> list[int]:
+        """List these and all memories with an open review that depend on them, step by step."""
+        return self._ids(_DEPENDANTS_UNDER_REVIEW, ids)
 
     def _ids(self, statement: Any, ids: Sequence[int]) -> list[int]:  # noqa: ANN401
         if not ids:
@@ -196,3 +217,71 @@ class SqlReviewRepository:
     def _read(self, statement: Any, given: dict[str, Any]) -> Iterator[Review]:  # noqa: ANN401
         rows = self.work.rows(statement, given)
         return (Review(**dict(zip(_FIELDS, row, strict=True))) for row in rows)
+
+
+_BUILT_MAX: Final = 64
+_ONE: Final = memories.alias("one")
+_OTHER: Final = memories.alias("other")
+_REVERSE: Final = links.alias("reverse")
+
+
+@dataclass(frozen=True, slots=True)
+class ConflictRepository:
+    """Links of conflict between two memories that are both in scope."""
+
+    work: SqlContext
+
+    def open(self, scope: QueryScope, *, limit: int, skip: int = 0) -> list[Link]:
+        """List open conflicts, latest first; not those between two different projects.
+
+        Of two memories linked in both directions, the link from the lower id is listed.
+        """
+        parameters = given(scope, self.work.tenant) | {"limit": limit, "skip": skip}
+        rows = self.work.connection.execute(_open_conflicts(scope.filter), parameters).mappings()
+        return [Link(**row) for row in rows]
+
+
+@lru_cache(_BUILT_MAX)
+def _open_conflicts(filter_: Filter) -> Select[*tuple[Any, ...]]:
+    """Select the links of conflict; there is no index by type, so all links are scanned.
+
+    The index by `to_id` holds what decides, so that only rows of conflicts are read. Of two
+    memories linked in both directions one row is selected.
+    """
+
+    def is_seen(end: ColumnElement[int]) -> ColumnElement[bool]:
+        row = select(1).select_from(memories).correlate(links)
+        return row.where(memories.c.id == end, within(filter_)).exists()
+
+    joined = links
+    for side, end in ((_ONE, links.c.from_id), (_OTHER, links.c.to_id)):
+        joined = joined.join(side, (side.c.tenant_id == links.c.tenant_id) & (side.c.id == end))
+    is_repeated = (
+        select(1)
+        .select_from(_REVERSE)
+        .correlate(links)
+        .where(
+            _REVERSE.c.tenant_id == TENANT,
+            _REVERSE.c.type == LinkType.CONFLICTS_WITH,
+            _REVERSE.c.from_id == links.c.to_id,
+            _REVERSE.c.to_id == links.c.from_id,
+            _REVERSE.c.from_id < links.c.from_id,
+        )
+        .exists()
+    )
+    here, there = _ONE.c.project, _OTHER.c.project
+    return (
+        select(*(links.c[field.name] for field in fields(Link)))
+        .select_from(joined)
+        .where(
+            links.c.tenant_id == TENANT,
+            links.c.type == LinkType.CONFLICTS_WITH,
+            or_(here.is_(None), there.is_(None), here == there),
+            is_seen(links.c.from_id),
+            is_seen(links.c.to_id),
+            ~is_repeated,
+        )
+        .order_by(links.c.created_at.desc(), links.c.from_id.desc(), links.c.to_id.desc())
+        .limit(bindparam("limit", type_=Integer()))
+        .offset(bindparam("skip", type_=Integer()))
+    )

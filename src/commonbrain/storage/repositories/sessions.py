@@ -1,4 +1,4 @@
-"""The shelf of sessions."""
+"""Sessions of agents, and their scratchpads."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
@@ -44,17 +44,17 @@ BEAT_COLUMNS: Final = (
 )
 """What a beat is written as in JSON, in this order."""
 _CLIENTS: Final = ("client", "cwd", "host", "pid", "pid_created_at")
-"""What stays as it was first told while the session lives; one that is revived may be elsewhere."""
+"""Columns that keep their first value while the session lives; a revived one may differ."""
 _SERVERS: Final = ("server_pid", "server_created_at")
-"""What holds the connection now: the last one told, and none of before an end."""
+"""Columns of the current connection: the last value wins, and none survives an end."""
 
 
 _REVIVED: Final = "excluded.heartbeat_at > sessions.ended_at"
 """Of a live session this is NULL, which is not true."""
 
 
-def decode_session(*, greatest: str) -> str:
-    """Say what becomes of a session that is there; `greatest` is the engine's name for that."""
+def session_update(*, greatest: str) -> str:
+    """Build the update of an existing session; `greatest` is the name of that function."""
     clients = [
         f"{name} = CASE WHEN {_REVIVED} THEN coalesce(excluded.{name}, sessions.{name}) "
         f"ELSE coalesce(sessions.{name}, excluded.{name}) END"
@@ -121,19 +121,19 @@ _SILENT: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class SqlSessionRepository:
-    """Sessions of one tenant in one transaction."""
+class SessionRepository:
+    """Sessions, identified by agent and key."""
 
     work: SqlContext
 
     def get(self, agent: str, key: str) -> Session | None:
-        """Give a session, live or over."""
+        """Return a session, live or ended; None if it is unknown."""
         # Every call of a server asks this, so it goes straight to the driver.
         rows = self.work.rows(_ONE, {"agent": agent, "key": key})
         return _session(dict(zip(_NAMES, rows[0], strict=True))) if rows else None
 
     def save(self, session: Session) -> None:
-        """Write a session whole, over what is there under its agent and key."""
+        """Insert or replace a session by agent and key; the id of an existing one stays."""
         values = _row(session)
         known = {name: value for name, value in values.items() if name != "id"}
         here = (
@@ -150,14 +150,14 @@ class SqlSessionRepository:
     def live(
         self, *, limit: int, agent: str | None = None, project: str | None = None
     ) -> list[Session]:
-        """List who is not known to be over, latest heartbeat first."""
-        wanted: list[ColumnElement[bool]] = []
+        """List sessions that have not ended, latest heartbeat first."""
+        conditions: list[ColumnElement[bool]] = []
         if agent is not None:
-            wanted.append(sessions.c.agent == agent)
+            conditions.append(sessions.c.agent == agent)
         if project is not None:
-            wanted.append(sessions.c.project == project)
+            conditions.append(sessions.c.project == project)
         latest = sessions.c.heartbeat_at.desc(), sessions.c.id
-        return self._all(_LIVE.where(*wanted).order_by(*latest).limit(limit))
+        return self._all(_LIVE.where(*conditions).order_by(*latest).limit(limit))
 
     def of_process(self, agent: str, process: Process, *, cwd: str | None) -> list[Session]:
         """List an agent's live sessions of one process in one folder, oldest first."""
@@ -169,19 +169,19 @@ class SqlSessionRepository:
         ]
 
     def to_probe(self, host: str, *, limit: int) -> list[Session]:
-        """List live sessions with a process on this host, the longest unlooked-at first."""
+        """List live sessions with a process on this host, least recently probed first."""
         return self._all(_TO_PROBE, host=host, limit=limit)
 
     def silent(self, host: str, *, since: datetime, limit: int) -> list[Session]:
-        """List live sessions unheard since then that nobody on this host can look at."""
+        """List live sessions without a heartbeat since then that this host cannot probe."""
         return self._all(_SILENT, host=host, since=since, limit=limit)
 
     def probed(self, ids: Sequence[int], *, at: datetime) -> None:
-        """Note when sessions were looked at."""
+        """Record when sessions were probed."""
         self._update(ids, probed_at=at)
 
     def end(self, ids: Sequence[int], *, ending: Ending, at: datetime) -> None:
-        """End those of the sessions that are live."""
+        """End the live ones among the sessions."""
         self._update(ids, ended_at=at, ending=ending)
 
     def _all(self, statement: Select[Any], **given: object) -> list[Session]:
@@ -202,7 +202,7 @@ class SqlSessionRepository:
 
 
 def beat_row(session: Session) -> list[object]:
-    """Write a sign of life as the JSON values that `write_reads` reads, in its order."""
+    """Write a heartbeat as the JSON values that `write_reads` reads, in its order."""
     row = _row(session)
     return [
         to_millis(value) if isinstance(value, datetime) else value
@@ -240,19 +240,19 @@ _ROWS: Final = select(*(notes.c[field.name] for field in fields(Note)))
 
 
 @dataclass(frozen=True, slots=True)
-class SqlScratchpadRepository:
-    """Working notes of one tenant in one transaction."""
+class ScratchpadRepository:
+    """Notes of sessions; expired ones are invisible."""
 
     work: SqlContext
 
     def put(self, note: Note) -> None:
-        """Keep a note in the place of the one with its agent, session and key."""
+        """Store a note; it replaces the one with its agent, session and key."""
         self.drop(note)
         row = {"tenant_id": self.work.tenant, **asdict(note)}
         self.work.connection.execute(insert(notes), row)
 
     def drop(self, note: Note) -> None:
-        """Take away the note with this one's agent, session and key."""
+        """Delete the note with this one's agent, session and key."""
         here = self._written(note.agent, note.session), notes.c.key == note.key
         self.work.connection.execute(delete(notes).where(*here))
 
@@ -263,7 +263,7 @@ class SqlScratchpadRepository:
         return [Note(**row) for row in self.work.connection.execute(statement).mappings()]
 
     def pinned(self, project: str | None, *, now: datetime) -> list[Note]:
-        """List the pinned notes of a project and of none, by key, then by who wrote them."""
+        """List the pinned notes of a project and those without a project, by key, then author."""
         here = notes.c.tenant_id == self.work.tenant
         of_project = or_(notes.c.project.is_(None), notes.c.project == project)
         statement = (
@@ -274,8 +274,8 @@ class SqlScratchpadRepository:
         )
         return [Note(**row) for row in self.work.connection.execute(statement).mappings()]
 
-    def keep(self, caller: Caller, *, until: datetime, now: datetime) -> None:
-        """Let the unpinned notes of the caller's session live until then; drop what has expired."""
+    def extend(self, caller: Caller, *, until: datetime, now: datetime) -> None:
+        """Extend the unpinned notes of the caller's session until then; delete expired ones."""
         here = notes.c.tenant_id == self.work.tenant
         self.work.connection.execute(delete(notes).where(here, notes.c.expires_at <= now))
         own = self._written(caller.agent, caller.session or "")

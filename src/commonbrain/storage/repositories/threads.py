@@ -1,4 +1,4 @@
-"""The shelf of threads."""
+"""Threads of messages."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
@@ -23,9 +23,7 @@ from commonbrain.model.kinds import Kind
 from commonbrain.model.memory import Thread, ThreadRef
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import Caller
-from commonbrain.storage.coordination import ThreadPassage
-from commonbrain.storage.interface import IdTaken
-from commonbrain.storage.query_scope import QueryScope
+from commonbrain.storage.interface import IdTaken, QueryScope, ThreadPassage
 from commonbrain.storage.schema.memories import DETAILS, memories, threads
 from commonbrain.storage.sql.bulk import LISTED
 from commonbrain.storage.sql.context import SqlContext
@@ -36,7 +34,7 @@ _MESSAGES: Final = DETAILS[Kind.MESSAGE]
 _FAR: Final = 4
 """How many times as far is looked for neighbours where the nearest may not be seen."""
 _ALL: Final = Filter(trust_min=0.0)
-"""What was said is shown whoever said it; its trust stands beside it."""
+"""Passages include messages of any trust, which is shown with them."""
 _SUBJECTS: Final = select(threads.c.id, threads.c.subject).where(
     threads.c.tenant_id == bindparam("tenant"), threads.c.id.in_(LISTED)
 )
@@ -56,19 +54,24 @@ _PARTICIPANTS: Final = select(_MESSAGES.c.sender, _MESSAGES.c.recipients).where(
 
 
 @dataclass(frozen=True, slots=True)
-class SqlThreadRepository:
-    """Threads of one tenant in one transaction."""
+class ThreadRepository:
+    """Threads, to which messages belong."""
 
     work: SqlContext
 
     def subjects(self, ids: Sequence[int]) -> dict[int, str]:
-        """Give the subjects of threads by their ids; unknown ids are absent."""
+        """Map threads to their subjects; unknown ids are absent."""
         if not ids:
             return {}
         return dict(self.work.rows(_SUBJECTS, {"ids": list(ids)}))
 
     def open(self, thread: ThreadRef, project: str | None, *, new_id: int, now: datetime) -> int:
-        """Find a thread by its key or make it under the new id, or raise `IdTaken`; give its id."""
+        """Return the id of the thread with a key; create it under `new_id` if there is none.
+
+        Raises:
+            IdTaken: another thread has the new id; nothing was stored.
+
+        """
         known = self._id_of(thread.key)
         if known is not None:
             return known
@@ -80,7 +83,7 @@ class SqlThreadRepository:
         return new_id
 
     def last(self) -> int:
-        """Give the id of the newest message of any thread."""
+        """Return the id of the newest message of any thread, visible or not; 0 without any."""
         last = self.work.highest.get(threads)
         if last is None:
             [(last,)] = self.work.rows(_LAST, {})
@@ -88,44 +91,51 @@ class SqlThreadRepository:
         return last or 0
 
     def is_begun(self, thread_id: int) -> bool | None:
-        """Say whether a message was ever in a thread; None when there is no such thread."""
+        """Check whether a thread ever had a message; None if there is no such thread."""
         given = {"tenant": self.work.tenant, "thread": thread_id}
         return self.work.connection.execute(_IS_BEGUN, given).scalar()
 
     def recent(
         self, caller: Caller, *, now: datetime, below: int, limit: int
     ) -> list[tuple[Thread, int]]:
-        """List threads with a current message that a caller sees, latest first."""
-        told = given(_thread_filters(caller, now), self.work.tenant) | {
+        """List threads with a current message visible to a caller, with the id of the newest.
+
+        Only messages below `below` count; threads with the newest come first.
+        """
+        parameters = given(_thread_filters(caller, now), self.work.tenant) | {
             "below": below,
             "limit": limit,
         }
-        found = self.work.connection.execute(_recent(), told)
-        rows = [dict(row) for row in found.mappings()]
+        rows_found = self.work.connection.execute(_recent(), parameters)
+        rows = [dict(row) for row in rows_found.mappings()]
         return [(Thread(**row), last) for row in rows if (last := row.pop("last_id"))]
 
     def messages(
         self, thread_id: int, caller: Caller, *, now: datetime, below: int, limit: int
     ) -> list[int]:
-        """List the current messages of a thread that a caller sees, newest first."""
+        """List the current messages of a thread visible to a caller, newest first."""
         here = {"thread": thread_id, "below": below, "limit": limit}
-        told = given(_thread_filters(caller, now), self.work.tenant) | here
-        return list(self.work.connection.execute(_said(), told).scalars())
+        parameters = given(_thread_filters(caller, now), self.work.tenant) | here
+        return list(self.work.connection.execute(_visible_messages(), parameters).scalars())
 
     def around(
-        self, ids: Sequence[int], look: QueryScope, *, before: int, after: int
+        self, ids: Sequence[int], scope: QueryScope, *, before: int, after: int
     ) -> dict[int, ThreadPassage]:
-        """Give the passage around each of these that is a message of a thread."""
+        """Map the messages of threads among these ids to the passage around each.
+
+        A passage holds up to `before` and `after` messages in scope, at least 1 each. Hidden and
+        forgotten messages in between are skipped, as long as they are few.
+        """
         if not ids:
             return {}
-        passages, gaps = self._around(ids, look, before=before, after=after, far=1)
+        passages, gaps = self._around(ids, scope, before=before, after=after, far=1)
         if gaps:
-            farther, _ = self._around(gaps, look, before=before, after=after, far=_FAR)
+            farther, _ = self._around(gaps, scope, before=before, after=after, far=_FAR)
             passages |= farther
         return passages
 
     def participants(self, messages: Sequence[int]) -> set[str]:
-        """Give who sent these messages or was sent them by name."""
+        """List the senders and named recipients of messages."""
         if not messages:
             return set()
         given = {"tenant": self.work.tenant, "ids": list(messages)}
@@ -144,7 +154,11 @@ class SqlThreadRepository:
         return [Thread(**row) for row in self.work.connection.execute(statement).mappings()]
 
     def merge(self, thread: Thread) -> int:
-        """Take in a thread of another store; of two ids for one key the lower stands."""
+        """Add a thread of another store; return its id in this one.
+
+        If the key has another id here, the lower id wins, so that two stores that merge with each
+        other end alike; the messages here follow.
+        """
         known = self._id_of(thread.key)
         if known is None:
             self._add(thread)
@@ -160,37 +174,37 @@ class SqlThreadRepository:
         return thread.id
 
     def _around(
-        self, ids: Sequence[int], look: QueryScope, *, before: int, after: int, far: int
+        self, ids: Sequence[int], scope: QueryScope, *, before: int, after: int, far: int
     ) -> tuple[dict[int, ThreadPassage], list[int]]:
-        """Give passages, and which of them have gaps, looking so many times as far for them."""
+        """Return passages, and those with gaps, reading `far` times as many neighbours."""
         rows = self.work.rows(_steps(far * before, far * after), {"ids": list(ids)})
-        near = {id_ for thread, *said in rows if thread is not None for id_ in said if id_}
+        near = {id_ for thread, *passage in rows if thread is not None for id_ in passage if id_}
         if not near:
             return {}, []
-        told = given(look, self.work.tenant) | {"ids": [*near]}
-        allowed = {id_ for (id_,) in self.work.rows(_allowed_of(look.filter), told)}
+        parameters = given(scope, self.work.tenant) | {"ids": [*near]}
+        allowed = {id_ for (id_,) in self.work.rows(_allowed_of(scope.filter), parameters)}
         passages: dict[int, ThreadPassage] = {}
         gaps: list[int] = []
-        for thread, *said in rows:
+        for thread, *passage in rows:
             if thread is None:
                 continue
-            own = said[far * before]
-            earlier = [id_ for id_ in said[: far * before] if id_ in allowed][-before:]
-            later = [id_ for id_ in said[far * before + 1 :] if id_ in allowed][:after]
+            own = passage[far * before]
+            earlier = [id_ for id_ in passage[: far * before] if id_ in allowed][-before:]
+            later = [id_ for id_ in passage[far * before + 1 :] if id_ in allowed][:after]
             passages[own] = ThreadPassage(thread=thread, ids=(*earlier, own, *later))
-            if any(id_ is not None and id_ not in allowed for id_ in said):
+            if any(id_ is not None and id_ not in allowed for id_ in passage):
                 gaps.append(own)
         return passages, gaps
 
     def _id_of(self, key: str) -> int | None:
-        found = self.work.rows(_BY_KEY, {"key": key})
-        return found[0][0] if found else None
+        rows_found = self.work.rows(_BY_KEY, {"key": key})
+        return rows_found[0][0] if rows_found else None
 
     def _add(self, thread: Thread) -> bool:
         return self.work.add(threads, {"tenant_id": self.work.tenant, **asdict(thread)})
 
     def _follow(self, id_: int) -> None:
-        """Bring what a thread keeps of its newest message up to its messages."""
+        """Update the newest message of a thread from its messages."""
         self.work.highest.pop(threads, None)
         here = _MESSAGES.c.tenant_id == self.work.tenant, _MESSAGES.c.thread_id == id_
         newest = select(func.max(_MESSAGES.c.memory_id)).where(*here).scalar_subquery()
@@ -213,7 +227,7 @@ def _thread_filters(caller: Caller, now: datetime) -> QueryScope:
 
 @cache
 def _recent() -> Select[Any]:
-    """Select threads with a message that a caller sees at the moment `now`."""
+    """Select threads with a message visible to a caller at `now`."""
     is_there = _seen().where(_MESSAGES.c.thread_id == threads.c.id)
     return (
         _ROW.add_columns(threads.c.last_id)
@@ -225,8 +239,8 @@ def _recent() -> Select[Any]:
 
 
 @cache
-def _said() -> Select[int]:
-    """Select the messages of a thread that a caller sees at the moment `now`."""
+def _visible_messages() -> Select[int]:
+    """Select the messages of a thread visible to a caller at `now`."""
     here = _MESSAGES.c.thread_id == bindparam("thread"), _MESSAGES.c.memory_id < bindparam("below")
     newest = _seen().where(*here).order_by(_MESSAGES.c.memory_id.desc())
     return newest.limit(bindparam("limit"))
@@ -234,13 +248,13 @@ def _said() -> Select[int]:
 
 @lru_cache(_BUILT_MAX)
 def _steps(before: int, after: int) -> Select[Any]:
-    """Select the thread of each message, and so many messages before it, itself, and after it.
+    """Select the thread of each message, and the messages before it, itself and after it.
 
-    It takes a step in an index for each neighbour, so that neither the length of a thread nor the
-    number of messages matters. The join is an outer one because that alone makes SQLite begin with
-    the ids that are asked for; what is no message of a thread comes back without a thread.
+    It takes one index lookup per neighbour, so that neither the length of a thread nor the number
+    of messages matters. The outer join alone makes SQLite start with the given ids; an id that is
+    no message of a thread comes back without a thread.
     """
-    here, asked = _MESSAGES.alias(), LISTED.subquery()
+    here, given_ids = _MESSAGES.alias(), LISTED.subquery()
     own = here.c.memory_id
     return (
         select(
@@ -249,13 +263,13 @@ def _steps(before: int, after: int) -> Select[Any]:
             own,
             *(_step(here, far=far, is_before=False) for far in range(after)),
         )
-        .select_from(asked)
-        .outerjoin(here, and_(here.c.tenant_id == bindparam("tenant"), own == asked.c.value))
+        .select_from(given_ids)
+        .outerjoin(here, and_(here.c.tenant_id == bindparam("tenant"), own == given_ids.c.value))
     )
 
 
 def _step(here: FromClause, *, far: int, is_before: bool) -> ScalarSelect[int]:
-    """Select the message so far from another in its thread; none where it begins or ends."""
+    """Select the message at a distance from another in its thread; none past its ends."""
     other = _MESSAGES.alias()
     own, its = here.c.memory_id, other.c.memory_id
     return (
@@ -271,9 +285,9 @@ def _step(here: FromClause, *, far: int, is_before: bool) -> ScalarSelect[int]:
 
 
 @lru_cache(_BUILT_MAX)
-def _allowed_of(wanted: Filter) -> Select[int]:
-    """Select which of some memories a look allows at the moment `now`."""
-    return select(memories.c.id).where(memories.c.id.in_(LISTED), within(wanted))
+def _allowed_of(filter_: Filter) -> Select[int]:
+    """Select the memories that a scope allows at `now`."""
+    return select(memories.c.id).where(memories.c.id.in_(LISTED), within(filter_))
 
 
 def _seen() -> Select[int]:

@@ -1,4 +1,4 @@
-"""The tables by which agents know of each other: sessions, notes, acknowledgements, receipts."""
+"""The tables of coordination: sessions, notes, acknowledgements and receipts."""
 
 from sqlalchemy import (
     BigInteger,
@@ -15,10 +15,10 @@ from sqlalchemy import (
 
 from commonbrain.model.sessions import Ending
 from commonbrain.model.tasks import Decision
-from commonbrain.storage.schema.types import METADATA, EnumText, Instant, one_of, only, tenant
+from commonbrain.storage.schema.types import METADATA, EnumText, Instant, only, tenant
 
-# One live client with a task. Memories name a session by its key, which is the client's own id of
-# it where it gives one.
+# A client at work on a task. Memories name a session by its key, which is the id that the client
+# gives it, if any.
 sessions = Table(
     "sessions",
     METADATA,
@@ -44,10 +44,9 @@ sessions = Table(
     PrimaryKeyConstraint("tenant_id", "id"),
     UniqueConstraint("tenant_id", "agent", "key"),
     Index("ix_sessions_live", "tenant_id", "id", **only("ended_at IS NULL")),
-    one_of("ending", Ending),
 )
 
-# Short-lived keys and values of a session; who has no session writes under the empty one.
+# Short-lived keys and values of a session; callers without one use the empty key.
 notes = Table(
     "notes",
     METADATA,
@@ -64,7 +63,7 @@ notes = Table(
     Index("ix_notes_pinned", "tenant_id", "project", **only("pinned")),
 )
 
-# What was decided on an action item; who has no session decides under the empty one.
+# Decisions on action items; callers without a session use the empty key.
 acks = Table(
     "acks",
     METADATA,
@@ -78,12 +77,11 @@ acks = Table(
     Column("at", Instant, nullable=False),
     PrimaryKeyConstraint("tenant_id", "memory_id", "agent", "session"),
     ForeignKeyConstraint(["tenant_id", "memory_id"], ["memories.tenant_id", "memories.id"]),
-    one_of("decision", Decision),
 )
 
-# To whom a message went, and what became of it there: a broadcast has one row for everybody, never
-# read, which each reader's mailbox takes over. What was shared with somebody has a row as well, as
-# if read: these rows say who beside its author sees a private memory.
+# Delivery of a message to an agent. A broadcast has one row for all agents, never read, which each
+# reader's mailbox copies. A shared memory also has a row per agent, marked as read: these rows give
+# agents other than the author access to a private memory.
 receipts = Table(
     "receipts",
     METADATA,
@@ -91,7 +89,7 @@ receipts = Table(
     Column("agent", String(128), nullable=False),
     Column("message_id", BigInteger, nullable=False, autoincrement=False),
     Column("sender", String(128), nullable=False),
-    # The project of a broadcast; what is for one agent has none and is shown in every project.
+    # The project of a broadcast; a message to one agent has none and is shown in every project.
     Column("project", String(128)),
     Column("is_urgent", Boolean, nullable=False),
     Column("read_at", Instant),
@@ -111,7 +109,7 @@ receipts = Table(
     ),
 )
 
-# Up to which broadcast an agent's own rows say what it has read.
+# The last broadcast that an agent's own rows cover.
 mailboxes = Table(
     "mailboxes",
     METADATA,

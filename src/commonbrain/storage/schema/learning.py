@@ -1,4 +1,4 @@
-"""The tables of learning: what recalls considered, the marks on it, and cards of models."""
+"""The tables of learning: recall traces, feedback, model cards and evaluations."""
 
 from sqlalchemy import (
     JSON,
@@ -20,7 +20,6 @@ from commonbrain.storage.schema.types import (
     EnumText,
     Instant,
     Names,
-    one_of,
     only,
     tenant,
 )
@@ -61,7 +60,7 @@ models = Table(
     Column("moved_at", Instant, nullable=False),
     Column("reason", Text),
     PrimaryKeyConstraint("tenant_id", "id"),
-    # Of each role one is active and one a canary, whoever moves them at the same time.
+    # Each role has one active model and one canary, also under concurrent moves.
     Index(
         "uq_models_serving",
         "tenant_id",
@@ -70,13 +69,11 @@ models = Table(
         unique=True,
         **only("state IN ('canary', 'active')"),
     ),
-    one_of("role", ModelRole),
-    one_of("state", ModelState),
     CheckConstraint("percent >= 0 AND percent <= 100", name="percent_of_hundred"),
 )
 
-# Whether the trace is still there is not asked by a constraint: both go when they are old, and a
-# mark of a trace that was not kept is passed over.
+# No foreign key to the trace: both are deleted when they are old, and feedback on a missing trace
+# is skipped.
 feedback = Table(
     "feedback",
     METADATA,
@@ -89,11 +86,10 @@ feedback = Table(
     Column("at", Instant, nullable=False),
     PrimaryKeyConstraint("tenant_id", "trace_id", "memory_id", "mark"),
     Index(None, "tenant_id", "memory_id"),
-    one_of("mark", FeedbackMark),
 )
 
 
-# Figures are no columns: what is measured grows, and nothing is ever looked up by it.
+# Figures are JSON: new ones are added over time, and no query filters by them.
 evaluations = Table(
     "evaluations",
     METADATA,

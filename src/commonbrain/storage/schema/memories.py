@@ -1,8 +1,8 @@
-"""The schema, once, for every engine.
+"""The tables of memories, the same on every engine.
 
-Every primary and foreign key begins with the tenant, but for the reference tables `tenants` and
-`spaces`. Instants are whole milliseconds since 1970 in UTC; words of closed sets are text with a
-CHECK. Full text is not here: each engine has its own.
+Every primary and foreign key begins with the tenant, except in the reference tables `tenants` and
+`spaces`. Instants are whole milliseconds since 1970 in UTC; words of closed sets are text that
+`EnumText` checks when it is written. Full text is not here: each engine has its own.
 """
 
 from collections.abc import Mapping
@@ -31,11 +31,19 @@ from sqlalchemy import (
 )
 
 from commonbrain.embeddings.interface import SpaceState
-from commonbrain.model.kinds import Kind, MessagePriority, Severity, TaskPriority, TaskStatus
+from commonbrain.model.kinds import (
+    CausalField,
+    Kind,
+    MessagePriority,
+    Severity,
+    TaskPriority,
+    TaskStatus,
+)
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import State
 from commonbrain.model.revision import Action
 from commonbrain.model.scope import Scope
+from commonbrain.model.support import InvalidationReason
 from commonbrain.model.trust import Trust
 from commonbrain.storage.schema.types import (
     METADATA,
@@ -43,7 +51,6 @@ from commonbrain.storage.schema.types import (
     Instant,
     Names,
     fraction,
-    one_of,
     only,
     tenant,
 )
@@ -53,7 +60,7 @@ OURS: Final = frozenset({"alembic_version", "memories", "spaces", "tenants"})
 
 
 class EntityType(StrEnum):
-    """What sort of thing a text names."""
+    """The type of a name in a text."""
 
     TAG = "tag"
     PERSON = "person"
@@ -82,8 +89,7 @@ spaces = Table(
         nullable=False,
         server_default=text(f"'{SpaceState.CURRENT}'"),
     ),
-    one_of("state", SpaceState),
-    # One serves, and the index is written anew when another does: see `Dialect.mark_switch`.
+    # One space serves; a switch writes the index again, see `Dialect.mark_switch`.
     Index("uq_spaces_current", "state", unique=True, **only("state = 'current'")),
 )
 
@@ -124,10 +130,6 @@ memories = Table(
     UniqueConstraint("tenant_id", "id", "kind"),
     ForeignKeyConstraint(["tenant_id", "superseded_by"], ["memories.tenant_id", "memories.id"]),
     ForeignKeyConstraint(["tenant_id", "source_message_id"], ["memories.tenant_id", "memories.id"]),
-    one_of("kind", Kind),
-    one_of("state", State),
-    one_of("scope", Scope),
-    one_of("trust", Trust),
     fraction("confidence"),
     fraction("salience"),
     CheckConstraint("(superseded_by IS NULL) = (superseded_at IS NULL)", name="superseded"),
@@ -138,8 +140,8 @@ memories = Table(
     Index(None, "tenant_id", "superseded_by", unique=True),
 )
 
-# What a text names: its tags, and people, topics and references found in it by rule. A person at
-# position 0 is who said it.
+# Tags, and the people, topics and references that rules find in the text. The person at position 0
+# is the speaker.
 entities = Table(
     "entities",
     METADATA,
@@ -151,7 +153,6 @@ entities = Table(
     PrimaryKeyConstraint("tenant_id", "memory_id", "type", "name"),
     ForeignKeyConstraint(["tenant_id", "memory_id"], ["memories.tenant_id", "memories.id"]),
     Index(None, "tenant_id", "type", "name"),
-    one_of("type", EntityType),
 )
 
 threads = Table(
@@ -163,7 +164,7 @@ threads = Table(
     Column("subject", String(512), nullable=False),
     Column("project", String(128)),
     Column("created_at", Instant, nullable=False),
-    # Its newest message; kept here, so that threads are listed without a look at every message.
+    # Its newest message, stored here so that listing threads reads no messages.
     Column("last_id", BigInteger),
     PrimaryKeyConstraint("tenant_id", "id"),
     UniqueConstraint("tenant_id", "key"),
@@ -197,10 +198,9 @@ DETAILS: Final[Mapping[Kind, Table]] = {
         Column("severity", EnumText(Severity), nullable=False),
         Column("skill", JSON(none_as_null=True)),
         Column("must_ack", Boolean, nullable=False),
-        # Few rules have a trigger, and every recall asks which.
+        # Few rules have a trigger, and every recall looks them up.
         Index("ix_rules_skill", "tenant_id", "memory_id", **only("skill IS NOT NULL")),
         Index("ix_rules_must_ack", "tenant_id", "memory_id", **only("must_ack")),
-        one_of("severity", Severity),
     ),
     Kind.FACT: _detail(
         Kind.FACT,
@@ -218,7 +218,7 @@ DETAILS: Final[Mapping[Kind, Table]] = {
         Column("assignee", String(128)),
         Column("lease_holder", String(128)),
         Column("lease_until", Instant),
-        # What is owed is asked for at every boot and every write, among much that is done.
+        # Every boot and write looks up unfinished tasks, among many that are done.
         Index(
             "ix_tasks_owed",
             "tenant_id",
@@ -227,8 +227,6 @@ DETAILS: Final[Mapping[Kind, Table]] = {
         ),
         Index("ix_tasks_must_ack", "tenant_id", "memory_id", **only("must_ack")),
         Index("ix_tasks_given", "tenant_id", "memory_id", **only("assignee IS NOT NULL")),
-        one_of("status", TaskStatus),
-        one_of("priority", TaskPriority),
     ),
     Kind.EVENT: _detail(
         Kind.EVENT,
@@ -264,7 +262,6 @@ DETAILS: Final[Mapping[Kind, Table]] = {
         ForeignKeyConstraint(["tenant_id", "thread_id"], ["threads.tenant_id", "threads.id"]),
         ForeignKeyConstraint(["tenant_id", "parent_id"], ["memories.tenant_id", "memories.id"]),
         Index("ix_messages_thread", "tenant_id", "thread_id", "memory_id"),
-        one_of("priority", MessagePriority),
     ),
 }
 
@@ -301,10 +298,8 @@ links = Table(
     PrimaryKeyConstraint("tenant_id", "from_id", "to_id", "type"),
     ForeignKeyConstraint(["tenant_id", "from_id"], ["memories.tenant_id", "memories.id"]),
     ForeignKeyConstraint(["tenant_id", "to_id"], ["memories.tenant_id", "memories.id"]),
-    # Holds all that a walk reads, or SQLite takes the key, which does too, for every step.
+    # Covers all columns that a walk reads; otherwise SQLite uses the primary key for every step.
     Index(None, "tenant_id", "to_id", "type", "from_id"),
-    one_of("type", LinkType),
-    one_of("trust", Trust),
     fraction("strength"),
     CheckConstraint("from_id <> to_id", name="ends"),
     CheckConstraint("observations >= 1", name="observations"),
@@ -323,11 +318,10 @@ annotations = Table(
     PrimaryKeyConstraint("tenant_id", "id"),
     ForeignKeyConstraint(["tenant_id", "memory_id"], ["memories.tenant_id", "memories.id"]),
     Index(None, "tenant_id", "memory_id"),
-    one_of("trust", Trust),
 )
 
-# Before-images: what a change found and left of the fields it changed, and, when it ended a belief,
-# the span of that belief.
+# Before-images: the changed fields before and after a change and, if it ended a belief, the period
+# of that belief.
 changes = Table(
     "changes",
     METADATA,
@@ -350,7 +344,7 @@ changes = Table(
     CheckConstraint("(believed_since IS NULL) = (believed_until IS NULL)", name="believed"),
 )
 
-# What a call with an idempotency key was answered, so that a repeat gets the same answer.
+# Replies to calls with an idempotency key, so that a repeated call gets the same reply.
 idempotency = Table(
     "idempotency",
     METADATA,
@@ -390,4 +384,53 @@ outbox = Table(
     Column("memory_id", BigInteger, nullable=False),
     Column("at", Instant, nullable=False),
     PrimaryKeyConstraint("tenant_id", "id"),
+)
+
+
+reviews = Table(
+    "reviews",
+    METADATA,
+    tenant(),
+    Column("memory_id", BigInteger, nullable=False, autoincrement=False),
+    Column("cause_id", BigInteger, nullable=False, autoincrement=False),
+    Column("fall", EnumText(InvalidationReason), nullable=False),
+    Column("via_id", BigInteger, nullable=False),
+    Column("depth", Integer, nullable=False),
+    Column("at", Instant, nullable=False),
+    Column("earlier", EnumText(State)),
+    Column("settled_at", Instant),
+    Column("settled_by", String(128)),
+    Column("reason", Text),
+    PrimaryKeyConstraint("tenant_id", "memory_id", "cause_id"),
+    ForeignKeyConstraint(["tenant_id", "memory_id"], ["memories.tenant_id", "memories.id"]),
+    ForeignKeyConstraint(["tenant_id", "cause_id"], ["memories.tenant_id", "memories.id"]),
+    Index(None, "tenant_id", "cause_id", "depth"),
+)
+
+# Memories whose invalidation, or return, has yet to be propagated: at once, or when they expire. A
+# row is deleted in the transaction that finishes it, so that a crash loses none.
+falls = Table(
+    "falls",
+    METADATA,
+    tenant(),
+    Column("memory_id", BigInteger, nullable=False, autoincrement=False),
+    Column("due_at", Instant, nullable=False),
+    PrimaryKeyConstraint("tenant_id", "memory_id"),
+    ForeignKeyConstraint(["tenant_id", "memory_id"], ["memories.tenant_id", "memories.id"]),
+    Index(None, "tenant_id", "due_at"),
+)
+
+
+field_vectors = Table(
+    "field_vectors",
+    METADATA,
+    tenant(),
+    Column("memory_id", BigInteger, nullable=False, autoincrement=False),
+    Column("space_id", Integer, ForeignKey("spaces.id"), nullable=False),
+    Column("field", EnumText(CausalField), nullable=False),
+    Column("seq", BigInteger, nullable=False),
+    Column("vector", LargeBinary),
+    PrimaryKeyConstraint("tenant_id", "memory_id", "space_id", "field"),
+    ForeignKeyConstraint(["tenant_id", "memory_id"], ["memories.tenant_id", "memories.id"]),
+    Index(None, "tenant_id", "space_id", "field", "seq"),
 )

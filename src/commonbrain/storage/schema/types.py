@@ -1,4 +1,4 @@
-"""What every table belongs to, and the column that every key begins with."""
+"""The metadata of all tables, their column types, and the tenant column of every key."""
 
 import json
 from datetime import datetime
@@ -32,12 +32,12 @@ METADATA: Final = MetaData(
 
 
 def tenant() -> Column[str]:
-    """Make the column that confines a row to its tenant."""
+    """Return the tenant column, which begins every key."""
     return Column("tenant_id", String(128), ForeignKey("tenants.id"), nullable=False)
 
 
 def only(condition: str) -> dict[str, Any]:
-    """Confine an index to the rows of a condition, whatever the engine."""
+    """Restrict an index to the rows of a condition on every engine."""
     return {"sqlite_where": text(condition), "postgresql_where": text(condition)}
 
 
@@ -62,7 +62,7 @@ class Instant(TypeDecorator[datetime]):
 
 
 class EnumText(TypeDecorator[StrEnum]):
-    """A member of a closed set as its text."""
+    """A word of a closed set; rejects any other before it is written."""
 
     impl = String
     cache_ok = True
@@ -73,10 +73,20 @@ class EnumText(TypeDecorator[StrEnum]):
         # A dictionary answers several times faster than the class, and a row may hold five words.
         members: dict[str | None, StrEnum | None] = {str(choice): choice for choice in choices}
         self.read = {**members, None: None}.__getitem__
+        self.words = {None: None} | {word: word for word in map(str, choices)}
 
     def process_bind_param(self, value: StrEnum | None, dialect: Dialect) -> str | None:  # noqa: ARG002
-        """Write a member as its text."""
-        return None if value is None else str(value)
+        """Write a member as its text.
+
+        Raises:
+            ValueError: it is no member; the table has no CHECK of its own.
+
+        """
+        try:
+            return self.words[value]
+        except KeyError:
+            known = ", ".join(self.choices)
+            raise ValueError(f"{value!r} is not one of {known}.") from None
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> StrEnum | None:  # noqa: ARG002
         """Read a text as its member."""
@@ -99,7 +109,7 @@ class Names(TypeDecorator[tuple[str, ...]]):
 
 
 class JsonText(TypeDecorator[Any]):
-    """What a column of JSON or names holds, read as the text that it is: nearly all is empty."""
+    """A column of JSON or names, read as text: most values are empty and need no parser."""
 
     impl = String
     cache_ok = True
@@ -110,7 +120,7 @@ class JsonText(TypeDecorator[Any]):
 
     @staticmethod
     def read(value: Any) -> Any:  # noqa: ANN401 JSON holds anything
-        """Do so; the parser is asked only where there is more."""
+        """Read a text as JSON, a list as a tuple; empty values skip the parser."""
         match value:
             case None | "[]":
                 return () if value else None
@@ -122,12 +132,6 @@ class JsonText(TypeDecorator[Any]):
                 return tuple(cast("list[Any]", read)) if isinstance(read, list) else read
 
 
-def one_of(column: str, choices: type[StrEnum]) -> CheckConstraint:
-    """Hold a column to the members of a closed set."""
-    words = ", ".join(f"'{choice}'" for choice in choices)
-    return CheckConstraint(f"{column} IN ({words})", name=column)
-
-
 def fraction(column: str) -> CheckConstraint:
-    """Hold a column to 0..1."""
+    """Return the CHECK that a column is in 0..1."""
     return CheckConstraint(f"{column} >= 0 AND {column} <= 1", name=f"{column}_fraction")

@@ -12,8 +12,7 @@ from sqlalchemy import Connection, Engine, Insert, SelectBase, Table, UpdateBase
 from commonbrain.embeddings.interface import EmbeddingSpace, SpaceState, StoredSpace
 from commonbrain.model import ids
 from commonbrain.observability.health import ReplicaReads
-from commonbrain.storage.administration import SpaceMismatch
-from commonbrain.storage.index import Index
+from commonbrain.storage.interface import Index, SpaceMismatch
 from commonbrain.storage.maintenance import Backup, Finding, Progress
 from commonbrain.storage.schema.memories import spaces, tenants
 from commonbrain.storage.sql.fast_queries import Row, compiled, rows_of

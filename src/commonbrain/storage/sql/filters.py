@@ -27,8 +27,14 @@ from commonbrain.model.scope import Scope
 from commonbrain.model.trust import Trust
 from commonbrain.storage.interface import QueryScope
 from commonbrain.storage.schema.coordination import receipts
-from commonbrain.storage.schema.invalidation import reviews
-from commonbrain.storage.schema.memories import DETAILS, EntityType, changes, entities, memories
+from commonbrain.storage.schema.memories import (
+    DETAILS,
+    EntityType,
+    changes,
+    entities,
+    memories,
+    reviews,
+)
 from commonbrain.storage.schema.types import Instant
 
 _BUILT_MAX: Final = 256
@@ -37,15 +43,15 @@ _VIEWER: Final[BindParameter[str]] = bindparam("viewer", type_=String())
 _NOW: Final[BindParameter[datetime]] = bindparam("now", type_=Instant())
 
 
-def confine(look: QueryScope, tenant: str) -> ColumnElement[bool]:
+def confine(scope: QueryScope, tenant: str) -> ColumnElement[bool]:
     """Say which rows a look allows; the domain says the same of each row again at the end."""
-    of = _Of(tenant=tenant, viewer=look.caller.agent, now=look.now)
-    return and_(*_open_to(look.filter, of), *_in_project(look.filter))
+    of = _Of(tenant=tenant, viewer=scope.caller.agent, now=scope.now)
+    return and_(*_open_to(scope.filter, of), *_in_project(scope.filter))
 
 
-def given(look: QueryScope, tenant: str) -> dict[str, Any]:
+def given(scope: QueryScope, tenant: str) -> dict[str, Any]:
     """Give the parameters that `allowed` and `within` leave open."""
-    return {"tenant": tenant, "viewer": look.caller.agent, "now": look.now}
+    return {"tenant": tenant, "viewer": scope.caller.agent, "now": scope.now}
 
 
 @lru_cache(_BUILT_MAX)

@@ -8,7 +8,7 @@ each of the statements is one step, whatever the number of rows.
 
 from typing import Any, Final
 
-from commonbrain.storage.repositories.sessions import BEAT_COLUMNS, decode_session
+from commonbrain.storage.repositories.sessions import BEAT_COLUMNS, session_update
 
 _KEPT: Final = (
     "INSERT INTO recall_traces (tenant_id, id, asked_at, agent, session, query, verdict, "
@@ -28,7 +28,7 @@ _HEARD: Final = (
     f"INSERT INTO sessions (tenant_id, {', '.join(BEAT_COLUMNS)}) "  # noqa: S608 all are our own
     f"SELECT :tenant, {', '.join(f'value ->> {at}' for at in range(len(BEAT_COLUMNS)))} "
     "FROM json_each(:beats) WHERE true "
-    f"ON CONFLICT (tenant_id, agent, key) DO UPDATE SET {decode_session(greatest='max')} "
+    f"ON CONFLICT (tenant_id, agent, key) DO UPDATE SET {session_update(greatest='max')} "
     "WHERE sessions.ending IS NULL OR sessions.ending NOT IN ('ended', 'rebooted') "
     "ON CONFLICT DO NOTHING"
 )

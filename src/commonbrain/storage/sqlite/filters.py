@@ -11,8 +11,7 @@ from typing import Final
 from sqlalchemy import Select, TextClause, column, func, select, text
 
 from commonbrain.model.query import Filter
-from commonbrain.storage.index import Hit
-from commonbrain.storage.interface import QueryScope
+from commonbrain.storage.interface import Hit, QueryScope
 from commonbrain.storage.schema.memories import memories
 from commonbrain.storage.sql.context import SqlContext
 from commonbrain.storage.sql.filters import allowed, given, within
@@ -36,16 +35,16 @@ class AllowedIds:
     known: dict[QueryScope, list[int]] = field(default_factory=dict["QueryScope", "list[int]"])
     """What narrow looks of this transaction allow: several arms ask with the same one."""
 
-    def every(self, look: QueryScope) -> list[int]:
+    def every(self, scope: QueryScope) -> list[int]:
         """Give all that a look allows; a project is found by its index, other looks read all."""
-        known = self.known.get(look)
+        known = self.known.get(scope)
         if known is None or self.work.changed:
-            told = given(look, self.work.tenant)
-            [(listed,)] = self.work.rows(_all_allowed(look.filter), told)
-            known = self.known[look] = json.loads(listed)
+            told = given(scope, self.work.tenant)
+            [(listed,)] = self.work.rows(_all_allowed(scope.filter), told)
+            known = self.known[scope] = json.loads(listed)
         return known
 
-    def best(self, scores: Mapping[int, float], look: QueryScope, *, limit: int) -> list[Hit]:
+    def best(self, scores: Mapping[int, float], scope: QueryScope, *, limit: int) -> list[Hit]:
         """Keep the best that a look allows of the best scores, best first, newest on a tie."""
         # Sorted twice by one number each, which is faster than once by pairs.
         newest = sorted(scores, reverse=True)
@@ -54,21 +53,21 @@ class AllowedIds:
         enough = limit + limit // _SPARE
         for some in (best[:enough], best[enough:]):
             if some and len(kept) < limit:
-                permitted = self.among(some, look)
+                permitted = self.among(some, scope)
                 kept += (id_ for id_ in some if id_ in permitted)
         return [Hit(id=id_, score=scores[id_]) for id_ in kept[:limit]]
 
-    def among(self, ids: Sequence[int], look: QueryScope) -> set[int]:
+    def among(self, ids: Sequence[int], scope: QueryScope) -> set[int]:
         """Say which of a few a look allows."""
-        told = given(look, self.work.tenant) | {"listed": json.dumps(ids)}
-        [(listed,)] = self.work.rows(_allowed_of(look.filter), told)
+        told = given(scope, self.work.tenant) | {"listed": json.dumps(ids)}
+        [(listed,)] = self.work.rows(_allowed_of(scope.filter), told)
         return set(json.loads(listed))
 
-    def among_many(self, ids: Sequence[int], look: QueryScope) -> set[int]:
+    def among_many(self, ids: Sequence[int], scope: QueryScope) -> set[int]:
         """Say which of many a look allows: asked of each, or of all where an index finds all."""
-        if look.filter.project is None:
-            return self.among(ids, look)
-        return set(self.every(look))
+        if scope.filter.project is None:
+            return self.among(ids, scope)
+        return set(self.every(scope))
 
 
 # One row that lists the ids is read several times as fast as a row for each.

@@ -24,9 +24,8 @@ from sqlalchemy import (
 
 from commonbrain.model.kinds import CausalField, Kind, fields_of
 from commonbrain.model.memory import Memory
-from commonbrain.storage.index import Hit
-from commonbrain.storage.interface import QueryScope
-from commonbrain.storage.repositories.maintenance import without_words
+from commonbrain.storage.interface import Hit, QueryScope
+from commonbrain.storage.repositories.embedding_spaces import without_words
 from commonbrain.storage.schema.memories import memories
 from commonbrain.storage.sql.context import SqlContext
 from commonbrain.storage.sql.fast_queries import rows_of
@@ -111,21 +110,21 @@ class SqliteFullText:
         """List findable memories above an id that do not stand in the full text, ascending."""
         return [id_ for (id_,) in self.work.rows(_WORDLESS, {"after": after, "most": limit})]
 
-    def search(self, terms: Sequence[str], look: QueryScope, *, limit: int) -> list[Hit]:
+    def search(self, terms: Sequence[str], scope: QueryScope, *, limit: int) -> list[Hit]:
         """Rank by BM25 over stemmed words, best first; any of the terms may match."""
         if not terms:
             return []
-        field = look.filter.field
+        field = scope.filter.field
         asked = _Search(work=self.work, of=_OF_MEMORIES if field is None else _OF_ATOMS)
         words, matches_max = asked.telling([_quoted(term, field) for term in terms])
         match = " OR ".join(words)
         since = asked.newest(match) if matches_max > _SCORED_MAX else 0
         ranked = asked.ranked(match, since=since, limit=LOOKED_AT)
-        hits = self.permits.best(ranked, look, limit=limit)
+        hits = self.permits.best(ranked, scope, limit=limit)
         if len(hits) < limit and len(ranked) == LOOKED_AT:
             # The look is narrow: most of the best were not allowed. Look at every match.
             ranked = asked.ranked(match, since=0, limit=_ALL)
-            permitted = self.permits.among_many(list(ranked), look)
+            permitted = self.permits.among_many(list(ranked), scope)
             best_first = (Hit(id=id_, score=ranked[id_]) for id_ in ranked if id_ in permitted)
             hits = list(islice(best_first, limit))
         return hits

@@ -18,11 +18,9 @@ from sqlalchemy import (
 from commonbrain.embeddings.interface import Matrix, Vectors
 from commonbrain.model.kinds import CausalField
 from commonbrain.model.memory import Memory
-from commonbrain.storage.index import Hit
-from commonbrain.storage.interface import QueryScope
-from commonbrain.storage.repositories.maintenance import MissingEmbeddings
-from commonbrain.storage.schema.invalidation import field_vectors
-from commonbrain.storage.schema.memories import vectors
+from commonbrain.storage.interface import Hit, QueryScope
+from commonbrain.storage.repositories.embedding_spaces import MissingEmbeddings
+from commonbrain.storage.schema.memories import field_vectors, vectors
 from commonbrain.storage.sql.binary_index import BinaryVectorIndex
 from commonbrain.storage.sql.context import SqlContext
 from commonbrain.storage.sqlite.filters import AllowedIds
@@ -152,16 +150,16 @@ class SqliteIndex:
         self.work.connection.execute(_DROP_FIELDS, given)
         self.work.changed.add(memory_id)
 
-    def lexical(self, terms: Sequence[str], look: QueryScope, *, limit: int) -> list[Hit]:
+    def lexical(self, terms: Sequence[str], scope: QueryScope, *, limit: int) -> list[Hit]:
         """Rank by BM25 over stemmed words, best first; any of the terms may match."""
-        return self.words.search(terms, look, limit=limit)
+        return self.words.search(terms, scope, limit=limit)
 
     def nearest(
-        self, query: Matrix, look: QueryScope, *, limit: int, at_least: float = -1.0
+        self, query: Matrix, scope: QueryScope, *, limit: int, at_least: float = -1.0
     ) -> list[Hit]:
         """Rank by cosine to a unit vector, the best window of each memory, best first."""
-        shelf = self._shelf(look.filter.field)
-        return shelf.nearest(query, look, limit=limit, at_least=at_least)
+        shelf = self._shelf(scope.filter.field)
+        return shelf.nearest(query, scope, limit=limit, at_least=at_least)
 
     def similarities(
         self, query: Matrix, ids: Sequence[int], *, field: CausalField | None = None

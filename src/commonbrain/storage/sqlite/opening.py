@@ -9,14 +9,19 @@ from commonbrain.model.errors import UnavailableError
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.storage.sql.context import Dialect, known_space, register
 from commonbrain.storage.sql.errors import map_driver_errors
-from commonbrain.storage.sql.schema_version import SCHEMA_VERSION, refuse_newer, upgrade, version_of
-from commonbrain.storage.sql_store import Schema, SqlStore
+from commonbrain.storage.sql.schema_version import (
+    SCHEMA_VERSION,
+    check_upgradable,
+    upgrade,
+    version_of,
+)
 from commonbrain.storage.sqlite.engine import Sqlite
+from commonbrain.storage.store import Schema, Store
 
 
 def open_sqlite(
     path: Path, *, space: EmbeddingSpace, clock: Clock, is_durable: bool, lock_timeout_s: float
-) -> SqlStore:
+) -> Store:
     """Open a file as a store, making or upgrading it in one transaction if need be.
 
     Raises:
@@ -39,14 +44,14 @@ def open_sqlite(
         unless_opened.callback(dialect.engine.dispose)
         dialect.space_id = _settle(dialect, space=space, clock=clock)
         unless_opened.pop_all()
-    return SqlStore(dialect, space, Schema(SCHEMA_VERSION))
+    return Store(dialect, space, Schema(SCHEMA_VERSION))
 
 
 def _settle(dialect: Dialect, *, space: EmbeddingSpace, clock: Clock) -> int:
     """Give the id of the space in a store of our version; take the write lock only to change it."""
     with dialect.engine.connect() as connection, connection.begin():
         version = version_of(connection, dialect.location)
-        refuse_newer(version, dialect.location)
+        check_upgradable(version, dialect.location)
         is_prepared = version is not None and dialect.is_prepared(connection)
         if version == SCHEMA_VERSION and is_prepared:
             space_id = known_space(connection, space)
@@ -57,7 +62,7 @@ def _settle(dialect: Dialect, *, space: EmbeddingSpace, clock: Clock) -> int:
     with dialect.writer(LOCAL_TENANT) as connection, connection.begin():
         # Another process may have been faster; what it made is found and left alone.
         version = version_of(connection, dialect.location)
-        refuse_newer(version, dialect.location)
+        check_upgradable(version, dialect.location)
         if version != SCHEMA_VERSION:
             upgrade(connection)
         return register(connection, LOCAL_TENANT, space=space, now=clock.now())

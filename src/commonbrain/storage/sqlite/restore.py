@@ -12,7 +12,7 @@ from typing import Final
 from commonbrain.clock import Clock
 from commonbrain.model.errors import InvalidInputError, StoreCorruptError, UnavailableError
 from commonbrain.storage.maintenance import Holdings, Progress, Replacement, RestoreResult
-from commonbrain.storage.sql.schema_version import SCHEMA_VERSION
+from commonbrain.storage.sql.schema_version import check_upgradable
 from commonbrain.storage.sqlite.backup import (
     SIDES,
     check_whole,
@@ -104,12 +104,7 @@ def _holdings(path: Path) -> Holdings:
                 code="store_foreign",
                 hint="Name a file that `brain backup` wrote.",
             )
-        if version > SCHEMA_VERSION:
-            raise StoreCorruptError(
-                f"{path} has schema version {version}; this program knows up to {SCHEMA_VERSION}.",
-                code="store_newer",
-                hint="Upgrade Commonbrain.",
-            )
+        check_upgradable(version, str(path))
         check_whole(connection, path)
         return contents(connection).holdings
 

@@ -26,10 +26,8 @@ from sqlalchemy import (
 from commonbrain.embeddings.interface import Matrix
 from commonbrain.model.kinds import CausalField
 from commonbrain.model.memory import FINDABLE_STATES
-from commonbrain.storage.index import Hit
-from commonbrain.storage.interface import QueryScope
-from commonbrain.storage.schema.invalidation import field_vectors
-from commonbrain.storage.schema.memories import vectors
+from commonbrain.storage.interface import Hit, QueryScope
+from commonbrain.storage.schema.memories import field_vectors, vectors
 from commonbrain.storage.sql.binary_index import BinaryVectorIndex, Ids
 from commonbrain.storage.sql.bulk import cosines_of
 from commonbrain.storage.sql.context import SqlContext
@@ -115,21 +113,23 @@ class SqliteVectors:
     def _of(self) -> _Statements:
         return _statements(self.field)
 
-    def nearest(self, query: Matrix, look: QueryScope, *, limit: int, at_least: float) -> list[Hit]:
+    def nearest(
+        self, query: Matrix, scope: QueryScope, *, limit: int, at_least: float
+    ) -> list[Hit]:
         """Rank by cosine to a unit vector, the best window of each memory, best first."""
         self.follow()
         near = self.codes.nearest(query, limit=self._rescored).tolist()
         scores = self._scored(query, near, at_least=at_least)
-        hits = self.permits.best(scores, look, limit=limit)
+        hits = self.permits.best(scores, scope, limit=limit)
         # Every vector was scored, or all that were not are farther than is asked for.
         is_all_scored = len(self.codes) <= self._rescored or len(scores) < len(set(near))
         if len(hits) < limit and not (is_all_scored and len(scores) <= LOOKED_AT):
             # The look is narrow: most of the nearest were not allowed. Look among the allowed.
             among = self.codes.nearest(
-                query, limit=self._rescored, among=self._among(query, look, limit=limit)
+                query, limit=self._rescored, among=self._among(query, scope, limit=limit)
             ).tolist()
             scores = self._scored(query, among, at_least=at_least)
-            hits = self.permits.best(scores, look, limit=limit)
+            hits = self.permits.best(scores, scope, limit=limit)
         return hits
 
     def similarities(self, query: Matrix, ids: Sequence[int]) -> dict[int, float]:
@@ -199,13 +199,13 @@ class SqliteVectors:
         given = self.here | {"listed": json.dumps(list(ids)), "size": self.vector_bytes}
         return rows_of(self.work.connection, statement, given=given)
 
-    def _among(self, query: Matrix, look: QueryScope, *, limit: int) -> Ids:
+    def _among(self, query: Matrix, scope: QueryScope, *, limit: int) -> Ids:
         """Give what a narrow look allows: all of it, or enough of the nearest by code."""
-        if look.filter.project is None and len(self.codes) > _BITE:
-            near = self.permits.among(self.codes.nearest(query, limit=_BITE).tolist(), look)
+        if scope.filter.project is None and len(self.codes) > _BITE:
+            near = self.permits.among(self.codes.nearest(query, limit=_BITE).tolist(), scope)
             if len(near) >= _BITE_HOLDS * limit:
                 return np.array(sorted(near), dtype=np.int64)
-        return np.array(self.permits.every(look), dtype=np.int64)
+        return np.array(self.permits.every(scope), dtype=np.int64)
 
 
 # ruff: noqa: S608 the statements are put together from constants of this file alone

@@ -1,4 +1,4 @@
-"""The store: connections, transactions of one tenant, and the only translation of driver errors."""
+"""The store: connections, transactions of one tenant, and the translation of driver errors."""
 
 import json
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -21,45 +21,45 @@ from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.model.timestamps import to_millis
 from commonbrain.observability.health import ReplicaReads
 from commonbrain.observability.tool_events import EventBatch
-from commonbrain.storage.coordination import Heartbeat
-from commonbrain.storage.index import Index
+from commonbrain.storage.interface import Heartbeat, Index, MemoryAccess
 from commonbrain.storage.maintenance import Backup, Finding, Progress, ignore_progress
-from commonbrain.storage.records import MemoryAccess
-from commonbrain.storage.repositories.action_items import SqlAckRepository, SqlBriefingRepository
-from commonbrain.storage.repositories.changes import SqlChangeRepository
-from commonbrain.storage.repositories.conflicts import SqlConflictRepository
-from commonbrain.storage.repositories.credentials import SqlCredentialRepository
-from commonbrain.storage.repositories.embedding_spaces import SqlSpaceRepository
+from commonbrain.storage.repositories.action_items import AckRepository, BriefingRepository
+from commonbrain.storage.repositories.changes import ChangeRepository
+from commonbrain.storage.repositories.credentials import CredentialRepository
+from commonbrain.storage.repositories.embedding_spaces import SpaceRepository
 from commonbrain.storage.repositories.erasure import erase_text
-from commonbrain.storage.repositories.graph import SqlGraphRepository
-from commonbrain.storage.repositories.jobs import SqlJobRepository
+from commonbrain.storage.repositories.jobs import JobRepository
 from commonbrain.storage.repositories.learning import (
-    SqlEvaluationRepository,
-    SqlModelRepository,
-    SqlRecallLogRepository,
+    EvaluationRepository,
+    ModelRepository,
+    RecallLogRepository,
 )
-from commonbrain.storage.repositories.links import SqlAnnotationRepository, SqlLinkRepository
-from commonbrain.storage.repositories.memories import SqlMemoryRepository
-from commonbrain.storage.repositories.messages import SqlMessageRepository
+from commonbrain.storage.repositories.links import (
+    AnnotationRepository,
+    GraphRepository,
+    LinkRepository,
+)
+from commonbrain.storage.repositories.memories import MemoryRepository
+from commonbrain.storage.repositories.messages import MessageRepository
 from commonbrain.storage.repositories.records import (
-    SqlRecordRepository,
-    SqlToolEventRepository,
+    RecordRepository,
+    ToolEventRepository,
     trace_row,
     write_events,
 )
-from commonbrain.storage.repositories.reviews import SqlReviewRepository
+from commonbrain.storage.repositories.reviews import ConflictRepository, ReviewRepository
 from commonbrain.storage.repositories.sessions import (
-    SqlScratchpadRepository,
-    SqlSessionRepository,
+    ScratchpadRepository,
+    SessionRepository,
     beat_row,
 )
-from commonbrain.storage.repositories.threads import SqlThreadRepository
+from commonbrain.storage.repositories.threads import ThreadRepository
 from commonbrain.storage.schema.memories import DETAILS, memories
 from commonbrain.storage.sql.context import Dialect, SqlContext, add_tenant, serving_space
 from commonbrain.storage.sql.errors import map_driver_errors
 from commonbrain.storage.sql.shared_snapshot import end_shared_read, shared, shared_read
 
-_Told = TypeVar("_Told")
+_Result = TypeVar("_Result")
 _VERSION = text("SELECT version_num FROM alembic_version")
 _IS_FINDABLE = memories.c.state.in_(sorted(FINDABLE_STATES))
 _FINDABLE = (
@@ -79,62 +79,67 @@ _REWORDED_AT_ONCE = 200
 
 
 @dataclass(frozen=True, slots=True)
-class SqlTransaction:
-    """The shelves of one tenant in one transaction."""
+class Transaction:
+    """The repositories of one tenant, read from one snapshot and changed together or not at all."""
 
     work: SqlContext
-    memories: SqlMemoryRepository
+    memories: MemoryRepository
     index: Index
-    threads: SqlThreadRepository
-    sessions: SqlSessionRepository
-    mail: SqlMessageRepository
-    links: SqlLinkRepository
-    changes: SqlChangeRepository
-    annotations: SqlAnnotationRepository
-    records: SqlRecordRepository
-    graph: SqlGraphRepository
-    reviews: SqlReviewRepository
-    disputes: SqlConflictRepository
-    duties: SqlAckRepository
-    board: SqlBriefingRepository
-    notes: SqlScratchpadRepository
-    credentials: SqlCredentialRepository
-    jobs: SqlJobRepository
-    events: SqlToolEventRepository
-    ledger: SqlRecallLogRepository
-    registry: SqlModelRepository
-    evaluations: SqlEvaluationRepository
+    threads: ThreadRepository
+    sessions: SessionRepository
+    messages: MessageRepository
+    links: LinkRepository
+    changes: ChangeRepository
+    annotations: AnnotationRepository
+    records: RecordRepository
+    graph: GraphRepository
+    reviews: ReviewRepository
+    conflicts: ConflictRepository
+    acks: AckRepository
+    briefing: BriefingRepository
+    scratchpad: ScratchpadRepository
+    credentials: CredentialRepository
+    jobs: JobRepository
+    events: ToolEventRepository
+    recall_log: RecallLogRepository
+    models: ModelRepository
+    evaluations: EvaluationRepository
 
     @classmethod
-    def of(cls, work: SqlContext) -> "SqlTransaction":
-        """Set up the shelves on a transaction in progress."""
+    def of(cls, work: SqlContext) -> "Transaction":
+        """Make the repositories of a transaction in progress."""
         return cls(
             work=work,
-            memories=SqlMemoryRepository(work),
+            memories=MemoryRepository(work),
             index=work.dialect.index(work),
-            threads=SqlThreadRepository(work),
-            sessions=SqlSessionRepository(work),
-            mail=SqlMessageRepository(work),
-            links=SqlLinkRepository(work),
-            changes=SqlChangeRepository(work),
-            annotations=SqlAnnotationRepository(work),
-            records=SqlRecordRepository(work),
-            graph=SqlGraphRepository(work),
-            reviews=SqlReviewRepository(work),
-            disputes=SqlConflictRepository(work),
-            duties=SqlAckRepository(work),
-            board=SqlBriefingRepository(work),
-            notes=SqlScratchpadRepository(work),
-            credentials=SqlCredentialRepository(work),
-            jobs=SqlJobRepository(work),
-            events=SqlToolEventRepository(work),
-            ledger=SqlRecallLogRepository(work),
-            registry=SqlModelRepository(work),
-            evaluations=SqlEvaluationRepository(work),
+            threads=ThreadRepository(work),
+            sessions=SessionRepository(work),
+            messages=MessageRepository(work),
+            links=LinkRepository(work),
+            changes=ChangeRepository(work),
+            annotations=AnnotationRepository(work),
+            records=RecordRepository(work),
+            graph=GraphRepository(work),
+            reviews=ReviewRepository(work),
+            conflicts=ConflictRepository(work),
+            acks=AckRepository(work),
+            briefing=BriefingRepository(work),
+            scratchpad=ScratchpadRepository(work),
+            credentials=CredentialRepository(work),
+            jobs=JobRepository(work),
+            events=ToolEventRepository(work),
+            recall_log=RecallLogRepository(work),
+            models=ModelRepository(work),
+            evaluations=EvaluationRepository(work),
         )
 
     def scrub(self, memory_id: int) -> Mapping[str, int]:
-        """Take the text of a memory out of every table; give the rows of each place."""
+        """Remove the text of a memory from every table; its id stays as a forgotten memory.
+
+        Returns:
+            The number of rows that were emptied or deleted, for every place searched.
+
+        """
         known = self.memories.get([memory_id])
         self.index.drop(memory_id)
         kind = known[memory_id].kind
@@ -143,7 +148,7 @@ class SqlTransaction:
 
 @dataclass(slots=True)
 class Schema:
-    """Notices when a newer program changed the schema of a store that is open here."""
+    """Detects that a newer program changed the schema of an open store."""
 
     version: str
     mark: int | None = None
@@ -151,11 +156,10 @@ class Schema:
     """The space that served when the mark was last another; None before the first look."""
 
     def check(self, connection: Connection, dialect: Dialect) -> None:
-        """Look closer only when the schema is not the one last seen.
+        """Read the version only if the schema changed since the last check.
 
         Raises:
-            StoreCorruptError: `store_newer`, what this program does not know may be a rule it would
-                break.
+            StoreCorruptError: `store_newer`, this program might break rules that it does not know.
 
         """
         mark = dialect.schema_mark(connection)
@@ -173,14 +177,19 @@ class Schema:
         self.mark = mark
 
     def reads(self, connection: Connection, dialect: Dialect) -> bool:
-        """Say whether a newer schema is one that this program still understands."""
+        """Check whether this program still understands a newer schema."""
         oldest = dialect.readable_from(connection)
         return oldest is not None and oldest <= self.version
 
 
 @dataclass(frozen=True, slots=True)
-class SqlStore:
-    """A relational store of any dialect; made by `open_sqlite`, which brings its schema up."""
+class Store:
+    """A relational store of any dialect; safe to use from several threads and processes.
+
+    A transaction is seen whole or not at all. What `begin` committed survives the death of the
+    process and is in the next `snapshot` of every process. The index never finds a forgotten
+    memory. No tenant sees rows of another.
+    """
 
     dialect: Dialect
     space: EmbeddingSpace
@@ -189,29 +198,36 @@ class SqlStore:
 
     @property
     def location(self) -> str:
-        """Where it is, for people."""
+        """Path or URL for display, without secrets."""
         return self.dialect.location
 
     @property
     def moved_to(self) -> str | None:
-        """The space that serves, where it is another than this one's; as of the last look."""
+        """The name of the serving space if it is not this store's; as of the last check."""
         serving = self.schema.serving
         return None if serving is None or serving.id == self.dialect.space_id else serving.name
 
     @property
-    def spaces(self) -> SqlSpaceRepository:
-        """The spaces of this store."""
-        return SqlSpaceRepository(self.dialect)
+    def spaces(self) -> SpaceRepository:
+        """The embedding spaces of this store."""
+        return SpaceRepository(self.dialect)
 
-    def beside(self, space: EmbeddingSpace) -> "SqlStore":
-        """Give the same store as it is in another space, which is made where there is none."""
+    def in_space(self, space: EmbeddingSpace) -> "Store":
+        """Return this store in another space, created if needed; `close` closes both."""
         self._check_open()
         dialect = self.dialect.beside(space, self.spaces.add(space).id)
-        return SqlStore(dialect, space, Schema(self.schema.version), self.closed)
+        return Store(dialect, space, Schema(self.schema.version), self.closed)
 
     @contextmanager
-    def begin(self, tenant: str) -> Generator[SqlTransaction]:
-        """Open a transaction that may write: commits at the end, rolls back on any exception."""
+    def begin(self, tenant: str) -> Generator[Transaction]:
+        """Open a transaction that may write: commits at the end, rolls back on any exception.
+
+        Raises:
+            UnavailableError: `store_down`, the store stayed locked, is full or read-only; nothing
+                kept.
+            StoreCorruptError: `store_corrupt`, the store is damaged; nothing kept.
+
+        """
         self._check_open()
         end_shared_read(self)
         with (
@@ -220,7 +236,7 @@ class SqlStore:
             connection.begin(),
         ):
             self.schema.check(connection, self.dialect)
-            yield SqlTransaction.of(
+            yield Transaction.of(
                 SqlContext(connection=connection, tenant=tenant, dialect=self.dialect)
             )
             under_way.is_ending = True
@@ -228,10 +244,13 @@ class SqlStore:
         self.dialect.check_kept()
 
     @contextmanager
-    def snapshot(self, tenant: str) -> Generator[SqlTransaction]:
+    def snapshot(self, tenant: str) -> Generator[Transaction]:
         """Open a transaction that only reads and never waits for a writer.
 
-        Inside `one_moment` it is the one that is open already.
+        Raises:
+            UnavailableError: `store_down`, the store cannot be read.
+            StoreCorruptError: `store_corrupt`, the store is damaged.
+
         """
         with (
             map_driver_errors(self.location),
@@ -239,45 +258,63 @@ class SqlStore:
         ):
             yield transaction
 
-    def one_moment(self) -> AbstractContextManager[None]:
-        """Let all that is read inside, by this thread, be of one moment, until it writes."""
+    def consistent_reads(self) -> AbstractContextManager[None]:
+        """Make all reads of this thread inside see one snapshot, until it writes.
+
+        The first `snapshot` opened inside serves those that follow.
+        """
         return shared_read()
 
-    def read(self, tenant: str, ask: Callable[[SqlTransaction], _Told]) -> _Told:
-        """Ask what only reads: of a replica that has all that anybody was told is kept, if any.
+    def read(self, tenant: str, ask: Callable[[Transaction], _Result]) -> _Result:
+        """Run a read, on a replica if one is recent enough; repeat it on the primary if that fails.
 
-        What a replica fails to answer is asked again of the primary.
+        Sees every write that was acknowledged to any process.
+
+        Raises:
+            UnavailableError: `store_down`, the store cannot be read.
+            StoreCorruptError: `store_corrupt`, the store is damaged.
+
         """
         self._check_open()
 
-        def asked(connection: Connection) -> _Told:
+        def query(connection: Connection) -> _Result:
             self.schema.check(connection, self.dialect)
             work = SqlContext(connection=connection, tenant=tenant, dialect=self.dialect)
-            return ask(SqlTransaction.of(work))
+            return ask(Transaction.of(work))
 
         with map_driver_errors(self.location):
-            told = self.dialect.ask_copy(tenant, asked)
-        if told is not None:
-            return told[0]
+            result = self.dialect.ask_copy(tenant, query)
+        if result is not None:
+            return result[0]
         with self.snapshot(tenant) as tx:
             return ask(tx)
 
     def replicas(self) -> list[ReplicaReads]:
-        """Tell how the replicas fared that reads are answered from."""
+        """Return the read statistics of each replica in this process."""
         return self.dialect.replica_reads()
 
     def tenants(self) -> list[str]:
-        """List every tenant by name: what a worker goes through, and who owns the store."""
+        """List the tenants by name: the only query across tenants.
+
+        Raises:
+            UnavailableError: `store_down`, the store cannot be read.
+
+        """
         with map_driver_errors(self.location), self._reader(None) as connection:
             return sorted(self.dialect.each_tenant(connection))
 
     def make_tenant(self, name: str, *, at: datetime) -> bool:
-        """Make a tenant; say whether there was none of that name."""
+        """Create a tenant; return False if it exists. Needs the owner's rights.
+
+        Raises:
+            UnavailableError: the store stayed locked, is full or read-only; nothing was created.
+
+        """
         with self.begin(name) as tx:
             return add_tenant(tx.work.connection, name, now=at)
 
     def examine(self) -> list[Finding]:
-        """Check that the store is whole and that what is derived agrees with the rows."""
+        """Check the integrity of the store, and of derived data against the rows."""
         with map_driver_errors(self.location), self._reader(None) as connection:
             return [*self.dialect.examine(connection), self._examine_rows(connection)]
 
@@ -289,9 +326,23 @@ class SqlStore:
         accesses: Sequence[MemoryAccess],
         beats: Sequence[Heartbeat] = (),
         happened: EventBatch | None = None,
-        keep_from: datetime,
+        retain_from: datetime,
     ) -> int:
-        """Keep traces and events, count accesses and signs of life, drop what is old; together."""
+        """Store traces, accesses, heartbeats and events, and delete old traces, in one transaction.
+
+        An access adds one to the count of each memory; neither it nor a heartbeat moves a time
+        back. A heartbeat creates a missing session and revives one that was presumed dead, but not
+        one that ended or rebooted; with an `ending` it ends a live one. Events of `happened` are
+        stored once each and old ones deleted; their uses mark the recalls that showed the memories,
+        these traces included.
+
+        Returns:
+            The number of new traces; a trace whose id is taken is skipped.
+
+        Raises:
+            UnavailableError: the store stayed locked, is full or read-only; nothing was stored.
+
+        """
         self._check_open()
         touched = [(id_, to_millis(one.at)) for one in accesses for id_ in one.ids]
         # Everything that can be is done before the lock is taken.
@@ -301,26 +352,35 @@ class SqlStore:
             "traces": to_json([trace_row(trace) for trace in traces]).decode(),
             "accesses": json.dumps(touched),
             "beats": json.dumps([beat_row(beat.session) for beat in beats], ensure_ascii=False),
-            "before": ids.make_id(keep_from, 0),
+            "before": ids.make_id(retain_from, 0),
         }
         with self.begin(tenant) as tx:
             if happened is not None:
                 write_events(tx.work, happened)
-            kept = self.dialect.note_reads(tx.work.connection, given)
+            new = self.dialect.note_reads(tx.work.connection, given)
             for use in happened.uses if happened is not None else ():
-                tx.ledger.credit(use)
-            return kept
+                tx.recall_log.credit(use)
+            return new
 
     def compact(self) -> None:
-        """Give back the room of what was deleted, so that no byte of it stays in the file."""
+        """Free the space of deleted rows, so that no byte of them stays in the store.
+
+        Raises:
+            UnavailableError: `store_down`, other processes use the store; nothing was changed.
+
+        """
         self._check_open()
         with map_driver_errors(self.location):
             self.dialect.compact()
 
     def rebuild_text(self, on_progress: Progress = ignore_progress) -> int:
-        """Write the full text anew from the rows, in short transactions; count the memories.
+        """Rebuild the full text from the rows in short transactions; return the number of memories.
 
-        A batch is replaced at once, so that nothing stops being found meanwhile.
+        Others can read and write meanwhile. If it is interrupted, run it again to finish.
+
+        Raises:
+            UnavailableError: `store_down`, the store stayed locked, is full or read-only.
+
         """
         with self.begin(LOCAL_TENANT) as tx:
             connection = tx.work.connection
@@ -339,23 +399,32 @@ class SqlStore:
     def backup(
         self, destination: Path, *, replace: bool = False, on_progress: Progress = ignore_progress
     ) -> Backup:
-        """Write everything, as of one moment, into a file that is verified before it appears."""
+        """Write a snapshot into a file that is verified before it appears.
+
+        Others can read and write meanwhile. On any failure the destination is as it was.
+
+        Raises:
+            InvalidInputError: the destination exists without `replace`, or is the store itself.
+            UnavailableError: the destination cannot be written, or the store cannot be read.
+            StoreCorruptError: the store is damaged; a damaged backup is deleted.
+
+        """
         self._check_open()
         return self.dialect.backup(destination, replace=replace, on_progress=on_progress)
 
     def close(self) -> None:
-        """Let go of every connection; whoever asks afterwards is told."""
+        """Close every connection; committed data stays, later calls fail."""
         self.closed.set()
         self.dialect.dispose()
 
     def _reword(self, tenant: str) -> Generator[int]:
-        """Write a tenant's full text batch by batch; tell how many memories each had."""
+        """Rebuild a tenant's full text batch by batch; yield the memories of each batch."""
         given = {"tenant": tenant, "limit": _REWORDED_AT_ONCE}
         last = -1
         while True:
             with self.begin(tenant) as tx:
-                asked = given | {"after": last}
-                ids = tx.work.connection.execute(_NEXT_FINDABLE, asked).scalars().all()
+                query = given | {"after": last}
+                ids = tx.work.connection.execute(_NEXT_FINDABLE, query).scalars().all()
                 for memory in tx.memories.get(ids).values():
                     tx.index.reword(memory)
             if not ids:
@@ -369,9 +438,9 @@ class SqlStore:
         return Finding(check="details", is_sound=missing == 0, detail=f"{missing} missing")
 
     @contextmanager
-    def _reading(self, tenant: str) -> Generator[SqlTransaction]:
+    def _reading(self, tenant: str) -> Generator[Transaction]:
         with map_driver_errors(self.location), self._reader(tenant) as connection:
-            yield SqlTransaction.of(
+            yield Transaction.of(
                 SqlContext(connection=connection, tenant=tenant, dialect=self.dialect)
             )
 
