@@ -101,14 +101,6 @@ class EventBatch:
     """Feedback to attach to the recalls that returned the memories."""
 
 
-class ToolEventRepository(Protocol):
-    """Stores tool events."""
-
-    def latest(self, *, limit: int, since: datetime, failed: bool = False) -> list[ToolEvent]:
-        """List calls since a time, newest first; with `failed` only those that raised an error."""
-        ...
-
-
 class EarlyEvents(Protocol):
     """Queue of events that precede their session; several processes share it.
 
