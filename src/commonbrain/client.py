@@ -5,11 +5,10 @@ from types import TracebackType
 from typing import Self, TypedDict, Unpack
 
 from commonbrain.administration.backup import CreateBackup, Repair
-from commonbrain.administration.call_metrics import CallMetrics
 from commonbrain.administration.embedding_spaces import EmbeddingSpaces
 from commonbrain.administration.erasure import Erase
 from commonbrain.administration.self_evaluation import Evaluate
-from commonbrain.administration.status import Doctor, Status
+from commonbrain.administration.status import CallMetrics, Doctor, Status
 from commonbrain.administration.tenants import AdministerTenant, Tenants
 from commonbrain.causality.extraction import Atomize
 from commonbrain.causality.trace import Trace

@@ -24,7 +24,7 @@ from commonbrain.history.selection import (
     select_permitted,
     shown,
 )
-from commonbrain.history.unit_of_work import UnitOfWork, validate_reason
+from commonbrain.history.unit_of_work import UnitOfWork, read_unit, validate_reason, write_unit
 from commonbrain.ingestion.pending_acks import check_pending_acks_of
 from commonbrain.invalidation.propagation import mark_erased
 from commonbrain.model.errors import CommonbrainError, RejectedError, UnavailableError
@@ -36,7 +36,6 @@ from commonbrain.model.revision import Action
 from commonbrain.model.scope import Caller, Role, is_visible
 from commonbrain.services import Services
 from commonbrain.storage.change_log import record_related_change
-from commonbrain.storage.interface import Transaction
 from commonbrain.storage.uploads import Upload
 from commonbrain.transfer.export import withdraw_archives
 
@@ -90,33 +89,27 @@ class Erase:
             given["ids"] = [id] if isinstance(id, str) else list(id)
         # Recent queries of this process wait to be written, and may contain the text.
         self.services.journal.flush()
-        with self.services.store.snapshot(self.caller.tenant) as tx:
-            selection, partly_derived = _with_copies(self._unit_of_work(tx), given)
+        with read_unit(self.services, self.caller) as unit:
+            selection, partly_derived = _with_copies(unit, given)
             preview = _preview(selection, partly_derived, confirm=confirm, reason=why)
         if preview.count and confirm != preview.count:
             return preview
-        with self.services.store.begin(self.caller.tenant) as tx:
-            unit = self._unit_of_work(tx)
+        with write_unit(self.services, self.caller) as unit:
             selection, partly_derived = _with_copies(unit, given)
             preview = _preview(selection, partly_derived, confirm=confirm, reason=why)
             if preview.count and confirm != preview.count:
                 return preview
             check_pending_acks_of(
-                tx, self.caller, memories=selection.taken, now=unit.now, is_resolving=True
+                unit.tx, self.caller, memories=selection.taken, now=unit.now, is_resolving=True
             )
             receipt = _scrub(unit, selection.taken, reason=why)
-            archives = withdraw_archives(tx, now=unit.now) if selection.taken else []
+            archives = withdraw_archives(unit.tx, now=unit.now) if selection.taken else []
             preview = replace(preview, affected=unit.propagate_invalidation())
         receipt["archives"] = self._dropped(archives)
         preview = continue_after(self.services, self.caller, done=preview)
         is_out_of_reach = not preview.count and preview.skipped_count
         status = Phase.UNCHANGED if is_out_of_reach else Phase.DONE
         return self._finish(replace(preview, status=status, receipt=receipt))
-
-    def _unit_of_work(self, tx: Transaction) -> UnitOfWork:
-        return UnitOfWork(
-            tx=tx, services=self.services, caller=self.caller, now=self.services.clock.now()
-        )
 
     def _dropped(self, archives: Sequence[Upload]) -> int:
         """Delete export files; those that cannot be reached now are deleted by a job."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 
-from commonbrain.causality.chains import build_chain, find_roots, memories_of, open_ends, steps_of
 from commonbrain.causality.patterns import (
     OutcomeWindow,
     before_time,
@@ -14,13 +16,30 @@ from commonbrain.causality.patterns import (
     find_precursors,
     patterns,
 )
-from commonbrain.causality.result import TraceResult, TraceStep, step_of
-from commonbrain.causality.traversal import CAUSAL, ChainWalker
+from commonbrain.causality.result import (
+    TraceResult,
+    TraceStep,
+    format_id,
+    pluralize,
+    step_of,
+    to_roots,
+)
+from commonbrain.causality.traversal import (
+    CAUSAL,
+    EPISODES_MIN,
+    SILENCE_MAX,
+    STEPS_MAX,
+    Chain,
+    ChainWalker,
+    Hop,
+    in_order,
+    ranked_roots,
+)
 from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError, RejectedError
-from commonbrain.model.kinds import Kind
+from commonbrain.model.kinds import AtomDetail, Kind
 from commonbrain.model.links import LinkType
-from commonbrain.model.memory import Memory
+from commonbrain.model.memory import CURRENT_STATES, Memory
 from commonbrain.model.query import TRUST_MIN_DEFAULT
 from commonbrain.model.scope import Caller
 from commonbrain.model.support import SUPPORTS
@@ -32,6 +51,175 @@ from commonbrain.storage.interface import Transaction
 from commonbrain.storage.knowledge import Direction
 from commonbrain.text.normalisation import normalise
 from commonbrain.text.time_expressions.parser import find_instant
+
+GAPS_MAX: Final = 20
+
+
+def evidence_gaps(
+    hops: Iterable[Hop], memories: Mapping[int, Memory], *, way: Direction
+) -> tuple[str, ...]:
+    """Describe weak steps: a match by words only, reversed time, a long silence."""
+    lines = (line for hop in hops for line in _thin(hop, memories, way=way))
+    return tuple(line for line, _ in zip(lines, range(GAPS_MAX), strict=False))
+
+
+def _thin(hop: Hop, memories: Mapping[int, Memory], *, way: Direction) -> Iterable[str]:
+    there, here = memories[hop.there], memories[hop.here]
+    cause, effect = (there, here) if way is Direction.AGAINST else (here, there)
+    ends = f"{format_id(cause.id)} and {format_id(effect.id)}"
+    if hop.link is None:
+        yield f"No link joins {ends}: only their words are alike ({hop.score:.2f})."
+    between = effect.occurred_at - cause.occurred_at
+    if between.total_seconds() < 0:
+        yield f"{format_id(cause.id)} is dated after its effect {format_id(effect.id)}."
+    elif between > SILENCE_MAX and not _explains(cause):
+        days = pluralize(between.days, "day lies", many="days lie")
+        yield f"{days} between {ends}, and nothing known in between."
+
+
+def _explains(memory: Memory) -> bool:
+    """Return whether the delay until the effect is known."""
+    return isinstance(memory.detail, AtomDetail) and memory.detail.outcome_delay_s is not None
+
+
+def evidence_limits(
+    chain: Chain, memories: Mapping[int, Memory], *, walker: ChainWalker
+) -> tuple[str, ...]:
+    """Describe the limits of the evidence of a whole chain."""
+    hops = chain.hops
+    if not hops:
+        what = "to have led to it" if walker.way is Direction.AGAINST else "to have come of it"
+        return (f"Depth 0: nothing is known {what}.",)
+    total = pluralize(len(hops), "step", many="steps")
+    once = sum(1 for hop in hops if hop.link and hop.link.observations < EPISODES_MIN)
+    only = sum(1 for hop in hops if hop.link and hop.link.type is LinkType.PRECEDES)
+    words = sum(1 for hop in hops if hop.link is None)
+    past = sum(1 for hop in hops if not _holds(memories[hop.there], walker.now))
+    counted_lines = (
+        (once, f"of {total} seen fewer than {EPISODES_MIN} times: a coincidence looks the same."),
+        (only, f"of {total} merely came before: that is time, not cause."),
+        (words, f"of {total} rest on alike words alone."),
+        (past, f"of {total} no longer hold."),
+    )
+    lines = [f"{count} {line}" for count, line in counted_lines if count]
+    return (*lines, *open_ends(chain, depth_max=walker.depth_max))
+
+
+def _holds(memory: Memory, now: datetime) -> bool:
+    return memory.state in CURRENT_STATES and not memory.is_over(now)
+
+
+def open_ends(chain: Chain, *, depth_max: int) -> Sequence[str]:
+    """Describe where a chain continues or is circular."""
+    lines: list[str] = []
+    if chain.is_cut:
+        lines.append(f"There is more: only the nearest {STEPS_MAX} steps are shown.")
+    if chain.is_deeper:
+        lines.append(f"It goes on beyond depth {depth_max}.")
+    if not chain.ends and not lines:
+        lines.append("It closes on itself: nothing in it comes first.")
+    return lines
+
+
+_ROOTS_MAX = 10
+
+
+def build_chain(walker: ChainWalker, start: Memory, *, op: str, asked: str) -> TraceResult:
+    """Return what led to a memory, or what it led to, with the weak steps."""
+    chain = walker.chain(start)
+    memories = memories_of(walker, [chain], starts=[start])
+    is_back = walker.way is Direction.AGAINST
+    roots = [id_ for id_ in chain.ends if id_ != start.id] if is_back else []
+    surest = sorted(roots, key=lambda id_: (id_ in chain.guessed, chain.depths[id_], id_))
+    return TraceResult(
+        op=op,
+        asked=asked,
+        steps=tuple(steps_of(walker, chain, memories=memories)),
+        roots=to_roots(dict.fromkeys(surest[:_ROOTS_MAX], 1), memories, guessed=chain.guessed),
+        gaps=evidence_gaps(chain.hops, memories, way=walker.way),
+        limits=evidence_limits(chain, memories, walker=walker),
+        is_cut=chain.is_cut or chain.is_deeper,
+    )
+
+
+def find_roots(
+    walker: ChainWalker, targets: Sequence[Memory], *, op: str, asked: str
+) -> TraceResult:
+    """Rank the roots of several episodes by how many they explain."""
+    chains = [walker.chain(one) for one in targets]
+    memories = memories_of(walker, chains, starts=targets)
+    explained: defaultdict[int, set[int]] = defaultdict(set)
+    nearness: dict[int, int] = {}
+    sure: set[int] = set()
+    for chain in chains:
+        for id_ in chain.ends:
+            if id_ != chain.start:
+                explained[id_].add(chain.start)
+                nearness[id_] = min(chain.depths[id_], nearness.get(id_, chain.depths[id_]))
+                sure |= {id_} - chain.guessed
+    guessed = explained.keys() - sure
+    ranked = sorted(ranked_roots(explained, nearness), key=guessed.__contains__)
+    gaps = [line for one in chains for line in evidence_gaps(one.hops, memories, way=walker.way)]
+    return TraceResult(
+        op=op,
+        asked=asked,
+        steps=tuple(step for one in chains for step in steps_of(walker, one, memories=memories)),
+        roots=to_roots(
+            {id_: len(explained[id_]) for id_ in ranked[:_ROOTS_MAX]}, memories, guessed=guessed
+        ),
+        gaps=tuple(dict.fromkeys(gaps))[:GAPS_MAX],
+        limits=_limits(chains, memories, walker=walker),
+        is_cut=any(one.is_cut or one.is_deeper for one in chains) or len(ranked) > _ROOTS_MAX,
+    )
+
+
+def _limits(
+    chains: Sequence[Chain], memories: Mapping[int, Memory], *, walker: ChainWalker
+) -> tuple[str, ...]:
+    known = [chain for chain in chains if chain.hops]
+    if not known:
+        return ("Depth 0: of nothing that was found a cause is known.",)
+    lines: list[str] = []
+    if len(known) < len(chains):
+        some = pluralize(len(chains) - len(known), "episode", many="episodes")
+        lines.append(f"Depth 0: of {some} of {len(chains)} no cause is known.")
+    if len(known) < EPISODES_MIN:
+        some = pluralize(len(known), "episode", many="episodes")
+        lines.append(f"Only {some} with a known cause; {EPISODES_MIN} begin to tell a pattern.")
+    each = [line for one in known for line in evidence_limits(one, memories, walker=walker)]
+    return (*lines, *dict.fromkeys(each))
+
+
+def memories_of(
+    walker: ChainWalker, chains: Sequence[Chain], *, starts: Sequence[Memory]
+) -> Mapping[int, Memory]:
+    """Fetch all memories of some chains."""
+    wanted = dict.fromkeys(hop.there for chain in chains for hop in chain.hops)
+    return {one.id: one for one in starts} | walker.tx.memories.get(list(wanted))
+
+
+def steps_of(
+    walker: ChainWalker, chain: Chain, *, memories: Mapping[int, Memory]
+) -> Sequence[TraceStep]:
+    """Render a chain as a tree in list form, beginning with its start."""
+    inside = [memories[chain.start], *(memories[hop.there] for hop in chain.hops)]
+    source_ids = [one.source_message_id for one in inside if one.source_message_id is not None]
+    messages = seen(walker.tx, walker.caller, wanted=source_ids)
+    roots = set(chain.ends) - {chain.start} if walker.way is Direction.AGAINST else set[int]()
+
+    def source_message(memory: Memory) -> Memory | None:
+        source = memory.source_message_id
+        return messages.get(source) if source is not None else None
+
+    start = memories[chain.start]
+    steps = [step_of(start, depth=0, message=source_message(start))]
+    for hop, depth in in_order(chain.start, chain.hops):
+        one = memories[hop.there]
+        is_root = one.id in roots
+        steps.append(
+            step_of(one, depth=depth, hop=hop, is_root=is_root, message=source_message(one))
+        )
+    return steps
 
 
 def dependents_of(walker: ChainWalker, start: Memory, *, asked: str) -> TraceResult:

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from commonbrain.administration.space_comparison import Comparison, Figures
+from commonbrain.administration.embedding_spaces import Comparison, Figures
 from commonbrain.cli.commands import Json
 from commonbrain.cli.context import State
 from commonbrain.cli.groups import CommandGroup

@@ -4,28 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from datetime import datetime
+from typing import Final, TypeVar
 
 from commonbrain.coordination.briefing import (
+    ActiveSession,
     Briefing,
     BriefingEntry,
     InheritedHandoff,
+    PinnedNote,
     WorkingContext,
-)
-from commonbrain.coordination.briefing_items import (
-    active_session_of,
-    context_of,
-    handoff_of,
-    item_entry,
-    message_entry,
-    note_of,
-    rule_entry,
-    skill_entry,
-    task_entry,
 )
 from commonbrain.coordination.briefing_packing import (
     CAPS,
     CUT_IDS_MAX,
+    NOTE_CHARS_MAX,
     BriefingMaterial,
     Listed,
     pack_briefing,
@@ -35,22 +28,146 @@ from commonbrain.coordination.inbox import unread_of
 from commonbrain.coordination.registry import active_sessions, open_session
 from commonbrain.coordination.scratchpad import pinned_notes
 from commonbrain.embeddings.interface import Matrix
-from commonbrain.history.unit_of_work import UnitOfWork
+from commonbrain.history.unit_of_work import UnitOfWork, read_unit, write_unit
 from commonbrain.ingestion.pending_acks import pending_items
 from commonbrain.ingestion.secret_scanning import scan_text
 from commonbrain.ingestion.skills import always_on, match_skills
+from commonbrain.model import ids
 from commonbrain.model.errors import RejectedError, UnavailableError
-from commonbrain.model.kinds import Kind
+from commonbrain.model.escaping import inert, inert_line
+from commonbrain.model.kinds import (
+    Kind,
+    MessageDetail,
+    RuleDetail,
+    Severity,
+    TaskDetail,
+    TaskPriority,
+    TaskStatus,
+)
 from commonbrain.model.limits import NAME_CHARS_MAX, QUERY_CHARS_MAX, SKILLS_MAX, TASK_CHARS_MAX
 from commonbrain.model.memory import Memory, State
 from commonbrain.model.query import Filter, is_allowed
 from commonbrain.model.scope import Caller
 from commonbrain.model.scoring import is_dormant
+from commonbrain.model.sessions import Note, Session, is_idle
+from commonbrain.model.skills import skill_of
+from commonbrain.model.timestamps import show_day
 from commonbrain.observability.tool_events import ToolEvent
 from commonbrain.services import Services
 from commonbrain.storage.coordination import RankedRule
 from commonbrain.storage.query_scope import QueryScope
+from commonbrain.text.entities import extract_entities
 from commonbrain.text.normalisation import normalise_line
+
+TASK_SHOWN_CHARS: Final = 200
+"""Characters of the task shown in the working context."""
+SIBLING_TASK_CHARS: Final = 100
+_NAMES_MAX: Final = 8
+"""Entities of the task that are shown."""
+_NAME_CHARS: Final = 60
+
+
+def entry(memory: Memory, *notes: str | None) -> BriefingEntry:
+    """Convert a memory to an entry, with further details."""
+    shown_notes = [note for note in notes if note]
+    return BriefingEntry(
+        id=ids.show(ids.MEMORY, memory.id),
+        headline=inert_line(memory.headline),
+        note=", ".join(shown_notes) or None,
+    )
+
+
+def rule_entry(memory: Memory, *, project: str | None) -> BriefingEntry:
+    """Convert a rule; it names its project if none was given."""
+    return entry(memory, _elsewhere(memory, project))
+
+
+def skill_entry(memory: Memory) -> BriefingEntry:
+    """Convert a skill to an entry with its name."""
+    skill = skill_of(memory)
+    is_strict = isinstance(memory.detail, RuleDetail) and (
+        memory.detail.severity is Severity.BLOCKER
+    )
+    name = f"skill:{inert_line(skill.name)}" if skill else None
+    return entry(memory, name, Severity.BLOCKER if is_strict else None)
+
+
+def item_entry(memory: Memory, *, project: str | None) -> BriefingEntry:
+    """Convert an action item."""
+    return entry(memory, memory.kind, _elsewhere(memory, project))
+
+
+def task_entry(memory: Memory, caller: Caller, *, now: datetime) -> BriefingEntry:
+    """Convert a task, with the details needed to choose one."""
+    detail = memory.detail
+    if not isinstance(detail, TaskDetail):
+        return entry(memory)
+    is_taken = detail.lease_until is not None and detail.lease_until > now
+    taken = is_taken and detail.lease_holder not in {None, caller.session}
+    return entry(
+        memory,
+        None if detail.priority is TaskPriority.MEDIUM else str(detail.priority),
+        None if detail.status is TaskStatus.OPEN else str(detail.status),
+        f"due {show_day(detail.due_at)}" if detail.due_at else None,
+        f"for {inert_line(detail.assignee)}" if detail.assignee else None,
+        "claimed by another session" if taken else None,
+        _elsewhere(memory, caller.project),
+    )
+
+
+def message_entry(memory: Memory) -> BriefingEntry:
+    """Convert a message to an entry with its sender."""
+    sender = memory.detail.sender if isinstance(memory.detail, MessageDetail) else None
+    return entry(memory, f"from {inert_line(sender or memory.agent)}")
+
+
+def handoff_of(memory: Memory) -> InheritedHandoff:
+    """Convert a handoff."""
+    return InheritedHandoff(
+        id=ids.show(ids.MEMORY, memory.id),
+        agent=inert_line(memory.agent),
+        date=show_day(memory.occurred_at),
+        text=inert(memory.body),
+    )
+
+
+def note_of(note: Note) -> PinnedNote:
+    """Convert a pinned note."""
+    return PinnedNote(key=inert_line(note.key), value=_cut(note.value, NOTE_CHARS_MAX))
+
+
+def active_session_of(session: Session, *, now: datetime) -> ActiveSession:
+    """Convert another session."""
+    return ActiveSession(
+        session=inert_line(session.key),
+        agent=inert_line(session.agent),
+        task=_cut(session.task, SIBLING_TASK_CHARS) if session.task else None,
+        note="idle" if is_idle(session, now) else None,
+    )
+
+
+def context_of(task: str, skills: Iterable[Memory]) -> WorkingContext:
+    """Build the working context from the text of a task."""
+    named = extract_entities(task)
+    names = (*named.references, *named.people, *named.tags, *named.topics)
+    return WorkingContext(
+        task=_cut(task, TASK_SHOWN_CHARS),
+        names=tuple(name for name in map(inert_line, names) if len(name) <= _NAME_CHARS)[
+            :_NAMES_MAX
+        ],
+        skills=tuple(map(skill_entry, skills)),
+    )
+
+
+def _elsewhere(memory: Memory, project: str | None) -> str | None:
+    """Return the project of a memory if none was requested."""
+    named = memory.project if project is None else None
+    return f"project {inert_line(named)}" if named else None
+
+
+def _cut(text: str, chars: int) -> str:
+    line = inert_line(text)
+    return line if len(line) <= chars else f"{line[: chars - 1].rstrip()}…"
 
 
 def attach_early_events(services: Services, caller: Caller) -> None:
@@ -98,7 +215,7 @@ def gather_material(unit: UnitOfWork, *, task: str, task_vector: Matrix | None) 
 
 
 def active_scope(unit: UnitOfWork, kind: Kind) -> QueryScope:
-    """Return the scope of current memories in the caller's project and without one, or everywhere."""
+    """Return the scope of current memories in the caller's project and in none."""
     return unit.query_scope(
         Filter(kinds=(kind,), states=(State.ACTIVE,), project=unit.caller.project)
     )
@@ -216,10 +333,7 @@ class Boot:
         caller = self._caller(project or self.caller.project, client)
         degraded: list[str] = []
         try:
-            with self.services.store.begin(caller.tenant) as tx:
-                unit = UnitOfWork(
-                    tx=tx, services=self.services, caller=caller, now=self.services.clock.now()
-                )
+            with write_unit(self.services, caller) as unit:
                 opened = open_session(
                     unit, contact=caller.contact, task=task_text[:TASK_CHARS_MAX] or None
                 )
@@ -228,10 +342,7 @@ class Boot:
         except UnavailableError as error:
             degraded.append(f"session: {error.code}, {error.message}")
         task_vector = self._embed_task(caller, task_text, degraded=degraded)
-        with self.services.store.snapshot(caller.tenant) as tx:
-            unit = UnitOfWork(
-                tx=tx, services=self.services, caller=caller, now=self.services.clock.now()
-            )
+        with read_unit(self.services, caller) as unit:
             material = gather_material(unit, task=task_text, task_vector=task_vector)
         return pack_briefing(replace(material, degraded=tuple(degraded)))
 
@@ -256,11 +367,8 @@ class Boot:
         """Embed the task once, only if there are patterns to choose."""
         if not task:
             return None
-        with self.services.store.snapshot(caller.tenant) as tx:
-            unit = UnitOfWork(
-                tx=tx, services=self.services, caller=caller, now=self.services.clock.now()
-            )
-            if not tx.board.has_patterns(active_scope(unit, Kind.RULE)):
+        with read_unit(self.services, caller) as unit:
+            if not unit.tx.board.has_patterns(active_scope(unit, Kind.RULE)):
                 return None
         try:
             return self.services.embedder.query(task)

@@ -9,7 +9,7 @@ from typing import Final
 
 from commonbrain.coordination.registry import own_session
 from commonbrain.history.supersede import InheritOptions, supersede_with
-from commonbrain.history.unit_of_work import UnitOfWork
+from commonbrain.history.unit_of_work import UnitOfWork, read_unit
 from commonbrain.ingestion.preparation import PreparedDraft, embed_drafts, prepare_drafts
 from commonbrain.ingestion.result import ItemResult, exists, rejected
 from commonbrain.ingestion.service import Remember, WriteOptions
@@ -141,8 +141,7 @@ def prepare_handoff(services: Services, caller: Caller, *, handoff: Handoff) -> 
 
     """
     text = text_of(handoff)
-    with services.store.snapshot(caller.tenant) as tx:
-        unit = UnitOfWork(tx=tx, services=services, caller=caller, now=services.clock.now())
+    with read_unit(services, caller) as unit:
         session = own_session(unit)
     began = min(session.started_at, unit.now)
     draft = Draft(

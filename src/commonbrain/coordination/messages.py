@@ -8,12 +8,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Unpack
 
-from commonbrain.coordination.assignments import (
-    AssignedTaskPage,
-    assignment_of,
-    send_with_task,
-    task_of,
-)
 from commonbrain.coordination.inbox import (
     MessagePage,
     MessageView,
@@ -24,17 +18,21 @@ from commonbrain.coordination.inbox import (
     to_message_views,
 )
 from commonbrain.coordination.sending import (
+    AssignedTaskPage,
     MessageOptions,
     SendResult,
+    assignment_of,
     check_thread,
     deliver_message,
     draft_of,
     embed_messages,
     parse_recipients,
     prepare_message,
+    send_with_task,
+    task_of,
     thread_of,
 )
-from commonbrain.history.unit_of_work import UnitOfWork
+from commonbrain.history.unit_of_work import write_unit
 from commonbrain.ingestion.preparation import PreparedDraft
 from commonbrain.ingestion.secret_scanning import scan_text
 from commonbrain.model import ids, limits
@@ -126,10 +124,8 @@ class Messages:
             for one in (draft, task_of(draft, due_at=due))
         ]
         message, task = embed_messages(ready, self.services)
-        with self.services.store.begin(self.caller.tenant) as tx:
-            return send_with_task(
-                self._unit_of_work(tx), message, task=task, thread=thread_of(options)
-            )
+        with write_unit(self.services, self.caller) as unit:
+            return send_with_task(unit, message, task=task, thread=thread_of(options))
 
     def inbox(
         self,
@@ -280,8 +276,8 @@ class Messages:
             # Tagged parts are compared with known memories outside the write transaction.
             with self._snapshot() as tx:
                 tx.index.follow()
-        with self.services.store.begin(self.caller.tenant) as tx:
-            return deliver_message(self._unit_of_work(tx), ready, thread=thread_of(options))
+        with write_unit(self.services, self.caller) as unit:
+            return deliver_message(unit, ready, thread=thread_of(options))
 
     def _message(self, tx: Transaction, id: str) -> Memory:  # noqa: A002 the public name is id
         """Fetch a message that the caller may see.
@@ -326,17 +322,12 @@ class Messages:
             agent=self.caller.agent, project=self.caller.project, now=self.services.clock.now()
         )
 
-    def _unit_of_work(self, tx: Transaction) -> UnitOfWork:
-        return UnitOfWork(
-            tx=tx, services=self.services, caller=self.caller, now=self.services.clock.now()
-        )
-
     def _snapshot(self) -> AbstractContextManager[Transaction]:
         return self.services.store.snapshot(self.caller.tenant)
 
 
 def _reply_recipients(parent: Memory, caller: Caller) -> tuple[str, ...]:
-    """Return the recipients of a reply: everyone for a broadcast, the same recipients for one's own.
+    """Return the recipients of a reply; a broadcast is answered to everyone.
 
     Raises:
         InvalidInputError: no other agent has the message; no recipients would mean everyone.

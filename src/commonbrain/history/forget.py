@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final, Unpack
 
-from commonbrain.history.proposals import how_resolved, propose
+from commonbrain.history.change_plan import how_resolved, propose
 from commonbrain.history.selection import (
     BulkChangeResult,
     Phase,
@@ -22,7 +22,7 @@ from commonbrain.history.selection import (
     select_permitted,
     shown,
 )
-from commonbrain.history.unit_of_work import UnitOfWork, validate_reason
+from commonbrain.history.unit_of_work import UnitOfWork, read_unit, validate_reason, write_unit
 from commonbrain.ingestion.pending_acks import check_pending_acks_of
 from commonbrain.invalidation.preview import preview_affected
 from commonbrain.model.errors import RejectedError, parse_choice
@@ -37,7 +37,6 @@ from commonbrain.model.support import InvalidationReason
 from commonbrain.security.authority import Proposal, is_authorized
 from commonbrain.services import Services
 from commonbrain.storage.change_log import check_lease, record_feedback
-from commonbrain.storage.interface import Transaction
 
 _NOTHING_DONE: Final = "Nothing is changed."
 
@@ -83,22 +82,15 @@ class Forget:
         if id:
             given["ids"] = [id] if isinstance(id, str) else list(id)
         if dry_run or len(given.get("ids", ())) != 1:
-            with self.services.store.snapshot(self.caller.tenant) as tx:
-                unit = self._unit_of_work(tx)
+            with read_unit(self.services, self.caller) as unit:
                 selection = _selected(unit, given)
                 preview = _preview(unit, selection, confirm=confirm, reason=why)
                 if dry_run or (preview.count > 1 and confirm != preview.count):
                     return _with_affected(unit, selection, preview=preview, is_dry_run=dry_run)
-        with self.services.store.begin(self.caller.tenant) as tx:
-            unit = self._unit_of_work(tx)
+        with write_unit(self.services, self.caller) as unit:
             done = _forget(unit, given, confirm=confirm, reason=why)
             done = replace(done, affected=unit.propagate_invalidation())
         return continue_after(self.services, self.caller, done=done)
-
-    def _unit_of_work(self, tx: Transaction) -> UnitOfWork:
-        return UnitOfWork(
-            tx=tx, services=self.services, caller=self.caller, now=self.services.clock.now()
-        )
 
 
 def _with_affected(
@@ -219,19 +211,13 @@ class Prune:
         options = _PruneOptions(
             days=days, kinds=only, min_access=min_access, limit=limit, confirm=confirm
         )
-        with self.services.store.snapshot(self.caller.tenant) as tx:
-            preview, _ = _plan(self._unit_of_work(tx), options)
+        with read_unit(self.services, self.caller) as unit:
+            preview, _ = _plan(unit, options)
         if confirm is None or confirm != preview.count:
             return preview
-        with self.services.store.begin(self.caller.tenant) as tx:
-            unit = self._unit_of_work(tx)
+        with write_unit(self.services, self.caller) as unit:
             done = replace(_prune(unit, options), affected=unit.propagate_invalidation())
         return continue_after(self.services, self.caller, done=done)
-
-    def _unit_of_work(self, tx: Transaction) -> UnitOfWork:
-        return UnitOfWork(
-            tx=tx, services=self.services, caller=self.caller, now=self.services.clock.now()
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,6 @@ from dataclasses import replace
 from datetime import datetime
 
 from commonbrain.causality.traversal import CAUSAL
-from commonbrain.history.annotations import find_link
 from commonbrain.history.change_plan import (
     ChangePlan,
     PutLink,
@@ -17,7 +16,7 @@ from commonbrain.history.change_plan import (
     check_current,
     show,
 )
-from commonbrain.history.metadata import resolve_reviews_steps
+from commonbrain.history.metadata import find_link, resolve_reviews_steps
 from commonbrain.history.unit_of_work import UnitOfWork
 from commonbrain.invalidation.propagation import remaining_supports
 from commonbrain.model import ids

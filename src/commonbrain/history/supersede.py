@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from commonbrain.history.proposals import how_resolved, pending
+from commonbrain.history.change_plan import how_resolved, pending
 from commonbrain.history.restore import (
     check_is_head,
     check_stays_visible,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -68,6 +69,28 @@ class UnitOfWork:
         """Update the dependents of this change; called last in its transaction."""
         step = propagate(self.tx, self.change_context(Action.CASCADE, None))
         return summarize_affected(self.tx, self.caller, step=step, now=self.now)
+
+
+@contextmanager
+def read_unit(services: Services, caller: Caller) -> Generator[UnitOfWork]:
+    """Read one snapshot of the caller's tenant."""
+    with services.store.snapshot(caller.tenant) as tx:
+        yield UnitOfWork(tx=tx, services=services, caller=caller, now=services.clock.now())
+
+
+@contextmanager
+def write_unit(
+    services: Services, caller: Caller, *, vectors: Mapping[int, Vectors] | None = None
+) -> Generator[UnitOfWork]:
+    """Write in one transaction of the caller's tenant, rolled back by an exception.
+
+    Raises:
+        UnavailableError: the store stayed locked; nothing is changed.
+
+    """
+    with services.store.begin(caller.tenant) as tx:
+        now = services.clock.now()
+        yield UnitOfWork(tx=tx, services=services, caller=caller, now=now, vectors=vectors or {})
 
 
 def vectors_of(services: Services, memories: Sequence[Memory]) -> dict[int, Vectors]:

@@ -9,10 +9,9 @@ from pydantic import BeforeValidator, Field
 
 from commonbrain.api.operation import OMIT_DESCRIPTION, Command, Name, Operation, Request, Timestamp
 from commonbrain.client import Brain
-from commonbrain.coordination.assignments import AssignedTask
 from commonbrain.coordination.inbox import MessageView, ThreadSummary
 from commonbrain.coordination.messages import Messages
-from commonbrain.coordination.sending import MessageOptions, SendResult
+from commonbrain.coordination.sending import AssignedTask, MessageOptions, SendResult
 from commonbrain.model import limits
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import inert, inert_line
