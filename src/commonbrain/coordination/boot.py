@@ -215,7 +215,7 @@ def gather_material(unit: UnitOfWork, *, task: str, task_vector: Matrix | None) 
 
 
 def active_scope(unit: UnitOfWork, kind: Kind) -> QueryScope:
-    """Return the scope of current memories in the caller's project and in none."""
+    """Return the scope of current memories: the caller's project and global ones, or all."""
     return unit.query_scope(
         Filter(kinds=(kind,), states=(State.ACTIVE,), project=unit.caller.project)
     )

@@ -327,7 +327,7 @@ class Messages:
 
 
 def _reply_recipients(parent: Memory, caller: Caller) -> tuple[str, ...]:
-    """Return the recipients of a reply; a broadcast is answered to everyone.
+    """Return the recipients of a reply; a reply to a broadcast goes to everyone.
 
     Raises:
         InvalidInputError: no other agent has the message; no recipients would mean everyone.

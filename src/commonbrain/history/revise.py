@@ -545,7 +545,7 @@ class Revise:
         return done
 
     def _vectors(self, proposal: Proposal) -> Mapping[int, Vectors]:
-        """Embed memories that may be restored; this is too slow for the write transaction."""
+        """Embed memories that may be restored; it takes too long inside the transaction."""
         with self.services.store.snapshot(self.caller.tenant) as tx:
             memory = fetch(tx, self.caller, id_=proposal.id)
             carried = proposal_of(memory)

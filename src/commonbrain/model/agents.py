@@ -1,4 +1,4 @@
-"""Agents of a tenant, the keys they call with, and how a key is written."""
+"""Agents and API keys of a tenant."""
 
 import re
 from dataclasses import dataclass
@@ -14,9 +14,9 @@ from commonbrain.model.trust import Trust
 
 PREFIX_CHARS: Final = 8
 SECRET_CHARS: Final = 48
-"""24 random bytes in hexadecimal: 192 bits, which nobody guesses however fast a hash is."""
+"""24 random bytes in hexadecimal: 192 bits, which cannot be guessed whatever the hash."""
 KEY_SIGN: Final = "cb_"
-"""What every key begins with, so that it is told from a token, and found by those who look."""
+"""The prefix of every key, by which it differs from a token and can be recognized."""
 _TENANT: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?", re.ASCII)
 _KEY: Final = re.compile(
     rf"{KEY_SIGN}(?P<tenant>{_TENANT.pattern})_(?P<prefix>[0-9a-f]{{{PREFIX_CHARS}}})"
@@ -26,7 +26,7 @@ _KEY: Final = re.compile(
 
 
 class KeyScope(StrEnum):
-    """What a key lets its agent do, where that is less than the agent's role."""
+    """What a key allows, if less than the agent's role."""
 
     READ = "read"
     WRITE = "write"
@@ -34,13 +34,13 @@ class KeyScope(StrEnum):
 
     @property
     def role(self) -> Role:
-        """The role that it comes to."""
+        """The role that it corresponds to."""
         return tuple(Role)[tuple(KeyScope).index(self)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agent:
-    """Who may call in a tenant, and with what authority."""
+    """An agent that may call in a tenant, and its authority."""
 
     name: str
     role: Role
@@ -50,10 +50,10 @@ class Agent:
     disabled_at: datetime | None = None
 
     def __post_init__(self) -> None:
-        """Refuse a name that no caller may have, and a default above the ceiling.
+        """Check the name, and that the default trust is not above the ceiling.
 
         Raises:
-            InvalidInputError: the name is empty, too long, unprintable or nobody's, or the trusts
+            InvalidInputError: the name is empty, too long, not printable or reserved, or the trusts
                 disagree.
 
         """
@@ -64,7 +64,7 @@ class Agent:
             )
         if self.name in NOBODYS_NAMES:
             raise InvalidInputError(
-                f"Nobody is called {self.name}.", hint="It stands for everybody."
+                f"An agent cannot be called {self.name}.", hint="The name means everyone."
             )
         if self.trust_default.weight > self.trust_ceiling.weight:
             raise InvalidInputError(
@@ -76,15 +76,15 @@ class Agent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiKey:
-    """One key as the store knows it: everything but its secret."""
+    """An API key as stored, without its secret."""
 
     prefix: str
     agent: str
     label: str | None = None
     scopes: tuple[KeyScope, ...] = ()
-    """None narrows nothing."""
+    """Empty means the agent's full role."""
     networks: tuple[str, ...] = ()
-    """The addresses it may be used from; none is any."""
+    """Addresses from which it may be used; empty means any."""
     seal: str
     """The argon2id hash of its secret, with salt and parameters."""
     created_at: datetime
@@ -93,24 +93,27 @@ class ApiKey:
     last_used_at: datetime | None = None
 
     def is_good(self, now: datetime) -> bool:
-        """Say whether it was not revoked and is not over."""
+        """Return whether it is neither revoked nor expired."""
         is_over = self.expires_at is not None and self.expires_at <= now
         return self.revoked_at is None and not is_over
 
     def allows(self, address: str | None) -> bool:
-        """Say whether it may be used from an address; from an unknown one only if from any."""
+        """Return whether it may be used from an address.
+
+        An unknown address requires that any may.
+        """
         if not self.networks:
             return True
         try:
             here = ip_address(address or "")
         except ValueError:
             return False
-        # A listener on both protocols tells of IPv4 callers in IPv6 clothes.
+        # A dual-stack listener reports IPv4 callers as IPv6 addresses.
         plain = getattr(here, "ipv4_mapped", None) or here
         return any(plain in ip_network(one) for one in self.networks)
 
     def narrowed(self, role: Role) -> Role:
-        """Give what is left of an agent's role."""
+        """Return the agent's role limited by the key."""
         if not self.scopes:
             return role
         widest = max((scope.role for scope in self.scopes), key=tuple(Role).index)
@@ -133,16 +136,16 @@ class KeyText:
 
 
 def read_key(text: str) -> KeyText | None:
-    """Take a key apart; None when it is none. No tenant's name holds `_`, so it is unambiguous."""
+    """Split a key; None if it is malformed. Tenant names contain no `_`, so it is unambiguous."""
     matched = _KEY.fullmatch(text)
     return KeyText(**matched.groupdict()) if matched else None
 
 
 def check_tenant_name(name: str) -> str:
-    """Give a name that a tenant may have.
+    """Return a valid tenant name.
 
     Raises:
-        InvalidInputError: it is not a label as DNS has them, in lower case.
+        InvalidInputError: it is not a lower-case DNS label.
 
     """
     if _TENANT.fullmatch(name) is None:
@@ -154,7 +157,7 @@ def check_tenant_name(name: str) -> str:
 
 
 def check_networks(networks: tuple[str, ...]) -> tuple[str, ...]:
-    """Give networks as they are compared.
+    """Return normalized networks.
 
     Raises:
         InvalidInputError: one is neither an address nor a network in CIDR notation, or there are

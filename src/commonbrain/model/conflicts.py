@@ -15,7 +15,7 @@ from commonbrain.model.tasks import OWED
 
 
 class Basis(StrEnum):
-    """Why two statements cannot both hold."""
+    """Why two statements exclude each other."""
 
     VALUE = "value"
     NUMBER = "number"
@@ -24,37 +24,37 @@ class Basis(StrEnum):
     SOURCE = "superseded source"
     """One repeats what its source no longer says."""
     SAID = "word"
-    """Somebody said so."""
+    """A user linked them."""
 
 
 CLOSE: Final = 0.15
-"""Below this difference of confidence neither side is clearly right."""
+"""Below this difference of confidence neither is clearly right."""
 CONFLICTS_MAX: Final = 5
-"""Told in one answer."""
+"""Conflicts shown in one result."""
 _FOUND: Final = frozenset(Basis)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conflict:
-    """Two ids that disagree; `preferred` is the first of them, `why` says by what it is.
+    """Two ids that disagree; `preferred` is the first of them, `why` gives the reason.
 
-    Where each holds in a project of its own there is nothing to prefer, and nothing to settle.
+    If each applies in a project of its own, there is nothing to prefer or resolve.
     """
 
     ids: tuple[str, str]
     preferred: str | None
     why: tuple[str, ...]
     is_close: bool
-    """Whether the two are about equally sure, so that it is worth asking."""
+    """Whether both are about equally certain, so that the user should be asked."""
     basis: Basis
-    """By what it shows that they disagree."""
+    """How the conflict was detected."""
     gap: float
-    """How far apart the two are in confidence, 0..1."""
+    """The difference of confidence, 0..1."""
     projects: tuple[str, str] | None = None
-    """Where each holds, of two that were found to hold in different projects."""
+    """The projects in which they apply, if those differ."""
 
     def line(self) -> str:
-        """Write it for an agent."""
+        """Render it for an agent."""
         one, other = self.ids
         if self.projects is not None:
             here, there = map(inert_line, self.projects)
@@ -64,26 +64,26 @@ class Conflict:
         return f"Conflict of {self.basis}: {one}{reasons} against {other}, gap {self.gap}{doubt}."
 
     def to_json(self) -> str:
-        """Write it as compactly as the doors do."""
+        """Render it as compact JSON."""
         known = {name: getattr(self, name) for name in self.__slots__}
         told = {name: value for name, value in known.items() if value is not None}
         return json.dumps(told, ensure_ascii=False, separators=(",", ":"))
 
 
 def preferred(one: Memory, other: Memory) -> Memory:
-    """Say which of two that disagree to prefer: the more trusted, then newer, then surer."""
+    """Return the preferred memory: more trusted, then newer, then more certain."""
     return max(
         one, other, key=lambda m: (m.trust.weight, m.occurred_at, m.confidence, m.recorded_at, m.id)
     )
 
 
 def basis_of(link: Link) -> Basis:
-    """Say by what two disagree that are linked: by a rule's finding, or somebody's word."""
+    """Return how the conflict of a link was detected."""
     return Basis(link.basis) if link.basis in _FOUND else Basis.SAID
 
 
 def conflict_of(one: Memory, other: Memory, *, basis: Basis = Basis.SAID) -> Conflict:
-    """Tell of two memories that disagree."""
+    """Build the conflict of two memories."""
     best = preferred(one, other)
     rest = other if best is one else one
     gap = abs(best.confidence - rest.confidence)
@@ -108,7 +108,7 @@ def conflict_of(one: Memory, other: Memory, *, basis: Basis = Basis.SAID) -> Con
 
 
 def conflict_with_source(memory: Memory, *, head: Memory) -> Conflict:
-    """Tell of a memory that repeats what its source no longer says; what holds now is preferred."""
+    """Build the conflict of a memory with its source's newest revision, which is preferred."""
     told = conflict_of(memory, head, basis=Basis.SOURCE)
     first, second = (ids.show(ids.MEMORY, one.id) for one in (head, memory))
     why = ("replaced the other's source",)
@@ -116,11 +116,11 @@ def conflict_with_source(memory: Memory, *, head: Memory) -> Conflict:
 
 
 def conflicts_naming(conflicts: Iterable[Conflict], id_: str) -> list[Conflict]:
-    """Give the conflicts that a memory is part of."""
+    """Return the conflicts that a memory is part of."""
     return [conflict for conflict in conflicts if id_ in conflict.ids]
 
 
 def is_placeable(memory: Memory) -> bool:
-    """Say whether it may be moved to one project: not what binds or reaches others where it is."""
+    """Return whether a memory may be moved to one project; rules and shared memories may not."""
     is_owed = isinstance(memory.detail, TaskDetail) and memory.detail.status in OWED
     return not is_owed and memory.kind not in {Kind.RULE, Kind.MESSAGE}

@@ -1,13 +1,12 @@
-"""The one tree of errors: what the caller must mend, what may be retried, what must stop.
+"""The errors: what the caller must fix, what may be retried, what must stop.
 
-CommonbrainError
-├── InvalidInputError    the call is malformed: mend the arguments
-├── AuthenticationError  nobody can be told from the credential: give another one
-├── RejectedError        the gate or a policy said no: mend the content or the authority, then
-resend ├── LimitExceededError   too much or too often: wait, or make room, then resend
-├── NotFoundError        no such memory, or none that the caller may see
-├── UnavailableError     a dependency did not answer in time: nothing was changed, retry
-└── StoreCorruptError    the store cannot be trusted or understood: stop, see the hint
+CommonbrainError ├── InvalidInputError    the call is malformed: fix the arguments ├──
+AuthenticationError  the credential is not valid: use another one ├── RejectedError
+validation or a policy said no: fix the content or the authority, resend │   └── LimitExceededError
+a rate or quota is used up: wait or free some, resend ├── NotFoundError        there is no such
+memory, or the caller may not see it ├── UnavailableError     a dependency did not answer in time:
+nothing was changed, retry └── StoreCorruptError    the store cannot be trusted or understood: stop,
+see the hint
 """
 
 import re
@@ -16,7 +15,7 @@ from typing import ClassVar, TypeVar
 
 
 class CommonbrainError(Exception):
-    """Anything Commonbrain raises on purpose: a stable `code`, what is wrong, and the next step."""
+    """Base of all errors raised on purpose: a stable `code`, the problem, and the next step."""
 
     default_code: ClassVar[str] = "error"
 
@@ -37,13 +36,13 @@ class InvalidInputError(CommonbrainError):
 
 
 class AuthenticationError(CommonbrainError):
-    """The credential is missing, wrong, over or revoked; nothing was done."""
+    """The credential is missing, wrong, expired or revoked; nothing was done."""
 
     default_code = "invalid_credential"
 
 
 class RejectedError(CommonbrainError):
-    """The gate or a policy refused the call; nothing was done."""
+    """Validation or a policy rejected the call; nothing was done."""
 
     default_code = "refused"
 
@@ -58,23 +57,23 @@ class LimitExceededError(CommonbrainError):
     ) -> None:
         super().__init__(message, code=code, hint=hint)
         self.retry_after_s = retry_after_s
-        """Whole seconds after which it may succeed; None where time alone does not help."""
+        """Whole seconds after which a retry may succeed; None if waiting does not help."""
 
 
 class NotFoundError(CommonbrainError):
-    """No such memory, or none that the caller may see; the two cannot be told apart."""
+    """There is no such memory, or the caller may not see it; the error does not tell which."""
 
     default_code = "not_found"
 
 
 class UnavailableError(CommonbrainError):
-    """A dependency is down, locked or too slow; nothing was changed and a retry may succeed."""
+    """A dependency is down, locked or too slow; nothing was changed, and a retry may succeed."""
 
     default_code = "store_down"
 
 
 class StoreCorruptError(CommonbrainError):
-    """The store is damaged, foreign or newer than this program; it was left as found."""
+    """The store is damaged, foreign or newer than this program; it was left unchanged."""
 
     default_code = "store_corrupt"
 
@@ -83,10 +82,10 @@ _Set = TypeVar("_Set", bound=StrEnum)
 
 
 def parse_choice(choices: type[_Set], given: str) -> _Set:
-    """Give the member of that name, or say which there are.
+    """Return the member with this name.
 
     Raises:
-        InvalidInputError: there is none of that name.
+        InvalidInputError: there is none; the message lists the names.
 
     """
     try:
@@ -99,5 +98,5 @@ def parse_choice(choices: type[_Set], given: str) -> _Set:
 
 
 def _spoken(choices: type[StrEnum]) -> str:
-    """Give the name of a set as words: TaskStatus is a task status."""
+    """Convert a class name to words: TaskStatus becomes "task status"."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", choices.__name__).lower()

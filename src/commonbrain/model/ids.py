@@ -1,4 +1,4 @@
-"""Identifiers: 63-bit integers ordered by time, shown with a prefix that says what they name."""
+"""Identifiers: 63-bit integers ordered by time, displayed with a prefix for their type."""
 
 from datetime import datetime
 from typing import Final, cast
@@ -10,7 +10,7 @@ RANDOM_BITS: Final = 21
 _MILLIS_BITS: Final = 42
 _MAX: Final = (1 << (RANDOM_BITS + _MILLIS_BITS)) - 1
 LAST: Final = _MAX
-"""Above every id that is drawn."""
+"""Above every generated id."""
 _DIGITS: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 """Crockford's base32: no I, L, O or U (https://www.crockford.com/base32.html)."""
 _VALUES: Final = {digit: value for value, digit in enumerate(_DIGITS)} | {
@@ -21,7 +21,7 @@ _VALUES: Final = {digit: value for value, digit in enumerate(_DIGITS)} | {
 _LENGTH: Final = 13
 _PAIRS: Final = tuple(one + other for one in _DIGITS for other in _DIGITS)
 _PLACES: Final = range(50, -1, -10)
-"""Where the digits after the first stand, two by two: an answer shows dozens of ids."""
+"""Shifts of the digit pairs after the first: a result shows dozens of ids."""
 
 MEMORY: Final = "mem"
 TRACE: Final = "trc"
@@ -36,29 +36,29 @@ MODEL: Final = "mdl"
 
 
 def make_id(now: datetime, random_bits: int) -> int:
-    """Put 42 bits of milliseconds over 21 random bits, so that ids sort by birth."""
+    """Combine 42 bits of milliseconds with 21 random bits, so that ids sort by time."""
     return (to_millis(now) << RANDOM_BITS) | (random_bits & ((1 << RANDOM_BITS) - 1))
 
 
 def after(last: int, drawn: int) -> int:
-    """Give a drawn id, or the one next to the last where a clock went back."""
+    """Return the generated id, or the successor of the last one if the clock went back."""
     return max(drawn, last + 1)
 
 
 def show(prefix: str, id_: int) -> str:
-    """Write an id for people and wires: `mem_` and 13 characters of Crockford's base32."""
+    """Format an id: `mem_` and 13 characters of Crockford's base32."""
     pairs = [_PAIRS[(id_ >> shift) & 1023] for shift in _PLACES]
     return f"{prefix}_{_DIGITS[(id_ >> 60) & 31]}{''.join(pairs)}"
 
 
 def parse(prefix: str, text: str) -> int:
-    """Read an id back; upper and lower case and the look-alikes I, L, O are forgiven.
+    """Parse an id; case and the look-alikes I, L and O do not matter.
 
     Raises:
-        InvalidInputError: the text is not an id of this sort.
+        InvalidInputError: the text is not an id of this type.
 
     """
-    # No annotation keeps a program from giving the None that a refused text has for an id.
+    # Annotations do not stop a program from passing None, the id of a rejected text.
     given = cast("object", text)
     if not isinstance(given, str):
         raise _not_an_id(prefix, str(given))

@@ -1,4 +1,4 @@
-"""A job: work that outlives the call that asked for it, and every way it moves on."""
+"""Jobs: work that outlives the call that requested it, and its state transitions."""
 
 from __future__ import annotations
 
@@ -12,59 +12,59 @@ from commonbrain.model.limits import JOB_BACKOFF_MAX_S, JOB_FAULT_CHARS_MAX
 from commonbrain.model.scope import Caller
 
 _BACKOFF_FACTOR: Final = 4
-"""Each failure waits so many times as long as the one before: what is down is down for a while."""
+"""Each retry waits this many times longer than the one before: outages last a while."""
 
 
 class JobState(StrEnum):
-    """Where a job stands; one that failed and may try again is queued once more."""
+    """The state of a job; one that failed and will be retried is queued again."""
 
     QUEUED = "queued"
     RUNNING = "running"
     DONE = "done"
     DEAD = "dead"
-    """A dead letter: every attempt failed, and somebody has to look."""
+    """A dead letter: every attempt failed, and an operator has to look at it."""
     CANCELLED = "cancelled"
 
 
 LIVE: Final = frozenset({JobState.QUEUED, JobState.RUNNING})
-"""States of jobs that will still be worked on."""
+"""States of unfinished jobs."""
 FAILED: Final = frozenset({JobState.DEAD, JobState.CANCELLED})
-"""States of jobs that ended badly, and may be retried."""
+"""States of failed jobs, which can be retried."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobError:
-    """Why an attempt failed; never a stored text."""
+    """Why an attempt failed; contains no stored text."""
 
     code: str
     message: str
 
     @classmethod
     def told(cls, code: str, message: str) -> JobError:
-        """Make one of bounded length."""
+        """Create one of bounded length."""
         return cls(code=code, message=message[:JOB_FAULT_CHARS_MAX])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """One piece of work, for whom it is done, and how far it has come."""
+    """A unit of work, its caller and its progress."""
 
     id: int
     kind: str
     caller: Caller
-    """For whom: it may do what they may, and no more."""
+    """The caller on whose behalf it runs, with that caller's authority."""
     given: Mapping[str, object]
     key: str | None = None
-    """Of the unfinished jobs of a tenant one has this key."""
+    """Unique among the unfinished jobs of a tenant."""
     state: JobState = JobState.QUEUED
     attempts: int = 0
     due_at: datetime
-    """From when anybody may take it up: while it runs, that is when its lease ends."""
+    """When it may be started; while it runs, when its lease ends."""
     worker: str | None = None
-    """Who took it up last."""
+    """The worker that started it last."""
     progress: float = 0.0
     reached: Mapping[str, object]
-    """Where whoever takes it up again goes on, and what was counted up to there."""
+    """Where the next attempt continues, with its counters."""
     fault: JobError | None = None
     """Why the last attempt failed."""
     result: Mapping[str, object] | None = None
@@ -73,11 +73,11 @@ class Job:
     finished_at: datetime | None = None
 
     def is_due(self, now: datetime) -> bool:
-        """Say whether anybody may take it up."""
+        """Return whether a worker may start it."""
         return self.state in LIVE and self.due_at <= now
 
     def claimed(self, worker: str, *, until: datetime, now: datetime) -> Job:
-        """Let a worker have it until its lease ends."""
+        """Lease it to a worker."""
         return replace(
             self,
             state=JobState.RUNNING,
@@ -88,21 +88,21 @@ class Job:
         )
 
     def renewed(self, until: datetime) -> Job:
-        """Prolong its lease."""
+        """Extend its lease."""
         return replace(self, due_at=until)
 
     def moved(self, progress: float, reached: Mapping[str, object]) -> Job:
-        """Tell how far it has come, 0..1, and where to go on."""
+        """Record the progress, 0..1, and where to continue."""
         return replace(self, progress=min(max(progress, 0.0), 1.0), reached=reached)
 
     def done(self, result: Mapping[str, object], *, now: datetime) -> Job:
-        """End it well."""
+        """Finish it successfully."""
         return replace(
             self, state=JobState.DONE, progress=1.0, result=result, fault=None, finished_at=now
         )
 
     def failed(self, fault: JobError, *, again_at: datetime) -> Job:
-        """Put it back for another attempt."""
+        """Queue it for another attempt."""
         return replace(self, state=JobState.QUEUED, fault=fault, due_at=again_at)
 
     def buried(self, fault: JobError, *, now: datetime) -> Job:
@@ -110,21 +110,21 @@ class Job:
         return replace(self, state=JobState.DEAD, fault=fault, finished_at=now)
 
     def given_back(self, now: datetime) -> Job:
-        """Put it back as if this attempt had never begun; what it reached stays."""
+        """Queue it as if this attempt had not started; its progress stays."""
         return replace(self, state=JobState.QUEUED, attempts=self.attempts - 1, due_at=now)
 
     def retried(self, now: datetime) -> Job:
-        """Give what has ended badly all its attempts again; it goes on where it was."""
+        """Reset the attempts of a failed job; it continues where it was."""
         return replace(
             self, state=JobState.QUEUED, attempts=0, due_at=now, finished_at=None, worker=None
         )
 
     def cancelled(self, now: datetime) -> Job:
-        """End it unfinished; a worker that is at it stops at its next step."""
+        """Cancel it; its worker stops at the next step."""
         return replace(self, state=JobState.CANCELLED, finished_at=now)
 
 
 def backoff(base: timedelta, attempt: int) -> timedelta:
-    """Say how long to wait after the `attempt`-th failure, from 1."""
+    """Return the delay after the `attempt`-th failure, from 1."""
     waits = base * _BACKOFF_FACTOR ** (attempt - 1)
     return min(waits, timedelta(seconds=JOB_BACKOFF_MAX_S))

@@ -1,6 +1,6 @@
-"""The eight kinds of memory: their own columns, and the whole lifecycle of each in one row.
+"""The eight kinds of memory: their own columns, and the lifecycle of each in one row.
 
-`KINDS` is the table: to add a kind, add a detail class, a row here, and its detail table.
+`KINDS` is the table: to add a kind, add a detail class and a row.
 """
 
 import re
@@ -34,7 +34,7 @@ class Severity(StrEnum):
 
 
 class TaskStatus(StrEnum):
-    """Where a task stands; stale means overdue and untouched."""
+    """The status of a task; stale means overdue and untouched."""
 
     OPEN = "open"
     BLOCKED = "blocked"
@@ -43,7 +43,7 @@ class TaskStatus(StrEnum):
 
 
 class TaskPriority(StrEnum):
-    """Which task comes first."""
+    """The priority of a task."""
 
     LOW = "low"
     MEDIUM = "medium"
@@ -51,7 +51,7 @@ class TaskPriority(StrEnum):
 
 
 class MessagePriority(StrEnum):
-    """How loudly a message knocks."""
+    """The priority of a message."""
 
     INFO = "info"
     ACTION = "action"
@@ -60,7 +60,7 @@ class MessagePriority(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleDetail:
-    """What only a rule has; `skill` is its trigger as a JSON object, or null."""
+    """Columns of a rule; `skill` is its trigger as a JSON object, or null."""
 
     severity: Severity = Severity.PATTERN
     skill: Mapping[str, object] | None = None
@@ -69,14 +69,14 @@ class RuleDetail:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactDetail:
-    """What only a fact has."""
+    """Columns of a fact."""
 
     subject: str | None = None
     ttl_s: int | None = None
-    """Seconds from being recorded until it no longer holds."""
+    """Seconds from recording until it expires."""
 
     def __post_init__(self) -> None:
-        """Refuse a time to live that is none."""
+        """Reject a time to live that is not positive."""
         if self.ttl_s is not None and self.ttl_s <= 0:
             raise InvalidInputError(
                 f"ttl_s is {self.ttl_s}; it must be above 0.", hint="Leave it out."
@@ -85,7 +85,7 @@ class FactDetail:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncidentDetail:
-    """What only an incident has."""
+    """Columns of an incident."""
 
     root_cause: str | None = None
     resolution: str | None = None
@@ -93,7 +93,7 @@ class IncidentDetail:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskDetail:
-    """What only a task has."""
+    """Columns of a task."""
 
     status: TaskStatus = TaskStatus.OPEN
     priority: TaskPriority = TaskPriority.MEDIUM
@@ -101,40 +101,40 @@ class TaskDetail:
     must_ack: bool = False
     assignee: str | None = None
     lease_holder: str | None = None
-    """The session that has claimed it."""
+    """The session that leases it."""
     lease_until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventDetail:
-    """What only an event has; `importance` is 0..1, `recurrences` counts later equals."""
+    """Columns of an event; `importance` is 0..1, `recurrences` counts identical later events."""
 
     actor: str | None = None
     importance: float | None = None
     recurrences: int = 0
 
     def __post_init__(self) -> None:
-        """Refuse an importance that is no fraction."""
+        """Reject an importance outside 0..1."""
         if self.importance is not None and not 0 <= self.importance <= 1:
             raise InvalidInputError(f"importance is {self.importance}; 0 to 1 is allowed.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpisodeDetail:
-    """What only an episode has: the span it tells of."""
+    """Columns of an episode: the period that it summarizes."""
 
     started_at: datetime | None = None
     ended_at: datetime | None = None
 
     def __post_init__(self) -> None:
-        """Refuse a span that ends before it begins."""
+        """Reject a period that ends before it begins."""
         if self.started_at and self.ended_at and self.ended_at < self.started_at:
             raise InvalidInputError("The episode ends before it begins.", hint="Swap the two.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AtomDetail:
-    """What only an atom has: one causal unit, with its delays in seconds."""
+    """Columns of an atom: one causal unit, with its delays in seconds."""
 
     subject: str | None = None
     action: str | None = None
@@ -146,7 +146,7 @@ class AtomDetail:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageDetail:
-    """What only a message has; no recipients means a broadcast."""
+    """Columns of a message; without recipients it is a broadcast."""
 
     thread_id: int | None = None
     sender: str | None = None
@@ -169,7 +169,7 @@ Detail = (
 
 
 class DuplicatePolicy(StrEnum):
-    """What happens to a draft that says what a memory of its kind says already."""
+    """What happens to a draft that says the same as a memory of its kind."""
 
     REFUSE = "refuse"
     WARN = "warn"
@@ -179,32 +179,32 @@ class DuplicatePolicy(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KindPolicy:
-    """The whole lifecycle of one kind."""
+    """The lifecycle of one kind."""
 
     kind: Kind
     detail: type[Detail]
     salience: float
-    """Where its salience starts, 0..1."""
+    """Initial salience, 0..1."""
     is_atomic: bool = False
-    """Whether its body must say one thing: words are counted and merges refused."""
+    """Whether the body must state one thing: its words are limited, and merging is not allowed."""
     makes_claims: bool = False
-    """Whether one of it may contradict another, so that both are linked."""
+    """Whether two of them can contradict each other, and are then linked."""
     on_duplicate: DuplicatePolicy = DuplicatePolicy.KEEP
     half_life: timedelta | None = None
-    """Strength halves in this time since the last access; None never fades."""
+    """Time since the last access in which strength halves; None never decays."""
     archived_after: timedelta | None = None
-    """Archived when nobody read it for so long; None never."""
+    """Archived if not read for this time; None never."""
     is_pruned: bool = True
-    """Whether pruning may ever take it."""
+    """Whether prune may remove it."""
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names of the columns that only this kind has, beside the body."""
+        """The names of the columns that only this kind has."""
         return tuple(field.name for field in fields(self.detail))
 
 
-# What happened fades within days, what is true within weeks unless it is recalled; what binds, what
-# is owed and what was said never do. Half-lives: Ebbinghaus's curve of forgetting, as 2^(-age/h).
+# Events decay within days, facts within weeks unless recalled; rules, tasks and messages never. The
+# half-life follows Ebbinghaus's forgetting curve, 2^(-age/h).
 KINDS: Final[Mapping[Kind, KindPolicy]] = {
     policy.kind: policy
     for policy in (
@@ -253,7 +253,7 @@ KINDS: Final[Mapping[Kind, KindPolicy]] = {
     )
 }
 
-# Names that other memory systems use for what is one of our kinds; each stays on as the label.
+# Names that other memory systems use for one of these kinds; the name is kept as the label.
 ALIASES: Final[Mapping[str, Kind]] = {
     **dict.fromkeys(("policy", "guardrail", "procedural", "convention"), Kind.RULE),
     **dict.fromkeys(("decision", "insight", "reference", "person", "architecture"), Kind.FACT),
@@ -265,9 +265,9 @@ ALIASES: Final[Mapping[str, Kind]] = {
 
 
 def kind_and_label(name: str) -> tuple[Kind, str | None] | None:
-    """Read a kind's name or an alias of one; the alias becomes the label; None when unknown."""
+    """Parse the name or an alias of a kind; an alias becomes the label; None if unknown."""
     folded = name.strip().lower()
-    # Before Python 3.12 an enumeration does not say whether it holds a plain text.
+    # Before Python 3.12, `in` raises TypeError for a plain string and an enumeration.
     if folded in tuple(Kind):
         return Kind(folded), None
     kind = ALIASES.get(folded)
@@ -276,22 +276,22 @@ def kind_and_label(name: str) -> tuple[Kind, str | None] | None:
 
 ATOM_FIELD_CHARS_MAX: Final = 200
 ATOMS_MAX: Final = 3
-"""Atoms taken from one text, the best; a text that gives more is a report, not a message."""
+"""Atoms extracted from one text, best first; a text with more is a report."""
 QUALITY_MIN: Final = 0.6
-"""What scores less names neither its cause nor its effect in more than a word or two."""
+"""A lower score has a cause or effect of hardly more than a word."""
 CONFIDENCE_OF_MESSAGE: Final = 0.6
-"""How sure an atom that a rule or a model found in a message is at most; messages are chat."""
+"""Highest confidence of an atom extracted from a message, which is informal."""
 CONFIDENCE: Final = 0.7
 """The same for other texts."""
 _GROUNDED_FROM: Final = 0.5
-"""Share of a field's words that stand in the text: a model may change a tense, not the matter."""
+"""Share of a field's words that must occur in the text: a model may change a tense."""
 _WORD: Final = re.compile(r"\w+")
 _TELLING_CHARS: Final = 3
-"""Shorter words stand in every text; they count where a field has no others."""
+"""Shorter words occur in every text; they count only if a field has no others."""
 
 
 class CausalField(StrEnum):
-    """A part of what an atom says; each is found by itself."""
+    """A field of an atom; each is searchable by itself."""
 
     SUBJECT = "subject"
     ACTION = "action"
@@ -301,7 +301,7 @@ class CausalField(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Atom:
-    """What a text says caused what: subject and action are the cause, the outcome its effect."""
+    """A cause and effect in a text: subject and action are the cause, the outcome is the effect."""
 
     subject: str
     action: str = ""
@@ -309,22 +309,21 @@ class Atom:
     consequences: str = ""
     """What the outcome caused in turn."""
     outcome_delay_s: float | None = None
-    """Seconds from the action to the outcome, where the text says so."""
+    """Seconds from the action to the outcome, if stated."""
     consequence_delay_s: float | None = None
-    """Seconds from the outcome to its consequences."""
+    """Seconds from the outcome to its consequences, if stated."""
     start: int = 0
-    """Where in the text it is said, in characters; 0 and 0 where that is not known."""
+    """Position in the text, in characters; 0 and 0 if unknown."""
     end: int = 0
     pattern: str = ""
-    """By what it was found."""
+    """The name of the pattern that found it."""
 
     @property
     def quality(self) -> float:
-        """Say how much it tells, 0.5 to 1.
+        """Return how informative it is, 0.5 to 1.
 
-        0.5, and 0.1 each for a subject of more than 10 characters, an action and an outcome of
-        more than 15, and 0.2 for consequences of more than 20: the formula of the causal memory
-        system that this one takes in (requirement WP-45).
+        0.5, plus 0.1 each for a subject of more than 10 characters and an action and an outcome of
+        more than 15, plus 0.2 for consequences of more than 20 (requirement WP-45).
         """
         score = 0.5
         score += 0.1 * (len(self.subject) > 10) + 0.1 * (len(self.action) > 15)  # noqa: PLR2004 the formula's
@@ -333,7 +332,7 @@ class Atom:
 
     @property
     def fields(self) -> Iterator[tuple[str, str]]:
-        """Give the fields that it has, by name, none longer than a field may be."""
+        """Return the non-empty fields by name, within their maximum length."""
         told = (
             (name, str(getattr(self, name))[:ATOM_FIELD_CHARS_MAX].strip()) for name in CausalField
         )
@@ -341,12 +340,12 @@ class Atom:
 
     @property
     def body(self) -> str:
-        """Write it as the mark `@atom` is written."""
+        """Format it as the inline tag `@atom`."""
         return " | ".join(text for _, text in self.fields)
 
     @property
     def columns(self) -> dict[str, object]:
-        """Give the columns of the memory that it becomes; what is not known is left out."""
+        """Return the known columns of the memory that it becomes."""
         delays = {
             "outcome_delay_s": self.outcome_delay_s,
             "consequence_delay_s": self.consequence_delay_s,
@@ -355,7 +354,7 @@ class Atom:
 
 
 def fields_of(detail: Detail | None) -> dict[CausalField, str]:
-    """Give what a memory says in each causal field, without the empty; only atoms have any."""
+    """Return the non-empty causal fields of a memory; only atoms have any."""
     if not isinstance(detail, AtomDetail):
         return {}
     told = {name: getattr(detail, name) for name in CausalField}
@@ -363,12 +362,12 @@ def fields_of(detail: Detail | None) -> dict[CausalField, str]:
 
 
 def is_grounded(atom: Atom, text: str) -> bool:
-    """Say whether every field of an atom is made of words of the text it is said to come from."""
+    """Return whether every field of an atom consists of words of its source text."""
     return all(_share_of(field, text) >= _GROUNDED_FROM for _, field in atom.fields)
 
 
 def is_inverted(atom: Atom, known: Iterable[Atom]) -> bool:
-    """Say whether an atom gives as the effect what others give as the cause, and the reverse."""
+    """Return whether an atom states as effect what others state as cause, and vice versa."""
     own = _sides(atom)
     return any(
         _agrees(own, (effect, cause)) and not _agrees(own, (cause, effect))
@@ -386,11 +385,11 @@ def _agrees(own: tuple[str, str], other: tuple[str, str]) -> bool:
 
 
 def _share_of(field: str, text: str) -> float:
-    """Give the share of a field's words that stand in a text; none of no words."""
+    """Return the share of a field's words that occur in a text; 0 for a field without words."""
     there = text.casefold()
     told = set(_WORD.findall(there))
     every = _WORD.findall(field.casefold())
     own = [word for word in every if len(word) >= _TELLING_CHARS] or every
-    # Not all scripts put spaces between words.
+    # Not all scripts separate words by spaces.
     stand = [word in told or (not word.isascii() and word in there) for word in own]
     return sum(stand) / len(own) if own else 0.0

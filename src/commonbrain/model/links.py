@@ -1,4 +1,4 @@
-"""Links: typed, weighted edges between two memories, and the law by which they strengthen."""
+"""Links: typed, weighted edges between two memories."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
@@ -10,14 +10,14 @@ from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.trust import Trust
 
 STRENGTH_DEFAULT: Final = 0.5
-"""How strongly two memories are linked when nobody said."""
+"""Strength of a link if none is given."""
 
 INHERITED: Final = "inherited: "
-"""How the basis of a link begins that was taken over from what its memory superseded."""
+"""Prefix of the basis of a link that was inherited from a superseded memory."""
 
 
 class LinkType(StrEnum):
-    """What one memory is to another; read from the first to the second."""
+    """The relation of the first memory to the second."""
 
     DERIVED_FROM = "derived_from"
     DEPENDS_ON = "depends_on"
@@ -35,8 +35,8 @@ class LinkType(StrEnum):
 class Link:
     """One edge; between two memories there is at most one of each type.
 
-    `strength` is 0..1, `observations` counts how often it was made, `basis` says in a word or a
-    sentence what it rests on.
+    `strength` is 0..1, `observations` counts how often it was made, `basis` says what it is based
+    on.
     """
 
     from_id: int
@@ -51,7 +51,7 @@ class Link:
     observed_at: datetime
 
     def __post_init__(self) -> None:
-        """Refuse a link of a memory to itself, and a strength that is no fraction.
+        """Reject a link of a memory to itself, and a strength outside 0..1.
 
         Raises:
             InvalidInputError: one of the two.
@@ -66,9 +66,9 @@ class Link:
 
 
 def strengthened(known: Link, by: Link) -> Link:
-    """Give a link that was observed once more: the mean of both strengths, one more observation.
+    """Combine two observations of a link: the mean strength, one more observation.
 
-    The latest basis stands, and the trust of the more trusted observer.
+    The later basis is kept, and the trust of the more trusted observer.
     """
     return replace(
         known,
@@ -81,7 +81,7 @@ def strengthened(known: Link, by: Link) -> Link:
 
 
 def is_inherited(link: Link) -> bool:
-    """Say whether a link was taken over from what its memory superseded."""
+    """Return whether a link was inherited from a superseded memory."""
     return (link.basis or "").startswith(INHERITED)
 
 

@@ -1,4 +1,4 @@
-"""What is offered and what is kept: a Draft before the gate, a Memory after it."""
+"""Draft and Memory: a text before and after validation."""
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -14,7 +14,7 @@ from commonbrain.model.trust import Trust
 
 
 class State(StrEnum):
-    """Where a memory is in its life, as stored; dormancy is computed, not stored."""
+    """The stored state of a memory; dormancy is computed."""
 
     ACTIVE = "active"
     ARCHIVED = "archived"
@@ -26,16 +26,16 @@ class State(StrEnum):
 
 
 AWAITING_STATES = frozenset({State.QUARANTINED, State.CANDIDATE})
-"""What approve and reject settle."""
+"""States that approve and reject resolve."""
 CURRENT_STATES = frozenset({State.ACTIVE, State.ARCHIVED})
-"""What recall returns unless it is asked about the past."""
+"""States that recall returns, unless the query is about the past."""
 FINDABLE_STATES = CURRENT_STATES | {State.SUPERSEDED}
-"""What the index holds: questions about the past find what was believed then."""
+"""States in the index: queries about the past find what was believed then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThreadRef:
-    """The thread a message belongs to: `key` finds it again, `subject` is its headline."""
+    """The thread of a message: `key` identifies it, `subject` is its headline."""
 
     key: str
     subject: str
@@ -43,7 +43,7 @@ class ThreadRef:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thread:
-    """A conversation that messages belong to; its key is unique in the tenant."""
+    """A conversation of messages; its key is unique in the tenant."""
 
     id: int
     key: str
@@ -54,10 +54,10 @@ class Thread:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """A text offered to the memory, with whatever its author knows about it.
+    """A text offered to the memory, with the attributes given by its author.
 
-    `kind` may be a kind or an alias of one; without it the words decide. `severity` is for rules;
-    `detail` carries the other columns that only the kind has.
+    `kind` may be a kind or an alias; without it the words decide. `severity` is for rules; `detail`
+    has the other columns of the kind.
     """
 
     body: str
@@ -79,26 +79,29 @@ class Draft:
     thread: ThreadRef | None = None
     detail: Detail | None = None
     columns: Mapping[str, object] = field(default_factory=dict[str, object])
-    """Columns of the kind by their names, for who does not make the detail himself."""
+    """Columns of the kind by name, as an alternative to `detail`."""
     derived_from: tuple[int, ...] = ()
     depends_on: tuple[int, ...] = ()
-    """What must hold for it to hold; unlike a source, no word of it need be in it."""
+    """Memories that must be valid for this one to be.
+
+    Unlike sources, they need not contain its text.
+    """
     source_message_id: int | None = None
     audience: tuple[str, ...] = ()
-    """Who beside its author sees it while it is private; a message names its recipients instead."""
+    """Further readers of a private memory; a message names its recipients instead."""
     extract_tasks: bool = False
-    """Whether sentences that say what is to be done become tasks of their own."""
+    """Whether sentences that state tasks become tasks."""
     extract_causes: bool | None = None
-    """Whether what it says caused what becomes atoms of their own; None: if it is a message."""
+    """Whether stated causes become atoms; None: only for messages."""
     part: int | None = None
-    """Which part, from 1, of a text that is too long for one memory; None: it is a whole."""
+    """The number, from 1, of a part of a text too long for one memory; None for a whole text."""
     is_candidate: bool = False
-    """Whether it is only proposed: it holds once somebody approves it."""
+    """Whether it is only proposed and becomes active on approval."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """One stored knowledge item; headline, body and detail never change once stored."""
+    """One stored memory; headline, body and detail never change."""
 
     id: int
     kind: Kind
@@ -118,10 +121,10 @@ class Memory:
     pinned: bool = False
     tags: tuple[str, ...] = ()
     people: tuple[str, ...] = ()
-    """Whom it names, case-folded; not who said it."""
+    """People that it mentions, case-folded, without its speaker."""
     topics: tuple[str, ...] = ()
     references: tuple[str, ...] = ()
-    """Files, tickets and the like that it names."""
+    """Files, tickets and other references in it."""
     source_ref: str | None = None
     source_message_id: int | None = None
     auto_captured: bool = False
@@ -132,44 +135,44 @@ class Memory:
     access_count: int = 0
     last_access_at: datetime | None = None
     believed_since: datetime | None = None
-    """When it came to be believed again; None: ever since it was recorded."""
+    """When it was restored; None if it has been current since it was recorded."""
     superseded_at: datetime | None = None
     superseded_by: int | None = None
     superseded_count: int = 0
-    """How many revisions came before this one in its chain."""
+    """The number of earlier revisions in its chain."""
     payload: Mapping[str, object] = field(default_factory=dict[str, object])
 
     @property
     def text(self) -> str:
-        """What it says in full: the body, led by the headline where the body lacks it."""
+        """The full text: the body, preceded by the headline unless the body contains it."""
         return full_text(self.headline, self.body)
 
     @property
     def speaker(self) -> str | None:
-        """Who said it, when it is a message."""
+        """The speaker of a message."""
         return self.detail.sender if isinstance(self.detail, MessageDetail) else None
 
     @property
     def audience(self) -> tuple[str, ...]:
-        """Who beside its author sees it while it is private: to whom it, or its source, went."""
+        """Further readers of a private memory: recipients of it or its source."""
         if isinstance(self.detail, MessageDetail):
             return self.detail.recipients
         return tuple(cast("Sequence[str]", self.payload.get(AUDIENCE, ())))
 
     def is_over(self, now: datetime) -> bool:
-        """Say whether its time has passed."""
+        """Return whether it has expired."""
         return self.expires_at is not None and self.expires_at <= now
 
     @property
     def keywords(self) -> str:
-        """Names it can be found by, and what is told of it beside, that its text does not say."""
+        """Searchable names and column values that the text does not contain."""
         named = (self.speaker, self.project, self.label, *self.tags, *self.people)
         beside = (said for said in _told_beside(self.detail) if said not in self.text)
         return " ".join(name for name in (*named, *beside) if name)
 
 
 def _told_beside(detail: Detail) -> Iterable[str]:
-    """Give what a kind says in columns of its own that whoever looks for words would look for."""
+    """Return the searchable texts in the columns of its kind."""
     match detail:
         case AtomDetail():
             return fields_of(detail).values()
@@ -180,13 +183,13 @@ def _told_beside(detail: Detail) -> Iterable[str]:
 
 
 AUDIENCE: Final = "audience"
-"""Where in its payload a private memory that is no message names who else sees it."""
+"""Payload key of the readers of a private memory that is not a message."""
 ERASED: Final = "(erased)"
-"""Stands where the headline of an erased memory stood."""
+"""Replaces the headline of an erased memory."""
 
 
 def full_text(headline: str, body: str) -> str:
-    """Join headline and body, saying the headline once."""
+    """Join headline and body without repeating the headline."""
     said = headline.removesuffix("…")
     if body.startswith(said):
         return body
@@ -195,12 +198,12 @@ def full_text(headline: str, body: str) -> str:
 
 
 def is_erased(memory: Memory) -> bool:
-    """Say whether nothing is left of a memory but its id."""
+    """Return whether only the id of a memory is left."""
     return not memory.semantic_hash and not memory.body
 
 
 def semantic_hash(kind: Kind, text: str) -> str:
-    """Give 128 bits that are equal for texts of a kind that differ only in case and spacing."""
+    """Return a 128-bit hash that ignores case and spacing."""
     return hashlib.sha256(f"{kind}\n{_folded(text)}".encode()).hexdigest()[:32]
 
 
@@ -222,14 +225,14 @@ _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
 _MEMBERS: Final = {"tags": str, "people": str, "derived_from": int, "depends_on": int}
 
 Change = Callable[[str, str], str]
-"""Gives a text anew from the name of its place and the text."""
+"""Returns the new text from the name of the field and the text."""
 
 
 def check_types(draft: Draft) -> None:
-    """Refuse what no annotation keeps a program from putting into a draft.
+    """Check the types of a draft built by a program.
 
     Raises:
-        InvalidInputError: a field holds a value of another type; the value is not repeated.
+        InvalidInputError: a field has a value of the wrong type; the value is not repeated.
 
     """
     for name, types in _TYPES.items():
@@ -246,9 +249,9 @@ def check_types(draft: Draft) -> None:
 
 
 def texts_of(draft: Draft) -> Iterator[tuple[str, str]]:
-    """Give every free text that would be stored, with the name of its place.
+    """Return every free text that would be stored, with the name of its field.
 
-    They are those that `with_texts` would change, in its order, without a draft made anew.
+    The same texts in the same order as in `with_texts`, without a copy of the draft.
     """
     yield "body", draft.body
     yield from _told_in(draft.columns)
@@ -262,7 +265,10 @@ def texts_of(draft: Draft) -> Iterator[tuple[str, str]]:
 
 
 def with_texts(draft: Draft, change: Change) -> Draft:
-    """Give a draft anew, every free text of it changed; names that become empty are left out."""
+    """Return a copy of a draft with every free text changed.
+
+    Names that become empty are dropped.
+    """
     return replace(
         draft,
         body=change("body", draft.body),
@@ -330,7 +336,7 @@ def _detail(detail: Any, change: Change) -> Any:  # noqa: ANN401 one of eight, o
 
 def _free(detail: Any) -> dict[str, object]:  # noqa: ANN401 one of eight, of any columns
     own = {one.name: getattr(detail, one.name) for one in fields(detail)}
-    # Enumerations are texts, too, and are not free ones.
+    # Enumerations are strings too, but not free texts.
     return {name: value for name, value in own.items() if type(value) in {str, tuple, dict}}
 
 

@@ -1,4 +1,4 @@
-"""Messages between agents: what became of one at a reader, and how a mailbox is read."""
+"""Messages between agents: deliveries, receipts and positions in an inbox."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,14 +11,14 @@ from commonbrain.model.memory import Memory
 from commonbrain.model.scope import EVERYBODY
 
 ARRIVES_BEFORE: Final = timedelta(days=7)
-"""A new agent still finds the broadcasts of so long before its first session began."""
+"""A new agent receives the broadcasts of this time before its first session."""
 UNREAD_COUNTED_MAX: Final = 1000
-"""Past it unread messages are counted no further, so that a count takes a bounded time."""
+"""Unread messages are counted up to this number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """What became of one message at one agent; `EVERYBODY` stands for all that have not read it."""
+    """The status of one message for one agent; `EVERYBODY` stands for all that have not read it."""
 
     message_id: int
     agent: str
@@ -32,7 +32,7 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reader:
-    """Who looks into the mailbox: in which project broadcasts are for it, and when."""
+    """The reader of an inbox: its project for broadcasts, and the time."""
 
     agent: str
     project: str | None
@@ -41,7 +41,7 @@ class Reader:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mailbox:
-    """A place in a mailbox, where a page ends: urgent stands above the rest, newer above older."""
+    """A position in an inbox: urgent messages first, newer ones first."""
 
     is_urgent: bool
     message_id: int
@@ -54,7 +54,7 @@ TOP: Final = Mailbox(is_urgent=True, message_id=ids.LAST)
 def deliveries(
     memory: Memory, *, to: Sequence[str], read_at: datetime | None = None
 ) -> list[Receipt]:
-    """Say to whom a message goes, or with whom a memory is shared, which is as if read."""
+    """Return the recipients of a message, or the readers of a shared memory as having read it."""
     detail = memory.detail
     priority = detail.priority if isinstance(detail, MessageDetail) else None
     return [
@@ -71,12 +71,12 @@ def deliveries(
 
 
 def floor_of(first_session: datetime) -> int:
-    """Give the id before which broadcasts are too old for an agent that began at that time."""
+    """Return the id before which broadcasts are too old for an agent."""
     return ids.make_id(first_session - ARRIVES_BEFORE, 0)
 
 
 def merged(known: Receipt, other: Receipt) -> Receipt:
-    """Unite what two stores know of one delivery: read is read, and the earlier time stands."""
+    """Merge the receipts of two stores: read wins, and the earlier time."""
     read = [at for at in (known.read_at, other.read_at) if at is not None]
     acked = sorted((one.acked_at, one.answer) for one in (known, other) if one.acked_at is not None)
     at, answer = acked[0] if acked else (None, None)

@@ -1,4 +1,4 @@
-"""A model card: what a trained model is, what it was made of, and every way it moves on."""
+"""Model cards: a trained model, its training, and its state transitions."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ from commonbrain.model.scope import Caller
 
 
 class ModelRole(StrEnum):
-    """What a model is for."""
+    """The purpose of a model."""
 
     RERANKER = "reranker"
     SALIENCE = "salience"
 
 
 class ModelState(StrEnum):
-    """Where a model stands between its making and its end."""
+    """The state of a model."""
 
     CANDIDATE = "candidate"
     CANARY = "canary"
-    """Serves a sticky share of the sessions of its tenant, and is watched."""
+    """Serves a fixed share of its tenant's sessions and is monitored."""
     ACTIVE = "active"
     RETIRED = "retired"
-    """Served well until another took its place, or was taken out by hand."""
+    """Served until another replaced it, or was retired by hand."""
     ROLLED_BACK = "rolled_back"
-    """Was found worse, slow, failing or unsafe; it never serves again."""
+    """Was worse, slow, failing or unsafe; it never serves again."""
 
 
 BETTER: Final = "better"
-"""The outcome of a model that was found better than what served when it was made."""
+"""The outcome of a model that beat the serving one at training."""
 SERVING: Final = frozenset({ModelState.CANARY, ModelState.ACTIVE})
-"""States of models that answer; of each role one tenant has at most one of either."""
+"""States of models that answer; of each role a tenant has at most one in either."""
 _OVER: Final = frozenset({ModelState.RETIRED, ModelState.ROLLED_BACK})
 _NEXT: Final[Mapping[ModelState, frozenset[ModelState]]] = {
     ModelState.CANDIDATE: frozenset({ModelState.CANARY, ModelState.ACTIVE, ModelState.RETIRED}),
     ModelState.CANARY: frozenset({ModelState.ACTIVE, ModelState.RETIRED, ModelState.ROLLED_BACK}),
     ModelState.ACTIVE: frozenset({ModelState.RETIRED, ModelState.ROLLED_BACK}),
-    # What took the place of a retired model may be rolled back: then it is active again.
+    # If the successor of a retired model is rolled back, the model is active again.
     ModelState.RETIRED: frozenset({ModelState.CANARY, ModelState.ACTIVE}),
     ModelState.ROLLED_BACK: frozenset(),
 }
@@ -51,46 +51,46 @@ _NEXT: Final[Mapping[ModelState, frozenset[ModelState]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelCard:
-    """One model of one tenant; its bytes lie under their digest among the blobs."""
+    """One model of one tenant; its artifact is stored as a blob under its digest."""
 
     id: int
     role: ModelRole
     state: ModelState = ModelState.CANDIDATE
     digest: str
-    """SHA-256 of the artifact, in hexadecimal: 64 characters, or none once it was dropped."""
+    """SHA-256 of the artifact in hexadecimal, 64 characters; empty once it was purged."""
     features: tuple[str, ...]
-    """What it is given, in this order."""
+    """Its input features, in order."""
     told: Mapping[str, object]
-    """Of what it was made, how, and how it fared before it served: plain JSON values."""
+    """Training data, parameters and evaluation, as JSON values."""
     parent: int | None = None
-    """The model that served when this one was made; None where fixed weights did."""
+    """The model that served when this one was trained; None for fixed weights."""
     percent: float = 0.0
-    """Of the sessions of its tenant a canary serves, 0..100."""
+    """Share of the tenant's sessions that a canary serves, 0..100."""
     allow: tuple[str, ...] = ()
-    """Agents that a canary serves whatever their share."""
+    """Agents that a canary serves regardless of the share."""
     made_at: datetime
     moved_at: datetime
-    """When it came into its state."""
+    """The time of its last transition."""
     reason: str | None = None
-    """Why it did."""
+    """The reason of its last transition."""
 
     @property
     def outcome(self) -> str:
-        """How it was found when it was made; better where nothing is told of that."""
+        """The outcome at training; better if none is recorded."""
         return str(self.told.get("outcome", BETTER))
 
     @property
     def is_over(self) -> bool:
-        """Say whether it does not serve and is not about to: it has ended, or was refused."""
+        """Return whether it neither serves nor will serve."""
         is_refused = self.state is ModelState.CANDIDATE and self.outcome != BETTER
         return is_refused or self.state in _OVER
 
     def moved(self, to: ModelState, *, at: datetime, reason: str | None = None) -> ModelCard:
-        """Bring it into another state.
+        """Return the card in another state.
 
         Raises:
-            RejectedError: `model_state`, there is no way from where it stands to there; or
-                `artifact_dropped`, it is to serve and nothing is left of it but its card.
+            RejectedError: `model_state`, the transition is not allowed; or `artifact_dropped`, it
+                should serve but its artifact was purged.
 
         """
         if to not in _NEXT[self.state]:
@@ -110,23 +110,26 @@ class ModelCard:
 
 
 PERCENT_DEFAULT: Final = 5.0
-"""Of the sessions; so few are harmed by a bad model, and a good one is told apart in days."""
+"""Percent of sessions: a bad model harms few, and a good one is recognized in days."""
 _BYTES: Final = 6
-"""Of the hash: 48 bits are a fraction below 1 that a float holds exactly."""
+"""Bytes of the hash: 48 bits give a fraction below 1 that a float represents exactly."""
 
 
 def bucket_of(model: int, *, tenant: str, who: str) -> float:
-    """Give the place of a session before a model, from 0 to below 100, the same for ever.
+    """Return the fixed bucket of a session for a model, from 0 to below 100.
 
-    It is drawn from the SHA-256 of all three: even over sessions, and of one model it says nothing
-    about that of another.
+    It is computed from the SHA-256 of all three, so it is uniform over sessions and independent
+    between models.
     """
     named = f"{model}:{tenant}:{who}".encode(errors="replace")
     return int.from_bytes(sha256(named).digest()[:_BYTES]) / 256**_BYTES * 100
 
 
 def is_in_canary(card: ModelCard, caller: Caller) -> bool:
-    """Say whether a model that serves at all serves this caller; more percent keep who had it."""
+    """Return whether a serving model serves this caller.
+
+    A higher percentage keeps earlier callers.
+    """
     if card.state is not ModelState.CANARY:
         return card.state is ModelState.ACTIVE
     who = caller.session or caller.agent
@@ -135,6 +138,6 @@ def is_in_canary(card: ModelCard, caller: Caller) -> bool:
 
 
 def serving_of(cards: Iterable[ModelCard], caller: Caller) -> ModelCard | None:
-    """Give the model that serves a caller: the canary where it may, else the active one."""
+    """Return the model that serves a caller: the canary if it applies, else the active one."""
     serving = [card for card in cards if is_in_canary(card, caller)]
     return min(serving, key=lambda card: card.state is ModelState.ACTIVE, default=None)

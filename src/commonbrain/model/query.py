@@ -1,4 +1,4 @@
-"""What is asked of the memory: filter and budget in, candidates considered, and the trace kept."""
+"""Queries: filter, budget, candidates, and the trace of a recall."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,17 +17,17 @@ from commonbrain.model.scope import Caller, Scope, is_visible
 
 
 class ShownExtent(StrEnum):
-    """How much of a memory an answer told."""
+    """How much of a memory a result contains."""
 
     WHOLE = "whole"
     EXCERPT = "excerpt"
     HEADLINE = "headline"
     BARE = "bare"
-    """Its id alone."""
+    """Only its id."""
 
     @classmethod
     def of(cls, item: Item) -> "ShownExtent":
-        """Read it off an item of an answer."""
+        """Derive it from an item of a result."""
         if item.body is not None:
             return cls.WHOLE
         if item.excerpt is not None:
@@ -36,23 +36,23 @@ class ShownExtent(StrEnum):
 
 
 class FeedbackMark(StrEnum):
-    """What was told of a memory that a recall had packed."""
+    """Feedback on a memory that a recall returned."""
 
     USED = "used"
-    """Its body was fetched, or something was built on it."""
+    """Its body was fetched, or something was derived from it."""
     USEFUL = "useful"
-    """Somebody said that it helped."""
+    """It was rated helpful."""
     WRONG = "wrong"
-    """Somebody said that it misled."""
+    """It was rated misleading."""
 
 
 MARKED_WITHIN: Final = timedelta(hours=1)
-"""What is done with a memory later than that is not the doing of the recall that showed it."""
+"""Later use of a memory is not attributed to the recall that returned it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feedback:
-    """One mark on one memory of one recall."""
+    """One feedback mark on one memory of one recall."""
 
     trace_id: int
     memory_id: int
@@ -64,7 +64,7 @@ class Feedback:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedbackEvent:
-    """What an agent did with memories, whether or not a recall had shown them to it."""
+    """What an agent did with memories, whether or not a recall had returned them."""
 
     tenant: str
     agent: str
@@ -73,13 +73,13 @@ class FeedbackEvent:
     mark: FeedbackMark
     at: datetime
     is_fetch: bool = False
-    """Whether it asked for the body, which tells nothing where it had been shown all of it."""
+    """Whether it fetched the body, which is no feedback if it had been shown in full."""
 
     @classmethod
     def by(
         cls, caller: Caller, ids: Iterable[int], *, mark: FeedbackMark, at: datetime
     ) -> "FeedbackEvent":
-        """Say what a caller did."""
+        """Build the event of a caller."""
         given = tuple(dict.fromkeys(ids))
         return cls(
             tenant=caller.tenant,
@@ -91,7 +91,7 @@ class FeedbackEvent:
         )
 
     def marks(self, shown: Mapping[int, int]) -> list[Feedback]:
-        """Give the marks that it leaves on the recalls that showed what was used."""
+        """Return the marks on the recalls that returned these memories."""
         return [
             Feedback(
                 trace_id=trace,
@@ -107,84 +107,84 @@ class FeedbackEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankedCandidate:
-    """A candidate as its trace holds it; a feature that was 0 is left out."""
+    """A candidate as stored in a trace; features that were 0 are omitted."""
 
     memory_id: int
     score: float
     features: Mapping[str, float]
     left_out: str | None
-    """Why it is not in the answer; None where it is."""
+    """Why it is not in the result; None if it is."""
     shown: ShownExtent | None = None
-    """How much of it the answer told; None where it is not in it."""
+    """How much of it the result contains; None if it is not in it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One recall as the ledger holds it."""
+    """One recall in the recall log."""
 
     id: int
     asked_at: datetime
     agent: str
     session: str | None
     query: str
-    """Empty where an erase has reached it."""
+    """Empty after an erase."""
     verdict: str
     ranker: int | None
-    """The model that ordered its candidates; None where fixed weights did."""
+    """The model that ordered its candidates; None for fixed weights."""
     considered: tuple[RankedCandidate, ...]
-    """Best first, as they were ordered then."""
+    """Best first, in the order of that recall."""
     packed: tuple[int, ...]
     degraded: tuple[str, ...]
     stages_ms: Mapping[str, float]
     marks: Mapping[int, frozenset[FeedbackMark]]
-    """By memory; those without one are absent."""
+    """By memory; those without marks are absent."""
 
 
 TRUST_MIN_DEFAULT: Final = 0.5
-"""Leaves untrusted web content (0.35) out unless it is asked for."""
+"""Excludes untrusted web content (0.35) by default."""
 
 FIELD: Final = "field:"
-"""Begins the name of the feature that a candidate matched in a field of atoms."""
+"""Prefix of the feature for a match in a field of atoms."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
-    """Which memories may answer at all; an empty tuple or None leaves that side open."""
+    """Which memories may be returned; an empty tuple or None does not filter."""
 
     kinds: tuple[Kind, ...] = ()
     labels: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     people: tuple[str, ...] = ()
-    """Whom it names or who said it, case-folded; one of them is enough."""
+    """People mentioned or speaking, case-folded; one match is enough."""
     scope: Scope | None = None
     states: tuple[State, ...] = ()
-    """Empty: active and archived."""
+    """Empty means active and archived."""
     field: CausalField | None = None
-    """Only atoms, searched by what they say there alone."""
+    """Only atoms, searched in this field."""
     thread: int | None = None
     """Only messages of this thread."""
     session: str | None = None
     project: str | None = None
-    """This project and what belongs to every project."""
+    """This project and global memories."""
     agent: str | None = None
     since: datetime | None = None
     """Occurred at or after."""
     until: datetime | None = None
     """Occurred at or before."""
     as_of: datetime | None = None
-    """Answer with what was believed then, the later superseded included."""
+    """Return what was believed at this time, including memories superseded since."""
     needs_review: bool = False
-    """Only what rests on something that has fallen, and that nobody has looked at since."""
+    """Only memories with an open review."""
     trust_min: float = TRUST_MIN_DEFAULT
     min_confidence: float = 0.0
 
     def __post_init__(self) -> None:
-        """Keep both fractions within 0..1, and what was forgotten out of sight.
+        """Check ranges, and that forgotten memories are not requested.
 
         Raises:
-            RejectedError: `limit_exceeded`, one of them is out of bounds.
-            InvalidInputError: forgotten memories are asked for, states at a moment of the past, or
-                a field of what has none.
+            RejectedError: `limit_exceeded`, a fraction is out of range.
+            InvalidInputError: forgotten memories are requested, states together with a time in the
+                past, or a field of a kind without fields.
 
         """
         _check_bounds("trust_min", self.trust_min, low=0, high=1)
@@ -201,17 +201,17 @@ class Filter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """How much an answer may take, in items and tokens as rendered for agents; in which order."""
+    """The size of a result in items and tokens as rendered for agents, and its order."""
 
     max_items: int = limits.RECALL_ITEMS_DEFAULT
     max_tokens: int = limits.RECALL_TOKENS_DEFAULT
     order: Order = Order.RELEVANCE
 
     def __post_init__(self) -> None:
-        """Keep both within their limits.
+        """Check the limits.
 
         Raises:
-            RejectedError: `limit_exceeded`, one of them is out of bounds.
+            RejectedError: `limit_exceeded`, one is out of range.
 
         """
         _check_bounds("max_items", self.max_items, low=1, high=limits.RECALL_ITEMS_MAX)
@@ -225,29 +225,29 @@ class Budget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A memory that may answer, with what speaks for it; `score` orders candidates of one query."""
+    """A memory with its features; `score` orders the candidates of one query."""
 
     memory: Memory
     features: Mapping[str, float]
     score: float
     context: str | None = None
-    """The headline of what it is part of: a thread, an episode."""
+    """The headline of its thread or episode."""
     notes: tuple[str, ...] = ()
-    """What was noted beside it, and what it is when it is not current."""
+    """Annotations, and its state if it is not current."""
 
 
 class ExclusionReason(StrEnum):
-    """Why a memory that was considered is not in the answer."""
+    """Why a candidate is not in the result."""
 
     NOT_ALLOWED = "not_allowed"
-    """By policy, trust or filter, or the same text came from a better one."""
+    """Excluded by policy, trust or filter, or a better candidate has the same text."""
     NEAR_DUPLICATE = "near_duplicate"
     NO_ROOM = "no_room"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """What one recall considered and packed: the ledger that later training reads."""
+    """The candidates and the result of one recall, for the recall log and for training."""
 
     id: int
     caller: Caller
@@ -259,13 +259,13 @@ class Trace:
     degraded: tuple[str, ...]
     stages_ms: Mapping[str, float]
     left_out: Mapping[int, ExclusionReason] = default(default_factory=dict[int, ExclusionReason])
-    """Why each of the others that were considered is not in the answer."""
+    """The reason for each candidate that is not in the result."""
     extents: Mapping[int, ShownExtent] = default(default_factory=dict[int, ShownExtent])
-    """How much was told of each that was packed."""
+    """How much of each returned memory the result contains."""
     ranker: int | None = None
-    """The model that ordered its candidates; None where fixed weights did."""
+    """The model that ordered its candidates; None for fixed weights."""
     is_watched: bool = False
-    """Whether somebody judges by it, so that it is kept whatever share of traces is."""
+    """Whether a canary depends on it, so that it is stored regardless of the sample rate."""
 
 
 def is_allowed(
@@ -276,9 +276,9 @@ def is_allowed(
     now: datetime,
     past: Sequence[BeliefPeriod] = (),
 ) -> bool:
-    """Apply every policy and filter to one candidate, whatever arm brought it.
+    """Check one candidate against policies and filter, whichever retriever found it.
 
-    `past` holds the spans in which it was believed before, for a question about the past.
+    `past` holds the periods in which it was believed, for a query about the past.
     """
     return (
         is_visible(caller, memory)

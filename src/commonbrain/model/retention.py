@@ -1,4 +1,4 @@
-"""Retention: what a tenant keeps of a kind, a label or a scope only for so long."""
+"""Retention: per tenant, the age at which memories of a kind, label or scope are removed."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -16,7 +16,7 @@ _GRAMMAR: Final = "kind=event label=log scope=team days=30 action=forget"
 
 
 class RetentionRule(StrEnum):
-    """What becomes of a memory that is older than its tenant keeps it."""
+    """What happens to a memory that is too old."""
 
     ARCHIVE = "archive"
     FORGET = "forget"
@@ -24,20 +24,20 @@ class RetentionRule(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retention:
-    """One rule of a tenant: what of a kind, and where told of a label and a scope, is too old."""
+    """One rule: kind, and optionally label and scope, and the age."""
 
     kind: Kind
     days: int
-    """Since it was recorded: reading a memory does not make it younger."""
+    """Days since it was recorded; reading does not change that."""
     action: RetentionRule = RetentionRule.FORGET
     label: str | None = None
     scope: Scope | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what would let what binds go by its age.
+        """Reject a rule that would remove rules.
 
         Raises:
-            InvalidInputError: it is about rules, or the days are out of bounds.
+            InvalidInputError: the kind is rule, or the days are out of range.
 
         """
         if self.kind is Kind.RULE:
@@ -49,10 +49,10 @@ class Retention:
 
     @classmethod
     def read(cls, written: str) -> Self:
-        """Read a rule from words such as `kind=event days=30`.
+        """Parse words such as `kind=event days=30`.
 
         Raises:
-            InvalidInputError: a word is none of these, or a value is none.
+            InvalidInputError: a word or a value is invalid.
 
         """
         told = dict(word.split("=", 1) for word in written.split() if "=" in word)
@@ -70,19 +70,19 @@ class Retention:
         )
 
     def __str__(self) -> str:
-        """Write it as it is read."""
+        """Format it so that it can be parsed."""
         told = [("kind", self.kind), ("label", self.label), ("scope", self.scope)]
         told += [("days", str(self.days)), ("action", self.action)]
         return " ".join(f"{name}={value}" for name, value in told if value is not None)
 
     def recorded_before(self, now: datetime) -> datetime:
-        """Give the moment before which a memory of this sort is too old."""
+        """Return the time before which memories are too old."""
         return now - timedelta(days=self.days)
 
     def retained(self, memory: Memory, now: datetime) -> Memory | None:
-        """Give a memory as it is once this is done to it; None where there is nothing to do.
+        """Return the memory after this rule; None if it stays as it is.
 
-        What is pinned and what is still owed stays, whatever its age.
+        Pinned memories and open tasks stay regardless of age.
         """
         is_meant = (
             memory.kind is self.kind

@@ -1,4 +1,4 @@
-"""What a change leaves behind: its before-image, and the span in which a revision was believed."""
+"""Changes: before-images, and the periods in which revisions were believed."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -10,15 +10,15 @@ from commonbrain.model.kinds import Kind
 from commonbrain.model.memory import CURRENT_STATES, Memory, State
 
 _UNCHANGING: Final = frozenset({"id", "kind", "headline", "body", "semantic_hash", "recorded_at"})
-"""What a memory keeps from its birth to its erasure."""
+"""Fields that never change before an erase."""
 
 
 DEPRECATED: Final = "DEPRECATED"
-"""What stands where the severity of a superseded rule would; the row keeps what it was."""
+"""Shown instead of the severity of a superseded rule; the row keeps it."""
 
 
 HOUSE_AGENT: Final = "commonbrain"
-"""Who is named for what time did, or what another's change left to be followed up."""
+"""The agent of changes made by time or by the continuation of another change."""
 
 
 class Action(StrEnum):
@@ -32,7 +32,7 @@ class Action(StrEnum):
     ERASE = "erase"
     PRUNE = "prune"
     EXPIRE = "expire"
-    """Its time was over, and upkeep took it out of the index."""
+    """It expired, and maintenance removed it from the index."""
     UNDO = "undo"
     ANNOTATE = "annotate"
     RATE = "rate"
@@ -47,7 +47,7 @@ class Action(StrEnum):
     RECUR = "recur"
     REVIEW = "review"
     CASCADE = "cascade"
-    """What followed from another change, and follows its taking back: nobody's own deed."""
+    """A consequence of another change, undone with that change."""
     ACK = "ack"
     CLAIM = "claim"
     RELEASE = "release"
@@ -64,30 +64,30 @@ BESIDE: Final = frozenset(
         Action.RELEASE,
     }
 )
-"""What leaves a memory saying what it said: it makes nothing out of date that was read of it."""
+"""Actions that leave the text valid for those who read it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BeliefPeriod:
-    """From `since`, that moment included, to `until`, that moment left out."""
+    """From `since`, inclusive, to `until`, exclusive."""
 
     since: datetime
     until: datetime
 
     def holds(self, moment: datetime) -> bool:
-        """Say whether a moment lies in it."""
+        """Return whether it contains a time."""
         return self.since <= moment < self.until
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One thing done to one memory; `before` and `after` hold only what it changed.
+    """One change of one memory; `before` and `after` hold only changed fields.
 
-    Their keys are fields of `Memory`, or `link` and `annotation` for what stands beside it.
+    Keys are fields of `Memory`, or `link` and `annotation` for related data.
     """
 
     id: int = 0
-    """Drawn by the shelf; changes of one memory sort by it."""
+    """Assigned on storing; changes of one memory sort by it."""
     memory_id: int
     action: Action
     agent: str
@@ -97,11 +97,11 @@ class Change:
     before: Mapping[str, object] = field(default_factory=dict[str, object])
     after: Mapping[str, object] = field(default_factory=dict[str, object])
     believed: BeliefPeriod | None = None
-    """The time in which it was believed, when this change ended it."""
+    """The period in which it was believed, if this change ended it."""
 
 
 def difference(before: Memory, after: Memory) -> tuple[dict[str, object], dict[str, object]]:
-    """Give the fields in which two states of one memory differ, as they were and as they are."""
+    """Return the fields in which two states of a memory differ, before and after."""
     changed = [
         name
         for name in (field.name for field in fields(Memory))
@@ -114,12 +114,12 @@ def difference(before: Memory, after: Memory) -> tuple[dict[str, object], dict[s
 
 
 def superseded(memory: Memory, *, by: int, at: datetime) -> Memory:
-    """Give a memory as it is once another holds in its place."""
+    """Return a memory as superseded."""
     return replace(memory, state=State.SUPERSEDED, superseded_by=by, superseded_at=at)
 
 
 def restored(memory: Memory, *, at: datetime) -> Memory | None:
-    """Give an archived or expired memory as it is once it holds again; None when it does."""
+    """Return an archived or expired memory as current; None if it is current."""
     is_over = memory.is_over(at)
     if memory.state is State.ACTIVE and not is_over:
         return None
@@ -129,10 +129,10 @@ def restored(memory: Memory, *, at: datetime) -> Memory | None:
 
 
 def own_state(state: State, told: Iterable[Change]) -> State:
-    """Give a state that a memory is brought back to, without what a cascade had made of it.
+    """Return the state to restore, without the effects of propagation.
 
-    `told` is what was done to it, oldest first. Whether it is archived again follows from what it
-    rests on now.
+    `told` holds the changes of the memory, oldest first. Whether it is archived again depends on
+    its current supports.
     """
     if state is not State.ARCHIVED:
         return state
@@ -141,7 +141,7 @@ def own_state(state: State, told: Iterable[Change]) -> State:
 
 
 def shown_detail(memory: Memory) -> dict[str, object]:
-    """Give the columns that only its kind has; a superseded rule reads as deprecated."""
+    """Return the columns of its kind; a superseded rule is shown as deprecated."""
     columns: dict[str, object] = asdict(memory.detail)
     if memory.kind is Kind.RULE and memory.state is State.SUPERSEDED:
         columns["severity"] = DEPRECATED
@@ -149,7 +149,7 @@ def shown_detail(memory: Memory) -> dict[str, object]:
 
 
 def ended_belief(before: Memory, after: Memory, *, at: datetime) -> BeliefPeriod | None:
-    """Give the span in which a memory was believed, if this change ends it."""
+    """Return the period in which a memory was believed, if this change ends it."""
     since = before.believed_since or before.recorded_at
     is_ended = before.state in CURRENT_STATES and after.state not in CURRENT_STATES
     return BeliefPeriod(since=since, until=max(since, at)) if is_ended else None

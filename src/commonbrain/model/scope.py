@@ -1,4 +1,4 @@
-"""Who acts, who sees what inside a tenant, and the predicate that says so."""
+"""Callers, roles, policies, and who may see a memory within a tenant."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -11,7 +11,7 @@ from commonbrain.model.trust import Trust
 
 
 class PolicyChange(TypedDict, total=False):
-    """What of a policy is to be another; what is left out stays."""
+    """Changes of a policy; omitted fields stay."""
 
     key_calls_per_minute: int | None
     tenant_calls_per_minute: int | None
@@ -22,32 +22,32 @@ class PolicyChange(TypedDict, total=False):
 
 
 OWNERS = frozenset({"key_calls_per_minute", "tenant_calls_per_minute", "memories_max"})
-"""What bounds a tenant, and so is not for its own admins to change."""
+"""Limits of a tenant, which its own admins may not change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """One tenant's own rules; None leaves a bound to the server's settings."""
+    """The rules of one tenant; None uses the server's settings."""
 
     key_calls_per_minute: int | None = None
-    """Calls of one credential."""
+    """Calls with one credential."""
     tenant_calls_per_minute: int | None = None
-    """Calls of all credentials of the tenant together."""
+    """Calls with all credentials of the tenant together."""
     memories_max: int | None = None
-    """Memories held at once, those superseded or forgotten not counted; None is no bound."""
+    """Stored memories, without superseded and forgotten ones; None is unlimited."""
     is_boot_required: bool = False
-    """Whether a session must boot before anything else is answered."""
+    """Whether a session must boot before any other call."""
     is_promotion_automatic: bool = False
-    """Whether a canary that has shown that it is not worse serves all without being told to."""
+    """Whether a canary that is not worse becomes active automatically."""
     retention: tuple[str, ...] = ()
-    """What is kept only for so long, each as `Retention.read` takes it; all else is for ever."""
+    """Retention rules as `Retention.read` parses them; everything else is kept."""
 
     def __post_init__(self) -> None:
-        """Refuse a bound that lets nothing through.
+        """Reject limits that allow nothing.
 
         Raises:
-            InvalidInputError: a rate is below 1, a quota below 0, or there are too many rules of
-                retention.
+            InvalidInputError: a rate is below 1, a quota below 0, or there are too many retention
+                rules.
 
         """
         rates = (self.key_calls_per_minute, self.tenant_calls_per_minute)
@@ -68,12 +68,12 @@ LOCAL_TENANT: Final = "default"
 
 
 EVERYBODY: Final = "*"
-"""To whom a broadcast goes; nobody bears this name, nor `all`, which says the same."""
+"""The recipient of a broadcast; no agent can have this name, nor its synonym `all`."""
 NOBODYS_NAMES: Final = frozenset({EVERYBODY, "all"})
 
 
 class Scope(StrEnum):
-    """Who sees a memory inside its tenant; writing `GLOBAL` needs an admin."""
+    """Who sees a memory within its tenant; only an admin may write `GLOBAL`."""
 
     PRIVATE = "private"
     TEAM = "team"
@@ -81,32 +81,32 @@ class Scope(StrEnum):
 
 
 class Role(StrEnum):
-    """What an agent may do: read, also write, also govern."""
+    """What an agent may do: read, also write, also administer."""
 
     READER = "reader"
     WRITER = "writer"
     ADMIN = "admin"
 
     def covers(self, other: "Role") -> bool:
-        """Say whether who has this role may do what takes the other."""
+        """Return whether this role includes another."""
         order = tuple(Role)
         return order.index(self) >= order.index(other)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admission:
-    """How a caller of a networked door came in."""
+    """How a network caller was authenticated."""
 
     credential: str
-    """What the credential is counted under: a key's prefix, or whom a token is of."""
+    """The key under which the credential is counted: a key's prefix, or the subject of a token."""
     role: Role
-    """The agent's; the caller's own is less where the credential narrows it."""
+    """The agent's role; the caller's may be less if the credential is limited."""
     policy: Policy = NO_POLICY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """Who acts: everything a decision may depend on but for the content itself."""
+    """The caller of an operation: everything that decisions depend on, except the content."""
 
     tenant: str = LOCAL_TENANT
     agent: str
@@ -117,15 +117,15 @@ class Caller:
     trust_default: Trust = Trust.USER_CLAIM
     trust_ceiling: Trust = Trust.TRUSTED_TOOL
     admission: Admission | None = None
-    """None at local doors, whose caller is the store's owner."""
+    """None for local callers, who own the store."""
     request_id: str | None = None
-    """By which a networked door's log and the audit tell of the same call."""
+    """Identifies a call in the server's log and the audit."""
 
     def __post_init__(self) -> None:
-        """Refuse names that no store or terminal should be given.
+        """Reject names that could harm a store or a terminal.
 
         Raises:
-            InvalidInputError: a name is empty, too long, or holds something that cannot be printed.
+            InvalidInputError: a name is empty, too long, or not printable.
 
         """
         for what in ("agent", "session", "project", "request_id"):
@@ -137,12 +137,12 @@ class Caller:
                 )
         if self.agent in NOBODYS_NAMES:
             raise InvalidInputError(
-                f"Nobody is called {self.agent}.", hint="It stands for everybody."
+                f"An agent cannot be called {self.agent}.", hint="The name means everyone."
             )
 
 
 class OwnedRow(Protocol):
-    """What visibility looks at."""
+    """The attributes that decide visibility."""
 
     @property
     def scope(self) -> Scope:
@@ -151,28 +151,31 @@ class OwnedRow(Protocol):
 
     @property
     def agent(self) -> str:
-        """Who wrote it."""
+        """Its author."""
         ...
 
     @property
     def audience(self) -> tuple[str, ...]:
-        """Who beside its author sees it while it is private."""
+        """Further readers of a private memory."""
         ...
 
 
 def isolates(here: str | None, there: str | None) -> bool:
-    """Say whether what holds in one project says nothing in the other; None is every project."""
+    """Return whether two projects are separate; None applies to every project."""
     return None not in {here, there} and here != there
 
 
 def is_visible(caller: Caller, owned: OwnedRow) -> bool:
-    """Say whether the caller may see it: all of the tenant's but what is private to others."""
+    """Return whether the caller may see it.
+
+    Everything in the tenant except others' private data.
+    """
     is_own = owned.agent == caller.agent or caller.agent in owned.audience
     return is_own or owned.scope is not Scope.PRIVATE
 
 
 def check_claims(caller: Caller, *, tenant: str | None, agent: str | None) -> None:
-    """Refuse who says to be somebody else than the credential does; None says nothing.
+    """Reject a caller that claims to be another than its credential; None claims nothing.
 
     Raises:
         RejectedError: `tenant_mismatch` or `agent_mismatch`.
@@ -191,7 +194,7 @@ def check_claims(caller: Caller, *, tenant: str | None, agent: str | None) -> No
 
 
 def check_may_write(caller: Caller, scope: Scope) -> None:
-    """Let a caller write into a scope, or say why not.
+    """Check that a caller may write into a scope.
 
     Raises:
         RejectedError: `insufficient_role` for readers, `scope_denied` for global without admin.

@@ -1,4 +1,4 @@
-"""Where a memory's confidence and strength start and how they move."""
+"""Scoring: confidence, strength and salience of a memory."""
 
 import math
 import re
@@ -21,14 +21,14 @@ _DOUBTS: Final = ("contradicted", "needs_review", "stale")
 _UNSOURCED_FACT_MAX: Final = 0.6
 _FLOOR: Final = 0.1
 DORMANT_BELOW: Final = 0.1
-"""An untouched fact falls below it after 23 days."""
+"""A fact that is never accessed falls below it after 23 days."""
 _USED_MAX: Final = 5.0
-"""Reached by 15 accesses: a fact of that use halves in 35 days."""
+"""Reached at 15 accesses: the half-life of such a fact is 35 days."""
 _VOTES_TO_DOUBLE: Final = 3
 WOKEN_BY_RECALL: Final = 3
-"""How many of the best that a recall shows count as accessed; the rest only keep them company.
+"""How many of the best items of a recall count as accessed.
 
-Where all are woken, what is often shown outranks what answers, see docs/explanation/decisions.md.
+If all did, often shown memories would outrank answers: see docs/explanation/decisions.md.
 """
 _HEDGE: Final = re.compile(
     r"\b(?:maybe|perhaps|possibly|probably|might|could be|i think|i guess|seems?|apparently"
@@ -38,38 +38,40 @@ _HEDGE: Final = re.compile(
 
 
 def confidence(kind: Kind, text: str, *, trust: Trust, is_sourced: bool) -> float:
-    """Say how likely a text is true, 0..1: by trust, less for each hedge, capped unsourced."""
+    """Return the probability that a text is true, 0..1.
+
+    By trust, less per hedge, capped if unsourced.
+    """
     hedged = _CONFIDENCE[trust] - _PER_HEDGE * len(_HEDGE.findall(text))
     ceiling = 1.0 if is_sourced or kind is not Kind.FACT else _UNSOURCED_FACT_MAX
     return round(max(_FLOOR, min(hedged, ceiling)), 4)
 
 
 def doubted(confidence: float, features: Mapping[str, float]) -> float:
-    """Give a confidence as it is read: a third less for each of three doubts, nothing is stored.
+    """Return the confidence as read: a third less for each of three doubts; nothing is stored.
 
-    The doubts are that something preferable contradicts it, as strongly as that is linked, that
-    what it rests on has fallen, and that it is stale: a claim that nobody has used for so long that
-    it sleeps may be out of date. Each ends with its cause.
+    The doubts are: a preferred memory contradicts it (in proportion to the link), it depends on an
+    invalid memory, or it is stale, a claim that was not used for so long that it is dormant. Each
+    ends with its cause.
     """
     left = math.prod(1 - _PER_DOUBT * features.get(doubt, 0.0) for doubt in _DOUBTS)
     return round(confidence * left, 4)
 
 
 def confidence_of(atom: Atom, *, of: Kind, trust: Trust) -> float:
-    """Say how likely an atom is true that was found in a text of a kind, 0..1.
+    """Return the probability that an atom extracted from a text is true, 0..1.
 
-    No more than 0.6 in a message and 0.7 elsewhere, since what found it may err, and no more than
-    anything else that its source says.
+    At most 0.6 in a message and 0.7 elsewhere, since extraction may err, and at most the confidence
+    of its source.
     """
     most = CONFIDENCE_OF_MESSAGE if of is Kind.MESSAGE else CONFIDENCE
     return min(most, confidence(Kind.ATOM, atom.body, trust=trust, is_sourced=True))
 
 
 def strength(memory: Memory, now: datetime) -> float:
-    """Say how fresh a memory is, 0..1: 2^(-age / half-life), age since it was last touched.
+    """Return the strength of a memory, 0..1: 2^(-age / half-life), by the time of last access.
 
-    The half-life of its kind is lengthened by use, votes and weight, see `half_life`; what has none
-    and what is pinned never fades.
+    `half_life` depends on kind, use, votes and importance; pinned memories never decay.
     """
     lasting = half_life(memory)
     if lasting is None or memory.pinned:
@@ -78,13 +80,13 @@ def strength(memory: Memory, now: datetime) -> float:
 
 
 def half_life(memory: Memory) -> timedelta | None:
-    """Give the time in which a memory loses half its strength; None when it never does.
+    """Return the time in which a memory loses half its strength; None if it never decays.
 
-    The kind's half-life times 1 + log2(1 + accesses), at most 5; times 2^(rating / 3), between 1/2
-    and 2; times 2^(salience - the kind's own), between 1/2 and 2. Each factor is 1 for a memory
-    as it is born and none lowers what more accesses, votes or salience give. The logarithm lets
-    the first accesses count most, as in the power law of practice; the bounds keep any one signal
-    from making a memory immortal or gone.
+    The half-life of the kind times 1 + log2(1 + accesses), at most 5; times 2^(rating / 3), between
+    1/2 and 2; times 2^(salience - the kind's default), between 1/2 and 2. Each factor is 1 for a
+    new memory and never decreases with accesses, votes or salience. The logarithm gives the first
+    accesses most weight, as in the power law of practice; the limits keep any one signal from
+    dominating.
     """
     policy = KINDS[memory.kind]
     if policy.half_life is None:
@@ -96,27 +98,27 @@ def half_life(memory: Memory) -> timedelta | None:
 
 
 def last_touched(memory: Memory) -> datetime:
-    """Give the later of recording and last access, so that imported history is not born faded."""
+    """Return the later of recording and last access, so that imported history is not weak."""
     return max(memory.recorded_at, memory.last_access_at or memory.recorded_at)
 
 
 def is_archived(memory: Memory, now: datetime) -> bool:
-    """Say whether a memory rests in the archive: put there, or unread for as long as its kind."""
+    """Return whether a memory is archived: by state, or unread for as long as its kind allows."""
     after = KINDS[memory.kind].archived_after
     is_unread = after is not None and now - last_touched(memory) >= after and not memory.pinned
     return memory.state is State.ARCHIVED or (memory.state is State.ACTIVE and is_unread)
 
 
 def is_dormant(memory: Memory, now: datetime) -> bool:
-    """Say whether a memory that holds sleeps: archived, or too weak; any access wakes the weak.
+    """Return whether a current memory is dormant: archived, or too weak; access restores strength.
 
-    What is superseded, forgotten, expired or awaits review is not asleep and never wakes so.
+    Superseded, forgotten, expired and pending memories are not dormant.
     """
     return _is_asleep(memory, now, held=strength(memory, now))
 
 
 def waking(memory: Memory, now: datetime) -> float:
-    """Give the strength of a memory, 0 while it sleeps, see `is_dormant`."""
+    """Return the strength of a memory; 0 if it is dormant."""
     held = strength(memory, now)
     return 0.0 if _is_asleep(memory, now, held=held) else held
 
@@ -128,20 +130,20 @@ def _is_asleep(memory: Memory, now: datetime, *, held: float) -> bool:
 
 
 LOW: Final = 0.2
-"""Below it a memory starts archived, unless its tenant says another threshold."""
+"""New memories below this salience start archived, unless the tenant sets another threshold."""
 
 _PER_IMPORTANT_WORD: Final = 0.03
-"""From the heuristics of the system whose scales for salience and confidence are ours."""
+"""From the heuristics of the system whose scales for salience and confidence are used here."""
 _IMPORTANT_WORDS_MAX: Final = 5
-"""A text of nothing but "must" matters no more than five of them do."""
+"""Beyond this, further important words do not count."""
 _OPEN_DEADLINE: Final = 0.1
-"""As much as three important words: it is a commitment with a date."""
+"""As much as three important words: a commitment with a date."""
 _PER_RECURRENCE: Final = 0.02
 _RECURRENCES_MAX: Final = 10
-"""What happens daily is known after ten days: all in all as much as 6 important words or so."""
+"""Daily events are known after ten days: together as much as about six important words."""
 _PER_ENTITY: Final = 0.01
 _ENTITIES_MAX: Final = 5
-"""Names tie a memory to others, and any log line has some: they may tip a balance, no more."""
+"""Names connect memories, but any log line has some, so they count little."""
 
 _IMPORTANT: Final = re.compile(
     r"\b(?:must|shall|always|never|required?|mandatory|forbidden|prohibited|not allowed|only ever"
@@ -149,20 +151,20 @@ _IMPORTANT: Final = re.compile(
     r"|important|critical|urgent|blocker|security|breaking)\b",
     re.IGNORECASE,
 )
-"""Commitments, constraints, and words by which writers themselves say that it matters."""
+"""Commitments, constraints, and words with which authors mark importance."""
 
 
 def salience(
     kind: Kind, text: str, *, due: bool = False, recurrences: int = 0, entities: int = 0
 ) -> float:
-    """Say how much a memory matters, 0..1; it never falls when any of these rises.
+    """Return the salience of a memory, 0..1; it never decreases with any of these.
 
     Args:
-        kind: gives where it starts.
-        text: its important words are counted, each place once.
+        kind: sets the initial value.
+        text: its important words are counted, each position once.
         due: whether it is an open task with a deadline.
-        recurrences: how often it has happened again; 0 for the first time.
-        entities: how many people, topics and references it names.
+        recurrences: how often it recurred; 0 for the first time.
+        entities: the number of people, topics and references.
 
     """
     words = min(sum(1 for _ in _IMPORTANT.finditer(text)), _IMPORTANT_WORDS_MAX)
@@ -176,7 +178,7 @@ def salience(
 
 
 def recurring(salience: float, *, recurrences: int) -> float:
-    """Raise what an event mattered, 0..1, when it came again; the first ten times count."""
+    """Raise the salience of a recurring event, 0..1, for the first ten times."""
     if recurrences > _RECURRENCES_MAX:
         return salience
     return round(min(salience + _PER_RECURRENCE, 1.0), 4)

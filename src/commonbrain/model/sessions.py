@@ -1,4 +1,4 @@
-"""A session: one live client with a task, and by what evidence it is known to be over."""
+"""Sessions: an active client with a task, and the evidence that it has ended."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,23 +11,23 @@ from commonbrain.model.limits import NAME_CHARS_MAX
 
 
 class Ending(StrEnum):
-    """By what evidence a session is known to be over."""
+    """The evidence that a session has ended."""
 
     ENDED = "ended"
-    """It said so."""
+    """It was ended explicitly."""
     CLOSED = "closed"
     """Its connection was closed."""
     DEAD = "dead"
     """Its client's process is gone."""
     REBOOTED = "rebooted"
-    """The same client began anew in the same place."""
+    """The same client started again in the same folder."""
     SILENT = "silent"
-    """Nothing was heard for a day of one whose process cannot be looked at."""
+    """No heartbeat for a day, and its process cannot be checked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Process:
-    """A process on a host: its number is used again, its number and birth together are not."""
+    """A process on a host: numbers are reused, number and start time together are not."""
 
     host: str
     pid: int
@@ -36,36 +36,36 @@ class Process:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientInfo:
-    """What is known of the client behind a call, beside the agent that acts; all may be unknown.
+    """The client of a call, in addition to the agent; everything may be unknown.
 
-    `process` is the long-lived client's, never that of a short command; `server` is what holds the
-    connection to it, where there is one.
+    `process` is the long-lived client's, never that of a short command; `server` holds the
+    connection to it, if there is one.
     """
 
     client: str | None = None
-    """Its name and version, for people."""
+    """Its name and version, for display."""
     cwd: str | None = None
-    """The folder it was started in."""
+    """The folder in which it was started."""
     process: Process | None = None
     server: Process | None = None
 
 
 def printable_name(given: str) -> str | None:
-    """Make what a client calls itself into what a name may be; None where nothing is left."""
+    """Convert a client's name to a valid name; None if nothing is left."""
     words = " ".join(given.split())
     return "".join(filter(str.isprintable, words))[:NAME_CHARS_MAX].strip() or None
 
 
 UNKNOWN: Final = ClientInfo()
-"""A client of which nothing is known."""
+"""An unknown client."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """One live client with a task; provisional until it boots.
+    """An active client with a task; provisional until it boots.
 
-    `key` is what memories name it by: the client's own id of it where it gives one, else one drawn
-    for its connection. For `process` and `server` see `ClientInfo`.
+    Memories refer to a session by its `key`: the client's own id if it gives one, else one
+    generated for its connection. `ClientInfo` explains `process` and `server`.
     """
 
     id: int
@@ -85,22 +85,22 @@ class Session:
 
     @property
     def is_named(self) -> bool:
-        """Whether its client gave it its key, so that no connection made it up."""
+        """Whether its client gave it its key."""
         return not self.key.startswith(f"{ids.SESSION}_")
 
 
 IDLE_AFTER: Final = timedelta(minutes=5)
-"""Silence after which a session is shown as idle; it ends nothing."""
+"""Time without a heartbeat after which a session is shown as idle; it does not end."""
 SILENCE_MAX: Final = timedelta(hours=24)
-"""Silence that ends a session nobody here can look at: on another host, or without a process."""
+"""Time without a heartbeat after which a session ends whose process cannot be checked."""
 BIRTHS_APART: Final = timedelta(seconds=1)
-"""How far two readings of one process's birth may differ: clocks are adjusted."""
+"""How much two readings of one start time may differ: clocks are adjusted."""
 TOLD: Final = frozenset({Ending.ENDED, Ending.REBOOTED})
-"""Endings that somebody decided; after any other one a sign of life proves it wrong."""
+"""Explicit endings; a heartbeat revokes any other."""
 
 
 def is_same_process(one: Process, other: Process) -> bool:
-    """Say whether two readings are of one process: numbers are used again, births are not."""
+    """Return whether two readings are of one process, by number and start time."""
     return (
         one.host == other.host
         and one.pid == other.pid
@@ -109,21 +109,21 @@ def is_same_process(one: Process, other: Process) -> bool:
 
 
 def is_idle(session: Session, now: datetime) -> bool:
-    """Say whether nothing was heard of it for a while."""
+    """Return whether there was no heartbeat for a while."""
     return now - session.heartbeat_at > IDLE_AFTER
 
 
 def is_over(session: Session) -> bool:
-    """Say whether it ended for good: only a new beginning makes it live again."""
+    """Return whether it has ended explicitly, so that only a new start makes it active again."""
     return session.ending in TOLD
 
 
 def ending_of(
     session: Session, *, host: str, now: datetime, is_alive: Callable[[Process], bool]
 ) -> Ending | None:
-    """Judge a live session from one host; None while nothing speaks against it.
+    """Return the ending of an active session as seen from one host; None if it seems alive.
 
-    Only processes of this host are looked at. While one can be, silence proves nothing.
+    Only processes of this host are checked. As long as one can be, silence proves nothing.
     """
     client, server = session.process, session.server
     if client is not None and client.host == host and not is_alive(client):
@@ -138,15 +138,15 @@ def ending_of(
 def key_of(
     last: str | None, *, known: Session | None, live_sessions: Sequence[Session]
 ) -> str | None:
-    """Say under which key a connection acts whose client gave it none; None for a new one.
+    """Return the key of a connection whose client gave none; None for a new one.
 
     Args:
-        last: the key it acted under before.
-        known: what is stored under that key.
-        live_sessions: the live sessions of the same agent, process and folder.
+        last: the key under which it acted before.
+        known: the session stored under that key.
+        live_sessions: active sessions of the same agent, process and folder.
 
-    A key that the client gave, through a hook, beats one that was drawn for the connection, as
-    long as there is one such key and no more. What is over is not gone on with.
+    A key from the client, through a hook, takes precedence over a generated one if it is the only
+    such key. Ended sessions are not continued.
 
     """
     named = [one.key for one in live_sessions if one.is_named]
@@ -158,38 +158,38 @@ def key_of(
 
 
 def rebooted_by(session: Session, live_sessions: Sequence[Session]) -> list[Session]:
-    """List the sessions that end because this one begins in the same process and folder.
+    """List the sessions that end because this one starts in the same process and folder.
 
-    A client that names its sessions has one at a time; connections without a name stand side by
-    side, for one process may hold many.
+    A client that names its sessions has one at a time; connections without a name can coexist,
+    because one process may hold many.
     """
     return [one for one in live_sessions if session.is_named and one.key != session.key]
 
 
 def session_told_by(contact: ClientInfo) -> dict[str, object]:
-    """Give what a contact tells of its client; what it does not know stays as it is."""
+    """Return the known fields of a contact; unknown ones stay as they are."""
     told = {name: getattr(contact, name) for name in ClientInfo.__slots__}
     return {name: value for name, value in told.items() if value is not None}
 
 
 NOTES_PINNED_MAX: Final = 10
-"""Of one project: every boot shows all of them."""
+"""Pinned notes of one project; every boot shows all of them."""
 NOTES_MAX: Final = 100
-"""Of one session: what is more belongs into the memory."""
+"""Notes of one session; store more as memories."""
 NOTE_KEPT: Final = timedelta(days=7)
-"""How long unpinned ones outlast the last that their session wrote."""
+"""How long unpinned notes outlast the session's last note."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
-    """One working note; who has no session writes under an empty one."""
+    """One working note; a caller without a session writes under an empty key."""
 
     key: str
     value: str
     agent: str
     session: str = ""
     project: str | None = None
-    """Of a pinned one: where boots show it; None means everywhere."""
+    """The project of a pinned note; None means everywhere."""
     pinned: bool = False
     at: datetime
     expires_at: datetime | None = None

@@ -1,7 +1,7 @@
-"""Skills: rules with a trigger, which come up by themselves where their keywords are named.
+"""Skills: rules with a trigger, shown when a query contains one of their keywords.
 
-A trigger is given by whoever makes the rule (`read_trigger` checks it), stored as a JSON object of
-the rule, and read as a `Skill`, whatever store or import it came from.
+The author gives the trigger (`read_trigger` validates it); it is stored as JSON with the rule and
+read as a `Skill`, whatever store or import it came from.
 """
 
 import re
@@ -16,28 +16,28 @@ from commonbrain.model.memory import Memory
 
 KEYWORDS_MAX: Final = 50
 KEYWORD_LETTERS_MIN: Final = 3
-"""Shorter ones are inside of too many words."""
+"""Shorter keywords occur within too many words."""
 
 _NAME: Final = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Skill:
-    """The trigger of a rule: any keyword fires it; no projects means every project."""
+    """The trigger of a rule: any keyword is enough; no projects means every project."""
 
     name: str
     keywords: tuple[str, ...] = ()
-    """Case-folded, each of at least three letters."""
+    """Case-folded, at least three letters each."""
     projects: tuple[str, ...] = ()
     always_on: bool = False
 
     def fires(self, query: str, project: str | None) -> bool:
-        """Say whether a question, asked in a project or in none, names one of its keywords."""
+        """Return whether a query in a project, or in none, contains a keyword."""
         folded = _folded(query)
         return self.holds_in(project) and any(word in folded for word in self.keywords)
 
     def holds_in(self, project: str | None) -> bool:
-        """Say whether it is meant for a project; one of named projects needs one of them."""
+        """Return whether it applies in a project; one with projects needs one of them."""
         return not self.projects or project in self.projects
 
 
@@ -45,7 +45,7 @@ _PARTS: Final = tuple(Skill.__dataclass_fields__)
 
 
 def read_trigger(given: Mapping[str, object]) -> dict[str, object]:
-    """Check a trigger and give it as it is stored; keywords are folded, what is left out is off.
+    """Validate a trigger and return it as stored; keywords are normalized, omitted parts are off.
 
     Raises:
         InvalidInputError: `gate_skill`, a part is missing, unknown or malformed.
@@ -66,7 +66,7 @@ def read_trigger(given: Mapping[str, object]) -> dict[str, object]:
     if not all(map(_is_telling, keywords)):
         raise _wrong(f"A keyword has at least {KEYWORD_LETTERS_MIN} letters.")
     projects = _words(given.get("projects"), "projects")
-    # Lists, as JSON gives them back: what is stored now equals what is read later.
+    # Lists, as JSON returns them, so that stored and read values are equal.
     return {
         "name": name,
         "keywords": list(keywords),
@@ -76,7 +76,7 @@ def read_trigger(given: Mapping[str, object]) -> dict[str, object]:
 
 
 def read_skill(trigger: Mapping[str, object]) -> Skill | None:
-    """Read a stored trigger; None when it has no name to call it by."""
+    """Parse a stored trigger; None if it has no name."""
     name = trigger.get("name")
     if not isinstance(name, str) or not name.strip():
         return None
@@ -90,9 +90,9 @@ def read_skill(trigger: Mapping[str, object]) -> Skill | None:
 
 
 def skill_of(memory: Memory) -> Skill | None:
-    """Give the skill that a memory is, if it is one; a project's rule is a skill of that project.
+    """Return the skill of a memory; a project's rule is a skill of that project.
 
-    Projects that the trigger names go before the memory's own.
+    Projects in the trigger take precedence over the memory's own.
     """
     trigger = memory.detail.skill if isinstance(memory.detail, RuleDetail) else None
     skill = read_skill(trigger) if trigger else None
@@ -106,7 +106,7 @@ def _is_telling(keyword: str) -> bool:
 
 
 def _folded(text: str) -> str:
-    """Fold case and runs of space, so that a keyword of two words is found across a line end."""
+    """Normalize case and spaces, so that a keyword of two words matches across lines."""
     return " ".join(text.casefold().split())
 
 

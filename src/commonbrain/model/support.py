@@ -1,8 +1,8 @@
-"""Cascade: what rests on a memory needs review once that falls; what rests on nothing is archived.
+"""Support: when a memory becomes invalid, its dependents need review or are archived.
 
-A review says that one memory rests on a cause that has fallen. Reviews are a function of the states
-of memories and of the links among them, so that whatever is done in whatever order, and taken back,
-ends in the same reviews; only what somebody has settled is kept beside.
+A review says that one memory depends on an invalid cause. Reviews are a function of the states and
+links of memories, so changes in any order, and their undo, end in the same reviews. Only
+resolutions by users are stored in addition.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from commonbrain.model.scope import Scope, isolates
 from commonbrain.model.trust import Trust
 
 SUPPORTS: Final = (LinkType.DERIVED_FROM, LinkType.DEPENDS_ON)
-"""Links by which a memory rests on another; both are read from what rests to what bears it."""
+"""Links by which a memory depends on another, from dependent to support."""
 CONCERNED: Final = frozenset({*SUPPORTS, LinkType.CONFLICTS_WITH})
-"""Links whose making or unmaking may unseat something."""
+"""Links whose creation or removal can affect dependents."""
 
 
 class InvalidationReason(StrEnum):
-    """How a memory came to bear nothing any more."""
+    """How a memory became invalid."""
 
     SUPERSEDED = "superseded"
     FORGOTTEN = "forgotten"
@@ -36,7 +36,7 @@ class InvalidationReason(StrEnum):
     PRUNED = "pruned"
     ERASED = "erased"
     UNSUPPORTED = "unsupported"
-    """Said of the memory itself: nothing that it rests on holds, so that it was archived."""
+    """About the memory itself: it lost all support and was archived."""
 
 
 _LEFT: Final[Mapping[State, InvalidationReason]] = {
@@ -46,14 +46,14 @@ _LEFT: Final[Mapping[State, InvalidationReason]] = {
 FADED: Final = frozenset(
     {InvalidationReason.EXPIRED, InvalidationReason.PRUNED, InvalidationReason.ERASED}
 )
-"""It went, but nobody said that it was wrong: what was derived from it stays true."""
+"""Reasons that do not say the memory was wrong: what was derived from it stays true."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Review:
-    """One memory rests on one cause that has fallen; `via_id` is the next step towards it.
+    """One memory depends on one invalid cause; `via_id` is the next step towards it.
 
-    Of a review by `UNSUPPORTED` the cause is the memory itself, and `earlier` its state before.
+    For `UNSUPPORTED` the cause is the memory itself, and `earlier` its previous state.
     """
 
     memory_id: int
@@ -61,28 +61,28 @@ class Review:
     fall: InvalidationReason
     via_id: int
     depth: int
-    """Steps to the cause."""
+    """Number of steps to the cause."""
     at: datetime
     earlier: State | None = None
     settled_at: datetime | None = None
     settled_by: str | None = None
     reason: str | None = None
-    """Why it holds although its cause fell, said by who settled it."""
+    """Why it is still valid, as given by the user who confirmed it."""
 
     @property
     def is_open(self) -> bool:
-        """Whether nobody has looked at it yet."""
+        """Whether no one has confirmed it yet."""
         return self.settled_at is None
 
     @property
     def is_of_itself(self) -> bool:
-        """Whether it says that the memory lost every support."""
+        """Whether it says that the memory lost all support."""
         return self.fall is InvalidationReason.UNSUPPORTED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SupportStatus:
-    """What of a memory decides whether it bears others."""
+    """The attributes of a memory that decide whether it supports others."""
 
     id: int
     kind: Kind
@@ -94,16 +94,16 @@ class SupportStatus:
     is_erased: bool
     project: str | None = None
     audience: tuple[str, ...] = ()
-    """Who beside its author sees it while it is private."""
+    """Further readers of a private memory."""
 
     def is_over(self, now: datetime) -> bool:
-        """Say whether its time has passed."""
+        """Return whether it has expired."""
         return self.expires_at is not None and self.expires_at <= now
 
 
 @dataclass(frozen=True, slots=True)
 class Support:
-    """One link by which a memory rests on another."""
+    """One link by which a memory depends on another."""
 
     from_id: int
     to_id: int
@@ -111,7 +111,7 @@ class Support:
 
 
 def carried_by(fall: InvalidationReason) -> tuple[LinkType, ...]:
-    """Give the links along which a fall goes: what merely faded unseats only what depends on it."""
+    """Return the links along which an invalidation propagates: a fade only along depends_on."""
     return (LinkType.DEPENDS_ON,) if fall in FADED else SUPPORTS
 
 
@@ -122,9 +122,9 @@ def invalidation_of(
     conflicts: Iterable[tuple[Link, SupportStatus]],
     now: datetime,
 ) -> InvalidationReason | None:
-    """Say how a memory fell; None while it holds, or awaits review and never held.
+    """Return how a memory became invalid; None while it is valid, or was never approved.
 
-    `conflicts` are its links of conflict, each with what stands at the other end.
+    `conflicts` are its conflict links, each with the other end.
     """
     if one.is_erased:
         return InvalidationReason.ERASED
@@ -139,10 +139,10 @@ def invalidation_of(
 
 
 def contradicts(link: Link, one: SupportStatus, *, by: SupportStatus, now: datetime) -> bool:
-    """Say whether a conflict tells against `one`: from more trust, or from as much by who said it.
+    """Return whether a conflict invalidates `one`: by more trust, or by equal trust of its author.
 
-    What holds no more contradicts nothing, nor does what holds elsewhere, and what few may see
-    unseats nothing that more do.
+    An invalid memory contradicts nothing, nor does one that applies elsewhere, and a memory with
+    few readers does not invalidate one with more.
     """
     if by.state not in CURRENT_STATES or by.is_over(now) or isolates(one.project, by.project):
         return False
@@ -162,9 +162,9 @@ def is_supported_by(
     is_pruned: bool,
     now: datetime,
 ) -> bool:
-    """Say whether a support still holds up what rests on it.
+    """Return whether a support is valid.
 
-    What only faded still holds up what is derived from it: its time passed, or retention took it.
+    A memory that only faded, by expiry or retention, still supports what is derived from it.
     """
     if target is None:
         return False
@@ -178,10 +178,10 @@ def is_supported_by(
 def unsupported(
     candidates: Collection[int], supports: Sequence[Support], *, bearing: Mapping[Support, bool]
 ) -> set[int]:
-    """Say which of the candidates rest on nothing that holds, not even on each other.
+    """Return the candidates without any valid support, not counting support from each other.
 
-    `bearing` tells of each support that leads out of the candidates whether it holds. Whoever has
-    one is held, and holds up in turn: what is left is held by a circle, or by nothing.
+    `bearing` tells for each support outside the candidates whether it is valid. A memory with a
+    valid support is valid itself and supports others; the rest depend on a cycle or on nothing.
     """
     above: defaultdict[int, list[int]] = defaultdict(list)
     held: list[int] = []

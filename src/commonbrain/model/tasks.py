@@ -1,4 +1,4 @@
-"""Action items: tasks and rules that must be acknowledged before anything else is written."""
+"""Tasks: action items, acknowledgements and leases."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -11,19 +11,19 @@ from commonbrain.model.scope import Caller
 from commonbrain.model.timestamps import show_instant
 
 DEFERRED_DAYS_MAX: Final = 30
-"""What is put off for longer is not meant to be done; say that it is not relevant."""
+"""Deferring for longer means that it is not relevant."""
 HANDOFF: Final = "handoff"
-"""The label of an episode that hands over to whoever comes next."""
+"""The label of a handoff."""
 OWED: Final = frozenset({TaskStatus.OPEN, TaskStatus.BLOCKED})
-"""Where a task stands that is still to be done."""
+"""Statuses of tasks that are still to be done."""
 
 
 class Decision(StrEnum):
-    """What an agent says of an action item."""
+    """The decision of an agent on an action item."""
 
     WILL_EXECUTE = "will_execute"
     ALREADY_DONE = "already_done"
-    """Of tasks only, with a reason: a rule is never done."""
+    """Tasks only, with a reason."""
     NOT_RELEVANT = "not_relevant"
     """With a reason."""
     DEFERRED = "deferred"
@@ -35,7 +35,7 @@ _REASONED: Final = frozenset({Decision.ALREADY_DONE, Decision.NOT_RELEVANT})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ack:
-    """What somebody decided on an action item; who has no session decides under an empty one."""
+    """A decision on an action item; a caller without a session uses an empty one."""
 
     memory_id: int
     agent: str
@@ -43,46 +43,46 @@ class Ack:
     decision: Decision
     reason: str | None = None
     until: datetime | None = None
-    """When a deferred one binds again."""
+    """When a deferred item is binding again."""
     at: datetime
 
     @property
     def whose(self) -> tuple[int, str, str]:
-        """What there is one of: the item, and the agent and session that answer it."""
+        """The unique key: item, agent and session."""
         return self.memory_id, self.agent, self.session
 
     def says_the_same(self, other: "Ack") -> bool:
-        """Say whether another decision is the same but for its moment."""
+        """Return whether another decision is the same apart from its time."""
         return self == replace(other, at=self.at)
 
     def told(self) -> str:
-        """Say the decision in words, as the audit keeps it."""
+        """The decision in words, for the audit."""
         until = f" until {show_instant(self.until)}" if self.until else ""
         return f"{self.decision}{until}{f': {self.reason}' if self.reason else ''}"
 
 
 def must_be_acknowledged(detail: Detail) -> bool:
-    """Say whether what has this detail is an action item, done or not."""
+    """Return whether a memory with this detail is an action item, done or not."""
     return isinstance(detail, RuleDetail | TaskDetail) and detail.must_ack
 
 
 def needs_ack(detail: Detail) -> bool:
-    """Say whether what has this detail is a task that must be acknowledged and is to be done."""
+    """Return whether a memory with this detail is an open task that must be acknowledged."""
     return isinstance(detail, TaskDetail) and detail.must_ack and detail.status in OWED
 
 
 def is_report(kind: Kind, label: str | None) -> bool:
-    """Say whether it is what somebody who is blocked may still write, to ask and to hand over."""
+    """Return whether a blocked agent may still write it, to ask and to hand over."""
     is_handoff = kind is Kind.EPISODE and label == HANDOFF
     return kind in {Kind.MESSAGE, Kind.INCIDENT} or is_handoff
 
 
 def check_decision(ack: Ack, kind: Kind) -> None:
-    """Hold a decision to what it needs.
+    """Validate a decision.
 
     Raises:
         InvalidInputError: a rule is done, a reason or a time is missing, or the time is out of
-            bounds.
+            range.
 
     """
     if ack.decision is Decision.ALREADY_DONE and kind is Kind.RULE:
@@ -105,7 +105,7 @@ def check_decision(ack: Ack, kind: Kind) -> None:
 
 
 def ack_image(ack: Ack) -> dict[str, object]:
-    """Write an acknowledgement as the JSON values that a before-image holds."""
+    """Convert an acknowledgement to the JSON of a before-image."""
     return {
         "memory_id": ack.memory_id,
         "agent": ack.agent,
@@ -118,7 +118,7 @@ def ack_image(ack: Ack) -> dict[str, object]:
 
 
 def ack_of(image: object) -> Ack:
-    """Read an acknowledgement back from a before-image."""
+    """Convert an acknowledgement from a before-image."""
     given = cast("dict[str, Any]", image)
     read: dict[str, Any] = {
         "decision": Decision(given["decision"]),
@@ -138,25 +138,25 @@ def _check_until(until: datetime, *, now: datetime) -> None:
 
 LEASE_MINUTES_DEFAULT: Final = 30
 LEASE_MINUTES_MAX: Final = 24 * 60
-"""Whoever needs longer claims again; whoever is gone does not keep it from others for days."""
+"""Renew for longer; an agent that is gone must not block others for days."""
 
 
 def holder_of(caller: Caller) -> str:
-    """Give the name a caller claims tasks under: its session's key, else the agent's own."""
+    """Return the name under which a caller leases tasks: its session key, or the agent."""
     return caller.session or caller.agent
 
 
 def is_leased(detail: TaskDetail, *, now: datetime) -> bool:
-    """Say whether somebody has claimed a task whose time is not up."""
+    """Return whether a task has a valid lease."""
     holder, until = detail.lease_holder, detail.lease_until
     return holder is not None and until is not None and until > now
 
 
 def lease_end(minutes: int, *, now: datetime) -> datetime:
-    """Give the moment at which a lease of so many minutes ends.
+    """Return the end of a lease of so many minutes.
 
     Raises:
-        InvalidInputError: it is none, or too long.
+        InvalidInputError: it is not positive, or too long.
 
     """
     if not 1 <= minutes <= LEASE_MINUTES_MAX:

@@ -1,4 +1,4 @@
-"""Instants: aware UTC inside, ISO 8601 outside, whole milliseconds in the store."""
+"""Timestamps: aware UTC inside, ISO 8601 outside, whole milliseconds in the store."""
 
 from datetime import UTC, date, datetime, timedelta
 
@@ -8,33 +8,33 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def instant(given: datetime | str, *, ends_day: bool = False) -> datetime:
-    """Take a time as code or people give it, as aware UTC in whole milliseconds.
+    """Convert a datetime or ISO 8601 text to aware UTC in whole milliseconds.
 
     Raises:
-        InvalidInputError: it is a text that is no ISO 8601 date or time.
+        InvalidInputError: the text is not an ISO 8601 date or time.
 
     """
     return parse_instant(given, ends_day=ends_day) if isinstance(given, str) else to_utc(given)
 
 
 def to_utc(moment: datetime) -> datetime:
-    """Read a naive time as UTC, move an aware one there; both cut to whole milliseconds."""
+    """Interpret a naive time as UTC and convert an aware one; cut to whole milliseconds."""
     aware = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     return aware.replace(microsecond=aware.microsecond // 1000 * 1000)
 
 
 def to_millis(moment: datetime) -> int:
-    """Count whole milliseconds since 1970 in UTC; negative before it."""
+    """Return whole milliseconds since 1970 in UTC; negative before."""
     return (moment - _EPOCH) // timedelta(milliseconds=1)
 
 
 def from_millis(millis: int) -> datetime:
-    """Give the instant that `to_millis` counted."""
+    """Return the time of `to_millis`."""
     return _EPOCH + timedelta(milliseconds=millis)
 
 
 def parse_instant(text: str, *, ends_day: bool = False) -> datetime:
-    """Read an ISO 8601 date or time; a bare date is the start of its day, or its end when asked.
+    """Parse an ISO 8601 date or time; a date is the start of its day, or its end on request.
 
     Raises:
         InvalidInputError: the text is neither.
@@ -55,11 +55,11 @@ def parse_instant(text: str, *, ends_day: bool = False) -> datetime:
 
 
 def show_day(moment: datetime) -> str:
-    """Write the day of an instant in UTC as ISO 8601."""
+    """Format the UTC day as ISO 8601."""
     return moment.astimezone(UTC).date().isoformat()
 
 
 def show_instant(moment: datetime) -> str:
-    """Write an instant as ISO 8601 in UTC with a Z, to the second, or finer where it is finer."""
+    """Format as ISO 8601 in UTC with Z, to the second, or finer if needed."""
     spec = "milliseconds" if moment.microsecond else "seconds"
     return moment.astimezone(UTC).isoformat(timespec=spec).replace("+00:00", "Z")

@@ -1,4 +1,4 @@
-"""How far a source is believed, and who may claim it."""
+"""Trust: how reliable a source is, and who may claim it."""
 
 from enum import StrEnum
 
@@ -6,7 +6,7 @@ from commonbrain.model.errors import RejectedError
 
 
 class Trust(StrEnum):
-    """Where a text came from; `weight` (0..1) orders them and multiplies into ranking."""
+    """The source of a text; `weight` (0..1) orders them and enters ranking."""
 
     TRUSTED_TOOL = "trusted_tool"
     USER_CLAIM = "user_claim"
@@ -14,7 +14,7 @@ class Trust(StrEnum):
 
     @property
     def weight(self) -> float:
-        """Its place between 0 (believed never) and 1."""
+        """Its weight between 0 and 1."""
         return _WEIGHTS[self]
 
 
@@ -22,7 +22,7 @@ _WEIGHTS = {Trust.TRUSTED_TOOL: 1.0, Trust.USER_CLAIM: 0.7, Trust.UNTRUSTED_WEB:
 
 
 def granted(claimed: Trust | None, *, default: Trust, ceiling: Trust) -> Trust:
-    """Give the trust a write gets: what it claims, or the default as far as the ceiling allows.
+    """Return the trust of a write: the claim, or the default up to the ceiling.
 
     Raises:
         RejectedError: `trust_override_denied`, the claim is above the ceiling.
