@@ -222,7 +222,7 @@ def test_before_a_time_lists_what_came_in_the_hours_before_it(brain: Brain) -> N
     told = brain.trace.before("1 March 2026 at 16:00")
     assert steps(told) == [(0, near)]
     assert told.precursors == ()
-    assert told.limits == ("Before 2026-03-01T16:00:00Z, 4 hours; no outcome was asked for.",)
+    assert told.limits == ("Before 2026-03-01T16:00:00Z, 4 hours; no outcome was given.",)
     assert len(brain.trace.before("2026-03-02", hours=24).steps) == 3
     assert "Nothing is known of the 4 hours before." in brain.trace.before("in 2020").limits
 

@@ -105,28 +105,28 @@ def reciprocal_rank(ids: Sequence[int], helped: Collection[int]) -> float:
 
 
 def compare(
-    asked: Sequence[Compared], *, names: tuple[str, str], draw: Callable[[int], int]
+    queries: Sequence[Compared], *, names: tuple[str, str], draw: Callable[[int], int]
 ) -> Comparison:
     """Summarize one or more queries to the serving space and another.
 
     Args:
-        asked: the answers of both.
+        queries: the answers of both.
         names: the two spaces.
         draw: returns a uniform random number from 0 to one less than its argument.
 
     """
-    marked = [one for one in asked if one.helped]
+    marked = [one for one in queries if one.helped]
     ranks = [
         [reciprocal_rank(answer.ids, one.helped) for one, answer in zip(marked, own, strict=True)]
         for own in ([one.one for one in marked], [one.other for one in marked])
     ]
     gains = [after - before for before, after in zip(*ranks, strict=True)]
     return Comparison(
-        questions=len(asked),
+        questions=len(queries),
         marked=len(marked),
-        serving=_figures(names[0], [one.one for one in asked], ranks=ranks[0]),
-        other=_figures(names[1], [one.other for one in asked], ranks=ranks[1]),
-        overlap=fmean(overlap(one.one.ids, one.other.ids) for one in asked),
+        serving=_figures(names[0], [one.one for one in queries], ranks=ranks[0]),
+        other=_figures(names[1], [one.other for one in queries], ranks=ranks[1]),
+        overlap=fmean(overlap(one.one.ids, one.other.ids) for one in queries),
         gain=interval(gains, draw=draw) if gains else None,
     )
 
@@ -317,7 +317,7 @@ class SpaceView:
     name: str
     dimensions: int
     state: SpaceState
-    lacking: int
+    missing: int
     """Memories of all tenants without vectors in it."""
     is_indexed: bool
     """Whether it has a search index; without one every vector is compared."""
@@ -329,7 +329,7 @@ class BuildResult:
 
     space: str
     embedded: int
-    lacking: int
+    missing: int
     """Memories that the embedder rejected or that were written at the end."""
 
 
@@ -339,7 +339,7 @@ class SwitchResult:
 
     before: str
     after: str
-    lacking: int
+    missing: int
     """Memories without vectors in it; a switch requires 0."""
     is_dry_run: bool = False
 
@@ -374,7 +374,7 @@ class EmbeddingSpaces:
                 name=one.name,
                 dimensions=one.dimensions,
                 state=one.state,
-                lacking=sum(spaces.lacking(one.id).values()),
+                missing=sum(spaces.lacking(one.id).values()),
                 is_indexed=spaces.is_indexed(one.id),
             )
             for one in spaces.listed()
@@ -411,7 +411,7 @@ class EmbeddingSpaces:
                 made, place = made + done.count, done.next
                 on_progress(min(made / max(total, 1), 1.0))
         left = sum(other.store.spaces.lacking(space.id).values())
-        return BuildResult(space=space.name, embedded=made, lacking=left)
+        return BuildResult(space=space.name, embedded=made, missing=left)
 
     def compare(
         self, name: str | None = None, *, on_progress: Progress = ignore_progress
@@ -444,10 +444,10 @@ class EmbeddingSpaces:
         shown = {one.name: one for one in self()}
         [serving] = (one.name for one in shown.values() if one.state is SpaceState.CURRENT)
         if dry_run and name in shown:
-            lacking = shown[name].lacking
-            return SwitchResult(before=serving, after=name, lacking=lacking, is_dry_run=True)
+            missing = shown[name].missing
+            return SwitchResult(before=serving, after=name, missing=missing, is_dry_run=True)
         before = self.services.store.spaces.switch(name)
-        return SwitchResult(before=before.name, after=name, lacking=0)
+        return SwitchResult(before=before.name, after=name, missing=0)
 
     def drop(
         self,

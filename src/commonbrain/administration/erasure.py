@@ -154,8 +154,8 @@ def _scrub(unit: UnitOfWork, memories: Sequence[Memory], *, reason: str) -> dict
 
 def _with_copies(unit: UnitOfWork, given: SelectorFields) -> tuple[Selection, list[MemoryRef]]:
     """Select, add memories derived from nothing else, and list those with other sources."""
-    found = select(unit, given, states=SELECTABLE_STATES)
-    selection = select_permitted(unit, [one for one in found if not is_erased(one)])
+    selected = select(unit, given, states=SELECTABLE_STATES)
+    selection = select_permitted(unit, [one for one in selected if not is_erased(one)])
     chosen = {one.id: one for one in selection.taken}
     while True:
         copies = _copies(unit, chosen)
@@ -182,10 +182,10 @@ def _copies(unit: UnitOfWork, chosen: dict[int, Memory]) -> list[tuple[Memory, s
     linked = {one.from_id for one in links if one.to_id in chosen}
     derived = sorted({*linked, *shared} - set(chosen))
     every = unit.tx.links.touching(derived, types=[LinkType.DERIVED_FROM])
-    found = unit.tx.memories.get(derived).values()
+    memories = unit.tx.memories.get(derived).values()
     return [
         (one, {link.to_id for link in every if link.from_id == one.id} | _message_of(one))
-        for one in found
+        for one in memories
         if is_visible(unit.caller, one) and not is_erased(one)
     ]
 

@@ -98,15 +98,15 @@ class CallMetrics:
 
     def health(self) -> Health:
         """Probe every dependency; takes at most five seconds."""
-        found, replicas = tuple(self.services.probe()), self._replicas()
+        dependencies, replicas = tuple(self.services.probe()), self._replicas()
         if self.caller.admission is not None:
             # Network callers must not learn hosts and files.
-            found = tuple(replace(one, detail="at the server") for one in found)
+            dependencies = tuple(replace(one, detail="at the server") for one in dependencies)
             replicas = tuple(one.masked(number) for number, one in enumerate(replicas, start=1))
         since = self.services.started_at
         return Health(
-            is_sound=all(one.is_there for one in found),
-            dependencies=found,
+            is_sound=all(one.is_there for one in dependencies),
+            dependencies=dependencies,
             uptime_s=(self.services.clock.now() - since).total_seconds() if since else None,
             tool_events_dropped=self.services.journal.events_dropped,
             replicas=replicas,

@@ -169,12 +169,14 @@ class AdministerTenant:
             )
         now = self.services.clock.now()
         text = self._drawn()
-        seal = self.services.seals().seal(text.secret)
+        password_hash = self.services.seals().seal(text.secret)
         with self.services.store.begin(self.caller.tenant) as tx:
             old = tx.credentials.key(prefix)
             if old is None or not old.is_good(now):
                 raise _no_key(prefix)
-            key = replace(old, prefix=text.prefix, seal=seal, created_at=now, last_used_at=None)
+            key = replace(
+                old, prefix=text.prefix, seal=password_hash, created_at=now, last_used_at=None
+            )
             self._add(tx, key, action="key_rotate")
             end = now + timedelta(minutes=minutes)
             tx.credentials.end_key(prefix, revoked_at=None, expires_at=end)
@@ -314,7 +316,7 @@ def _full(what: str) -> LimitExceededError:
     return LimitExceededError(
         f"A tenant has up to {KEYS_MAX} {what}.",
         code="quota_exceeded",
-        hint="Revoke or disable those that nobody uses.",
+        hint="Revoke or disable unused ones.",
     )
 
 

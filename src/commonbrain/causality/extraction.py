@@ -28,8 +28,8 @@ from commonbrain.text.normalisation import normalise_line
 _TEXTS: Final = frozenset(Kind) - {Kind.ATOM, Kind.TASK}
 """Kinds that report what happened."""
 _WHY_UNREAD: Final = {
-    Kind.ATOM: "An atom tells of a cause already: none is looked for in it.",
-    Kind.TASK: "A task is yet to be done: it tells of no cause.",
+    Kind.ATOM: "An atom already names its cause.",
+    Kind.TASK: "A task reports no cause, because it is not done yet.",
 }
 _DOWN: Final = "extractor_down"
 _DOWN_MAX: Final = 3

@@ -124,7 +124,7 @@ def open_ends(chain: Chain, *, depth_max: int) -> Sequence[str]:
 _ROOTS_MAX = 10
 
 
-def build_chain(walker: ChainWalker, start: Memory, *, op: str, asked: str) -> TraceResult:
+def build_chain(walker: ChainWalker, start: Memory, *, op: str, query: str) -> TraceResult:
     """Return what led to a memory, or what it led to, with the weak steps."""
     chain = walker.chain(start)
     memories = memories_of(walker, [chain], starts=[start])
@@ -133,7 +133,7 @@ def build_chain(walker: ChainWalker, start: Memory, *, op: str, asked: str) -> T
     surest = sorted(roots, key=lambda id_: (id_ in chain.guessed, chain.depths[id_], id_))
     return TraceResult(
         op=op,
-        asked=asked,
+        asked=query,
         steps=tuple(steps_of(walker, chain, memories=memories)),
         roots=to_roots(dict.fromkeys(surest[:_ROOTS_MAX], 1), memories, guessed=chain.guessed),
         gaps=evidence_gaps(chain.hops, memories, way=walker.way),
@@ -143,7 +143,7 @@ def build_chain(walker: ChainWalker, start: Memory, *, op: str, asked: str) -> T
 
 
 def find_roots(
-    walker: ChainWalker, targets: Sequence[Memory], *, op: str, asked: str
+    walker: ChainWalker, targets: Sequence[Memory], *, op: str, query: str
 ) -> TraceResult:
     """Rank the roots of several episodes by how many they explain."""
     chains = [walker.chain(one) for one in targets]
@@ -162,7 +162,7 @@ def find_roots(
     gaps = [line for one in chains for line in evidence_gaps(one.hops, memories, way=walker.way)]
     return TraceResult(
         op=op,
-        asked=asked,
+        asked=query,
         steps=tuple(step for one in chains for step in steps_of(walker, one, memories=memories)),
         roots=to_roots(
             {id_: len(explained[id_]) for id_ in ranked[:_ROOTS_MAX]}, memories, guessed=guessed
@@ -194,8 +194,8 @@ def memories_of(
     walker: ChainWalker, chains: Sequence[Chain], *, starts: Sequence[Memory]
 ) -> Mapping[int, Memory]:
     """Fetch all memories of some chains."""
-    wanted = dict.fromkeys(hop.there for chain in chains for hop in chain.hops)
-    return {one.id: one for one in starts} | walker.tx.memories.get(list(wanted))
+    memory_ids = dict.fromkeys(hop.there for chain in chains for hop in chain.hops)
+    return {one.id: one for one in starts} | walker.tx.memories.get(list(memory_ids))
 
 
 def steps_of(
@@ -222,7 +222,7 @@ def steps_of(
     return steps
 
 
-def dependents_of(walker: ChainWalker, start: Memory, *, asked: str) -> TraceResult:
+def dependents_of(walker: ChainWalker, start: Memory, *, query: str) -> TraceResult:
     """Return the direct and indirect dependents of a memory."""
     chain = walker.chain(start)
     memories = memories_of(walker, [chain], starts=[start])
@@ -231,14 +231,14 @@ def dependents_of(walker: ChainWalker, start: Memory, *, asked: str) -> TraceRes
     )
     return TraceResult(
         op="dependents",
-        asked=asked,
+        asked=query,
         steps=tuple(steps_of(walker, chain, memories=memories)),
         limits=tuple(limits),
         is_cut=chain.is_cut or chain.is_deeper,
     )
 
 
-def provenance_of(walker: ChainWalker, start: Memory, *, asked: str) -> TraceResult:
+def provenance_of(walker: ChainWalker, start: Memory, *, query: str) -> TraceResult:
     """Return the sources of a memory, step by step, to messages and thread."""
     known = provenance(walker.tx, walker.caller, memory=start, now=walker.now)
     steps = (
@@ -258,7 +258,7 @@ def provenance_of(walker: ChainWalker, start: Memory, *, asked: str) -> TraceRes
     )
     return TraceResult(
         op="provenance",
-        asked=asked,
+        asked=query,
         steps=(step_of(start, depth=0), *steps),
         because=known.because,
         limits=() if known.origins else ("Depth 0: no source of it is known.",),
@@ -308,35 +308,35 @@ class Trace:
 
     def before(self, what: str, *, hours: float = HOURS_DEFAULT) -> TraceResult:
         """Return what preceded an outcome in words, a memory, or a time ("yesterday at 3pm")."""
-        asked = _checked_query(what)
+        query = _checked_query(what)
         _check(hours, "hours", low=0, high=_HOURS_MAX)
-        at = find_instant(asked, self.services.clock.now())
+        at = find_instant(query, self.services.clock.now())
         with self._snapshot() as tx:
             window = self._window(tx, hours=hours)
             if at is not None:
-                return before_time(window, at, asked=asked)
-            is_id = asked.startswith(_ID_MARK)
-            those = [self._fetch(tx, asked)] if is_id else window.occurrences(asked)
-            return find_precursors(window, episodes(tx, those), asked=asked)
+                return before_time(window, at, query=query)
+            is_id = query.startswith(_ID_MARK)
+            those = [self._fetch(tx, query)] if is_id else window.occurrences(query)
+            return find_precursors(window, episodes(tx, those), query=query)
 
     def patterns(self, outcome: str, *, hours: float = HOURS_DEFAULT) -> TraceResult:
         """Return what at least three occurrences of an outcome have in common."""
-        asked = _checked_query(outcome)
+        query = _checked_query(outcome)
         _check(hours, "hours", low=0, high=_HOURS_MAX)
         with self._snapshot() as tx:
-            return patterns(self._window(tx, hours=hours), asked)
+            return patterns(self._window(tx, hours=hours), query)
 
     def deepen(self, query: str, *, depth: int = DEEPEN_DEPTH) -> TraceResult:
         """Rank the root causes of up to five episodes that match a query."""
-        asked = _checked_query(query)
+        query = _checked_query(query)
         _check(depth, "depth", low=1, high=DEPTH_MAX)
-        wanted = self._recalled(asked, limit=_TARGETS_MAX)
+        recalled = self._recalled(query, limit=_TARGETS_MAX)
         with self._snapshot() as tx:
-            targets = episodes(tx, list(seen(tx, self.caller, wanted=wanted).values()))
+            targets = episodes(tx, list(seen(tx, self.caller, wanted=recalled).values()))
             if not targets:
-                return TraceResult(op="deepen", asked=asked, limits=(_NOTHING,))
+                return TraceResult(op="deepen", asked=query, limits=(_NOTHING,))
             walker = self._trail(tx, way=Direction.AGAINST, depth=depth)
-            return find_roots(walker, targets, op="deepen", asked=asked)
+            return find_roots(walker, targets, op="deepen", query=query)
 
     def dependents(self, id: str, *, depth: int = DEPTH_MAX) -> TraceResult:  # noqa: A002 the public name is id
         """Return the memories that would need review if a memory became invalid."""
@@ -344,32 +344,32 @@ class Trace:
         with self._snapshot() as tx:
             start = self._fetch(tx, id)
             walker = self._trail(tx, way=Direction.AGAINST, depth=depth, types=SUPPORTS)
-            return dependents_of(walker, start, asked=id)
+            return dependents_of(walker, start, query=id)
 
     def provenance(self, id: str) -> TraceResult:  # noqa: A002 the public name is id
         """Return the origin of a memory: sources, messages and thread."""
         with self._snapshot() as tx:
             start = self._fetch(tx, id)
             walker = self._trail(tx, way=Direction.AGAINST, depth=DEPTH_MAX)
-            return provenance_of(walker, start, asked=id)
+            return provenance_of(walker, start, query=id)
 
     def _chain(self, op: str, what: str, *, way: Direction, depth: int) -> TraceResult:
-        asked = _checked_query(what)
+        query = _checked_query(what)
         _check(depth, "depth", low=1, high=DEPTH_MAX)
-        is_id = asked.startswith(_ID_MARK)
-        wanted = [] if is_id else self._recalled(asked, limit=1)
+        is_id = query.startswith(_ID_MARK)
+        recalled = [] if is_id else self._recalled(query, limit=1)
         with self._snapshot() as tx:
-            found = seen(tx, self.caller, wanted=wanted).values()
-            starts = [self._fetch(tx, asked)] if is_id else list(found)
+            memories = seen(tx, self.caller, wanted=recalled).values()
+            starts = [self._fetch(tx, query)] if is_id else list(memories)
             if not starts:
-                return TraceResult(op=op, asked=asked, limits=(_NOTHING,))
-            return build_chain(self._trail(tx, way=way, depth=depth), starts[0], op=op, asked=asked)
+                return TraceResult(op=op, asked=query, limits=(_NOTHING,))
+            return build_chain(self._trail(tx, way=way, depth=depth), starts[0], op=op, query=query)
 
     def _recalled(self, query: str, *, limit: int) -> list[int]:
         """Return what recall finds for a query, without counting accesses."""
         recall = Recall(self.services, self.caller)
-        found = recall(query, kinds=list(_SEARCHED_KINDS), max_items=limit, bump=False)
-        return [ids.parse(ids.MEMORY, item.id) for item in found.items]
+        result = recall(query, kinds=list(_SEARCHED_KINDS), max_items=limit, bump=False)
+        return [ids.parse(ids.MEMORY, item.id) for item in result.items]
 
     def _snapshot(self) -> AbstractContextManager[Transaction]:
         return self.services.store.snapshot(self.caller.tenant)

@@ -40,11 +40,11 @@ def list_spaces(context: typer.Context, *, as_json: Json = False) -> None:
         _print_json(spaces)
         return
     table = Table()
-    for name in ("space", "dimensions", "state", "lacking", "index"):
+    for name in ("space", "dimensions", "state", "missing", "index"):
         table.add_column(name, overflow="fold")
     for one in spaces:
         index = "yes" if one.is_indexed else "none"
-        table.add_row(one.name, f"{one.dimensions}", one.state, f"{one.lacking:,}", index)
+        table.add_row(one.name, f"{one.dimensions}", one.state, f"{one.missing:,}", index)
     Console().print(Sanitized(table))
 
 
@@ -58,7 +58,7 @@ def build(context: typer.Context, space: Embedder = None, *, as_json: Json = Fal
         _print_json(result)
         return
     message = (
-        f"{result.space}: embedded {_memories(result.embedded)}, {result.lacking:,} lack vectors."
+        f"{result.space}: embedded {_memories(result.embedded)}, {result.missing:,} lack vectors."
     )
     _print_line(f"{message} Compare it, then `brain embeddings switch {result.space}`.")
 
@@ -96,8 +96,8 @@ def switch(
     if as_json:
         _print_json(result)
     elif result.is_dry_run:
-        lacking = f"{_memories(result.lacking)} lack vectors in it"
-        _print_line(f"Would let {result.after} serve in the place of {result.before}: {lacking}.")
+        missing = f"{_memories(result.missing)} lack vectors in it"
+        _print_line(f"Would let {result.after} serve in the place of {result.before}: {missing}.")
     else:
         _print_line(f"{result.after} serves. Start every program anew with its embedder.")
         _print_line(

@@ -21,21 +21,18 @@ from commonbrain.text.normalisation import normalise_line
 from commonbrain.text.summaries import COMPACTED, SUMMARY, Point, Reflection, SourceText, body_of
 
 CLUSTER_MIN: Final = 3
-"""Fewer memories need nobody to sum them up."""
+"""Fewer memories are not summarized."""
 _GAP: Final = timedelta(hours=6)
-"""Half a working day without a word ends what was told of."""
+"""A pause of half a working day ends an episode."""
 _TOGETHER: Final = 0.12
-"""How much nearer to each other memories of one session are than their words are.
-
-Half of what tells an answer from a stranger in the default space, where that begins at 0.21.
-"""
+"""Cosine added for two memories of the same session: about half the relevance threshold (0.21)."""
 _RECENT: Final = 8
-"""The latest members of a cluster that a new one is held against: a talk moves on."""
+"""Latest members of a cluster that a new memory is compared with, because topics shift."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Occurrence:
-    """When a memory occurred, and what it was told in: a session or a thread."""
+    """When a memory occurred, and in which session or thread."""
 
     at: datetime
     within: str | None = None
@@ -44,31 +41,32 @@ class Occurrence:
 def clusters(
     occurrences: Sequence[Occurrence], cosines: Sequence[Sequence[float]], *, alike_at: float
 ) -> list[list[int]]:
-    """Put memories together, oldest first; give the places of each cluster in their order.
+    """Group similar memories, oldest first; return the positions of each group in order.
 
-    No cluster has more members than a memory may have sources, none fewer than three: what was
-    left over of one session is put together, and what is then still alone is in none.
+    A group has at most as many members as a memory may have sources, and at least three. Memories
+    of a session that are left over form groups of their own; single ones belong to none. Removing
+    a whole group leaves the others unchanged, so that an interrupted run continues the same way.
 
     Args:
-        occurrences: of the memories, by their time.
-        cosines: of every two of them.
-        alike_at: how like its latest members a memory must be on average to join a cluster.
+        occurrences: of the memories, by time.
+        cosines: of every pair of them.
+        alike_at: average cosine with the latest members from which a memory joins a group.
 
     """
-    found: list[list[int]] = []
+    groups: list[list[int]] = []
     for place, occurrence in enumerate(occurrences):
         best, at = None, alike_at
-        for cluster in found:
+        for cluster in groups:
             if len(cluster) < SOURCES_MAX and occurrence.at - occurrences[cluster[-1]].at <= _GAP:
                 near = _nearness(place, cluster, occurrences=occurrences, cosines=cosines)
                 if near >= at:
                     best, at = cluster, near
         if best is None:
-            found.append([place])
+            groups.append([place])
         else:
             best.append(place)
-    whole = [one for one in found if len(one) >= CLUSTER_MIN]
-    left = [place for one in found if len(one) < CLUSTER_MIN for place in one]
+    whole = [one for one in groups if len(one) >= CLUSTER_MIN]
+    left = [place for one in groups if len(one) < CLUSTER_MIN for place in one]
     return sorted([*whole, *_by_session(sorted(left), occurrences)])
 
 
@@ -79,7 +77,7 @@ def _nearness(
     occurrences: Sequence[Occurrence],
     cosines: Sequence[Sequence[float]],
 ) -> float:
-    """Say how like a cluster's latest members a memory is on average."""
+    """Return the average cosine of a memory and the latest members of a cluster."""
     recent = cluster[-_RECENT:]
     within = occurrences[place].within
     shared = sum(within is not None and within == occurrences[one].within for one in recent)
@@ -88,7 +86,7 @@ def _nearness(
 
 
 def _by_session(places: Sequence[int], occurrences: Sequence[Occurrence]) -> list[list[int]]:
-    """Put together what was told in one session, as long as no half day lies between."""
+    """Group memories of the same session without a long pause between them."""
     runs: defaultdict[str, list[list[int]]] = defaultdict(list)
     for place in places:
         within = occurrences[place].within
@@ -282,15 +280,15 @@ def _clusters(
     classes: defaultdict[tuple[object, ...], list[Memory]] = defaultdict(list)
     for one in memories:
         classes[compatibility_key(one)].append(one)
-    found: list[tuple[Memory, ...]] = []
+    groups: list[tuple[Memory, ...]] = []
     for those in classes.values():
         places = [Occurrence(at=one.occurred_at, within=_within(one)) for one in those]
         cosines = tx.index.cosines([one.id for one in those])
-        found += [
+        groups += [
             tuple(those[place] for place in cluster)
             for cluster in clusters(places, cosines, alike_at=alike_at)
         ]
-    return found
+    return groups
 
 
 def compatibility_key(memory: Memory) -> tuple[object, ...]:

@@ -279,7 +279,7 @@ def summarize(
 
     If two groups are equal in size, the one with the best match is used.
     """
-    found = Recall(services, caller)(
+    recalled = Recall(services, caller)(
         query,
         kinds=tuple(sorted(RAW_KINDS)),
         project=source_filter.project,
@@ -288,14 +288,17 @@ def summarize(
         bump=False,
     )
     with services.store.snapshot(caller.tenant) as tx:
-        best = [ids.parse(ids.MEMORY, one.id) for one in found.items]
+        best = [ids.parse(ids.MEMORY, one.id) for one in recalled.items]
         known = tx.memories.get(best)
     # The store returns memories in its own order, recall best first.
     seen = [known[id_] for id_ in best if id_ in known and source_filter.accepts(known[id_])]
     [(most, _)] = Counter(map(compatibility_key, seen)).most_common(1) or [((), 0)]
     alike = [one for one in seen if compatibility_key(one) == most]
     whole = list(_within(alike))
-    warnings = [*found.degraded, *_warnings(found=len(known), alike=len(alike), whole=len(whole))]
+    warnings = [
+        *recalled.degraded,
+        *_warnings(total=len(known), alike=len(alike), whole=len(whole)),
+    ]
     sources = sorted(whole, key=lambda one: (one.occurred_at, one.id))
     summary = digest(to_reflection_inputs(sources))
     if len(sources) < _SOURCES_MIN or not summary.points:
@@ -329,9 +332,9 @@ def _within(memories: Sequence[Memory]) -> Iterator[Memory]:
         yield one
 
 
-def _warnings(*, found: int, alike: int, whole: int) -> Iterator[str]:
-    if alike < found:
-        yield f"{found - alike} are of another project, scope or trust, and left out."
+def _warnings(*, total: int, alike: int, whole: int) -> Iterator[str]:
+    if alike < total:
+        yield f"{total - alike} are of another project, scope or trust, and left out."
     if whole < alike:
         yield f"{alike - whole} are past {COMPACT_TOKENS_MAX:,} tokens, and left out."
 

@@ -258,8 +258,8 @@ def _patterns(unit: UnitOfWork, task_vector: Matrix | None) -> RankedRule:
 
 
 def _skills(unit: UnitOfWork) -> Listed[BriefingEntry]:
-    found = always_on(unit.tx, active_scope(unit, Kind.RULE), project=unit.caller.project)
-    return _first("skills", (skill_entry(one) for one in found if _holds(unit, one)))
+    skills = always_on(unit.tx, active_scope(unit, Kind.RULE), project=unit.caller.project)
+    return _first("skills", (skill_entry(one) for one in skills if _holds(unit, one)))
 
 
 def _handoff(unit: UnitOfWork) -> InheritedHandoff | None:
@@ -282,8 +282,8 @@ def _of(unit: UnitOfWork, ranked: RankedRule, *, known: Mapping[int, Memory]) ->
 
 def _holds(unit: UnitOfWork, memory: Memory) -> bool:
     """Check visibility and validity of a memory again."""
-    wanted = active_scope(unit, memory.kind).filter
-    is_open = is_allowed(memory, unit.caller, wanted=wanted, now=unit.now)
+    criteria = active_scope(unit, memory.kind).filter
+    is_open = is_allowed(memory, unit.caller, wanted=criteria, now=unit.now)
     return is_open and not is_dormant(memory, unit.now)
 
 
@@ -297,8 +297,8 @@ def _listed(ranked: RankedRule, shown: Sequence[BriefingEntry]) -> Listed[Briefi
     return Listed(first=tuple(shown), total=ranked.total - len(ranked.ids) + len(shown))
 
 
-def _first(section: str, found: Iterable[_T]) -> Listed[_T]:
-    shown = tuple(found)
+def _first(section: str, entries: Iterable[_T]) -> Listed[_T]:
+    shown = tuple(entries)
     return Listed(first=shown[: _section_limit(section)], total=len(shown))
 
 

@@ -70,9 +70,9 @@ def text_of(handoff: Handoff) -> str:
 
 def _rest(handoff: Handoff) -> Iterator[str]:
     for heading, items in ((_NEXT_STEPS, handoff.next_steps), (_BLOCKERS, handoff.blockers)):
-        told = [line for item in items if (line := normalise_line(without_injected_context(item)))]
-        if told:
-            yield "\n".join((heading, *(f"- {line}" for line in told)))
+        lines = [line for item in items if (line := normalise_line(without_injected_context(item)))]
+        if lines:
+            yield "\n".join((heading, *(f"- {line}" for line in lines)))
     context = _prose(handoff.context)
     if context:
         yield f"{_CONTEXT}\n{context}"

@@ -29,11 +29,6 @@ class UnreadSummary:
     count: int = 0
     urgent: tuple[Memory, ...] = ()
 
-    @property
-    def told(self) -> str:
-        """The count in words."""
-        return count_by_thread(self.count)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InboxPage:
@@ -218,14 +213,16 @@ def summarize_thread(
 ) -> ThreadSummary:
     """Summarize a thread by the messages that the caller may see."""
     bound = UNREAD_COUNTED_MAX + 1
-    found = tx.threads.messages(thread.id, caller, now=reader.now, below=ids.LAST, limit=bound)
-    [newest] = tx.memories.get(found[:1]).values()
+    message_ids = tx.threads.messages(
+        thread.id, caller, now=reader.now, below=ids.LAST, limit=bound
+    )
+    [newest] = tx.memories.get(message_ids[:1]).values()
     return ThreadSummary(
         id=ids.show(ids.THREAD, thread.id),
         subject=thread.subject,
-        messages=f"{UNREAD_COUNTED_MAX}+" if len(found) == bound else str(len(found)),
-        unread=len(tx.mail.unread_among(reader, found)),
-        participants=tuple(sorted(tx.threads.participants(found))),
+        messages=f"{UNREAD_COUNTED_MAX}+" if len(message_ids) == bound else str(len(message_ids)),
+        unread=len(tx.mail.unread_among(reader, message_ids)),
+        participants=tuple(sorted(tx.threads.participants(message_ids))),
         last_at=newest.occurred_at,
         last=newest.headline,
     )

@@ -142,8 +142,10 @@ class Messages:
         with self._snapshot() as tx:
             reader = self._reader()
             inbox_page = page_of(tx, reader, cursor=cursor, limit=limit, with_read=all)
-            found = tx.memories.get([*inbox_page.unread, *inbox_page.read])
-            listed = [found[id_] for id_ in (*inbox_page.unread, *inbox_page.read) if id_ in found]
+            memories = tx.memories.get([*inbox_page.unread, *inbox_page.read])
+            listed = [
+                memories[id_] for id_ in (*inbox_page.unread, *inbox_page.read) if id_ in memories
+            ]
             unread = tx.mail.count_unread(reader, limit=UNREAD_COUNTED_MAX + 1)
             return MessagePage(
                 messages=to_message_views(
@@ -163,12 +165,12 @@ class Messages:
                 hint="Read them in several calls.",
             )
         with self.services.store.begin(self.caller.tenant) as tx:
-            found = [self._message(tx, one) for one in message_ids]
+            messages = [self._message(tx, one) for one in message_ids]
             reader = self._reader()
-            shown = to_message_views(tx, self.caller, messages=found, reader=reader, whole=True)
+            shown = to_message_views(tx, self.caller, messages=messages, reader=reader, whole=True)
             tx.mail.take(reader)
-            tx.mail.mark(reader, [one.id for one in found])
-        known = tuple(one.id for one in found)
+            tx.mail.mark(reader, [one.id for one in messages])
+        known = tuple(one.id for one in messages)
         access = MemoryAccess(tenant=self.caller.tenant, ids=known, at=self.services.clock.now())
         self.services.journal.touch(access)
         return MessagePage(messages=shown)
@@ -210,19 +212,19 @@ class Messages:
             raise InvalidInputError("Give the thread or the agent.", hint="One of them, not both.")
         with self._snapshot() as tx:
             reader = self._reader()
-            found = (
+            message_ids = (
                 self._of_thread(tx, thread, below=below, limit=limit + 1)
                 if thread is not None
                 else tx.mail.between(reader, agent or "", below=below, limit=limit + 1)
             )
-            shown = found[:limit]
+            shown = message_ids[:limit]
             known = tx.memories.get(shown)
             content = [known[id_] for id_ in reversed(shown) if id_ in known]
             return MessagePage(
                 messages=to_message_views(
                     tx, self.caller, messages=content, reader=reader, whole=True
                 ),
-                cursor=_next(shown, found),
+                cursor=_next(shown, message_ids),
             )
 
     def threads(
@@ -233,12 +235,12 @@ class Messages:
         below = ids.parse(ids.MEMORY, cursor) if cursor else ids.LAST
         with self._snapshot() as tx:
             reader = self._reader()
-            found = tx.threads.recent(self.caller, now=reader.now, below=below, limit=limit + 1)
+            threads = tx.threads.recent(self.caller, now=reader.now, below=below, limit=limit + 1)
             lines = tuple(
                 summarize_thread(tx, self.caller, thread=thread, reader=reader)
-                for thread, _ in found[:limit]
+                for thread, _ in threads[:limit]
             )
-        last = [last for _, last in found]
+        last = [last for _, last in threads]
         return ThreadPage(threads=lines, cursor=_next(last[:limit], last))
 
     def delegated(
@@ -249,15 +251,15 @@ class Messages:
         below = ids.parse(ids.MEMORY, cursor) if cursor else ids.LAST
         with self._snapshot() as tx:
             now = self.services.clock.now()
-            found = tx.mail.delegated(self.caller.agent, below=below, limit=limit + 1)
-            known = tx.memories.get(found[:limit])
-            tasks = [known[id_] for id_ in found[:limit] if id_ in known]
+            task_ids = tx.mail.delegated(self.caller.agent, below=below, limit=limit + 1)
+            known = tx.memories.get(task_ids[:limit])
+            tasks = [known[id_] for id_ in task_ids[:limit] if id_ in known]
             shown = [
                 assignment_of(tx, one, now=now) for one in tasks if is_visible(self.caller, one)
             ]
         return AssignedTaskPage(
             delegated=tuple(one for one in shown if one is not None),
-            cursor=_next(found[:limit], found),
+            cursor=_next(task_ids[:limit], task_ids),
         )
 
     def _send(
@@ -341,7 +343,7 @@ def _reply_recipients(parent: Memory, caller: Caller) -> tuple[str, ...]:
     others = tuple(name for name in named if name != caller.agent)
     if not others:
         raise InvalidInputError(
-            "Nobody else has this message.", hint="Name whom the answer is for."
+            "No other agent has this message.", hint="Name a recipient in `to`."
         )
     return others
 
@@ -355,5 +357,5 @@ def _check_limit(limit: int) -> None:
         )
 
 
-def _next(shown: Sequence[int], found: Sequence[int]) -> str | None:
-    return ids.show(ids.MEMORY, shown[-1]) if len(found) > len(shown) else None
+def _next(shown: Sequence[int], fetched: Sequence[int]) -> str | None:
+    return ids.show(ids.MEMORY, shown[-1]) if len(fetched) > len(shown) else None

@@ -42,7 +42,7 @@ _ANY_TRUST: Final = Filter(trust_min=0.0)
 
 
 class MessageOptions(TypedDict, total=False):
-    """The options of a message besides recipients and text."""
+    """The options of a message; recipients and text are separate."""
 
     subject: str | None
     priority: MessagePriority | str
@@ -89,7 +89,7 @@ def parse_recipients(
     others = tuple(dict.fromkeys(name for name in names if name != caller.agent))
     if not others:
         raise InvalidInputError(
-            "The message is for nobody but its sender." if names else "The message is for nobody.",
+            "The sender is the only recipient." if names else "The message has no recipient.",
             hint="Name other agents, or all.",
         )
     return others

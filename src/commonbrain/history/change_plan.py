@@ -339,7 +339,7 @@ def how_resolved(memory: Memory) -> str:
     """Describe who can resolve a proposal, and how."""
     id_ = ids.show(ids.MEMORY, memory.id)
     return (
-        f"Nothing is changed yet. Somebody trusted as much as what it changes settles it: "
+        "Nothing is changed yet. An agent with enough trust decides: "
         f"revise approve {id_}, or revise reject {id_}."
     )
 

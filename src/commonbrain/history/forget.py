@@ -105,8 +105,8 @@ def _with_affected(
 
 
 def _selected(unit: UnitOfWork, given: SelectorFields) -> Selection:
-    found = select(unit, given)
-    return select_permitted(unit, [one for one in found if one.state is not State.FORGOTTEN])
+    selected = select(unit, given)
+    return select_permitted(unit, [one for one in selected if one.state is not State.FORGOTTEN])
 
 
 def _forget(
@@ -263,11 +263,11 @@ def _prune(unit: UnitOfWork, options: _PruneOptions) -> BulkChangeResult:
 
 def _plan(unit: UnitOfWork, options: _PruneOptions) -> tuple[BulkChangeResult, list[Memory]]:
     old = sorted(_candidates(unit, options), key=last_touched)
-    found = select_permitted(unit, old)
-    taken = found.taken[: options.limit]
-    is_more = found.is_more or len(found.taken) > len(taken)
+    selection = select_permitted(unit, old)
+    taken = selection.taken[: options.limit]
+    is_more = selection.is_more or len(selection.taken) > len(taken)
     preview = make_preview(
-        replace(found, taken=taken, is_more=is_more),
+        replace(selection, taken=taken, is_more=is_more),
         action=Action.PRUNE,
         dependents=list_dependents(unit, taken, fall=InvalidationReason.PRUNED),
         reason=options.reason,
@@ -283,10 +283,10 @@ def _candidates(unit: UnitOfWork, options: _PruneOptions) -> list[Memory]:
     kinds = options.kinds or tuple(kind for kind in Kind if KINDS[kind].is_pruned)
     criteria = Filter(kinds=kinds, states=tuple(sorted(CURRENT_STATES)), trust_min=0.0)
     hits = unit.tx.memories.newest(unit.query_scope(criteria), limit=SCANNED_MAX)
-    found = unit.tx.memories.get([hit.id for hit in hits]).values()
+    memories = unit.tx.memories.get([hit.id for hit in hits]).values()
     return [
         one
-        for one in found
+        for one in memories
         if last_touched(one) <= since and not one.pinned and _is_spent(unit, one, options=options)
     ]
 

@@ -44,11 +44,11 @@ def annotate(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangeP
     """Add an annotation; the same text by the same author is stored once."""
     if memory.state not in _ANNOTATABLE_STATES:
         raise RejectedError(
-            f"{show(memory)} is {memory.state}: nothing is noted beside it.",
+            f"{show(memory)} is {memory.state}: it cannot be annotated.",
             code="not_current",
             hint="Restore it first.",
         )
-    text = str(proposal.told["text"])
+    text = str(proposal.arguments["text"])
     there = unit.tx.annotations.of([memory.id]).get(memory.id, [])
     is_noted = any(one.agent == unit.caller.agent and one.text == text for one in there)
     return ChangePlan(steps=() if is_noted else (AddAnnotation(memory=memory, text=text),))
@@ -57,9 +57,9 @@ def annotate(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangeP
 def link(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePlan:
     """Link a memory to another; linking again strengthens the link."""
     check_current(memory, unit.now)
-    other = unit.fetch(ids.parse(ids.MEMORY, proposal.told["to"]))
+    other = unit.fetch(ids.parse(ids.MEMORY, proposal.arguments["to"]))
     check_current(other, unit.now)
-    type_ = parse_choice(LinkType, proposal.told["type"])
+    type_ = parse_choice(LinkType, proposal.arguments["type"])
     if type_ is LinkType.DERIVED_FROM:
         _check_source(memory, other)
     if (proposal.reason or "").startswith(INHERITED):
@@ -71,7 +71,7 @@ def link(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePlan:
         from_id=memory.id,
         to_id=other.id,
         type=type_,
-        strength=float(proposal.told["strength"]),
+        strength=float(proposal.arguments["strength"]),
         basis=proposal.reason,
         agent=unit.caller.agent,
         trust=intrinsic_trust(unit.caller),
@@ -106,8 +106,8 @@ def _check_source(memory: Memory, source: Memory) -> None:
 
 def unlink(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePlan:
     """Remove a link."""
-    other = unit.fetch(ids.parse(ids.MEMORY, proposal.told["to"]))
-    type_ = parse_choice(LinkType, proposal.told["type"])
+    other = unit.fetch(ids.parse(ids.MEMORY, proposal.arguments["to"]))
+    type_ = parse_choice(LinkType, proposal.arguments["type"])
     known = find_link(unit, memory.id, to_id=other.id, type_=type_)
     return ChangePlan(steps=(PutLink(memory=memory, known=known, link=None),) if known else ())
 
@@ -138,7 +138,7 @@ def checked_annotation(text: str, services: Services) -> str:
 def pin(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePlan:
     """Pin a memory so that it never decays, or unpin it."""
     check_current(memory, unit.now)
-    is_pinned = bool(proposal.told["pinned"])
+    is_pinned = bool(proposal.arguments["pinned"])
     return ChangePlan(
         steps=amend_steps(memory, replace(memory, pinned=is_pinned)), requires_trust=is_pinned
     )
@@ -147,7 +147,7 @@ def pin(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePlan:
 def retag(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePlan:
     """Add and remove tags; the others keep their order."""
     check_current(memory, unit.now)
-    added, removed = proposal.told["add"], proposal.told["remove"]
+    added, removed = proposal.arguments["add"], proposal.arguments["remove"]
     tags = tuple(dict.fromkeys(tag for tag in (*memory.tags, *added) if tag not in removed))
     if len(tags) > TAGS_MAX:
         raise RejectedError(
@@ -161,7 +161,7 @@ def retag(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePlan
 def rate(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePlan:
     """Count one vote, up or down."""
     check_current(memory, unit.now)
-    vote = int(proposal.told["vote"])
+    vote = int(proposal.arguments["vote"])
     return ChangePlan(steps=amend_steps(memory, replace(memory, rating=memory.rating + vote)))
 
 
@@ -184,7 +184,7 @@ def set_status(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> Chang
     if not isinstance(memory.detail, TaskDetail):
         raise InvalidInputError(f"{show(memory)} is a {memory.kind}; only a task has a status.")
     check_lease(unit.tx, unit.caller, memory=memory, now=unit.now)
-    given = proposal.told
+    given = proposal.arguments
     due_at, priority, assignee = given["due_at"], given["priority"], given["assignee"]
     status = parse_choice(TaskStatus, given["status"])
     detail = replace(
@@ -235,16 +235,16 @@ def acknowledge(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> Chan
     check_current(memory, unit.now)
     if not must_be_acknowledged(memory.detail):
         raise RejectedError(
-            f"{show(memory)} is no action item: nobody has to acknowledge it.",
+            f"{show(memory)} is not an action item and needs no acknowledgement.",
             code="not_an_action_item",
             hint="To close a task: revise status, value done.",
         )
-    until = proposal.told["until"]
+    until = proposal.arguments["until"]
     ack = Ack(
         memory_id=memory.id,
         agent=unit.caller.agent,
         session=unit.caller.session or "",
-        decision=parse_choice(Decision, proposal.told["decision"]),
+        decision=parse_choice(Decision, proposal.arguments["decision"]),
         reason=proposal.reason,
         until=instant(until) if until else None,
         at=unit.now,
@@ -268,7 +268,9 @@ def _closing(
         return plan
     check_may_write(unit.caller, memory.scope)
     if not is_authorized(unit.caller, memory):
-        return replace(plan, hint="The task stays open: somebody trusted as much has to close it.")
+        return replace(
+            plan, hint="The task stays open: closing it requires the trust of its author."
+        )
     check_lease(unit.tx, unit.caller, memory=memory, now=unit.now)
     done = UpdateMemory(before=memory, after=closed_task(memory, detail), action=Action.STATUS)
     return replace(plan, steps=(*plan.steps, done))

@@ -165,10 +165,10 @@ def _endorse(unit: UnitOfWork, memory: Memory) -> tuple[Step, ...]:
 
 def keep_both(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePlan:
     """Keep two conflicting memories as valid."""
-    other_id = proposal.told["other"]
+    other_id = proposal.arguments["other"]
     if other_id is not None:
         other = unit.fetch(ids.parse(ids.MEMORY, other_id))
-        if proposal.told.get("projects"):
+        if proposal.arguments.get("projects"):
             return _place(unit, memory, proposal=proposal, other=other)
         return _declare_both(unit, memory, proposal=proposal, other=other)
     if memory.state is not State.SUPERSEDED:
@@ -194,7 +194,7 @@ def resolve(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePl
 
     The caller endorses that memory, so that it is found wherever the other was.
     """
-    other = unit.fetch(ids.parse(ids.MEMORY, proposal.told["other"]))
+    other = unit.fetch(ids.parse(ids.MEMORY, proposal.arguments["other"]))
     check_current(memory, unit.now)
     check_is_head(unit, other)
     check_stays_visible(other, memory.scope)
@@ -253,7 +253,7 @@ def check_stays_visible(old: Memory, scope: Scope) -> None:
         raise RejectedError(
             f"This memory has scope {old.scope}; a private one cannot replace it.",
             code="scope_denied",
-            hint=f"Supersede it with scope {old.scope}, or remember your own beside it.",
+            hint=f"Supersede it with scope {old.scope}, or remember your own version.",
         )
 
 
@@ -274,14 +274,14 @@ def _undo_supersede(unit: UnitOfWork, memory: Memory) -> ChangePlan:
 
 def _undo_forget(unit: UnitOfWork, memory: Memory) -> ChangePlan:
     """Undo a forget: return to the previous state."""
-    told = unit.tx.changes.of([memory.id])
+    changes = unit.tx.changes.of([memory.id])
     before = [
         one.before["state"]
-        for one in told
+        for one in changes
         if one.before.get("state") not in {None, State.FORGOTTEN}
         and one.after.get("state") is State.FORGOTTEN
     ]
-    state = own_state(State(str(before[-1])), told) if before else State.ACTIVE
+    state = own_state(State(str(before[-1])), changes) if before else State.ACTIVE
     is_held = state in CURRENT_STATES
     since = unit.now if is_held else memory.believed_since
     expires_at = _still_ahead(unit, memory) if is_held else memory.expires_at
@@ -340,7 +340,7 @@ def _place(unit: UnitOfWork, memory: Memory, *, proposal: Proposal, other: Memor
     The link between them stays: it informs queries across projects, and matters again if one of
     them becomes global.
     """
-    here, there = proposal.told["projects"]
+    here, there = proposal.arguments["projects"]
     if memory.id == other.id or not _conflicts_between(unit, memory, other=other):
         raise _no_conflict(memory, other)
     for one in (memory, other):

@@ -148,7 +148,7 @@ def apply_change(unit: UnitOfWork, proposal: Proposal) -> ReviseResult:
 
 def _check_pending_acks(unit: UnitOfWork, memories: list[Memory], *, proposal: Proposal) -> None:
     if proposal.op is not Action.ACK:
-        done = {"status": TaskStatus.DONE}.items() <= proposal.told.items()
+        done = {"status": TaskStatus.DONE}.items() <= proposal.arguments.items()
         check_pending_acks_of(
             unit.tx, unit.caller, memories=memories, now=unit.now, is_resolving=done
         )
@@ -382,41 +382,43 @@ class Revise:
             InvalidInputError: the projects are not two different ones, or there is no other memory.
 
         """
-        told: dict[str, Any] = {"other": _id(other) if other else None}
+        arguments: dict[str, Any] = {"other": _id(other) if other else None}
         if projects:
-            told["projects"] = self._projects(projects, is_of_two=other is not None)
+            arguments["projects"] = self._projects(projects, is_of_two=other is not None)
         return self._do(
-            Action.KEEP_BOTH, id, reason=validate_reason(reason, self.services), told=told
+            Action.KEEP_BOTH, id, reason=validate_reason(reason, self.services), arguments=arguments
         )
 
     def resolve(self, id: str, *, other: str, reason: str) -> ReviseResult:  # noqa: A002
         """Resolve a conflict in favour of `id`, which supersedes the other."""
-        told = {"other": _id(other)}
+        arguments = {"other": _id(other)}
         return self._do(
-            Action.RESOLVE, id, reason=validate_reason(reason, self.services), told=told
+            Action.RESOLVE, id, reason=validate_reason(reason, self.services), arguments=arguments
         )
 
     def annotate(self, id: str, text: str) -> ReviseResult:  # noqa: A002 the public name is id
         """Add a correction or warning to a memory, with the caller's own trust."""
-        return self._do(Action.ANNOTATE, id, told={"text": checked_annotation(text, self.services)})
+        return self._do(
+            Action.ANNOTATE, id, arguments={"text": checked_annotation(text, self.services)}
+        )
 
     def rate(self, id: str, vote: Literal["up", "down"]) -> ReviseResult:  # noqa: A002
         """Vote for or against a memory that was used."""
         votes = {"up": 1, "down": -1}
         if vote not in votes:
             raise InvalidInputError(f"{vote!r} is no vote.", hint="Give up or down.")
-        done = self._do(Action.RATE, id, told={"vote": votes[vote]})
+        done = self._do(Action.RATE, id, arguments={"vote": votes[vote]})
         if done.status is ChangeStatus.DONE:
             self.services.telemetry.voted(votes[vote])
         return done
 
     def pin(self, id: str) -> ReviseResult:  # noqa: A002 the public name is id
         """Pin a memory, so that it never decays."""
-        return self._do(Action.PIN, id, told={"pinned": True})
+        return self._do(Action.PIN, id, arguments={"pinned": True})
 
     def unpin(self, id: str) -> ReviseResult:  # noqa: A002 the public name is id
         """Unpin a memory."""
-        return self._do(Action.PIN, id, told={"pinned": False})
+        return self._do(Action.PIN, id, arguments={"pinned": False})
 
     def retag(
         self,
@@ -426,11 +428,11 @@ class Revise:
         remove: Sequence[str] = (),
     ) -> ReviseResult:
         """Add and remove tags."""
-        told = {
+        arguments = {
             "add": self._names(add, what="tag"),
             "remove": plain_names(remove, what="tag"),
         }
-        return self._do(Action.RETAG, id, told=told)
+        return self._do(Action.RETAG, id, arguments=arguments)
 
     def link(
         self,
@@ -442,14 +444,14 @@ class Revise:
         reason: str | None = None,
     ) -> ReviseResult:
         """Link a memory to another, giving a `reason`; linking again strengthens the link."""
-        told = {"to": _id(to), "type": str(parse_choice(LinkType, type)), "strength": strength}
+        arguments = {"to": _id(to), "type": str(parse_choice(LinkType, type)), "strength": strength}
         why = validate_reason(reason, self.services) if reason else None
-        return self._do(Action.LINK, id, reason=why, told=told)
+        return self._do(Action.LINK, id, reason=why, arguments=arguments)
 
     def unlink(self, id: str, to: str, *, type: LinkType | str) -> ReviseResult:  # noqa: A002
         """Remove the link of that type to another memory."""
-        told = {"to": _id(to), "type": str(parse_choice(LinkType, type))}
-        return self._do(Action.UNLINK, id, told=told)
+        arguments = {"to": _id(to), "type": str(parse_choice(LinkType, type))}
+        return self._do(Action.UNLINK, id, arguments=arguments)
 
     def status(
         self,
@@ -467,14 +469,16 @@ class Revise:
 
         """
         priority, assignee, reason = more.get("priority"), more.get("assignee"), more.get("reason")
-        told = {
+        arguments = {
             "status": str(parse_choice(TaskStatus, status)),
             "due_at": plain_instant(more.get("due_at")),
             "priority": str(parse_choice(TaskPriority, priority)) if priority else None,
             "assignee": self._names([assignee], what="assignee")[0] if assignee else None,
         }
         why = validate_reason(reason, self.services) if reason else None
-        return self._do(Action.STATUS, id, reason=why, told=told, version=more.get("version"))
+        return self._do(
+            Action.STATUS, id, reason=why, arguments=arguments, version=more.get("version")
+        )
 
     def ack(
         self,
@@ -489,9 +493,12 @@ class Revise:
         `already_done` (tasks only, which become done) and `not_relevant` need a reason. A task is
         acknowledged for everyone, a rule for the caller's session.
         """
-        told = {"decision": str(parse_choice(Decision, decision)), "until": plain_instant(until)}
+        arguments = {
+            "decision": str(parse_choice(Decision, decision)),
+            "until": plain_instant(until),
+        }
         why = validate_reason(reason, self.services) if reason else None
-        return self._do(Action.ACK, id, reason=why, told=told)
+        return self._do(Action.ACK, id, reason=why, arguments=arguments)
 
     def review(self, id: str, *, reason: str) -> ReviseResult:  # noqa: A002 the public name is id
         """Confirm a memory that needs review, with the reason why it is still valid."""
@@ -531,10 +538,12 @@ class Revise:
         id: str,  # noqa: A002 the public name is id
         *,
         reason: str | None = None,
-        told: Mapping[str, Any] | None = None,
+        arguments: Mapping[str, Any] | None = None,
         version: int | None = None,
     ) -> ReviseResult:
-        proposal = Proposal(op=op, id=ids.parse(ids.MEMORY, id), reason=reason, told=told or {})
+        proposal = Proposal(
+            op=op, id=ids.parse(ids.MEMORY, id), reason=reason, arguments=arguments or {}
+        )
         vectors = self._vectors(proposal) if op in _REVIVING else None
         with write_unit(self.services, self.caller, vectors=vectors) as unit:
             check_version(unit.tx, proposal.id, version=version)
@@ -555,11 +564,14 @@ class Revise:
 
 def _credit(unit: UnitOfWork, proposal: Proposal, *, done: ReviseResult) -> None:
     """Record a vote or a link as feedback on the recall that showed the memory."""
-    told = proposal.told
+    arguments = proposal.arguments
     if proposal.op is Action.RATE and done.status is ChangeStatus.DONE:
-        id_, mark = proposal.id, FeedbackMark.USEFUL if told["vote"] > 0 else FeedbackMark.WRONG
-    elif proposal.op is Action.LINK and told["type"] != LinkType.CONFLICTS_WITH:
-        id_, mark = ids.parse(ids.MEMORY, told["to"]), FeedbackMark.USED
+        id_, mark = (
+            proposal.id,
+            FeedbackMark.USEFUL if arguments["vote"] > 0 else FeedbackMark.WRONG,
+        )
+    elif proposal.op is Action.LINK and arguments["type"] != LinkType.CONFLICTS_WITH:
+        id_, mark = ids.parse(ids.MEMORY, arguments["to"]), FeedbackMark.USED
     else:
         return
     record_feedback(

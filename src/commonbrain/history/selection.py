@@ -91,9 +91,9 @@ def memory_ref(memory: Memory, why: str | None = None) -> MemoryRef:
     return MemoryRef(id=ids.show(ids.MEMORY, memory.id), headline=headline, why=why)
 
 
-def shown(found: Sequence[MemoryRef]) -> tuple[MemoryRef, ...]:
+def shown(refs: Sequence[MemoryRef]) -> tuple[MemoryRef, ...]:
     """Return the first items of a list."""
-    return tuple(found[:SHOWN_MAX])
+    return tuple(refs[:SHOWN_MAX])
 
 
 def kinds_of(memories: Sequence[Memory]) -> Mapping[Kind, int]:
@@ -200,19 +200,19 @@ def select(
         return _matching(unit, given, states=states)
     if len(conditions) > 1:
         raise InvalidInputError("ids exclude every other condition.", hint="Give one or the other.")
-    wanted = list(dict.fromkeys(ids.parse(ids.MEMORY, id_) for id_ in given.get("ids", ())))
-    if len(wanted) > ITEMS_PER_CALL_MAX:
+    memory_ids = list(dict.fromkeys(ids.parse(ids.MEMORY, id_) for id_ in given.get("ids", ())))
+    if len(memory_ids) > ITEMS_PER_CALL_MAX:
         raise RejectedError(
-            f"{len(wanted)} ids were given; {ITEMS_PER_CALL_MAX} a call are allowed.",
+            f"{len(memory_ids)} ids were given; {ITEMS_PER_CALL_MAX} a call are allowed.",
             code="limit_exceeded",
             hint="Send them in several calls.",
         )
-    return [unit.fetch(id_) for id_ in wanted]
+    return [unit.fetch(id_) for id_ in memory_ids]
 
 
-def select_permitted(unit: UnitOfWork, found: Sequence[Memory]) -> Selection:
+def select_permitted(unit: UnitOfWork, memories: Sequence[Memory]) -> Selection:
     """Separate what the caller may change from what it may not, within the limit of one call."""
-    reasons = [(one, denial_reason(unit.caller, one)) for one in found]
+    reasons = [(one, denial_reason(unit.caller, one)) for one in memories]
     taken = [one for one, why in reasons if why is None]
     return Selection(
         taken=tuple(taken[:FORGET_AT_ONCE_MAX]),
@@ -251,8 +251,8 @@ def list_dependents(
         if standings[one.id].state in CURRENT_STATES and is_visible(unit.caller, standings[one.id])
     ]
     # Read only those that are shown: one memory may have a thousand.
-    found = unit.tx.memories.get(seen[:SHOWN_MAX])
-    first = tuple(memory_ref(found[id_]) for id_ in seen[:SHOWN_MAX] if id_ in found)
+    known = unit.tx.memories.get(seen[:SHOWN_MAX])
+    first = tuple(memory_ref(known[id_]) for id_ in seen[:SHOWN_MAX] if id_ in known)
     return Dependents(count=len(seen), first=first)
 
 
@@ -274,7 +274,7 @@ def _names(given: Sequence[str]) -> tuple[str, ...]:
 
 def _matching(unit: UnitOfWork, given: SelectorFields, *, states: Sequence[State]) -> list[Memory]:
     since, until, scope = given.get("since"), given.get("until"), given.get("scope")
-    wanted = Filter(
+    criteria = Filter(
         kinds=tuple(parse_choice(Kind, kind) for kind in _names(given.get("kinds", ()))),
         labels=_names(given.get("labels", ())),
         tags=_names(given.get("tags", ())),
@@ -287,8 +287,8 @@ def _matching(unit: UnitOfWork, given: SelectorFields, *, states: Sequence[State
         states=tuple(states),
         trust_min=0.0,
     )
-    hits = unit.tx.memories.newest(unit.query_scope(wanted), limit=SCANNED_MAX)
-    found = unit.tx.memories.get([hit.id for hit in hits])
-    ordered = [found[hit.id] for hit in hits]
+    hits = unit.tx.memories.newest(unit.query_scope(criteria), limit=SCANNED_MAX)
+    memories = unit.tx.memories.get([hit.id for hit in hits])
+    ordered = [memories[hit.id] for hit in hits]
     # Recall in a project includes global memories; a bulk change must not.
-    return [one for one in ordered if wanted.project in {None, one.project}]
+    return [one for one in ordered if criteria.project in {None, one.project}]

@@ -94,8 +94,8 @@ def supersede_with(
     check_stays_visible(old, prepared.scope)
     _check_own_words(unit, old)
     check_lease(unit.tx, unit.caller, memory=old, now=unit.now)
-    told = {"pin": inherit_options.pin, "supports": inherit_options.supports}
-    proposal = Proposal(op=Action.SUPERSEDE, id=old.id, reason=reason, told=told)
+    arguments = {"pin": inherit_options.pin, "supports": inherit_options.supports}
+    proposal = Proposal(op=Action.SUPERSEDE, id=old.id, reason=reason, arguments=arguments)
     is_proposed = not _is_entitled(unit, prepared, old=old, inherit_options=inherit_options)
     known = pending(unit, proposal) if is_proposed else None
     if known is not None and known.body == prepared.admitted.body:
@@ -182,13 +182,13 @@ def apply_supersede(
 def _retire(unit: UnitOfWork, old: Memory, *, new: Memory, proposal: Proposal) -> None:
     retired = superseded(old, by=new.id, at=unit.now)
     unit.amend(old, retired, change_context=unit.change_context(Action.SUPERSEDE, proposal.reason))
-    if proposal.told["pin"] and old.pinned and not new.pinned:
+    if proposal.arguments["pin"] and old.pinned and not new.pinned:
         unit.amend(
             new,
             replace(new, pinned=True),
             change_context=unit.change_context(Action.PIN, proposal.reason),
         )
-    copy_links(unit, old, new=new, supports=bool(proposal.told["supports"]))
+    copy_links(unit, old, new=new, supports=bool(proposal.arguments["supports"]))
 
 
 def _is_entitled(
@@ -234,10 +234,10 @@ def _others(old: Memory, unit: UnitOfWork) -> tuple[str, ...]:
 def _shared_source(old: Memory, unit: UnitOfWork) -> int | None:
     """Keep the source message of a shared memory while it exists."""
     source = old.source_message_id if old.audience else None
-    found = unit.tx.memories.get([source]).get(source) if source is not None else None
-    if found is None or found.state not in FINDABLE_STATES:
+    message = unit.tx.memories.get([source]).get(source) if source is not None else None
+    if message is None or message.state not in FINDABLE_STATES:
         return None
-    return source if is_visible(unit.caller, found) else None
+    return source if is_visible(unit.caller, message) else None
 
 
 def format_memory_id(id_: int) -> str:

@@ -68,7 +68,7 @@ class _StateBeforeUndo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reversal:
-    """The reversal of one memory; `kept` explains what cannot be reverted."""
+    """The reversal of one memory; `skip_reason` explains what cannot be reverted."""
 
     before: Memory
     after: Memory
@@ -100,7 +100,7 @@ class BuiltOn:
     """A dependent of a memory: its author, and how the caller may see it."""
 
     agent: str
-    told: str
+    note: str
 
 
 def find_dependents(unit: UnitOfWork, memories: Sequence[Memory]) -> dict[int, list[BuiltOn]]:
@@ -110,9 +110,9 @@ def find_dependents(unit: UnitOfWork, memories: Sequence[Memory]) -> dict[int, l
     resting: defaultdict[int, list[BuiltOn]] = defaultdict(list)
     for link in links:
         is_seen = link.from_id in above and is_visible(unit.caller, above[link.from_id])
-        told = f"{ids.show(ids.MEMORY, link.from_id)} {link.type} it, says {link.agent}."
+        note = f"{ids.show(ids.MEMORY, link.from_id)} {link.type} it, says {link.agent}."
         # The caller must not learn whose private memory depends on it.
-        one = BuiltOn(agent=link.agent, told=told if is_seen else "Something rests on it since.")
+        one = BuiltOn(agent=link.agent, note=note if is_seen else "Something rests on it since.")
         resting[link.to_id].append(one)
     return resting
 
@@ -128,13 +128,13 @@ def plan_reversal(
     if why is not None:
         return replace(nothing, skip_reason=why)
     chosen = {one.id for one in to_undo}
-    told = unit.tx.changes.of([memory.id])
-    others = [one for one in told if one.id not in chosen and one.action is not Action.CASCADE]
+    changes = unit.tx.changes.of([memory.id])
+    others = [one for one in changes if one.id not in chosen and one.action is not Action.CASCADE]
     newest_first = sorted(to_undo, key=lambda one: one.id, reverse=True)
     own = [one for one in newest_first if not _is_related(one)]
     candidates = [one for one in newest_first if _is_related(one)]
-    own = [_as_own(one, told) for one in own]
-    held = replace(memory, state=own_state(memory.state, told))
+    own = [_as_own(one, changes) for one in own]
+    held = replace(memory, state=own_state(memory.state, changes))
     after, skip_reason = _reverse_fields(held, own, others=others, resting=resting)
     if after.state is held.state:
         after = replace(after, state=memory.state)
@@ -148,11 +148,11 @@ def plan_reversal(
     )
 
 
-def _as_own(change: Change, told: Sequence[Change]) -> Change:
+def _as_own(change: Change, changes: Sequence[Change]) -> Change:
     """Return a change as if propagation had not archived the memory before it."""
     if change.before.get("state") != State.ARCHIVED:
         return change
-    state = own_state(State.ARCHIVED, [one for one in told if one.id < change.id])
+    state = own_state(State.ARCHIVED, [one for one in changes if one.id < change.id])
     return replace(change, before={**change.before, "state": state})
 
 
@@ -225,7 +225,7 @@ def _undo_create(
         return memory, f"{later[-1].agent} has built on it since ({later[-1].action})."
     for one in resting:
         if one.agent != born.agent:
-            return memory, one.told
+            return memory, one.note
     return replace(memory, state=State.FORGOTTEN), None
 
 
@@ -270,9 +270,9 @@ def _still_applies(unit: UnitOfWork, change: Change, *, seen: _StateBeforeUndo) 
 
 def settled_by(tx: Transaction, change: Change) -> list[Review]:
     """Return the reviews that a change resolved, if they are still as it left them."""
-    told = settled_of(change.after["review"], change.memory_id)
+    settled = settled_of(change.after["review"], change.memory_id)
     there = tx.reviews.of([change.memory_id]).get(change.memory_id, [])
-    at = told[0].settled_at if told else None
+    at = settled[0].settled_at if settled else None
     return [one for one in there if one.settled_at == at and not one.is_open]
 
 
@@ -570,7 +570,7 @@ def _preview(
 def _what(one: Reversal) -> str:
     """Describe the reversal of a memory."""
     was, is_ = one.before.state, one.after.state
-    related = f"{len(one.related)} beside it" if one.related else ""
+    related = f"{len(one.related)} related" if one.related else ""
     state = f"{was} -> {is_}" if was is not is_ else ""
     own = state or ("changed back" if one.after != one.before else "")
     return ", ".join(part for part in (own, related) if part)
