@@ -102,7 +102,7 @@ def test_one_call_takes_so_many_and_says_that_more_are_left(brain: Brain) -> Non
 
 @pytest.mark.requirement("LC-14")
 def test_after_an_erase_no_byte_of_the_text_is_left(brain: Brain, path: Path) -> None:
-    secret, sources = "Zanzibar", "It has other sources too."
+    secret, sources = "Zanzibar", "It also has other sources."
     old = stored(brain, f"{secret} is the name of the project", kind="fact", tags=[secret])
     keep = stored(brain, "Deploys happen at noon", kind="fact")
     copy = stored(brain, f"We spoke of {secret} at length", kind="episode")

@@ -177,7 +177,7 @@ def compare_spaces(
     questions = past_questions(services, caller)
     if not questions:
         raise NotFoundError(
-            "The ledger holds no question that could be asked again.",
+            "The recall log has no query to repeat.",
             hint="Use the store for a while with COMMONBRAIN_TRACE_SAMPLE_RATE above 0.",
         )
     done: list[Compared] = []
@@ -255,7 +255,7 @@ def services_in_space(services: Services, name: str | None) -> Services:
     space_name = name or services.next_space
     if space_name is None or services.embedders is None:
         raise InvalidInputError(
-            "No embedder is named that the store is to be moved to.",
+            "No target embedder is set.",
             hint="Name one, as in `brain embeddings build ollama/nomic-embed-text/768`, or set "
             "COMMONBRAIN_EMBEDDER_NEXT.",
         )
@@ -486,5 +486,5 @@ class EmbeddingSpaces:
             raise RejectedError(
                 "All tenants of this store share its spaces.",
                 code="scope_denied",
-                hint="Ask whoever runs the server.",
+                hint="Ask the server's operator.",
             )

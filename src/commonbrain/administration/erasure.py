@@ -133,7 +133,7 @@ class Erase:
 def _check_admin(caller: Caller) -> None:
     if caller.role is not Role.ADMIN:
         raise RejectedError(
-            f"Agent {caller.agent} is a {caller.role}; only an admin erases.",
+            f"Agent {caller.agent} is a {caller.role}; only an admin can erase.",
             code="insufficient_role",
             hint="Forget it, which can be undone, or ask an admin.",
         )
@@ -172,7 +172,7 @@ def _with_copies(unit: UnitOfWork, given: SelectorFields) -> tuple[Selection, li
 
 
 def _skip_reason(*, only_these: bool) -> str:
-    return "It is out of the caller's reach." if only_these else "It has other sources too."
+    return "The caller may not change it." if only_these else "It also has other sources."
 
 
 def _copies(unit: UnitOfWork, chosen: dict[int, Memory]) -> list[tuple[Memory, set[int]]]:

@@ -330,10 +330,10 @@ class Evaluate:
             known = known_items(memories, seed=seed, count=questions)
             if len(known) < EVALUATED_MIN:
                 raise RejectedError(
-                    f"Too few memories can be asked about: {len(known)}; it takes {EVALUATED_MIN} "
-                    "to tell anything.",
+                    f"Too few memories are suitable: {len(known)}; at least "
+                    f"{EVALUATED_MIN} are needed.",
                     code="too_little",
-                    hint="Come back when the store holds more.",
+                    hint="Try again when the store has more memories.",
                 )
             again = self._past_questions(tx, at, count=questions)
             setup = self._setup(tx)

@@ -253,7 +253,7 @@ class Doctor:
             check="space",
             is_sound=False,
             detail=f"this program knows {own}, {moved_to} serves",
-            hint="Start it with the embedder that serves; see `brain embeddings list`.",
+            hint="Start it with the serving embedder; see `brain embeddings list`.",
         )
 
     def _upkeep(self) -> Finding:

@@ -120,7 +120,7 @@ def before_time(window: OutcomeWindow, at: datetime, *, query: str) -> TraceResu
     """Return what preceded a time, nearest first."""
     earlier = window.until(at, project=window.caller.project)
     line_ = f"Before {show_instant(at)}, {window.hours:g} hours; no outcome was given."
-    nothing = () if earlier else (f"Nothing is known of the {window.hours:g} hours before.",)
+    nothing = () if earlier else (f"Nothing is recorded for the {window.hours:g} hours before.",)
     return TraceResult(
         op="before",
         asked=query,
@@ -142,7 +142,7 @@ def patterns(window: OutcomeWindow, outcome: str) -> TraceResult:
         return TraceResult(op="patterns", asked=outcome, limits=(line,))
     peak = peak_hour(one.occurred_at for one in those)
     latest = those[-_WINDOWS_MAX:]
-    limits = ["Times and orders are counted; that one thing follows another is no proof of cause."]
+    limits = ["Times and orders are counted; sequence is no proof of cause."]
     limits += [] if peak else ["No hour of the day stands out."]
     return TraceResult(
         op="patterns",
@@ -185,7 +185,7 @@ def _precursors(
 def _limit_notes(those: Sequence[Memory]) -> tuple[str, ...]:
     """Note that not every occurrence was examined."""
     count = len(those)
-    line = f"What came before is counted for the latest {_WINDOWS_MAX} of {count} occurrences."
+    line = f"Precursors are counted for the latest {_WINDOWS_MAX} of {count} occurrences."
     return (line,) if count > _WINDOWS_MAX else ()
 
 
@@ -210,8 +210,8 @@ def _steps(one: Memory, earlier: Sequence[Memory]) -> list[TraceStep]:
 def _limits(those: Sequence[Memory], *, is_empty: bool, hours: float) -> tuple[str, ...]:
     if not those:
         return ("Depth 0: no memory records this outcome.",)
-    lines = [f"Nothing is known of the {hours:g} hours before."] if is_empty else []
+    lines = [f"Nothing is recorded for the {hours:g} hours before."] if is_empty else []
     if len(those) < EPISODES_MIN:
         some = pluralize(len(those), "occurrence", many="occurrences")
-        lines.append(f"Only {some}; {EPISODES_MIN} begin to tell a pattern.")
+        lines.append(f"Only {some}; a pattern needs at least {EPISODES_MIN}.")
     return tuple(lines)

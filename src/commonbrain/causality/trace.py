@@ -68,13 +68,13 @@ def _thin(hop: Hop, memories: Mapping[int, Memory], *, way: Direction) -> Iterab
     cause, effect = (there, here) if way is Direction.AGAINST else (here, there)
     ends = f"{format_id(cause.id)} and {format_id(effect.id)}"
     if hop.link is None:
-        yield f"No link joins {ends}: only their words are alike ({hop.score:.2f})."
+        yield f"No link joins {ends}: only their words are similar ({hop.score:.2f})."
     between = effect.occurred_at - cause.occurred_at
     if between.total_seconds() < 0:
         yield f"{format_id(cause.id)} is dated after its effect {format_id(effect.id)}."
     elif between > SILENCE_MAX and not _explains(cause):
         days = pluralize(between.days, "day lies", many="days lie")
-        yield f"{days} between {ends}, and nothing known in between."
+        yield f"{days} between {ends}, and nothing is known in between."
 
 
 def _explains(memory: Memory) -> bool:
@@ -88,7 +88,7 @@ def evidence_limits(
     """Describe the limits of the evidence of a whole chain."""
     hops = chain.hops
     if not hops:
-        what = "to have led to it" if walker.way is Direction.AGAINST else "to have come of it"
+        what = "of its causes" if walker.way is Direction.AGAINST else "of its effects"
         return (f"Depth 0: nothing is known {what}.",)
     total = pluralize(len(hops), "step", many="steps")
     once = sum(1 for hop in hops if hop.link and hop.link.observations < EPISODES_MIN)
@@ -96,9 +96,9 @@ def evidence_limits(
     words = sum(1 for hop in hops if hop.link is None)
     past = sum(1 for hop in hops if not _holds(memories[hop.there], walker.now))
     counted_lines = (
-        (once, f"of {total} seen fewer than {EPISODES_MIN} times: a coincidence looks the same."),
-        (only, f"of {total} merely came before: that is time, not cause."),
-        (words, f"of {total} rest on alike words alone."),
+        (once, f"of {total} seen fewer than {EPISODES_MIN} times: it may be a coincidence."),
+        (only, f"of {total} only precede the effect, which proves no cause."),
+        (words, f"of {total} rest on similar words only."),
         (past, f"of {total} no longer hold."),
     )
     lines = [f"{count} {line}" for count, line in counted_lines if count]
@@ -115,9 +115,9 @@ def open_ends(chain: Chain, *, depth_max: int) -> Sequence[str]:
     if chain.is_cut:
         lines.append(f"There is more: only the nearest {STEPS_MAX} steps are shown.")
     if chain.is_deeper:
-        lines.append(f"It goes on beyond depth {depth_max}.")
+        lines.append(f"It continues beyond depth {depth_max}.")
     if not chain.ends and not lines:
-        lines.append("It closes on itself: nothing in it comes first.")
+        lines.append("It is circular: nothing in it comes first.")
     return lines
 
 
@@ -178,14 +178,14 @@ def _limits(
 ) -> tuple[str, ...]:
     known = [chain for chain in chains if chain.hops]
     if not known:
-        return ("Depth 0: of nothing that was found a cause is known.",)
+        return ("Depth 0: no cause is known for any match.",)
     lines: list[str] = []
     if len(known) < len(chains):
         some = pluralize(len(chains) - len(known), "episode", many="episodes")
-        lines.append(f"Depth 0: of {some} of {len(chains)} no cause is known.")
+        lines.append(f"Depth 0: no cause is known for {some} of {len(chains)}.")
     if len(known) < EPISODES_MIN:
         some = pluralize(len(known), "episode", many="episodes")
-        lines.append(f"Only {some} with a known cause; {EPISODES_MIN} begin to tell a pattern.")
+        lines.append(f"Only {some} with a known cause; a pattern needs at least {EPISODES_MIN}.")
     each = [line for one in known for line in evidence_limits(one, memories, walker=walker)]
     return (*lines, *dict.fromkeys(each))
 
@@ -227,7 +227,7 @@ def dependents_of(walker: ChainWalker, start: Memory, *, query: str) -> TraceRes
     chain = walker.chain(start)
     memories = memories_of(walker, [chain], starts=[start])
     limits = (
-        open_ends(chain, depth_max=walker.depth_max) if chain.hops else ["Nothing rests on it."]
+        open_ends(chain, depth_max=walker.depth_max) if chain.hops else ["Nothing depends on it."]
     )
     return TraceResult(
         op="dependents",
@@ -261,7 +261,7 @@ def provenance_of(walker: ChainWalker, start: Memory, *, query: str) -> TraceRes
         asked=query,
         steps=(step_of(start, depth=0), *steps),
         because=known.because,
-        limits=() if known.origins else ("Depth 0: no source of it is known.",),
+        limits=() if known.origins else ("Depth 0: its source is unknown.",),
         is_cut=known.is_cut,
     )
 
@@ -282,7 +282,7 @@ _SEARCHED_KINDS: Final = (
     Kind.FACT,
     Kind.MESSAGE,
 )
-_NOTHING: Final = "Depth 0: nothing stored answers this."
+_NOTHING: Final = "Depth 0: no memory matches."
 
 
 @dataclass(frozen=True, slots=True)
@@ -405,9 +405,7 @@ def _checked_query(text: str) -> str:
     """
     plain = normalise(text)
     if not plain:
-        raise InvalidInputError(
-            "Nothing to trace.", hint="Give an id, or say in words what happened."
-        )
+        raise InvalidInputError("Nothing to trace.", hint="Give an id, or describe what happened.")
     check_length(plain)
     return plain
 

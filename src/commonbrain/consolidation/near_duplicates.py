@@ -143,7 +143,7 @@ def _check_rules(tx: Transaction, request: _Scope) -> None:
     hits = tx.memories.newest(query_scope, limit=CONSOLIDATED_RULES_MAX + 1)
     if len(hits) > CONSOLIDATED_RULES_MAX:
         raise InvalidInputError(
-            f"There are more than {CONSOLIDATED_RULES_MAX} rules: a report on them has no reader.",
+            f"There are more than {CONSOLIDATED_RULES_MAX} rules, too many for one report.",
             hint="Give a project, or forget rules that are no longer used.",
         )
 

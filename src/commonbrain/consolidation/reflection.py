@@ -302,7 +302,7 @@ def summarize(
     sources = sorted(whole, key=lambda one: (one.occurred_at, one.id))
     summary = digest(to_reflection_inputs(sources))
     if len(sources) < _SOURCES_MIN or not summary.points:
-        return SummaryResult(warnings=(*warnings, "There is too little to be summed up."))
+        return SummaryResult(warnings=(*warnings, "There is too little to summarize."))
     episode = replace(drafts(summary, of=sources, caller=caller).episode, label=COMPACTED)
     saved = 1 - estimate(episode.body) / sum(estimate(one.text) for one in sources)
     result = None
@@ -334,9 +334,9 @@ def _within(memories: Sequence[Memory]) -> Iterator[Memory]:
 
 def _warnings(*, total: int, alike: int, whole: int) -> Iterator[str]:
     if alike < total:
-        yield f"{total - alike} are of another project, scope or trust, and left out."
+        yield f"{total - alike} have another project, scope or trust and are left out."
     if whole < alike:
-        yield f"{alike - whole} are past {COMPACT_TOKENS_MAX:,} tokens, and left out."
+        yield f"{alike - whole} exceed {COMPACT_TOKENS_MAX:,} tokens and are left out."
 
 
 _DOWN_MAX: Final = 3

@@ -352,7 +352,7 @@ class Boot:
             raise RejectedError(
                 f"The task has {len(task):,} characters; {QUERY_CHARS_MAX:,} are allowed.",
                 code="limit_exceeded",
-                hint="Say in a sentence or two what you are at.",
+                hint="Describe the task in one or two sentences.",
             )
         return scan_text(normalise_line(task or "") or "", what="task", services=self.services)
 

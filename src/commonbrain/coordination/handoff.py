@@ -60,7 +60,7 @@ def text_of(handoff: Handoff) -> str:
     summary = _prose(handoff.summary)
     if not summary:
         raise InvalidInputError(
-            "A handoff has a summary.", hint="Say in a few sentences what was done."
+            "A handoff needs a summary.", hint="Describe in a few sentences what was done."
         )
     text = "\n\n".join((summary, *_rest(handoff)))
     if len(text) > HANDOFF_CHARS_MAX:
@@ -87,12 +87,12 @@ def _too_long(chars: int) -> RejectedError:
         f"The handoff has {chars:,} characters, {chars - HANDOFF_CHARS_MAX:,} more than the "
         f"{HANDOFF_CHARS_MAX:,} allowed.",
         code="limit_exceeded",
-        hint="Shorten it: remember by itself what must be kept in full, and name its id.",
+        hint="Shorten it: remember long parts as memories and name their ids.",
     )
 
 
-_LATER: Final = "A later handoff of the same session."
-_OWN: Final = "The session left a handoff of its own."
+_LATER: Final = "Replaced by a later handoff of the session."
+_OWN: Final = "Replaced by a handoff that the agent wrote."
 _FIRST_PAGE: Final = 8
 """Handoffs read first; more only if all of these are the caller's own."""
 

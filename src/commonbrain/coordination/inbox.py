@@ -105,7 +105,7 @@ def _position(cursor: str | None) -> tuple[str, int]:
     prefix, _, id_ = cursor.partition(":")
     if prefix not in {*_CURSOR_PREFIXES, _READ}:
         raise InvalidInputError(
-            f"{cursor[:40]!r} is no cursor.", hint="Give the one of the page before."
+            f"{cursor[:40]!r} is not a cursor.", hint="Use the cursor of the previous page."
         )
     return prefix, ids.parse(ids.MEMORY, id_)
 

@@ -113,7 +113,8 @@ class Messages:
         names = parse_recipients(to, self.caller, services=self.services)
         if len(names) != 1:
             raise InvalidInputError(
-                "A task is delegated to one agent.", hint="Delegate to each of them."
+                "A task can be delegated to one agent only.",
+                hint="Delegate to each agent separately.",
             )
         defaults = MessageOptions(priority=MessagePriority.ACTION)
         defaults.update(options)
@@ -187,7 +188,7 @@ class Messages:
                 raise RejectedError(
                     f"{id} was not sent to {self.caller.agent}.",
                     code="not_addressed",
-                    hint="Acknowledge what stands in the inbox; reply to anything you see.",
+                    hint="Acknowledge messages in your inbox; any message can be replied to.",
                 )
             [shown] = to_message_views(
                 tx, self.caller, messages=[message], reader=reader, whole=False
@@ -292,7 +293,7 @@ class Messages:
         memory = fetch(tx, self.caller, id_=ids.parse(ids.MEMORY, id))
         if memory.kind is not Kind.MESSAGE:
             raise InvalidInputError(
-                f"{id[:40]} is a {memory.kind}, no message.", hint="Fetch it with get."
+                f"{id[:40]} is a {memory.kind}, not a message.", hint="Fetch it with get."
             )
         return memory
 
@@ -353,7 +354,7 @@ def _check_limit(limit: int) -> None:
         raise RejectedError(
             f"limit is {limit}; 1 to {limits.MESSAGES_PAGE_MAX} is allowed.",
             code="limit_exceeded",
-            hint="Ask page by page: each reply gives the cursor of the next.",
+            hint="Read page by page: each reply has the cursor of the next page.",
         )
 
 

@@ -48,9 +48,9 @@ def put_note(unit: UnitOfWork, note: Note) -> Note | None:
     check_may_write(unit.caller, Scope.TEAM)
     if note.pinned and unit.caller.trust_ceiling is Trust.UNTRUSTED_WEB:
         raise RejectedError(
-            "Every boot shows what is pinned, so that an untrusted caller may not pin.",
+            "Untrusted callers may not pin notes, because every boot shows them.",
             code="trust_override_denied",
-            hint="Keep the note unpinned.",
+            hint="Store the note without pinning it.",
         )
     unit.tx.notes.keep(unit.caller, until=unit.now + NOTE_KEPT, now=unit.now)
     own = unit.tx.notes.of(unit.caller, now=unit.now)
@@ -80,14 +80,14 @@ def checked_note(services: Services, caller: Caller, *, key: str, value: str, pi
     name = scan_text(normalise_line(key) or "", what="key", services=services)
     if not 0 < len(name) <= NAME_CHARS_MAX or name.startswith(RESERVED_PREFIX):
         raise InvalidInputError(
-            f"The key {name[:40]!r} has {len(name)} characters, or is a reserved one.",
+            f"The key {name[:40]!r} has {len(name)} characters, or is reserved.",
             hint=f"Give 1 to {NAME_CHARS_MAX}, not beginning with {RESERVED_PREFIX}",
         )
     text = scan_text(normalise(value), what="note", services=services)
     if len(text) > NOTE_CHARS_MAX:
         raise InvalidInputError(
             f"The note has {len(text)} characters; {NOTE_CHARS_MAX} are allowed.",
-            hint="Remember a long one as a memory, and note its id.",
+            hint="Remember a long text as a memory, and note its id.",
         )
     return Note(
         key=name,
@@ -113,14 +113,14 @@ def _check_note_quota(note: Note, *, own: list[Note], pinned: list[Note]) -> Non
     keys = sorted(one.key for one in pinned if one.key != note.key)
     if note.pinned and len(keys) >= NOTES_PINNED_MAX:
         raise RejectedError(
-            f"{len(keys)} notes are pinned here, as many as a boot shows: {', '.join(keys)}.",
+            f"{len(keys)} notes are pinned here, the most that a boot shows: {', '.join(keys)}.",
             code="limit_exceeded",
-            hint="Empty one of them first, by its key and no value.",
+            hint="Delete one first: note its key with an empty value.",
         )
     others = [one for one in own if one.key != note.key and not is_reserved(one)]
     if len(others) >= NOTES_MAX:
         raise RejectedError(
             f"This session has {len(others)} notes; {NOTES_MAX} are allowed.",
             code="limit_exceeded",
-            hint="Empty some of them, or remember them as memories.",
+            hint="Delete some, or remember them as memories.",
         )

@@ -221,7 +221,7 @@ def check_thread(tx: Transaction, caller: Caller, *, thread_id: int, now: dateti
     if not tx.threads.messages(thread_id, caller, now=now, below=ids.LAST, limit=1):
         raise NotFoundError(
             f"No thread {ids.show(ids.THREAD, thread_id)}.",
-            hint="Ask for the threads there are.",
+            hint="List the threads.",
         )
 
 

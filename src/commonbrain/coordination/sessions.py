@@ -69,7 +69,7 @@ def claim(unit: UnitOfWork, id_: str, *, minutes: int) -> Lease:
         raise RejectedError(
             f"{show(task)} is {detail.status}: there is nothing to claim.",
             code="not_open",
-            hint="Open it again first: revise status, value open.",
+            hint="Reopen it first: revise status, value open.",
         )
     check_lease(unit.tx, unit.caller, memory=task, now=unit.now)
     holder = holder_of(unit.caller)
@@ -135,7 +135,7 @@ def _task(unit: UnitOfWork, id_: str) -> tuple[Memory, TaskDetail]:
     check_may_write(unit.caller, task.scope)
     check_current(task, unit.now)
     if not isinstance(task.detail, TaskDetail):
-        raise InvalidInputError(f"{show(task)} is a {task.kind}; only a task is claimed.")
+        raise InvalidInputError(f"{show(task)} is a {task.kind}; only a task can be claimed.")
     return task, task.detail
 
 
@@ -164,7 +164,7 @@ def validate_action(action: str) -> str:
     if not 0 < len(line) <= QUERY_CHARS_MAX:
         raise InvalidInputError(
             f"The action has {len(line)} characters; 1 to {QUERY_CHARS_MAX} are allowed.",
-            hint="Say in a sentence what you are about to do.",
+            hint="Describe the action in one sentence.",
         )
     return line
 
@@ -497,7 +497,7 @@ class Sessions:
         if self.caller.session is None:
             raise InvalidInputError(
                 f"session {op} needs a session.",
-                hint="Name it by --session or COMMONBRAIN_SESSION; `brain boot` gives a key.",
+                hint="Set --session or COMMONBRAIN_SESSION; `brain boot` gives a key.",
             )
 
     def _line(self, text: str) -> str:
@@ -505,6 +505,6 @@ class Sessions:
         if not line or len(line) > TASK_CHARS_MAX:
             raise InvalidInputError(
                 f"The task has {len(line)} characters; 1 to {TASK_CHARS_MAX} are allowed.",
-                hint="Say in a sentence what you are at.",
+                hint="Describe the task in one sentence.",
             )
         return line

@@ -146,9 +146,9 @@ def check_current(memory: Memory, now: datetime) -> None:
         raise RejectedError(
             f"{show(memory)} is {state}: there is nothing to revise.",
             code="not_current",
-            hint=f"Settle it first: revise approve or reject {show(memory)}."
+            hint=f"Decide on it first: revise approve or reject {show(memory)}."
             if memory.state in AWAITING_STATES
-            else "Get it to see what holds now, or restore it.",
+            else "Get it to see the current memory, or restore it.",
         )
 
 
@@ -260,7 +260,7 @@ def _describe_related(step: AddAnnotation | ResolveReviews) -> str:
         case AddAnnotation(memory=memory):
             return f"{show(memory)} annotated"
         case ResolveReviews(memory=memory, reviews=reviews):
-            return f"{show(memory)} holds, whatever became of {len(reviews)} that it rests on"
+            return f"{show(memory)} confirmed; {len(reviews)} reviews closed"
 
 
 _OMITTED_FIELDS = frozenset({"believed_since", "superseded_at", "payload", "superseded_count"})

@@ -236,17 +236,15 @@ class _PruneOptions:
 def _check_guards(days: int, *, limit: int, kinds: Sequence[Kind]) -> None:
     skipped = [kind for kind in kinds if not KINDS[kind].is_pruned]
     for is_broken, rule in (
-        (days < PRUNE_DAYS_MIN, f"days is {days}; at least {PRUNE_DAYS_MIN} are demanded."),
+        (days < PRUNE_DAYS_MIN, f"days is {days}; at least {PRUNE_DAYS_MIN} are required."),
         (
             not 0 < limit <= PRUNE_AT_ONCE_MAX,
-            f"limit is {limit}; 1 to {PRUNE_AT_ONCE_MAX} a call are allowed.",
+            f"limit is {limit}; 1 to {PRUNE_AT_ONCE_MAX} per call are allowed.",
         ),
         (bool(skipped), f"{', '.join(skipped)} is never pruned."),
     ):
         if is_broken:
-            raise RejectedError(
-                rule, code="prune_guard", hint="Forget single memories by their ids."
-            )
+            raise RejectedError(rule, code="prune_guard", hint="Forget single memories by id.")
 
 
 def _prune(unit: UnitOfWork, options: _PruneOptions) -> BulkChangeResult:
@@ -273,7 +271,7 @@ def _plan(unit: UnitOfWork, options: _PruneOptions) -> tuple[BulkChangeResult, l
         reason=options.reason,
         hint=confirmation_hint(len(taken), options.confirm)
         if taken
-        else "Nothing is to be pruned.",
+        else "There is nothing to prune.",
     )
     return preview, list(taken)
 

@@ -64,8 +64,8 @@ def link(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePlan:
         _check_source(memory, other)
     if (proposal.reason or "").startswith(INHERITED):
         raise InvalidInputError(
-            f'A reason may not begin with "{INHERITED.strip()}".',
-            hint="Say it otherwise: so begin links that a revision takes over.",
+            f'A reason must not begin with "{INHERITED.strip()}".',
+            hint="Rephrase it: this prefix marks inherited links.",
         )
     made = Link(
         from_id=memory.id,
@@ -97,10 +97,10 @@ def _check_source(memory: Memory, source: Memory) -> None:
     else:
         return
     raise RejectedError(
-        f"{show(memory)} {what}, {show(source)} {less}: nothing is trusted more, or seen by more, "
-        "than what it is derived from.",
+        f"{show(memory)} {what}, {show(source)} {less}: no memory may have more trust "
+        "or a wider scope than its source.",
         code="source_beneath",
-        hint="Remember it anew with derived_from, which lowers it, or link it as depends_on.",
+        hint="Remember it again with derived_from, which lowers it, or link it as depends_on.",
     )
 
 
@@ -130,7 +130,7 @@ def checked_annotation(text: str, services: Services) -> str:
     if not 0 < len(plain) <= NOTE_CHARS_MAX:
         raise InvalidInputError(
             f"The annotation has {len(plain)} characters; 1 to {NOTE_CHARS_MAX} are allowed.",
-            hint="Remember a long one as a memory of its own and link the two.",
+            hint="Remember a long text as a separate memory and link the two.",
         )
     return plain
 
@@ -237,7 +237,7 @@ def acknowledge(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> Chan
         raise RejectedError(
             f"{show(memory)} is not an action item and needs no acknowledgement.",
             code="not_an_action_item",
-            hint="To close a task: revise status, value done.",
+            hint="To close a task, use revise status with value done.",
         )
     until = proposal.arguments["until"]
     ack = Ack(

@@ -133,9 +133,9 @@ def restore(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePl
     """Restore a memory that was superseded, forgotten or archived, or has expired."""
     if is_erased(memory):
         raise RejectedError(
-            f"{show(memory)} was erased: its text is nowhere.",
+            f"{show(memory)} was erased; its text no longer exists.",
             code="erased",
-            hint="Remember it anew if it is wanted again.",
+            hint="Remember it again if you need it.",
         )
     match memory.state:
         case State.SUPERSEDED:
@@ -144,9 +144,9 @@ def restore(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePl
             return _undo_forget(unit, memory)
         case state if state in AWAITING_STATES:
             raise RejectedError(
-                f"{show(memory)} is {state}: it never held.",
+                f"{show(memory)} is {state}: it was never active.",
                 code="not_current",
-                hint=f"Settle it by revise approve or reject {show(memory)}.",
+                hint=f"Decide on it: revise approve or reject {show(memory)}.",
             )
         case _:
             back = restored(memory, at=unit.now)
@@ -175,7 +175,7 @@ def keep_both(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> Change
         raise RejectedError(
             f"{show(memory)} is {memory.state}, not superseded.",
             code="not_superseded",
-            hint="Give the other memory too if the two conflict.",
+            hint="Name the other memory too if the two conflict.",
         )
     corrector = _corrector(unit, memory)
     check_current(corrector, unit.now)
@@ -202,7 +202,7 @@ def resolve(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePl
         raise RejectedError("A memory cannot supersede itself.", code="not_in_conflict")
     if memory.superseded_count:
         raise RejectedError(
-            f"{show(memory)} takes the place of another memory already; a chain has no branches.",
+            f"{show(memory)} already supersedes another memory; a chain has no branches.",
             code="chain_taken",
             hint=f"Supersede {show(other)} with its text, or forget {show(other)}, or keep both.",
         )
@@ -236,9 +236,9 @@ def check_is_head(unit: UnitOfWork, memory: Memory) -> None:
         )
     head = head_of(unit.tx, memory)
     raise RejectedError(
-        f"{show(memory)} is superseded already.",
+        f"{show(memory)} is already superseded.",
         code="already_superseded",
-        hint=f"Revise the one that holds now: {show(head)}.",
+        hint=f"Revise the current one: {show(head)}.",
     )
 
 
@@ -303,9 +303,9 @@ def _corrector(unit: UnitOfWork, memory: Memory) -> Memory:
         return corrector
     head = head_of(unit.tx, memory)
     raise RejectedError(
-        f"{show(memory)} stands in the middle of its chain.",
+        f"{show(memory)} is in the middle of its chain.",
         code="mid_chain",
-        hint=f"Revise the one that holds now: {show(head)}.",
+        hint=f"Revise the current one: {show(head)}.",
     )
 
 
@@ -359,17 +359,17 @@ def _no_conflict(memory: Memory, other: Memory) -> RejectedError:
     return RejectedError(
         f"{show(memory)} and {show(other)} are not in conflict.",
         code="not_in_conflict",
-        hint="Link them if they belong together.",
+        hint="Link them if they are related.",
     )
 
 
 def _check_placeable(memory: Memory) -> None:
     if not is_placeable(memory):
         raise RejectedError(
-            f"{show(memory)} is a {memory.kind} that binds or reaches others where it is: it is "
-            "not moved to another project.",
+            f"{show(memory)} is a {memory.kind} that affects others in its project: it "
+            "cannot move to another project.",
             code="not_placeable",
-            hint=f"Keep both without projects, or forget {show(memory)} if it holds no more.",
+            hint=f"Keep both without projects, or forget {show(memory)} if it is no longer true.",
         )
 
 

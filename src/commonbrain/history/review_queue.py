@@ -138,7 +138,7 @@ class ListReviewQueue:
             raise RejectedError(
                 f"limit is {limit}, skip {skip}.",
                 code="limit_exceeded",
-                hint=f"1 to {limits.AGENDA_MAX} at once, beyond at most {limits.AGENDA_SKIP_MAX}.",
+                hint=f"limit is 1 to {limits.AGENDA_MAX}, skip at most {limits.AGENDA_SKIP_MAX}.",
             )
         categories = [parse_choice(ReviewCategory, category)] if category else list(ReviewCategory)
         query_scope = QueryScope(

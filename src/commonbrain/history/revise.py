@@ -93,15 +93,15 @@ def _approved(unit: UnitOfWork, memory: Memory, *, at_least: Trust | None = None
 def _check_awaits(memory: Memory) -> None:
     if memory.state not in AWAITING_STATES:
         raise RejectedError(
-            f"{show(memory)} is {memory.state}: it awaits no review.",
+            f"{show(memory)} is {memory.state}: it does not await review.",
             code="not_awaiting",
-            hint="Browse what does: recall without a query, states quarantined and candidate.",
+            hint="To list those that do: recall without a query, states quarantined and candidate.",
         )
 
 
 _UNRESTRICTED: Final = frozenset({Action.ANNOTATE, Action.RATE, Action.ACK})
 """Actions that need no authority over the memory, because they only add to it."""
-_LATER: Final = "It is found by its words only until the embedder is back."
+_LATER: Final = "Until the embedder is available, it is found by words only."
 
 
 def _forgetting(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePlan:  # noqa: ARG001 the planners' shape
@@ -256,7 +256,7 @@ def _check_name(unit: UnitOfWork, memory: Memory) -> None:
     )
     if skill and taken:
         raise RejectedError(
-            f"There is another skill {skill.name} by now: {show(taken[0])}.",
+            f"Another skill is now named {skill.name}: {show(taken[0])}.",
             code="gate_skill",
             hint="Supersede or forget that one first.",
         )
@@ -406,7 +406,7 @@ class Revise:
         """Vote for or against a memory that was used."""
         votes = {"up": 1, "down": -1}
         if vote not in votes:
-            raise InvalidInputError(f"{vote!r} is no vote.", hint="Give up or down.")
+            raise InvalidInputError(f"{vote!r} is not a vote.", hint="Give up or down.")
         done = self._do(Action.RATE, id, arguments={"vote": votes[vote]})
         if done.status is ChangeStatus.DONE:
             self.services.telemetry.voted(votes[vote])
@@ -523,8 +523,8 @@ class Revise:
         names = self._names(given, what="project")
         if len(names) != len(given) or len(names) != _SIDES or not is_of_two:
             raise InvalidInputError(
-                "Each side needs a project of its own.",
-                hint="Give other, and two different projects: that of id, and that of other.",
+                "Each memory needs its own project.",
+                hint="Give other, and two different projects: one for id, one for other.",
             )
         return names
 

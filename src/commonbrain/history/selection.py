@@ -194,16 +194,18 @@ def select(
     conditions = {name: value for name, value in given.items() if value}
     if not conditions:
         raise InvalidInputError(
-            "Nothing says which memories are meant.", hint="Give ids, or agent, tags, since, ..."
+            "No selector was given.", hint="Give ids, or agent, tags, since, ..."
         )
     if "ids" not in conditions:
         return _matching(unit, given, states=states)
     if len(conditions) > 1:
-        raise InvalidInputError("ids exclude every other condition.", hint="Give one or the other.")
+        raise InvalidInputError(
+            "ids cannot be combined with other conditions.", hint="Give one or the other."
+        )
     memory_ids = list(dict.fromkeys(ids.parse(ids.MEMORY, id_) for id_ in given.get("ids", ())))
     if len(memory_ids) > ITEMS_PER_CALL_MAX:
         raise RejectedError(
-            f"{len(memory_ids)} ids were given; {ITEMS_PER_CALL_MAX} a call are allowed.",
+            f"{len(memory_ids)} ids were given; {ITEMS_PER_CALL_MAX} per call are allowed.",
             code="limit_exceeded",
             hint="Send them in several calls.",
         )
@@ -229,10 +231,10 @@ def denial_reason(caller: Caller, memory: Memory) -> str | None:
         return refusal.message
     if memory.scope is Scope.PRIVATE and memory.agent != caller.agent:
         # Its recipients see it; removing it would remove it for all of them.
-        return f"Only {memory.agent}, who shared it, may take it from everybody."
+        return f"Only {memory.agent}, who shared it, may remove it for everyone."
     if is_authorized(caller, memory):
         return None
-    return f"It is trusted as {memory.trust}, more than the caller."
+    return f"Its trust, {memory.trust}, exceeds the caller's."
 
 
 def list_dependents(
@@ -262,7 +264,7 @@ def _check_known(given: SelectorFields) -> None:
     if unknown:
         raise InvalidInputError(
             f"There is no {', '.join(unknown)} to select by.",
-            hint=f"Choose of {', '.join(SelectorFields.__annotations__)}.",
+            hint=f"Choose from {', '.join(SelectorFields.__annotations__)}.",
         )
 
 

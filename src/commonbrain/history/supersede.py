@@ -136,8 +136,8 @@ def _check_rests_elsewhere(draft: Draft, old: Memory) -> None:
     """
     if old.id in (*draft.derived_from, *draft.depends_on):
         raise InvalidInputError(
-            f"A revision of {format_memory_id(old.id)} cannot rest on it: that one holds no more.",
-            hint="Leave it out of derived_from and depends_on; the chain of revisions is kept.",
+            f"A revision of {format_memory_id(old.id)} cannot depend on it.",
+            hint="Remove it from derived_from and depends_on; the chain of revisions is kept.",
         )
 
 
@@ -162,7 +162,7 @@ def _check_own_words(unit: UnitOfWork, old: Memory) -> None:
         return
     if old.scope is Scope.PRIVATE or old.speaker == old.agent:
         raise RejectedError(
-            f"{format_memory_id(old.id)} is a message of another agent.",
+            f"{format_memory_id(old.id)} is another agent's message.",
             code="scope_denied",
             hint="Reply to it, or annotate it.",
         )
@@ -208,8 +208,8 @@ def _proposed(outcome: ItemResult, new: Memory) -> ItemResult:
     return replace(
         outcome,
         headline=new.headline,
-        reason=f"To replace {what} needs more trust than this text or its author has: it is a "
-        "proposal, and the old one holds.",
+        reason=f"Replacing {what} requires more trust than this text or its author has, so it is a "
+        "proposal, and the old one stays current.",
         hint=how_resolved(new),
     )
 

@@ -112,7 +112,9 @@ def find_dependents(unit: UnitOfWork, memories: Sequence[Memory]) -> dict[int, l
         is_seen = link.from_id in above and is_visible(unit.caller, above[link.from_id])
         note = f"{ids.show(ids.MEMORY, link.from_id)} {link.type} it, says {link.agent}."
         # The caller must not learn whose private memory depends on it.
-        one = BuiltOn(agent=link.agent, note=note if is_seen else "Something rests on it since.")
+        one = BuiltOn(
+            agent=link.agent, note=note if is_seen else "Another memory depends on it now."
+        )
         resting[link.to_id].append(one)
     return resting
 
@@ -237,7 +239,7 @@ def _who_changed(change: Change, others: Sequence[Change]) -> str:
     """Return who last changed the same thing."""
     later = [one for one in others if one.id > change.id and set(one.after) & set(change.after)]
     who = f"{later[-1].agent} has changed it since ({later[-1].action})" if later else "It changed"
-    return f"{who}; {change.action} is not taken back."
+    return f"{who}; {change.action} is not undone."
 
 
 def _still_applies(unit: UnitOfWork, change: Change, *, seen: _StateBeforeUndo) -> bool | None:
@@ -394,7 +396,7 @@ class _UndoQuery:
     ) -> _UndoQuery:
         if agent is None and session is None and since is None and until is None:
             raise InvalidInputError(
-                "Nothing says whose changes.", hint="Give agent, session or since."
+                "Nothing selects the changes to undo.", hint="Give agent, session or since."
             )
         end = parse_time_expression(until, now, ends=True) if until else now
         start = parse_time_expression(since, now) if since else end - _LONGEST
@@ -406,7 +408,7 @@ class _UndoQuery:
             raise RejectedError(
                 f"The span is {(end - start).days} days; {UNDO_DAYS_MAX} are allowed.",
                 code="limit_exceeded",
-                hint="Undo the last days first, then those before.",
+                hint="Undo the latest days first, then earlier ones.",
             )
         who, where = normalise_line(agent), normalise_line(session)
         if (agent is not None and who is None) or (session is not None and where is None):
@@ -430,9 +432,9 @@ def _plan(unit: UnitOfWork, query: _UndoQuery) -> list[Reversal]:
     )
     if len(changes) > UNDO_CHANGES_MAX:
         raise RejectedError(
-            f"There are more than {UNDO_CHANGES_MAX} changes; so many at once are allowed.",
+            f"More than {UNDO_CHANGES_MAX} changes match, the most that one call can undo.",
             code="limit_exceeded",
-            hint="Undo the last hours first, with a later since.",
+            hint="Undo the latest hours first, with a later since.",
         )
     by_memory: defaultdict[int, list[Change]] = defaultdict(list)
     for change in changes:
@@ -463,7 +465,7 @@ def _link_chains(reversals: Sequence[Reversal]) -> list[Reversal]:
     for one in reversals:
         bound = [id_ for id_ in one.peers if id_ in skip_reason]
         if bound:
-            why = f"{ids.show(ids.MEMORY, bound[0])} took its place and stays."
+            why = f"{ids.show(ids.MEMORY, bound[0])} superseded it and stays."
             whole.append(
                 Reversal(before=one.before, after=one.before, skip_reason=one.skip_reason or why)
             )
@@ -563,7 +565,7 @@ def _preview(
         skipped_count=len(skipped),
         skipped=shown(skipped),
         reason=reason,
-        hint=confirmation_hint(len(due), confirm) if due else "There is nothing to take back.",
+        hint=confirmation_hint(len(due), confirm) if due else "There is nothing to undo.",
     )
 
 

@@ -117,6 +117,6 @@ def validate_reason(reason: str, services: Services) -> str:
     if not stripped or len(stripped) > REASON_CHARS_MAX:
         raise InvalidInputError(
             f"The reason has {len(stripped)} characters; 1 to {REASON_CHARS_MAX} are allowed.",
-            hint="Say in a sentence why; whoever asks later will read it.",
+            hint="Give the reason in one sentence; it is shown in the audit.",
         )
     return stripped

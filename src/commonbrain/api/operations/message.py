@@ -168,7 +168,9 @@ def _reply(messages: Messages, request: MessageRequest) -> MessageResponse:
 
 def _delegate(messages: Messages, request: MessageRequest) -> MessageResponse:
     if len(request.to) != 1:
-        raise InvalidInputError("delegate needs one name in to.", hint="Delegate to each of them.")
+        raise InvalidInputError(
+            "delegate needs one name in to.", hint="Delegate to each agent separately."
+        )
     sent = messages.delegate(
         request.to[0], request.text, due_at=request.due_at, **_message_options(request)
     )
