@@ -78,9 +78,9 @@ def test_a_sweep_of_a_project_leaves_what_holds_for_every_project(brain: Brain) 
 
 def test_a_sweep_needs_to_be_told_what_it_is_about(brain: Brain) -> None:
     id_ = stored(brain, "Deploys happen at noon", kind="fact")
-    with pytest.raises(InvalidInputError, match="Nothing says"):
+    with pytest.raises(InvalidInputError, match="No selector"):
         brain.forget(reason="all of it")
-    with pytest.raises(InvalidInputError, match="exclude"):
+    with pytest.raises(InvalidInputError, match="cannot be combined"):
         brain.forget(id_, tags=["x"], reason="both")
     with pytest.raises(NotFoundError):
         brain.forget([id_, "mem_0000000000001"], reason="one is none")

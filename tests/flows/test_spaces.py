@@ -225,7 +225,7 @@ def test_only_an_admin_of_the_first_tenant_has_a_say_in_spaces(path: Path) -> No
         reader = Brain.of(brain.services, replace(brain.caller, role=Role.READER))
         with pytest.raises(RejectedError):
             reader.spaces.switch(NEXT)
-        with pytest.raises(InvalidInputError, match="No embedder is named"):
+        with pytest.raises(InvalidInputError, match="No target embedder"):
             unknowing.spaces.build()
 
 
