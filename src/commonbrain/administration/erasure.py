@@ -17,7 +17,6 @@ from commonbrain.history.selection import (
     Selection,
     SelectorFields,
     confirmation_hint,
-    continue_after,
     make_preview,
     memory_ref,
     select,
@@ -26,7 +25,7 @@ from commonbrain.history.selection import (
 )
 from commonbrain.history.unit_of_work import UnitOfWork, read_unit, validate_reason, write_unit
 from commonbrain.ingestion.pending_acks import check_pending_acks_of
-from commonbrain.invalidation.propagation import mark_erased
+from commonbrain.invalidation.propagation import continue_propagation, mark_erased
 from commonbrain.model.errors import CommonbrainError, RejectedError, UnavailableError
 from commonbrain.model.kinds import Kind
 from commonbrain.model.limits import FORGET_AT_ONCE_MAX
@@ -106,7 +105,7 @@ class Erase:
             archives = withdraw_archives(unit.tx, now=unit.now) if selection.taken else []
             preview = replace(preview, affected=unit.propagate_invalidation())
         receipt["archives"] = self._dropped(archives)
-        preview = continue_after(self.services, self.caller, done=preview)
+        continue_propagation(self.services, self.caller)
         is_out_of_reach = not preview.count and preview.skipped_count
         status = Phase.UNCHANGED if is_out_of_reach else Phase.DONE
         return self._finish(replace(preview, status=status, receipt=receipt))

@@ -26,7 +26,6 @@ from commonbrain.coordination.briefing_packing import (
 from commonbrain.coordination.handoff import last_handoff
 from commonbrain.coordination.inbox import unread_of
 from commonbrain.coordination.registry import active_sessions, open_session
-from commonbrain.coordination.scratchpad import pinned_notes
 from commonbrain.embeddings.interface import Matrix
 from commonbrain.history.unit_of_work import UnitOfWork, read_unit, write_unit
 from commonbrain.ingestion.pending_acks import pending_items
@@ -191,13 +190,13 @@ _T = TypeVar("_T")
 def gather_material(unit: UnitOfWork, *, task: str, task_vector: Matrix | None) -> BriefingMaterial:
     """Collect what the caller may see; patterns are chosen by similarity to the task."""
     tx, caller, now, project = unit.tx, unit.caller, unit.now, unit.caller.project
-    rules = _rules_and_tasks(unit, task_vector)
+    blockers, patterns, tasks = _rules_and_tasks(unit, task_vector)
     pending = pending_items(tx, caller, project=project, now=now)
     mail = unread_of(tx, caller, project=project, now=now)
     return BriefingMaterial(
-        blockers=rules.blockers,
+        blockers=blockers,
         skills=_skills(unit),
-        notes=_first("notes", map(note_of, pinned_notes(tx, project=project, now=now))),
+        notes=_first("notes", map(note_of, tx.notes.pinned(project, now=now))),
         action_items=_first("action_items", (item_entry(one, project=project) for one in pending)),
         handoff=_handoff(unit),
         urgent=_first("urgent", map(message_entry, mail.urgent)),
@@ -205,8 +204,8 @@ def gather_material(unit: UnitOfWork, *, task: str, task_vector: Matrix | None) 
         siblings=_first(
             "siblings", (active_session_of(one, now=now) for one in active_sessions(unit, project))
         ),
-        patterns=rules.patterns,
-        tasks=rules.tasks,
+        patterns=patterns,
+        tasks=tasks,
         working_context=_context(unit, task),
         writes_blocked=bool(pending),
         session=caller.session,
@@ -221,32 +220,23 @@ def active_scope(unit: UnitOfWork, kind: Kind) -> QueryScope:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _RulesAndTasks:
-    blockers: Listed[BriefingEntry]
-    patterns: Listed[BriefingEntry]
-    tasks: Listed[BriefingEntry]
-
-
-def _rules_and_tasks(unit: UnitOfWork, task_vector: Matrix | None) -> _RulesAndTasks:
-    """Find rules and tasks, and fetch those shown together."""
+def _rules_and_tasks(
+    unit: UnitOfWork, task_vector: Matrix | None
+) -> tuple[Listed[BriefingEntry], Listed[BriefingEntry], Listed[BriefingEntry]]:
+    """Return blockers, patterns and open tasks; those shown are fetched together."""
     board, project = unit.tx.board, unit.caller.project
     blockers = board.blockers(active_scope(unit, Kind.RULE), limit=_section_limit("blockers"))
     patterns = _patterns(unit, task_vector)
     tasks = board.owed(active_scope(unit, Kind.TASK), limit=_section_limit("tasks"))
     known = unit.tx.memories.get([*blockers.ids, *patterns.ids, *tasks.ids])
-    return _RulesAndTasks(
-        blockers=_listed(
-            blockers, [rule_entry(one, project=project) for one in _of(unit, blockers, known=known)]
-        ),
-        patterns=_listed(
-            patterns, [rule_entry(one, project=project) for one in _of(unit, patterns, known=known)]
-        ),
-        tasks=_listed(
-            tasks,
-            [task_entry(one, unit.caller, now=unit.now) for one in _of(unit, tasks, known=known)],
-        ),
+    named_blockers, named_patterns = (
+        _listed(rules, [rule_entry(one, project=project) for one in _of(unit, rules, known=known)])
+        for rules in (blockers, patterns)
     )
+    task_entries = [
+        task_entry(one, unit.caller, now=unit.now) for one in _of(unit, tasks, known=known)
+    ]
+    return named_blockers, named_patterns, _listed(tasks, task_entries)
 
 
 def _patterns(unit: UnitOfWork, task_vector: Matrix | None) -> RankedRule:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime
 from typing import Final
 
 from commonbrain.history.unit_of_work import UnitOfWork
@@ -14,23 +13,17 @@ from commonbrain.model.scope import Caller, Scope, check_may_write
 from commonbrain.model.sessions import NOTE_KEPT, NOTES_MAX, NOTES_PINNED_MAX, Note
 from commonbrain.model.trust import Trust
 from commonbrain.services import Services
-from commonbrain.storage.interface import Transaction
 from commonbrain.text.normalisation import normalise, normalise_line
 
 RESERVED_PREFIX: Final = "checkpoint:"
 """Keys with this prefix are internal: when an action was last checked."""
 
 
-def pinned_notes(tx: Transaction, *, project: str | None, now: datetime) -> list[Note]:
-    """List pinned notes of a project and global ones, at most 10 of each, by key."""
-    return tx.notes.pinned(project, now=now)
-
-
 def list_notes(unit: UnitOfWork) -> list[Note]:
     """List the notes of the caller's session, then those that others pinned to its project."""
     own = [one for one in unit.tx.notes.of(unit.caller, now=unit.now) if not is_reserved(one)]
     known = {_writer(one) for one in own}
-    pinned = pinned_notes(unit.tx, project=unit.caller.project, now=unit.now)
+    pinned = unit.tx.notes.pinned(unit.caller.project, now=unit.now)
     return [*own, *(one for one in pinned if _writer(one) not in known)]
 
 

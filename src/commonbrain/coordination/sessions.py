@@ -431,12 +431,9 @@ class Sessions:
             RejectedError: `limit_exceeded`, it is too long; or the caller may not write.
 
         """
-        parts = Handoff(summary=summary, next_steps=next_steps, blockers=blockers, context=context)
-        self._check_has_session("handoff")
-        pending_handoff = prepare_handoff(self.services, self.caller, handoff=parts)
-        with write_unit(self.services, self.caller) as unit:
-            outcome = pending_handoff.store(unit)
-        return SessionResponse(op="handoff", session=self.caller.session, outcome=outcome)
+        return self._store_handoff(
+            Handoff(summary=summary, next_steps=next_steps, blockers=blockers, context=context)
+        )
 
     def sum_up(self, summary: str) -> SessionResponse:
         """Store an automatic handoff, unless the agent wrote one itself.
@@ -446,9 +443,11 @@ class Sessions:
             RejectedError: as for `handoff`.
 
         """
+        return self._store_handoff(Handoff(summary=summary, is_automatic=True))
+
+    def _store_handoff(self, handoff: Handoff) -> SessionResponse:
         self._check_has_session("handoff")
-        left = Handoff(summary=summary, is_automatic=True)
-        pending_handoff = prepare_handoff(self.services, self.caller, handoff=left)
+        pending_handoff = prepare_handoff(self.services, self.caller, handoff=handoff)
         with write_unit(self.services, self.caller) as unit:
             outcome = pending_handoff.store(unit)
         return SessionResponse(op="handoff", session=self.caller.session, outcome=outcome)

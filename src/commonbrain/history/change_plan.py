@@ -226,41 +226,31 @@ def _resolve_reviews(unit: UnitOfWork, step: ResolveReviews, *, proposal: Propos
     )
 
 
-def describe(step: Step) -> tuple[str, ...]:
-    """Describe in words what a step changes."""
+def describe(step: Step) -> list[str]:
+    """Describe what a step changes."""
     match step:
         case UpdateMemory(before=before, after=after):
-            old, new = difference(before, after)
-            lines = _compared(old, new)
-            return tuple(f"{show(before)} {line}" for line in lines)
-        case PutLink(memory=memory, link=None, known=known) if known is not None:
-            return _describe_unlinked(memory, known)
-        case PutLink(memory=memory, link=link) if link is not None:
-            return (
-                f"{show(memory)} {link.type} {ids.show(ids.MEMORY, link.to_id)} "
-                f"(strength {link.strength:.2f}, seen {link.observations}x)",
-            )
-        case PutAck(memory=memory, ack=ack):
-            return (f"{show(memory)} acknowledged: {ack.told()}",)
-        case AddAnnotation() | ResolveReviews():
-            return (_describe_related(step),)
-        case _:
-            return ()
+            lines = _compared(*difference(before, after))
+        case PutLink(known=known, link=link):
+            lines = _describe_link(known, link)
+        case PutAck(ack=ack):
+            lines = [f"acknowledged: {ack.told()}"]
+        case AddAnnotation():
+            lines = ["annotated"]
+        case ResolveReviews(reviews=reviews):
+            lines = [f"confirmed; {len(reviews)} reviews closed"]
+    changed = step.before if isinstance(step, UpdateMemory) else step.memory
+    return [f"{show(changed)} {line}" for line in lines]
 
 
-def _describe_unlinked(memory: Memory, known: Link) -> tuple[str, ...]:
-    """Describe a removed link; an inherited one may lead to a memory that the caller cannot see."""
-    if is_inherited(known):
-        return ()
-    return (f"{show(memory)} no longer {known.type} {ids.show(ids.MEMORY, known.to_id)}",)
-
-
-def _describe_related(step: AddAnnotation | ResolveReviews) -> str:
-    match step:
-        case AddAnnotation(memory=memory):
-            return f"{show(memory)} annotated"
-        case ResolveReviews(memory=memory, reviews=reviews):
-            return f"{show(memory)} confirmed; {len(reviews)} reviews closed"
+def _describe_link(known: Link | None, link: Link | None) -> list[str]:
+    if link is not None:
+        seen = f"(strength {link.strength:.2f}, seen {link.observations}x)"
+        return [f"{link.type} {ids.show(ids.MEMORY, link.to_id)} {seen}"]
+    # An inherited link may lead to a memory that the caller must not see.
+    if known is None or is_inherited(known):
+        return []
+    return [f"no longer {known.type} {ids.show(ids.MEMORY, known.to_id)}"]
 
 
 _OMITTED_FIELDS = frozenset({"believed_since", "superseded_at", "payload", "superseded_count"})

@@ -14,7 +14,6 @@ from commonbrain.history.selection import (
     Selection,
     SelectorFields,
     confirmation_hint,
-    continue_after,
     list_dependents,
     make_preview,
     memory_ref,
@@ -25,6 +24,7 @@ from commonbrain.history.selection import (
 from commonbrain.history.unit_of_work import UnitOfWork, read_unit, validate_reason, write_unit
 from commonbrain.ingestion.pending_acks import check_pending_acks_of
 from commonbrain.invalidation.preview import preview_affected
+from commonbrain.invalidation.propagation import continue_propagation
 from commonbrain.model.errors import RejectedError, parse_choice
 from commonbrain.model.kinds import KINDS, Kind, TaskDetail, TaskStatus
 from commonbrain.model.limits import PRUNE_AT_ONCE_MAX, PRUNE_DAYS_MIN, SCANNED_MAX
@@ -90,7 +90,8 @@ class Forget:
         with write_unit(self.services, self.caller) as unit:
             done = _forget(unit, given, confirm=confirm, reason=why)
             done = replace(done, affected=unit.propagate_invalidation())
-        return continue_after(self.services, self.caller, done=done)
+        continue_propagation(self.services, self.caller)
+        return done
 
 
 def _with_affected(
@@ -217,7 +218,8 @@ class Prune:
             return preview
         with write_unit(self.services, self.caller) as unit:
             done = replace(_prune(unit, options), affected=unit.propagate_invalidation())
-        return continue_after(self.services, self.caller, done=done)
+        continue_propagation(self.services, self.caller)
+        return done
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -196,11 +196,6 @@ def set_status(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> Chang
     return ChangePlan(steps=amend_steps(memory, replace(memory, detail=detail)))
 
 
-def closed_task(memory: Memory, detail: TaskDetail) -> Memory:
-    """Return a task as done."""
-    return replace(memory, detail=_with_status(detail, TaskStatus.DONE))
-
-
 def _with_status(detail: TaskDetail, status: TaskStatus) -> TaskDetail:
     """Set the status; a task that is no longer open loses its lease."""
     if status in OWED:
@@ -272,5 +267,9 @@ def _closing(
             plan, hint="The task stays open: closing it requires the trust of its author."
         )
     check_lease(unit.tx, unit.caller, memory=memory, now=unit.now)
-    done = UpdateMemory(before=memory, after=closed_task(memory, detail), action=Action.STATUS)
+    done = UpdateMemory(
+        before=memory,
+        after=replace(memory, detail=_with_status(detail, TaskStatus.DONE)),
+        action=Action.STATUS,
+    )
     return replace(plan, steps=(*plan.steps, done))

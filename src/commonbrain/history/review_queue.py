@@ -8,6 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
 
+from commonbrain.history.change_plan import show
 from commonbrain.invalidation.reviews import open_reviews, review_notes
 from commonbrain.model import ids, limits
 from commonbrain.model.conflicts import Basis, basis_of, conflict_of, is_placeable
@@ -188,8 +189,8 @@ def _ending(best: Memory, rest: Memory) -> str:
     """
     is_hidden = best.scope is Scope.PRIVATE and rest.scope is not Scope.PRIVATE
     if best.superseded_count or is_hidden:
-        return f"forget {_shown(rest)}"
-    return f"revise resolve {_shown(best)} --other {_shown(rest)}"
+        return f"forget {show(rest)}"
+    return f"revise resolve {show(best)} --other {show(rest)}"
 
 
 def _stale_items(tx: Transaction, page: _Page) -> tuple[StaleItem, ...]:
@@ -203,12 +204,12 @@ def _stale_items(tx: Transaction, page: _Page) -> tuple[StaleItem, ...]:
         StaleItem(
             memory=_summarize(one),
             because=notes[one.id],
-            repeats_old_of=heads.get(_shown(one)),
+            repeats_old_of=heads.get(show(one)),
             since=min(review.at for review in needs[one.id]),
             settle=_because(
-                f"revise review {_shown(one)}",
-                f"revise supersede {_shown(one)} TEXT",
-                f"forget {_shown(one)}",
+                f"revise review {show(one)}",
+                f"revise supersede {show(one)} TEXT",
+                f"forget {show(one)}",
             ),
         )
         for one in memories
@@ -225,7 +226,7 @@ def _pending_items(tx: Transaction, page: _Page) -> tuple[PendingItem, ...]:
             change=change.op if change else None,
             target=ids.show(ids.MEMORY, change.id) if change else None,
             since=one.recorded_at,
-            settle=_because(f"revise approve {_shown(one)}", f"revise reject {_shown(one)}"),
+            settle=_because(f"revise approve {show(one)}", f"revise reject {show(one)}"),
         )
         for one in memories
         for change in [carried[one.id]]
@@ -244,7 +245,7 @@ def _because(*calls: str) -> tuple[str, ...]:
 
 def _summarize(memory: Memory) -> MemorySummary:
     return MemorySummary(
-        id=_shown(memory),
+        id=show(memory),
         kind=memory.kind,
         headline=memory.headline,
         project=memory.project,
@@ -252,10 +253,6 @@ def _summarize(memory: Memory) -> MemorySummary:
         trust=memory.trust,
         confidence=memory.confidence,
     )
-
-
-def _shown(memory: Memory) -> str:
-    return ids.show(ids.MEMORY, memory.id)
 
 
 _LISTS: Final[Mapping[ReviewCategory, Callable[[Transaction, _Page], tuple[Any, ...]]]] = {

@@ -11,7 +11,6 @@ from typing import Final, TypedDict
 
 from commonbrain.history.unit_of_work import UnitOfWork
 from commonbrain.invalidation.preview import AffectedDependents
-from commonbrain.invalidation.propagation import continue_propagation
 from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError, RejectedError, parse_choice
 from commonbrain.model.kinds import Kind
@@ -28,7 +27,6 @@ from commonbrain.model.scope import Caller, Scope, check_may_write, is_visible
 from commonbrain.model.support import InvalidationReason, carried_by
 from commonbrain.retrieval.provenance import FORGOTTEN
 from commonbrain.security.authority import is_authorized
-from commonbrain.services import Services
 from commonbrain.storage.knowledge import Direction
 from commonbrain.text.normalisation import normalise_line
 from commonbrain.text.time_expressions.parser import parse_time_expression
@@ -105,14 +103,6 @@ def confirmation_hint(count: int, confirm: int | None) -> str:
     """Explain how to confirm a preview."""
     moved = "" if confirm is None else f"It was {confirm} when previewed. "
     return f"{moved}Nothing is changed yet: repeat the call with confirm={count}."
-
-
-def continue_after(
-    services: Services, caller: Caller, *, done: BulkChangeResult
-) -> BulkChangeResult:
-    """Continue propagation after a bulk change, which is durable by now."""
-    continue_propagation(services, caller)
-    return done
 
 
 SELECTABLE_STATES = tuple(sorted(set(State) - {State.FORGOTTEN}))

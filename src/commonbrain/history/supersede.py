@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from commonbrain.history.change_plan import how_resolved, pending
+from commonbrain.history.change_plan import how_resolved, pending, show
 from commonbrain.history.restore import (
     check_is_head,
     check_stays_visible,
@@ -99,9 +99,7 @@ def supersede_with(
     is_proposed = not _is_entitled(unit, prepared, old=old, inherit_options=inherit_options)
     known = pending(unit, proposal) if is_proposed else None
     if known is not None and known.body == prepared.admitted.body:
-        previous = ItemResult(
-            status=ItemStatus.QUARANTINED, id=format_memory_id(known.id), kind=known.kind
-        )
+        previous = ItemResult(status=ItemStatus.QUARANTINED, id=show(known), kind=known.kind)
         return _proposed(previous, known)
     options = WriteOptions(
         exclude_ids=frozenset({old.id}),
@@ -136,7 +134,7 @@ def _check_rests_elsewhere(draft: Draft, old: Memory) -> None:
     """
     if old.id in (*draft.derived_from, *draft.depends_on):
         raise InvalidInputError(
-            f"A revision of {format_memory_id(old.id)} cannot depend on it.",
+            f"A revision of {show(old)} cannot depend on it.",
             hint="Remove it from derived_from and depends_on; the chain of revisions is kept.",
         )
 
@@ -162,7 +160,7 @@ def _check_own_words(unit: UnitOfWork, old: Memory) -> None:
         return
     if old.scope is Scope.PRIVATE or old.speaker == old.agent:
         raise RejectedError(
-            f"{format_memory_id(old.id)} is another agent's message.",
+            f"{show(old)} is another agent's message.",
             code="scope_denied",
             hint="Reply to it, or annotate it.",
         )
@@ -204,7 +202,7 @@ def _is_entitled(
 
 def _proposed(outcome: ItemResult, new: Memory) -> ItemResult:
     carried = proposal_of(new)
-    what = format_memory_id(carried.id) if carried else "the old one"
+    what = ids.show(ids.MEMORY, carried.id) if carried else "the old one"
     return replace(
         outcome,
         headline=new.headline,
@@ -238,8 +236,3 @@ def _shared_source(old: Memory, unit: UnitOfWork) -> int | None:
     if message is None or message.state not in FINDABLE_STATES:
         return None
     return source if is_visible(unit.caller, message) else None
-
-
-def format_memory_id(id_: int) -> str:
-    """Format a memory's id."""
-    return ids.show(ids.MEMORY, id_)

@@ -12,7 +12,6 @@ from commonbrain.history.selection import (
     BulkChangeResult,
     Phase,
     confirmation_hint,
-    continue_after,
     denial_reason,
     kinds_of,
     memory_ref,
@@ -26,6 +25,7 @@ from commonbrain.history.unit_of_work import (
     write_unit,
 )
 from commonbrain.ingestion.pending_acks import check_pending_acks_of
+from commonbrain.invalidation.propagation import continue_propagation
 from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError, RejectedError
 from commonbrain.model.limits import REASON_CHARS_MAX, UNDO_CHANGES_MAX, UNDO_DAYS_MAX
@@ -372,7 +372,8 @@ class Undo:
         with write_unit(self.services, self.caller, vectors=vectors) as unit:
             done = _undo(unit, query, confirm=confirm, reason=why)
             done = replace(done, affected=unit.propagate_invalidation())
-        return continue_after(self.services, self.caller, done=done)
+        continue_propagation(self.services, self.caller)
+        return done
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
