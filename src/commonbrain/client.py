@@ -22,10 +22,9 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from commonbrain.administration.backup import Repaired
-    from commonbrain.administration.call_metrics import CallMetrics
     from commonbrain.administration.embedding_spaces import EmbeddingSpaces
     from commonbrain.administration.self_evaluation import Evaluate
-    from commonbrain.administration.status import Diagnosis, StoreStatus
+    from commonbrain.administration.status import CallMetrics, Diagnosis, StoreStatus
     from commonbrain.administration.tenants import AdministerTenant, Tenants
     from commonbrain.causality.extraction import Atomized
     from commonbrain.causality.trace import Trace
@@ -721,7 +720,7 @@ class Brain:
     @property
     def metrics(self) -> CallMetrics:
         """Read call figures, failed calls and the health of dependencies."""
-        from commonbrain.administration.call_metrics import CallMetrics  # noqa: PLC0415
+        from commonbrain.administration.status import CallMetrics  # noqa: PLC0415
 
         return CallMetrics(self.services, self.caller)
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.consolidation.clustering import CLUSTER_MIN, Occurrence, clusters
+from commonbrain.consolidation.episodes import CLUSTER_MIN, Occurrence, clusters
 from commonbrain.model.limits import SOURCES_MAX
 from commonbrain.testing.builders import NOON
 

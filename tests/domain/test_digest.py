@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.consolidation.corrections import Correction, repeated
+from commonbrain.consolidation.reflection import Correction, repeated
 from commonbrain.text.capture import is_durable
 from commonbrain.text.summaries import SourceText, body_of, digest, is_stated
 from commonbrain.text.tokens import estimate

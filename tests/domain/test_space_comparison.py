@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.administration.space_comparison import (
+from commonbrain.administration.embedding_spaces import (
     TOP,
     Answer,
     Compared,

@@ -80,7 +80,7 @@ def test_undo_erase_and_prune_are_commands_of_their_own(command: Command) -> Non
     assert command("undo", "--since", "2020-01-01", "--reason", "x")[0] == 3
     assert command("undo", "--agent", "nobody", "--reason", "x", "--yes")[0] == 0
     code, out = command("prune")
-    assert (code, "Nothing is to be pruned" in out) == (0, True)
+    assert (code, "There is nothing to prune" in out) == (0, True)
     assert "prune_guard" in command("prune", "--days", "3")[1]
     code, out = command("erase", id_, "--reason", "leaked")
     assert (code, "cannot be undone" in out) == (3, True)

@@ -59,7 +59,7 @@ def test_the_chain_is_walked_to_its_root_with_sources_and_gaps(
     assert [root["id"] for root in traced["roots"]] == [incidents[ROTATION]]
     assert {step["agent"] for step in steps} == {"ann", "bob", "eve"}
     assert all(step["thread"] and step["source_ref"] for step in steps)
-    assert any("only their words are alike" in gap for gap in traced["gaps"])
+    assert any("only their words are similar" in gap for gap in traced["gaps"])
     assert any("3 days lie between" in gap for gap in traced["gaps"])
     assert any("seen fewer than 3 times" in limit for limit in traced["limits"])
 

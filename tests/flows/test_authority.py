@@ -157,7 +157,7 @@ def test_what_an_untrusted_source_told_is_approved_by_who_vouches_for_it(brain: 
     brain.revise.approve(id_, reason="sound advice")
     assert bodies(brain, "push to main") == ["Never push to main"]
     assert (brain.get(id_).trust, brain.get(id_).confidence) == (Trust.USER_CLAIM, 0.66)
-    with pytest.raises(RejectedError, match="awaits no review"):
+    with pytest.raises(RejectedError, match="does not await review"):
         brain.revise.approve(id_, reason="again")
 
 

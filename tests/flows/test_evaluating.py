@@ -109,7 +109,7 @@ def test_what_agents_asked_and_used_is_asked_again_from_the_latest_on(
 def test_too_little_is_said_to_be_so(path: Path) -> None:
     with a_brain(path) as brain:
         brain.remember([a_note(number) for number in range(EVALUATED_MIN - 1)])
-        with pytest.raises(RejectedError, match="can be asked about: 19;") as refusal:
+        with pytest.raises(RejectedError, match="are suitable: 19;") as refusal:
             brain.evaluate()
         assert refusal.value.code == "too_little"
         with pytest.raises(InvalidInputError):

@@ -71,7 +71,7 @@ def held(brain: Brain) -> dict[str, object]:
     return {
         "kinds": dict(status.by_kind),
         "pending": status.embedding_pending,
-        "spaces": [(one.name, one.lacking) for one in brain.spaces()],
+        "spaces": [(one.name, one.missing) for one in brain.spaces()],
         # Others share words with the question as well, and nothing tells which of them is shown.
         "found": sorted(one for one in heads if "ettle7 " in one),
         "sound": brain.doctor().is_sound,

@@ -214,7 +214,7 @@ def test_the_words_of_a_message_are_never_fed_back(brain: Brain) -> None:
 
 def test_an_answer_to_what_one_kept_to_oneself_does_not_go_to_everybody(brain: Brain) -> None:
     kept = stored(brain, "Zephyr is tired of it all.", kind="message", scope="private")
-    with pytest.raises(InvalidInputError, match="Nobody else"):
+    with pytest.raises(InvalidInputError, match="No other agent"):
         brain.message.reply(kept, "Still tired.")
     assert brain.acting_as(agent="cy").message.inbox().messages == ()
 

@@ -327,7 +327,7 @@ def test_what_is_told_of_a_question_is_summed_up_at_once_and_kept_once(brain: Br
     assert (seen.body, seen.status, made.body) == (episode.body, None, episode.body)
     assert sources(brain, episode) == set(checkout)
     assert made.reduction_ratio > 0.5
-    assert made.warnings == ("1 are of another project, scope or trust, and left out.",)
-    assert brain.reflect.compact("roses").warnings[-1] == "There is too little to be summed up."
+    assert made.warnings == ("1 have another project, scope or trust and are left out.",)
+    assert brain.reflect.compact("roses").warnings[-1] == "There is too little to summarize."
     told = reflect(brain)
     assert (told["known"], told["candidates"]) == (1, 1), "what is stated is proposed all the same"

@@ -67,7 +67,7 @@ def test_votes_and_notes_need_no_authority_over_the_memory(brain: Brain) -> None
     for text in ("", " ", "x" * 2001):
         with pytest.raises(InvalidInputError, match="annotation"):
             web.revise.annotate(id_, text)
-    with pytest.raises(InvalidInputError, match="no vote"):
+    with pytest.raises(InvalidInputError, match="not a vote"):
         brain.revise.rate(id_, "sideways")  # pyright: ignore[reportArgumentType]
 
 

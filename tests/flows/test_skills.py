@@ -196,7 +196,7 @@ def test_a_skill_does_not_come_back_while_another_has_its_name(brain: Brain) -> 
     new = brain.revise.supersede(old, "Ask nobody", reason="trust").id
     assert firing(brain) == []
     other = a_skill(brain, "Deploy before noon only")
-    with pytest.raises(RejectedError, match="another skill release") as refused:
+    with pytest.raises(RejectedError, match="named release") as refused:
         brain.revise.restore(old, reason="we miss it")
     assert refused.value.code == "gate_skill"
     assert brain.get(old).state is State.SUPERSEDED

@@ -56,14 +56,14 @@ def of(brain: Brain, tenant: str) -> Brain:
 
 
 def states(brain: Brain) -> dict[str, tuple[str, int]]:
-    return {one.name: (one.state, one.lacking) for one in brain.spaces()}
+    return {one.name: (one.state, one.missing) for one in brain.spaces()}
 
 
 @pytest.mark.requirement("DM-45", "DO-17")
 def test_a_space_is_built_beside_the_one_that_serves_and_then_serves_whole(path: Path) -> None:
     with filled(movable(path)) as brain:
         done = brain.spaces.build()
-        assert (done.space, done.embedded, done.lacking) == (NEXT, 7, 0)
+        assert (done.space, done.embedded, done.missing) == (NEXT, 7, 0)
         assert states(brain) == {OLD: ("current", 0), NEXT: ("building", 0)}
         assert bodies(brain, "Where is the kettle?")[0] == FACTS[0]
         brain.spaces.switch(NEXT)
@@ -91,12 +91,12 @@ def test_what_is_written_while_a_space_is_built_is_not_missing_after_the_switch(
             told(of(brain, "acme"), "The dynamite of acme is damp.")
 
         done = moving(brain, meanwhile=meanwhile).spaces.build()
-        assert done.lacking == 0
+        assert done.missing == 0
         told(brain, "The sundial is slow.")
         with pytest.raises(RejectedError, match="1 memories of tenant default lack") as refused:
             brain.spaces.switch(NEXT)
         assert refused.value.code == "space_incomplete"
-        assert brain.spaces.switch(NEXT, dry_run=True).lacking == 1
+        assert brain.spaces.switch(NEXT, dry_run=True).missing == 1
         assert moving(brain).spaces.build().embedded == 1
         brain.spaces.switch(NEXT)
 
@@ -208,7 +208,7 @@ def test_building_and_dropping_go_on_where_they_were_killed(path: Path) -> None:
         with pytest.raises(Killed):
             brain.spaces.build(on_progress=die)
         assert bodies(brain, "kettle")[0] == FACTS[0]
-        assert brain.spaces.build().lacking == 0
+        assert brain.spaces.build().missing == 0
         with pytest.raises(Killed):
             brain.spaces.drop(NEXT, on_progress=die)
         assert NEXT not in states(brain)
@@ -225,7 +225,7 @@ def test_only_an_admin_of_the_first_tenant_has_a_say_in_spaces(path: Path) -> No
         reader = Brain(brain.services, replace(brain.caller, role=Role.READER))
         with pytest.raises(RejectedError):
             reader.spaces.switch(NEXT)
-        with pytest.raises(InvalidInputError, match="No embedder is named"):
+        with pytest.raises(InvalidInputError, match="No target embedder"):
             unknowing.spaces.build()
 
 

@@ -1,16 +1,246 @@
 """Administer the embedding spaces of a store."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
+from statistics import fmean, median
+from typing import Final
 
-from commonbrain.administration.space_comparison import Comparison, compare_spaces
 from commonbrain.embeddings.interface import SpaceState
 from commonbrain.ingestion.embedding import embed_if_free
-from commonbrain.model.errors import InvalidInputError, RejectedError
-from commonbrain.model.limits import EMBED_BATCH, SPACE_PASSES_MAX, SPACE_SWEPT_AT_ONCE
+from commonbrain.model import ids
+from commonbrain.model.errors import InvalidInputError, NotFoundError, RejectedError
+from commonbrain.model.limits import (
+    COMPARED_MAX,
+    COMPARED_PAGE,
+    COMPARED_PAGES_MAX,
+    EMBED_BATCH,
+    RECALL_TOKENS_MAX,
+    SPACE_PASSES_MAX,
+    SPACE_SWEPT_AT_ONCE,
+)
+from commonbrain.model.query import Entry, FeedbackMark
+from commonbrain.model.recall_result import ResultStatus
 from commonbrain.model.scope import LOCAL_TENANT, Caller, Role
+from commonbrain.observability.interface import SILENT
+from commonbrain.retrieval.service import Recall
+from commonbrain.retrieval.write_behind import RecallLogPolicy, WriteBehindQueue
 from commonbrain.services import Services
+from commonbrain.storage.interface import EntryFilter
 from commonbrain.storage.maintenance import Progress, ignore_progress
+
+TOP: Final = 10
+"""Items compared of each answer; few agents read further."""
+_RESAMPLES: Final = 1000
+"""Enough for the ends of an interval to vary by less than 0.01."""
+_TAIL: Final = 0.025
+"""The probability outside either end of a 95% interval."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """The answer of one space to one query."""
+
+    ids: tuple[int, ...]
+    """Best first."""
+    is_answered: bool
+    """Whether the verdict was `found`."""
+    took_ms: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """One query in both spaces, and the memories that helped the agent."""
+
+    one: Answer
+    other: Answer
+    helped: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """The figures of one space."""
+
+    space: str
+    mrr: float | None
+    """Mean reciprocal rank of the first helpful memory; None without feedback."""
+    unanswered: float
+    """The share of queries without an answer."""
+    median_ms: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """How another space would answer in place of the serving one."""
+
+    questions: int
+    marked: int
+    """Queries with feedback."""
+    serving: Figures
+    other: Figures
+    overlap: float
+    """The mean share of the first ten that both return."""
+    gain: tuple[float, float] | None
+    """Bounds of the other space's gain in MRR at 95% confidence; None without feedback."""
+
+    @property
+    def better(self) -> str | None:
+        """The space that ranks helpful memories higher; None if that is uncertain."""
+        if self.gain is None or self.gain[0] <= 0 <= self.gain[1]:
+            return None
+        return self.other.space if self.gain[0] > 0 else self.serving.space
+
+
+def overlap(one: Sequence[int], other: Sequence[int]) -> float:
+    """Return the share of the first ten that two answers have in common; 1 if both are empty."""
+    first, second = set(one[:TOP]), set(other[:TOP])
+    longer = max(len(first), len(second))
+    return len(first & second) / longer if longer else 1.0
+
+
+def reciprocal_rank(ids: Sequence[int], helped: Collection[int]) -> float:
+    """Return 1 / rank of the first helpful memory among the first ten; 0 if there is none."""
+    ranks = (rank for rank, id_ in enumerate(ids[:TOP], 1) if id_ in helped)
+    return 1 / next(ranks, float("inf"))
+
+
+def compare(
+    queries: Sequence[Compared], *, names: tuple[str, str], draw: Callable[[int], int]
+) -> Comparison:
+    """Summarize one or more queries to the serving space and another.
+
+    Args:
+        queries: the answers of both.
+        names: the two spaces.
+        draw: returns a uniform random number from 0 to one less than its argument.
+
+    """
+    marked = [one for one in queries if one.helped]
+    ranks = [
+        [reciprocal_rank(answer.ids, one.helped) for one, answer in zip(marked, own, strict=True)]
+        for own in ([one.one for one in marked], [one.other for one in marked])
+    ]
+    gains = [after - before for before, after in zip(*ranks, strict=True)]
+    return Comparison(
+        questions=len(queries),
+        marked=len(marked),
+        serving=_figures(names[0], [one.one for one in queries], ranks=ranks[0]),
+        other=_figures(names[1], [one.other for one in queries], ranks=ranks[1]),
+        overlap=fmean(overlap(one.one.ids, one.other.ids) for one in queries),
+        gain=interval(gains, draw=draw) if gains else None,
+    )
+
+
+def interval(values: Sequence[float], *, draw: Callable[[int], int]) -> tuple[float, float]:
+    """Return the 95% bootstrap percentile interval of a mean (Efron 1979)."""
+    count = len(values)
+    means = sorted(fmean(values[draw(count)] for _ in values) for _ in range(_RESAMPLES))
+    beyond = int(_RESAMPLES * _TAIL)
+    return means[beyond], means[-1 - beyond]
+
+
+def _figures(name: str, answers: Sequence[Answer], *, ranks: Sequence[float]) -> Figures:
+    return Figures(
+        space=name,
+        mrr=fmean(ranks) if ranks else None,
+        unanswered=fmean(not one.is_answered for one in answers),
+        median_ms=median(one.took_ms for one in answers),
+    )
+
+
+_HELPED: Final = frozenset({FeedbackMark.USED, FeedbackMark.USEFUL})
+LOOKBACK: Final = timedelta(days=30)
+"""Older queries say less about future ones."""
+_DRAWN_BITS: Final = 32
+"""Enough bits that the remainder of a division by a few hundred is uniform."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """A past query, and the memories that helped."""
+
+    query: str
+    agent: str
+    helped: frozenset[int]
+
+
+def compare_spaces(
+    services: Services, other: Services, *, caller: Caller, on_progress: Progress
+) -> Comparison:
+    """Ask the latest logged queries in both embedding spaces.
+
+    Raises:
+        NotFoundError: the recall log has no query.
+        UnavailableError: an embedder or the store does not answer.
+
+    """
+    questions = past_questions(services, caller)
+    if not questions:
+        raise NotFoundError(
+            "The recall log has no query to repeat.",
+            hint="Use the store for a while with COMMONBRAIN_TRACE_SAMPLE_RATE above 0.",
+        )
+    done: list[Compared] = []
+    for one in questions:
+        as_asked = replace(caller, agent=one.agent)
+        answers = [_answer(each, as_asked, query=one.query) for each in (services, other)]
+        done.append(Compared(one=answers[0], other=answers[1], helped=one.helped))
+        on_progress(len(done) / len(questions))
+    return compare(
+        done,
+        names=(services.store.space.name, other.store.space.name),
+        draw=lambda count: services.random_source.bits(_DRAWN_BITS) % count,
+    )
+
+
+def past_questions(services: Services, caller: Caller) -> list[Question]:
+    """Return the latest queries of a tenant, each once, preferring those with feedback."""
+    latest: dict[str, Question] = {}
+    for entry in _entries(services, caller):
+        # What helped once helps everyone with the same query.
+        known = latest.pop(entry.query, None)
+        helped = _helped(entry).union(known.helped if known else ())
+        latest[entry.query] = Question(query=entry.query, agent=entry.agent, helped=helped)
+    # A stable sort puts queries with feedback last, each group in order of age.
+    by_worth = sorted(latest.values(), key=lambda one: bool(one.helped))
+    return by_worth[-COMPARED_MAX:]
+
+
+def _entries(services: Services, caller: Caller) -> Iterator[Entry]:
+    """Read the recall log of the last weeks page by page."""
+    criteria = EntryFilter(since=services.clock.now() - LOOKBACK)
+    after = 0
+    for _ in range(COMPARED_PAGES_MAX):
+        with services.store.snapshot(caller.tenant) as tx:
+            page = tx.recall_log.entries(criteria, after=after, limit=COMPARED_PAGE)
+        yield from (one for one in page if one.query)
+        if len(page) < COMPARED_PAGE:
+            return
+        after = page[-1].id
+
+
+def _helped(entry: Entry) -> frozenset[int]:
+    return frozenset(
+        id_
+        for id_, marks in entry.marks.items()
+        if marks & _HELPED and FeedbackMark.WRONG not in marks
+    )
+
+
+def _answer(services: Services, caller: Caller, *, query: str) -> Answer:
+    """Run a query without leaving a trace."""
+    no_log = RecallLogPolicy(share=0.0)
+    journal = WriteBehindQueue(services.store, services.screen, clock=services.clock, ledger=no_log)
+    silent_services = replace(services, journal=journal, telemetry=SILENT)
+    began_ms = services.clock.elapsed_ms()
+    result = Recall(silent_services, caller)(
+        query, max_items=TOP, max_tokens=RECALL_TOKENS_MAX, bump=False
+    )
+    return Answer(
+        ids=tuple(ids.parse(ids.MEMORY, item.id) for item in result.items),
+        is_answered=result.verdict is ResultStatus.FOUND,
+        took_ms=services.clock.elapsed_ms() - began_ms,
+    )
 
 
 def services_in_space(services: Services, name: str | None) -> Services:
@@ -25,7 +255,7 @@ def services_in_space(services: Services, name: str | None) -> Services:
     space_name = name or services.next_space
     if space_name is None or services.embedders is None:
         raise InvalidInputError(
-            "No embedder is named that the store is to be moved to.",
+            "No target embedder is set.",
             hint="Name one, as in `brain embeddings build ollama/nomic-embed-text/768`, or set "
             "COMMONBRAIN_EMBEDDER_NEXT.",
         )
@@ -87,7 +317,7 @@ class SpaceView:
     name: str
     dimensions: int
     state: SpaceState
-    lacking: int
+    missing: int
     """Memories of all tenants without vectors in it."""
     is_indexed: bool
     """Whether it has a search index; without one every vector is compared."""
@@ -99,7 +329,7 @@ class BuildResult:
 
     space: str
     embedded: int
-    lacking: int
+    missing: int
     """Memories that the embedder rejected or that were written at the end."""
 
 
@@ -109,7 +339,7 @@ class SwitchResult:
 
     before: str
     after: str
-    lacking: int
+    missing: int
     """Memories without vectors in it; a switch requires 0."""
     is_dry_run: bool = False
 
@@ -144,7 +374,7 @@ class EmbeddingSpaces:
                 name=one.name,
                 dimensions=one.dimensions,
                 state=one.state,
-                lacking=sum(spaces.missing_vectors(one.id).values()),
+                missing=sum(spaces.missing_vectors(one.id).values()),
                 is_indexed=spaces.is_indexed(one.id),
             )
             for one in spaces.listed()
@@ -181,7 +411,7 @@ class EmbeddingSpaces:
                 made, place = made + done.count, done.next
                 on_progress(min(made / max(total, 1), 1.0))
         left = sum(other.store.spaces.missing_vectors(space.id).values())
-        return BuildResult(space=space.name, embedded=made, lacking=left)
+        return BuildResult(space=space.name, embedded=made, missing=left)
 
     def compare(
         self, name: str | None = None, *, on_progress: Progress = ignore_progress
@@ -214,10 +444,10 @@ class EmbeddingSpaces:
         shown = {one.name: one for one in self()}
         [serving] = (one.name for one in shown.values() if one.state is SpaceState.CURRENT)
         if dry_run and name in shown:
-            lacking = shown[name].lacking
-            return SwitchResult(before=serving, after=name, lacking=lacking, is_dry_run=True)
+            missing = shown[name].missing
+            return SwitchResult(before=serving, after=name, missing=missing, is_dry_run=True)
         before = self.services.store.spaces.switch(name)
-        return SwitchResult(before=before.name, after=name, lacking=0)
+        return SwitchResult(before=before.name, after=name, missing=0)
 
     def drop(
         self,
@@ -256,5 +486,5 @@ class EmbeddingSpaces:
             raise RejectedError(
                 "All tenants of this store share its spaces.",
                 code="scope_denied",
-                hint="Ask whoever runs the server.",
+                hint="Ask the server's operator.",
             )

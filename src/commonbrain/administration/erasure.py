@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, Unpack
+from typing import Final, Unpack
 
 from commonbrain.history.selection import (
     SELECTABLE_STATES,
@@ -17,16 +17,15 @@ from commonbrain.history.selection import (
     Selection,
     SelectorFields,
     confirmation_hint,
-    continue_after,
     make_preview,
     memory_ref,
     select,
     select_permitted,
     shown,
 )
-from commonbrain.history.unit_of_work import UnitOfWork, validate_reason
+from commonbrain.history.unit_of_work import UnitOfWork, read_unit, validate_reason, write_unit
 from commonbrain.ingestion.pending_acks import check_pending_acks_of
-from commonbrain.invalidation.propagation import mark_erased
+from commonbrain.invalidation.propagation import continue_propagation, mark_erased
 from commonbrain.model.errors import CommonbrainError, RejectedError, UnavailableError
 from commonbrain.model.kinds import Kind
 from commonbrain.model.limits import FORGET_AT_ONCE_MAX
@@ -38,9 +37,6 @@ from commonbrain.services import Services
 from commonbrain.storage.change_log import record_related_change
 from commonbrain.storage.uploads import Upload
 from commonbrain.transfer.export import withdraw_archives
-
-if TYPE_CHECKING:
-    from commonbrain.storage.store import Transaction
 
 _UNFINISHED: Final = (
     "The text is out of every table, but its bytes are in the file until it is written anew, which "
@@ -92,33 +88,27 @@ class Erase:
             given["ids"] = [id] if isinstance(id, str) else list(id)
         # Recent queries of this process wait to be written, and may contain the text.
         self.services.journal.flush()
-        with self.services.store.snapshot(self.caller.tenant) as tx:
-            selection, partly_derived = _with_copies(self._unit_of_work(tx), given)
+        with read_unit(self.services, self.caller) as unit:
+            selection, partly_derived = _with_copies(unit, given)
             preview = _preview(selection, partly_derived, confirm=confirm, reason=why)
         if preview.count and confirm != preview.count:
             return preview
-        with self.services.store.begin(self.caller.tenant) as tx:
-            unit = self._unit_of_work(tx)
+        with write_unit(self.services, self.caller) as unit:
             selection, partly_derived = _with_copies(unit, given)
             preview = _preview(selection, partly_derived, confirm=confirm, reason=why)
             if preview.count and confirm != preview.count:
                 return preview
             check_pending_acks_of(
-                tx, self.caller, memories=selection.taken, now=unit.now, is_resolving=True
+                unit.tx, self.caller, memories=selection.taken, now=unit.now, is_resolving=True
             )
             receipt = _scrub(unit, selection.taken, reason=why)
-            archives = withdraw_archives(tx, now=unit.now) if selection.taken else []
+            archives = withdraw_archives(unit.tx, now=unit.now) if selection.taken else []
             preview = replace(preview, affected=unit.propagate_invalidation())
         receipt["archives"] = self._dropped(archives)
-        preview = continue_after(self.services, self.caller, done=preview)
+        continue_propagation(self.services, self.caller)
         is_out_of_reach = not preview.count and preview.skipped_count
         status = Phase.UNCHANGED if is_out_of_reach else Phase.DONE
         return self._finish(replace(preview, status=status, receipt=receipt))
-
-    def _unit_of_work(self, tx: Transaction) -> UnitOfWork:
-        return UnitOfWork(
-            tx=tx, services=self.services, caller=self.caller, now=self.services.clock.now()
-        )
 
     def _dropped(self, archives: Sequence[Upload]) -> int:
         """Delete export files; those that cannot be reached now are deleted by a job."""
@@ -142,7 +132,7 @@ class Erase:
 def _check_admin(caller: Caller) -> None:
     if caller.role is not Role.ADMIN:
         raise RejectedError(
-            f"Agent {caller.agent} is a {caller.role}; only an admin erases.",
+            f"Agent {caller.agent} is a {caller.role}; only an admin can erase.",
             code="insufficient_role",
             hint="Forget it, which can be undone, or ask an admin.",
         )
@@ -163,8 +153,8 @@ def _scrub(unit: UnitOfWork, memories: Sequence[Memory], *, reason: str) -> dict
 
 def _with_copies(unit: UnitOfWork, given: SelectorFields) -> tuple[Selection, list[MemoryRef]]:
     """Select, add memories derived from nothing else, and list those with other sources."""
-    found = select(unit, given, states=SELECTABLE_STATES)
-    selection = select_permitted(unit, [one for one in found if not is_erased(one)])
+    selected = select(unit, given, states=SELECTABLE_STATES)
+    selection = select_permitted(unit, [one for one in selected if not is_erased(one)])
     chosen = {one.id: one for one in selection.taken}
     while True:
         copies = _copies(unit, chosen)
@@ -181,7 +171,7 @@ def _with_copies(unit: UnitOfWork, given: SelectorFields) -> tuple[Selection, li
 
 
 def _skip_reason(*, only_these: bool) -> str:
-    return "It is out of the caller's reach." if only_these else "It has other sources too."
+    return "The caller may not change it." if only_these else "It also has other sources."
 
 
 def _copies(unit: UnitOfWork, chosen: dict[int, Memory]) -> list[tuple[Memory, set[int]]]:
@@ -193,10 +183,10 @@ def _copies(unit: UnitOfWork, chosen: dict[int, Memory]) -> list[tuple[Memory, s
     linked = {one.from_id for one in links if one.to_id in chosen}
     derived = sorted({*linked, *shared} - set(chosen))
     every = unit.tx.links.touching(derived, types=[LinkType.DERIVED_FROM])
-    found = unit.tx.memories.get(derived).values()
+    memories = unit.tx.memories.get(derived).values()
     return [
         (one, {link.to_id for link in every if link.from_id == one.id} | _message_of(one))
-        for one in found
+        for one in memories
         if is_visible(unit.caller, one) and not is_erased(one)
     ]
 

@@ -263,10 +263,10 @@ class EvaluationSet:
         )
 
 
-def _ids(found: RecallResult, *, is_in_words: bool = False) -> list[int]:
+def _ids(result: RecallResult, *, is_in_words: bool = False) -> list[int]:
     return [
         ids.parse(ids.MEMORY, item.id)
-        for item in found.items
+        for item in result.items
         if not is_in_words or item.body is not None or item.excerpt is not None
     ]
 
@@ -332,10 +332,10 @@ class Evaluate:
             known = known_items(memories, seed=seed, count=questions)
             if len(known) < EVALUATED_MIN:
                 raise RejectedError(
-                    f"Too few memories can be asked about: {len(known)}; it takes {EVALUATED_MIN} "
-                    "to tell anything.",
+                    f"Too few memories are suitable: {len(known)}; at least "
+                    f"{EVALUATED_MIN} are needed.",
                     code="too_little",
-                    hint="Come back when the store holds more.",
+                    hint="Try again when the store has more memories.",
                 )
             again = self._past_questions(tx, at, count=questions)
             setup = self._setup(tx)
@@ -376,16 +376,18 @@ class Evaluate:
     def _sample(self, tx: Transaction, at: datetime, *, seed: int, count: int) -> Sequence[Memory]:
         """Sample memories that the caller's recall can return, the same for the same seed."""
         drawn_ids = nsmallest(count, _all_ids(tx, at), key=lambda id_: hash_draw(seed, id_))
-        found = tx.memories.get(drawn_ids)
-        return [found[id_] for id_ in drawn_ids if id_ in found and self._may(found[id_], at)]
+        memories = tx.memories.get(drawn_ids)
+        return [
+            memories[id_] for id_ in drawn_ids if id_ in memories and self._may(memories[id_], at)
+        ]
 
     def _past_questions(self, tx: Transaction, at: datetime, *, count: int) -> list[Question]:
         """Return the latest queries with feedback whose answers still exist."""
         # Only an admin may read the queries of others.
         is_admin = self.caller.role is Role.ADMIN
-        wanted = EntryFilter(agent=None if is_admin else self.caller.agent, is_marked=True)
+        criteria = EntryFilter(agent=None if is_admin else self.caller.agent, is_marked=True)
         before, enough = ids.make_id(at, -1), ceil(count / _HELD_OUT)
-        entries = tx.recall_log.latest(wanted, before=before, limit=enough)
+        entries = tx.recall_log.latest(criteria, before=before, limit=enough)
         late = entries[: ceil(len(entries) * _HELD_OUT)]
         gold = tx.memories.get(sorted({id_ for entry in late for id_ in entry.marks}))
         findable = [id_ for id_, memory in gold.items() if self._may(memory, at)]

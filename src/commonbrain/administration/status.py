@@ -1,19 +1,160 @@
 """Status and doctor: what the store contains, and whether it is sound."""
 
-from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import timedelta
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from typing import Final
 
+import numpy as np
+
 from commonbrain.administration.backup import Repaired
-from commonbrain.model.errors import UnavailableError
+from commonbrain.model import ids
+from commonbrain.model.errors import CommonbrainError, UnavailableError
+from commonbrain.model.limits import EVENTS_WINDOW
 from commonbrain.model.memory import CURRENT_STATES
 from commonbrain.model.scope import Caller
 from commonbrain.model.timestamps import show_instant
+from commonbrain.observability.health import Dependency, ReplicaReads
+from commonbrain.observability.tool_events import ToolEvent
 from commonbrain.services import Services
 from commonbrain.storage.job_queue import key_of
 from commonbrain.storage.maintenance import Finding
+
+_WINDOW: Final = timedelta(days=1)
+_PERCENTILES: Final = (50, 95, 99)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolStats:
+    """The calls of one tool in the last day, from the latest ten thousand of all tools."""
+
+    calls: int
+    errors: int
+    slow: int
+    """Calls that took over 10 seconds."""
+    mean_ms: float
+    p50_ms: float
+    p95_ms: float
+    p99_ms: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailedCall:
+    """A call that failed."""
+
+    id: str
+    at: datetime
+    tool: str
+    transport: str
+    agent: str
+    session: str | None
+    code: str
+    duration_ms: float
+    args: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Health:
+    """Whether the dependencies answer."""
+
+    is_sound: bool
+    dependencies: tuple[Dependency, ...]
+    uptime_s: float | None
+    """How long this process has had the store open; None if not recorded."""
+    tool_events_dropped: int
+    replicas: tuple[ReplicaReads, ...] = ()
+    """Replicas that this process reads from; empty if the primary answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallMetrics:
+    """Reads the recorded calls of one tenant."""
+
+    services: Services
+    caller: Caller
+
+    def figures(self) -> Mapping[str, ToolStats]:
+        """Return figures by tool, over all processes of this store.
+
+        Raises:
+            UnavailableError: the store cannot be read.
+
+        """
+        taken: defaultdict[str, list[ToolEvent]] = defaultdict(list)
+        for event in self._events(limit=EVENTS_WINDOW, failed=False):
+            taken[event.tool].append(event)
+        return {tool: _figures(taken[tool]) for tool in sorted(taken)}
+
+    def faults(self, limit: int) -> tuple[FailedCall, ...]:
+        """List the latest failed calls; without the store, those of this process."""
+        known = {event.id: event for event in self.services.journal.faults(self.caller.tenant)}
+        with suppress(CommonbrainError):
+            known |= {event.id: event for event in self._events(limit=limit, failed=True)}
+        return tuple(_fault(known[id_]) for id_ in sorted(known, reverse=True)[:limit])
+
+    def health(self) -> Health:
+        """Probe every dependency; takes at most five seconds."""
+        dependencies, replicas = tuple(self.services.probe()), self._replicas()
+        if self.caller.admission is not None:
+            # Network callers must not learn hosts and files.
+            dependencies = tuple(replace(one, detail="at the server") for one in dependencies)
+            replicas = tuple(one.masked(number) for number, one in enumerate(replicas, start=1))
+        since = self.services.started_at
+        return Health(
+            is_sound=all(one.is_there for one in dependencies),
+            dependencies=dependencies,
+            uptime_s=(self.services.clock.now() - since).total_seconds() if since else None,
+            tool_events_dropped=self.services.journal.events_dropped,
+            replicas=replicas,
+        )
+
+    def _replicas(self) -> tuple[ReplicaReads, ...]:
+        """Query each replica, so that its status is current."""
+        for _ in self.services.store.replicas():
+            # If the primary is down, its own probe says so.
+            with suppress(CommonbrainError):
+                self.services.store.read(self.caller.tenant, lambda tx: tx.jobs.counts())
+        return tuple(self.services.store.replicas())
+
+    def _events(self, *, limit: int, failed: bool) -> Sequence[ToolEvent]:
+        since = self.services.clock.now() - _WINDOW
+        return self.services.store.read(
+            self.caller.tenant,
+            lambda tx: tx.events.latest(limit=limit, since=since, failed=failed),
+        )
+
+
+def _figures(events: Sequence[ToolEvent]) -> ToolStats:
+    taken = [event.duration_ms for event in events]
+    p50, p95, p99 = (round(float(one), 3) for one in np.percentile(taken, _PERCENTILES))
+    return ToolStats(
+        calls=len(events),
+        errors=sum(event.is_failed for event in events),
+        slow=sum(event.is_slow for event in events),
+        mean_ms=round(sum(taken) / len(taken), 3),
+        p50_ms=p50,
+        p95_ms=p95,
+        p99_ms=p99,
+    )
+
+
+def _fault(event: ToolEvent) -> FailedCall:
+    return FailedCall(
+        id=ids.show(ids.EVENT, event.id),
+        at=event.at,
+        tool=event.tool,
+        transport=event.transport,
+        agent=event.agent,
+        session=event.session or None,
+        code=event.outcome,
+        duration_ms=event.duration_ms,
+        args=event.args,
+    )
+
 
 _OVERDUE_AFTER: Final = timedelta(days=7)
 """Maintenance is due daily; a week without it means that no process runs it."""
@@ -112,7 +253,7 @@ class Doctor:
             check="space",
             is_sound=False,
             detail=f"this program knows {own}, {moved_to} serves",
-            hint="Start it with the embedder that serves; see `brain embeddings list`.",
+            hint="Start it with the serving embedder; see `brain embeddings list`.",
         )
 
     def _upkeep(self) -> Finding:

@@ -133,7 +133,7 @@ class AdministerTenant:
         self._check()
         now = self.services.clock.now()
         if request.days is not None and not 0 < request.days <= 36_500:  # noqa: PLR2004 a century
-            raise InvalidInputError("A key holds for more than 0 and up to 36,500 days.")
+            raise InvalidInputError("A key is valid for more than 0 and at most 36,500 days.")
         expires = None if request.days is None else now + timedelta(days=request.days)
         networks = check_networks(request.networks)
         text = self._drawn()
@@ -168,17 +168,19 @@ class AdministerTenant:
         self._check()
         if not 0 <= minutes <= ROTATION_MINUTES_MAX:
             raise InvalidInputError(
-                f"The old key cannot go on for {minutes} minutes.",
+                f"The old key cannot stay valid for {minutes} minutes.",
                 hint=f"Give 0 to {ROTATION_MINUTES_MAX}.",
             )
         now = self.services.clock.now()
         text = self._drawn()
-        seal = self.services.password_hasher().hash(text.secret)
+        password_hash = self.services.password_hasher().hash(text.secret)
         with self.services.store.begin(self.caller.tenant) as tx:
             old = tx.credentials.key(prefix)
             if old is None or not old.is_good(now):
                 raise _no_key(prefix)
-            key = replace(old, prefix=text.prefix, seal=seal, created_at=now, last_used_at=None)
+            key = replace(
+                old, prefix=text.prefix, seal=password_hash, created_at=now, last_used_at=None
+            )
             self._add(tx, key, action="key_rotate")
             end = now + timedelta(minutes=minutes)
             tx.credentials.end_key(prefix, revoked_at=None, expires_at=end)
@@ -214,9 +216,9 @@ class AdministerTenant:
         self._check()
         if self.caller.admission is not None and OWNERS & set(change):
             raise RejectedError(
-                "A tenant's rates and quota are not for its own admins to change.",
+                "A tenant's own admins cannot change its rates and quota.",
                 code="insufficient_role",
-                hint="Ask who runs the server: brain tenant policy.",
+                hint="Ask the server's operator: brain tenant policy.",
             )
         if not change:
             return self.usage().policy
@@ -253,7 +255,7 @@ class AdministerTenant:
     def _check(self) -> None:
         if self.caller.role is not Role.ADMIN:
             raise RejectedError(
-                f"Agent {self.caller.agent} is a {self.caller.role}; governing takes an admin.",
+                f"Agent {self.caller.agent} is a {self.caller.role}; this requires an admin.",
                 code="insufficient_role",
                 hint="Ask an admin.",
             )
@@ -304,13 +306,13 @@ class AdministerTenant:
 
 def _no_agent(name: str) -> NotFoundError:
     return NotFoundError(
-        f"There is no agent {name[:40]!r}.", hint="Make it first, or give the role it is to have."
+        f"There is no agent {name[:40]!r}.", hint="Create it first, or give its role."
     )
 
 
 def _no_key(prefix: str) -> NotFoundError:
     return NotFoundError(
-        f"There is no such key {prefix[:40]!r}.", hint="The list of keys tells them."
+        f"There is no such key {prefix[:40]!r}.", hint="List the keys to see them."
     )
 
 
@@ -318,7 +320,7 @@ def _full(what: str) -> LimitExceededError:
     return LimitExceededError(
         f"A tenant has up to {KEYS_MAX} {what}.",
         code="quota_exceeded",
-        hint="Revoke or disable those that nobody uses.",
+        hint="Revoke or disable unused ones.",
     )
 
 
@@ -345,7 +347,7 @@ class Tenants:
         if not self.services.store.make_tenant(
             check_tenant_name(name), at=self.services.clock.now()
         ):
-            raise InvalidInputError(f"There is a tenant {name} already.", hint="Take another name.")
+            raise InvalidInputError(f"Tenant {name} already exists.", hint="Take another name.")
         return self.get(name)
 
     def get(self, name: str) -> Tenant:
@@ -359,7 +361,9 @@ class Tenants:
         with self.services.store.snapshot(check_tenant_name(name)) as tx:
             tenant = tx.credentials.tenant()
         if tenant is None:
-            raise NotFoundError(f"There is no tenant {name}.", hint="brain tenant list tells them.")
+            raise NotFoundError(
+                f"There is no tenant {name}.", hint="`brain tenant list` shows them."
+            )
         return tenant
 
     def usage(self, name: str) -> Usage:
@@ -394,7 +398,7 @@ class Tenants:
     def _check(self) -> None:
         if self.caller.admission is not None:
             raise RejectedError(
-                "Tenants are governed by who owns the store, at the machine it is on.",
+                "Only the owner of the store can manage tenants, on its machine.",
                 code="insufficient_role",
                 hint="Use brain tenant there.",
             )

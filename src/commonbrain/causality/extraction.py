@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 _TEXTS: Final = frozenset(Kind) - {Kind.ATOM, Kind.TASK}
 """Kinds that report what happened."""
 _WHY_UNREAD: Final = {
-    Kind.ATOM: "An atom tells of a cause already: none is looked for in it.",
-    Kind.TASK: "A task is yet to be done: it tells of no cause.",
+    Kind.ATOM: "An atom already names its cause.",
+    Kind.TASK: "A task reports no cause, because it is not done yet.",
 }
 _DOWN: Final = "extractor_down"
 _DOWN_MAX: Final = 3
@@ -113,9 +113,9 @@ class Atomize:
         requested_ids = (ids,) if isinstance(ids, str) else tuple(ids)
         if not 1 <= limit <= ITEMS_PER_CALL_MAX or len(requested_ids) > ITEMS_PER_CALL_MAX:
             raise RejectedError(
-                f"1 to {ITEMS_PER_CALL_MAX} memories a call are allowed.",
+                f"1 to {ITEMS_PER_CALL_MAX} memories per call are allowed.",
                 code="limit_exceeded",
-                hint="Call it again for more: the answer says where to go on.",
+                hint="Call again for more: each answer says where to continue.",
             )
         among = _texts(kinds)
         where = Filter(kinds=among, project=normalise_line(project), trust_min=0.0)
@@ -152,7 +152,7 @@ class Atomize:
         place = tx.memories.get([id_]).get(id_)
         if place is None or not is_visible(self.caller, place):
             raise NotFoundError(
-                f"There is no memory {before} to go on before.", hint="Check the id."
+                f"There is no memory {before} to continue before.", hint="Check the id."
             )
         end = place.occurred_at.timestamp(), place.id
         until = replace(query_scope, filter=replace(query_scope.filter, until=place.occurred_at))

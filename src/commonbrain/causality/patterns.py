@@ -62,12 +62,14 @@ class OutcomeWindow:
 
     def occurrences(self, outcome: str) -> Sequence[Memory]:
         """Find occurrences of an outcome: memories whose outcome shares most of these words."""
-        asked = search_terms(outcome)
+        terms = search_terms(outcome)
         query_scope = self._query_scope(Filter(kinds=_OUTCOMES, project=self.caller.project))
-        hits = [hit.id for hit in self.tx.index.lexical(asked, query_scope, limit=OCCURRENCES_MAX)]
-        found = seen(self.tx, self.caller, wanted=hits).values()
+        hits = [hit.id for hit in self.tx.index.lexical(terms, query_scope, limit=OCCURRENCES_MAX)]
+        memories = seen(self.tx, self.caller, wanted=hits).values()
         matching = [
-            one for one in found if covers_words(asked, search_terms(causes_of(one))) >= ALIKE_MIN
+            one
+            for one in memories
+            if covers_words(terms, search_terms(causes_of(one))) >= ALIKE_MIN
         ]
         return sorted(matching, key=lambda one: (one.occurred_at, one.id))
 
@@ -81,24 +83,25 @@ class OutcomeWindow:
         return earlier
 
     def _fetched(self, windows: Sequence[Sequence[int]]) -> Sequence[Sequence[Memory]]:
-        wanted = dict.fromkeys(id_ for window in windows for id_ in window)
-        found = seen(self.tx, self.caller, wanted=list(wanted))
-        return [[found[id_] for id_ in window if id_ in found] for window in windows]
+        memory_ids = dict.fromkeys(id_ for window in windows for id_ in window)
+        memories = seen(self.tx, self.caller, wanted=list(memory_ids))
+        return [[memories[id_] for id_ in window if id_ in memories] for window in windows]
 
     def _until(self, at: datetime, project: str | None) -> Sequence[int]:
         # Nothing precedes the earliest representable time.
         since = at - min(timedelta(hours=self.hours), at - EARLIEST)
         until = max(at, EARLIEST + _INSTANT) - _INSTANT
-        wanted = Filter(kinds=_EVENT_KINDS, project=project, since=since, until=until)
+        criteria = Filter(kinds=_EVENT_KINDS, project=project, since=since, until=until)
         return [
-            hit.id for hit in self.tx.memories.newest(self._query_scope(wanted), limit=_WINDOW_MAX)
+            hit.id
+            for hit in self.tx.memories.newest(self._query_scope(criteria), limit=_WINDOW_MAX)
         ]
 
-    def _query_scope(self, wanted: Filter) -> QueryScope:
-        return QueryScope(caller=self.caller, filter=wanted, now=self.now)
+    def _query_scope(self, criteria: Filter) -> QueryScope:
+        return QueryScope(caller=self.caller, filter=criteria, now=self.now)
 
 
-def find_precursors(window: OutcomeWindow, those: Sequence[Memory], *, asked: str) -> TraceResult:
+def find_precursors(window: OutcomeWindow, those: Sequence[Memory], *, query: str) -> TraceResult:
     """Return what preceded each occurrence, and what usually does."""
     latest = those[-_WINDOWS_MAX:]
     leading = window.leading_to(latest)
@@ -107,7 +110,7 @@ def find_precursors(window: OutcomeWindow, those: Sequence[Memory], *, asked: st
     ]
     return TraceResult(
         op="before",
-        asked=asked,
+        asked=query,
         steps=tuple(steps[:_SHOWN_MAX]),
         precursors=_precursors(latest, leading),
         limits=(
@@ -118,14 +121,14 @@ def find_precursors(window: OutcomeWindow, those: Sequence[Memory], *, asked: st
     )
 
 
-def before_time(window: OutcomeWindow, at: datetime, *, asked: str) -> TraceResult:
+def before_time(window: OutcomeWindow, at: datetime, *, query: str) -> TraceResult:
     """Return what preceded a time, nearest first."""
     earlier = window.until(at, project=window.caller.project)
-    line_ = f"Before {show_instant(at)}, {window.hours:g} hours; no outcome was asked for."
-    nothing = () if earlier else (f"Nothing is known of the {window.hours:g} hours before.",)
+    line_ = f"Before {show_instant(at)}, {window.hours:g} hours; no outcome was given."
+    nothing = () if earlier else (f"Nothing is recorded for the {window.hours:g} hours before.",)
     return TraceResult(
         op="before",
-        asked=asked,
+        asked=query,
         steps=tuple(step_of(one, depth=0) for one in earlier),
         limits=(line_, *nothing),
         is_cut=_is_full(earlier),
@@ -134,9 +137,9 @@ def before_time(window: OutcomeWindow, at: datetime, *, asked: str) -> TraceResu
 
 def patterns(window: OutcomeWindow, outcome: str) -> TraceResult:
     """Return delays, precursors and the time of day, if there are enough occurrences."""
-    found = window.occurrences(outcome)
-    details = [one.detail for one in found if isinstance(one.detail, AtomDetail)]
-    those = episodes(window.tx, found)
+    occurrences = window.occurrences(outcome)
+    details = [one.detail for one in occurrences if isinstance(one.detail, AtomDetail)]
+    those = episodes(window.tx, occurrences)
     count = len(those)
     if count < EPISODES_MIN:
         line_ = pluralize(count, "observation", many="observations")
@@ -144,7 +147,7 @@ def patterns(window: OutcomeWindow, outcome: str) -> TraceResult:
         return TraceResult(op="patterns", asked=outcome, limits=(line,))
     peak = peak_hour(one.occurred_at for one in those)
     latest = those[-_WINDOWS_MAX:]
-    limits = ["Times and orders are counted; that one thing follows another is no proof of cause."]
+    limits = ["Times and orders are counted; sequence is no proof of cause."]
     limits += [] if peak else ["No hour of the day stands out."]
     return TraceResult(
         op="patterns",
@@ -187,19 +190,19 @@ def _precursors(
 def _limit_notes(those: Sequence[Memory]) -> tuple[str, ...]:
     """Note that not every occurrence was examined."""
     count = len(those)
-    line = f"What came before is counted for the latest {_WINDOWS_MAX} of {count} occurrences."
+    line = f"Precursors are counted for the latest {_WINDOWS_MAX} of {count} occurrences."
     return (line,) if count > _WINDOWS_MAX else ()
 
 
 def _precursor_events(one: Memory, earlier: Sequence[Memory]) -> list[PrecursorsResult]:
     """Return the subjects of preceding memories, and whether each reads like a cause."""
-    asked = search_terms(causes_of(one))
+    terms = search_terms(causes_of(one))
     return [
         PrecursorsResult(
             subject=subject_of(other),
             minutes=(one.occurred_at - other.occurred_at).total_seconds() / 60,
             is_candidate=isinstance(other.detail, AtomDetail)
-            and covers_words(asked, search_terms(causes_of(other))) >= ALIKE_MIN,
+            and covers_words(terms, search_terms(causes_of(other))) >= ALIKE_MIN,
         )
         for other in earlier
     ]
@@ -211,9 +214,9 @@ def _steps(one: Memory, earlier: Sequence[Memory]) -> list[TraceStep]:
 
 def _limits(those: Sequence[Memory], *, is_empty: bool, hours: float) -> tuple[str, ...]:
     if not those:
-        return ("Depth 0: nothing stored tells of this outcome.",)
-    lines = [f"Nothing is known of the {hours:g} hours before."] if is_empty else []
+        return ("Depth 0: no memory records this outcome.",)
+    lines = [f"Nothing is recorded for the {hours:g} hours before."] if is_empty else []
     if len(those) < EPISODES_MIN:
         some = pluralize(len(those), "occurrence", many="occurrences")
-        lines.append(f"Only {some}; {EPISODES_MIN} begin to tell a pattern.")
+        lines.append(f"Only {some}; a pattern needs at least {EPISODES_MIN}.")
     return tuple(lines)

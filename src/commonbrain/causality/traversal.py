@@ -69,16 +69,16 @@ def _surest_last(hops: Iterable[Hop]) -> list[Hop]:
     return sorted(hops, key=lambda hop: (hop.weight, -hop.there))
 
 
-def are_alike(asked: Collection[str], said: Collection[str]) -> float:
+def are_alike(words: Collection[str], others: Collection[str]) -> float:
     """Return the share of the shorter text's words in the other, with tolerance for word forms."""
-    fewer, more = sorted((set(asked), set(said)), key=len)
+    fewer, more = sorted((set(words), set(others)), key=len)
     shared = _shared(fewer, more)
     return shared / len(fewer) if shared >= ALIKE_WORDS_MIN else 0.0
 
 
-def covers_words(asked: Collection[str], said: Collection[str]) -> float:
+def covers_words(words: Collection[str], others: Collection[str]) -> float:
     """Return the share of the query's words in a text."""
-    return _shared(set(asked), set(said)) / len(set(asked)) if asked else 0.0
+    return _shared(set(words), set(others)) / len(set(words)) if words else 0.0
 
 
 def is_same(one: Collection[str], other: Collection[str]) -> bool:
@@ -182,18 +182,18 @@ class ChainWalker:
         while waiting:
             stops = self._walk(chain, waiting.popleft())
             for end in stops:
-                found = None
+                hop = None
                 is_open = len(chain.hops) < STEPS_MAX and chain.depths[end] < self.depth_max
                 if is_open and searches < self.searches_max:
                     searches += 1
-                    found = self._lexical_hop(end, known=chain.depths)
-                if found is None:
+                    hop = self._lexical_hop(end, known=chain.depths)
+                if hop is None:
                     chain.ends.append(end)
                     continue
-                chain.hops.append(found)
-                chain.depths[found.there] = chain.depths[end] + 1
-                chain.guessed.add(found.there)
-                waiting.append(found.there)
+                chain.hops.append(hop)
+                chain.depths[hop.there] = chain.depths[end] + 1
+                chain.guessed.add(hop.there)
+                waiting.append(hop.there)
         return chain
 
     def _walk(self, chain: Chain, base: int) -> list[int]:
@@ -238,25 +238,25 @@ class ChainWalker:
         if memory is None or memory.state is State.FORGOTTEN or memory.kind not in _EVENT_KINDS:
             return None
         is_back = self.way is Direction.AGAINST
-        asked = search_terms(effects_of(memory) if is_back else causes_of(memory))[:_WORDS_MAX]
-        wanted = Filter(
+        terms = search_terms(effects_of(memory) if is_back else causes_of(memory))[:_WORDS_MAX]
+        criteria = Filter(
             kinds=_EVENT_KINDS,
             project=memory.project,
             since=None if is_back else memory.occurred_at,
             until=memory.occurred_at if is_back else None,
         )
-        query_scope = QueryScope(caller=self.caller, filter=wanted, now=self.now)
-        hits = [hit.id for hit in self.tx.index.lexical(asked, query_scope, limit=_HITS_MAX)]
+        query_scope = QueryScope(caller=self.caller, filter=criteria, now=self.now)
+        hits = [hit.id for hit in self.tx.index.lexical(terms, query_scope, limit=_HITS_MAX)]
         fresh = [id_ for id_ in hits if id_ not in known]
         scored = (
-            (self._likeness(memory, other, asked=asked), other.id)
+            (self._likeness(memory, other, terms=terms), other.id)
             for other in seen(self.tx, self.caller, wanted=fresh).values()
             if other.project in {memory.project, None}
         )
         score, best = max(scored, key=lambda one: (one[0], -one[1]), default=(0.0, 0))
         return Hop(here=end, there=best, score=score) if score >= ALIKE_MIN else None
 
-    def _likeness(self, memory: Memory, other: Memory, *, asked: Sequence[str]) -> float:
+    def _likeness(self, memory: Memory, other: Memory, *, terms: Sequence[str]) -> float:
         """Compare what one follows from with what the other leads to; the cause must come first."""
         is_back = self.way is Direction.AGAINST
         cause, effect = (other, memory) if is_back else (memory, other)
@@ -264,4 +264,4 @@ class ChainWalker:
             return 0.0
         if is_same(search_terms(cause.text), search_terms(effect.text)):
             return 0.0
-        return are_alike(asked, search_terms(causes_of(other) if is_back else effects_of(other)))
+        return are_alike(terms, search_terms(causes_of(other) if is_back else effects_of(other)))

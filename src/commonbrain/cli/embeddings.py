@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from commonbrain.administration.space_comparison import Comparison, Figures
+from commonbrain.administration.embedding_spaces import Comparison, Figures
 from commonbrain.cli.commands import Json
 from commonbrain.cli.context import State
 from commonbrain.cli.groups import CommandGroup
@@ -40,11 +40,11 @@ def list_spaces(context: typer.Context, *, as_json: Json = False) -> None:
         _print_json(spaces)
         return
     table = Table()
-    for name in ("space", "dimensions", "state", "lacking", "index"):
+    for name in ("space", "dimensions", "state", "missing", "index"):
         table.add_column(name, overflow="fold")
     for one in spaces:
         index = "yes" if one.is_indexed else "none"
-        table.add_row(one.name, f"{one.dimensions}", one.state, f"{one.lacking:,}", index)
+        table.add_row(one.name, f"{one.dimensions}", one.state, f"{one.missing:,}", index)
     Console().print(Sanitized(table))
 
 
@@ -58,7 +58,7 @@ def build(context: typer.Context, space: Embedder = None, *, as_json: Json = Fal
         _print_json(result)
         return
     message = (
-        f"{result.space}: embedded {_memories(result.embedded)}, {result.lacking:,} lack vectors."
+        f"{result.space}: embedded {_memories(result.embedded)}, {result.missing:,} lack vectors."
     )
     _print_line(f"{message} Compare it, then `brain embeddings switch {result.space}`.")
 
@@ -96,7 +96,7 @@ def switch(
     if as_json:
         _print_json(result)
     elif result.is_dry_run:
-        pending = f"{_memories(result.lacking)} lack vectors in it"
+        pending = f"{_memories(result.missing)} lack vectors in it"
         _print_line(f"Would let {result.after} serve in the place of {result.before}: {pending}.")
     else:
         _print_line(f"{result.after} serves. Start every program anew with its embedder.")

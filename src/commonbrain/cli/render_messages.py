@@ -8,9 +8,8 @@ from rich.padding import Padding
 from rich.text import Text
 
 from commonbrain.api.operations.message import MessageResponse
-from commonbrain.coordination.assignments import AssignedTask
 from commonbrain.coordination.inbox import MessageView, ThreadSummary
-from commonbrain.coordination.sending import SendResult
+from commonbrain.coordination.sending import AssignedTask, SendResult
 from commonbrain.model.kinds import MessagePriority
 from commonbrain.model.timestamps import show_instant
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
-from commonbrain.consolidation.clustering import Occurrence, clusters
 from commonbrain.embeddings.interface import EmbeddingSpace
 from commonbrain.ingestion.validation import derive_headline
 from commonbrain.model.kinds import EpisodeDetail, EventDetail, Kind, MessageDetail
-from commonbrain.model.limits import REFLECT_PAGE
+from commonbrain.model.limits import REFLECT_PAGE, SOURCES_MAX
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import Draft, Memory, State
 from commonbrain.model.scope import Caller, Role, Scope, is_visible, isolates
@@ -22,6 +21,87 @@ from commonbrain.text.summaries import COMPACTED, SUMMARY, Point, Reflection, So
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
+
+CLUSTER_MIN: Final = 3
+"""Fewer memories are not summarized."""
+_GAP: Final = timedelta(hours=6)
+"""A pause of half a working day ends an episode."""
+_TOGETHER: Final = 0.12
+"""Cosine added for two memories of the same session: about half the relevance threshold (0.21)."""
+_RECENT: Final = 8
+"""Latest members of a cluster that a new memory is compared with, because topics shift."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Occurrence:
+    """When a memory occurred, and in which session or thread."""
+
+    at: datetime
+    within: str | None = None
+
+
+def clusters(
+    occurrences: Sequence[Occurrence], cosines: Sequence[Sequence[float]], *, alike_at: float
+) -> list[list[int]]:
+    """Group similar memories, oldest first; return the positions of each group in order.
+
+    A group has at most as many members as a memory may have sources, and at least three. Memories
+    of a session that are left over form groups of their own; single ones belong to none. Removing
+    a whole group leaves the others unchanged, so that an interrupted run continues the same way.
+
+    Args:
+        occurrences: of the memories, by time.
+        cosines: of every pair of them.
+        alike_at: average cosine with the latest members from which a memory joins a group.
+
+    """
+    groups: list[list[int]] = []
+    for place, occurrence in enumerate(occurrences):
+        best, at = None, alike_at
+        for cluster in groups:
+            if len(cluster) < SOURCES_MAX and occurrence.at - occurrences[cluster[-1]].at <= _GAP:
+                near = _nearness(place, cluster, occurrences=occurrences, cosines=cosines)
+                if near >= at:
+                    best, at = cluster, near
+        if best is None:
+            groups.append([place])
+        else:
+            best.append(place)
+    whole = [one for one in groups if len(one) >= CLUSTER_MIN]
+    left = [place for one in groups if len(one) < CLUSTER_MIN for place in one]
+    return sorted([*whole, *_by_session(sorted(left), occurrences)])
+
+
+def _nearness(
+    place: int,
+    cluster: Sequence[int],
+    *,
+    occurrences: Sequence[Occurrence],
+    cosines: Sequence[Sequence[float]],
+) -> float:
+    """Return the average cosine of a memory and the latest members of a cluster."""
+    recent = cluster[-_RECENT:]
+    within = occurrences[place].within
+    shared = sum(within is not None and within == occurrences[one].within for one in recent)
+    near = sum(cosines[place][one] for one in recent)
+    return (near + _TOGETHER * shared) / len(recent)
+
+
+def _by_session(places: Sequence[int], occurrences: Sequence[Occurrence]) -> list[list[int]]:
+    """Group memories of the same session without a long pause between them."""
+    runs: defaultdict[str, list[list[int]]] = defaultdict(list)
+    for place in places:
+        within = occurrences[place].within
+        if within is None:
+            continue
+        last = runs[within][-1] if runs[within] else []
+        is_near = last and occurrences[place].at - occurrences[last[-1]].at <= _GAP
+        if is_near and len(last) < SOURCES_MAX:
+            last.append(place)
+        else:
+            runs[within].append([place])
+    return [run for all_ in runs.values() for run in all_ if len(run) >= CLUSTER_MIN]
+
 
 _ROLES = frozenset({"assistant", "system", "tool", "user"})
 """Speaker names that are not people."""
@@ -202,15 +282,15 @@ def _clusters(
     classes: defaultdict[tuple[object, ...], list[Memory]] = defaultdict(list)
     for one in memories:
         classes[compatibility_key(one)].append(one)
-    found: list[tuple[Memory, ...]] = []
+    groups: list[tuple[Memory, ...]] = []
     for those in classes.values():
         places = [Occurrence(at=one.occurred_at, within=_within(one)) for one in those]
         cosines = tx.index.cosines([one.id for one in those])
-        found += [
+        groups += [
             tuple(those[place] for place in cluster)
             for cluster in clusters(places, cosines, alike_at=alike_at)
         ]
-    return found
+    return groups
 
 
 def compatibility_key(memory: Memory) -> tuple[object, ...]:

@@ -92,7 +92,7 @@ def _expired(memory: Memory, now: datetime) -> StateChange | None:
     if memory.expires_at is None or not memory.is_over(now):
         return None
     after = replace(memory, state=State.EXPIRED)
-    reason = f"its time was over on {show_instant(memory.expires_at)}"
+    reason = f"it expired on {show_instant(memory.expires_at)}"
     return StateChange(action=Action.EXPIRE, before=memory, after=after, reason=reason)
 
 

@@ -47,17 +47,17 @@ def cliques(near: Mapping[tuple[int, int], float]) -> list[Clique]:
     with pivoting (1973), which is exponential in the worst case: after a number of steps it returns
     what it has found.
     """
-    search = _Search(beside=_beside(near))
-    search.grow(frozenset(), open_=set(search.beside), closed=set())
-    found = [Clique(ids=tuple(sorted(one)), weakest=_weakest(one, near)) for one in search.found]
-    found.sort(key=lambda one: (-one.weakest, one.ids))
-    return found[:CLIQUES_MAX]
+    search = _Search(neighbours=_neighbours(near))
+    search.grow(frozenset(), open_=set(search.neighbours), closed=set())
+    groups = [Clique(ids=tuple(sorted(one)), weakest=_weakest(one, near)) for one in search.cliques]
+    groups.sort(key=lambda one: (-one.weakest, one.ids))
+    return groups[:CLIQUES_MAX]
 
 
 @dataclass(slots=True, kw_only=True)
 class _Search:
-    beside: Mapping[int, set[int]]
-    found: list[frozenset[int]] = field(default_factory=list[frozenset[int]])
+    neighbours: Mapping[int, set[int]]
+    cliques: list[frozenset[int]] = field(default_factory=list[frozenset[int]])
     steps: int = 0
 
     def grow(self, taken: frozenset[int], *, open_: set[int], closed: set[int]) -> None:
@@ -66,23 +66,23 @@ class _Search:
         if self.steps > CLIQUE_STEPS_MAX:
             return
         if not open_ and not closed:
-            self.found += [taken] if len(taken) > 1 else []
+            self.cliques += [taken] if len(taken) > 1 else []
             return
         # Neighbours of the pivot are found together with it.
-        pivot = max(open_ | closed, key=lambda one: (len(self.beside[one] & open_), one))
-        for one in sorted(open_ - self.beside[pivot]):
-            beside = self.beside[one]
-            self.grow(taken | {one}, open_=open_ & beside, closed=closed & beside)
+        pivot = max(open_ | closed, key=lambda one: (len(self.neighbours[one] & open_), one))
+        for one in sorted(open_ - self.neighbours[pivot]):
+            neighbours = self.neighbours[one]
+            self.grow(taken | {one}, open_=open_ & neighbours, closed=closed & neighbours)
             open_.discard(one)
             closed.add(one)
 
 
-def _beside(near: Iterable[tuple[int, int]]) -> Mapping[int, set[int]]:
-    beside: defaultdict[int, set[int]] = defaultdict(set)
+def _neighbours(near: Iterable[tuple[int, int]]) -> Mapping[int, set[int]]:
+    neighbours: defaultdict[int, set[int]] = defaultdict(set)
     for one, other in near:
-        beside[one].add(other)
-        beside[other].add(one)
-    return dict(beside)
+        neighbours[one].add(other)
+        neighbours[other].add(one)
+    return dict(neighbours)
 
 
 def _weakest(ids: Iterable[int], near: Mapping[tuple[int, int], float]) -> float:
@@ -143,11 +143,11 @@ def consolidate(task: JobContext) -> None:
 
 def _check_rules(tx: Transaction, request: _Scope) -> None:
     query_scope = request.query_scope(Kind.RULE, project=request.project)
-    found = tx.memories.newest(query_scope, limit=CONSOLIDATED_RULES_MAX + 1)
-    if len(found) > CONSOLIDATED_RULES_MAX:
+    hits = tx.memories.newest(query_scope, limit=CONSOLIDATED_RULES_MAX + 1)
+    if len(hits) > CONSOLIDATED_RULES_MAX:
         raise InvalidInputError(
-            f"There are more than {CONSOLIDATED_RULES_MAX} rules: a report on them has no reader.",
-            hint="Give a project, or forget rules that nobody goes by.",
+            f"There are more than {CONSOLIDATED_RULES_MAX} rules, too many for one report.",
+            hint="Give a project, or forget rules that are no longer used.",
         )
 
 
@@ -187,20 +187,20 @@ def _near(
 ) -> dict[tuple[int, int], float]:
     """Find similar pairs of a kind, except those declared different."""
     at_least = request.services.embedder.space.similar_threshold
-    found: dict[tuple[int, int], float] = {}
+    pairs: dict[tuple[int, int], float] = {}
     for one in memories:
         query_scope = request.query_scope(one.kind, project=request.project or one.project)
         for hit in tx.index.nearest(
             queries[one.id], query_scope, limit=_NEIGHBOURS, at_least=at_least
         ):
             if hit.id != one.id and hit.score >= at_least:
-                found[min(one.id, hit.id), max(one.id, hit.id)] = round(hit.score, 4)
-    ends = sorted({end for pair in found for end in pair})
+                pairs[min(one.id, hit.id), max(one.id, hit.id)] = round(hit.score, 4)
+    ends = sorted({end for pair in pairs for end in pair})
     apart = {
         (min(link.from_id, link.to_id), max(link.from_id, link.to_id))
         for link in tx.links.touching(ends, types=_DISTINCT_LINKS)
     }
-    return {pair: cosine for pair, cosine in found.items() if pair not in apart}
+    return {pair: cosine for pair, cosine in pairs.items() if pair not in apart}
 
 
 def _is_revised(one: Memory) -> bool:
@@ -212,11 +212,11 @@ def _most_revised(revised: list[list[int]]) -> list[list[int]]:
 
 
 def _report(reached: Mapping[str, Any]) -> dict[str, object]:
-    found = cliques({(one, other): cosine for one, other, cosine in reached["near"]})
+    groups = cliques({(one, other): cosine for one, other, cosine in reached["near"]})
     return {
         "read": reached["read"],
         "near_pairs": len(reached["near"]),
-        "cliques": [_shown(one) for one in found[:CONSOLIDATED_SHOWN_MAX]],
+        "cliques": [_shown(one) for one in groups[:CONSOLIDATED_SHOWN_MAX]],
         "revised": [
             {"id": ids.show(ids.MEMORY, id_), "revisions": count}
             for id_, count in reached["revised"]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
-from commonbrain.consolidation.corrections import rules
 from commonbrain.consolidation.episodes import (
     RAW_KINDS,
     Drafts,
@@ -24,27 +23,238 @@ from commonbrain.ingestion.result import ItemResult, OnCommit
 from commonbrain.ingestion.service import Remember, WriteOptions
 from commonbrain.model import ids
 from commonbrain.model.errors import RejectedError, UnavailableError
-from commonbrain.model.kinds import Kind
+from commonbrain.model.kinds import Kind, Severity
 from commonbrain.model.limits import (
     COMPACT_SOURCES_MAX,
     COMPACT_TOKENS_MAX,
+    CORRECTIONS_MAX,
     REFLECT_CANDIDATES_DEFAULT,
     REFLECT_CANDIDATES_MAX,
     REFLECT_HOURS_DEFAULT,
     REFLECT_HOURS_MAX,
+    SOURCES_MAX,
 )
-from commonbrain.model.memory import Draft, Memory, State
+from commonbrain.model.links import LinkType
+from commonbrain.model.memory import CURRENT_STATES, Draft, Memory, State
 from commonbrain.model.query import Filter
-from commonbrain.model.scope import Caller
+from commonbrain.model.revision import Action, Change
+from commonbrain.model.scope import Caller, Role, Scope, is_visible, isolates
+from commonbrain.model.trust import Trust
 from commonbrain.retrieval.service import Recall
 from commonbrain.services import Services
+from commonbrain.storage.change_log import annotation_of
 from commonbrain.storage.interface import QueryScope
 from commonbrain.text.normalisation import normalise_line
-from commonbrain.text.summaries import COMPACTED, Reflection, Spent, digest
+from commonbrain.text.statements import Statement, read_statement
+from commonbrain.text.summaries import COMPACTED, CORRECTION, Reflection, Spent, digest
 from commonbrain.text.tokens import estimate
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
+
+CORRECTIONS_MIN: Final = 3
+"""Two may be a coincidence."""
+_WORDS_MIN: Final = 4
+"""Corrections with fewer content words, such as "outdated", say the same of everything."""
+_ALIKE: Final = 0.6
+"""Share of common words from which two corrections say the same."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Correction:
+    """One correction: of which memory, and its text."""
+
+    of: int
+    """The newest revision of the corrected memory."""
+    text: str
+    by: tuple[str, str | None]
+    """The agent and its session."""
+    trust: Trust | None = None
+    """The trust of an annotation or forget reason; None for a change of the memory itself."""
+
+
+def repeated(corrections: Sequence[Correction]) -> list[tuple[Correction, ...]]:
+    """Group corrections that say the same, and return groups from three or more sessions."""
+    groups: list[list[Correction]] = []
+    for one in corrections:
+        if len(read_statement(Statement(text=one.text)).content) < _WORDS_MIN:
+            continue
+        group = next((group for group in groups if is_alike(group[0].text, one.text)), None)
+        if group is None:
+            groups.append([one])
+        else:
+            group.append(one)
+    return [tuple(group) for group in groups if len({one.by for one in group}) >= CORRECTIONS_MIN]
+
+
+def is_alike(one: str, other: str) -> bool:
+    """Return whether two texts share most words and neither negates the other."""
+    first, second = read_statement(Statement(text=one)), read_statement(Statement(text=other))
+    every = first.content | second.content
+    shared = first.content & second.content
+    is_same_claim = first.is_denied == second.is_denied and first.numbers == second.numbers
+    return bool(every) and is_same_claim and len(shared) >= _ALIKE * len(every)
+
+
+_LOOKBACK: Final = timedelta(days=30)
+"""Older corrections say little about current work."""
+_CHAIN_MAX: Final = 50
+"""Revisions followed from a memory to its newest."""
+_KINDS: Final = frozenset({Kind.FACT, Kind.RULE, Kind.INCIDENT})
+"""Kinds that make claims; tasks progress, and handoffs replace each other."""
+_QUOTED: Final = 3
+"""Reasons quoted in a proposed rule, latest first."""
+
+
+def rules(tx: Transaction, caller: Caller, *, project: str | None, now: datetime) -> list[Draft]:
+    """Propose rules, with the corrected memories as their sources.
+
+    One for each correction that three sessions gave in similar words, and one for each memory that
+    was corrected three times. At most one is ever proposed for a memory.
+    """
+    corrections, heads = _load_corrections(tx, caller, project=project, since=now - _LOOKBACK)
+    settled = _settled(tx, list(heads))
+    fresh = [one for one in corrections if one.of not in settled]
+    with_text = [one for one in fresh if one.text]
+    made: list[Draft] = []
+    covered: set[int] = set()
+    for group in repeated(with_text):
+        covered.update(one.of for one in group)
+        made.append(_rule(group[-1].text, group, heads=heads, caller=caller))
+    by_head: defaultdict[int, list[Correction]] = defaultdict(list)
+    for one in fresh:
+        by_head[one.of].append(one)
+    for head, those in by_head.items():
+        if head not in covered and len(those) >= CORRECTIONS_MIN:
+            caution = _caution(heads[head], those)
+            made.append(_rule(caution, those, heads=heads, caller=caller))
+    return made
+
+
+def _load_corrections(
+    tx: Transaction, caller: Caller, *, project: str | None, since: datetime
+) -> tuple[list[Correction], Mapping[int, Memory]]:
+    """Return recent corrections, and the newest revisions of the corrected memories by id."""
+    changes = tx.changes.by(
+        agent=None, session=None, since=since, until=None, limit=CORRECTIONS_MAX
+    )
+    read = [(one.memory_id, correction) for one in reversed(changes) for correction in _read(one)]
+    known = tx.memories.get(sorted({id_ for id_, _ in read}))
+    heads = {
+        id_: head
+        for id_, head in _heads(tx, known).items()
+        # The correction of a private memory stays private if a shared one replaces that.
+        if _is_shareable(known[id_], caller)
+        and _can_support_rule(head, caller)
+        and not (project and isolates(project, head.project))
+    }
+    corrections = [replace(one, of=heads[id_].id) for id_, one in read if id_ in heads]
+    return corrections, {head.id: head for head in heads.values()}
+
+
+def _read(change: Change) -> Iterator[Correction]:
+    """Parse a change as a correction, if it is one; a vote has no text.
+
+    Untrusted annotations do not count, or three strangers could make a rule.
+    """
+    by = change.agent, change.session
+    match change.action:
+        case Action.SUPERSEDE:
+            yield Correction(of=change.memory_id, text=change.reason or "", by=by)
+        case Action.ANNOTATE if "annotation" in change.after:
+            noted = annotation_of(cast("Mapping[str, Any]", change.after["annotation"]))
+            if noted.trust is not Trust.UNTRUSTED_WEB:
+                yield Correction(of=noted.memory_id, text=noted.text, by=by, trust=noted.trust)
+        case Action.RATE:
+            before, after = (image.get("rating") for image in (change.before, change.after))
+            if isinstance(before, int) and isinstance(after, int) and after < before:
+                yield Correction(of=change.memory_id, text="", by=by)
+        case _:
+            return
+
+
+def _heads(tx: Transaction, known: Mapping[int, Memory]) -> dict[int, Memory]:
+    """Follow memories to their newest revisions."""
+    heads = {**known}
+    for _ in range(_CHAIN_MAX):
+        successors = {id_: one.superseded_by for id_, one in heads.items() if one.superseded_by}
+        if not successors:
+            break
+        later = tx.memories.get(sorted(set(successors.values())))
+        heads |= {id_: later[to] for id_, to in successors.items() if to in later}
+        if not any(to in later for to in successors.values()):
+            break
+    return heads
+
+
+def _can_support_rule(memory: Memory, caller: Caller) -> bool:
+    """Return whether a rule may be derived from a memory.
+
+    Current, visible and not another's private.
+    """
+    is_claimed = memory.trust.weight <= caller.trust_ceiling.weight
+    # An untrusted rule would be quarantined and reveal the author of its sources.
+    is_trusted = memory.trust is not Trust.UNTRUSTED_WEB
+    holds = memory.kind in _KINDS and memory.state in CURRENT_STATES
+    return is_claimed and is_trusted and holds and _is_shareable(memory, caller)
+
+
+def _is_shareable(memory: Memory, caller: Caller) -> bool:
+    """Return whether derived memories may repeat a memory; a private one is its author's only."""
+    is_own = memory.scope is not Scope.PRIVATE or memory.agent == caller.agent
+    return is_own and is_visible(caller, memory)
+
+
+def _settled(tx: Transaction, heads: Sequence[int]) -> set[int]:
+    """Return the memories for which a rule was proposed before."""
+    links = tx.links.touching(heads, types=[LinkType.DERIVED_FROM]) if heads else []
+    made = [one for one in links if one.to_id in set(heads)]
+    known = tx.memories.get([one.from_id for one in made])
+    return {
+        one.to_id for one in made if one.from_id in known and known[one.from_id].label == CORRECTION
+    }
+
+
+def _caution(head: Memory, corrections: Sequence[Correction]) -> str:
+    """Return the text of the rule and the reasons, in the words of the corrections."""
+    reasons = list(dict.fromkeys(one.text for one in corrections if one.text))[-_QUOTED:]
+    why = "".join(f"\n- {reason}" for reason in reasons)
+    known = f" Reasons given:{why}" if reasons else ""
+    return (
+        f'Check before relying on "{head.headline}": it was corrected {len(corrections)} times.'
+        f"{known}"
+    )
+
+
+def _rule(
+    text: str,
+    corrections: Sequence[Correction],
+    *,
+    heads: Mapping[int, Memory],
+    caller: Caller,
+) -> Draft:
+    """Draft a rule derived from the largest compatible group of corrected memories."""
+    classes: defaultdict[tuple[object, ...], dict[int, Memory]] = defaultdict(dict)
+    for one in corrections:
+        head = heads[one.of]
+        classes[head.project, head.scope, head.trust][head.id] = head
+    most = max(classes.values(), key=len)
+    first = next(iter(most.values()))
+    trusts = [one.trust for one in corrections if one.trust is not None]
+    is_beyond = first.scope is Scope.GLOBAL and caller.role is not Role.ADMIN
+    return Draft(
+        body=text,
+        kind=Kind.RULE,
+        severity=Severity.PATTERN,
+        label=CORRECTION,
+        project=first.project,
+        scope=Scope.TEAM if is_beyond else first.scope,
+        trust=min([first.trust, *trusts], key=lambda one: one.weight),
+        auto_captured=True,
+        is_candidate=True,
+        derived_from=tuple(most)[:SOURCES_MAX],
+    )
+
 
 _SOURCES_MIN: Final = 2
 """A single memory needs no summary."""
@@ -72,7 +282,7 @@ def summarize(
 
     If two groups are equal in size, the one with the best match is used.
     """
-    found = Recall(services, caller)(
+    recalled = Recall(services, caller)(
         query,
         kinds=tuple(sorted(RAW_KINDS)),
         project=source_filter.project,
@@ -81,19 +291,23 @@ def summarize(
         bump=False,
     )
     with services.store.snapshot(caller.tenant) as tx:
-        best = [ids.parse(ids.MEMORY, one.id) for one in found.items]
+        best = [ids.parse(ids.MEMORY, one.id) for one in recalled.items]
         known = tx.memories.get(best)
     # The store returns memories in its own order, recall best first.
     seen = [known[id_] for id_ in best if id_ in known and source_filter.accepts(known[id_])]
     [(most, _)] = Counter(map(compatibility_key, seen)).most_common(1) or [((), 0)]
     alike = [one for one in seen if compatibility_key(one) == most]
     whole = list(_within(alike))
-    warnings = [*found.degraded, *_warnings(found=len(known), alike=len(alike), whole=len(whole))]
+    warnings = [
+        *recalled.degraded,
+        *_warnings(total=len(known), alike=len(alike), whole=len(whole)),
+    ]
     sources = sorted(whole, key=lambda one: (one.occurred_at, one.id))
     summary = digest(to_reflection_inputs(sources))
     if len(sources) < _SOURCES_MIN or not summary.points:
-        return SummaryResult(warnings=(*warnings, "There is too little to be summed up."))
+        return SummaryResult(warnings=(*warnings, "There is too little to summarize."))
     episode = replace(drafts(summary, of=sources, caller=caller).episode, label=COMPACTED)
+    saved = 1 - estimate(episode.body) / sum(estimate(one.text) for one in sources)
     result = None
     if not is_preview:
         [result] = (
@@ -106,7 +320,7 @@ def summarize(
         headline=episode.headline or "",
         body=episode.body,
         sources=tuple(ids.show(ids.MEMORY, one.id) for one in sources),
-        reduction_ratio=_saved(episode.body, sources),
+        reduction_ratio=round(max(saved, 0.0), 4),
         warnings=tuple(warnings),
     )
 
@@ -121,15 +335,11 @@ def _within(memories: Sequence[Memory]) -> Iterator[Memory]:
         yield one
 
 
-def _warnings(*, found: int, alike: int, whole: int) -> Iterator[str]:
-    if alike < found:
-        yield f"{found - alike} are of another project, scope or trust, and left out."
+def _warnings(*, total: int, alike: int, whole: int) -> Iterator[str]:
+    if alike < total:
+        yield f"{total - alike} have another project, scope or trust and are left out."
     if whole < alike:
-        yield f"{alike - whole} are past {COMPACT_TOKENS_MAX:,} tokens, and left out."
-
-
-def _saved(body: str, sources: Sequence[Memory]) -> float:
-    return round(max(1 - estimate(body) / sum(estimate(one.text) for one in sources), 0.0), 4)
+        yield f"{alike - whole} exceed {COMPACT_TOKENS_MAX:,} tokens and are left out."
 
 
 _DOWN_MAX: Final = 3
@@ -247,11 +457,8 @@ class Reflect:
             max_candidates=max_candidates,
             project=normalise_line(project),
         )
-        now = self.services.clock.now()
-        after = ids.make_id(now - timedelta(hours=options.window_hours), 0) - 1
-        with self.services.store.snapshot(self.caller.tenant) as tx:
-            page = gather_events(tx, self.source_filter(options), after=after, until=ids.LAST)
-            ruled = rules(tx, self.own, project=options.project, now=now)
+        since = self.services.clock.now() - timedelta(hours=options.window_hours)
+        page = self.page(options, after=ids.make_id(since, 0) - 1, until=ids.LAST)
         episodes: list[DraftPreview] = []
         candidates: list[DraftPreview] = []
         for cluster in page.clusters:
@@ -260,7 +467,7 @@ class Reflect:
                 made = drafts(reflection, of=cluster, caller=self.own)
                 episodes.append(_preview_draft(made.episode))
                 candidates += map(_preview_draft, made.facts)
-        candidates += map(_preview_draft, ruled)
+        candidates += map(_preview_draft, self.corrections(options))
         return ReflectPreview(
             read=page.read,
             episodes=tuple(episodes),
@@ -338,17 +545,13 @@ class Reflect:
                 raise AlreadySummarizedError
             on_commit(tx, outcomes)
 
-        self._write([made.episode, *fresh], on_commit=check_and_commit)
+        self.write([made.episode, *fresh], on_commit=check_and_commit)
 
     def corrections(self, options: ReflectOptions) -> list[Draft]:
         """Return rules to propose because of repeated corrections."""
         now = self.services.clock.now()
         with self.services.store.snapshot(self.caller.tenant) as tx:
             return rules(tx, self.own, project=options.project, now=now)
-
-    def propose(self, proposed: list[Draft], *, on_commit: OnCommit) -> None:
-        """Store rules as candidates in one transaction."""
-        self._write(proposed, on_commit=on_commit)
 
     def _ask(
         self, cluster: tuple[Memory, ...], *, budget: TokenBudget, claims_max: int
@@ -381,7 +584,8 @@ class Reflect:
         reflection = {(one.body, one.project, one.scope) for one in known}
         return [one for one in facts if (one.body, one.project, one.scope) not in reflection]
 
-    def _write(self, batch: list[Draft], *, on_commit: OnCommit) -> None:
+    def write(self, batch: list[Draft], *, on_commit: OnCommit) -> None:
+        """Store an episode or proposed rules in one transaction."""
         options = WriteOptions(is_user_write=False, on_commit=on_commit)
         Remember(self.services, self.own).write(batch, options)
 

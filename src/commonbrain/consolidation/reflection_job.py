@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, cast
 
-from commonbrain.consolidation.clustering import CLUSTER_MIN
-from commonbrain.consolidation.episodes import RAW_KINDS, EventPage
+from commonbrain.consolidation.episodes import CLUSTER_MIN, RAW_KINDS, EventPage
 from commonbrain.consolidation.reflection import (
     AlreadySummarizedError,
     Reflect,
@@ -132,7 +131,7 @@ def _store_cluster(
     if made is None:
         return True
 
-    def tell(tx: Transaction, outcomes: Sequence[ItemResult]) -> None:
+    def count(tx: Transaction, outcomes: Sequence[ItemResult]) -> None:
         """Count in the transaction that stores, so that a crash counts no episode twice."""
         counts = _counts(task, outcomes)
         more = {**counts, "fallbacks": budget.fallbacks, **budget.spent.as_counts()}
@@ -140,7 +139,7 @@ def _store_cluster(
 
     try:
         with task.fenced():
-            flow.store_episode(made, of=of, on_commit=tell)
+            flow.store_episode(made, of=of, on_commit=count)
     except AlreadySummarizedError:
         return False
     return True
@@ -158,7 +157,7 @@ def _propose(task: JobContext, flow: Reflect, *, options: ReflectOptions) -> Non
         task.finish(tx, {"reflector": task.services.reflector.name, **counts})
 
     with task.fenced():
-        flow.propose(proposed, on_commit=end)
+        flow.write(proposed, on_commit=end)
 
 
 def _counts(task: JobContext, outcomes: Sequence[ItemResult]) -> dict[str, int]:

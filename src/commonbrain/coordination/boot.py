@@ -4,28 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from datetime import datetime
+from typing import Final, TypeVar
 
 from commonbrain.coordination.briefing import (
+    ActiveSession,
     Briefing,
     BriefingEntry,
     InheritedHandoff,
+    PinnedNote,
     WorkingContext,
-)
-from commonbrain.coordination.briefing_items import (
-    active_session_of,
-    context_of,
-    handoff_of,
-    item_entry,
-    message_entry,
-    note_of,
-    rule_entry,
-    skill_entry,
-    task_entry,
 )
 from commonbrain.coordination.briefing_packing import (
     CAPS,
     CUT_IDS_MAX,
+    NOTE_CHARS_MAX,
     BriefingMaterial,
     Listed,
     pack_briefing,
@@ -33,23 +26,146 @@ from commonbrain.coordination.briefing_packing import (
 from commonbrain.coordination.handoff import last_handoff
 from commonbrain.coordination.inbox import unread_of
 from commonbrain.coordination.registry import active_sessions, open_session
-from commonbrain.coordination.scratchpad import pinned_notes
 from commonbrain.embeddings.interface import Matrix
-from commonbrain.history.unit_of_work import UnitOfWork
+from commonbrain.history.unit_of_work import UnitOfWork, read_unit, write_unit
 from commonbrain.ingestion.pending_acks import pending_items
 from commonbrain.ingestion.secret_scanning import scan_text
 from commonbrain.ingestion.skills import always_on, match_skills
+from commonbrain.model import ids
 from commonbrain.model.errors import RejectedError, UnavailableError
-from commonbrain.model.kinds import Kind
+from commonbrain.model.escaping import inert, inert_line
+from commonbrain.model.kinds import (
+    Kind,
+    MessageDetail,
+    RuleDetail,
+    Severity,
+    TaskDetail,
+    TaskPriority,
+    TaskStatus,
+)
 from commonbrain.model.limits import NAME_CHARS_MAX, QUERY_CHARS_MAX, SKILLS_MAX, TASK_CHARS_MAX
 from commonbrain.model.memory import Memory, State
 from commonbrain.model.query import Filter, is_allowed
 from commonbrain.model.scope import Caller
 from commonbrain.model.scoring import is_dormant
+from commonbrain.model.sessions import Note, Session, is_idle
+from commonbrain.model.skills import skill_of
+from commonbrain.model.timestamps import show_day
 from commonbrain.observability.tool_events import ToolEvent
 from commonbrain.services import Services
 from commonbrain.storage.interface import QueryScope, RankedRule
+from commonbrain.text.entities import extract_entities
 from commonbrain.text.normalisation import normalise_line
+
+TASK_SHOWN_CHARS: Final = 200
+"""Characters of the task shown in the working context."""
+SIBLING_TASK_CHARS: Final = 100
+_NAMES_MAX: Final = 8
+"""Entities of the task that are shown."""
+_NAME_CHARS: Final = 60
+
+
+def entry(memory: Memory, *notes: str | None) -> BriefingEntry:
+    """Convert a memory to an entry, with further details."""
+    shown_notes = [note for note in notes if note]
+    return BriefingEntry(
+        id=ids.show(ids.MEMORY, memory.id),
+        headline=inert_line(memory.headline),
+        note=", ".join(shown_notes) or None,
+    )
+
+
+def rule_entry(memory: Memory, *, project: str | None) -> BriefingEntry:
+    """Convert a rule; it names its project if none was given."""
+    return entry(memory, _elsewhere(memory, project))
+
+
+def skill_entry(memory: Memory) -> BriefingEntry:
+    """Convert a skill to an entry with its name."""
+    skill = skill_of(memory)
+    is_strict = isinstance(memory.detail, RuleDetail) and (
+        memory.detail.severity is Severity.BLOCKER
+    )
+    name = f"skill:{inert_line(skill.name)}" if skill else None
+    return entry(memory, name, Severity.BLOCKER if is_strict else None)
+
+
+def item_entry(memory: Memory, *, project: str | None) -> BriefingEntry:
+    """Convert an action item."""
+    return entry(memory, memory.kind, _elsewhere(memory, project))
+
+
+def task_entry(memory: Memory, caller: Caller, *, now: datetime) -> BriefingEntry:
+    """Convert a task, with the details needed to choose one."""
+    detail = memory.detail
+    if not isinstance(detail, TaskDetail):
+        return entry(memory)
+    is_taken = detail.lease_until is not None and detail.lease_until > now
+    taken = is_taken and detail.lease_holder not in {None, caller.session}
+    return entry(
+        memory,
+        None if detail.priority is TaskPriority.MEDIUM else str(detail.priority),
+        None if detail.status is TaskStatus.OPEN else str(detail.status),
+        f"due {show_day(detail.due_at)}" if detail.due_at else None,
+        f"for {inert_line(detail.assignee)}" if detail.assignee else None,
+        "claimed by another session" if taken else None,
+        _elsewhere(memory, caller.project),
+    )
+
+
+def message_entry(memory: Memory) -> BriefingEntry:
+    """Convert a message to an entry with its sender."""
+    sender = memory.detail.sender if isinstance(memory.detail, MessageDetail) else None
+    return entry(memory, f"from {inert_line(sender or memory.agent)}")
+
+
+def handoff_of(memory: Memory) -> InheritedHandoff:
+    """Convert a handoff."""
+    return InheritedHandoff(
+        id=ids.show(ids.MEMORY, memory.id),
+        agent=inert_line(memory.agent),
+        date=show_day(memory.occurred_at),
+        text=inert(memory.body),
+    )
+
+
+def note_of(note: Note) -> PinnedNote:
+    """Convert a pinned note."""
+    return PinnedNote(key=inert_line(note.key), value=_cut(note.value, NOTE_CHARS_MAX))
+
+
+def active_session_of(session: Session, *, now: datetime) -> ActiveSession:
+    """Convert another session."""
+    return ActiveSession(
+        session=inert_line(session.key),
+        agent=inert_line(session.agent),
+        task=_cut(session.task, SIBLING_TASK_CHARS) if session.task else None,
+        note="idle" if is_idle(session, now) else None,
+    )
+
+
+def context_of(task: str, skills: Iterable[Memory]) -> WorkingContext:
+    """Build the working context from the text of a task."""
+    named = extract_entities(task)
+    names = (*named.references, *named.people, *named.tags, *named.topics)
+    return WorkingContext(
+        task=_cut(task, TASK_SHOWN_CHARS),
+        names=tuple(name for name in map(inert_line, names) if len(name) <= _NAME_CHARS)[
+            :_NAMES_MAX
+        ],
+        skills=tuple(map(skill_entry, skills)),
+    )
+
+
+def _elsewhere(memory: Memory, project: str | None) -> str | None:
+    """Return the project of a memory if none was requested."""
+    named = memory.project if project is None else None
+    return f"project {inert_line(named)}" if named else None
+
+
+def _cut(text: str, chars: int) -> str:
+    line = inert_line(text)
+    return line if len(line) <= chars else f"{line[: chars - 1].rstrip()}…"
 
 
 def attach_early_events(services: Services, caller: Caller) -> None:
@@ -73,13 +189,13 @@ _T = TypeVar("_T")
 def gather_material(unit: UnitOfWork, *, task: str, task_vector: Matrix | None) -> BriefingMaterial:
     """Collect what the caller may see; patterns are chosen by similarity to the task."""
     tx, caller, now, project = unit.tx, unit.caller, unit.now, unit.caller.project
-    rules = _rules_and_tasks(unit, task_vector)
+    blockers, patterns, tasks = _rules_and_tasks(unit, task_vector)
     pending = pending_items(tx, caller, project=project, now=now)
     mail = unread_of(tx, caller, project=project, now=now)
     return BriefingMaterial(
-        blockers=rules.blockers,
+        blockers=blockers,
         skills=_skills(unit),
-        notes=_first("notes", map(note_of, pinned_notes(tx, project=project, now=now))),
+        notes=_first("notes", map(note_of, tx.scratchpad.pinned(project, now=now))),
         action_items=_first("action_items", (item_entry(one, project=project) for one in pending)),
         handoff=_handoff(unit),
         urgent=_first("urgent", map(message_entry, mail.urgent)),
@@ -87,8 +203,8 @@ def gather_material(unit: UnitOfWork, *, task: str, task_vector: Matrix | None) 
         siblings=_first(
             "siblings", (active_session_of(one, now=now) for one in active_sessions(unit, project))
         ),
-        patterns=rules.patterns,
-        tasks=rules.tasks,
+        patterns=patterns,
+        tasks=tasks,
         working_context=_context(unit, task),
         writes_blocked=bool(pending),
         session=caller.session,
@@ -103,32 +219,23 @@ def active_scope(unit: UnitOfWork, kind: Kind) -> QueryScope:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _RulesAndTasks:
-    blockers: Listed[BriefingEntry]
-    patterns: Listed[BriefingEntry]
-    tasks: Listed[BriefingEntry]
-
-
-def _rules_and_tasks(unit: UnitOfWork, task_vector: Matrix | None) -> _RulesAndTasks:
-    """Find rules and tasks, and fetch those shown together."""
+def _rules_and_tasks(
+    unit: UnitOfWork, task_vector: Matrix | None
+) -> tuple[Listed[BriefingEntry], Listed[BriefingEntry], Listed[BriefingEntry]]:
+    """Return blockers, patterns and open tasks; those shown are fetched together."""
     board, project = unit.tx.briefing, unit.caller.project
     blockers = board.blockers(active_scope(unit, Kind.RULE), limit=_section_limit("blockers"))
     patterns = _patterns(unit, task_vector)
     tasks = board.open_tasks(active_scope(unit, Kind.TASK), limit=_section_limit("tasks"))
     known = unit.tx.memories.get([*blockers.ids, *patterns.ids, *tasks.ids])
-    return _RulesAndTasks(
-        blockers=_listed(
-            blockers, [rule_entry(one, project=project) for one in _of(unit, blockers, known=known)]
-        ),
-        patterns=_listed(
-            patterns, [rule_entry(one, project=project) for one in _of(unit, patterns, known=known)]
-        ),
-        tasks=_listed(
-            tasks,
-            [task_entry(one, unit.caller, now=unit.now) for one in _of(unit, tasks, known=known)],
-        ),
+    named_blockers, named_patterns = (
+        _listed(rules, [rule_entry(one, project=project) for one in _of(unit, rules, known=known)])
+        for rules in (blockers, patterns)
     )
+    task_entries = [
+        task_entry(one, unit.caller, now=unit.now) for one in _of(unit, tasks, known=known)
+    ]
+    return named_blockers, named_patterns, _listed(tasks, task_entries)
 
 
 def _patterns(unit: UnitOfWork, task_vector: Matrix | None) -> RankedRule:
@@ -140,8 +247,8 @@ def _patterns(unit: UnitOfWork, task_vector: Matrix | None) -> RankedRule:
 
 
 def _skills(unit: UnitOfWork) -> Listed[BriefingEntry]:
-    found = always_on(unit.tx, active_scope(unit, Kind.RULE), project=unit.caller.project)
-    return _first("skills", (skill_entry(one) for one in found if _holds(unit, one)))
+    skills = always_on(unit.tx, active_scope(unit, Kind.RULE), project=unit.caller.project)
+    return _first("skills", (skill_entry(one) for one in skills if _holds(unit, one)))
 
 
 def _handoff(unit: UnitOfWork) -> InheritedHandoff | None:
@@ -164,8 +271,8 @@ def _of(unit: UnitOfWork, ranked: RankedRule, *, known: Mapping[int, Memory]) ->
 
 def _holds(unit: UnitOfWork, memory: Memory) -> bool:
     """Check visibility and validity of a memory again."""
-    wanted = active_scope(unit, memory.kind).filter
-    is_open = is_allowed(memory, unit.caller, wanted=wanted, now=unit.now)
+    criteria = active_scope(unit, memory.kind).filter
+    is_open = is_allowed(memory, unit.caller, wanted=criteria, now=unit.now)
     return is_open and not is_dormant(memory, unit.now)
 
 
@@ -179,8 +286,8 @@ def _listed(ranked: RankedRule, shown: Sequence[BriefingEntry]) -> Listed[Briefi
     return Listed(first=tuple(shown), total=ranked.total - len(ranked.ids) + len(shown))
 
 
-def _first(section: str, found: Iterable[_T]) -> Listed[_T]:
-    shown = tuple(found)
+def _first(section: str, entries: Iterable[_T]) -> Listed[_T]:
+    shown = tuple(entries)
     return Listed(first=shown[: _section_limit(section)], total=len(shown))
 
 
@@ -215,10 +322,7 @@ class Boot:
         caller = self._caller(project or self.caller.project, client)
         degraded: list[str] = []
         try:
-            with self.services.store.begin(caller.tenant) as tx:
-                unit = UnitOfWork(
-                    tx=tx, services=self.services, caller=caller, now=self.services.clock.now()
-                )
+            with write_unit(self.services, caller) as unit:
                 opened = open_session(
                     unit, contact=caller.contact, task=task_text[:TASK_CHARS_MAX] or None
                 )
@@ -227,10 +331,7 @@ class Boot:
         except UnavailableError as error:
             degraded.append(f"session: {error.code}, {error.message}")
         task_vector = self._embed_task(caller, task_text, degraded=degraded)
-        with self.services.store.snapshot(caller.tenant) as tx:
-            unit = UnitOfWork(
-                tx=tx, services=self.services, caller=caller, now=self.services.clock.now()
-            )
+        with read_unit(self.services, caller) as unit:
             material = gather_material(unit, task=task_text, task_vector=task_vector)
         return pack_briefing(replace(material, degraded=tuple(degraded)))
 
@@ -240,7 +341,7 @@ class Boot:
             raise RejectedError(
                 f"The task has {len(task):,} characters; {QUERY_CHARS_MAX:,} are allowed.",
                 code="limit_exceeded",
-                hint="Say in a sentence or two what you are at.",
+                hint="Describe the task in one or two sentences.",
             )
         return scan_text(normalise_line(task or "") or "", what="task", services=self.services)
 
@@ -255,11 +356,8 @@ class Boot:
         """Embed the task once, only if there are patterns to choose."""
         if not task:
             return None
-        with self.services.store.snapshot(caller.tenant) as tx:
-            unit = UnitOfWork(
-                tx=tx, services=self.services, caller=caller, now=self.services.clock.now()
-            )
-            if not tx.briefing.has_patterns(active_scope(unit, Kind.RULE)):
+        with read_unit(self.services, caller) as unit:
+            if not unit.tx.briefing.has_patterns(active_scope(unit, Kind.RULE)):
                 return None
         try:
             return self.services.embedder.query(task)

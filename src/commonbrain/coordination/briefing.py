@@ -112,7 +112,7 @@ class Briefing:
 
     def to_json(self) -> str:
         """Return compact JSON without null values."""
-        return compact(_told(asdict(self)))
+        return compact(_without_nulls(asdict(self)))
 
 
 def compact(value: object) -> str:
@@ -202,13 +202,13 @@ def truncation_line(cut: Truncation) -> str:
     return f"Not shown of {cut.section}: {cut.left_out:,}{what}"
 
 
-def _told(value: object) -> object:
+def _without_nulls(value: object) -> object:
     """Drop null values."""
     match value:
         case dict():
             given = cast("dict[str, object]", value)
-            return {name: _told(one) for name, one in given.items() if one is not None}
+            return {name: _without_nulls(one) for name, one in given.items() if one is not None}
         case list() | tuple():
-            return [_told(one) for one in cast("Sequence[object]", value)]
+            return [_without_nulls(one) for one in cast("Sequence[object]", value)]
         case _:
             return value

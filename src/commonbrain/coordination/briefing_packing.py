@@ -91,13 +91,13 @@ class BriefingMaterial:
 def pack_briefing(material: BriefingMaterial) -> Briefing:
     """Pack a briefing of at most 2,000 tokens, both as text and as JSON."""
     capped = {name: list(_of(material, name).first[:cap]) for name, cap in CAPS.items()}
-    box = _BriefingBuilder(material=material, kept=capped, handoff=material.handoff)
-    box.context = material.working_context
-    box.settle()
-    briefing = box.briefing()
+    builder = _BriefingBuilder(material=material, sections=capped, handoff=material.handoff)
+    builder.context = material.working_context
+    builder.settle()
+    briefing = builder.briefing()
     loaded = f"BLOCKERS loaded: {len(briefing.blockers)}, TASKS loaded: {len(briefing.tasks)}"
-    told = replace(briefing, loaded=loaded)
-    return replace(told, tokens=max(estimate(told.text), estimate(told.to_json())))
+    packed = replace(briefing, loaded=loaded)
+    return replace(packed, tokens=max(estimate(packed.text), estimate(packed.to_json())))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -105,7 +105,7 @@ class _BriefingBuilder:
     """A briefing that is being cut to its budget."""
 
     material: BriefingMaterial
-    kept: dict[str, list[Any]]
+    sections: dict[str, list[Any]]
     handoff: InheritedHandoff | None
     context: WorkingContext | None = None
     names_cut: bool = True
@@ -126,10 +126,10 @@ class _BriefingBuilder:
 
     def briefing(self) -> Briefing:
         """Return the remaining briefing, with a report of the omissions."""
-        told: dict[str, Any] = {name: tuple(kept) for name, kept in self.kept.items()}
+        sections: dict[str, Any] = {name: tuple(entries) for name, entries in self.sections.items()}
         given = self.material
         return Briefing(
-            **told,
+            **sections,
             handoff=self.handoff,
             working_context=self.context,
             unread=given.unread,
@@ -143,10 +143,10 @@ class _BriefingBuilder:
 
     def _shorten(self, name: str, *, over: int) -> None:
         """Remove entries from the end of a section until enough tokens are saved."""
-        kept = self.kept[name]
-        was_whole = len(kept) == _of(self.material, name).total
-        while kept and over > 0:
-            over -= token_cost(kept.pop())
+        entries = self.sections[name]
+        was_whole = len(entries) == _of(self.material, name).total
+        while entries and over > 0:
+            over -= token_cost(entries.pop())
             if was_whole:
                 # From now on the section has a line in the report.
                 over, was_whole = over + token_cost(self._cut_of(name)), False
@@ -158,7 +158,9 @@ class _BriefingBuilder:
 
     def _stable(self) -> int:
         return sum(
-            token_cost(one) for name in ("blockers", "skills", "notes") for one in self.kept[name]
+            token_cost(one)
+            for name in ("blockers", "skills", "notes")
+            for one in self.sections[name]
         )
 
     def _over(self) -> int:
@@ -176,10 +178,10 @@ class _BriefingBuilder:
             yield Truncation(section="working_context", left_out=1, ids=())
 
     def _cut_of(self, name: str) -> Truncation:
-        listed, kept = _of(self.material, name), len(self.kept[name])
-        following = listed.first[kept : kept + CUT_IDS_MAX] if self.names_cut else ()
+        listed, entries = _of(self.material, name), len(self.sections[name])
+        following = listed.first[entries : entries + CUT_IDS_MAX] if self.names_cut else ()
         names = tuple(clip_text(_name_of(one), _NAME_TOKENS_MAX) for one in following)
-        return Truncation(section=name, left_out=listed.total - kept, ids=names)
+        return Truncation(section=name, left_out=listed.total - entries, ids=names)
 
 
 def token_cost(value: object) -> int:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from commonbrain.coordination.registry import own_session
 from commonbrain.history.supersede import InheritOptions, supersede_with
-from commonbrain.history.unit_of_work import UnitOfWork
+from commonbrain.history.unit_of_work import UnitOfWork, read_unit
 from commonbrain.ingestion.preparation import PreparedDraft, embed_drafts, prepare_drafts
 from commonbrain.ingestion.result import ItemResult, exists, rejected
 from commonbrain.ingestion.service import Remember, WriteOptions
@@ -63,7 +63,7 @@ def text_of(handoff: Handoff) -> str:
     summary = _prose(handoff.summary)
     if not summary:
         raise InvalidInputError(
-            "A handoff has a summary.", hint="Say in a few sentences what was done."
+            "A handoff needs a summary.", hint="Describe in a few sentences what was done."
         )
     text = "\n\n".join((summary, *_rest(handoff)))
     if len(text) > HANDOFF_CHARS_MAX:
@@ -73,9 +73,9 @@ def text_of(handoff: Handoff) -> str:
 
 def _rest(handoff: Handoff) -> Iterator[str]:
     for heading, items in ((_NEXT_STEPS, handoff.next_steps), (_BLOCKERS, handoff.blockers)):
-        told = [line for item in items if (line := normalise_line(without_injected_context(item)))]
-        if told:
-            yield "\n".join((heading, *(f"- {line}" for line in told)))
+        lines = [line for item in items if (line := normalise_line(without_injected_context(item)))]
+        if lines:
+            yield "\n".join((heading, *(f"- {line}" for line in lines)))
     context = _prose(handoff.context)
     if context:
         yield f"{_CONTEXT}\n{context}"
@@ -90,12 +90,12 @@ def _too_long(chars: int) -> RejectedError:
         f"The handoff has {chars:,} characters, {chars - HANDOFF_CHARS_MAX:,} more than the "
         f"{HANDOFF_CHARS_MAX:,} allowed.",
         code="limit_exceeded",
-        hint="Shorten it: remember by itself what must be kept in full, and name its id.",
+        hint="Shorten it: remember long parts as memories and name their ids.",
     )
 
 
-_LATER: Final = "A later handoff of the same session."
-_OWN: Final = "The session left a handoff of its own."
+_LATER: Final = "Replaced by a later handoff of the session."
+_OWN: Final = "Replaced by a handoff that the agent wrote."
 _FIRST_PAGE: Final = 8
 """Handoffs read first; more only if all of these are the caller's own."""
 
@@ -144,8 +144,7 @@ def prepare_handoff(services: Services, caller: Caller, *, handoff: Handoff) -> 
 
     """
     text = text_of(handoff)
-    with services.store.snapshot(caller.tenant) as tx:
-        unit = UnitOfWork(tx=tx, services=services, caller=caller, now=services.clock.now())
+    with read_unit(services, caller) as unit:
         session = own_session(unit)
     began = min(session.started_at, unit.now)
     draft = Draft(

@@ -31,11 +31,6 @@ class UnreadSummary:
     count: int = 0
     urgent: tuple[Memory, ...] = ()
 
-    @property
-    def told(self) -> str:
-        """The count in words."""
-        return count_by_thread(self.count)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InboxPage:
@@ -112,7 +107,7 @@ def _position(cursor: str | None) -> tuple[str, int]:
     prefix, _, id_ = cursor.partition(":")
     if prefix not in {*_CURSOR_PREFIXES, _READ}:
         raise InvalidInputError(
-            f"{cursor[:40]!r} is no cursor.", hint="Give the one of the page before."
+            f"{cursor[:40]!r} is not a cursor.", hint="Use the cursor of the previous page."
         )
     return prefix, ids.parse(ids.MEMORY, id_)
 
@@ -220,14 +215,16 @@ def summarize_thread(
 ) -> ThreadSummary:
     """Summarize a thread by the messages that the caller may see."""
     bound = UNREAD_COUNTED_MAX + 1
-    found = tx.threads.messages(thread.id, caller, now=reader.now, below=ids.LAST, limit=bound)
-    [newest] = tx.memories.get(found[:1]).values()
+    message_ids = tx.threads.messages(
+        thread.id, caller, now=reader.now, below=ids.LAST, limit=bound
+    )
+    [newest] = tx.memories.get(message_ids[:1]).values()
     return ThreadSummary(
         id=ids.show(ids.THREAD, thread.id),
         subject=thread.subject,
-        messages=f"{UNREAD_COUNTED_MAX}+" if len(found) == bound else str(len(found)),
-        unread=len(tx.messages.unread_among(reader, found)),
-        participants=tuple(sorted(tx.threads.participants(found))),
+        messages=f"{UNREAD_COUNTED_MAX}+" if len(message_ids) == bound else str(len(message_ids)),
+        unread=len(tx.messages.unread_among(reader, message_ids)),
+        participants=tuple(sorted(tx.threads.participants(message_ids))),
         last_at=newest.occurred_at,
         last=newest.headline,
     )

@@ -8,12 +8,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Unpack
 
-from commonbrain.coordination.assignments import (
-    AssignedTaskPage,
-    assignment_of,
-    send_with_task,
-    task_of,
-)
 from commonbrain.coordination.inbox import (
     MessagePage,
     MessageView,
@@ -24,17 +18,21 @@ from commonbrain.coordination.inbox import (
     to_message_views,
 )
 from commonbrain.coordination.sending import (
+    AssignedTaskPage,
     MessageOptions,
     SendResult,
+    assignment_of,
     check_thread,
     deliver_message,
     draft_of,
     embed_messages,
     parse_recipients,
     prepare_message,
+    send_with_task,
+    task_of,
     thread_of,
 )
-from commonbrain.history.unit_of_work import UnitOfWork
+from commonbrain.history.unit_of_work import write_unit
 from commonbrain.ingestion.preparation import PreparedDraft
 from commonbrain.ingestion.secret_scanning import scan_text
 from commonbrain.model import ids, limits
@@ -117,7 +115,8 @@ class Messages:
         names = parse_recipients(to, self.caller, services=self.services)
         if len(names) != 1:
             raise InvalidInputError(
-                "A task is delegated to one agent.", hint="Delegate to each of them."
+                "A task can be delegated to one agent only.",
+                hint="Delegate to each agent separately.",
             )
         defaults = MessageOptions(priority=MessagePriority.ACTION)
         defaults.update(options)
@@ -128,10 +127,8 @@ class Messages:
             for one in (draft, task_of(draft, due_at=due))
         ]
         message, task = embed_messages(ready, self.services)
-        with self.services.store.begin(self.caller.tenant) as tx:
-            return send_with_task(
-                self._unit_of_work(tx), message, task=task, thread=thread_of(options)
-            )
+        with write_unit(self.services, self.caller) as unit:
+            return send_with_task(unit, message, task=task, thread=thread_of(options))
 
     def inbox(
         self,
@@ -148,8 +145,10 @@ class Messages:
         with self._snapshot() as tx:
             reader = self._reader()
             inbox_page = page_of(tx, reader, cursor=cursor, limit=limit, with_read=all)
-            found = tx.memories.get([*inbox_page.unread, *inbox_page.read])
-            listed = [found[id_] for id_ in (*inbox_page.unread, *inbox_page.read) if id_ in found]
+            memories = tx.memories.get([*inbox_page.unread, *inbox_page.read])
+            listed = [
+                memories[id_] for id_ in (*inbox_page.unread, *inbox_page.read) if id_ in memories
+            ]
             unread = tx.messages.count_unread(reader, limit=UNREAD_COUNTED_MAX + 1)
             return MessagePage(
                 messages=to_message_views(
@@ -169,12 +168,12 @@ class Messages:
                 hint="Read them in several calls.",
             )
         with self.services.store.begin(self.caller.tenant) as tx:
-            found = [self._message(tx, one) for one in message_ids]
+            messages = [self._message(tx, one) for one in message_ids]
             reader = self._reader()
-            shown = to_message_views(tx, self.caller, messages=found, reader=reader, whole=True)
+            shown = to_message_views(tx, self.caller, messages=messages, reader=reader, whole=True)
             tx.messages.take(reader)
-            tx.messages.mark(reader, [one.id for one in found])
-        known = tuple(one.id for one in found)
+            tx.messages.mark(reader, [one.id for one in messages])
+        known = tuple(one.id for one in messages)
         access = MemoryAccess(tenant=self.caller.tenant, ids=known, at=self.services.clock.now())
         self.services.journal.touch(access)
         return MessagePage(messages=shown)
@@ -191,7 +190,7 @@ class Messages:
                 raise RejectedError(
                     f"{id} was not sent to {self.caller.agent}.",
                     code="not_addressed",
-                    hint="Acknowledge what stands in the inbox; reply to anything you see.",
+                    hint="Acknowledge messages in your inbox; any message can be replied to.",
                 )
             [shown] = to_message_views(
                 tx, self.caller, messages=[message], reader=reader, whole=False
@@ -216,19 +215,19 @@ class Messages:
             raise InvalidInputError("Give the thread or the agent.", hint="One of them, not both.")
         with self._snapshot() as tx:
             reader = self._reader()
-            found = (
+            message_ids = (
                 self._of_thread(tx, thread, below=below, limit=limit + 1)
                 if thread is not None
                 else tx.messages.between(reader, agent or "", below=below, limit=limit + 1)
             )
-            shown = found[:limit]
+            shown = message_ids[:limit]
             known = tx.memories.get(shown)
             content = [known[id_] for id_ in reversed(shown) if id_ in known]
             return MessagePage(
                 messages=to_message_views(
                     tx, self.caller, messages=content, reader=reader, whole=True
                 ),
-                cursor=_next(shown, found),
+                cursor=_next(shown, message_ids),
             )
 
     def threads(
@@ -239,12 +238,12 @@ class Messages:
         below = ids.parse(ids.MEMORY, cursor) if cursor else ids.LAST
         with self._snapshot() as tx:
             reader = self._reader()
-            found = tx.threads.recent(self.caller, now=reader.now, below=below, limit=limit + 1)
+            threads = tx.threads.recent(self.caller, now=reader.now, below=below, limit=limit + 1)
             lines = tuple(
                 summarize_thread(tx, self.caller, thread=thread, reader=reader)
-                for thread, _ in found[:limit]
+                for thread, _ in threads[:limit]
             )
-        last = [last for _, last in found]
+        last = [last for _, last in threads]
         return ThreadPage(threads=lines, cursor=_next(last[:limit], last))
 
     def delegated(
@@ -255,15 +254,15 @@ class Messages:
         below = ids.parse(ids.MEMORY, cursor) if cursor else ids.LAST
         with self._snapshot() as tx:
             now = self.services.clock.now()
-            found = tx.messages.delegated(self.caller.agent, below=below, limit=limit + 1)
-            known = tx.memories.get(found[:limit])
-            tasks = [known[id_] for id_ in found[:limit] if id_ in known]
+            task_ids = tx.messages.delegated(self.caller.agent, below=below, limit=limit + 1)
+            known = tx.memories.get(task_ids[:limit])
+            tasks = [known[id_] for id_ in task_ids[:limit] if id_ in known]
             shown = [
                 assignment_of(tx, one, now=now) for one in tasks if is_visible(self.caller, one)
             ]
         return AssignedTaskPage(
             delegated=tuple(one for one in shown if one is not None),
-            cursor=_next(found[:limit], found),
+            cursor=_next(task_ids[:limit], task_ids),
         )
 
     def _send(
@@ -282,8 +281,8 @@ class Messages:
             # Tagged parts are compared with known memories outside the write transaction.
             with self._snapshot() as tx:
                 tx.index.follow()
-        with self.services.store.begin(self.caller.tenant) as tx:
-            return deliver_message(self._unit_of_work(tx), ready, thread=thread_of(options))
+        with write_unit(self.services, self.caller) as unit:
+            return deliver_message(unit, ready, thread=thread_of(options))
 
     def _message(self, tx: Transaction, id: str) -> Memory:  # noqa: A002 the public name is id
         """Fetch a message that the caller may see.
@@ -296,7 +295,7 @@ class Messages:
         memory = fetch(tx, self.caller, id_=ids.parse(ids.MEMORY, id))
         if memory.kind is not Kind.MESSAGE:
             raise InvalidInputError(
-                f"{id[:40]} is a {memory.kind}, no message.", hint="Fetch it with get."
+                f"{id[:40]} is a {memory.kind}, not a message.", hint="Fetch it with get."
             )
         return memory
 
@@ -328,11 +327,6 @@ class Messages:
             agent=self.caller.agent, project=self.caller.project, now=self.services.clock.now()
         )
 
-    def _unit_of_work(self, tx: Transaction) -> UnitOfWork:
-        return UnitOfWork(
-            tx=tx, services=self.services, caller=self.caller, now=self.services.clock.now()
-        )
-
     def _snapshot(self) -> AbstractContextManager[Transaction]:
         return self.services.store.snapshot(self.caller.tenant)
 
@@ -352,7 +346,7 @@ def _reply_recipients(parent: Memory, caller: Caller) -> tuple[str, ...]:
     others = tuple(name for name in named if name != caller.agent)
     if not others:
         raise InvalidInputError(
-            "Nobody else has this message.", hint="Name whom the answer is for."
+            "No other agent has this message.", hint="Name a recipient in `to`."
         )
     return others
 
@@ -362,9 +356,9 @@ def _check_limit(limit: int) -> None:
         raise RejectedError(
             f"limit is {limit}; 1 to {limits.MESSAGES_PAGE_MAX} is allowed.",
             code="limit_exceeded",
-            hint="Ask page by page: each reply gives the cursor of the next.",
+            hint="Read page by page: each reply has the cursor of the next page.",
         )
 
 
-def _next(shown: Sequence[int], found: Sequence[int]) -> str | None:
-    return ids.show(ids.MEMORY, shown[-1]) if len(found) > len(shown) else None
+def _next(shown: Sequence[int], fetched: Sequence[int]) -> str | None:
+    return ids.show(ids.MEMORY, shown[-1]) if len(fetched) > len(shown) else None

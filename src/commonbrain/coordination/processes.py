@@ -93,35 +93,35 @@ class LocalProcesses:
 
     def folder(self) -> str | None:
         """Return the client's folder if it gives one, else this process's own."""
-        told = next(filter(None, map(os.environ.get, FOLDER_VARIABLES)), None)
+        folder = next(filter(None, map(os.environ.get, FOLDER_VARIABLES)), None)
         try:
-            return told or str(Path.cwd())
+            return folder or str(Path.cwd())
         except OSError:
             # It was deleted meanwhile.
             return None
 
     def session(self, agent: str) -> str | None:
         """Return the session that the agent's client passed in the environment."""
-        told = os.environ.get(SESSION_VARIABLES.get(agent, ""), "")
-        return told if 0 < len(told) <= NAME_CHARS_MAX and told.isprintable() else None
+        session = os.environ.get(SESSION_VARIABLES.get(agent, ""), "")
+        return session if 0 < len(session) <= NAME_CHARS_MAX and session.isprintable() else None
 
     def is_alive(self, process: Process) -> bool:
         """Return whether this process, identified by its start time, still runs."""
         import psutil  # noqa: PLC0415 its loading would hold up every start
 
         try:
-            found = psutil.Process(process.pid)
-            if found.status() in {psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD}:
+            running = psutil.Process(process.pid)
+            if running.status() in {psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD}:
                 return False
-            return is_same_process(self._process(found), process)
+            return is_same_process(self._process(running), process)
         except psutil.NoSuchProcess:
             return False
         except psutil.Error:
             return True
 
-    def _process(self, found: "psutil.Process") -> Process:
-        born = to_utc(datetime.fromtimestamp(found.create_time(), UTC))
-        return Process(host=self.host, pid=found.pid, created_at=born)
+    def _process(self, running: "psutil.Process") -> Process:
+        born = to_utc(datetime.fromtimestamp(running.create_time(), UTC))
+        return Process(host=self.host, pid=running.pid, created_at=born)
 
 
 @cache

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from commonbrain.history.unit_of_work import UnitOfWork
 from commonbrain.ingestion.secret_scanning import scan_text
@@ -16,23 +15,15 @@ from commonbrain.model.trust import Trust
 from commonbrain.services import Services
 from commonbrain.text.normalisation import normalise, normalise_line
 
-if TYPE_CHECKING:
-    from commonbrain.storage.store import Transaction
-
 RESERVED_PREFIX: Final = "checkpoint:"
 """Keys with this prefix are internal: when an action was last checked."""
-
-
-def pinned_notes(tx: Transaction, *, project: str | None, now: datetime) -> list[Note]:
-    """List pinned notes of a project and global ones, at most 10 of each, by key."""
-    return tx.scratchpad.pinned(project, now=now)
 
 
 def list_notes(unit: UnitOfWork) -> list[Note]:
     """List the notes of the caller's session, then those that others pinned to its project."""
     own = [one for one in unit.tx.scratchpad.of(unit.caller, now=unit.now) if not is_reserved(one)]
     known = {_writer(one) for one in own}
-    pinned = pinned_notes(unit.tx, project=unit.caller.project, now=unit.now)
+    pinned = unit.tx.scratchpad.pinned(unit.caller.project, now=unit.now)
     return [*own, *(one for one in pinned if _writer(one) not in known)]
 
 
@@ -50,9 +41,9 @@ def put_note(unit: UnitOfWork, note: Note) -> Note | None:
     check_may_write(unit.caller, Scope.TEAM)
     if note.pinned and unit.caller.trust_ceiling is Trust.UNTRUSTED_WEB:
         raise RejectedError(
-            "Every boot shows what is pinned, so that an untrusted caller may not pin.",
+            "Untrusted callers may not pin notes, because every boot shows them.",
             code="trust_override_denied",
-            hint="Keep the note unpinned.",
+            hint="Store the note without pinning it.",
         )
     unit.tx.scratchpad.extend(unit.caller, until=unit.now + NOTE_KEPT, now=unit.now)
     own = unit.tx.scratchpad.of(unit.caller, now=unit.now)
@@ -82,14 +73,14 @@ def checked_note(services: Services, caller: Caller, *, key: str, value: str, pi
     name = scan_text(normalise_line(key) or "", what="key", services=services)
     if not 0 < len(name) <= NAME_CHARS_MAX or name.startswith(RESERVED_PREFIX):
         raise InvalidInputError(
-            f"The key {name[:40]!r} has {len(name)} characters, or is a reserved one.",
+            f"The key {name[:40]!r} has {len(name)} characters, or is reserved.",
             hint=f"Give 1 to {NAME_CHARS_MAX}, not beginning with {RESERVED_PREFIX}",
         )
     text = scan_text(normalise(value), what="note", services=services)
     if len(text) > NOTE_CHARS_MAX:
         raise InvalidInputError(
             f"The note has {len(text)} characters; {NOTE_CHARS_MAX} are allowed.",
-            hint="Remember a long one as a memory, and note its id.",
+            hint="Remember a long text as a memory, and note its id.",
         )
     return Note(
         key=name,
@@ -115,14 +106,14 @@ def _check_note_quota(note: Note, *, own: list[Note], pinned: list[Note]) -> Non
     keys = sorted(one.key for one in pinned if one.key != note.key)
     if note.pinned and len(keys) >= NOTES_PINNED_MAX:
         raise RejectedError(
-            f"{len(keys)} notes are pinned here, as many as a boot shows: {', '.join(keys)}.",
+            f"{len(keys)} notes are pinned here, the most that a boot shows: {', '.join(keys)}.",
             code="limit_exceeded",
-            hint="Empty one of them first, by its key and no value.",
+            hint="Delete one first: note its key with an empty value.",
         )
     others = [one for one in own if one.key != note.key and not is_reserved(one)]
     if len(others) >= NOTES_MAX:
         raise RejectedError(
             f"This session has {len(others)} notes; {NOTES_MAX} are allowed.",
             code="limit_exceeded",
-            hint="Empty some of them, or remember them as memories.",
+            hint="Delete some, or remember them as memories.",
         )

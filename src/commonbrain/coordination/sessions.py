@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager, suppress
+import hashlib
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Final
 
-from commonbrain.consolidation.clustering import CLUSTER_MIN
-from commonbrain.coordination.checkpoint import (
-    matching_rules,
-    suppress_repeat,
-    validate_action,
-    vector_of,
-)
+from commonbrain.consolidation.episodes import CLUSTER_MIN
 from commonbrain.coordination.handoff import Handoff, prepare_handoff
-from commonbrain.coordination.leases import claim, open_tasks, release
 from commonbrain.coordination.registry import (
     ReapResult,
     active_sessions,
@@ -26,21 +21,230 @@ from commonbrain.coordination.registry import (
     own_session,
     touch_session,
 )
-from commonbrain.coordination.scratchpad import checked_note, list_notes, put_note
-from commonbrain.coordination.session_views import SessionResponse, to_active_session, to_note_view
-from commonbrain.history.unit_of_work import UnitOfWork
+from commonbrain.coordination.scratchpad import RESERVED_PREFIX, checked_note, list_notes, put_note
+from commonbrain.coordination.session_views import (
+    CheckpointResult,
+    Lease,
+    LeaseStatus,
+    MatchingRule,
+    OpenTask,
+    SessionResponse,
+    to_active_session,
+    to_note_view,
+)
+from commonbrain.embeddings.interface import Matrix
+from commonbrain.history.change_plan import check_current, show
+from commonbrain.history.unit_of_work import UnitOfWork, read_unit, write_unit
 from commonbrain.ingestion.secret_scanning import scan_text
-from commonbrain.model.errors import InvalidInputError, UnavailableError
+from commonbrain.model import ids
+from commonbrain.model.errors import InvalidInputError, RejectedError, UnavailableError
 from commonbrain.model.jobs import Job
-from commonbrain.model.kinds import Kind
-from commonbrain.model.limits import TASK_CHARS_MAX, TASKS_SHOWN_MAX
+from commonbrain.model.kinds import Kind, RuleDetail, Severity, TaskDetail
+from commonbrain.model.limits import QUERY_CHARS_MAX, TASK_CHARS_MAX, TASKS_SHOWN_MAX
+from commonbrain.model.memory import Memory, State
 from commonbrain.model.query import Filter
-from commonbrain.model.scope import Caller, Role
-from commonbrain.model.sessions import Ending, Session
-from commonbrain.model.tasks import LEASE_MINUTES_DEFAULT
+from commonbrain.model.revision import Action
+from commonbrain.model.scope import Caller, Role, check_may_write
+from commonbrain.model.sessions import Ending, Note, Session
+from commonbrain.model.skills import read_skill
+from commonbrain.model.tasks import LEASE_MINUTES_DEFAULT, OWED, holder_of, lease_end
+from commonbrain.retrieval.query_plan import search_terms
 from commonbrain.services import Services
+from commonbrain.storage.change_log import check_lease, is_held
 from commonbrain.storage.job_queue import REFLECT, enqueue, notify_worker
 from commonbrain.text.normalisation import normalise_line
+
+
+def claim(unit: UnitOfWork, id_: str, *, minutes: int) -> Lease:
+    """Lease an open task, or renew the lease.
+
+    Raises:
+        RejectedError: `lease_held` by another, or `not_open`.
+        InvalidInputError: it is not a task, or the minutes are out of range.
+
+    """
+    until = lease_end(minutes, now=unit.now)
+    task, detail = _task(unit, id_)
+    if detail.status not in OWED:
+        raise RejectedError(
+            f"{show(task)} is {detail.status}: there is nothing to claim.",
+            code="not_open",
+            hint="Reopen it first: revise status, value open.",
+        )
+    check_lease(unit.tx, unit.caller, memory=task, now=unit.now)
+    holder = holder_of(unit.caller)
+    is_renewed = detail.lease_holder == holder and is_held(unit.tx, detail, now=unit.now)
+    claimed = replace(detail, lease_holder=holder, lease_until=until)
+    _amend(unit, task, detail=claimed, action=Action.CLAIM)
+    status = LeaseStatus.RENEWED if is_renewed else LeaseStatus.CLAIMED
+    return Lease(id=show(task), headline=task.headline, status=status, holder=holder, until=until)
+
+
+def open_tasks(
+    unit: UnitOfWork, *, project: str | None, limit: int
+) -> tuple[tuple[OpenTask, ...], int]:
+    """List open tasks up to a limit, and count all."""
+    query_scope = unit.query_scope(
+        Filter(kinds=(Kind.TASK,), states=(State.ACTIVE,), project=project)
+    )
+    ranked = unit.tx.briefing.open_tasks(query_scope, limit=limit)
+    memories = unit.tx.memories.get(ranked.ids)
+    return tuple(_open_task(unit, memories[id_]) for id_ in ranked.ids), ranked.total
+
+
+def _open_task(unit: UnitOfWork, task: Memory) -> OpenTask:
+    detail = task.detail if isinstance(task.detail, TaskDetail) else TaskDetail()
+    is_taken = is_held(unit.tx, detail, now=unit.now)
+    return OpenTask(
+        id=show(task),
+        headline=task.headline,
+        status=detail.status,
+        priority=detail.priority,
+        project=task.project,
+        due_at=detail.due_at,
+        assignee=detail.assignee,
+        must_ack=detail.must_ack,
+        holder=detail.lease_holder if is_taken else None,
+        until=detail.lease_until if is_taken else None,
+    )
+
+
+def release(unit: UnitOfWork, id_: str) -> Lease:
+    """Release a task; an admin may do so for another.
+
+    Raises:
+        RejectedError: `lease_held` by another.
+        InvalidInputError: it is not a task.
+
+    """
+    task, detail = _task(unit, id_)
+    if unit.caller.role is not Role.ADMIN:
+        check_lease(unit.tx, unit.caller, memory=task, now=unit.now)
+    status = LeaseStatus.RELEASED if is_held(unit.tx, detail, now=unit.now) else LeaseStatus.FREE
+    _amend(
+        unit,
+        task,
+        detail=replace(detail, lease_holder=None, lease_until=None),
+        action=Action.RELEASE,
+    )
+    return Lease(id=show(task), headline=task.headline, status=status)
+
+
+def _task(unit: UnitOfWork, id_: str) -> tuple[Memory, TaskDetail]:
+    task = unit.fetch(ids.parse(ids.MEMORY, id_))
+    check_may_write(unit.caller, task.scope)
+    check_current(task, unit.now)
+    if not isinstance(task.detail, TaskDetail):
+        raise InvalidInputError(f"{show(task)} is a {task.kind}; only a task can be claimed.")
+    return task, task.detail
+
+
+def _amend(unit: UnitOfWork, task: Memory, *, detail: TaskDetail, action: Action) -> None:
+    if detail != task.detail:
+        unit.amend(
+            task, replace(task, detail=detail), change_context=unit.change_context(action, None)
+        )
+
+
+COOLDOWN: Final = timedelta(minutes=5)
+_SHOWN_MAX: Final = 5
+"""Rules shown of each type."""
+_NEAR: Final = 50
+"""Rules searched for those similar to an action."""
+
+
+def validate_action(action: str) -> str:
+    """Return the action on one line.
+
+    Raises:
+        InvalidInputError: it is empty or too long.
+
+    """
+    line = normalise_line(action) or ""
+    if not 0 < len(line) <= QUERY_CHARS_MAX:
+        raise InvalidInputError(
+            f"The action has {len(line)} characters; 1 to {QUERY_CHARS_MAX} are allowed.",
+            hint="Describe the action in one sentence.",
+        )
+    return line
+
+
+def vector_of(services: Services, action: str) -> Matrix | None:
+    """Embed an action before the transaction; None if the embedder is unavailable."""
+    try:
+        return services.embedder.query(action)
+    except UnavailableError:
+        return None
+
+
+def matching_rules(unit: UnitOfWork, action: str, *, vector: Matrix | None) -> CheckpointResult:
+    """Find the rules for an action: blockers, similar rules and skills that it names."""
+    query_scope = unit.query_scope(Filter(kinds=(Kind.RULE,), project=unit.caller.project))
+    triggers = {
+        id_: skill
+        for id_, given in unit.tx.memories.skills(query_scope).items()
+        if (skill := read_skill(given)) and skill.fires(action, unit.caller.project)
+    }
+    blocking = unit.tx.briefing.blockers(query_scope, limit=_SHOWN_MAX)
+    near = (
+        unit.tx.index.lexical(search_terms(action), query_scope, limit=_NEAR)
+        if vector is None
+        else unit.tx.index.nearest(
+            vector, query_scope, limit=_NEAR, at_least=unit.services.store.space.relevance_threshold
+        )
+    )
+    memories = unit.tx.memories.get([*blocking.ids, *(hit.id for hit in near), *triggers])
+    near_by = [hit.id for hit in near if hit.id not in triggers and _is_pattern(memories[hit.id])]
+    return CheckpointResult(
+        at=unit.now,
+        blockers=_shown(memories, blocking.ids),
+        patterns=_shown(memories, near_by),
+        skills=tuple(
+            replace(one, skill=triggers[ids.parse(ids.MEMORY, one.id)].name)
+            for one in _shown(memories, sorted(triggers))
+        ),
+        is_more=blocking.total > _SHOWN_MAX,
+    )
+
+
+def suppress_repeat(
+    unit: UnitOfWork, action: str, *, checked: CheckpointResult
+) -> CheckpointResult:
+    """Shorten the result if it is the same as for the same action within the cooldown."""
+    topic = _digest(sorted(search_terms(action)))
+    digest = _digest(one.id for one in (*checked.blockers, *checked.patterns, *checked.skills))
+    key = f"{RESERVED_PREFIX}{topic}"
+    known = next(
+        (one for one in unit.tx.scratchpad.of(unit.caller, now=unit.now) if one.key == key), None
+    )
+    if known is not None and known.value == digest:
+        return CheckpointResult(at=known.at, is_repeated=True)
+    unit.tx.scratchpad.put(
+        Note(
+            key=key,
+            value=digest,
+            agent=unit.caller.agent,
+            session=unit.caller.session or "",
+            at=unit.now,
+            expires_at=unit.now + COOLDOWN,
+        )
+    )
+    return checked
+
+
+def _is_pattern(rule: Memory) -> bool:
+    return isinstance(rule.detail, RuleDetail) and rule.detail.severity is Severity.PATTERN
+
+
+def _shown(memories: dict[int, Memory], memory_ids: Sequence[int]) -> tuple[MatchingRule, ...]:
+    known = [memories[id_] for id_ in memory_ids][:_SHOWN_MAX]
+    return tuple(
+        MatchingRule(id=ids.show(ids.MEMORY, one.id), headline=one.headline) for one in known
+    )
+
+
+def _digest(words: Iterable[str]) -> str:
+    return hashlib.sha256("\n".join(words).encode()).hexdigest()[:32]
 
 
 def enqueue_reflection(unit: UnitOfWork, session: Session) -> Job | None:
@@ -98,10 +302,9 @@ class Sessions:
 
         Dead sessions are not listed, and are ended if the store can be written.
         """
-        services, now = self.services, self.services.clock.now()
-        with services.store.snapshot(self.caller.tenant) as tx:
-            unit = UnitOfWork(tx=tx, services=services, caller=self.caller, now=now)
-            reaped = find_dead_sessions(tx, services.processes, now=now)
+        with read_unit(self.services, self.caller) as unit:
+            now = unit.now
+            reaped = find_dead_sessions(unit.tx, self.services.processes, now=now)
             others = active_sessions(unit, project or self.caller.project, agent=agent)
         if has_changes(reaped):
             self._end_dead(reaped, now)
@@ -122,7 +325,7 @@ class Sessions:
         """
         task = self._line(text)
         self._check_has_session("task")
-        with self._write_unit() as unit:
+        with write_unit(self.services, self.caller) as unit:
             own = own_session(unit)
             alive = replace(own, heartbeat_at=unit.now, ended_at=None, ending=None)
             unit.tx.sessions.save(replace(alive, task=task))
@@ -140,14 +343,14 @@ class Sessions:
 
         """
         made = checked_note(self.services, self.caller, key=key, value=value, pinned=pinned)
-        with self._write_unit() as unit:
+        with write_unit(self.services, self.caller) as unit:
             stored = put_note(unit, made)
         notes = () if stored is None else (to_note_view(stored),)
         return SessionResponse(op="note", session=self.caller.session, notes=notes)
 
     def notes(self) -> SessionResponse:
         """List the session's notes and those that others pinned to the project."""
-        with self._read_unit() as unit:
+        with read_unit(self.services, self.caller) as unit:
             notes = tuple(to_note_view(one) for one in list_notes(unit))
         return SessionResponse(op="notes", session=self.caller.session, notes=notes)
 
@@ -160,14 +363,14 @@ class Sessions:
         """
         line = validate_action(action)
         vector = vector_of(self.services, line)
-        with self._write_unit() as unit:
+        with write_unit(self.services, self.caller) as unit:
             checked = suppress_repeat(unit, line, checked=matching_rules(unit, line, vector=vector))
         return SessionResponse(op="checkpoint", session=self.caller.session, checked=checked)
 
     def tasks(self, *, project: str | None = None, limit: int = TASKS_SHOWN_MAX) -> SessionResponse:
         """List open tasks, in the caller's project unless another is given."""
         most = max(1, min(limit, TASKS_SHOWN_MAX))
-        with self._read_unit() as unit:
+        with read_unit(self.services, self.caller) as unit:
             tasks, total = open_tasks(unit, project=project or self.caller.project, limit=most)
         return SessionResponse(
             op="tasks", session=self.caller.session, tasks=tasks, tasks_total=total
@@ -187,7 +390,7 @@ class Sessions:
             RejectedError: `lease_held` by another, or the task is not open.
 
         """
-        with self._write_unit() as unit:
+        with write_unit(self.services, self.caller) as unit:
             lease = claim(unit, id, minutes=minutes)
         return SessionResponse(op="claim", session=self.caller.session, lease=lease)
 
@@ -200,7 +403,7 @@ class Sessions:
             RejectedError: `lease_held` by another.
 
         """
-        with self._write_unit() as unit:
+        with write_unit(self.services, self.caller) as unit:
             lease = release(unit, id)
         return SessionResponse(op="release", session=self.caller.session, lease=lease)
 
@@ -228,12 +431,9 @@ class Sessions:
             RejectedError: `limit_exceeded`, it is too long; or the caller may not write.
 
         """
-        parts = Handoff(summary=summary, next_steps=next_steps, blockers=blockers, context=context)
-        self._check_has_session("handoff")
-        pending_handoff = prepare_handoff(self.services, self.caller, handoff=parts)
-        with self._write_unit() as unit:
-            outcome = pending_handoff.store(unit)
-        return SessionResponse(op="handoff", session=self.caller.session, outcome=outcome)
+        return self._store_handoff(
+            Handoff(summary=summary, next_steps=next_steps, blockers=blockers, context=context)
+        )
 
     def sum_up(self, summary: str) -> SessionResponse:
         """Store an automatic handoff, unless the agent wrote one itself.
@@ -243,10 +443,12 @@ class Sessions:
             RejectedError: as for `handoff`.
 
         """
+        return self._store_handoff(Handoff(summary=summary, is_automatic=True))
+
+    def _store_handoff(self, handoff: Handoff) -> SessionResponse:
         self._check_has_session("handoff")
-        left = Handoff(summary=summary, is_automatic=True)
-        pending_handoff = prepare_handoff(self.services, self.caller, handoff=left)
-        with self._write_unit() as unit:
+        pending_handoff = prepare_handoff(self.services, self.caller, handoff=handoff)
+        with write_unit(self.services, self.caller) as unit:
             outcome = pending_handoff.store(unit)
         return SessionResponse(op="handoff", session=self.caller.session, outcome=outcome)
 
@@ -274,7 +476,7 @@ class Sessions:
             prepare_handoff(self.services, self.caller, handoff=parts) if hands_over else None
         )
         job = None
-        with self._write_unit() as unit:
+        with write_unit(self.services, self.caller) as unit:
             outcome = pending_handoff.store(unit) if pending_handoff else None
             own = own_session(unit)
             if outcome is None or not outcome.status.is_refused:
@@ -285,20 +487,6 @@ class Sessions:
             notify_worker(self.services, job)
         return SessionResponse(op="end", session=own.key, outcome=outcome)
 
-    @contextmanager
-    def _read_unit(self) -> Generator[UnitOfWork]:
-        with self.services.store.snapshot(self.caller.tenant) as tx:
-            yield UnitOfWork(
-                tx=tx, services=self.services, caller=self.caller, now=self.services.clock.now()
-            )
-
-    @contextmanager
-    def _write_unit(self) -> Generator[UnitOfWork]:
-        with self.services.store.begin(self.caller.tenant) as tx:
-            yield UnitOfWork(
-                tx=tx, services=self.services, caller=self.caller, now=self.services.clock.now()
-            )
-
     def _end_dead(self, reaped: ReapResult, now: datetime) -> None:
         # The caller may be unable to write; the next reader finds the same.
         with suppress(UnavailableError), self.services.store.begin(self.caller.tenant) as tx:
@@ -308,7 +496,7 @@ class Sessions:
         if self.caller.session is None:
             raise InvalidInputError(
                 f"session {op} needs a session.",
-                hint="Name it by --session or COMMONBRAIN_SESSION; `brain boot` gives a key.",
+                hint="Set --session or COMMONBRAIN_SESSION; `brain boot` gives a key.",
             )
 
     def _line(self, text: str) -> str:
@@ -316,6 +504,6 @@ class Sessions:
         if not line or len(line) > TASK_CHARS_MAX:
             raise InvalidInputError(
                 f"The task has {len(line)} characters; 1 to {TASK_CHARS_MAX} are allowed.",
-                hint="Say in a sentence what you are at.",
+                hint="Describe the task in one sentence.",
             )
         return line

@@ -3,23 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from commonbrain.history.unit_of_work import UnitOfWork
+from commonbrain.ingestion.commit import build_memory, commit
+from commonbrain.ingestion.preparation import PreparedDraft, prepare_drafts
 from commonbrain.ingestion.result import ItemResult
 from commonbrain.invalidation.preview import AffectedDependents
 from commonbrain.model import ids
 from commonbrain.model.errors import RejectedError
-from commonbrain.model.links import Link, is_inherited
-from commonbrain.model.memory import AWAITING_STATES, CURRENT_STATES, Memory, State
+from commonbrain.model.kinds import Kind
+from commonbrain.model.links import Link, is_inherited, link_image
+from commonbrain.model.memory import AWAITING_STATES, CURRENT_STATES, Draft, Memory, State
+from commonbrain.model.query import Filter
 from commonbrain.model.revision import Action, difference
 from commonbrain.model.support import Review
-from commonbrain.model.tasks import Ack
+from commonbrain.model.tasks import Ack, ack_image
 from commonbrain.model.timestamps import show_instant
-from commonbrain.security.authority import Proposal
+from commonbrain.security.authority import Proposal, intrinsic_trust, proposal_of
+from commonbrain.storage.change_log import (
+    ChangeContext,
+    annotation_image,
+    record_related_change,
+    settled_image,
+)
+from commonbrain.storage.interface import Annotation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,9 +146,9 @@ def check_current(memory: Memory, now: datetime) -> None:
         raise RejectedError(
             f"{show(memory)} is {state}: there is nothing to revise.",
             code="not_current",
-            hint=f"Settle it first: revise approve or reject {show(memory)}."
+            hint=f"Decide on it first: revise approve or reject {show(memory)}."
             if memory.state in AWAITING_STATES
-            else "Get it to see what holds now, or restore it.",
+            else "Get it to see the current memory, or restore it.",
         )
 
 
@@ -146,41 +157,100 @@ def amend_steps(before: Memory, after: Memory) -> tuple[Step, ...]:
     return () if before == after else (UpdateMemory(before=before, after=after),)
 
 
-def describe(step: Step) -> tuple[str, ...]:
-    """Describe in words what a step changes."""
+def apply_step(unit: UnitOfWork, step: Step, *, proposal: Proposal) -> None:
+    """Carry out and record one step of a plan."""
+    match step:
+        case UpdateMemory(before=before, after=after, action=action):
+            unit.amend(
+                before,
+                after,
+                change_context=unit.change_context(action or proposal.op, proposal.reason),
+            )
+        case PutLink():
+            _put_link(unit, step, change_context=unit.change_context(proposal.op, proposal.reason))
+        case PutAck():
+            _put_ack(unit, step)
+        case AddAnnotation(memory=memory, text=text):
+            _add_annotation(unit, memory, text=text)
+        case ResolveReviews():
+            _resolve_reviews(unit, step, proposal=proposal)
+
+
+def _put_link(unit: UnitOfWork, step: PutLink, *, change_context: ChangeContext) -> None:
+    known, link = step.known, step.link
+    if link is not None:
+        unit.tx.links.replace(link)
+    elif known is not None:
+        unit.tx.links.drop(known.from_id, known.to_id, type_=known.type)
+    record_related_change(
+        unit.tx,
+        step.memory,
+        change_context=change_context,
+        before={"link": link_image(known)} if known else {},
+        after={"link": link_image(link)} if link else {},
+    )
+
+
+def _put_ack(unit: UnitOfWork, step: PutAck) -> None:
+    unit.tx.acks.put(step.ack)
+    record_related_change(
+        unit.tx,
+        step.memory,
+        change_context=unit.change_context(Action.ACK, step.ack.told()),
+        before={"ack": ack_image(step.known)} if step.known else {},
+        after={"ack": ack_image(step.ack)},
+    )
+
+
+def _add_annotation(unit: UnitOfWork, memory: Memory, *, text: str) -> None:
+    trust = intrinsic_trust(unit.caller)
+    noted = Annotation(
+        memory_id=memory.id, text=text, agent=unit.caller.agent, trust=trust, at=unit.now
+    )
+    image = annotation_image(replace(noted, id=unit.tx.annotations.add(noted)))
+    change_context = unit.change_context(Action.ANNOTATE, None)
+    record_related_change(
+        unit.tx, memory, change_context=change_context, before={}, after={"annotation": image}
+    )
+
+
+def _resolve_reviews(unit: UnitOfWork, step: ResolveReviews, *, proposal: Proposal) -> None:
+    by, why = unit.caller.agent, proposal.reason
+    settled = [replace(one, settled_at=unit.now, settled_by=by, reason=why) for one in step.reviews]
+    unit.tx.reviews.put(settled)
+    unit.tx.reviews.touch([step.memory.id], at=unit.now)
+    image = {"review": settled_image(settled)}
+    change_context = unit.change_context(Action.REVIEW, why)
+    record_related_change(
+        unit.tx, step.memory, change_context=change_context, before={}, after=image
+    )
+
+
+def describe(step: Step) -> list[str]:
+    """Describe what a step changes."""
     match step:
         case UpdateMemory(before=before, after=after):
-            old, new = difference(before, after)
-            lines = _compared(old, new)
-            return tuple(f"{show(before)} {line}" for line in lines)
-        case PutLink(memory=memory, link=None, known=known) if known is not None:
-            return _describe_unlinked(memory, known)
-        case PutLink(memory=memory, link=link) if link is not None:
-            return (
-                f"{show(memory)} {link.type} {ids.show(ids.MEMORY, link.to_id)} "
-                f"(strength {link.strength:.2f}, seen {link.observations}x)",
-            )
-        case PutAck(memory=memory, ack=ack):
-            return (f"{show(memory)} acknowledged: {ack.told()}",)
-        case AddAnnotation() | ResolveReviews():
-            return (_describe_related(step),)
-        case _:
-            return ()
+            lines = _compared(*difference(before, after))
+        case PutLink(known=known, link=link):
+            lines = _describe_link(known, link)
+        case PutAck(ack=ack):
+            lines = [f"acknowledged: {ack.told()}"]
+        case AddAnnotation():
+            lines = ["annotated"]
+        case ResolveReviews(reviews=reviews):
+            lines = [f"confirmed; {len(reviews)} reviews closed"]
+    changed = step.before if isinstance(step, UpdateMemory) else step.memory
+    return [f"{show(changed)} {line}" for line in lines]
 
 
-def _describe_unlinked(memory: Memory, known: Link) -> tuple[str, ...]:
-    """Describe a removed link; an inherited one may lead to a memory that the caller cannot see."""
-    if is_inherited(known):
-        return ()
-    return (f"{show(memory)} no longer {known.type} {ids.show(ids.MEMORY, known.to_id)}",)
-
-
-def _describe_related(step: AddAnnotation | ResolveReviews) -> str:
-    match step:
-        case AddAnnotation(memory=memory):
-            return f"{show(memory)} annotated"
-        case ResolveReviews(memory=memory, reviews=reviews):
-            return f"{show(memory)} holds, whatever became of {len(reviews)} that it rests on"
+def _describe_link(known: Link | None, link: Link | None) -> list[str]:
+    if link is not None:
+        seen = f"(strength {link.strength:.2f}, seen {link.observations}x)"
+        return [f"{link.type} {ids.show(ids.MEMORY, link.to_id)} {seen}"]
+    # An inherited link may lead to a memory that the caller must not see.
+    if known is None or is_inherited(known):
+        return []
+    return [f"no longer {known.type} {ids.show(ids.MEMORY, known.to_id)}"]
 
 
 _OMITTED_FIELDS = frozenset({"believed_since", "superseded_at", "payload", "superseded_count"})
@@ -218,3 +288,60 @@ def _plain(name: str, value: object) -> str:
             return ids.show(ids.MEMORY, value)
         case _:
             return str(value)
+
+
+_PENDING_MAX: Final = 200
+"""The author's open proposals to search for an equal one."""
+
+
+def propose(unit: UnitOfWork, proposal: Proposal, *, target: Memory) -> Memory:
+    """Store a change as a quarantined task; an equal proposal is stored once.
+
+    Raises:
+        RejectedError: validation rejects the reason.
+
+    """
+    known = pending(unit, proposal)
+    if known is not None:
+        return known
+    prepared = prepare_drafts(
+        _draft(unit, proposal, target=target), unit.caller, services=unit.services
+    )
+    if not isinstance(prepared, PreparedDraft):
+        raise RejectedError(prepared.reason, code=prepared.code, hint=prepared.hint)
+    held = replace(
+        build_memory(prepared, unit.caller, now=unit.now, revision_number=0),
+        state=State.QUARANTINED,
+        payload=proposal.payload(),
+    )
+    return commit(unit.tx, held, prepared=prepared, caller=unit.caller, services=unit.services)
+
+
+def pending(unit: UnitOfWork, proposal: Proposal) -> Memory | None:
+    """Return an equal open proposal of the caller, if there is one."""
+    own = Filter(states=(State.QUARANTINED,), agent=unit.caller.agent, trust_min=0.0)
+    hits = unit.tx.memories.newest(unit.query_scope(own), limit=_PENDING_MAX)
+    memories = unit.tx.memories.get([hit.id for hit in hits]).values()
+    return next((one for one in memories if proposal_of(one) == proposal), None)
+
+
+def how_resolved(memory: Memory) -> str:
+    """Describe who can resolve a proposal, and how."""
+    id_ = ids.show(ids.MEMORY, memory.id)
+    return (
+        "Nothing is changed yet. An agent with enough trust decides: "
+        f"revise approve {id_}, or revise reject {id_}."
+    )
+
+
+def _draft(unit: UnitOfWork, proposal: Proposal, *, target: Memory) -> Draft:
+    """Describe the proposal without the target's text, which may be erased earlier."""
+    what = f"Proposal: {proposal.op} {ids.show(ids.MEMORY, target.id)}"
+    return Draft(
+        body=f"{what}. {proposal.reason or ''}".strip(),
+        headline=what,
+        kind=Kind.TASK,
+        scope=target.scope,
+        project=target.project,
+        trust=intrinsic_trust(unit.caller),
+    )

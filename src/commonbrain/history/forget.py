@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Final, Unpack
+from typing import Final, Unpack
 
-from commonbrain.history.proposals import how_resolved, propose
+from commonbrain.history.change_plan import how_resolved, propose
 from commonbrain.history.selection import (
     BulkChangeResult,
     Phase,
     Selection,
     SelectorFields,
     confirmation_hint,
-    continue_after,
     list_dependents,
     make_preview,
     memory_ref,
@@ -22,9 +21,10 @@ from commonbrain.history.selection import (
     select_permitted,
     shown,
 )
-from commonbrain.history.unit_of_work import UnitOfWork, validate_reason
+from commonbrain.history.unit_of_work import UnitOfWork, read_unit, validate_reason, write_unit
 from commonbrain.ingestion.pending_acks import check_pending_acks_of
 from commonbrain.invalidation.preview import preview_affected
+from commonbrain.invalidation.propagation import continue_propagation
 from commonbrain.model.errors import RejectedError, parse_choice
 from commonbrain.model.kinds import KINDS, Kind, TaskDetail, TaskStatus
 from commonbrain.model.limits import PRUNE_AT_ONCE_MAX, PRUNE_DAYS_MIN, SCANNED_MAX
@@ -37,9 +37,6 @@ from commonbrain.model.support import InvalidationReason
 from commonbrain.security.authority import Proposal, is_authorized
 from commonbrain.services import Services
 from commonbrain.storage.change_log import check_lease, record_feedback
-
-if TYPE_CHECKING:
-    from commonbrain.storage.store import Transaction
 
 _NOTHING_DONE: Final = "Nothing is changed."
 
@@ -85,22 +82,16 @@ class Forget:
         if id:
             given["ids"] = [id] if isinstance(id, str) else list(id)
         if dry_run or len(given.get("ids", ())) != 1:
-            with self.services.store.snapshot(self.caller.tenant) as tx:
-                unit = self._unit_of_work(tx)
+            with read_unit(self.services, self.caller) as unit:
                 selection = _selected(unit, given)
                 preview = _preview(unit, selection, confirm=confirm, reason=why)
                 if dry_run or (preview.count > 1 and confirm != preview.count):
                     return _with_affected(unit, selection, preview=preview, is_dry_run=dry_run)
-        with self.services.store.begin(self.caller.tenant) as tx:
-            unit = self._unit_of_work(tx)
+        with write_unit(self.services, self.caller) as unit:
             done = _forget(unit, given, confirm=confirm, reason=why)
             done = replace(done, affected=unit.propagate_invalidation())
-        return continue_after(self.services, self.caller, done=done)
-
-    def _unit_of_work(self, tx: Transaction) -> UnitOfWork:
-        return UnitOfWork(
-            tx=tx, services=self.services, caller=self.caller, now=self.services.clock.now()
-        )
+        continue_propagation(self.services, self.caller)
+        return done
 
 
 def _with_affected(
@@ -115,8 +106,8 @@ def _with_affected(
 
 
 def _selected(unit: UnitOfWork, given: SelectorFields) -> Selection:
-    found = select(unit, given)
-    return select_permitted(unit, [one for one in found if one.state is not State.FORGOTTEN])
+    selected = select(unit, given)
+    return select_permitted(unit, [one for one in selected if one.state is not State.FORGOTTEN])
 
 
 def _forget(
@@ -221,19 +212,14 @@ class Prune:
         options = _PruneOptions(
             days=days, kinds=only, min_access=min_access, limit=limit, confirm=confirm
         )
-        with self.services.store.snapshot(self.caller.tenant) as tx:
-            preview, _ = _plan(self._unit_of_work(tx), options)
+        with read_unit(self.services, self.caller) as unit:
+            preview, _ = _plan(unit, options)
         if confirm is None or confirm != preview.count:
             return preview
-        with self.services.store.begin(self.caller.tenant) as tx:
-            unit = self._unit_of_work(tx)
+        with write_unit(self.services, self.caller) as unit:
             done = replace(_prune(unit, options), affected=unit.propagate_invalidation())
-        return continue_after(self.services, self.caller, done=done)
-
-    def _unit_of_work(self, tx: Transaction) -> UnitOfWork:
-        return UnitOfWork(
-            tx=tx, services=self.services, caller=self.caller, now=self.services.clock.now()
-        )
+        continue_propagation(self.services, self.caller)
+        return done
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,17 +238,15 @@ class _PruneOptions:
 def _check_guards(days: int, *, limit: int, kinds: Sequence[Kind]) -> None:
     skipped = [kind for kind in kinds if not KINDS[kind].is_pruned]
     for is_broken, rule in (
-        (days < PRUNE_DAYS_MIN, f"days is {days}; at least {PRUNE_DAYS_MIN} are demanded."),
+        (days < PRUNE_DAYS_MIN, f"days is {days}; at least {PRUNE_DAYS_MIN} are required."),
         (
             not 0 < limit <= PRUNE_AT_ONCE_MAX,
-            f"limit is {limit}; 1 to {PRUNE_AT_ONCE_MAX} a call are allowed.",
+            f"limit is {limit}; 1 to {PRUNE_AT_ONCE_MAX} per call are allowed.",
         ),
         (bool(skipped), f"{', '.join(skipped)} is never pruned."),
     ):
         if is_broken:
-            raise RejectedError(
-                rule, code="prune_guard", hint="Forget single memories by their ids."
-            )
+            raise RejectedError(rule, code="prune_guard", hint="Forget single memories by id.")
 
 
 def _prune(unit: UnitOfWork, options: _PruneOptions) -> BulkChangeResult:
@@ -279,17 +263,17 @@ def _prune(unit: UnitOfWork, options: _PruneOptions) -> BulkChangeResult:
 
 def _plan(unit: UnitOfWork, options: _PruneOptions) -> tuple[BulkChangeResult, list[Memory]]:
     old = sorted(_candidates(unit, options), key=last_touched)
-    found = select_permitted(unit, old)
-    taken = found.taken[: options.limit]
-    is_more = found.is_more or len(found.taken) > len(taken)
+    selection = select_permitted(unit, old)
+    taken = selection.taken[: options.limit]
+    is_more = selection.is_more or len(selection.taken) > len(taken)
     preview = make_preview(
-        replace(found, taken=taken, is_more=is_more),
+        replace(selection, taken=taken, is_more=is_more),
         action=Action.PRUNE,
         dependents=list_dependents(unit, taken, fall=InvalidationReason.PRUNED),
         reason=options.reason,
         hint=confirmation_hint(len(taken), options.confirm)
         if taken
-        else "Nothing is to be pruned.",
+        else "There is nothing to prune.",
     )
     return preview, list(taken)
 
@@ -299,10 +283,10 @@ def _candidates(unit: UnitOfWork, options: _PruneOptions) -> list[Memory]:
     kinds = options.kinds or tuple(kind for kind in Kind if KINDS[kind].is_pruned)
     criteria = Filter(kinds=kinds, states=tuple(sorted(CURRENT_STATES)), trust_min=0.0)
     hits = unit.tx.memories.newest(unit.query_scope(criteria), limit=SCANNED_MAX)
-    found = unit.tx.memories.get([hit.id for hit in hits]).values()
+    memories = unit.tx.memories.get([hit.id for hit in hits]).values()
     return [
         one
-        for one in found
+        for one in memories
         if last_touched(one) <= since and not one.pinned and _is_spent(unit, one, options=options)
     ]
 

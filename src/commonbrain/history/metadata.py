@@ -7,8 +7,10 @@ from dataclasses import replace
 from datetime import datetime
 
 from commonbrain.history.change_plan import (
+    AddAnnotation,
     ChangePlan,
     PutAck,
+    PutLink,
     ResolveReviews,
     Step,
     UpdateMemory,
@@ -17,23 +19,126 @@ from commonbrain.history.change_plan import (
     show,
 )
 from commonbrain.history.unit_of_work import UnitOfWork
+from commonbrain.ingestion.secret_scanning import scan_text
+from commonbrain.ingestion.sources import SCOPE_WIDTH
+from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError, RejectedError, parse_choice
 from commonbrain.model.kinds import TaskDetail, TaskPriority, TaskStatus
-from commonbrain.model.limits import NAME_CHARS_MAX, TAGS_MAX
-from commonbrain.model.memory import Memory
+from commonbrain.model.limits import NAME_CHARS_MAX, NOTE_CHARS_MAX, TAGS_MAX
+from commonbrain.model.links import INHERITED, Link, LinkType, strengthened
+from commonbrain.model.memory import Memory, State
 from commonbrain.model.revision import Action
 from commonbrain.model.scope import check_may_write
 from commonbrain.model.tasks import OWED, Ack, Decision, check_decision, must_be_acknowledged
 from commonbrain.model.timestamps import instant
-from commonbrain.security.authority import Proposal, is_authorized
+from commonbrain.security.authority import Proposal, intrinsic_trust, is_authorized
+from commonbrain.services import Services
 from commonbrain.storage.change_log import check_lease
-from commonbrain.text.normalisation import normalise_line
+from commonbrain.text.normalisation import normalise, normalise_line
+
+_ANNOTATABLE_STATES = frozenset({State.ACTIVE, State.ARCHIVED, State.SUPERSEDED, State.QUARANTINED})
+"""States of memories whose text is shown."""
+
+
+def annotate(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePlan:
+    """Add an annotation; the same text by the same author is stored once."""
+    if memory.state not in _ANNOTATABLE_STATES:
+        raise RejectedError(
+            f"{show(memory)} is {memory.state}: it cannot be annotated.",
+            code="not_current",
+            hint="Restore it first.",
+        )
+    text = str(proposal.arguments["text"])
+    there = unit.tx.annotations.of([memory.id]).get(memory.id, [])
+    is_noted = any(one.agent == unit.caller.agent and one.text == text for one in there)
+    return ChangePlan(steps=() if is_noted else (AddAnnotation(memory=memory, text=text),))
+
+
+def link(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePlan:
+    """Link a memory to another; linking again strengthens the link."""
+    check_current(memory, unit.now)
+    other = unit.fetch(ids.parse(ids.MEMORY, proposal.arguments["to"]))
+    check_current(other, unit.now)
+    type_ = parse_choice(LinkType, proposal.arguments["type"])
+    if type_ is LinkType.DERIVED_FROM:
+        _check_source(memory, other)
+    if (proposal.reason or "").startswith(INHERITED):
+        raise InvalidInputError(
+            f'A reason must not begin with "{INHERITED.strip()}".',
+            hint="Rephrase it: this prefix marks inherited links.",
+        )
+    made = Link(
+        from_id=memory.id,
+        to_id=other.id,
+        type=type_,
+        strength=float(proposal.arguments["strength"]),
+        basis=proposal.reason,
+        agent=unit.caller.agent,
+        trust=intrinsic_trust(unit.caller),
+        created_at=unit.now,
+        observed_at=unit.now,
+    )
+    known = find_link(unit, memory.id, to_id=other.id, type_=type_)
+    now = strengthened(known, made) if known else made
+    return ChangePlan(steps=(PutLink(memory=memory, known=known, link=now),))
+
+
+def _check_source(memory: Memory, source: Memory) -> None:
+    """Check that a memory is no more trusted and no wider than its sources.
+
+    Raises:
+        RejectedError: `source_beneath`.
+
+    """
+    if source.trust.weight < memory.trust.weight:
+        what, less = f"has trust {memory.trust}", f"only {source.trust}"
+    elif SCOPE_WIDTH[source.scope] < SCOPE_WIDTH[memory.scope]:
+        what, less = f"has scope {memory.scope}", f"only {source.scope}"
+    else:
+        return
+    raise RejectedError(
+        f"{show(memory)} {what}, {show(source)} {less}: no memory may have more trust "
+        "or a wider scope than its source.",
+        code="source_beneath",
+        hint="Remember it again with derived_from, which lowers it, or link it as depends_on.",
+    )
+
+
+def unlink(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePlan:
+    """Remove a link."""
+    other = unit.fetch(ids.parse(ids.MEMORY, proposal.arguments["to"]))
+    type_ = parse_choice(LinkType, proposal.arguments["type"])
+    known = find_link(unit, memory.id, to_id=other.id, type_=type_)
+    return ChangePlan(steps=(PutLink(memory=memory, known=known, link=None),) if known else ())
+
+
+def find_link(unit: UnitOfWork, from_id: int, *, to_id: int, type_: LinkType) -> Link | None:
+    """Return the link of a type from one memory to another."""
+    there = unit.tx.links.touching([from_id], types=[type_])
+    return next((one for one in there if (one.from_id, one.to_id) == (from_id, to_id)), None)
+
+
+def checked_annotation(text: str, services: Services) -> str:
+    """Return the text of an annotation, checked and without secrets.
+
+    Raises:
+        InvalidInputError: it is empty or too long.
+        RejectedError: `secret_detected`.
+
+    """
+    plain = scan_text(normalise(text), what="annotation", services=services)
+    if not 0 < len(plain) <= NOTE_CHARS_MAX:
+        raise InvalidInputError(
+            f"The annotation has {len(plain)} characters; 1 to {NOTE_CHARS_MAX} are allowed.",
+            hint="Remember a long text as a separate memory and link the two.",
+        )
+    return plain
 
 
 def pin(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePlan:
     """Pin a memory so that it never decays, or unpin it."""
     check_current(memory, unit.now)
-    is_pinned = bool(proposal.told["pinned"])
+    is_pinned = bool(proposal.arguments["pinned"])
     return ChangePlan(
         steps=amend_steps(memory, replace(memory, pinned=is_pinned)), requires_trust=is_pinned
     )
@@ -42,7 +147,7 @@ def pin(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePlan:
 def retag(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePlan:
     """Add and remove tags; the others keep their order."""
     check_current(memory, unit.now)
-    added, removed = proposal.told["add"], proposal.told["remove"]
+    added, removed = proposal.arguments["add"], proposal.arguments["remove"]
     tags = tuple(dict.fromkeys(tag for tag in (*memory.tags, *added) if tag not in removed))
     if len(tags) > TAGS_MAX:
         raise RejectedError(
@@ -56,7 +161,7 @@ def retag(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePlan
 def rate(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePlan:
     """Count one vote, up or down."""
     check_current(memory, unit.now)
-    vote = int(proposal.told["vote"])
+    vote = int(proposal.arguments["vote"])
     return ChangePlan(steps=amend_steps(memory, replace(memory, rating=memory.rating + vote)))
 
 
@@ -79,7 +184,7 @@ def set_status(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> Chang
     if not isinstance(memory.detail, TaskDetail):
         raise InvalidInputError(f"{show(memory)} is a {memory.kind}; only a task has a status.")
     check_lease(unit.tx, unit.caller, memory=memory, now=unit.now)
-    given = proposal.told
+    given = proposal.arguments
     due_at, priority, assignee = given["due_at"], given["priority"], given["assignee"]
     status = parse_choice(TaskStatus, given["status"])
     detail = replace(
@@ -89,11 +194,6 @@ def set_status(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> Chang
         assignee=assignee or memory.detail.assignee,
     )
     return ChangePlan(steps=amend_steps(memory, replace(memory, detail=detail)))
-
-
-def closed_task(memory: Memory, detail: TaskDetail) -> Memory:
-    """Return a task as done."""
-    return replace(memory, detail=_with_status(detail, TaskStatus.DONE))
 
 
 def _with_status(detail: TaskDetail, status: TaskStatus) -> TaskDetail:
@@ -130,16 +230,16 @@ def acknowledge(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> Chan
     check_current(memory, unit.now)
     if not must_be_acknowledged(memory.detail):
         raise RejectedError(
-            f"{show(memory)} is no action item: nobody has to acknowledge it.",
+            f"{show(memory)} is not an action item and needs no acknowledgement.",
             code="not_an_action_item",
-            hint="To close a task: revise status, value done.",
+            hint="To close a task, use revise status with value done.",
         )
-    until = proposal.told["until"]
+    until = proposal.arguments["until"]
     ack = Ack(
         memory_id=memory.id,
         agent=unit.caller.agent,
         session=unit.caller.session or "",
-        decision=parse_choice(Decision, proposal.told["decision"]),
+        decision=parse_choice(Decision, proposal.arguments["decision"]),
         reason=proposal.reason,
         until=instant(until) if until else None,
         at=unit.now,
@@ -163,7 +263,13 @@ def _closing(
         return plan
     check_may_write(unit.caller, memory.scope)
     if not is_authorized(unit.caller, memory):
-        return replace(plan, hint="The task stays open: somebody trusted as much has to close it.")
+        return replace(
+            plan, hint="The task stays open: closing it requires the trust of its author."
+        )
     check_lease(unit.tx, unit.caller, memory=memory, now=unit.now)
-    done = UpdateMemory(before=memory, after=closed_task(memory, detail), action=Action.STATUS)
+    done = UpdateMemory(
+        before=memory,
+        after=replace(memory, detail=_with_status(detail, TaskStatus.DONE)),
+        action=Action.STATUS,
+    )
     return replace(plan, steps=(*plan.steps, done))

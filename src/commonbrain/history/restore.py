@@ -7,7 +7,6 @@ from dataclasses import replace
 from datetime import datetime
 
 from commonbrain.causality.traversal import CAUSAL
-from commonbrain.history.annotations import find_link
 from commonbrain.history.change_plan import (
     ChangePlan,
     PutLink,
@@ -17,7 +16,7 @@ from commonbrain.history.change_plan import (
     check_current,
     show,
 )
-from commonbrain.history.metadata import resolve_reviews_steps
+from commonbrain.history.metadata import find_link, resolve_reviews_steps
 from commonbrain.history.unit_of_work import UnitOfWork
 from commonbrain.invalidation.propagation import remaining_supports
 from commonbrain.model import ids
@@ -134,9 +133,9 @@ def restore(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePl
     """Restore a memory that was superseded, forgotten or archived, or has expired."""
     if is_erased(memory):
         raise RejectedError(
-            f"{show(memory)} was erased: its text is nowhere.",
+            f"{show(memory)} was erased; its text no longer exists.",
             code="erased",
-            hint="Remember it anew if it is wanted again.",
+            hint="Remember it again if you need it.",
         )
     match memory.state:
         case State.SUPERSEDED:
@@ -145,9 +144,9 @@ def restore(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePl
             return _undo_forget(unit, memory)
         case state if state in AWAITING_STATES:
             raise RejectedError(
-                f"{show(memory)} is {state}: it never held.",
+                f"{show(memory)} is {state}: it was never active.",
                 code="not_current",
-                hint=f"Settle it by revise approve or reject {show(memory)}.",
+                hint=f"Decide on it: revise approve or reject {show(memory)}.",
             )
         case _:
             back = restored(memory, at=unit.now)
@@ -166,17 +165,17 @@ def _endorse(unit: UnitOfWork, memory: Memory) -> tuple[Step, ...]:
 
 def keep_both(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePlan:
     """Keep two conflicting memories as valid."""
-    other_id = proposal.told["other"]
+    other_id = proposal.arguments["other"]
     if other_id is not None:
         other = unit.fetch(ids.parse(ids.MEMORY, other_id))
-        if proposal.told.get("projects"):
+        if proposal.arguments.get("projects"):
             return _place(unit, memory, proposal=proposal, other=other)
         return _declare_both(unit, memory, proposal=proposal, other=other)
     if memory.state is not State.SUPERSEDED:
         raise RejectedError(
             f"{show(memory)} is {memory.state}, not superseded.",
             code="not_superseded",
-            hint="Give the other memory too if the two conflict.",
+            hint="Name the other memory too if the two conflict.",
         )
     corrector = _corrector(unit, memory)
     check_current(corrector, unit.now)
@@ -195,7 +194,7 @@ def resolve(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePl
 
     The caller endorses that memory, so that it is found wherever the other was.
     """
-    other = unit.fetch(ids.parse(ids.MEMORY, proposal.told["other"]))
+    other = unit.fetch(ids.parse(ids.MEMORY, proposal.arguments["other"]))
     check_current(memory, unit.now)
     check_is_head(unit, other)
     check_stays_visible(other, memory.scope)
@@ -203,7 +202,7 @@ def resolve(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePl
         raise RejectedError("A memory cannot supersede itself.", code="not_in_conflict")
     if memory.superseded_count:
         raise RejectedError(
-            f"{show(memory)} takes the place of another memory already; a chain has no branches.",
+            f"{show(memory)} already supersedes another memory; a chain has no branches.",
             code="chain_taken",
             hint=f"Supersede {show(other)} with its text, or forget {show(other)}, or keep both.",
         )
@@ -237,9 +236,9 @@ def check_is_head(unit: UnitOfWork, memory: Memory) -> None:
         )
     head = head_of(unit.tx, memory)
     raise RejectedError(
-        f"{show(memory)} is superseded already.",
+        f"{show(memory)} is already superseded.",
         code="already_superseded",
-        hint=f"Revise the one that holds now: {show(head)}.",
+        hint=f"Revise the current one: {show(head)}.",
     )
 
 
@@ -254,7 +253,7 @@ def check_stays_visible(old: Memory, scope: Scope) -> None:
         raise RejectedError(
             f"This memory has scope {old.scope}; a private one cannot replace it.",
             code="scope_denied",
-            hint=f"Supersede it with scope {old.scope}, or remember your own beside it.",
+            hint=f"Supersede it with scope {old.scope}, or remember your own version.",
         )
 
 
@@ -275,14 +274,14 @@ def _undo_supersede(unit: UnitOfWork, memory: Memory) -> ChangePlan:
 
 def _undo_forget(unit: UnitOfWork, memory: Memory) -> ChangePlan:
     """Undo a forget: return to the previous state."""
-    told = unit.tx.changes.of([memory.id])
+    changes = unit.tx.changes.of([memory.id])
     before = [
         one.before["state"]
-        for one in told
+        for one in changes
         if one.before.get("state") not in {None, State.FORGOTTEN}
         and one.after.get("state") is State.FORGOTTEN
     ]
-    state = own_state(State(str(before[-1])), told) if before else State.ACTIVE
+    state = own_state(State(str(before[-1])), changes) if before else State.ACTIVE
     is_held = state in CURRENT_STATES
     since = unit.now if is_held else memory.believed_since
     expires_at = _still_ahead(unit, memory) if is_held else memory.expires_at
@@ -304,9 +303,9 @@ def _corrector(unit: UnitOfWork, memory: Memory) -> Memory:
         return corrector
     head = head_of(unit.tx, memory)
     raise RejectedError(
-        f"{show(memory)} stands in the middle of its chain.",
+        f"{show(memory)} is in the middle of its chain.",
         code="mid_chain",
-        hint=f"Revise the one that holds now: {show(head)}.",
+        hint=f"Revise the current one: {show(head)}.",
     )
 
 
@@ -341,7 +340,7 @@ def _place(unit: UnitOfWork, memory: Memory, *, proposal: Proposal, other: Memor
     The link between them stays: it informs queries across projects, and matters again if one of
     them becomes global.
     """
-    here, there = proposal.told["projects"]
+    here, there = proposal.arguments["projects"]
     if memory.id == other.id or not _conflicts_between(unit, memory, other=other):
         raise _no_conflict(memory, other)
     for one in (memory, other):
@@ -360,17 +359,17 @@ def _no_conflict(memory: Memory, other: Memory) -> RejectedError:
     return RejectedError(
         f"{show(memory)} and {show(other)} are not in conflict.",
         code="not_in_conflict",
-        hint="Link them if they belong together.",
+        hint="Link them if they are related.",
     )
 
 
 def _check_placeable(memory: Memory) -> None:
     if not is_placeable(memory):
         raise RejectedError(
-            f"{show(memory)} is a {memory.kind} that binds or reaches others where it is: it is "
-            "not moved to another project.",
+            f"{show(memory)} is a {memory.kind} that affects others in its project: it "
+            "cannot move to another project.",
             code="not_placeable",
-            hint=f"Keep both without projects, or forget {show(memory)} if it holds no more.",
+            hint=f"Keep both without projects, or forget {show(memory)} if it is no longer true.",
         )
 
 

@@ -8,6 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
+from commonbrain.history.change_plan import show
 from commonbrain.invalidation.reviews import open_reviews, review_notes
 from commonbrain.model import ids, limits
 from commonbrain.model.conflicts import Basis, basis_of, conflict_of, is_placeable
@@ -104,8 +105,8 @@ class _Page:
 
     def within(self, **more: Any) -> QueryScope:  # noqa: ANN401 fields of a filter
         """Narrow the query on the same page."""
-        wanted = Filter(trust_min=0.0, project=self.query_scope.filter.project, **more)
-        return QueryScope(caller=self.query_scope.caller, filter=wanted, now=self.query_scope.now)
+        criteria = Filter(trust_min=0.0, project=self.query_scope.filter.project, **more)
+        return QueryScope(caller=self.query_scope.caller, filter=criteria, now=self.query_scope.now)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,9 +142,9 @@ class ListReviewQueue:
             raise RejectedError(
                 f"limit is {limit}, skip {skip}.",
                 code="limit_exceeded",
-                hint=f"1 to {limits.AGENDA_MAX} at once, beyond at most {limits.AGENDA_SKIP_MAX}.",
+                hint=f"limit is 1 to {limits.AGENDA_MAX}, skip at most {limits.AGENDA_SKIP_MAX}.",
             )
-        wanted = [parse_choice(ReviewCategory, category)] if category else list(ReviewCategory)
+        categories = [parse_choice(ReviewCategory, category)] if category else list(ReviewCategory)
         query_scope = QueryScope(
             caller=self.caller,
             filter=Filter(trust_min=0.0, project=project),
@@ -151,10 +152,10 @@ class ListReviewQueue:
         )
         page = _Page(query_scope=query_scope, limit=limit, skip=skip)
         with self.services.store.snapshot(self.caller.tenant) as tx:
-            found = {one: _LISTS[one](tx, page) for one in wanted}
+            pages = {one: _LISTS[one](tx, page) for one in categories}
         return ReviewQueue(
-            **{one: those[:limit] for one, those in found.items()},
-            more=tuple(one for one, those in found.items() if len(those) > limit),
+            **{one: those[:limit] for one, those in pages.items()},
+            more=tuple(one for one, those in pages.items() if len(those) > limit),
         )
 
 
@@ -165,9 +166,9 @@ def _conflicts(tx: Transaction, page: _Page) -> tuple[ConflictItem, ...]:
 
 
 def _conflict_item(link: Link, known: Mapping[int, Memory]) -> ConflictItem:
-    told = conflict_of(known[link.from_id], known[link.to_id], basis=basis_of(link))
-    best, rest = (known[ids.parse(ids.MEMORY, id_)] for id_ in told.ids)
-    one, other = told.ids
+    conflict = conflict_of(known[link.from_id], known[link.to_id], basis=basis_of(link))
+    best, rest = (known[ids.parse(ids.MEMORY, id_)] for id_ in conflict.ids)
+    one, other = conflict.ids
     both = f"revise keep_both {one} --other {other}"
     apart = (
         (f"{both} --value PROJECT,PROJECT",) if is_placeable(best) and is_placeable(rest) else ()
@@ -175,9 +176,9 @@ def _conflict_item(link: Link, known: Mapping[int, Memory]) -> ConflictItem:
     return ConflictItem(
         preferred=_summarize(best),
         other=_summarize(rest),
-        basis=told.basis,
-        gap=told.gap,
-        why=told.why,
+        basis=conflict.basis,
+        gap=conflict.gap,
+        why=conflict.why,
         since=link.created_at,
         settle=_because(_ending(best, rest), both, *apart),
     )
@@ -191,54 +192,54 @@ def _ending(best: Memory, rest: Memory) -> str:
     """
     is_hidden = best.scope is Scope.PRIVATE and rest.scope is not Scope.PRIVATE
     if best.superseded_count or is_hidden:
-        return f"forget {_shown(rest)}"
-    return f"revise resolve {_shown(best)} --other {_shown(rest)}"
+        return f"forget {show(rest)}"
+    return f"revise resolve {show(best)} --other {show(rest)}"
 
 
 def _stale_items(tx: Transaction, page: _Page) -> tuple[StaleItem, ...]:
-    found = _listed(tx, page, query_scope=page.within(needs_review=True))
+    memories = _listed(tx, page, query_scope=page.within(needs_review=True))
     caller, now = page.query_scope.caller, page.query_scope.now
-    needs = open_reviews(tx, [one.id for one in found], as_of=now)
-    told = review_notes(tx, caller, needs=needs)
-    stale = outdated_of(tx, caller, memories=found, reviews=needs, now=now)
+    needs = open_reviews(tx, [one.id for one in memories], as_of=now)
+    notes = review_notes(tx, caller, needs=needs)
+    stale = outdated_of(tx, caller, memories=memories, reviews=needs, now=now)
     heads = {conflict.ids[1]: conflict.ids[0] for conflict in stale}
     return tuple(
         StaleItem(
             memory=_summarize(one),
-            because=told[one.id],
-            repeats_old_of=heads.get(_shown(one)),
+            because=notes[one.id],
+            repeats_old_of=heads.get(show(one)),
             since=min(review.at for review in needs[one.id]),
             settle=_because(
-                f"revise review {_shown(one)}",
-                f"revise supersede {_shown(one)} TEXT",
-                f"forget {_shown(one)}",
+                f"revise review {show(one)}",
+                f"revise supersede {show(one)} TEXT",
+                f"forget {show(one)}",
             ),
         )
-        for one in found
+        for one in memories
         if one.id in needs
     )
 
 
 def _pending_items(tx: Transaction, page: _Page) -> tuple[PendingItem, ...]:
-    found = _listed(tx, page, query_scope=page.within(states=tuple(sorted(AWAITING_STATES))))
-    carried = {one.id: proposal_of(one) for one in found}
+    memories = _listed(tx, page, query_scope=page.within(states=tuple(sorted(AWAITING_STATES))))
+    carried = {one.id: proposal_of(one) for one in memories}
     return tuple(
         PendingItem(
             memory=_summarize(one),
-            change=wanted.op if wanted else None,
-            target=ids.show(ids.MEMORY, wanted.id) if wanted else None,
+            change=change.op if change else None,
+            target=ids.show(ids.MEMORY, change.id) if change else None,
             since=one.recorded_at,
-            settle=_because(f"revise approve {_shown(one)}", f"revise reject {_shown(one)}"),
+            settle=_because(f"revise approve {show(one)}", f"revise reject {show(one)}"),
         )
-        for one in found
-        for wanted in [carried[one.id]]
+        for one in memories
+        for change in [carried[one.id]]
     )
 
 
 def _listed(tx: Transaction, page: _Page, *, query_scope: QueryScope) -> Sequence[Memory]:
     hits = tx.memories.newest(query_scope, limit=page.skip + page.limit + 1)[page.skip :]
-    found = tx.memories.get([hit.id for hit in hits])
-    return [found[hit.id] for hit in hits]
+    memories = tx.memories.get([hit.id for hit in hits])
+    return [memories[hit.id] for hit in hits]
 
 
 def _because(*calls: str) -> tuple[str, ...]:
@@ -247,7 +248,7 @@ def _because(*calls: str) -> tuple[str, ...]:
 
 def _summarize(memory: Memory) -> MemorySummary:
     return MemorySummary(
-        id=_shown(memory),
+        id=show(memory),
         kind=memory.kind,
         headline=memory.headline,
         project=memory.project,
@@ -255,10 +256,6 @@ def _summarize(memory: Memory) -> MemorySummary:
         trust=memory.trust,
         confidence=memory.confidence,
     )
-
-
-def _shown(memory: Memory) -> str:
-    return ids.show(ids.MEMORY, memory.id)
 
 
 _LISTS: Final[Mapping[ReviewCategory, Callable[[Transaction, _Page], tuple[Any, ...]]]] = {

@@ -8,32 +8,269 @@ from datetime import datetime
 from typing import Any, Final, Literal, TypedDict, Unpack
 
 from commonbrain.embeddings.interface import Vectors
-from commonbrain.history.annotations import checked_annotation
-from commonbrain.history.apply import apply_change, approve, reject
-from commonbrain.history.change_plan import ChangeStatus, ReviseResult
-from commonbrain.history.metadata import plain_instant, plain_names
-from commonbrain.history.supersede import InheritOptions, inheritance_of, supersede_with
-from commonbrain.history.unit_of_work import UnitOfWork, validate_reason, vectors_of
-from commonbrain.ingestion.pending_acks import check_pending_acks
+from commonbrain.history import metadata, restore
+from commonbrain.history.change_plan import (
+    ChangePlan,
+    ChangePlanner,
+    ChangeStatus,
+    ReviseResult,
+    Step,
+    UpdateMemory,
+    amend_steps,
+    apply_step,
+    describe,
+    how_resolved,
+    propose,
+    show,
+)
+from commonbrain.history.metadata import checked_annotation, plain_instant, plain_names
+from commonbrain.history.supersede import (
+    InheritOptions,
+    apply_supersede,
+    inheritance_of,
+    supersede_with,
+)
+from commonbrain.history.unit_of_work import (
+    UnitOfWork,
+    read_unit,
+    validate_reason,
+    vectors_of,
+    write_unit,
+)
+from commonbrain.ingestion.pending_acks import check_pending_acks, check_pending_acks_of
 from commonbrain.ingestion.preparation import PreparedDraft, embed_drafts, prepare_drafts
 from commonbrain.ingestion.result import ItemResult, rejected
 from commonbrain.ingestion.salience import with_salience
 from commonbrain.ingestion.secret_scanning import scan_text
 from commonbrain.ingestion.service import DraftFields, draft_of
+from commonbrain.ingestion.skills import namesakes
 from commonbrain.invalidation.preview import AffectedDependents, preview_affected
 from commonbrain.invalidation.propagation import continue_propagation
 from commonbrain.model import ids
-from commonbrain.model.errors import InvalidInputError, parse_choice
+from commonbrain.model.errors import InvalidInputError, RejectedError, parse_choice
 from commonbrain.model.kinds import TaskPriority, TaskStatus
 from commonbrain.model.links import STRENGTH_DEFAULT, LinkType
+from commonbrain.model.memory import AWAITING_STATES, CURRENT_STATES, FINDABLE_STATES, Memory, State
 from commonbrain.model.query import FeedbackEvent, FeedbackMark
 from commonbrain.model.revision import Action
-from commonbrain.model.scope import Caller
+from commonbrain.model.scope import Caller, Role, Scope, check_may_write
+from commonbrain.model.skills import skill_of
 from commonbrain.model.tasks import Decision
+from commonbrain.model.trust import Trust
 from commonbrain.retrieval.get import fetch
-from commonbrain.security.authority import Proposal, proposal_of
+from commonbrain.security.authority import (
+    Proposal,
+    check_authorized,
+    check_may_resolve,
+    endorsed,
+    intrinsic_trust,
+    is_authorized,
+    proposal_of,
+    without_proposal,
+)
 from commonbrain.services import Services
-from commonbrain.storage.change_log import check_version, record_feedback
+from commonbrain.storage.change_log import (
+    check_version,
+    record_feedback,
+)
+
+
+def _approved(unit: UnitOfWork, memory: Memory, *, at_least: Trust | None = None) -> Memory:
+    """Return the memory as approved: with at least the trust of its approver.
+
+    `at_least` is the memory that it replaces, which a less trusted text cannot.
+    """
+    those = (memory.trust, intrinsic_trust(unit.caller), *([at_least] if at_least else []))
+    trust = max(those, key=lambda one: one.weight)
+    return replace(
+        endorsed(memory, trust=trust),
+        state=State.ACTIVE,
+        believed_since=unit.now,
+        payload=without_proposal(memory),
+    )
+
+
+def _check_awaits(memory: Memory) -> None:
+    if memory.state not in AWAITING_STATES:
+        raise RejectedError(
+            f"{show(memory)} is {memory.state}: it does not await review.",
+            code="not_awaiting",
+            hint="To list those that do: recall without a query, states quarantined and candidate.",
+        )
+
+
+_UNRESTRICTED: Final = frozenset({Action.ANNOTATE, Action.RATE, Action.ACK})
+"""Actions that need no authority over the memory, because they only add to it."""
+_LATER: Final = "Until the embedder is available, it is found by words only."
+
+
+def _forgetting(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePlan:  # noqa: ARG001 the planners' shape
+    return ChangePlan(steps=amend_steps(memory, replace(memory, state=State.FORGOTTEN)))
+
+
+_PLANNERS: Final[Mapping[Action, ChangePlanner]] = {
+    Action.RESTORE: restore.restore,
+    Action.KEEP_BOTH: restore.keep_both,
+    Action.RESOLVE: restore.resolve,
+    Action.ANNOTATE: metadata.annotate,
+    Action.LINK: metadata.link,
+    Action.UNLINK: metadata.unlink,
+    Action.RATE: metadata.rate,
+    Action.PIN: metadata.pin,
+    Action.RETAG: metadata.retag,
+    Action.STATUS: metadata.set_status,
+    Action.REVIEW: metadata.review,
+    Action.ACK: metadata.acknowledge,
+    Action.FORGET: _forgetting,
+}
+
+
+def apply_change(unit: UnitOfWork, proposal: Proposal) -> ReviseResult:
+    """Carry out a change, or store it as a proposal if the caller lacks the authority."""
+    memory = unit.fetch(proposal.id)
+    is_unrestricted = proposal.op in _UNRESTRICTED
+    check_may_write(unit.caller, Scope.TEAM if is_unrestricted else memory.scope)
+    _check_pending_acks(unit, [memory], proposal=proposal)
+    plan = _PLANNERS[proposal.op](unit, memory, proposal=proposal)
+    # A change of one memory can affect another, or lead into another project.
+    _check_pending_acks(unit, [*_amended(plan), *_outcomes(plan)], proposal=proposal)
+    if not is_unrestricted and not _is_permitted(unit, plan):
+        held = propose(unit, proposal, target=memory)
+        return ReviseResult(
+            id=show(held),
+            action=proposal.op,
+            status=ChangeStatus.PROPOSED,
+            headline=held.headline,
+            hint=how_resolved(held),
+        )
+    return _apply_plan(unit, memory, proposal=proposal, plan=plan)
+
+
+def _check_pending_acks(unit: UnitOfWork, memories: list[Memory], *, proposal: Proposal) -> None:
+    if proposal.op is not Action.ACK:
+        done = {"status": TaskStatus.DONE}.items() <= proposal.arguments.items()
+        check_pending_acks_of(
+            unit.tx, unit.caller, memories=memories, now=unit.now, is_resolving=done
+        )
+
+
+def approve(unit: UnitOfWork, proposal: Proposal) -> ReviseResult:
+    """Approve a pending memory; a proposed change is carried out in the same transaction.
+
+    Raises:
+        RejectedError: it is not pending, the caller lacks the authority, or the change is not
+            possible.
+
+    """
+    memory = unit.fetch(proposal.id)
+    _check_awaits(memory)
+    check_may_resolve(unit.caller, memory)
+    carried = proposal_of(memory)
+    if carried is None:
+        step = UpdateMemory(before=memory, after=_approved(unit, memory))
+        return _apply_plan(unit, memory, proposal=proposal, plan=ChangePlan(steps=(step,)))
+    target = unit.fetch(carried.id)
+    check_may_write(unit.caller, target.scope)
+    check_authorized(unit.caller, target)
+    if carried.op is Action.SUPERSEDE:
+        new = _approved(unit, memory, at_least=target.trust)
+        apply_supersede(unit, memory, activated=new, proposal=carried)
+        _check_name(unit, new)
+        return ReviseResult(
+            id=show(memory),
+            action=Action.APPROVE,
+            status=ChangeStatus.DONE,
+            headline=memory.headline,
+            changed=(f"{show(target)} superseded by {show(memory)}",),
+        )
+    plan = _PLANNERS[carried.op](unit, target, proposal=carried)
+    for one in _amended(plan):
+        check_may_write(unit.caller, one.scope)
+        check_authorized(unit.caller, one)
+    done = _apply_plan(unit, target, proposal=carried, plan=plan)
+    unit.amend(
+        memory,
+        replace(memory, state=State.FORGOTTEN),
+        change_context=unit.change_context(Action.APPROVE, proposal.reason),
+    )
+    return replace(done, action=Action.APPROVE, status=ChangeStatus.DONE)
+
+
+def reject(unit: UnitOfWork, proposal: Proposal) -> ReviseResult:
+    """Reject a pending memory; its author may withdraw it too."""
+    memory = unit.fetch(proposal.id)
+    _check_awaits(memory)
+    is_own = memory.agent == unit.caller.agent and unit.caller.role is not Role.READER
+    if not is_own:
+        check_may_resolve(unit.caller, memory)
+    else:
+        check_may_write(unit.caller, memory.scope)
+    step = UpdateMemory(before=memory, after=replace(memory, state=State.FORGOTTEN))
+    return _apply_plan(unit, memory, proposal=proposal, plan=ChangePlan(steps=(step,)))
+
+
+def _is_permitted(unit: UnitOfWork, plan: ChangePlan) -> bool:
+    for one in _amended(plan):
+        check_may_write(unit.caller, one.scope)
+    is_untrusted = unit.caller.trust_ceiling is Trust.UNTRUSTED_WEB
+    within = all(is_authorized(unit.caller, one) for one in _amended(plan))
+    return within and not (plan.requires_trust and is_untrusted)
+
+
+def _amended(plan: ChangePlan) -> list[Memory]:
+    """Return the memories that a plan needs authority over."""
+    return [step.before if isinstance(step, UpdateMemory) else step.memory for step in plan.steps]
+
+
+def _outcomes(plan: ChangePlan) -> list[Memory]:
+    """Return the memories that a plan changes, as they will be."""
+    return [step.after for step in plan.steps if isinstance(step, UpdateMemory)]
+
+
+def _apply_plan(
+    unit: UnitOfWork, memory: Memory, *, proposal: Proposal, plan: ChangePlan
+) -> ReviseResult:
+    for step in plan.steps:
+        apply_step(unit, step, proposal=proposal)
+    for step in plan.steps:
+        if isinstance(step, UpdateMemory) and step.before.state not in CURRENT_STATES:
+            _check_name(unit, step.after)
+    lines = tuple(line for step in plan.steps for line in describe(step))
+    is_late = any(_is_unembedded(unit, step) for step in plan.steps)
+    hints = [*([plan.hint] if plan.hint else []), *([_LATER] if is_late else [])]
+    return ReviseResult(
+        id=ids.show(ids.MEMORY, proposal.id),
+        action=proposal.op,
+        status=ChangeStatus.DONE if plan.steps else ChangeStatus.UNCHANGED,
+        headline=None if memory.state is State.FORGOTTEN and not plan.steps else memory.headline,
+        changed=lines,
+        hint=" ".join(hints) or None,
+    )
+
+
+def _check_name(unit: UnitOfWork, memory: Memory) -> None:
+    """Check that no other skill has taken the name of one that becomes active again."""
+    skill = skill_of(memory) if memory.state in CURRENT_STATES else None
+    taken = (
+        namesakes(unit.tx, unit.caller, name=skill.name, exclude_ids=[memory.id]) if skill else []
+    )
+    if skill and taken:
+        raise RejectedError(
+            f"Another skill is now named {skill.name}: {show(taken[0])}.",
+            code="gate_skill",
+            hint="Supersede or forget that one first.",
+        )
+
+
+def _is_unembedded(unit: UnitOfWork, step: Step) -> bool:
+    """Return whether a step restores a memory whose vectors could not be computed."""
+    return (
+        isinstance(step, UpdateMemory)
+        and step.before.id not in unit.vectors
+        and step.before.state not in FINDABLE_STATES
+        and step.after.state in FINDABLE_STATES
+    )
+
 
 _REVIVING = frozenset({Action.RESTORE, Action.APPROVE})
 """Actions that can make a memory searchable again, so that it is embedded first."""
@@ -97,10 +334,7 @@ class Revise:
         old_id = ids.parse(ids.MEMORY, id)
         is_tied = known.get("depends_on") or known.get("derived_from")
         inherit_options = InheritOptions(pin=inherit_pin, skill=inherit_skill, supports=not is_tied)
-        with self.services.store.snapshot(self.caller.tenant) as tx:
-            unit = UnitOfWork(
-                tx=tx, services=self.services, caller=self.caller, now=self.services.clock.now()
-            )
+        with read_unit(self.services, self.caller) as unit:
             old = unit.fetch(old_id)
             draft = inheritance_of(
                 draft_of(text, **known), old, unit=unit, inherit_options=inherit_options
@@ -111,19 +345,16 @@ class Revise:
         [ready] = with_salience(
             embed_drafts([prepared], self.services.embedder), self.caller, services=self.services
         )
-        with self.services.store.begin(self.caller.tenant) as tx:
-            unit = UnitOfWork(
-                tx=tx, services=self.services, caller=self.caller, now=self.services.clock.now()
-            )
+        with write_unit(self.services, self.caller) as unit:
             old = unit.fetch(old_id)
             check_pending_acks(
-                tx,
+                unit.tx,
                 self.caller,
                 projects=[old.project, ready.project],
                 now=unit.now,
                 settles=[old_id],
             )
-            check_version(tx, old_id, version=version)
+            check_version(unit.tx, old_id, version=version)
             outcome = supersede_with(
                 unit, ready, old_id=old_id, reason=why, inherit_options=inherit_options
             )
@@ -151,41 +382,43 @@ class Revise:
             InvalidInputError: the projects are not two different ones, or there is no other memory.
 
         """
-        told: dict[str, Any] = {"other": _id(other) if other else None}
+        arguments: dict[str, Any] = {"other": _id(other) if other else None}
         if projects:
-            told["projects"] = self._projects(projects, is_of_two=other is not None)
+            arguments["projects"] = self._projects(projects, is_of_two=other is not None)
         return self._do(
-            Action.KEEP_BOTH, id, reason=validate_reason(reason, self.services), told=told
+            Action.KEEP_BOTH, id, reason=validate_reason(reason, self.services), arguments=arguments
         )
 
     def resolve(self, id: str, *, other: str, reason: str) -> ReviseResult:  # noqa: A002
         """Resolve a conflict in favour of `id`, which supersedes the other."""
-        told = {"other": _id(other)}
+        arguments = {"other": _id(other)}
         return self._do(
-            Action.RESOLVE, id, reason=validate_reason(reason, self.services), told=told
+            Action.RESOLVE, id, reason=validate_reason(reason, self.services), arguments=arguments
         )
 
     def annotate(self, id: str, text: str) -> ReviseResult:  # noqa: A002 the public name is id
         """Add a correction or warning to a memory, with the caller's own trust."""
-        return self._do(Action.ANNOTATE, id, told={"text": checked_annotation(text, self.services)})
+        return self._do(
+            Action.ANNOTATE, id, arguments={"text": checked_annotation(text, self.services)}
+        )
 
     def rate(self, id: str, vote: Literal["up", "down"]) -> ReviseResult:  # noqa: A002
         """Vote for or against a memory that was used."""
         votes = {"up": 1, "down": -1}
         if vote not in votes:
-            raise InvalidInputError(f"{vote!r} is no vote.", hint="Give up or down.")
-        done = self._do(Action.RATE, id, told={"vote": votes[vote]})
+            raise InvalidInputError(f"{vote!r} is not a vote.", hint="Give up or down.")
+        done = self._do(Action.RATE, id, arguments={"vote": votes[vote]})
         if done.status is ChangeStatus.DONE:
             self.services.telemetry.voted(votes[vote])
         return done
 
     def pin(self, id: str) -> ReviseResult:  # noqa: A002 the public name is id
         """Pin a memory, so that it never decays."""
-        return self._do(Action.PIN, id, told={"pinned": True})
+        return self._do(Action.PIN, id, arguments={"pinned": True})
 
     def unpin(self, id: str) -> ReviseResult:  # noqa: A002 the public name is id
         """Unpin a memory."""
-        return self._do(Action.PIN, id, told={"pinned": False})
+        return self._do(Action.PIN, id, arguments={"pinned": False})
 
     def retag(
         self,
@@ -195,11 +428,11 @@ class Revise:
         remove: Sequence[str] = (),
     ) -> ReviseResult:
         """Add and remove tags."""
-        told = {
+        arguments = {
             "add": self._names(add, what="tag"),
             "remove": plain_names(remove, what="tag"),
         }
-        return self._do(Action.RETAG, id, told=told)
+        return self._do(Action.RETAG, id, arguments=arguments)
 
     def link(
         self,
@@ -211,14 +444,14 @@ class Revise:
         reason: str | None = None,
     ) -> ReviseResult:
         """Link a memory to another, giving a `reason`; linking again strengthens the link."""
-        told = {"to": _id(to), "type": str(parse_choice(LinkType, type)), "strength": strength}
+        arguments = {"to": _id(to), "type": str(parse_choice(LinkType, type)), "strength": strength}
         why = validate_reason(reason, self.services) if reason else None
-        return self._do(Action.LINK, id, reason=why, told=told)
+        return self._do(Action.LINK, id, reason=why, arguments=arguments)
 
     def unlink(self, id: str, to: str, *, type: LinkType | str) -> ReviseResult:  # noqa: A002
         """Remove the link of that type to another memory."""
-        told = {"to": _id(to), "type": str(parse_choice(LinkType, type))}
-        return self._do(Action.UNLINK, id, told=told)
+        arguments = {"to": _id(to), "type": str(parse_choice(LinkType, type))}
+        return self._do(Action.UNLINK, id, arguments=arguments)
 
     def status(
         self,
@@ -236,14 +469,16 @@ class Revise:
 
         """
         priority, assignee, reason = more.get("priority"), more.get("assignee"), more.get("reason")
-        told = {
+        arguments = {
             "status": str(parse_choice(TaskStatus, status)),
             "due_at": plain_instant(more.get("due_at")),
             "priority": str(parse_choice(TaskPriority, priority)) if priority else None,
             "assignee": self._names([assignee], what="assignee")[0] if assignee else None,
         }
         why = validate_reason(reason, self.services) if reason else None
-        return self._do(Action.STATUS, id, reason=why, told=told, version=more.get("version"))
+        return self._do(
+            Action.STATUS, id, reason=why, arguments=arguments, version=more.get("version")
+        )
 
     def ack(
         self,
@@ -258,9 +493,12 @@ class Revise:
         `already_done` (tasks only, which become done) and `not_relevant` need a reason. A task is
         acknowledged for everyone, a rule for the caller's session.
         """
-        told = {"decision": str(parse_choice(Decision, decision)), "until": plain_instant(until)}
+        arguments = {
+            "decision": str(parse_choice(Decision, decision)),
+            "until": plain_instant(until),
+        }
         why = validate_reason(reason, self.services) if reason else None
-        return self._do(Action.ACK, id, reason=why, told=told)
+        return self._do(Action.ACK, id, reason=why, arguments=arguments)
 
     def review(self, id: str, *, reason: str) -> ReviseResult:  # noqa: A002 the public name is id
         """Confirm a memory that needs review, with the reason why it is still valid."""
@@ -285,8 +523,8 @@ class Revise:
         names = self._names(given, what="project")
         if len(names) != len(given) or len(names) != _SIDES or not is_of_two:
             raise InvalidInputError(
-                "Each side needs a project of its own.",
-                hint="Give other, and two different projects: that of id, and that of other.",
+                "Each memory needs its own project.",
+                hint="Give other, and two different projects: one for id, one for other.",
             )
         return names
 
@@ -300,20 +538,15 @@ class Revise:
         id: str,  # noqa: A002 the public name is id
         *,
         reason: str | None = None,
-        told: Mapping[str, Any] | None = None,
+        arguments: Mapping[str, Any] | None = None,
         version: int | None = None,
     ) -> ReviseResult:
-        proposal = Proposal(op=op, id=ids.parse(ids.MEMORY, id), reason=reason, told=told or {})
+        proposal = Proposal(
+            op=op, id=ids.parse(ids.MEMORY, id), reason=reason, arguments=arguments or {}
+        )
         vectors = self._vectors(proposal) if op in _REVIVING else None
-        with self.services.store.begin(self.caller.tenant) as tx:
-            unit = UnitOfWork(
-                tx=tx,
-                services=self.services,
-                caller=self.caller,
-                now=self.services.clock.now(),
-                vectors=vectors or {},
-            )
-            check_version(tx, proposal.id, version=version)
+        with write_unit(self.services, self.caller, vectors=vectors) as unit:
+            check_version(unit.tx, proposal.id, version=version)
             done = _HANDLERS.get(op, apply_change)(unit, proposal)
             _credit(unit, proposal, done=done)
             done = replace(done, affected=unit.propagate_invalidation())
@@ -331,11 +564,14 @@ class Revise:
 
 def _credit(unit: UnitOfWork, proposal: Proposal, *, done: ReviseResult) -> None:
     """Record a vote or a link as feedback on the recall that showed the memory."""
-    told = proposal.told
+    arguments = proposal.arguments
     if proposal.op is Action.RATE and done.status is ChangeStatus.DONE:
-        id_, mark = proposal.id, FeedbackMark.USEFUL if told["vote"] > 0 else FeedbackMark.WRONG
-    elif proposal.op is Action.LINK and told["type"] != LinkType.CONFLICTS_WITH:
-        id_, mark = ids.parse(ids.MEMORY, told["to"]), FeedbackMark.USED
+        id_, mark = (
+            proposal.id,
+            FeedbackMark.USEFUL if arguments["vote"] > 0 else FeedbackMark.WRONG,
+        )
+    elif proposal.op is Action.LINK and arguments["type"] != LinkType.CONFLICTS_WITH:
+        id_, mark = ids.parse(ids.MEMORY, arguments["to"]), FeedbackMark.USED
     else:
         return
     record_feedback(

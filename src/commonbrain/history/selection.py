@@ -11,7 +11,6 @@ from typing import Final, TypedDict
 
 from commonbrain.history.unit_of_work import UnitOfWork
 from commonbrain.invalidation.preview import AffectedDependents
-from commonbrain.invalidation.propagation import continue_propagation
 from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError, RejectedError, parse_choice
 from commonbrain.model.kinds import Kind
@@ -28,7 +27,6 @@ from commonbrain.model.scope import Caller, Scope, check_may_write, is_visible
 from commonbrain.model.support import InvalidationReason, carried_by
 from commonbrain.retrieval.provenance import FORGOTTEN
 from commonbrain.security.authority import is_authorized
-from commonbrain.services import Services
 from commonbrain.storage.interface import Direction
 from commonbrain.text.normalisation import normalise_line
 from commonbrain.text.time_expressions.parser import parse_time_expression
@@ -91,9 +89,9 @@ def memory_ref(memory: Memory, why: str | None = None) -> MemoryRef:
     return MemoryRef(id=ids.show(ids.MEMORY, memory.id), headline=headline, why=why)
 
 
-def shown(found: Sequence[MemoryRef]) -> tuple[MemoryRef, ...]:
+def shown(refs: Sequence[MemoryRef]) -> tuple[MemoryRef, ...]:
     """Return the first items of a list."""
-    return tuple(found[:SHOWN_MAX])
+    return tuple(refs[:SHOWN_MAX])
 
 
 def kinds_of(memories: Sequence[Memory]) -> Mapping[Kind, int]:
@@ -105,14 +103,6 @@ def confirmation_hint(count: int, confirm: int | None) -> str:
     """Explain how to confirm a preview."""
     moved = "" if confirm is None else f"It was {confirm} when previewed. "
     return f"{moved}Nothing is changed yet: repeat the call with confirm={count}."
-
-
-def continue_after(
-    services: Services, caller: Caller, *, done: BulkChangeResult
-) -> BulkChangeResult:
-    """Continue propagation after a bulk change, which is durable by now."""
-    continue_propagation(services, caller)
-    return done
 
 
 SELECTABLE_STATES = tuple(sorted(set(State) - {State.FORGOTTEN}))
@@ -194,25 +184,27 @@ def select(
     conditions = {name: value for name, value in given.items() if value}
     if not conditions:
         raise InvalidInputError(
-            "Nothing says which memories are meant.", hint="Give ids, or agent, tags, since, ..."
+            "No selector was given.", hint="Give ids, or agent, tags, since, ..."
         )
     if "ids" not in conditions:
         return _matching(unit, given, states=states)
     if len(conditions) > 1:
-        raise InvalidInputError("ids exclude every other condition.", hint="Give one or the other.")
-    wanted = list(dict.fromkeys(ids.parse(ids.MEMORY, id_) for id_ in given.get("ids", ())))
-    if len(wanted) > ITEMS_PER_CALL_MAX:
+        raise InvalidInputError(
+            "ids cannot be combined with other conditions.", hint="Give one or the other."
+        )
+    memory_ids = list(dict.fromkeys(ids.parse(ids.MEMORY, id_) for id_ in given.get("ids", ())))
+    if len(memory_ids) > ITEMS_PER_CALL_MAX:
         raise RejectedError(
-            f"{len(wanted)} ids were given; {ITEMS_PER_CALL_MAX} a call are allowed.",
+            f"{len(memory_ids)} ids were given; {ITEMS_PER_CALL_MAX} per call are allowed.",
             code="limit_exceeded",
             hint="Send them in several calls.",
         )
-    return [unit.fetch(id_) for id_ in wanted]
+    return [unit.fetch(id_) for id_ in memory_ids]
 
 
-def select_permitted(unit: UnitOfWork, found: Sequence[Memory]) -> Selection:
+def select_permitted(unit: UnitOfWork, memories: Sequence[Memory]) -> Selection:
     """Separate what the caller may change from what it may not, within the limit of one call."""
-    reasons = [(one, denial_reason(unit.caller, one)) for one in found]
+    reasons = [(one, denial_reason(unit.caller, one)) for one in memories]
     taken = [one for one, why in reasons if why is None]
     return Selection(
         taken=tuple(taken[:FORGET_AT_ONCE_MAX]),
@@ -229,10 +221,10 @@ def denial_reason(caller: Caller, memory: Memory) -> str | None:
         return refusal.message
     if memory.scope is Scope.PRIVATE and memory.agent != caller.agent:
         # Its recipients see it; removing it would remove it for all of them.
-        return f"Only {memory.agent}, who shared it, may take it from everybody."
+        return f"Only {memory.agent}, who shared it, may remove it for everyone."
     if is_authorized(caller, memory):
         return None
-    return f"It is trusted as {memory.trust}, more than the caller."
+    return f"Its trust, {memory.trust}, exceeds the caller's."
 
 
 def list_dependents(
@@ -251,8 +243,8 @@ def list_dependents(
         if standings[one.id].state in CURRENT_STATES and is_visible(unit.caller, standings[one.id])
     ]
     # Read only those that are shown: one memory may have a thousand.
-    found = unit.tx.memories.get(seen[:SHOWN_MAX])
-    first = tuple(memory_ref(found[id_]) for id_ in seen[:SHOWN_MAX] if id_ in found)
+    known = unit.tx.memories.get(seen[:SHOWN_MAX])
+    first = tuple(memory_ref(known[id_]) for id_ in seen[:SHOWN_MAX] if id_ in known)
     return Dependents(count=len(seen), first=first)
 
 
@@ -262,7 +254,7 @@ def _check_known(given: SelectorFields) -> None:
     if unknown:
         raise InvalidInputError(
             f"There is no {', '.join(unknown)} to select by.",
-            hint=f"Choose of {', '.join(SelectorFields.__annotations__)}.",
+            hint=f"Choose from {', '.join(SelectorFields.__annotations__)}.",
         )
 
 
@@ -274,7 +266,7 @@ def _names(given: Sequence[str]) -> tuple[str, ...]:
 
 def _matching(unit: UnitOfWork, given: SelectorFields, *, states: Sequence[State]) -> list[Memory]:
     since, until, scope = given.get("since"), given.get("until"), given.get("scope")
-    wanted = Filter(
+    criteria = Filter(
         kinds=tuple(parse_choice(Kind, kind) for kind in _names(given.get("kinds", ()))),
         labels=_names(given.get("labels", ())),
         tags=_names(given.get("tags", ())),
@@ -287,8 +279,8 @@ def _matching(unit: UnitOfWork, given: SelectorFields, *, states: Sequence[State
         states=tuple(states),
         trust_min=0.0,
     )
-    hits = unit.tx.memories.newest(unit.query_scope(wanted), limit=SCANNED_MAX)
-    found = unit.tx.memories.get([hit.id for hit in hits])
-    ordered = [found[hit.id] for hit in hits]
+    hits = unit.tx.memories.newest(unit.query_scope(criteria), limit=SCANNED_MAX)
+    memories = unit.tx.memories.get([hit.id for hit in hits])
+    ordered = [memories[hit.id] for hit in hits]
     # Recall in a project includes global memories; a bulk change must not.
-    return [one for one in ordered if wanted.project in {None, one.project}]
+    return [one for one in ordered if criteria.project in {None, one.project}]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from commonbrain.history.proposals import how_resolved, pending
+from commonbrain.history.change_plan import how_resolved, pending, show
 from commonbrain.history.restore import (
     check_is_head,
     check_stays_visible,
@@ -94,14 +94,12 @@ def supersede_with(
     check_stays_visible(old, prepared.scope)
     _check_own_words(unit, old)
     check_lease(unit.tx, unit.caller, memory=old, now=unit.now)
-    told = {"pin": inherit_options.pin, "supports": inherit_options.supports}
-    proposal = Proposal(op=Action.SUPERSEDE, id=old.id, reason=reason, told=told)
+    arguments = {"pin": inherit_options.pin, "supports": inherit_options.supports}
+    proposal = Proposal(op=Action.SUPERSEDE, id=old.id, reason=reason, arguments=arguments)
     is_proposed = not _is_entitled(unit, prepared, old=old, inherit_options=inherit_options)
     known = pending(unit, proposal) if is_proposed else None
     if known is not None and known.body == prepared.admitted.body:
-        previous = ItemResult(
-            status=ItemStatus.QUARANTINED, id=format_memory_id(known.id), kind=known.kind
-        )
+        previous = ItemResult(status=ItemStatus.QUARANTINED, id=show(known), kind=known.kind)
         return _proposed(previous, known)
     options = WriteOptions(
         exclude_ids=frozenset({old.id}),
@@ -136,8 +134,8 @@ def _check_rests_elsewhere(draft: Draft, old: Memory) -> None:
     """
     if old.id in (*draft.derived_from, *draft.depends_on):
         raise InvalidInputError(
-            f"A revision of {format_memory_id(old.id)} cannot rest on it: that one holds no more.",
-            hint="Leave it out of derived_from and depends_on; the chain of revisions is kept.",
+            f"A revision of {show(old)} cannot depend on it.",
+            hint="Remove it from derived_from and depends_on; the chain of revisions is kept.",
         )
 
 
@@ -162,7 +160,7 @@ def _check_own_words(unit: UnitOfWork, old: Memory) -> None:
         return
     if old.scope is Scope.PRIVATE or old.speaker == old.agent:
         raise RejectedError(
-            f"{format_memory_id(old.id)} is a message of another agent.",
+            f"{show(old)} is another agent's message.",
             code="scope_denied",
             hint="Reply to it, or annotate it.",
         )
@@ -182,13 +180,13 @@ def apply_supersede(
 def _retire(unit: UnitOfWork, old: Memory, *, new: Memory, proposal: Proposal) -> None:
     retired = superseded(old, by=new.id, at=unit.now)
     unit.amend(old, retired, change_context=unit.change_context(Action.SUPERSEDE, proposal.reason))
-    if proposal.told["pin"] and old.pinned and not new.pinned:
+    if proposal.arguments["pin"] and old.pinned and not new.pinned:
         unit.amend(
             new,
             replace(new, pinned=True),
             change_context=unit.change_context(Action.PIN, proposal.reason),
         )
-    copy_links(unit, old, new=new, supports=bool(proposal.told["supports"]))
+    copy_links(unit, old, new=new, supports=bool(proposal.arguments["supports"]))
 
 
 def _is_entitled(
@@ -204,12 +202,12 @@ def _is_entitled(
 
 def _proposed(outcome: ItemResult, new: Memory) -> ItemResult:
     carried = proposal_of(new)
-    what = format_memory_id(carried.id) if carried else "the old one"
+    what = ids.show(ids.MEMORY, carried.id) if carried else "the old one"
     return replace(
         outcome,
         headline=new.headline,
-        reason=f"To replace {what} needs more trust than this text or its author has: it is a "
-        "proposal, and the old one holds.",
+        reason=f"Replacing {what} requires more trust than this text or its author has, so it is a "
+        "proposal, and the old one stays current.",
         hint=how_resolved(new),
     )
 
@@ -234,12 +232,7 @@ def _others(old: Memory, unit: UnitOfWork) -> tuple[str, ...]:
 def _shared_source(old: Memory, unit: UnitOfWork) -> int | None:
     """Keep the source message of a shared memory while it exists."""
     source = old.source_message_id if old.audience else None
-    found = unit.tx.memories.get([source]).get(source) if source is not None else None
-    if found is None or found.state not in FINDABLE_STATES:
+    message = unit.tx.memories.get([source]).get(source) if source is not None else None
+    if message is None or message.state not in FINDABLE_STATES:
         return None
-    return source if is_visible(unit.caller, found) else None
-
-
-def format_memory_id(id_: int) -> str:
-    """Format a memory's id."""
-    return ids.show(ids.MEMORY, id_)
+    return source if is_visible(unit.caller, message) else None

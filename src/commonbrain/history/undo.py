@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -12,29 +12,29 @@ from commonbrain.history.selection import (
     BulkChangeResult,
     Phase,
     confirmation_hint,
-    continue_after,
+    denial_reason,
     kinds_of,
     memory_ref,
     shown,
 )
-from commonbrain.history.undo_plan import (
-    RELATED_IMAGES,
-    Reversal,
-    find_dependents,
-    plan_reversal,
-    settled_by,
-    with_links,
+from commonbrain.history.unit_of_work import (
+    UnitOfWork,
+    read_unit,
+    validate_reason,
+    vectors_of,
+    write_unit,
 )
-from commonbrain.history.unit_of_work import UnitOfWork, validate_reason, vectors_of
 from commonbrain.ingestion.pending_acks import check_pending_acks_of
+from commonbrain.invalidation.propagation import continue_propagation
 from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError, RejectedError
 from commonbrain.model.limits import REASON_CHARS_MAX, UNDO_CHANGES_MAX, UNDO_DAYS_MAX
-from commonbrain.model.links import link_of
-from commonbrain.model.memory import FINDABLE_STATES, Memory
-from commonbrain.model.revision import Action, Change
+from commonbrain.model.links import Link, LinkType, link_of
+from commonbrain.model.memory import CURRENT_STATES, FINDABLE_STATES, Memory, State, is_erased
+from commonbrain.model.revision import Action, Change, own_state
 from commonbrain.model.scope import Caller, Scope, check_may_write, is_visible
-from commonbrain.model.tasks import ack_of
+from commonbrain.model.support import Review
+from commonbrain.model.tasks import Ack, ack_of
 from commonbrain.model.timestamps import show_instant
 from commonbrain.services import Services
 from commonbrain.storage.change_log import (
@@ -48,6 +48,275 @@ from commonbrain.text.time_expressions.parser import parse_time_expression
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
+
+RELATED_IMAGES: Final = frozenset({"link", "annotation", "ack", "review"})
+"""Keys of images that are not fields of a memory."""
+_SYSTEM_ACTIONS: Final = frozenset({Action.UNDO, Action.CASCADE})
+"""Undone undos and effects of propagation do not count as someone's work."""
+_BUILT_ON: Final = (LinkType.DERIVED_FROM, LinkType.DEPENDS_ON)
+
+
+_Ends = tuple[int, int, LinkType]
+_Whose = tuple[int, str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _StateBeforeUndo:
+    """Annotations and links as they are once later changes are reverted."""
+
+    links: dict[_Ends, Link | None] = field(default_factory=dict[_Ends, "Link | None"])
+    acks: dict[_Whose, Ack | None] = field(default_factory=dict[_Whose, "Ack | None"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reversal:
+    """The reversal of one memory; `skip_reason` explains what cannot be reverted."""
+
+    before: Memory
+    after: Memory
+    related: tuple[Change, ...] = ()
+    """Links and annotations to revert, newest first."""
+    skip_reason: str | None = None
+    candidates: tuple[Change, ...] = ()
+    """Changes of links, annotations and acknowledgements.
+
+    `with_links` decides which are reverted.
+    """
+    others: tuple[Change, ...] = ()
+    """Changes that stay, oldest first."""
+
+    @property
+    def is_due(self) -> bool:
+        """Whether there is anything to do."""
+        return self.after != self.before or bool(self.related)
+
+    @property
+    def peers(self) -> set[int]:
+        """Memories that leave its chain or join it again."""
+        both = {self.before.superseded_by, self.after.superseded_by}
+        return {one for one in both if one is not None} if len(both) > 1 else set()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuiltOn:
+    """A dependent of a memory: its author, and how the caller may see it."""
+
+    agent: str
+    note: str
+
+
+def find_dependents(unit: UnitOfWork, memories: Sequence[Memory]) -> dict[int, list[BuiltOn]]:
+    """List the dependents of these memories by id."""
+    links = unit.tx.links.touching([one.id for one in memories], types=_BUILT_ON)
+    above = unit.tx.memories.get(list(dict.fromkeys(link.from_id for link in links)))
+    resting: defaultdict[int, list[BuiltOn]] = defaultdict(list)
+    for link in links:
+        is_seen = link.from_id in above and is_visible(unit.caller, above[link.from_id])
+        note = f"{ids.show(ids.MEMORY, link.from_id)} {link.type} it, says {link.agent}."
+        # The caller must not learn whose private memory depends on it.
+        one = BuiltOn(
+            agent=link.agent, note=note if is_seen else "Another memory depends on it now."
+        )
+        resting[link.to_id].append(one)
+    return resting
+
+
+def plan_reversal(
+    unit: UnitOfWork, memory: Memory, *, to_undo: Sequence[Change], resting: Sequence[BuiltOn]
+) -> Reversal:
+    """Plan to revert changes of a memory, newest first, unless something depends on them."""
+    nothing = Reversal(before=memory, after=memory)
+    why = denial_reason(unit.caller, memory)
+    if is_erased(memory):
+        why = "It was erased."
+    if why is not None:
+        return replace(nothing, skip_reason=why)
+    chosen = {one.id for one in to_undo}
+    changes = unit.tx.changes.of([memory.id])
+    others = [one for one in changes if one.id not in chosen and one.action is not Action.CASCADE]
+    newest_first = sorted(to_undo, key=lambda one: one.id, reverse=True)
+    own = [one for one in newest_first if not _is_related(one)]
+    candidates = [one for one in newest_first if _is_related(one)]
+    own = [_as_own(one, changes) for one in own]
+    held = replace(memory, state=own_state(memory.state, changes))
+    after, skip_reason = _reverse_fields(held, own, others=others, resting=resting)
+    if after.state is held.state:
+        after = replace(after, state=memory.state)
+    after = _held(unit, memory, after=after)
+    return Reversal(
+        before=memory,
+        after=after,
+        skip_reason=skip_reason,
+        candidates=tuple(candidates),
+        others=tuple(others),
+    )
+
+
+def _as_own(change: Change, changes: Sequence[Change]) -> Change:
+    """Return a change as if propagation had not archived the memory before it."""
+    if change.before.get("state") != State.ARCHIVED:
+        return change
+    state = own_state(State.ARCHIVED, [one for one in changes if one.id < change.id])
+    return replace(change, before={**change.before, "state": state})
+
+
+def _is_related(change: Change) -> bool:
+    return bool(RELATED_IMAGES & {*change.before, *change.after})
+
+
+def _reverse_fields(
+    memory: Memory,
+    changes: Sequence[Change],
+    *,
+    others: Sequence[Change],
+    resting: Sequence[BuiltOn],
+) -> tuple[Memory, str | None]:
+    """Revert the fields of the memory itself."""
+    after, skip_reason = memory, None
+    for change in changes:
+        if change.action is Action.CREATE:
+            after, skip_reason = _undo_create(after, change, others=others, resting=resting) or (
+                after,
+                skip_reason,
+            )
+        elif _agrees(after, change.after):
+            after = replace(after, **cast("dict[str, Any]", dict(change.before)))
+        elif not _agrees(after, change.before):
+            skip_reason = _who_changed(change, others)
+    return after, skip_reason
+
+
+def with_links(unit: UnitOfWork, reversals: Sequence[Reversal]) -> list[Reversal]:
+    """Choose the links, annotations and acknowledgements to revert, newest first over all.
+
+    A link can be changed through both of its ends: superseding a memory carries its links over to
+    the successor, and a call on another memory may strengthen them afterwards.
+    """
+    taken: defaultdict[int, list[Change]] = defaultdict(list)
+    skipped: dict[int, str] = {}
+    seen = _StateBeforeUndo()
+    both = ((change, one) for one in reversals for change in one.candidates)
+    for change, one in sorted(both, key=lambda pair: pair[0].id, reverse=True):
+        still_applies = _still_applies(unit, change, seen=seen)
+        if still_applies:
+            taken[one.before.id].append(change)
+        elif still_applies is False:
+            skipped[one.before.id] = _who_changed(change, one.others)
+    return [
+        replace(
+            one,
+            related=tuple(taken[one.before.id]),
+            skip_reason=one.skip_reason or skipped.get(one.before.id),
+        )
+        for one in reversals
+    ]
+
+
+def _held(unit: UnitOfWork, before: Memory, *, after: Memory) -> Memory:
+    """Set since when the memory is believed again."""
+    is_back = before.state not in CURRENT_STATES and after.state in CURRENT_STATES
+    return replace(after, believed_since=unit.now) if is_back else after
+
+
+def _undo_create(
+    memory: Memory, born: Change, *, others: Sequence[Change], resting: Sequence[BuiltOn]
+) -> tuple[Memory, str | None] | None:
+    """Forget a new memory unless others depend on it; None if it is gone already."""
+    if memory.state is State.FORGOTTEN:
+        return None
+    later = [one for one in others if one.id > born.id and one.action not in _SYSTEM_ACTIONS]
+    if later:
+        return memory, f"{later[-1].agent} has built on it since ({later[-1].action})."
+    for one in resting:
+        if one.agent != born.agent:
+            return memory, one.note
+    return replace(memory, state=State.FORGOTTEN), None
+
+
+def _agrees(memory: Memory, image: Mapping[str, object]) -> bool:
+    return all(getattr(memory, name) == value for name, value in image.items())
+
+
+def _who_changed(change: Change, others: Sequence[Change]) -> str:
+    """Return who last changed the same thing."""
+    later = [one for one in others if one.id > change.id and set(one.after) & set(change.after)]
+    who = f"{later[-1].agent} has changed it since ({later[-1].action})" if later else "It changed"
+    return f"{who}; {change.action} is not undone."
+
+
+def _still_applies(unit: UnitOfWork, change: Change, *, seen: _StateBeforeUndo) -> bool | None:
+    """Return whether related data is as the change left it; None if it is as before the change.
+
+    `seen` holds the state after later changes are reverted.
+    """
+    named = {*change.before, *change.after}
+    if "annotation" in named:
+        return _annotation_applies(unit, change)
+    if "review" in named:
+        is_settled = "review" not in change.after or settled_by(unit.tx, change)
+        return True if is_settled else None
+    if "ack" in named:
+        return _ack_applies(unit, change, acks=seen.acks)
+    links = seen.links
+    was, is_ = _link(change.before), _link(change.after)
+    either = was or is_
+    if either is None:
+        return None
+    ends = either.from_id, either.to_id, either.type
+    if ends not in links:
+        there = unit.tx.links.touching([either.from_id], types=[either.type])
+        links[ends] = next((one for one in there if one.to_id == either.to_id), None)
+    if _is_same(links[ends], is_):
+        links[ends] = was
+        return True
+    return None if _is_same(links[ends], was) else False
+
+
+def settled_by(tx: Transaction, change: Change) -> list[Review]:
+    """Return the reviews that a change resolved, if they are still as it left them."""
+    settled = settled_of(change.after["review"], change.memory_id)
+    there = tx.reviews.of([change.memory_id]).get(change.memory_id, [])
+    at = settled[0].settled_at if settled else None
+    return [one for one in there if one.settled_at == at and not one.is_open]
+
+
+def _ack_applies(
+    unit: UnitOfWork, change: Change, *, acks: dict[_Whose, Ack | None]
+) -> bool | None:
+    """Return whether an acknowledgement is as the change left it; None if it is as before."""
+    was, is_ = (
+        ack_of(image["ack"]) if "ack" in image else None for image in (change.before, change.after)
+    )
+    whose = (is_ or was).whose  # type: ignore[union-attr]
+    if whose not in acks:
+        there = unit.tx.acks.of([change.memory_id]).get(change.memory_id, [])
+        acks[whose] = next((one for one in there if one.whose == whose), None)
+    if acks[whose] == is_:
+        acks[whose] = was
+        return True
+    return None if acks[whose] == was else False
+
+
+def _annotation_applies(unit: UnitOfWork, change: Change) -> bool | None:
+    """Return whether an annotation that the change added or removed is still so."""
+    image = cast("Mapping[str, Any]", {**change.before, **change.after}["annotation"])
+    there = unit.tx.annotations.of([change.memory_id]).get(change.memory_id, [])
+    if "annotation" in change.after:
+        return True if image["id"] in {one.id for one in there} else None
+    same = [one for one in there if (one.agent, one.text) == (image["agent"], image["text"])]
+    return None if same else True
+
+
+def _is_same(one: Link | None, other: Link | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return (one.observations, one.strength) == (other.observations, other.strength)
+
+
+def _link(image: Mapping[str, object]) -> Link | None:
+    given = image.get("link")
+    return link_of(cast("Mapping[str, Any]", given)) if given else None
+
 
 _LONGEST: Final = timedelta(days=UNDO_DAYS_MAX)
 
@@ -95,23 +364,18 @@ class Undo:
         check_may_write(self.caller, Scope.TEAM)
         now = self.services.clock.now()
         query = _UndoQuery.of(agent=agent, session=session, since=since, until=until, now=now)
-        with self.services.store.snapshot(self.caller.tenant) as tx:
-            reversals = _plan(self._unit_of_work(tx), query)
+        with read_unit(self.services, self.caller) as unit:
+            reversals = _plan(unit, query)
             preview = _preview(reversals, confirm=confirm, reason=why)
         if confirm is None or confirm != preview.count:
             return preview
         back = [one.before for one in reversals if _becomes_findable(one)]
         vectors = vectors_of(self.services, back)
-        with self.services.store.begin(self.caller.tenant) as tx:
-            unit = replace(self._unit_of_work(tx), vectors=vectors)
+        with write_unit(self.services, self.caller, vectors=vectors) as unit:
             done = _undo(unit, query, confirm=confirm, reason=why)
             done = replace(done, affected=unit.propagate_invalidation())
-        return continue_after(self.services, self.caller, done=done)
-
-    def _unit_of_work(self, tx: Transaction) -> UnitOfWork:
-        return UnitOfWork(
-            tx=tx, services=self.services, caller=self.caller, now=self.services.clock.now()
-        )
+        continue_propagation(self.services, self.caller)
+        return done
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +399,7 @@ class _UndoQuery:
     ) -> _UndoQuery:
         if agent is None and session is None and since is None and until is None:
             raise InvalidInputError(
-                "Nothing says whose changes.", hint="Give agent, session or since."
+                "Nothing selects the changes to undo.", hint="Give agent, session or since."
             )
         end = parse_time_expression(until, now, ends=True) if until else now
         start = parse_time_expression(since, now) if since else end - _LONGEST
@@ -147,7 +411,7 @@ class _UndoQuery:
             raise RejectedError(
                 f"The span is {(end - start).days} days; {UNDO_DAYS_MAX} are allowed.",
                 code="limit_exceeded",
-                hint="Undo the last days first, then those before.",
+                hint="Undo the latest days first, then earlier ones.",
             )
         who, where = normalise_line(agent), normalise_line(session)
         if (agent is not None and who is None) or (session is not None and where is None):
@@ -171,9 +435,9 @@ def _plan(unit: UnitOfWork, query: _UndoQuery) -> list[Reversal]:
     )
     if len(changes) > UNDO_CHANGES_MAX:
         raise RejectedError(
-            f"There are more than {UNDO_CHANGES_MAX} changes; so many at once are allowed.",
+            f"More than {UNDO_CHANGES_MAX} changes match, the most that one call can undo.",
             code="limit_exceeded",
-            hint="Undo the last hours first, with a later since.",
+            hint="Undo the latest hours first, with a later since.",
         )
     by_memory: defaultdict[int, list[Change]] = defaultdict(list)
     for change in changes:
@@ -204,7 +468,7 @@ def _link_chains(reversals: Sequence[Reversal]) -> list[Reversal]:
     for one in reversals:
         bound = [id_ for id_ in one.peers if id_ in skip_reason]
         if bound:
-            why = f"{ids.show(ids.MEMORY, bound[0])} took its place and stays."
+            why = f"{ids.show(ids.MEMORY, bound[0])} superseded it and stays."
             whole.append(
                 Reversal(before=one.before, after=one.before, skip_reason=one.skip_reason or why)
             )
@@ -304,14 +568,14 @@ def _preview(
         skipped_count=len(skipped),
         skipped=shown(skipped),
         reason=reason,
-        hint=confirmation_hint(len(due), confirm) if due else "There is nothing to take back.",
+        hint=confirmation_hint(len(due), confirm) if due else "There is nothing to undo.",
     )
 
 
 def _what(one: Reversal) -> str:
     """Describe the reversal of a memory."""
     was, is_ = one.before.state, one.after.state
-    related = f"{len(one.related)} beside it" if one.related else ""
+    related = f"{len(one.related)} related" if one.related else ""
     state = f"{was} -> {is_}" if was is not is_ else ""
     own = state or ("changed back" if one.after != one.before else "")
     return ", ".join(part for part in (own, related) if part)

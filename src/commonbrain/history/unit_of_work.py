@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -74,6 +75,28 @@ class UnitOfWork:
         return summarize_affected(self.tx, self.caller, step=step, now=self.now)
 
 
+@contextmanager
+def read_unit(services: Services, caller: Caller) -> Generator[UnitOfWork]:
+    """Read one snapshot of the caller's tenant."""
+    with services.store.snapshot(caller.tenant) as tx:
+        yield UnitOfWork(tx=tx, services=services, caller=caller, now=services.clock.now())
+
+
+@contextmanager
+def write_unit(
+    services: Services, caller: Caller, *, vectors: Mapping[int, Vectors] | None = None
+) -> Generator[UnitOfWork]:
+    """Write in one transaction of the caller's tenant, rolled back by an exception.
+
+    Raises:
+        UnavailableError: the store stayed locked; nothing is changed.
+
+    """
+    with services.store.begin(caller.tenant) as tx:
+        now = services.clock.now()
+        yield UnitOfWork(tx=tx, services=services, caller=caller, now=now, vectors=vectors or {})
+
+
 def vectors_of(services: Services, memories: Sequence[Memory]) -> dict[int, Vectors]:
     """Embed memories that are not searchable, before the transaction.
 
@@ -98,6 +121,6 @@ def validate_reason(reason: str, services: Services) -> str:
     if not stripped or len(stripped) > REASON_CHARS_MAX:
         raise InvalidInputError(
             f"The reason has {len(stripped)} characters; 1 to {REASON_CHARS_MAX} are allowed.",
-            hint="Say in a sentence why; whoever asks later will read it.",
+            hint="Give the reason in one sentence; it is shown in the audit.",
         )
     return stripped

@@ -24,17 +24,17 @@ _KEY: Final = "proposal"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """A proposed change of one memory; `told` holds the operation's arguments as JSON values."""
+    """A proposed change of a memory; `arguments` are those of the operation, as JSON values."""
 
     op: Action
     id: int
     reason: str | None = None
-    told: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    arguments: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def payload(self) -> dict[str, object]:
         """Return the payload of the memory that carries the proposal."""
         plain = {"op": str(self.op), "id": ids.show(ids.MEMORY, self.id), "reason": self.reason}
-        return {_KEY: {**plain, "told": dict(self.told)}}
+        return {_KEY: {**plain, "told": dict(self.arguments)}}
 
 
 def proposal_of(memory: Memory) -> Proposal | None:
@@ -46,7 +46,7 @@ def proposal_of(memory: Memory) -> Proposal | None:
         op=Action(given["op"]),
         id=ids.parse(ids.MEMORY, given["id"]),
         reason=given["reason"],
-        told=given["told"],
+        arguments=given["told"],
     )
 
 

@@ -17,10 +17,9 @@ from commonbrain.api.operation import (
     VerbRequest,
 )
 from commonbrain.client import Brain
-from commonbrain.coordination.assignments import AssignedTask
 from commonbrain.coordination.inbox import MessageView, ThreadSummary
 from commonbrain.coordination.messages import Messages
-from commonbrain.coordination.sending import MessageOptions, SendResult
+from commonbrain.coordination.sending import AssignedTask, MessageOptions, SendResult
 from commonbrain.model import limits
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import inert, inert_line
@@ -184,7 +183,9 @@ def _reply(messages: Messages, request: MessageRequest) -> MessageResponse:
 
 def _delegate(messages: Messages, request: MessageRequest) -> MessageResponse:
     if len(request.to) != 1:
-        raise InvalidInputError("delegate needs one name in to.", hint="Delegate to each of them.")
+        raise InvalidInputError(
+            "delegate needs one name in to.", hint="Delegate to each agent separately."
+        )
     sent = messages.delegate(
         request.to[0], request.text, due_at=request.due_at, **_message_options(request)
     )

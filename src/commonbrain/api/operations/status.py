@@ -6,8 +6,7 @@ from importlib.metadata import version
 
 from pydantic import Field
 
-from commonbrain.administration.call_metrics import FailedCall, Health, ToolStats
-from commonbrain.administration.status import StoreStatus
+from commonbrain.administration.status import FailedCall, Health, StoreStatus, ToolStats
 from commonbrain.api.operation import HIDDEN_FROM_AGENTS, OMIT_DESCRIPTION, Operation, Request
 from commonbrain.api.operations.review import render_review_queue
 from commonbrain.client import Brain
