@@ -18,7 +18,7 @@ from commonbrain.causality.result import TraceResult, TraceStep, step_of
 from commonbrain.causality.traversal import CAUSAL, ChainWalker
 from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError, RejectedError
-from commonbrain.model.kinds import Kind
+from commonbrain.model.kinds import kinds_where
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import Memory
 from commonbrain.model.query import TRUST_MIN_DEFAULT
@@ -86,14 +86,7 @@ _TARGETS_MAX: Final = 5
 SEARCHES_MAX: Final = 3
 """Searches by words in one chain; each costs as much as a lexical recall."""
 _ID_MARK: Final = f"{ids.MEMORY}_"
-_SEARCHED_KINDS: Final = (
-    Kind.ATOM,
-    Kind.INCIDENT,
-    Kind.EVENT,
-    Kind.EPISODE,
-    Kind.FACT,
-    Kind.MESSAGE,
-)
+_SEARCHED_KINDS: Final = kinds_where(lambda policy: policy.is_trace_target)
 _NOTHING: Final = "Depth 0: nothing stored answers this."
 
 

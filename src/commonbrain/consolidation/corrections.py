@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final, cast
 
-from commonbrain.model.kinds import Kind, Severity
+from commonbrain.model.kinds import KINDS, Kind, Severity
 from commonbrain.model.limits import CORRECTIONS_MAX, SOURCES_MAX
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import CURRENT_STATES, Draft, Memory
@@ -68,8 +68,6 @@ _LOOKBACK: Final = timedelta(days=30)
 """Older corrections say little about current work."""
 _CHAIN_MAX: Final = 50
 """Revisions followed from a memory to its newest."""
-_KINDS: Final = frozenset({Kind.FACT, Kind.RULE, Kind.INCIDENT})
-"""Kinds that make claims; tasks progress, and handoffs replace each other."""
 _QUOTED: Final = 3
 """Reasons quoted in a proposed rule, latest first."""
 
@@ -169,7 +167,7 @@ def _can_support_rule(memory: Memory, caller: Caller) -> bool:
     is_claimed = memory.trust.weight <= caller.trust_ceiling.weight
     # An untrusted rule would be quarantined and reveal the author of its sources.
     is_trusted = memory.trust is not Trust.UNTRUSTED_WEB
-    holds = memory.kind in _KINDS and memory.state in CURRENT_STATES
+    holds = KINDS[memory.kind].learns_from_corrections and memory.state in CURRENT_STATES
     return is_claimed and is_trusted and holds and _is_shareable(memory, caller)
 
 

@@ -71,7 +71,7 @@ def summarize(
     """
     found = Recall(services, caller)(
         query,
-        kinds=tuple(sorted(RAW_KINDS)),
+        kinds=RAW_KINDS,
         project=source_filter.project,
         max_items=COMPACT_SOURCES_MAX,
         max_tokens=COMPACT_TOKENS_MAX,

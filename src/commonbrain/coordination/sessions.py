@@ -32,7 +32,7 @@ from commonbrain.history.unit_of_work import UnitOfWork
 from commonbrain.ingestion.secret_scanning import scan_text
 from commonbrain.model.errors import InvalidInputError, UnavailableError
 from commonbrain.model.jobs import Job
-from commonbrain.model.kinds import Kind
+from commonbrain.model.kinds import kinds_where
 from commonbrain.model.limits import TASK_CHARS_MAX, TASKS_SHOWN_MAX
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import Caller, Role
@@ -50,7 +50,10 @@ def enqueue_reflection(unit: UnitOfWork, session: Session) -> Job | None:
     """
     caller = unit.caller
     raw_filter = Filter(
-        kinds=(Kind.EVENT, Kind.MESSAGE), agent=caller.agent, session=session.key, trust_min=0.0
+        kinds=kinds_where(lambda policy: policy.is_reflected),
+        agent=caller.agent,
+        session=session.key,
+        trust_min=0.0,
     )
     if not caller.role.covers(Role.WRITER):
         return None

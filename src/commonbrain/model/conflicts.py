@@ -8,7 +8,7 @@ from typing import Final
 
 from commonbrain.model import ids
 from commonbrain.model.escaping import inert_line
-from commonbrain.model.kinds import Kind, TaskDetail
+from commonbrain.model.kinds import KINDS, TaskDetail
 from commonbrain.model.links import Link
 from commonbrain.model.memory import Memory
 from commonbrain.model.tasks import OWED
@@ -123,4 +123,4 @@ def conflicts_naming(conflicts: Iterable[Conflict], id_: str) -> list[Conflict]:
 def is_placeable(memory: Memory) -> bool:
     """Return whether a memory may be moved to one project; rules and shared memories may not."""
     is_owed = isinstance(memory.detail, TaskDetail) and memory.detail.status in OWED
-    return not is_owed and memory.kind not in {Kind.RULE, Kind.MESSAGE}
+    return not is_owed and KINDS[memory.kind].is_movable

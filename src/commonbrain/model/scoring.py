@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
-from commonbrain.model.kinds import CONFIDENCE, CONFIDENCE_OF_MESSAGE, KINDS, Atom, Kind
+from commonbrain.model.kinds import KINDS, Atom, Kind
 from commonbrain.model.memory import CURRENT_STATES, Memory, State
 from commonbrain.model.trust import Trust
 
@@ -18,7 +18,6 @@ _CONFIDENCE: Final = {
 _PER_HEDGE: Final = 0.05
 _PER_DOUBT: Final = 1 / 3
 _DOUBTS: Final = ("contradicted", "needs_review", "stale")
-_UNSOURCED_FACT_MAX: Final = 0.6
 _FLOOR: Final = 0.1
 DORMANT_BELOW: Final = 0.1
 """A fact that is never accessed falls below it after 23 days."""
@@ -43,7 +42,7 @@ def confidence(kind: Kind, text: str, *, trust: Trust, is_sourced: bool) -> floa
     By trust, less per hedge, capped if unsourced.
     """
     hedged = _CONFIDENCE[trust] - _PER_HEDGE * len(_HEDGE.findall(text))
-    ceiling = 1.0 if is_sourced or kind is not Kind.FACT else _UNSOURCED_FACT_MAX
+    ceiling = 1.0 if is_sourced else KINDS[kind].unsourced_confidence_max
     return round(max(_FLOOR, min(hedged, ceiling)), 4)
 
 
@@ -64,8 +63,8 @@ def confidence_of(atom: Atom, *, of: Kind, trust: Trust) -> float:
     At most 0.6 in a message and 0.7 elsewhere, since extraction may err, and at most the confidence
     of its source.
     """
-    most = CONFIDENCE_OF_MESSAGE if of is Kind.MESSAGE else CONFIDENCE
-    return min(most, confidence(Kind.ATOM, atom.body, trust=trust, is_sourced=True))
+    own = confidence(Kind.ATOM, atom.body, trust=trust, is_sourced=True)
+    return min(KINDS[of].atom_confidence_max, own)
 
 
 def strength(memory: Memory, now: datetime) -> float:
