@@ -19,11 +19,12 @@ explore seconds:
 postgres *arguments:
     pytest -n 2 --engine postgres tests/machines {{ flows_on_postgres }} {{ arguments }}
 
-# Check format, lint, docstrings, types and imports; changes nothing.
+# Check format, lint, docstrings, spelling, types and imports; changes nothing.
 check:
     ruff format --check .
     ruff check .
     flake8 --select DOC102,DOC104,DOC202,DOC403 --style google --arg-type-hints-in-docstring False src packages/commonbrain-evals/src
+    codespell README.md CHANGELOG.md CONTRIBUTING.md docs src packages/commonbrain-evals/src tests
     pyright
     lint-imports --no-logo
 
@@ -36,7 +37,14 @@ fix:
 reference:
     python -m commonbrain.cli.reference docs/reference/generated
 
-# Test with foreign clients from npm: Claude Code, MCP Inspector, Gemini and the conformance suite.
+# Draw the packages and their imports for the architecture page; needs Graphviz.
+drawing:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    drawn=$(import-linter drawgraph commonbrain | grep -v '".services" ->' | tred | dot -Tsvg)
+    printf '%s\n' "$drawn" > docs/images/packages.svg
+
+# Test with foreign clients from the npm registry: Claude Code, MCP Inspector and others.
 clients *arguments:
     python -m tests.clients.setup
     pytest --clients tests/clients {{ arguments }}

@@ -21,7 +21,7 @@ from benchmarks.timing import timing
 from commonbrain.client import Brain
 from commonbrain.coordination.briefing import Briefing, prefix
 from commonbrain.coordination.briefing_packing import CAPS
-from commonbrain.ingestion.service import WriteOptions
+from commonbrain.ingestion.service import Remember, WriteOptions
 from commonbrain.model.kinds import TaskDetail, TaskPriority
 from commonbrain.model.memory import Draft
 from commonbrain.text.tokens import estimate, upper_bound
@@ -89,7 +89,7 @@ def _bpe() -> Count | None:
 
 
 def _fill(brain: Brain) -> None:
-    filling = Brain.of(
+    filling = Brain(
         replace(brain.services, embedder=Lending(brain.services.embedder)), brain.caller
     )
     started = time.perf_counter()
@@ -97,7 +97,9 @@ def _fill(brain: Brain) -> None:
     random_source = random.Random(4)
     made = [*_rules(texts), *_tasks(texts, random_source)]
     for at in range(0, len(made), _BATCH):
-        filling.remember.write(made[at : at + _BATCH], WriteOptions(checks_similarity=False))
+        Remember(filling.services, filling.caller).write(
+            made[at : at + _BATCH], WriteOptions(checks_similarity=False)
+        )
     for number in range(SESSIONS):
         filling.acting_as(agent=f"agent-{number}", session=f"other-{number}").boot(
             PROJECT, next(texts)

@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks.corpus import drafts
 from commonbrain.client import Brain
-from commonbrain.ingestion.service import WriteOptions
+from commonbrain.ingestion.service import Remember, WriteOptions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,10 +69,12 @@ class Filling:
     def of(cls, brain: Brain) -> Filling:
         """Fill the store of a brain; what the brain itself remembers is embedded for real."""
         services = replace(brain.services, embedder=Lending(brain.services.embedder))
-        return cls(Brain.of(services, brain.caller))
+        return cls(Brain(services, brain.caller))
 
     def __call__(self, held: int, *, until: int) -> None:
         """Add the notes from number `held` on."""
         rest = islice(drafts(until), held, None)
         while batch := list(islice(rest, _BATCH)):
-            self.brain.remember.write(batch, WriteOptions(checks_similarity=False))
+            Remember(self.brain.services, self.brain.caller).write(
+                batch, WriteOptions(checks_similarity=False)
+            )

@@ -19,10 +19,10 @@ from benchmarks.corpus import drafts, questions
 from benchmarks.filling import Filling
 from benchmarks.timing import Lap, timed
 from commonbrain.api.dispatch import dispatch
-from commonbrain.api.operations import OPERATIONS
+from commonbrain.api.operations import load_operations
 from commonbrain.client import Brain
 from commonbrain.model.memory import Draft
-from commonbrain.observability.dispatch import TelemetryDispatch
+from commonbrain.observability.factory import TelemetryDispatch
 from commonbrain.observability.interface import Telemetry
 from commonbrain.observability.logs import ServerLog
 from commonbrain.observability.metrics import PrometheusMetrics
@@ -30,7 +30,7 @@ from commonbrain.observability.tracing import OtelSpans
 from commonbrain.retrieval.write_behind import RecallLogPolicy, WriteBehindQueue
 
 listening = typer.Typer()
-TOOLS: Final = {operation.name: operation for operation in OPERATIONS}
+TOOLS: Final = {operation.name: operation for operation in load_operations()}
 _MEMORIES: Final = 2000
 _TIMES: Final = 400
 
@@ -67,14 +67,14 @@ def _tell(brain: Brain, *, texts: Iterator[Draft]) -> object:
 
 
 def _heard(brain: Brain, telemetry: Telemetry) -> Brain:
-    return Brain.of(replace(brain.services, telemetry=telemetry), brain.caller)
+    return Brain(replace(brain.services, telemetry=telemetry), brain.caller)
 
 
 def _eventless(brain: Brain) -> Brain:
     services = brain.services
     ledger = RecallLogPolicy(events_kept=RecallLogPolicy().events_kept * 0)
     journal = WriteBehindQueue(services.store, services.screen, clock=services.clock, ledger=ledger)
-    return Brain.of(replace(services, journal=journal), brain.caller)
+    return Brain(replace(services, journal=journal), brain.caller)
 
 
 def _compare(

@@ -58,7 +58,7 @@ class Watched:
             journal=_Overheard(brain.services, heard),
             embedder=make_embedder(load_settings()),
         )
-        return cls(Brain.of(services, brain.caller), heard)
+        return cls(Brain(services, brain.caller), heard)
 
     def stages(self) -> Mapping[str, float]:
         """Give the median of each stage of the recalls since the last look, in ms."""

@@ -137,7 +137,7 @@ def test_thresholds_of_settings_hold_for_any_embedder(path: Path) -> None:
     services = build_services(
         Settings(duplicate_threshold=0.9, relevance_threshold=0.1, answer_threshold=0), path
     )
-    with commonbrain.Brain.of(services, Caller(agent="ann")):
+    with commonbrain.Brain(services, Caller(agent="ann")):
         space = services.store.space
 
     assert (space.duplicate_threshold, space.similar_threshold, space.relevance_threshold) == (

@@ -96,9 +96,7 @@ def recalls(folder: Folder, count: int = 400, seed: int = 1, tenants: int = 20) 
         spent.listen()
         brain = running.enter_context(open_brain(tenant="tenant-0", agent="agent-0"))
         brains = [
-            Brain.of(
-                brain.services, replace(brain.caller, tenant=f"tenant-{n}", agent=f"agent-{n}")
-            )
+            Brain(brain.services, replace(brain.caller, tenant=f"tenant-{n}", agent=f"agent-{n}"))
             for n in range(tenants)
         ]
         random_source = random.Random(seed)

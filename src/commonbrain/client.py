@@ -1,47 +1,64 @@
-"""The library's front door: one open store, seen by one caller."""
+"""The library: `class Brain`, one open store as one caller sees it."""
 
-from dataclasses import dataclass, replace
-from types import TracebackType
-from typing import Self, TypedDict, Unpack
+from __future__ import annotations
 
-from commonbrain.administration.backup import CreateBackup, Repair
-from commonbrain.administration.call_metrics import CallMetrics
-from commonbrain.administration.embedding_spaces import EmbeddingSpaces
-from commonbrain.administration.erasure import Erase
-from commonbrain.administration.self_evaluation import Evaluate
-from commonbrain.administration.status import Doctor, Status
-from commonbrain.administration.tenants import AdministerTenant, Tenants
-from commonbrain.causality.extraction import Atomize
-from commonbrain.causality.trace import Trace
-from commonbrain.consolidation.maintenance import Maintain
-from commonbrain.consolidation.reflection import Reflect
-from commonbrain.coordination.boot import Boot
-from commonbrain.coordination.messages import Messages
-from commonbrain.coordination.sessions import Sessions
-from commonbrain.history.forget import Forget, Prune
-from commonbrain.history.review_queue import ListReviewQueue
-from commonbrain.history.revise import Revise
-from commonbrain.history.undo import Undo
-from commonbrain.ingestion.embedding import EmbedPending
-from commonbrain.ingestion.service import Remember
-from commonbrain.ingestion.skills import Skills
-from commonbrain.jobs.service import Jobs
-from commonbrain.learning.registry import ManageModels
-from commonbrain.model.errors import InvalidInputError
-from commonbrain.model.scope import Caller
-from commonbrain.model.sessions import ClientInfo
-from commonbrain.model.trust import Trust
-from commonbrain.retrieval.get import Get
-from commonbrain.retrieval.log import ListRecalls
-from commonbrain.retrieval.service import Recall
-from commonbrain.services import Services
-from commonbrain.transfer.export import Export
-from commonbrain.transfer.imports import Import
-from commonbrain.transfer.merge import Merge
+from dataclasses import replace as replace_fields
+from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
+
+from commonbrain.model.limits import (
+    AGENDA_DEFAULT,
+    EMBED_BATCH,
+    ITEMS_PER_CALL_MAX,
+    PRUNE_AT_ONCE_MAX,
+    RECALL_ITEMS_DEFAULT,
+    RECALL_TOKENS_DEFAULT,
+    TRUST_MIN_DEFAULT,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from datetime import datetime
+    from pathlib import Path
+    from types import TracebackType
+
+    from commonbrain.administration.backup import Repaired
+    from commonbrain.administration.call_metrics import CallMetrics
+    from commonbrain.administration.embedding_spaces import EmbeddingSpaces
+    from commonbrain.administration.self_evaluation import Evaluate
+    from commonbrain.administration.status import Diagnosis, StoreStatus
+    from commonbrain.administration.tenants import AdministerTenant, Tenants
+    from commonbrain.causality.extraction import Atomized
+    from commonbrain.causality.trace import Trace
+    from commonbrain.consolidation.maintenance import Maintain
+    from commonbrain.consolidation.reflection import Reflect
+    from commonbrain.coordination.briefing import Briefing
+    from commonbrain.coordination.messages import Messages
+    from commonbrain.coordination.sessions import Sessions
+    from commonbrain.history.review_queue import ReviewCategory, ReviewQueue
+    from commonbrain.history.revise import Revise
+    from commonbrain.history.selection import BulkChangeResult, SelectorFields
+    from commonbrain.ingestion.embedding import EmbedProgress, OnCommit
+    from commonbrain.ingestion.result import RememberResult
+    from commonbrain.ingestion.skills import Skills
+    from commonbrain.jobs.service import Jobs
+    from commonbrain.learning.registry import ManageModels
+    from commonbrain.model.kinds import CausalField, Detail, Kind
+    from commonbrain.model.memory import Draft, State, ThreadRef
+    from commonbrain.model.recall_result import Order, RecallResult
+    from commonbrain.model.scope import Caller, Scope
+    from commonbrain.model.sessions import ClientInfo
+    from commonbrain.model.trust import Trust
+    from commonbrain.retrieval.get import MemoryView, View
+    from commonbrain.retrieval.log import ListRecalls
+    from commonbrain.services import Services
+    from commonbrain.storage.maintenance import Backup, Progress
+    from commonbrain.transfer.export import ExportResult
+    from commonbrain.transfer.imports import ImportReport
+    from commonbrain.transfer.merge import ResumeOptions
 
 
 class Identity(TypedDict, total=False):
-    """Who a view acts as; what is left out stays as it is."""
+    """The identity of a caller; omitted fields stay as they are."""
 
     agent: str
     project: str | None
@@ -51,106 +68,723 @@ class Identity(TypedDict, total=False):
     request_id: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Brain:
-    """The paths through one house for one caller; threads may call them at once.
+class DraftDetails(TypedDict, total=False):
+    """Rarely used arguments of `remember`, most of them for one kind of memory."""
 
-    Every field is called like a function: `brain.remember("...")`, `brain.recall("...")`. Several
-    brains made by `acting_as` share one store; closing any of them closes it for all.
+    severity: str
+    """Rules: BLOCKER or PATTERN."""
+    skill: Mapping[str, object]
+    """Rules: the trigger that makes it a skill."""
+    subject: str
+    """Facts: what the fact is about."""
+    ttl_s: int
+    """Facts: seconds until it expires."""
+    due_at: datetime | str
+    """Tasks."""
+    priority: str
+    """Tasks and messages."""
+    assignee: str
+    """Tasks."""
+    must_ack: bool
+    """Tasks and rules: every agent has to acknowledge it before it writes."""
+    root_cause: str
+    """Incidents."""
+    resolution: str
+    """Incidents."""
+    actor: str
+    """Events."""
+    importance: float
+    """Events, 0..1."""
+    thread: ThreadRef
+    """Messages."""
+    people: Sequence[str]
+    """People that the text does not mention by `@name`."""
+    source_message: str
+    """The message from which the text comes."""
+    auto_captured: bool
+    """Whether a program stores it without being asked."""
+    extract_tasks: bool
+    """Store sentences that state tasks as tasks."""
+    extract_causes: bool
+    """Store stated causes and effects as atoms."""
+    detail: Detail
+    """The columns of the kind as an object, instead of single arguments."""
+
+
+class Brain:
+    """One open store as one caller sees it; `commonbrain.open()` returns it.
+
+    Methods may be called from several threads. Brains made by `acting_as` share the store; closing
+    one of them closes it for all. A capability is imported when it is first used.
+
+    All methods raise `InvalidInputError` for a malformed argument, `RejectedError` if validation,
+    a policy or a limit says no, `NotFoundError` for what does not exist or is not visible, and
+    `UnavailableError` if the store is locked, full or gone. After an error nothing is changed,
+    unless the method says otherwise.
     """
 
-    services: Services
-    caller: Caller
-    boot: Boot
-    remember: Remember
-    recall: Recall
-    get: Get
-    skills: Skills
-    revise: Revise
-    forget: Forget
-    erase: Erase
-    prune: Prune
-    undo: Undo
-    atomize: Atomize
-    reflect: Reflect
-    trace: Trace
-    message: Messages
-    import_: Import
-    export: Export
-    merge: Merge
-    session: Sessions
-    status: Status
-    watching: CallMetrics
-    recalls: ListRecalls
-    review: ListReviewQueue
-    doctor: Doctor
-    embed_pending: EmbedPending
-    spaces: EmbeddingSpaces
-    repair: Repair
-    backup: CreateBackup
-    govern: AdministerTenant
-    tenants: Tenants
-    jobs: Jobs
-    models: ManageModels
-    evaluate: Evaluate
-    maintain: Maintain
+    __slots__ = ("caller", "services")
 
-    @classmethod
-    def of(cls, services: Services, caller: Caller) -> Self:
-        """Show a house to one caller."""
-        return cls(
-            services=services,
-            caller=caller,
-            boot=Boot(services, caller),
-            remember=Remember(services, caller),
-            recall=Recall(services, caller),
-            get=Get(services, caller),
-            skills=Skills(services, caller),
-            revise=Revise(services, caller),
-            forget=Forget(services, caller),
-            erase=Erase(services, caller),
-            prune=Prune(services, caller),
-            undo=Undo(services, caller),
-            atomize=Atomize(services, caller),
-            reflect=Reflect(services, caller),
-            trace=Trace(services, caller),
-            message=Messages(services, caller),
-            import_=Import(services, caller),
-            export=Export(services, caller),
-            merge=Merge(services, caller),
-            session=Sessions(services, caller),
-            status=Status(services, caller),
-            watching=CallMetrics(services, caller),
-            recalls=ListRecalls(services, caller),
-            review=ListReviewQueue(services, caller),
-            doctor=Doctor(services, caller),
-            embed_pending=EmbedPending(services, caller),
-            spaces=EmbeddingSpaces(services, caller),
-            repair=Repair(services, caller),
-            backup=CreateBackup(services, caller),
-            govern=AdministerTenant(services, caller),
-            tenants=Tenants(services, caller),
-            jobs=Jobs(services, caller),
-            models=ManageModels(services, caller),
-            evaluate=Evaluate(services, caller),
-            maintain=Maintain(services, caller),
-        )
+    def __init__(self, services: Services, caller: Caller) -> None:
+        """Create a view of open services for a caller; use `commonbrain.open()`."""
+        self.services = services
+        self.caller = caller
 
     def acting_as(self, **identity: Unpack[Identity]) -> Self:
-        """Give a view of the same store for another agent, project or session.
+        """Return a view of the same store for another agent, project or session.
+
+        Example: `brain.acting_as(agent="codex", project="shop").boot()`.
 
         Raises:
-            InvalidInputError: a name is empty, too long or unprintable, or is not one that a view
-                may choose.
+            InvalidInputError: a name is empty, too long or not printable, or a field is unknown.
 
         """
         unsupported = sorted(set(identity) - set(Identity.__annotations__))
         if unsupported:
+            from commonbrain.model.errors import InvalidInputError  # noqa: PLC0415
+
             raise InvalidInputError(f"A view cannot choose its {', '.join(unsupported)}.")
-        return self.of(self.services, replace(self.caller, **identity))
+        return type(self)(self.services, replace_fields(self.caller, **identity))
+
+    # Everyday use
+
+    def remember(  # noqa: PLR0913 the attributes of a memory, spelled out for editors
+        self,
+        text: str | Draft | Sequence[Draft],
+        *,
+        kind: str | None = None,
+        headline: str | None = None,
+        label: str | None = None,
+        project: str | None = None,
+        scope: Scope | str | None = None,
+        tags: Sequence[str] | None = None,
+        source_ref: str | None = None,
+        trust: Trust | str | None = None,
+        confidence: float | None = None,
+        derived_from: Sequence[str] | None = None,
+        depends_on: Sequence[str] | None = None,
+        occurred_at: datetime | str | None = None,
+        expires_at: datetime | str | None = None,
+        distinct_because: str | None = None,
+        chunks: bool | None = None,
+        idempotency_key: str | None = None,
+        **details: Unpack[DraftDetails],
+    ) -> RememberResult:
+        """Store a text, or up to 100 drafts, in one transaction.
+
+        Example: `brain.remember("Releases are cut on Tuesdays", kind="rule", project="shop")`.
+
+        Args:
+            text: a statement of at most 16 KiB, a raw text of at most 1 MiB, a draft, or drafts.
+            kind: rule, fact, incident, task, event, episode, atom or message; by default the words
+                decide.
+            headline: at most 15 words; by default the first sentence.
+            label: the type of statement, such as decision.
+            project: by default the caller's.
+            scope: private, team (the default) or global.
+            tags: free keywords.
+            source_ref: where it comes from: a URL, a file and line, a ticket.
+            trust: trusted_tool, user_claim or untrusted_web, at most the caller's own.
+            confidence: 0..1, how certain the author is; lowers the computed value only.
+            derived_from: ids of its sources, which limit trust and scope.
+            depends_on: ids of memories that must be valid for this one to be.
+            occurred_at: when it happened, ISO 8601 or words; by default now.
+            expires_at: when it stops being valid.
+            distinct_because: store it although a memory says nearly the same, for this reason.
+            chunks: whether to split the text into several memories. By default, a text of several
+                paragraphs or over 300 words is split unless it has a kind or headline.
+            idempotency_key: for one day, the same key and content return the first reply.
+            details: see `DraftDetails`.
+
+        Returns:
+            One outcome per item, in order: stored, exists, duplicate, rejected or quarantined.
+            `stored` items are durable and searchable.
+
+        Raises:
+            InvalidInputError: an argument is malformed; nothing was stored.
+            NotFoundError: a source does not exist or is not visible; nothing was stored.
+            RejectedError: the caller may not write there or claim that trust, or has to
+                acknowledge action items first; nothing was stored.
+            UnavailableError: the store is locked, full or read-only; nothing was stored.
+
+        """
+        from commonbrain.ingestion.service import Remember  # noqa: PLC0415
+
+        attributes: dict[str, Any] = {
+            "kind": kind,
+            "headline": headline,
+            "label": label,
+            "project": project,
+            "scope": scope,
+            "tags": tags,
+            "source_ref": source_ref,
+            "trust": trust,
+            "confidence": confidence,
+            "derived_from": derived_from,
+            "depends_on": depends_on,
+            "occurred_at": occurred_at,
+            "expires_at": expires_at,
+            "distinct_because": distinct_because,
+            **details,
+        }
+        known = {name: value for name, value in attributes.items() if value is not None}
+        return Remember(self.services, self.caller)(
+            text, chunks=chunks, idempotency_key=idempotency_key, **known
+        )
+
+    def recall(  # noqa: PLR0913 the filters, spelled out for editors
+        self,
+        query: str = "",
+        *,
+        max_items: int = RECALL_ITEMS_DEFAULT,
+        max_tokens: int = RECALL_TOKENS_DEFAULT,
+        kinds: Sequence[Kind | str] = (),
+        labels: Sequence[str] = (),
+        tags: Sequence[str] = (),
+        people: Sequence[str] = (),
+        project: str | None = None,
+        scope: Scope | str | None = None,
+        agent: str | None = None,
+        session: str | None = None,
+        field: CausalField | str | None = None,
+        thread: str | None = None,
+        states: Sequence[State | str] = (),
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
+        as_of: datetime | str | None = None,
+        trust_min: float = TRUST_MIN_DEFAULT,
+        min_confidence: float = 0.0,
+        deadline_ms: float | None = None,
+        order: Order | str = "relevance",
+        bump: bool = True,
+        proactive: bool = False,
+    ) -> RecallResult:
+        """Find the memories that answer a query; without a query, list the newest.
+
+        Example: `brain.recall("why postgres?", project="api", max_items=3)`.
+
+        Args:
+            query: plain words, at most 2,000 characters; punctuation has no meaning. A time in it
+                ("last week") is a preference, not a filter.
+            max_items: 1..100.
+            max_tokens: 64..32,000, the size of the result.
+            kinds: only these kinds.
+            labels: only these labels.
+            tags: only memories with all of these tags.
+            people: only memories that mention, or were said by, one of these people.
+            project: only this project and global memories.
+            scope: only this scope.
+            agent: only memories by this author.
+            session: only memories of this session.
+            field: only atoms, searched in one field: subject, action, outcome or consequences.
+            thread: only messages of this thread.
+            states: by default active and archived; `needs_review` is accepted too.
+            since: occurred at or after, ISO 8601 or words such as "last monday".
+            until: occurred at or before.
+            as_of: return what was believed at this time.
+            trust_min: 0..1; lower it to include text from the web.
+            min_confidence: 0..1.
+            deadline_ms: after this time no further retriever runs; `degraded` names those.
+            order: relevance, or timeline for the same items by time.
+            bump: count this recall as an access to the best items.
+            proactive: return only strong matches, for an agent that did not ask.
+
+        Returns:
+            Items within the budget. `verdict` distinguishes an empty store from one without a
+            relevant memory; `evidence` is the text for an agent.
+
+        Raises:
+            InvalidInputError: a kind or state is unknown, or a time cannot be parsed.
+            RejectedError: `limit_exceeded`, the query or a number is out of range.
+            UnavailableError: the store cannot be read.
+
+        """
+        from commonbrain.retrieval.service import Recall  # noqa: PLC0415
+
+        return Recall(self.services, self.caller)(
+            query,
+            max_items=max_items,
+            max_tokens=max_tokens,
+            kinds=kinds,
+            labels=labels,
+            tags=tags,
+            people=people,
+            project=project,
+            scope=scope,
+            agent=agent,
+            session=session,
+            field=field,
+            thread=thread,
+            states=states,
+            since=since,
+            until=until,
+            as_of=as_of,
+            trust_min=trust_min,
+            min_confidence=min_confidence,
+            deadline_ms=deadline_ms,
+            order=order,
+            bump=bump,
+            proactive=proactive,
+        )
+
+    def get(
+        self,
+        id: str = "",  # noqa: A002 the public name is id
+        *,
+        skill: str = "",
+        views: Sequence[View | str] = (),
+        bump: bool = True,
+    ) -> MemoryView:
+        """Return one memory as a whole, in any state, or the current skill with a name.
+
+        Example: `brain.get("mem_38G0FM4BXXFX7", views=["history"])`.
+
+        Args:
+            id: the memory's id; omit it for a skill.
+            skill: the skill's name; the caller's project takes precedence.
+            views: parts to add: history, provenance, links, annotations, policy, dependents.
+            bump: count this as an access, which restores strength.
+
+        """
+        from commonbrain.retrieval.get import Get  # noqa: PLC0415
+
+        return Get(self.services, self.caller)(id, skill=skill, views=views, bump=bump)
+
+    def get_several(
+        self, ids: Sequence[str], *, views: Sequence[View | str] = (), bump: bool = True
+    ) -> tuple[MemoryView, ...]:
+        """Return up to 20 memories in the given order, each once; all of them or an error."""
+        from commonbrain.retrieval.get import Get  # noqa: PLC0415
+
+        return Get(self.services, self.caller).several(ids, views=views, bump=bump)
+
+    def boot(
+        self, project: str | None = None, task: str | None = None, *, client: str | None = None
+    ) -> Briefing:
+        """Start a session and return its briefing, in at most 2,000 tokens.
+
+        Example: `print(brain.boot("shop", "Move the orders to Postgres").text)`.
+
+        Args:
+            project: the project in which the agent works; by default the caller's.
+            task: its task in at most 2,000 characters, by which patterns are chosen.
+            client: the program that runs the agent, for display.
+
+        """
+        from commonbrain.coordination.boot import Boot  # noqa: PLC0415
+
+        return Boot(self.services, self.caller)(project, task, client=client)
+
+    # Review and correct
+
+    @property
+    def revise(self) -> Revise:
+        """Correct memories: supersede, restore, resolve, link, retag, approve and more."""
+        from commonbrain.history.revise import Revise  # noqa: PLC0415
+
+        return Revise(self.services, self.caller)
+
+    def review(
+        self,
+        category: ReviewCategory | str | None = None,
+        *,
+        project: str | None = None,
+        limit: int = AGENDA_DEFAULT,
+        skip: int = 0,
+    ) -> ReviewQueue:
+        """List open conflicts, memories that need review, and pending memories.
+
+        Args:
+            category: one of the three; all by default.
+            project: only this project's and global memories.
+            limit: 1 to 100 of each category.
+            skip: omit this many of each category, for the next page.
+
+        """
+        from commonbrain.history.review_queue import ListReviewQueue  # noqa: PLC0415
+
+        return ListReviewQueue(self.services, self.caller)(
+            category, project=project, limit=limit, skip=skip
+        )
+
+    def forget(
+        self,
+        id: str | Sequence[str] = (),  # noqa: A002 the public name is id
+        *,
+        reason: str,
+        confirm: int | None = None,
+        dry_run: bool = False,
+        **matching: Unpack[SelectorFields],
+    ) -> BulkChangeResult:
+        """Forget memories: recall no longer returns them; `revise.restore` brings them back.
+
+        One memory is forgotten at once. Several are previewed; repeat the call with `confirm`.
+
+        Example: `brain.forget(agent="runaway", since="today", reason="a broken prompt")`.
+
+        Args:
+            id: one id, or up to 100.
+            reason: the reason, which is stored.
+            confirm: the number of memories in the preview.
+            dry_run: return what would be forgotten; change nothing.
+            matching: criteria instead of ids; see `SelectorFields`.
+
+        """
+        from commonbrain.history.forget import Forget  # noqa: PLC0415
+
+        return Forget(self.services, self.caller)(
+            id, reason=reason, confirm=confirm, dry_run=dry_run, **matching
+        )
+
+    def prune(
+        self,
+        *,
+        days: int = 90,
+        kinds: Sequence[Kind | str] = (),
+        min_access: int = 0,
+        limit: int = PRUNE_AT_ONCE_MAX,
+        confirm: int | None = None,
+    ) -> BulkChangeResult:
+        """Forget memories that were not accessed for a number of days, oldest first.
+
+        Pinned memories, rules and messages stay.
+
+        Args:
+            days: at least 30.
+            kinds: only these kinds.
+            min_access: facts that were read more often stay.
+            limit: at most 50.
+            confirm: the count of the preview; without it nothing is changed.
+
+        """
+        from commonbrain.history.forget import Prune  # noqa: PLC0415
+
+        return Prune(self.services, self.caller)(
+            days=days, kinds=kinds, min_access=min_access, limit=limit, confirm=confirm
+        )
+
+    def undo(
+        self,
+        *,
+        reason: str,
+        agent: str | None = None,
+        session: str | None = None,
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
+        confirm: int | None = None,
+    ) -> BulkChangeResult:
+        """Revert everything that an agent, a session or a period changed, after a preview.
+
+        Example: `brain.undo(agent="runaway", reason="a broken prompt", confirm=3)`.
+
+        Args:
+            reason: the reason, which is stored.
+            agent: only changes by this agent.
+            session: only changes in this session.
+            since: from this time; by default 31 days before `until`.
+            until: up to this time; by default now.
+            confirm: the count of the preview; without it nothing is changed.
+
+        """
+        from commonbrain.history.undo import Undo  # noqa: PLC0415
+
+        return Undo(self.services, self.caller)(
+            reason=reason, agent=agent, session=session, since=since, until=until, confirm=confirm
+        )
+
+    def erase(
+        self,
+        id: str | Sequence[str] = (),  # noqa: A002 the public name is id
+        *,
+        reason: str,
+        confirm: int | None = None,
+        **matching: Unpack[SelectorFields],
+    ) -> BulkChangeResult:
+        """Remove the text of memories permanently, with all copies, after a preview; admins only.
+
+        Args:
+            id: one id, or up to 100.
+            reason: the reason, kept in the audit; it must not repeat the text.
+            confirm: the count of the preview.
+            matching: criteria instead of ids; see `SelectorFields`.
+
+        """
+        from commonbrain.administration.erasure import Erase  # noqa: PLC0415
+
+        return Erase(self.services, self.caller)(id, reason=reason, confirm=confirm, **matching)
+
+    # Causes, sessions and messages
+
+    @property
+    def trace(self) -> Trace:
+        """Follow causes and effects, precursors, dependents and provenance of a memory."""
+        from commonbrain.causality.trace import Trace  # noqa: PLC0415
+
+        return Trace(self.services, self.caller)
+
+    def atomize(
+        self,
+        ids: Sequence[str] | str = (),
+        *,
+        kinds: Sequence[Kind | str] = (),
+        project: str | None = None,
+        limit: int = ITEMS_PER_CALL_MAX,
+        before: str | None = None,
+    ) -> Atomized:
+        """Extract causes from stored memories into atoms; repeating it adds nothing.
+
+        Args:
+            ids: the memories; by default the newest that the caller may see.
+            kinds: only these kinds.
+            project: only this project and global memories.
+            limit: at most this many, 1 to 100.
+            before: continue after the last call; its `next`.
+
+        """
+        from commonbrain.causality.extraction import Atomize  # noqa: PLC0415
+
+        return Atomize(self.services, self.caller)(
+            ids, kinds=kinds, project=project, limit=limit, before=before
+        )
+
+    @property
+    def skills(self) -> Skills:
+        """List skills, and those that a query would trigger."""
+        from commonbrain.ingestion.skills import Skills  # noqa: PLC0415
+
+        return Skills(self.services, self.caller)
+
+    @property
+    def session(self) -> Sessions:
+        """Use sessions: tasks, notes, checkpoints, leases, handoffs, and other agents."""
+        from commonbrain.coordination.sessions import Sessions  # noqa: PLC0415
+
+        return Sessions(self.services, self.caller)
+
+    @property
+    def message(self) -> Messages:
+        """Send, read and acknowledge messages, and assign tasks."""
+        from commonbrain.coordination.messages import Messages  # noqa: PLC0415
+
+        return Messages(self.services, self.caller)
+
+    @property
+    def reflect(self) -> Reflect:
+        """Preview a reflection, or summarize what is known about a query."""
+        from commonbrain.consolidation.reflection import Reflect  # noqa: PLC0415
+
+        return Reflect(self.services, self.caller)
+
+    # Transfer
+
+    def import_(
+        self,
+        format: str,  # noqa: A002 the public name is format
+        source: str | Path,
+        *,
+        project: str | None = None,
+        dry_run: bool = False,
+        extract_causes: bool = False,
+        on_progress: Callable[[ImportReport], None] = lambda _: None,
+    ) -> ImportReport:
+        """Import memories or conversations from a file or folder; what is known already stays.
+
+        Example: `brain.import_("markdown", "notes/", project="shop", dry_run=True)`.
+
+        Args:
+            format: the name of an importer, such as markdown or jsonl.
+            source: a file or folder.
+            project: overrides the project that the source suggests.
+            dry_run: read and validate everything, store nothing.
+            extract_causes: store stated causes as atoms; `atomize` can do this later.
+            on_progress: called after every batch of at most 64.
+
+        Raises:
+            UnavailableError: the store failed; earlier batches are stored, and repeating the call
+                continues.
+
+        """
+        from commonbrain.transfer.imports import Import  # noqa: PLC0415
+
+        return Import(self.services, self.caller)(
+            format,
+            source,
+            project=project,
+            dry_run=dry_run,
+            extract_causes=extract_causes,
+            on_progress=on_progress,
+        )
+
+    def export(
+        self, target: str | Path, *, on_progress: Callable[[float], None] = lambda _: None
+    ) -> ExportResult:
+        """Write every memory of the tenant to a new file, private ones included; admins only.
+
+        Args:
+            target: a file that does not exist yet; protect it like the store.
+            on_progress: called with the progress, 0..1.
+
+        """
+        from commonbrain.transfer.export import Export  # noqa: PLC0415
+
+        return Export(self.services, self.caller)(target, on_progress=on_progress)
+
+    def merge(
+        self,
+        source: str | Path,
+        *,
+        dry_run: bool = False,
+        on_progress: Callable[[ImportReport], None] = lambda _: None,
+        resume: ResumeOptions | None = None,
+    ) -> ImportReport:
+        """Merge a file that `export` wrote; repeating it changes nothing.
+
+        Args:
+            source: the file.
+            dry_run: return what would be new; change nothing.
+            on_progress: called after every batch of at most 64 lines.
+            resume: where an interrupted job stopped.
+
+        """
+        from commonbrain.transfer.merge import FROM_START, Merge  # noqa: PLC0415
+
+        return Merge(self.services, self.caller)(
+            source, dry_run=dry_run, on_progress=on_progress, resume=resume or FROM_START
+        )
+
+    def backup(
+        self,
+        destination: str | Path,
+        *,
+        replace: bool = False,
+        on_progress: Progress | None = None,
+    ) -> Backup:
+        """Write a consistent, verified copy of the store into a file, while others write.
+
+        Example: `brain.backup("brain-backup.db")`; `commonbrain.restore` reads it.
+
+        Args:
+            destination: the file to write.
+            replace: replace an existing file.
+            on_progress: called with the progress, 0..1.
+
+        """
+        from commonbrain.administration.backup import CreateBackup  # noqa: PLC0415
+        from commonbrain.storage.maintenance import ignore_progress  # noqa: PLC0415
+
+        return CreateBackup(self.services, self.caller)(
+            destination, replace=replace, on_progress=on_progress or ignore_progress
+        )
+
+    # Operate
+
+    def status(self) -> StoreStatus:
+        """Count what the store contains."""
+        from commonbrain.administration.status import Status  # noqa: PLC0415
+
+        return Status(self.services, self.caller)()
+
+    def doctor(self) -> Diagnosis:
+        """Check the store, its derived data and the embedder; changes nothing."""
+        from commonbrain.administration.status import Doctor  # noqa: PLC0415
+
+        return Doctor(self.services, self.caller)()
+
+    def repair(self, on_progress: Progress | None = None) -> Repaired:
+        """Rewrite full text and vectors from the memories, while others read and write."""
+        from commonbrain.administration.backup import Repair  # noqa: PLC0415
+        from commonbrain.storage.maintenance import ignore_progress  # noqa: PLC0415
+
+        return Repair(self.services, self.caller)(on_progress or ignore_progress)
+
+    def embed_pending(
+        self,
+        *,
+        batch: int = EMBED_BATCH,
+        one_by_one: bool = True,
+        on_commit: OnCommit | None = None,
+    ) -> EmbedProgress:
+        """Embed memories that were stored while the embedder was unavailable, oldest first.
+
+        Args:
+            batch: at most this many, 1 to 100.
+            one_by_one: try each separately if the batch fails.
+            on_commit: called in the transaction that stores the vectors.
+
+        """
+        from commonbrain.ingestion.embedding import EmbedPending, do_nothing  # noqa: PLC0415
+
+        return EmbedPending(self.services, self.caller)(
+            batch=batch, one_by_one=one_by_one, on_commit=on_commit or do_nothing
+        )
+
+    @property
+    def metrics(self) -> CallMetrics:
+        """Read call figures, failed calls and the health of dependencies."""
+        from commonbrain.administration.call_metrics import CallMetrics  # noqa: PLC0415
+
+        return CallMetrics(self.services, self.caller)
+
+    @property
+    def recalls(self) -> ListRecalls:
+        """Read the recall log."""
+        from commonbrain.retrieval.log import ListRecalls  # noqa: PLC0415
+
+        return ListRecalls(self.services, self.caller)
+
+    @property
+    def evaluate(self) -> Evaluate:
+        """Measure recall on questions from the store's own memories."""
+        from commonbrain.administration.self_evaluation import Evaluate  # noqa: PLC0415
+
+        return Evaluate(self.services, self.caller)
+
+    @property
+    def maintain(self) -> Maintain:
+        """Preview maintenance; the job `maintain` runs it."""
+        from commonbrain.consolidation.maintenance import Maintain  # noqa: PLC0415
+
+        return Maintain(self.services, self.caller)
+
+    @property
+    def jobs(self) -> Jobs:
+        """Run, list and cancel background jobs."""
+        from commonbrain.jobs.service import Jobs  # noqa: PLC0415
+
+        return Jobs(self.services, self.caller)
+
+    @property
+    def models(self) -> ManageModels:
+        """Manage learned models: list, canary, promote, retire."""
+        from commonbrain.learning.registry import ManageModels  # noqa: PLC0415
+
+        return ManageModels(self.services, self.caller)
+
+    @property
+    def spaces(self) -> EmbeddingSpaces:
+        """Manage embedding spaces: build, compare, switch, drop."""
+        from commonbrain.administration.embedding_spaces import EmbeddingSpaces  # noqa: PLC0415
+
+        return EmbeddingSpaces(self.services, self.caller)
+
+    @property
+    def govern(self) -> AdministerTenant:
+        """Manage agents, keys and the policy of the tenant."""
+        from commonbrain.administration.tenants import AdministerTenant  # noqa: PLC0415
+
+        return AdministerTenant(self.services, self.caller)
+
+    @property
+    def tenants(self) -> Tenants:
+        """Manage tenants; for the owner of the store."""
+        from commonbrain.administration.tenants import Tenants  # noqa: PLC0415
+
+        return Tenants(self.services, self.caller)
+
+    # Lifecycle
 
     def close(self) -> None:
-        """Write what reads left behind and let go of the store; calling it twice is harmless."""
+        """Write queued traces and accesses, and release the store; may be called twice."""
         self.services.embedding_executor.close()
         self.services.saliences.close()
         self.services.rerankers.close()
@@ -161,6 +795,7 @@ class Brain:
         self.services.telemetry.close()
 
     def __enter__(self) -> Self:
+        """Return the brain itself."""
         return self
 
     def __exit__(
@@ -169,4 +804,5 @@ class Brain:
         _error: BaseException | None,
         _trace: TracebackType | None,
     ) -> None:
+        """Close the store."""
         self.close()

@@ -1,4 +1,4 @@
-"""Every setting once: its name, unit, default, bounds and environment variable."""
+"""All settings: name, unit, default, bounds and environment variable."""
 
 from pathlib import Path
 from typing import Annotated, Final, Literal
@@ -35,39 +35,41 @@ def _default_state() -> Path:
 
 
 def _safe_key(key: SecretStr | None) -> SecretStr | None:
-    """Take off the line end that a key read from a file brings along."""
+    """Strip the line end of a key that was read from a file."""
     if key is None:
         return None
     stripped = key.get_secret_value().strip()
     if not (stripped.isascii() and stripped.isprintable()):
-        raise ValueError("no key has spaces within, control characters or accents")
+        raise ValueError(
+            "a key must not contain spaces, control characters or non-ASCII characters"
+        )
     return SecretStr(stripped)
 
 
 Key = Annotated[SecretStr | None, AfterValidator(_safe_key)]
 Store = Path | SecretStr
-"""Where memories live: a file, or the URL of a Postgres, which may hold a password."""
+"""A file, or the URL of a Postgres store, which may hold a password."""
 
 
 def parse_store(value: object) -> object:
-    """Take what names a store for a URL or for a file."""
+    """Parse the location of a store as a URL or a file."""
     if isinstance(value, str):
         return SecretStr(value) if is_url(value) else Path(value)
     return value
 
 
 def parse_urls(value: object) -> object:
-    """Take one text for several URLs, none of which has a space in it."""
+    """Split URLs at spaces."""
     if not isinstance(value, str):
         return value
     urls = value.split()
     if not all(is_url(one) for one in urls):
-        raise ValueError("each is postgresql://ROLE:PASSWORD@HOST/DATABASE")
+        raise ValueError("each must be postgresql://ROLE:PASSWORD@HOST/DATABASE")
     return tuple(SecretStr(one) for one in urls)
 
 
 def _safe_url(url: str | None) -> str | None:
-    """Take no address that others on the way could answer for."""
+    """Reject URLs whose answer could be forged on the network."""
     parts = urlsplit(url or "")
     is_here = parts.scheme == "http" and parts.hostname in {"localhost", "127.0.0.1", "::1"}
     if url is not None and not ((parts.scheme == "https" and parts.hostname) or is_here):
@@ -76,16 +78,16 @@ def _safe_url(url: str | None) -> str | None:
 
 
 def _valid_blobs_location(location: str | None) -> str | None:
-    """Take a folder, or a bucket without a secret in its name."""
+    """Accept a folder, or an s3 URL without credentials."""
     parts = urlsplit(location or "")
     is_bucket = parts.scheme == "s3" and parts.netloc and "@" not in parts.netloc
     if location is not None and "://" in location and not is_bucket:
-        raise ValueError("it is a folder, or s3://BUCKET/PREFIX")
+        raise ValueError("it must be a folder, or s3://BUCKET/PREFIX")
     return location
 
 
 def _asymmetric(names: str) -> str:
-    """Take signatures that only the issuer can make."""
+    """Reject algorithms with a shared secret."""
     wrong = {one.strip() for one in names.split(",")} - ASYMMETRIC
     if wrong:
         raise ValueError(f"it may name {', '.join(sorted(ASYMMETRIC))}")
@@ -95,104 +97,108 @@ def _asymmetric(names: str) -> str:
 Cosine = Annotated[float, Field(gt=-1, lt=1)]
 Url = Annotated[str | None, Field(max_length=2000)]
 Model = Annotated[str | None, Field(min_length=1, max_length=100)]
-_OF_MODEL: Final = "Which of an endpoint's models."
-_OF_URL: Final = "The base of the endpoint's API, without name and password."
-_OF_RETRIES: Final = "Further attempts after a failure that may pass."
-_OF_KEY: Final = "The key for the endpoint; it is never shown."
+_OF_MODEL: Final = "Name of the endpoint's model."
+_OF_URL: Final = "Base URL of the endpoint's API, without user name and password."
+_OF_RETRIES: Final = "Retries after a transient failure."
+_OF_KEY: Final = "API key of the endpoint; never shown."
 
 
 class Settings(BaseSettings):
-    """Read once at start; an argument beats the environment, the environment the default."""
+    """Settings, read once at startup; arguments override the environment."""
 
     model_config = SettingsConfigDict(env_prefix="COMMONBRAIN_", frozen=True, extra="ignore")
 
     store: Annotated[Store, BeforeValidator(parse_store)] = Field(
         default_factory=_default_store,
-        description="Where memories live: a file, or postgresql://ROLE:PASSWORD@HOST/DATABASE.",
+        description="The store: a file, or postgresql://ROLE:PASSWORD@HOST/DATABASE.",
     )
     store_replicas: Annotated[
         tuple[SecretStr, ...], NoDecode, BeforeValidator(parse_urls), Field(max_length=16)
     ] = Field(
         default=(),
-        description="Streaming replicas of a store in Postgres that recalls are answered from "
-        "while they keep up: URLs like that of the store, with spaces between them.",
+        description="Streaming replicas of a Postgres store that answer recalls while they are "
+        "up to date: URLs like that of the store, separated by spaces.",
     )
     state: Path = Field(
         default_factory=_default_state,
-        description="The folder of logs, and of what was called before its session was known.",
+        description="Folder of logs and of events that precede their session.",
     )
     agent: str | None = Field(
         default=None,
         max_length=128,
-        description="Who acts; doors have their own default.",
+        description="Name of the acting agent; each transport has its own default.",
     )
-    session: str | None = Field(default=None, max_length=128, description="Which session acts.")
+    session: str | None = Field(
+        default=None, max_length=128, description="Session of the acting agent."
+    )
     project: str | None = Field(
         default=None,
         max_length=128,
-        description="Where new memories belong unless they say.",
+        description="Default project of new memories.",
     )
     tenant: str = Field(
         default=LOCAL_TENANT,
         max_length=63,
-        description="Whose memories local doors show; networked ones go by the credential.",
+        description="Tenant of local transports; networked ones take it from the credential.",
     )
     redis_url: Key = Field(
         default=None,
-        description="A Redis, as redis://HOST:6379/0: there several servers count rates together, "
-        "and workers are told of jobs, which else they look for in the store.",
+        description="Redis URL, as redis://HOST:6379/0: servers share rate limits there and "
+        "notify workers of jobs; without it workers poll the store.",
     )
     key_calls_per_minute: int = Field(
         default=KEY_CALLS_PER_MINUTE,
         ge=1,
         le=1_000_000,
-        description="Calls of one credential, where the tenant's policy says nothing.",
+        description="Calls per minute of one credential, unless the tenant's policy sets a limit.",
     )
     tenant_calls_per_minute: int = Field(
         default=TENANT_CALLS_PER_MINUTE,
         ge=1,
         le=1_000_000,
-        description="Calls of a whole tenant, where its policy says nothing.",
+        description="Calls per minute of one tenant, unless its policy sets a limit.",
     )
     mcp_profile: Literal["lite", "core", "operator"] = Field(
         default="core",
-        description="Which tools MCP shows: lite (five), core, operator (also admin).",
+        description="Tools that MCP offers: lite (five), core, or operator (core and admin).",
     )
-    jwt_issuer: Url = Field(default=None, description="Whose tokens are taken; unset: none are.")
-    jwt_audience: Url = Field(default=None, description="Whom a token is made for: this server.")
+    jwt_issuer: Url = Field(default=None, description="Accepted token issuer; unset: no tokens.")
+    jwt_audience: Url = Field(
+        default=None, description="Audience that tokens must name: this server."
+    )
     jwt_jwks_url: Annotated[str | None, AfterValidator(_safe_url)] = Field(
         default=None,
         max_length=2000,
-        description="Where the issuer's keys are: https, or http on this machine.",
+        description="URL of the issuer's keys: https, or http on this machine.",
     )
     jwt_algorithms: Annotated[str, AfterValidator(_asymmetric)] = Field(
         default="RS256,ES256,EdDSA",
         max_length=200,
-        description="Signatures that are taken, by commas; none and shared secrets never are.",
+        description="Accepted signature algorithms, separated by commas; asymmetric only.",
     )
     jwt_tenant_claim: str = Field(
         default="tenant",
         min_length=1,
         max_length=200,
-        description="The claim that says the tenant.",
+        description="Claim that holds the tenant.",
     )
     jwt_agent_claim: str = Field(
-        default="sub", min_length=1, max_length=200, description="The claim that says the agent."
+        default="sub", min_length=1, max_length=200, description="Claim that holds the agent."
     )
     jwt_role_claim: str | None = Field(
         default="role",
         max_length=200,
-        description="The claim that says reader, writer or admin; without it the agent's own.",
+        description="Claim that holds reader, writer or admin; default: the agent's own role.",
     )
     jwt_leeway_s: float = Field(
-        default=30, ge=0, le=300, description="Seconds by which clocks may disagree."
+        default=30, ge=0, le=300, description="Tolerated clock difference, in seconds."
     )
     jwt_timeout_s: float = Field(
-        default=5, gt=0, le=60, description="Seconds that the issuer may take to give its keys."
+        default=5, gt=0, le=60, description="Timeout for fetching the issuer's keys, in seconds."
     )
     embedder: str = Field(
         default="minilm",
-        description="Which embedding model to use: minilm (in this process), ollama, or openai.",
+        description="Embedding model: minilm (in this process), ollama, or openai.",
     )
     embedder_model: Model = Field(default=None, description=_OF_MODEL)
     embedder_url: Url = Field(default=None, description=_OF_URL)
@@ -201,73 +207,78 @@ class Settings(BaseSettings):
         default=None,
         ge=2,
         le=16_384,
-        description="How many numbers a vector has, where the model's name does not tell.",
+        description="Dimensions of a vector, if the model's name does not determine them.",
     )
     embedder_timeout_s: float = Field(
-        default=20, gt=0, le=600, description="Seconds an endpoint may take for one request."
+        default=20, gt=0, le=600, description="Timeout of one request, in seconds."
     )
     embedder_retries: int = Field(default=2, ge=0, le=10, description=_OF_RETRIES)
     embedder_next: str | None = Field(
-        default=None, description="The space to move the store to, as ollama/MODEL/DIMENSIONS."
+        default=None,
+        description="Embedding space to migrate the store to, as ollama/MODEL/DIMENSIONS.",
     )
-    embedder_next_url: Url = Field(default=None, description="Base of its endpoint's API.")
-    embedder_next_api_key: Key = Field(default=None, description="The key; it is never shown.")
+    embedder_next_url: Url = Field(
+        default=None, description="Base URL of the API of the next embedder."
+    )
+    embedder_next_api_key: Key = Field(
+        default=None, description="API key of the next embedder; never shown."
+    )
     extractor: str = Field(
         default="patterns",
-        description="What finds causes for atomize: patterns (no model), ollama or openai.",
+        description="Extractor of causes for atomize: patterns (no model), ollama or openai.",
     )
     extractor_model: Model = Field(default=None, description=_OF_MODEL)
     extractor_url: Url = Field(default=None, description=_OF_URL)
     extractor_api_key: Key = Field(default=None, description=_OF_KEY)
     extractor_timeout_s: float = Field(
-        default=60, gt=0, le=600, description="Seconds an endpoint may take for one text."
+        default=60, gt=0, le=600, description="Timeout of one text, in seconds."
     )
     extractor_retries: int = Field(default=2, ge=0, le=10, description=_OF_RETRIES)
     extractor_tokens_max: int = Field(
-        default=1000, ge=50, le=16_000, description="Tokens that one answer may have."
+        default=1000, ge=50, le=16_000, description="Maximum tokens of one answer."
     )
     reflector: str = Field(
         default="extractive",
-        description="What sums up for reflect: extractive (no model), ollama or openai.",
+        description="Summarizer for reflect: extractive (no model), ollama or openai.",
     )
     reflector_model: Model = Field(default=None, description=_OF_MODEL)
     reflector_url: Url = Field(default=None, description=_OF_URL)
     reflector_api_key: Key = Field(default=None, description=_OF_KEY)
     reflector_timeout_s: float = Field(
-        default=60, gt=0, le=600, description="Seconds an endpoint may take for one episode."
+        default=60, gt=0, le=600, description="Timeout of one episode, in seconds."
     )
     reflector_retries: int = Field(default=2, ge=0, le=10, description=_OF_RETRIES)
     reflector_tokens_max: int = Field(
-        default=1000, ge=50, le=16_000, description="Tokens that one answer may have."
+        default=1000, ge=50, le=16_000, description="Maximum tokens of one answer."
     )
     reflector_run_tokens_max: int = Field(
         default=100_000,
         ge=0,
         le=100_000_000,
-        description="Tokens that one reflection may spend, in and out; past it no model is asked.",
+        description="Token limit of one reflection, in and out; past it no model is called.",
     )
     duplicate_threshold: Cosine | None = Field(
         default=None,
-        description="Cosine at which two texts say the same; the vector space's own unless set.",
+        description="Cosine from which two texts are duplicates; default: the space's own.",
     )
     similar_threshold: Cosine | None = Field(
-        default=None, description="Cosine at which a neighbour is worth a hint."
+        default=None, description="Cosine from which a similar memory is reported."
     )
     relevance_threshold: Cosine | None = Field(
         default=None,
-        description="Cosine below which a memory without a word in common is no answer.",
+        description="Cosine below which a memory without shared words is not relevant.",
     )
     answer_threshold: float | None = Field(
         default=None,
         ge=0,
         le=1.5,
-        description="What cosine and shared words of an answer come to; 0 takes all for answers.",
+        description="Minimum sum of cosine and word overlap of an answer; 0 accepts every memory.",
     )
     embedder_threads: int = Field(
         default=1,
         ge=1,
         le=64,
-        description="Processor cores to embed texts on; a question takes one.",
+        description="Processor cores for embedding texts; a query uses one.",
     )
     durability: Literal["full", "normal"] = Field(
         default="full",
@@ -278,85 +289,86 @@ class Settings(BaseSettings):
     )
     secrets: Literal["reject", "redact"] = Field(
         default="reject",
-        description="reject: a text that holds a secret is refused; redact: it is stored without.",
+        description="reject: refuse a text that holds a secret; redact: store it without.",
     )
     hooks: bool = Field(
-        default=True, description="Whether hooks of clients do anything; a folder can say no too."
+        default=True, description="Whether client hooks are active; a folder can disable them too."
     )
     capture: Literal["off", "tags", "turns"] = Field(
         default="turns",
         description=(
-            "What hooks keep of an agent's last message: nothing; what it marks (@remember, "
-            "@decision); turns: also the passages that tell a decision, a cause, a fix, a lesson."
+            "What hooks store of an agent's last message: off: nothing; tags: passages tagged "
+            "@remember or @decision; turns: also decisions, causes, fixes and lessons."
         ),
     )
     hook_start_timeout_s: float = Field(
         default=HOOK_START_TIMEOUT_S,
         gt=0,
         le=60,
-        description="Seconds for what a new session is told.",
+        description="Timeout of the briefing of a new session, in seconds.",
     )
     hook_prompt_timeout_s: float = Field(
         default=HOOK_PROMPT_TIMEOUT_S,
         gt=0,
         le=60,
-        description="Seconds for what is known about a prompt; then the agent goes on without.",
+        description="Timeout of the recall for a prompt, in seconds.",
     )
     hook_prompt_tokens: int = Field(
         default=HOOK_PROMPT_TOKENS,
         ge=100,
         le=4000,
-        description="Tokens that a hook may put beside a prompt.",
+        description="Maximum tokens that a hook adds to a prompt.",
     )
     hook_write_timeout_s: float = Field(
-        default=HOOK_WRITE_TIMEOUT_S, gt=0, le=60, description="Seconds for what a hook stores."
+        default=HOOK_WRITE_TIMEOUT_S,
+        gt=0,
+        le=60,
+        description="Timeout of a write by a hook, in seconds.",
     )
     lock_timeout_s: float = Field(
         default=LOCK_TIMEOUT_S,
         gt=0,
         le=600,
-        description="Seconds a writer waits for the others.",
+        description="Seconds that a writer waits for other writers.",
     )
     trace_sample_rate: float = Field(
-        default=1.0, ge=0, le=1, description="Share of recalls whose traces are kept."
+        default=1.0, ge=0, le=1, description="Share of recalls whose traces are stored."
     )
     blobs: Annotated[str | None, AfterValidator(_valid_blobs_location)] = Field(
         default=None,
         max_length=2000,
-        description="Where trained models lie: a folder, or s3://BUCKET/PREFIX; unset: beside the "
-        "store's file, or in the folder of the state.",
+        description="Location of trained models: a folder, or s3://BUCKET/PREFIX; unset: next to "
+        "the store's file, or in the state folder for a Postgres store.",
     )
     blobs_key_id: Key = Field(
-        default=None, description="Of the key for the bucket; unset: what AWS_ACCESS_KEY_ID says."
+        default=None, description="Access key id of the bucket; unset: AWS_ACCESS_KEY_ID."
     )
     blobs_key: Key = Field(
-        default=None, description="The key for the bucket itself; it is never shown."
+        default=None, description="Secret access key of the bucket; never shown."
     )
-    log: bool = Field(
-        default=True, description="Whether servers write a log into the folder of their state."
-    )
+    log: bool = Field(default=True, description="Whether servers write a log to the state folder.")
     metrics_host: str = Field(
-        default="127.0.0.1", max_length=253, description="The address that shows the figures."
+        default="127.0.0.1", max_length=253, description="Address that serves the metrics."
     )
     metrics_port: int | None = Field(
         default=None,
         ge=1,
         le=65_535,
-        description="The port at which Prometheus finds the metrics of serve and worker.",
+        description="Port that serves the Prometheus metrics of serve and worker.",
     )
     desktop_notifications: bool = Field(
         default=False,
-        description="Whether servers tell of errors on the desktop; needs the extra notifications.",
+        description="Whether servers show errors on the desktop; requires the extra notifications.",
     )
     otlp_endpoint: Url = Field(
         default=None,
-        description="Where spans go by OTLP over HTTP; OTEL_EXPORTER_OTLP_ENDPOINT does as well.",
+        description="OTLP endpoint for spans, over HTTP; OTEL_EXPORTER_OTLP_ENDPOINT works too.",
     )
     event_retention_days: int = Field(
         default=30,
         ge=0,
         le=3650,
-        description="Days for which it is kept who called what; 0 keeps nothing of it.",
+        description="Days for which tool events are kept; 0 stores none.",
     )
     trace_retention_days: int = Field(
         default=90, ge=1, le=3650, description="Days for which recall traces are kept."
@@ -364,46 +376,55 @@ class Settings(BaseSettings):
 
 
 class ServerSettings(BaseSettings):
-    """How the shared server listens, and how much it takes on; its workers read the same."""
+    """Settings of the shared server, which its worker processes read too."""
 
     model_config = SettingsConfigDict(env_prefix="COMMONBRAIN_SERVE_", frozen=True, extra="ignore")
 
-    host: str = Field(default="127.0.0.1", max_length=253, description="The address to listen at.")
-    port: int = Field(default=8377, ge=1, le=65_535, description="The port to listen at.")
-    workers: int = Field(default=1, ge=1, le=64, description="Processes that answer.")
+    host: str = Field(default="127.0.0.1", max_length=253, description="Address to listen on.")
+    port: int = Field(default=8377, ge=1, le=65_535, description="Port to listen on.")
+    workers: int = Field(default=1, ge=1, le=64, description="Number of server processes.")
     open: bool = Field(
         default=False,
-        description="Take every call from this machine for its user's, without a credential.",
+        description="Accept every call from this machine as its user, without a credential.",
     )
     url: str | None = Field(
         default=None,
         max_length=2000,
         pattern=r"^https?://[^/\s]+(/[^\s]*[^/\s])?$",
-        description="Under which URL callers know the server, where a proxy stands before it.",
+        description="Public URL of the server, if it runs under a reverse proxy.",
     )
     allow_hosts: list[str] = Field(
         default=[],
         max_length=100,
-        description="Further names that requests may be meant for, as a JSON list.",
+        description="Further accepted host names, as a JSON list.",
     )
     proxies: list[IPvAnyNetwork] = Field(
         default=[],
         max_length=100,
-        description="Addresses or networks of proxies whose X-Forwarded-For tells who calls, as a "
-        "JSON list.",
+        description="Addresses or networks of proxies whose X-Forwarded-For is trusted, as a JSON "
+        "list.",
     )
     body_bytes_max: int = Field(
-        default=1024 * 1024, ge=1024, le=64 * 1024 * 1024, description="The largest request."
+        default=1024 * 1024,
+        ge=1024,
+        le=64 * 1024 * 1024,
+        description="Maximum size of a request, in bytes.",
     )
     request_s: float = Field(
-        default=30, gt=0, le=600, description="Seconds that a call may take, its wait counted."
+        default=30, gt=0, le=600, description="Timeout of a call, including its wait, in seconds."
     )
     calls_at_once: int = Field(
-        default=16, ge=1, le=256, description="Calls that one process works on; the rest wait."
+        default=16, ge=1, le=256, description="Concurrent calls of one process; others wait."
     )
     connections_max: int = Field(
-        default=1000, ge=1, le=100_000, description="Connections of one process; more are refused."
+        default=1000,
+        ge=1,
+        le=100_000,
+        description="Maximum connections of one process; further ones are refused.",
     )
     drain_s: int = Field(
-        default=30, ge=0, le=600, description="Seconds that calls under way have when it stops."
+        default=30,
+        ge=0,
+        le=600,
+        description="Seconds that running calls have to finish at shutdown.",
     )

@@ -1,4 +1,4 @@
-"""Libraries that not everybody needs: they come with an extra, and load when asked for."""
+"""Optional libraries, which extras install and which load on first use."""
 
 from importlib import import_module
 from types import ModuleType
@@ -7,10 +7,10 @@ from commonbrain.model.errors import InvalidInputError
 
 
 def load_extra(name: str, *, extra: str) -> ModuleType:
-    """Load a library of an extra.
+    """Import a library of an extra.
 
     Raises:
-        InvalidInputError: it is not installed.
+        InvalidInputError: The library is not installed.
 
     """
     try:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from commonbrain.executors import DetachedExecutor
 from commonbrain.model.limits import EMBEDDINGS_AT_ONCE_MAX
-from commonbrain.observability.health import unprobed
+from commonbrain.observability.health import no_probes
 from commonbrain.observability.interface import SILENT
 from commonbrain.observability.tool_events import NoEarlyEvents
 from commonbrain.text.redaction import OnSecret
@@ -58,7 +58,7 @@ class Services:
     """The models that order what recalls find."""
     guards: CanaryMonitor
     """Who judges them by what came of it."""
-    seals: Callable[[], PasswordHasher]
+    password_hasher: Callable[[], PasswordHasher]
     """Made when they are needed: what a local door never asks for need not be installed."""
     trainer: Callable[[], Trainer]
     """The same: what learns loads what it takes when it is asked."""
@@ -84,7 +84,7 @@ class Services:
     """Whether a server of one client works on jobs itself: there may be nobody else who does."""
     telemetry: Telemetry = SILENT
     """Who listens to pipelines and doors."""
-    probe: Probe = unprobed
+    probe: Probe = no_probes
     """Knocks at the doors of what all this depends on."""
     started_at: datetime | None = None
     """When this process opened it, where somebody wants to know."""

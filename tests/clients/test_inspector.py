@@ -57,6 +57,7 @@ STORY = (
         shows="sent mem_",
     ),
     Step(tool="trace", arguments={"op": "causes", "text": "key"}, shows="causes of"),
+    Step(tool="job", arguments={"op": "list"}, shows="No job."),
     Step(tool="status", arguments={}, shows="memories"),
 )
 

@@ -12,7 +12,7 @@ import pytest
 
 from commonbrain.model import ids
 from commonbrain.model.scope import LOCAL_TENANT
-from commonbrain.observability.tool_events import OK, REFUSED, EventFilter, ToolEvent
+from commonbrain.observability.tool_events import OK, REFUSED, EventBatch, ToolEvent
 from commonbrain.storage.interface import Store
 from commonbrain.testing.builders import NOON
 from tests.contracts.store_steps import OpenStore
@@ -41,7 +41,7 @@ def an_event(number: int = 1, **more: Any) -> ToolEvent:  # noqa: ANN401
 def keep(store: Store, *events: ToolEvent, days: int = 30, tenant: str = LOCAL_TENANT) -> None:
     """Keep events, and drop those from so many days before noon."""
     before = NOON - timedelta(days=days)
-    happened = EventFilter(events=events, keep_from=before)
+    happened = EventBatch(events=events, retained_since=before)
     store.note_reads(tenant, traces=(), accesses=(), happened=happened, keep_from=before)
 
 

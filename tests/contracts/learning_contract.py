@@ -24,7 +24,7 @@ from commonbrain.model.query import (
 )
 from commonbrain.model.recall_result import ResultStatus
 from commonbrain.model.scope import LOCAL_TENANT, Caller
-from commonbrain.observability.tool_events import EventFilter
+from commonbrain.observability.tool_events import EventBatch
 from commonbrain.storage.evaluation import Evaluation, figure
 from commonbrain.storage.interface import Store
 from commonbrain.storage.records import EntryFilter
@@ -171,7 +171,7 @@ class LearningContract:
         with store.begin(LOCAL_TENANT) as tx:
             assert tx.ledger.credit(a_use(5, 6, minute=2)) == [6]
             assert tx.ledger.credit(a_use(5, minute=3)) == []
-        happened = EventFilter(events=(), keep_from=NOON, uses=[a_use(6, minute=4)])
+        happened = EventBatch(events=(), retained_since=NOON, uses=[a_use(6, minute=4)])
         later = a_trace(3, 6)
         store.note_reads(
             LOCAL_TENANT, traces=[later], accesses=[], happened=happened, keep_from=NOON

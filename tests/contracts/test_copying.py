@@ -100,7 +100,7 @@ def held(store: SqlStore) -> dict[tuple[str, str], list[str]]:
 
 def recalled(store: SqlStore, query: str) -> list[str]:
     with a_brain(Path(store.location).parent / "unused.db") as brain:
-        asking = Brain.of(replace(brain.services, store=store), brain.caller)
+        asking = Brain(replace(brain.services, store=store), brain.caller)
         return [item.id for item in asking.recall(query, bump=False).items]
 
 

@@ -78,7 +78,8 @@ class TestPostgresSessions(SessionContract):
 
 
 class TestPostgresIndex(IndexContract):
-    pass
+    # All numbers up to 10,000 take the same path here: every vector is compared.
+    many = 300
 
 
 class TestPostgresJobs(JobsContract):

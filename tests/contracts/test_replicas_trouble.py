@@ -78,7 +78,7 @@ def test_a_primary_in_recovery_is_read_as_a_plain_store(pair: Pair) -> None:
     with with_primary(pair, pair.copy).opened(pair.copy) as store:
         assert store.read(LOCAL_TENANT, port_of) == make_url(pair.standby).port
         assert store.read(LOCAL_TENANT, ids) == []
-        assert reads(store).asked == 0
+        assert reads(store).attempts == 0
 
 
 def test_a_replica_that_hangs_costs_a_moment_and_its_connections(pair: Pair, proxy: Proxy) -> None:

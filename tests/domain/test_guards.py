@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.learning.factory import make_statistics
+from commonbrain.learning.intervals import make_statistics
 from commonbrain.learning.outcomes import RecallOutcome, figures_of, outcome_of, riskier
 from commonbrain.learning.rollout import (
     Evidence,
-    KeepCanary,
+    NoChange,
     NotEnoughTraffic,
     Promote,
     RollBack,
@@ -145,13 +145,13 @@ def test_a_model_is_promoted_once_it_is_not_worse_in_enough_recalls() -> None:
     assert silent == NotEnoughTraffic(needs=("0 of 30 recalls of each side are marked",))
     # An active model has its place already.
     active = evidence(many(400, 2, 0.7), control, is_canary=False)
-    assert isinstance(judge_canary(active, STATISTICS), KeepCanary)
+    assert isinstance(judge_canary(active, STATISTICS), NoChange)
 
 
 def test_a_canary_that_may_still_be_worse_is_kept() -> None:
     control = many(200, 1, 0.6)
     found = judge_canary(evidence(many(200, 3, 0.55), control), STATISTICS)
-    assert isinstance(found, KeepCanary)
+    assert isinstance(found, NoChange)
     assert "may still be worse: marks" in found.reason
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from commonbrain.api.operations import OPERATIONS, Transport
+from commonbrain.api.operations import OPERATIONS
 from commonbrain.integrations import CLIENTS
 from commonbrain.model.kinds import Kind
 from commonbrain.transfer.importers import IMPORTERS
@@ -17,9 +17,7 @@ from tests.processes import PATIENCE_S, clean_environment
 
 BRAIN = str(Path(sys.executable).with_name("brain"))
 OWN = {"mcp", "import", "export", "backup", "restore", "connect"}
-COMMANDS = OWN | {
-    one.name for one in OPERATIONS if Transport.CLI in one.transports and one.has_own_command
-}
+COMMANDS = OWN | {row.name for row in OPERATIONS if row.name in row.commands}
 
 
 def ran(*command: str, store: Path, **environment: str) -> str:

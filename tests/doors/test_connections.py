@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -245,7 +245,7 @@ async def test_a_session_told_in_the_environment_is_every_calls(path: Path) -> N
 def test_a_connection_may_be_used_by_another_agent_under_the_same_key(brain: Brain) -> None:
     connection = Connection()
     ann = connection.view(brain)
-    bob = connection.view(replace(brain, caller=replace(brain.caller, agent="bob")))
+    bob = connection.view(brain.acting_as(agent="bob"))
     brain.services.journal.flush()
 
     assert ann.caller.session == bob.caller.session

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from mcp import Client
 
-from commonbrain.api.operations import OPERATIONS
+from commonbrain.api.operations import load_operations
 from commonbrain.api.schemas import compact_schema
 from commonbrain.client import Brain
 from commonbrain.mcp.server import build_server
@@ -29,7 +29,7 @@ def remembered(command: Command, text: str, *more: str) -> str:
 def test_a_tool_costs_an_agent_no_more_than_its_share(
     name: str, record_property: Callable[[str, object], None]
 ) -> None:
-    tool = next(one for one in OPERATIONS if one.name == name)
+    tool = next(one for one in load_operations() if one.name == name)
     shown = {"name": name, "description": tool.purpose, "inputSchema": compact_schema(tool.request)}
     cost = estimate(json.dumps(shown, separators=(",", ":")))
     record_property(f"tokens of {name}", cost)

@@ -10,7 +10,7 @@ from mcp import Client
 import commonbrain
 from commonbrain.administration.tenants import KeyRequest
 from commonbrain.api.dispatch import dispatch
-from commonbrain.api.operations import OPERATIONS, Profile
+from commonbrain.api.operations import Profile, load_operations
 from commonbrain.client import Brain
 from commonbrain.mcp.server import build_server
 from commonbrain.model.agents import KeyScope
@@ -19,8 +19,8 @@ from commonbrain.model.scope import LOCAL_TENANT, Caller, Policy, Role
 from commonbrain.testing.builders import an_access
 from tests.doors.conftest import Command
 
-ADMIN = next(one for one in OPERATIONS if one.name == "admin")
-TENANT = next(one for one in OPERATIONS if one.name == "tenant")
+ADMIN = next(one for one in load_operations() if one.name == "admin")
+TENANT = next(one for one in load_operations() if one.name == "tenant")
 
 
 def parsed(told: tuple[int, str]) -> dict[str, Any]:
@@ -36,7 +36,7 @@ def admitted(path: Path, secret: str) -> Caller:
 def as_admin(brain: Brain) -> Brain:
     """See the brain as an admin who came by a key."""
     key = brain.govern.create_key(KeyRequest(agent="root", role=Role.ADMIN))
-    return Brain.of(brain.services, an_access(brain).admit(str(key.text), address=None))
+    return Brain(brain.services, an_access(brain).admit(str(key.text), address=None))
 
 
 def asked(brain: Brain, **given: object) -> dict[str, Any]:

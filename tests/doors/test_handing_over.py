@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from mcp import Client
 
-from commonbrain.api.operations import OPERATIONS
+from commonbrain.api.operations import load_operations
 from commonbrain.api.schemas import compact_schema
 from commonbrain.client import Brain
 from commonbrain.mcp.server import build_server
@@ -131,7 +131,7 @@ def test_the_command_draws_the_way_back(command: Command) -> None:
 def test_the_tool_session_costs_no_more_than_its_share(
     record_property: Callable[[str, object], None],
 ) -> None:
-    tool = next(one for one in OPERATIONS if one.name == "session")
+    tool = next(one for one in load_operations() if one.name == "session")
     shown = {
         "name": "session",
         "description": tool.purpose,

@@ -45,9 +45,7 @@ def test_of_a_kind_of_a_newer_program_its_counts_are_told() -> None:
 
 
 def test_a_preview_says_that_it_is_one() -> None:
-    assert (
-        describe_result("maintain", {"expired": 2}, is_preview=True) == "It would be so: 2 expired."
-    )
+    assert describe_result("maintain", {"expired": 2}, is_preview=True) == "Dry run: 2 expired."
     assert describe_result("maintain", {}, is_preview=True) == "Nothing was due."
 
 

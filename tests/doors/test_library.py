@@ -147,6 +147,6 @@ def test_the_packaged_model_is_the_default_and_global_means_the_whole_tenant(pat
         assert files("commonbrain_minilm").is_dir()
         bob = brain.acting_as(agent="bob", project="web")
         assert [item.id for item in bob.recall("Where does the api answer?").items] == [kept]
-        stranger = commonbrain.Brain.of(brain.services, replace(brain.caller, tenant="other"))
+        stranger = commonbrain.Brain(brain.services, replace(brain.caller, tenant="other"))
         with pytest.raises(commonbrain.NotFoundError):
             stranger.get(kept)

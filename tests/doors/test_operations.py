@@ -10,7 +10,8 @@ import pytest
 from mcp import Client
 
 import commonbrain
-from commonbrain.api.operations import OPERATIONS, Operation
+from commonbrain.api import operations
+from commonbrain.api.operations import OPERATIONS, Operation, Transport, load_operations
 from commonbrain.cli.groups import GROUPS
 from commonbrain.cli.main import run
 from commonbrain.mcp.server import TOOLS, build_server
@@ -23,13 +24,26 @@ OBVIOUS = frozenset(
 """Fields of revise and forget that say what they say in remember and recall."""
 
 AnyOperation = Operation[Any, Any]
-every_operation = pytest.mark.parametrize("operation", OPERATIONS, ids=lambda one: one.name)
+every_operation = pytest.mark.parametrize("operation", load_operations(), ids=lambda one: one.name)
 
 
 def test_names_are_unique_and_every_operation_has_a_door() -> None:
-    names = [operation.name for operation in OPERATIONS]
+    names = [operation.name for operation in load_operations()]
     assert len(set(names)) == len(names)
-    assert all(operation.transports for operation in OPERATIONS)
+    assert all(operation.transports for operation in load_operations())
+
+
+def test_the_table_lists_the_commands_of_each_operation() -> None:
+    for row in OPERATIONS:
+        operation = row.load()
+        own = {row.name} & set(row.commands)
+        assert operation.name == row.name
+        assert set(row.commands) - own == {one.name for one in operation.commands}
+        assert bool(row.commands) == (Transport.CLI in operation.transports)
+        assert len(row.summary) <= 60
+    files = {path.stem for path in Path(operations.__file__).parent.glob("*.py")}
+    # The operation train serves one route of the compatible API only.
+    assert files - {"__init__", "train"} == {row.name for row in OPERATIONS}
 
 
 @every_operation
@@ -94,7 +108,7 @@ async def test_library_command_and_mcp_give_the_same_json(
             "status": {},
         }
         async with Client(build_server(lambda: brain)) as client:
-            for operation in OPERATIONS:
+            for operation in load_operations():
                 if operation.name not in TOOLS:
                     continue
                 given = calls[operation.name]

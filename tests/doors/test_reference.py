@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from commonbrain.api.errors import ERRORS
-from commonbrain.api.operations import OPERATIONS, Transport
-from commonbrain.cli.groups import GROUPS
+from commonbrain.api.operation import flat_fields
+from commonbrain.api.operations import OPERATIONS, Transport, load_operations
 from commonbrain.cli.reference.calls import commands_page, operations_page, rest_page
 from commonbrain.cli.reference.pages import PAGES, write
 from commonbrain.cli.reference.tables import errors_page, kinds_page, limits_page, settings_page
@@ -21,7 +21,7 @@ from commonbrain.model.kinds import ALIASES, KINDS
 
 def test_every_operation_is_told_with_its_request_and_reply() -> None:
     page = operations_page()
-    for operation in OPERATIONS:
+    for operation in load_operations():
         _, told = page.split(f"\n## {operation.name}\n")
         section = told.partition("\n## ")[0]
         replied = operation.reply_adapter.json_schema(mode="serialization")["properties"]
@@ -31,28 +31,26 @@ def test_every_operation_is_told_with_its_request_and_reply() -> None:
 
 def test_every_command_is_told_with_its_arguments_and_options() -> None:
     page = commands_page()
-    grouped = {one.name for operation in OPERATIONS for one in operation.commands}
+    grouped = {one.name for operation in load_operations() for one in operation.commands}
     for name in ("import", "mcp", *grouped):
         assert f"\n## brain {name}\n" in page
-    for operation in (one for one in OPERATIONS if one.name not in GROUPS and one.has_own_command):
+    for operation in (row.load() for row in OPERATIONS if row.name in row.commands):
         _, told = page.split(f"\n## brain {operation.name}\n")
         section = told.partition("\n## ")[0]
-        fields = operation.request.model_fields
+        fields = flat_fields(operation.request)
         # Every command takes --json, --yes where a preview asks for a yes, --file for several.
         asks = "confirm" in fields or operation.preview is not None
         more = 1 + asks + (operation.handle_batch is not None)
         assert section.count("\n| `") == len(fields) + more
         assert "| `--json` |" in section
-    assert (
-        "| `--store` or `COMMONBRAIN_STORE` | no | The file memories live in, or a URL. |" in page
-    )
+    assert "| `--store` or `COMMONBRAIN_STORE` | no | The store: a file or a URL. |" in page
     assert "| `--tag`, any number of times | no | Keywords |" in page
     assert "completion" not in page
 
 
 def test_every_path_of_the_server_is_told() -> None:
     page = rest_page()
-    for operation in (one for one in OPERATIONS if Transport.REST in one.transports):
+    for operation in (one for one in load_operations() if Transport.REST in one.transports):
         assert f"| `POST /v1/{operation.name}` | `{operation.role}` |" in page
     for path in ("/v1/memories/{id}", "/v0/memory/{id}", "/mcp", "/readyz", "/openapi.json"):
         assert path in page

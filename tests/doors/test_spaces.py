@@ -35,7 +35,7 @@ def test_a_store_is_moved_to_another_embedder_by_the_command(
     code, told = command("embeddings", "compare")
     assert code == 0, told
     assert "1 question, 0 with marks" in told
-    assert "Which is better cannot be told from this." in told
+    assert "The difference is not significant." in told
 
     assert "Would let" in command("embeddings", "switch", NEXT, "--dry-run")[1]
     code, told = command("embeddings", "switch", NEXT, "--json")

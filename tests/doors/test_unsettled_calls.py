@@ -39,7 +39,7 @@ def test_people_read_both_sides_and_whole_commands(command: Command) -> None:
         assert part in out
     code, out = command("status", "--review")
     assert (code, TWO[0] in out) == (0, True)
-    assert "Nothing wants a decision." in command("review", "proposals")[1]
+    assert "Nothing needs a decision." in command("review", "proposals")[1]
     assert command("review", "--limit", "0")[0] == 3
 
 

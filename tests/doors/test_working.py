@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from commonbrain.api.operations import OPERATIONS
+from commonbrain.api.operations import load_operations
 from commonbrain.jobs.registry import JOBS
 from commonbrain.model.scope import Role
 from commonbrain.runtime.bootstrap import open_brain
@@ -115,7 +115,7 @@ def test_a_worker_that_is_told_to_stop_ends_well(path: Path) -> None:
 
 
 def test_agents_are_told_what_any_may_ask_for_and_people_of_every_kind() -> None:
-    (job,) = [one for one in OPERATIONS if one.name == "job"]
+    (job,) = [one for one in load_operations() if one.name == "job"]
     (run,) = [one for one in job.commands if one.name == "job run"]
 
     told = str(job.request.model_fields["kind"].description).split(", ")

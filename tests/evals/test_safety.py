@@ -33,7 +33,7 @@ def test_nothing_shows_that_may_not_and_no_lie_is_believed() -> None:
 @pytest.mark.requirement("EV-02")
 def test_who_is_taken_for_another_is_seen_at_every_boundary() -> None:
     def shown_to(brain: Brain, caller: Caller) -> Brain:
-        return Brain.of(brain.services, replace(caller, tenant="north", agent="ann"))
+        return Brain(brain.services, replace(caller, tenant="north", agent="ann"))
 
     report = evaluate(WordHashEmbedder(), attacks=(), shown_to=shown_to)
 

@@ -137,12 +137,21 @@ DAMAGES = {
 }
 
 
-@pytest.mark.parametrize("spoil", DAMAGES.values(), ids=DAMAGES.keys())
-def test_a_damaged_file_is_told_of_and_not_written_to(path: Path, spoil: Spoil) -> None:
+@pytest.fixture(scope="module")
+def filled_file(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """A store with 30 long events, for every damage."""
+    path = tmp_path_factory.mktemp("filled") / "brain.db"
     with a_brain(path, random_source=SeededRandom(1)) as brain:
         for number in range(30):
             brain.remember(f"{number}: {LONG}", kind="event")
-    whole = bytearray(path.read_bytes())
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize("spoil", DAMAGES.values(), ids=DAMAGES.keys())
+def test_a_damaged_file_is_told_of_and_not_written_to(
+    path: Path, filled_file: bytes, spoil: Spoil
+) -> None:
+    whole = bytearray(filled_file)
     spoil(whole)
     path.write_bytes(whole)
 

@@ -39,7 +39,7 @@ def test_a_flushed_then_stopped_then_started_redis_loses_no_job(
     port, url = server.port, server.connection_url
     log = _Log()
     with a_brain(path, clock=clock) as opened:
-        brain = Brain.of(replace(opened.services, queue=RedisQueue(url)), opened.caller)
+        brain = Brain(replace(opened.services, queue=RedisQueue(url)), opened.caller)
         with at_work(brain, log, count=2):
             log.wait_for(ask(brain, "told"))
             before = ask(brain, "flushed")
@@ -125,7 +125,11 @@ def at_work(brain: Brain, log: "_Log", *, count: int) -> Generator[None]:
     stop = Event()
     workers = [
         Worker(
-            services=brain.services, name=f"w{number}", kinds={"atomize"}, stop=stop, tell=log.tell
+            services=brain.services,
+            name=f"w{number}",
+            kinds={"atomize"},
+            stop=stop,
+            on_event=log.tell,
         )
         for number in range(count)
     ]

@@ -39,7 +39,7 @@ def main(path: Path) -> None:
     """Ask them, and say what came of it."""
     with a_brain(path) as plain:
         stored(plain, "The kettle stands there.", kind="fact")
-        hung = Brain.of(replace(plain.services, embedder=Hung()), plain.caller)
+        hung = Brain(replace(plain.services, embedder=Hung()), plain.caller)
         for _ in range(EMBEDDINGS_AT_ONCE_MAX + 1):
             timed = hung.recall("Where does the kettle stand?", deadline_ms=50)
             sys.stdout.write(f"{timed.degraded}\n")
@@ -54,7 +54,7 @@ def main(path: Path) -> None:
             role, state = ModelRole.SALIENCE, ModelState.ACTIVE
             tx.registry.add(a_card(1, role=role, state=state, features=FEATURES))
         saliences = SalienceModels(never, store=services.store, clock=services.clock)
-        writing = Brain.of(replace(services, saliences=saliences), brain.caller)
+        writing = Brain(replace(services, saliences=saliences), brain.caller)
         [outcome] = writing.remember("Pots are round.", kind="event").items
         sys.stdout.write(f"{outcome.warnings}\n")
 

@@ -46,4 +46,4 @@ def moving(brain: Brain, *, meanwhile: Callable[[], object] | None = None) -> Br
     """Let a brain make either embedder by the name of its space."""
     made = {OLD: WordHashEmbedder(), NEXT: Smaller(meanwhile)}
     services = replace(brain.services, embedders=made.__getitem__, next_space=NEXT)
-    return Brain.of(services, brain.caller)
+    return Brain(services, brain.caller)

@@ -12,7 +12,7 @@ import numpy as np
 
 from commonbrain.client import Brain
 from commonbrain.embeddings.interface import Reranker
-from commonbrain.learning.factory import make_statistics
+from commonbrain.learning.intervals import make_statistics
 from commonbrain.learning.monitor import CanaryMonitor
 from commonbrain.learning.serving import RerankerRegistry
 from commonbrain.learning.transitions import Actor, start_canary
@@ -122,7 +122,7 @@ def with_models(brain: Brain, shop: Shop) -> Brain:
     # It writes when a test says so, and by no thread of its own.
     journal.close()
     mine = replace(services, rerankers=rerankers, guards=guards, journal=journal)
-    return Brain.of(mine, brain.caller)
+    return Brain(mine, brain.caller)
 
 
 def on_trial(

@@ -69,7 +69,7 @@ def test_calling_again_before_the_last_reads_all_of_many(
 def test_a_writer_makes_of_what_is_global_an_atom_of_the_team(brain: Brain) -> None:
     stored(brain, POOL, kind="incident", scope="global")
     incidents(brain, PROXY)
-    writer = Brain.of(brain.services, replace(brain.caller, role=Role.WRITER))
+    writer = Brain(brain.services, replace(brain.caller, role=Role.WRITER))
     done = writer.atomize()
     assert (done.read, done.stored, done.rejected) == (2, 2, 0)
     assert {brain.get(str(one.id)).scope for one in done.items} == {"team"}
@@ -78,7 +78,7 @@ def test_a_writer_makes_of_what_is_global_an_atom_of_the_team(brain: Brain) -> N
 def test_a_source_that_is_gone_meanwhile_keeps_out_no_other(brain: Brain) -> None:
     gone, _ = incidents(brain, POOL, PROXY)
     extractor = Forgetful(brain, gone)
-    done = Brain.of(replace(brain.services, extractor=extractor), brain.caller).atomize()
+    done = Brain(replace(brain.services, extractor=extractor), brain.caller).atomize()
     assert (done.read, done.stored, done.rejected) == (1, 1, 1)
     [told] = [one.reason for one in done.items if one.code == "not_found"]
     assert gone in str(told)
@@ -87,7 +87,7 @@ def test_a_source_that_is_gone_meanwhile_keeps_out_no_other(brain: Brain) -> Non
 def test_a_text_that_an_extractor_fails_on_keeps_out_no_other(brain: Brain) -> None:
     incidents(brain, POOL, PROXY, FAN)
     extractor = Stubborn([PROXY])
-    stubborn = Brain.of(replace(brain.services, extractor=extractor), brain.caller)
+    stubborn = Brain(replace(brain.services, extractor=extractor), brain.caller)
     done = stubborn.atomize()
     assert (done.read, done.stored, done.rejected) == (2, 2, 1)
     assert [one.hint for one in done.items if one.code == "extractor_down"] == ["Later."]
@@ -99,7 +99,7 @@ def test_an_extractor_that_never_answers_is_not_asked_for_ever(brain: Brain) -> 
         stored(brain, text, kind="incident", distinct_because="again")
     extractor = Stubborn(texts)
     with pytest.raises(UnavailableError, match="No answer"):
-        Brain.of(replace(brain.services, extractor=extractor), brain.caller).atomize()
+        Brain(replace(brain.services, extractor=extractor), brain.caller).atomize()
     assert len(extractor.asked) == 3
 
 
@@ -110,7 +110,7 @@ def test_an_extractor_that_goes_down_halfway_says_where_to_go_on(
     for text in texts:
         stored(brain, text, kind="incident", distinct_because="again")
         clock.move(timedelta(minutes=1))
-    down = Brain.of(replace(brain.services, extractor=Stubborn(texts[:-1])), brain.caller)
+    down = Brain(replace(brain.services, extractor=Stubborn(texts[:-1])), brain.caller)
     done = down.atomize()
     assert (done.read, done.rejected) == (1, 3)
     assert brain.atomize(before=done.next).read == 4

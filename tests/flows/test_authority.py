@@ -31,7 +31,7 @@ def limited(brain: Brain, ceiling: Trust = Trust.USER_CLAIM) -> Brain:
 
 
 def with_role(brain: Brain, role: Role) -> Brain:
-    return Brain.of(brain.services, replace(brain.caller, agent="bob", role=role))
+    return Brain(brain.services, replace(brain.caller, agent="bob", role=role))
 
 
 @pytest.mark.parametrize("name", DEEDS)

@@ -10,7 +10,7 @@ import pytest
 
 from commonbrain.administration.self_evaluation import QuestionKind
 from commonbrain.client import Brain
-from commonbrain.jobs.scheduler import RECHECK_AFTER
+from commonbrain.jobs.worker import RECHECK_AFTER
 from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError, RejectedError, UnavailableError
 from commonbrain.model.kinds import Kind
@@ -141,7 +141,7 @@ def test_what_got_worse_beyond_chance_is_told_with_what_changed(
 
 
 def test_a_part_of_recall_that_did_not_answer_is_told(brain: Brain) -> None:
-    deaf = Brain.of(replace(brain.services, embedder=Deaf()), brain.caller)
+    deaf = Brain(replace(brain.services, embedder=Deaf()), brain.caller)
 
     assert deaf.evaluate(questions=EVALUATED_MIN).setup["lacks"] == ["vector"]
 

@@ -200,7 +200,7 @@ def test_an_export_is_for_its_owner_alone_and_for_admins(open_brain: Opens, tmp_
     brain.export(tmp_path / "a")
     assert (tmp_path / "a").stat().st_mode & 0o077 == 0
 
-    writer = Brain.of(brain.services, Caller(agent="bo", role=Role.WRITER))
+    writer = Brain(brain.services, Caller(agent="bo", role=Role.WRITER))
     with pytest.raises(RejectedError, match="for admins"):
         writer.export(tmp_path / "b")
     with pytest.raises(RejectedError, match="for admins"):

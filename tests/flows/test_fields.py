@@ -75,7 +75,7 @@ def test_what_an_atom_leads_to_is_not_taken_for_what_says_it(brain: Brain) -> No
 def test_a_field_shows_nobody_what_is_private_to_another(brain: Brain) -> None:
     stored(brain, DISK, scope="private")
 
-    other = Brain.of(brain.services, Caller(agent="bob"))
+    other = Brain(brain.services, Caller(agent="bob"))
     assert by_field(other, "orders were lost", "outcome") == []
     assert len(by_field(brain, "orders were lost", "outcome")) == 1
 
@@ -143,7 +143,7 @@ def test_a_text_with_bars_that_is_to_be_an_atom_is_read_by_them(brain: Brain) ->
 def test_what_is_forgotten_erased_or_undone_loses_them_and_restoring_gives_them_back(
     brain: Brain,
 ) -> None:
-    bob = Brain.of(brain.services, Caller(agent="bob"))
+    bob = Brain(brain.services, Caller(agent="bob"))
     gone, erased, undone = (stored(bob, text) for text in (DISK, ORDERS, f"{DISK} again"))
     brain.forget(gone, reason="wrong")
     assert brain.erase(erased, reason="asked", confirm=1).count == 1
@@ -299,7 +299,7 @@ def test_a_field_gives_the_nearest_of_what_may_be_seen_and_no_other(
     query: str,
 ) -> None:
     with a_brain(tmp_path_factory.mktemp("law") / "brain.db") as brain:
-        bob = Brain.of(brain.services, Caller(agent="bob"))
+        bob = Brain(brain.services, Caller(agent="bob"))
         known = dict[int, str]()
         for number, (subject, outcome, is_private) in enumerate(told_of):
             scope = "private" if is_private else "team"

@@ -82,7 +82,7 @@ def test_what_is_trusted_more_than_the_caller_is_proposed_to_be_forgotten(brain:
 
 def test_a_reader_forgets_nothing(brain: Brain) -> None:
     id_ = stored(brain, FACT, kind="fact")
-    reader = Brain.of(brain.services, replace(brain.caller, role=Role.READER))
+    reader = Brain(brain.services, replace(brain.caller, role=Role.READER))
     with pytest.raises(RejectedError) as refusal:
         reader.forget(id_, reason="wrong")
     assert refusal.value.code == "insufficient_role"

@@ -161,7 +161,7 @@ def test_an_erase_while_others_read_says_what_is_left_and_ends_when_repeated(
 
 def test_only_an_admin_erases(brain: Brain) -> None:
     id_ = stored(brain, "Deploys happen at noon", kind="fact")
-    writer = Brain.of(brain.services, replace(brain.caller, role=Role.WRITER))
+    writer = Brain(brain.services, replace(brain.caller, role=Role.WRITER))
     with pytest.raises(RejectedError) as refusal:
         writer.erase(id_, reason="x", confirm=1)
     assert refusal.value.code == "insufficient_role"

@@ -100,7 +100,7 @@ def test_what_is_refused_leaves_the_session_open(brain: Brain) -> None:
 def test_it_belongs_to_a_session_and_to_who_may_write(brain: Brain) -> None:
     with pytest.raises(InvalidInputError, match="needs a session"):
         brain.session.handoff(SUMMARY)
-    reader = Brain.of(
+    reader = Brain(
         brain.services,
         type(brain.caller)(agent="eve", role=Role.READER, session="s9"),
     )

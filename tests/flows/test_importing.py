@@ -49,7 +49,7 @@ class Lines:
 def importing(brain: Brain, importer: Lines | None = None) -> Brain:
     """Give a brain that knows the format."""
     services = replace(brain.services, importers={"lines": importer or Lines()})
-    return Brain.of(services, brain.caller)
+    return Brain(services, brain.caller)
 
 
 @pytest.fixture

@@ -240,7 +240,7 @@ def test_a_job_that_makes_no_sense_is_refused(
 
 def test_who_is_no_admin_runs_harmless_kinds_and_sees_their_own_jobs(brain: Brain) -> None:
     bo, cy = (
-        Brain.of(brain.services, replace(brain.caller, agent=agent, role=Role.WRITER))
+        Brain(brain.services, replace(brain.caller, agent=agent, role=Role.WRITER))
         for agent in ("bo", "cy")
     )
     job = bo.jobs.run("embed")
@@ -294,7 +294,7 @@ def test_jobs_are_listed_page_by_page(brain: Brain) -> None:
 
 
 def test_a_tenants_admin_cannot_ask_for_what_concerns_all_tenants(brain: Brain) -> None:
-    theirs = Brain.of(brain.services, replace(brain.caller, tenant="acme"))
+    theirs = Brain(brain.services, replace(brain.caller, tenant="acme"))
 
     with pytest.raises(RejectedError) as refusal:
         theirs.jobs.run("reword")
@@ -305,7 +305,7 @@ def test_what_breaks_inside_a_job_is_tried_again_and_told_without_what_it_met(
     brain: Brain, clock: FakeClock
 ) -> None:
     brain.remember("The kettle boiled dry because nobody was there.", kind="event")
-    broken = Brain.of(replace(brain.services, extractor=Breaking()), brain.caller)
+    broken = Brain(replace(brain.services, extractor=Breaking()), brain.caller)
     job = brain.jobs.run("atomize")
     for _ in range(3):
         a_worker(broken).sweep()

@@ -11,7 +11,7 @@ import pytest
 
 from commonbrain.client import Brain
 from commonbrain.jobs.registry import JOBS
-from commonbrain.jobs.service import UPLOAD_KEPT, JobView
+from commonbrain.jobs.service import UPLOAD_RETENTION, JobView
 from commonbrain.jobs.worker import JobEvent
 from commonbrain.llm.offline import PatternExtractor
 from commonbrain.model import ids
@@ -123,7 +123,7 @@ def test_a_worker_killed_within_a_page_leaves_what_the_next_one_finds(
     brain, clock = opened(a_copy(full, path))
     with brain:
         job = brain.jobs.run("atomize")
-        dying = Brain.of(replace(brain.services, extractor=DyingExtractor(50)), brain.caller)
+        dying = Brain(replace(brain.services, extractor=DyingExtractor(50)), brain.caller)
         with pytest.raises(Killed):
             a_worker(dying).sweep()
         clock.move(timedelta(seconds=JOB_LEASE_S))
@@ -147,7 +147,7 @@ def asked_for(brain: Brain, kind: str) -> JobView:
     brain.jobs.cancel(job.id)
     (dropping,) = brain.jobs(kind=kind).jobs
     assert isinstance(brain.services.clock, FakeClock)
-    brain.services.clock.move(UPLOAD_KEPT)
+    brain.services.clock.move(UPLOAD_RETENTION)
     return dropping
 
 

@@ -36,9 +36,9 @@ def test_two_reflections_at_once_make_one_episode_of_the_same(brain: Brain) -> N
     tell(brain, CHECKOUT)
     wording = Wording(lambda: reflect(other, window_hours=48))
     both = replace(brain.services, reflector=wording)
-    other = Brain.of(both, brain.caller)
+    other = Brain(both, brain.caller)
 
-    first = reflect(Brain.of(both, brain.caller))
+    first = reflect(Brain(both, brain.caller))
 
     assert wording.asked == 2
     [episode] = every(brain, Kind.EPISODE, State.ACTIVE)
@@ -57,9 +57,9 @@ def test_of_what_another_reflection_told_in_part_the_rest_is_told_too(
     late = tell(brain, CHECKOUT)
     wording = Wording(lambda: reflect(other, window_hours=1))
     both = replace(brain.services, reflector=wording)
-    other = Brain.of(both, brain.caller)
+    other = Brain(both, brain.caller)
 
-    assert reflect(Brain.of(both, brain.caller))["episodes"] == 1
+    assert reflect(Brain(both, brain.caller))["episodes"] == 1
 
     assert wording.asked == 3, "all, those of the last hour, and what these left"
     those = [sources(brain, one) for one in every(brain, Kind.EPISODE, State.ACTIVE)]

@@ -8,7 +8,7 @@ import pytest
 
 from commonbrain.client import Brain
 from commonbrain.jobs.registry import JOBS
-from commonbrain.jobs.scheduler import REMOVED_KINDS
+from commonbrain.jobs.worker import REMOVED_KINDS
 from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.limits import JOB_REACHED_BYTES_MAX, JOBS_DUE_AT_ONCE

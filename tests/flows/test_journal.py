@@ -134,7 +134,7 @@ def a_trace(number: int, brain: Brain) -> Trace:
 
 
 def test_a_trace_that_cannot_be_written_is_counted_and_the_next_one_is_kept(brain: Brain) -> None:
-    ghost = Brain.of(brain.services, replace(brain.caller, tenant="nobody"))
+    ghost = Brain(brain.services, replace(brain.caller, tenant="nobody"))
     ghost.recall("anything?")
     brain.services.journal.flush()
     brain.recall("something?")

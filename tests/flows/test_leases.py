@@ -79,7 +79,7 @@ def test_an_admin_releases_for_another_and_nobody_else_does(
     ann: Brain, bo: Brain, task: str
 ) -> None:
     ann.session.claim(task)
-    writer = Brain.of(bo.services, type(bo.caller)(agent="cy", role=Role.WRITER))
+    writer = Brain(bo.services, type(bo.caller)(agent="cy", role=Role.WRITER))
     with pytest.raises(RejectedError) as refusal:
         writer.session.release(task)
     assert refusal.value.code == "lease_held"

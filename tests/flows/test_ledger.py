@@ -17,7 +17,7 @@ HERS = "The nightly build fails since Ann lost the key of the cellar"
 @pytest.fixture
 def bo(brain: Brain) -> Brain:
     """A writer, who sees what the team may."""
-    return Brain.of(brain.services, Caller(agent="bo", role=Role.WRITER, session="s1"))
+    return Brain(brain.services, Caller(agent="bo", role=Role.WRITER, session="s1"))
 
 
 def whole(brain: Brain) -> RecallView:
@@ -80,7 +80,7 @@ def test_what_its_caller_might_not_see_is_told_to_admins_by_its_id_alone(
     stored(bo, FACT, kind="fact")
     hidden = stored(bo, HERS, kind="event", scope="private")
     bo.recall("nightly build")
-    other = Brain.of(brain.services, Caller(agent="cy", role=Role.WRITER))
+    other = Brain(brain.services, Caller(agent="cy", role=Role.WRITER))
     assert other.recalls().recalls == ()
     seen = whole(brain)
     assert seen.considered == 2

@@ -136,7 +136,7 @@ def test_only_an_admin_sets_a_policy_and_no_rule_ever_goes_by_its_age(brain: Bra
     for wrong in ("kind=event", "kind=event days=0", "days=3", "kind=event days=3 agent=bo", "x"):
         with pytest.raises(InvalidInputError):
             brain.govern.policy(retention=(wrong,))
-    writer = Brain.of(brain.services, Caller(agent="bo", role=Role.WRITER))
+    writer = Brain(brain.services, Caller(agent="bo", role=Role.WRITER))
     with pytest.raises(RejectedError):
         writer.jobs.run("maintain")
     with pytest.raises(RejectedError):

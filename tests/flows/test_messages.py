@@ -275,7 +275,7 @@ def test_the_same_words_twice_are_two_messages(brain: Brain) -> None:
 def test_a_message_is_sent_while_the_embedder_is_down(brain: Brain) -> None:
     embedder = FailingEmbedder()
     embedder.is_down = True
-    ann = Brain.of(replace(brain.services, embedder=embedder), brain.caller)
+    ann = Brain(replace(brain.services, embedder=embedder), brain.caller)
 
     sent = ann.message.send("bo", "The light is out.")
 

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from commonbrain.client import Brain
-from commonbrain.learning.model_views import ModelView
-from commonbrain.learning.registry import TransitionOptions
+from commonbrain.learning.registry import ModelView, TransitionOptions
 from commonbrain.learning.transitions import model_name
 from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError, NotFoundError, RejectedError
@@ -166,7 +165,7 @@ def test_only_one_is_on_trial(brain: Brain, shop: Shop) -> None:
 
 def test_only_an_admin_sees_and_moves_models(brain: Brain, shop: Shop) -> None:
     id_ = model_name(shop.card(brain, ByFeature()))
-    writer = Brain.of(brain.services, replace(brain.caller, role=Role.WRITER))
+    writer = Brain(brain.services, replace(brain.caller, role=Role.WRITER))
     for call in (
         writer.models,
         lambda: writer.models.show(id_),
@@ -185,7 +184,7 @@ def test_another_tenants_model_is_not_there_and_serves_nobody_here(
     card = shop.card(brain, crashing())
     brain.models.canary(model_name(card), percent=100)
     brain.tenants.make("other")
-    other = Brain.of(brain.services, replace(brain.caller, tenant="other"))
+    other = Brain(brain.services, replace(brain.caller, tenant="other"))
     stored(other, "The kettle stands there.", kind="fact")
     assert other.recall(ASKED).degraded == ()
     for call in (other.models.show, other.models.promote, other.models.roll_back):

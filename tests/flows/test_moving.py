@@ -125,7 +125,7 @@ def test_an_upload_that_fails_leaves_no_job_that_waits_for_days(path: Path, tmp_
     note.write_text("## Tea\n\nThe tea is in the left drawer.\n", "utf-8")
     with a_brain(path) as brain:
         staging = BlobUploadStore(lambda: Full(brain.services.blobs()))
-        sender = Brain.of(replace(brain.services, staging=staging), brain.caller)
+        sender = Brain(replace(brain.services, staging=staging), brain.caller)
         with pytest.raises(UnavailableError, match="full"):
             sender.jobs.import_("markdown", note)
         a_worker(brain).sweep()

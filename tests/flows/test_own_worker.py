@@ -34,7 +34,7 @@ def test_a_job_is_done_beside_a_server_where_nobody_else_works(path: Path, *, wo
     queue = Watched()
     with a_brain(path) as opened:
         services = replace(opened.services, queue=queue, has_embedded_worker=works)
-        brain = Brain.of(services, opened.caller)
+        brain = Brain(services, opened.caller)
         worker = EmbeddedWorker(services, start_delay_s=0)
         worker.start()
         job = brain.jobs.run("reword")
@@ -51,7 +51,7 @@ def test_a_worker_of_its_own_ends_with_its_server(path: Path) -> None:
         worker = EmbeddedWorker(services)
         worker.start()
         worker.close()
-        job = Brain.of(services, opened.caller).jobs.run("reword")
+        job = Brain(services, opened.caller).jobs.run("reword")
 
         assert opened.jobs.show(job.id).state == "queued"
 

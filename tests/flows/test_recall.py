@@ -13,6 +13,7 @@ from commonbrain.model.kinds import Kind, MessageDetail
 from commonbrain.model.recall_result import HEADING, ResultStatus
 from commonbrain.retrieval.fusion import fuse
 from commonbrain.retrieval.query_plan import search_terms
+from commonbrain.retrieval.service import Recall
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.clock import FakeClock
 from commonbrain.text.tokens import estimate
@@ -314,9 +315,11 @@ def test_an_alias_of_a_kind_is_its_kind_and_a_label_going_in_and_coming_out(brai
         brain.recall("tea", kinds=["gossip"])
 
 
-def test_a_misspelt_filter_is_told_and_not_passed_over(brain: Brain) -> None:
-    with pytest.raises(InvalidInputError, match=r"no option kind\..*"):
+def test_a_misspelt_filter_is_an_error(brain: Brain) -> None:
+    with pytest.raises(TypeError, match="kind"):
         brain.recall("cache", kind="rule")  # pyright: ignore[reportCallIssue]
+    with pytest.raises(InvalidInputError, match=r"no option kind\."):
+        Recall(brain.services, brain.caller)("cache", kind="rule")  # pyright: ignore[reportCallIssue]
 
 
 def test_one_word_is_a_filter_and_not_a_list_of_letters(brain: Brain) -> None:

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from commonbrain.client import Brain
-from commonbrain.jobs.scheduler import schedule
-from commonbrain.jobs.worker import JobEvent
+from commonbrain.jobs.worker import JobEvent, schedule
 from commonbrain.model import ids
 from commonbrain.model.errors import RejectedError
 from commonbrain.model.kinds import EpisodeDetail, Kind

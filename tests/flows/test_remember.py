@@ -26,7 +26,7 @@ RESTATED = "The nightly build always runs on two cores"
 
 def acting(brain: Brain, **changes: Any) -> Brain:  # noqa: ANN401
     """Show the same house to a caller with other rights."""
-    return Brain.of(brain.services, replace(brain.caller, **changes))
+    return Brain(brain.services, replace(brain.caller, **changes))
 
 
 @pytest.mark.requirement("DM-17")

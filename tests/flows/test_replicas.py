@@ -105,7 +105,7 @@ def test_replicas_are_counted_for_prometheus(replicated: Brain, pair: Pair) -> N
         "lagged": replica.lagged,
         "failed": replica.failed,
     }
-    assert replica.asked >= 2
+    assert replica.attempts >= 2
     assert figure(meters, "replica_behind_bytes", **where) == replica.behind_bytes
 
 
@@ -133,7 +133,7 @@ def test_callers_over_a_network_are_not_told_where_replicas_are(pair: Pair, path
         with use_store_opener(opener), a_brain(path) as brain:
             admission = Admission(credential="ann", role=Role.ADMIN, policy=NO_POLICY)
             caller = replace(brain.caller, role=Role.ADMIN, admission=admission)
-            told = call(Brain.of(brain.services, caller), "status", health=True).health.replicas
+            told = call(Brain(brain.services, caller), "status", health=True).health.replicas
             [own, _] = call(brain, "status", health=True).health.replicas
 
     assert own.replica.endswith(":1/" + (make_url(away).database or ""))
@@ -183,7 +183,7 @@ def test_what_a_replica_that_failed_has_taken_is_not_counted_as_the_arms_time(
     ear = Ear()
     failing = cast("Store", Failing(brain.services.store, clock))
     services = replace(brain.services, store=failing, telemetry=ear)
-    Brain.of(services, brain.caller).recall()
+    Brain(services, brain.caller).recall()
 
     [run] = ear.heard
     lost_ms = LOST / timedelta(milliseconds=1)

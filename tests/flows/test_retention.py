@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from commonbrain.client import Brain
-from commonbrain.jobs.handlers import ARCHIVE_KEPT
-from commonbrain.jobs.service import UPLOAD_KEPT
+from commonbrain.jobs.handlers import ARCHIVE_RETENTION
+from commonbrain.jobs.service import UPLOAD_RETENTION
 from commonbrain.learning.registry import TransitionOptions
 from commonbrain.learning.transitions import model_name
 from commonbrain.model.errors import RejectedError, UnavailableError
@@ -62,7 +62,7 @@ class Trying:
 def with_blobs(brain: Brain, blobs: Blobs) -> Brain:
     """The same brain in a process that reaches its artifacts otherwise."""
     services = replace(brain.services, blobs=lambda: blobs, staging=BlobUploadStore(lambda: blobs))
-    return Brain.of(services, brain.caller)
+    return Brain(services, brain.caller)
 
 
 def kept(brain: Brain) -> set[str]:
@@ -187,7 +187,7 @@ def test_what_was_sent_goes_though_its_sender_died_before_it_asked_for_the_impor
     with pytest.raises(Killed):
         sender.jobs.import_("markdown", notes)
     assert len(kept(brain)) == 1
-    clock.move(UPLOAD_KEPT)
+    clock.move(UPLOAD_RETENTION)
     a_worker(brain).sweep()
     assert kept(brain) == set()
 
@@ -204,7 +204,7 @@ def test_what_an_export_wrote_goes_though_its_worker_died_before_it_ended(
     a_worker(brain).sweep()
     parcel = brain.jobs.archive(job.id)
     assert kept(brain) == set(parcel.parts), "who takes it up drops what the other left"
-    clock.move(ARCHIVE_KEPT - timedelta(seconds=1))
+    clock.move(ARCHIVE_RETENTION - timedelta(seconds=1))
     assert b"kettle" in b"".join(brain.services.staging.read(brain.jobs.archive(job.id)))
     clock.move(DAY)
     a_worker(brain).sweep()

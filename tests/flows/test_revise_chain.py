@@ -88,7 +88,7 @@ def test_without_the_embedder_a_restored_memory_is_found_by_its_words(
     brain: Brain,
 ) -> None:
     embedder = FailingEmbedder()
-    own = Brain.of(replace(brain.services, embedder=embedder), brain.caller)
+    own = Brain(replace(brain.services, embedder=embedder), brain.caller)
     id_ = stored(own, TWO, kind="fact")
     own.forget(id_, reason="wrong")
     embedder.is_down = True

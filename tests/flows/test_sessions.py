@@ -121,7 +121,7 @@ def test_a_day_of_silence_ends_what_cannot_be_looked_at(brain: Brain, clock: Fak
     clock.move(timedelta(seconds=1))
     assert seen(brain) == []
     assert ending_of(brain, "k1") is ending_of(brain, "k2") is Ending.SILENT
-    assert processes_of(brain).looks == 0
+    assert processes_of(brain).checks == 0
 
 
 @pytest.mark.requirement("SE-29")
@@ -130,7 +130,7 @@ def test_a_look_around_is_bounded_and_everybody_has_a_turn(brain: Brain, clock: 
     for number in range(2 * PROBES_MAX + 1):
         boots(at_work(brain, f"k{number}", process=processes.start(100 + number)))
     processes.running.clear()
-    processes.looks = 0
+    processes.checks = 0
 
     left: list[int] = []
     for _ in range(3):
@@ -138,7 +138,7 @@ def test_a_look_around_is_bounded_and_everybody_has_a_turn(brain: Brain, clock: 
         left.append(len(seen(brain)))
 
     assert left == [PROBES_MAX + 1, 1, 0]
-    assert processes.looks == 2 * PROBES_MAX + 1
+    assert processes.checks == 2 * PROBES_MAX + 1
 
 
 def test_boot_ends_who_is_gone(brain: Brain) -> None:

@@ -52,7 +52,7 @@ def filled(brain: Brain) -> Brain:
 
 def of(brain: Brain, tenant: str) -> Brain:
     """Give the same store as another tenant sees it."""
-    return Brain.of(brain.services, replace(brain.caller, tenant=tenant))
+    return Brain(brain.services, replace(brain.caller, tenant=tenant))
 
 
 def states(brain: Brain) -> dict[str, tuple[str, int]]:
@@ -222,7 +222,7 @@ def test_only_an_admin_of_the_first_tenant_has_a_say_in_spaces(path: Path) -> No
             of(brain, "acme").spaces()
         with pytest.raises(RejectedError):
             of(brain, "acme").jobs.run("respace")
-        reader = Brain.of(brain.services, replace(brain.caller, role=Role.READER))
+        reader = Brain(brain.services, replace(brain.caller, role=Role.READER))
         with pytest.raises(RejectedError):
             reader.spaces.switch(NEXT)
         with pytest.raises(InvalidInputError, match="No embedder is named"):

@@ -145,7 +145,7 @@ def test_too_little_data_is_an_answer_and_no_model(brain: Brain) -> None:
 def test_the_ledger_is_read_as_far_back_as_is_asked_and_of_no_other_tenant(brain: Brain) -> None:
     use(brain, told_by="replies")
     brain.tenants.make("other")
-    other = Brain.of(brain.services, Caller(tenant="other", agent="bo", role=Role.ADMIN))
+    other = Brain(brain.services, Caller(tenant="other", agent="bo", role=Role.ADMIN))
     told = trained(other).result
     assert told is not None
     assert (told["outcome"], told["recalls"]) == ("too_little_data", 0)
@@ -159,7 +159,7 @@ def test_what_training_cannot_take_is_refused_before_it_is_asked_for(
 ) -> None:
     with pytest.raises(InvalidInputError):
         brain.jobs.run(KIND, given)
-    writer = Brain.of(brain.services, Caller(agent="bo", role=Role.WRITER))
+    writer = Brain(brain.services, Caller(agent="bo", role=Role.WRITER))
     with pytest.raises(RejectedError, match="admin"):
         writer.jobs.run(KIND)
 
@@ -191,7 +191,7 @@ def test_a_worker_killed_before_its_card_is_there_leaves_one_card_of_the_same_mo
         use(brain, told_by="replies")
         job = brain.jobs.run(KIND, ENOUGH)
         kept: Callable[[], Blobs] = partial(Dying, brain.services.blobs())
-        dying = Brain.of(replace(brain.services, blobs=kept), brain.caller)
+        dying = Brain(replace(brain.services, blobs=kept), brain.caller)
         with pytest.raises(Killed) as caught:
             a_worker(dying).sweep()
         assert cards(brain) == []

@@ -154,7 +154,7 @@ def test_whoever_takes_up_what_another_died_of_makes_the_same_model_once(lived_i
         before = tx.registry.listed(ModelRole.SALIENCE, limit=9)
     job = lived_in.jobs.run("train_salience")
     blobs = DeadlyBlobs(lived_in.services.blobs())
-    dying = Brain.of(replace(lived_in.services, blobs=lambda: blobs), lived_in.caller)
+    dying = Brain(replace(lived_in.services, blobs=lambda: blobs), lived_in.caller)
     with pytest.raises(Killed) as death:
         a_worker(dying).sweep()
 
@@ -207,7 +207,7 @@ def serving(brain: Brain, told: float | None, *, state: ModelState = ModelState.
     models = SalienceModels(
         lambda _: FrozenSalience(told), store=services.store, clock=services.clock
     )
-    return Brain.of(replace(services, saliences=models), brain.caller)
+    return Brain(replace(services, saliences=models), brain.caller)
 
 
 def test_the_active_model_says_how_much_new_memories_matter(brain: Brain) -> None:
@@ -287,7 +287,7 @@ def test_a_model_whose_artifact_is_gone_or_changed_serves_nobody(lived_in: Brain
     [good] = lived_in.remember("Kettles boil", kind="event", source_ref="a.txt").items
     assert not good.warnings
     assert lived_in.get(good.id or "").salience > 0.6, "more than the rule gives to any event"
-    spoilt = Brain.of(
+    spoilt = Brain(
         replace(
             lived_in.services,
             saliences=SalienceModels(

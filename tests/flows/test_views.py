@@ -83,11 +83,11 @@ def test_views_show_no_word_of_what_was_forgotten(brain: Brain) -> None:
 
 def test_several_are_fetched_in_the_order_given_each_once(brain: Brain) -> None:
     one, two = stored(brain, FACT, kind="fact"), stored(brain, "Tea at noon", kind="event")
-    assert [shown.id for shown in brain.get.several([two, one, two])] == [two, one]
+    assert [shown.id for shown in brain.get_several([two, one, two])] == [two, one]
     with pytest.raises(NotFoundError):
-        brain.get.several([one, "mem_0000000000001"])
+        brain.get_several([one, "mem_0000000000001"])
     with pytest.raises(RejectedError, match="20"):
-        brain.get.several([f"mem_00000000000{n}" for n in range(10, 31)])
+        brain.get_several([f"mem_00000000000{n}" for n in range(10, 31)])
 
 
 @pytest.mark.parametrize("views", [["story"], ["history", ""]])

@@ -45,7 +45,7 @@ def a_worker(
     tell: Listener = lambda _what, _job: None,
     kinds: Collection[str] = tuple(JOBS),
 ) -> Worker:
-    return Worker(services=brain.services, name=name, tell=tell, kinds=kinds)
+    return Worker(services=brain.services, name=name, on_event=tell, kinds=kinds)
 
 
 def fall_behind(path: Path, *, count: int) -> None:

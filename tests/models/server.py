@@ -83,11 +83,11 @@ class ModelServer(ThreadingHTTPServer):
         return f"http://{self.host}" + ("/v1" if family == "openai" else "")
 
     def embedder(
-        self, family: str, *, patience: RetryPolicy = NO_PAUSE, **options: Unpack[Told]
+        self, family: str, *, retry_policy: RetryPolicy = NO_PAUSE, **options: Unpack[Told]
     ) -> HttpEmbedder:
         told = Told(model=MODEL, dimensions=384, url=self.base(family), timeout_s=10.0)
         told.update(options)
-        return HttpEmbedder(FAMILIES[family], Options(**told), patience=patience)
+        return HttpEmbedder(FAMILIES[family], Options(**told), retry_policy=retry_policy)
 
     def __enter__(self) -> Self:
         self._thread.start()

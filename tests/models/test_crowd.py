@@ -64,8 +64,8 @@ def test_slow_answers_of_long_ago_are_forgotten() -> None:
 @pytest.mark.requirement("WP-48")
 def test_a_slow_endpoint_that_answers_is_not_taken_for_one_that_hangs(server: ModelServer) -> None:
     server.script += [Answer(is_late=True), Answer(hangs=True)]
-    patience = RetryPolicy(pause_s=0, failures_max=1, silence_s=0)
-    embedder = server.embedder("openai", patience=patience, timeout_s=PATIENCE_S, retries=0)
+    retry_policy = RetryPolicy(pause_s=0, failures_max=1, silence_s=0)
+    embedder = server.embedder("openai", retry_policy=retry_policy, timeout_s=PATIENCE_S, retries=0)
     embedder.query("first")
     with ThreadPoolExecutor(1) as pool:
         hanging = pool.submit(embedder.query, "second")
@@ -90,8 +90,8 @@ def test_an_endpoint_that_hangs_takes_one_caller_and_the_next_is_told_at_once(
     server: ModelServer,
 ) -> None:
     server.script.append(Answer(hangs=True))
-    patience = RetryPolicy(pause_s=0, failures_max=1, silence_s=0)
-    embedder = server.embedder("openai", patience=patience, timeout_s=PATIENCE_S, retries=0)
+    retry_policy = RetryPolicy(pause_s=0, failures_max=1, silence_s=0)
+    embedder = server.embedder("openai", retry_policy=retry_policy, timeout_s=PATIENCE_S, retries=0)
     with ThreadPoolExecutor(1) as pool:
         hanging = pool.submit(embedder.query, "first")
         until_asked(server, 1)

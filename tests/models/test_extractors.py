@@ -31,7 +31,7 @@ def extractor(server: ModelServer, family: str = "ollama", *, retries: int = 0) 
     options = Options(
         model="words", url=server.base(family), key=SecretStr(KEY), retries=retries, tokens_max=77
     )
-    return ChatExtractor(FAMILIES[family], options, patience=NO_PAUSE)
+    return ChatExtractor(FAMILIES[family], options, retry_policy=NO_PAUSE)
 
 
 def answering(family: str, content: str) -> Answer:
@@ -126,7 +126,7 @@ def test_what_a_model_finds_is_no_more_trusted_and_no_wider_than_its_source(
     server.script.append(telling("ollama", SAID))
     with a_brain(path) as patterns:
         services = replace(patterns.services, extractor=extractor(server))
-        brain = Brain.of(services, patterns.caller)
+        brain = Brain(services, patterns.caller)
         id_ = stored(brain, TEXT, kind="event", trust="untrusted_web", scope="private")
 
         done = brain.atomize(id_)

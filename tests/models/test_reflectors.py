@@ -33,7 +33,7 @@ def reflector(server: ModelServer, family: str = "ollama") -> ChatReflector:
     options = Options(
         model="words", url=server.base(family), key=SecretStr(KEY), retries=0, tokens_max=77
     )
-    return ChatReflector(FAMILIES[family], options, patience=NO_PAUSE)
+    return ChatReflector(FAMILIES[family], options, retry_policy=NO_PAUSE)
 
 
 def answering(family: str, content: str) -> Answer:
@@ -58,7 +58,7 @@ def tell_in_order(brain: Brain) -> None:
 
 def with_model(opened: Brain, server: ModelServer, *, tokens: int = 10_000) -> Brain:
     services = replace(opened.services, reflector=reflector(server), reflector_tokens=tokens)
-    return Brain.of(services, opened.caller)
+    return Brain(services, opened.caller)
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -70,7 +70,7 @@ def test_tries_have_an_end(server: ModelServer) -> None:
 def test_a_retry_after_is_obeyed_when_it_is_short(server: ModelServer) -> None:
     server.script.append(Answer(status=429, headers={"Retry-After": "0"}))
     # Ours would be an hour: only theirs lets this test end.
-    patient = server.embedder("ollama", patience=RetryPolicy(pause_s=3600))
+    patient = server.embedder("ollama", retry_policy=RetryPolicy(pause_s=3600))
 
     assert patient.query(TEXT).shape == (384,)
 
@@ -192,7 +192,9 @@ def test_vectors_are_brought_to_length_one(server: ModelServer, family: str) -> 
 @pytest.mark.requirement("WP-48")
 def test_an_endpoint_that_keeps_failing_is_left_alone(server: ModelServer) -> None:
     server.is_down = True
-    embedder = server.embedder("ollama", retries=0, patience=RetryPolicy(pause_s=0, failures_max=2))
+    embedder = server.embedder(
+        "ollama", retries=0, retry_policy=RetryPolicy(pause_s=0, failures_max=2)
+    )
     for _ in range(2):
         with pytest.raises(UnavailableError, match="503"):
             embedder.query(TEXT)
@@ -208,8 +210,8 @@ def test_an_endpoint_that_keeps_failing_is_left_alone(server: ModelServer) -> No
 @pytest.mark.requirement("WP-48")
 def test_an_endpoint_that_rested_is_tried_again(server: ModelServer) -> None:
     server.is_down = True
-    patience = RetryPolicy(pause_s=0, failures_max=1, rest_s=1e-9)
-    embedder = server.embedder("ollama", retries=0, patience=patience)
+    retry_policy = RetryPolicy(pause_s=0, failures_max=1, rest_s=1e-9)
+    embedder = server.embedder("ollama", retries=0, retry_policy=retry_policy)
     with pytest.raises(UnavailableError):
         embedder.query(TEXT)
     server.is_down = False
@@ -219,7 +221,7 @@ def test_an_endpoint_that_rested_is_tried_again(server: ModelServer) -> None:
 
 def test_a_text_that_is_refused_does_not_count_against_the_endpoint(server: ModelServer) -> None:
     server.script.extend([Answer(status=400)] * 3)
-    embedder = server.embedder("ollama", patience=RetryPolicy(pause_s=0, failures_max=1))
+    embedder = server.embedder("ollama", retry_policy=RetryPolicy(pause_s=0, failures_max=1))
     for _ in range(3):
         with pytest.raises(UnavailableError, match="400"):
             embedder.query(TEXT)

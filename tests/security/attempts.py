@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args, get_origin
 
-from commonbrain.api.operations import OPERATIONS, Operation
+from commonbrain.api.operation import VerbRequest, flat_fields
+from commonbrain.api.operations import Operation, load_operations
 from tests.security.world import ASKED, NOBODY, THEIRS, World, neighbours
 
 AnyOperation = Operation[Any, Any]
@@ -67,7 +68,7 @@ class Attempt:
 def attempts(world: World, *, seed: int = 0) -> Iterator[Attempt]:
     """Draw what is tried, the same for the same seed."""
     random_source = random.Random(seed)  # noqa: S311 it is meant to be foreseen
-    for operation in OPERATIONS:
+    for operation in load_operations():
         for choice in _choices(operation):
             for base in _bases(operation, choice, world):
                 how = json.dumps(base)
@@ -75,7 +76,7 @@ def attempts(world: World, *, seed: int = 0) -> Iterator[Attempt]:
                 for field in ("tenant", "tenant_id"):
                     given = {**base, field: THEIRS}
                     yield Attempt(operation=operation, given=given, field=field, way="tenant")
-                for field in _texts(operation):
+                for field in _texts(operation, choice):
                     for way, payload in _payloads(world, random_source).items():
                         yield _attempt(operation, base, field=field, way=(way, payload))
 
@@ -132,7 +133,7 @@ def _payloads(world: World, random_source: random.Random) -> Mapping[str, str]:
 
 def _choices(operation: AnyOperation) -> Sequence[dict[str, str]]:
     """Give each way to use an operation: the words of its first field of a closed set."""
-    for name, field in operation.request.model_fields.items():
+    for name, field in flat_fields(operation.request).items():
         if get_origin(field.annotation) is Literal:
             return [{name: word} for word in get_args(field.annotation)]
     return [{}]
@@ -144,26 +145,44 @@ def _bases(
     """Fill what makes a call get far: all that is plausible, or what must be there alone."""
     full: dict[str, Any] = {}
     bare: dict[str, Any] = {}
-    for number, (name, field) in enumerate(operation.request.model_fields.items()):
+    accepted, needed = _arguments(operation, choice)
+    for number, (name, field) in enumerate(flat_fields(operation.request).items()):
+        if name not in accepted:
+            continue
+        is_needed = field.is_required() or name in needed
         plausible = _PLAUSIBLE.get(name)
         if _is_list(operation, name) and name == "id":
             full[name] = [world.own]
-        elif name in {"id", "other", "key"} and field.is_required():
+        elif name in {"id", "other", "key"} and is_needed:
             full[name] = world.own
         elif plausible is not None:
             told = plausible.format(n=number) if isinstance(plausible, str) else plausible
             full[name] = told
-        if name in full and field.is_required():
+        if name in full and is_needed:
             bare[name] = full[name]
     return [{**full, **choice}] + [{**bare, **choice}] * (full != bare)
 
 
-def _texts(operation: AnyOperation) -> Iterator[str]:
-    for name, field in operation.request.model_fields.items():
+def _arguments(
+    operation: AnyOperation, choice: dict[str, str]
+) -> tuple[frozenset[str], frozenset[str]]:
+    """Give the arguments that a choice takes, and those that it needs."""
+    request = operation.request
+    if not issubclass(request, VerbRequest):
+        return frozenset(flat_fields(request)), frozenset()
+    needed = frozenset((*request.SHARED.required, *request.VERBS[choice["op"]].required))
+    return request.arguments_of(choice["op"]), needed
+
+
+def _texts(operation: AnyOperation, choice: dict[str, str]) -> Iterator[str]:
+    accepted, _ = _arguments(operation, choice)
+    for name, field in flat_fields(operation.request).items():
+        if name not in accepted | choice.keys():
+            continue
         words = str(field.annotation)
         if "str" in words or _is_list(operation, name) or "date" in words:
             yield name
 
 
 def _is_list(operation: AnyOperation, name: str) -> bool:
-    return "list[" in str(operation.request.model_fields[name].annotation)
+    return "list[" in str(flat_fields(operation.request)[name].annotation)

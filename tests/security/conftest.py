@@ -15,7 +15,7 @@ from commonbrain.security.rate_limits import MovingWindowLimiter
 from commonbrain.testing.builders import a_brain, an_access, use_store_opener
 from commonbrain.testing.clock import FakeClock
 from tests.postgres import databases
-from tests.security.keys import CountingSeals
+from tests.security.keys import CountingPasswordHasher
 from tests.security.world import World, a_world
 
 ENGINES = ("sqlite", "postgres")
@@ -35,16 +35,16 @@ def access(brain: Brain) -> Authenticator:
 
 
 @pytest.fixture
-def seals(brain: Brain) -> CountingSeals:
-    return CountingSeals(brain.services.seals())
+def password_hasher(brain: Brain) -> CountingPasswordHasher:
+    return CountingPasswordHasher(brain.services.password_hasher())
 
 
 @pytest.fixture
-def counted(brain: Brain, seals: CountingSeals) -> ApiKeyAuthenticator:
+def counted(brain: Brain, password_hasher: CountingPasswordHasher) -> ApiKeyAuthenticator:
     services = brain.services
     return ApiKeyAuthenticator(
         store=services.store,
-        seals=seals,
+        password_hasher=password_hasher,
         clock=services.clock,
         rates=MovingWindowLimiter(),
         refusals=services.refusals,

@@ -17,19 +17,19 @@ KEPT = timedelta(seconds=ACCESS_KEPT_S)
 
 
 @dataclass
-class CountingSeals:
-    """The real seals, with every use of them counted."""
+class CountingPasswordHasher:
+    """The real password hasher, with every use of them counted."""
 
     real: PasswordHasher
     asked: list[bool] = field(default_factory=list[bool])
 
-    def seal(self, secret: str) -> str:
-        return self.real.seal(secret)
+    def hash(self, secret: str) -> str:
+        return self.real.hash(secret)
 
-    def fits(self, seal: str | None, *, secret: str) -> bool:
-        fits = self.real.fits(seal, secret=secret)
-        self.asked.append(seal is not None)
-        return fits
+    def verify(self, hashed: str | None, *, secret: str) -> bool:
+        is_match = self.real.verify(hashed, secret=secret)
+        self.asked.append(hashed is not None)
+        return is_match
 
 
 def refusal(

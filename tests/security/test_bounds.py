@@ -10,7 +10,7 @@ import pytest
 
 from commonbrain.api.dispatch import authorize, dispatch
 from commonbrain.api.errors import describe_error, to_transport_error
-from commonbrain.api.operations import OPERATIONS
+from commonbrain.api.operations import load_operations
 from commonbrain.client import Brain
 from commonbrain.model.errors import CommonbrainError, LimitExceededError, RejectedError
 from commonbrain.model.limits import REFUSALS_APART_MAX, REFUSALS_APART_S, USAGE_KEPT_S
@@ -21,7 +21,7 @@ from commonbrain.storage.administration import AccessEntry
 from commonbrain.testing.clock import FakeClock
 
 KETTLE = "The kettle is in the blue cupboard."
-BY_NAME = {one.name: one for one in OPERATIONS}
+BY_NAME = {one.name: one for one in load_operations()}
 Call = Callable[..., Any]
 
 
@@ -39,7 +39,7 @@ def networked(brain: Brain) -> Callable[..., Brain]:
     ) -> Brain:
         admission = Admission(credential=credential, role=own or role, policy=policy)
         caller = replace(brain.caller, agent="bob", role=role, admission=admission, **more)
-        return Brain.of(brain.services, caller)
+        return Brain(brain.services, caller)
 
     return see
 
@@ -280,7 +280,7 @@ def test_the_sorts_of_refusals_that_are_counted_at_once_are_bounded(
     with brain.services.store.snapshot("default") as tx:
         kept = len(tx.credentials.noted(limit=10_000))
     assert kept <= REFUSALS_APART_MAX
-    assert "too many sorts" in caplog.text
+    assert "too many kinds" in caplog.text
 
 
 def test_a_tenant_that_is_not_there_has_no_audit_and_breaks_nothing(

@@ -106,7 +106,7 @@ def test_what_an_export_left_that_was_killed_while_it_kept_its_archive_is_droppe
 
     staging = Interrupted(brain.services.blobs, meanwhile=die)
     with suppress(Killed):
-        a_worker(Brain.of(replace(brain.services, staging=staging), brain.caller)).sweep()
+        a_worker(Brain(replace(brain.services, staging=staging), brain.caller)).sweep()
     assert kept(brain)
 
     done = brain.erase(id_, reason=WHY, confirm=1)
@@ -136,7 +136,7 @@ def test_who_cannot_reach_the_archives_erases_all_the_same(brain: Brain) -> None
     def missing() -> Blobs:
         raise InvalidInputError("This takes the extra learn.", code="extra_missing")
 
-    bare = Brain.of(replace(brain.services, staging=BlobUploadStore(missing)), brain.caller)
+    bare = Brain(replace(brain.services, staging=BlobUploadStore(missing)), brain.caller)
     done = bare.erase(id_, reason=WHY, confirm=1)
 
     assert (done.receipt or {})["file"] == 1, "the file was rewritten"
@@ -162,7 +162,7 @@ def test_an_export_that_runs_while_something_is_erased_begins_anew(brain: Brain)
             brain.erase(once.pop(), reason=WHY, confirm=1)
 
     staging = Interrupted(brain.services.blobs, meanwhile=erase)
-    a_worker(Brain.of(replace(brain.services, staging=staging), brain.caller)).sweep()
+    a_worker(Brain(replace(brain.services, staging=staging), brain.caller)).sweep()
 
     archive = brain.jobs.archive(export.id)
     assert kept(brain) == set(archive.parts)

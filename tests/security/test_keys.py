@@ -21,14 +21,14 @@ from commonbrain.model.trust import Trust
 from commonbrain.security.api_keys import ApiKeyAuthenticator
 from commonbrain.security.authentication import Authenticator
 from commonbrain.testing.clock import FakeClock
-from tests.security.keys import HERE, KEPT, CountingSeals, altered, refusal
+from tests.security.keys import HERE, KEPT, CountingPasswordHasher, altered, refusal
 
 
 @pytest.mark.requirement("ST-03")
 def test_who_came_by_a_key_claims_no_scope_and_no_trust_beyond_its_own(
     brain: Brain, new: Callable[..., NewKey], access: Authenticator
 ) -> None:
-    bob = Brain.of(brain.services, access.admit(str(new().text), address=HERE))
+    bob = Brain(brain.services, access.admit(str(new().text), address=HERE))
 
     with pytest.raises(RejectedError) as scope:
         bob.remember("The kettle is blue.", kind="fact", scope="global")
@@ -94,7 +94,9 @@ def test_whatever_is_wrong_with_a_key_is_told_in_the_same_words(
 
 
 def test_a_key_that_is_not_there_costs_the_work_of_one_that_is(
-    new: Callable[..., NewKey], counted: ApiKeyAuthenticator, seals: CountingSeals
+    new: Callable[..., NewKey],
+    counted: ApiKeyAuthenticator,
+    password_hasher: CountingPasswordHasher,
 ) -> None:
     key = new()
     for wrong in (
@@ -104,17 +106,17 @@ def test_a_key_that_is_not_there_costs_the_work_of_one_that_is(
     ):
         refusal(counted, wrong)
 
-    assert seals.asked == [True, False, False]
+    assert password_hasher.asked == [True, False, False]
 
 
 def test_a_seal_takes_as_long_without_a_key_as_with_one(brain: Brain) -> None:
-    seals = brain.services.seals()
-    seal = seals.seal("a" * 48)
+    password_hasher = brain.services.password_hasher()
+    seal = password_hasher.hash("a" * 48)
 
-    assert seals.fits(seal, secret="a" * 48)
-    assert not seals.fits(seal, secret="b" * 48)
-    assert not seals.fits(None, secret="0" * 48)
-    assert not seals.fits("no seal", secret="a" * 48)
+    assert password_hasher.verify(seal, secret="a" * 48)
+    assert not password_hasher.verify(seal, secret="b" * 48)
+    assert not password_hasher.verify(None, secret="0" * 48)
+    assert not password_hasher.verify("no seal", secret="a" * 48)
     assert seal.startswith("$argon2id$v=19$m=19456,t=2,p=1$")
 
 
@@ -202,20 +204,22 @@ def test_a_suspended_tenant_is_shut_to_good_credentials_and_silent_to_bad_ones(
 
 
 def test_guessing_from_one_address_ends_before_the_hash_and_shuts_nobody_known_out(
-    new: Callable[..., NewKey], counted: ApiKeyAuthenticator, seals: CountingSeals
+    new: Callable[..., NewKey],
+    counted: ApiKeyAuthenticator,
+    password_hasher: CountingPasswordHasher,
 ) -> None:
     key, late = new(), new()
     counted.admit(str(key.text), address=HERE)
     for _ in range(WRONG_CREDENTIALS_PER_MINUTE):
         refusal(counted, "cb_nonsense")
-    before = len(seals.asked)
+    before = len(password_hasher.asked)
 
     told = refusal(counted, late.text)
 
     assert isinstance(told, LimitExceededError)
     assert told.retry_after_s is not None
     assert 0 < told.retry_after_s <= 60
-    assert len(seals.asked) == before
+    assert len(password_hasher.asked) == before
     assert counted.admit(str(key.text), address=HERE).agent == "bob"
     assert counted.admit(str(late.text), address="198.51.100.9").agent == "bob"
 
@@ -249,7 +253,7 @@ def test_who_came_by_a_credential_governs_no_other_tenant(
     writer = access.admit(str(new("eve").text), address=HERE)
 
     with pytest.raises(RejectedError):
-        Brain.of(brain.services, admin).tenants.list()
+        Brain(brain.services, admin).tenants.list()
     with pytest.raises(RejectedError):
-        Brain.of(brain.services, writer).govern.keys()
-    assert Brain.of(brain.services, admin).govern.keys()
+        Brain(brain.services, writer).govern.keys()
+    assert Brain(brain.services, admin).govern.keys()

@@ -19,18 +19,21 @@ from commonbrain.security.denials import CountedDenials
 from commonbrain.storage.administration import AccessEntry
 from commonbrain.storage.interface import Store
 from commonbrain.testing.clock import FakeClock
-from tests.security.keys import HERE, KEPT, CountingSeals, altered, refusal
+from tests.security.keys import HERE, KEPT, CountingPasswordHasher, altered, refusal
 
 
 def test_a_secret_is_hashed_once_and_the_key_is_read_again_after_a_while(
-    new: Callable[..., NewKey], counted: ApiKeyAuthenticator, seals: CountingSeals, clock: FakeClock
+    new: Callable[..., NewKey],
+    counted: ApiKeyAuthenticator,
+    password_hasher: CountingPasswordHasher,
+    clock: FakeClock,
 ) -> None:
     key = new()
     for _ in range(5):
         counted.admit(str(key.text), address=HERE)
         clock.move(KEPT)
 
-    assert len(seals.asked) == 1
+    assert len(password_hasher.asked) == 1
 
 
 @pytest.mark.requirement("ST-13")
@@ -139,7 +142,7 @@ def test_how_old_the_knowledge_of_a_key_is_counts_from_before_it_was_read(
     slow: Any = SlowStore(brain.services.store, clock)
     access = ApiKeyAuthenticator(
         store=slow,
-        seals=counted.seals,
+        password_hasher=counted.password_hasher,
         clock=clock,
         rates=counted.rates,
         refusals=counted.refusals,
@@ -172,7 +175,7 @@ def test_a_use_that_was_not_written_is_noted_again_before_long_but_not_by_every_
     key, losing = new(), LosingRefusals()
     access = ApiKeyAuthenticator(
         store=counted.store,
-        seals=counted.seals,
+        password_hasher=counted.password_hasher,
         clock=clock,
         rates=counted.rates,
         refusals=losing,  # type: ignore[arg-type]

@@ -17,7 +17,7 @@ import pytest
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 
-from commonbrain.api.operations import OPERATIONS
+from commonbrain.api.operations import load_operations
 from commonbrain.client import Brain
 from commonbrain.mcp.server import build_server
 from commonbrain.model.memory import Memory
@@ -36,7 +36,9 @@ _OF_KIND = re.compile(r"SELECT (\w+)\.memory_id, \1\.body\b")
 def _refused(found: Tried, *, transport: Way) -> set[str]:
     """Name the operations of which a door that is tried whole answered nothing at all."""
     here = {
-        one.name for one in OPERATIONS if transport.of is None or transport.of in one.transports
+        one.name
+        for one in load_operations()
+        if transport.of is None or transport.of in one.transports
     }
     return {one for one in here if not found.answered[one]} if transport.every == 1 else set()
 
@@ -46,16 +48,20 @@ def test_nothing_of_another_tenant_or_agent_shows_at_any_door(
     world: World, record_property: Callable[[str, object], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = rows_of(world.owner.services.store, THEIRS)
+    engine = cast("SqlStore", world.owner.services.store).dialect.engine.name
     found: dict[str, Tried] = {}
     for name, transport in DOORS.items():
+        every = transport.every
+        if engine == "postgresql" and every > 1:
+            # SQLite has them all; Postgres differs below the library, which is tried whole.
+            every *= 3
         with transport.opened(world) as ask:
-            among = islice(drawn(world), 0, None, transport.every)
+            among = islice(drawn(world), 0, None, every)
             found[name] = tried(world, ask, among=among, transport=transport.of)
 
     count = sum(one.count for one in found.values())
     leaks = [leak for one in found.values() for leak in one.leaks]
     record_property("attempts and leaks", f"{count} / {len(leaks)}")
-    engine = cast("SqlStore", world.owner.services.store).dialect.engine.name
     with capsys.disabled():
         transports = ", ".join(f"{name} {one.count}" for name, one in found.items())
         print(f"\n{engine}: {count} attempts, {len(leaks)} leaks ({transports})")  # noqa: T201

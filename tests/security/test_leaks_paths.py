@@ -13,7 +13,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from commonbrain.administration.tenants import KeyRequest
-from commonbrain.api.operations import OPERATIONS
+from commonbrain.api.operations import load_operations
 from commonbrain.client import Brain
 from commonbrain.model.scope import Role
 from tests.flows.working import a_worker
@@ -40,7 +40,7 @@ class Sent:
 def sent(client: TestClient, world: World, *, own: dict[str, str]) -> Iterator[Sent]:
     """Draw what is tried at every path that is none of an operation."""
     described = client.get("/openapi.json").json()["paths"]
-    operations = {f"/v1/{one.name}" for one in OPERATIONS}
+    operations = {f"/v1/{one.name}" for one in load_operations()}
     for at, methods in described.items():
         for method in methods if at not in operations else ():
             if "{id}" in at:
@@ -157,7 +157,7 @@ def _know_as(client: TestClient, world: World, role: Role | None) -> None:
     if role is None:
         del client.headers["Authorization"]
     elif role is not Role.ADMIN:
-        governing = Brain.of(world.owner.services, replace(world.owner.caller, tenant=OURS)).govern
+        governing = Brain(world.owner.services, replace(world.owner.caller, tenant=OURS)).govern
         key = governing.create_key(KeyRequest(agent="eve", role=role, label="a reader's"))
         client.headers["Authorization"] = f"Bearer {key.text}"
 

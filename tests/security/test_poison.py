@@ -21,7 +21,7 @@ def mallory(brain: Brain) -> Brain:
     """A writer that tells what it read on the web."""
     web = Trust.UNTRUSTED_WEB
     caller = Caller(agent="mallory", role=Role.WRITER, trust_default=web, trust_ceiling=web)
-    return Brain.of(brain.services, caller)
+    return Brain(brain.services, caller)
 
 
 @pytest.mark.requirement("ST-15")

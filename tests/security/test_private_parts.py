@@ -40,7 +40,7 @@ def bo(brain: Brain) -> Brain:
 
 
 def as_writer(brain: Brain, agent: str, role: Role = Role.WRITER) -> Brain:
-    return Brain.of(brain.services, Caller(agent=agent, role=role, session=f"{agent}s"))
+    return Brain(brain.services, Caller(agent=agent, role=role, session=f"{agent}s"))
 
 
 def did(brain: Brain, kind: str) -> str:

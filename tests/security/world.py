@@ -72,7 +72,7 @@ class World:
 
     def seen_as(self, role: Role) -> Brain:
         """See it as the attacker with another role."""
-        return Brain.of(self.attacker.services, replace(self.attacker.caller, role=role))
+        return Brain(self.attacker.services, replace(self.attacker.caller, role=role))
 
 
 def a_world(owner: Brain, path: Path, attackers: Store | None = None) -> World:
@@ -102,7 +102,7 @@ def a_world(owner: Brain, path: Path, attackers: Store | None = None) -> World:
         THEIRS,
     )
     return World(
-        attacker=Brain.of(services, attacker.caller),
+        attacker=Brain(services, attacker.caller),
         owner=owner,
         theirs=theirs,
         private=private,
@@ -137,7 +137,7 @@ def neighbours(shown: str) -> tuple[str, str]:
 
 
 def _key(owner: Brain, tenant: str, *, agent: str, label: str) -> NewKey:
-    governing = Brain.of(owner.services, replace(owner.caller, tenant=tenant)).govern
+    governing = Brain(owner.services, replace(owner.caller, tenant=tenant)).govern
     return governing.create_key(KeyRequest(agent=agent, role=Role.ADMIN, label=label))
 
 
@@ -151,7 +151,7 @@ def _member(owner: Brain, tenant: str, agent: str) -> Brain:
         admission=admission,
         session=f"{agent}s",
     )
-    return Brain.of(owner.services, caller)
+    return Brain(owner.services, caller)
 
 
 def _stored(brain: Brain, text: str, **more: Any) -> str:  # noqa: ANN401 fields of a draft

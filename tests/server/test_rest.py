@@ -103,7 +103,7 @@ def test_what_is_wrong_is_a_problem_with_a_code(
 def test_what_is_wrong_in_a_body_is_told_by_field_and_not_repeated(ann: TestClient) -> None:
     given = {"text": KETTLE, "confidence": "password-123"}
     told = is_problem(ann.post("/v1/remember", json=given), 422, "invalid")
-    assert [one["field"] for one in told["errors"]] == ["body.confidence"]
+    assert [one["field"] for one in told["errors"]] == ["body.details.confidence"]
     assert "password-123" not in str(told)
 
 
@@ -156,7 +156,7 @@ def test_a_reader_reads_and_does_not_write(ann: TestClient) -> None:
         if not operation.is_read_only:
             body = {"text": "x"} if operation.name == "remember" else {"op": "list"}
             body = {"ids": [id_], "reason": "x"} if operation.name == "forget" else body
-            body = {"op": "rate", "id": id_} if operation.name == "revise" else body
+            body = {"op": "rate", "id": id_, "value": "up"} if operation.name == "revise" else body
             body = {"op": "inbox"} if operation.name == "message" else body
             body = {"op": "usage"} if operation.name == "admin" else body
             body = {"dry_run": True} if operation.name == "reflect" else body

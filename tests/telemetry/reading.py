@@ -8,7 +8,7 @@ from typing import Any
 from prometheus_client.parser import text_string_to_metric_families
 
 from commonbrain.api.dispatch import dispatch
-from commonbrain.api.operations import OPERATIONS, Transport
+from commonbrain.api.operations import Transport, load_operations
 from commonbrain.client import Brain
 from commonbrain.observability.interface import Telemetry
 from commonbrain.observability.tool_events import ToolEvent
@@ -16,7 +16,7 @@ from commonbrain.testing.builders import NOON
 
 Figures = Mapping[tuple[str, frozenset[tuple[str, str]]], float]
 
-TOOLS = {operation.name: operation for operation in OPERATIONS}
+TOOLS = {operation.name: operation for operation in load_operations()}
 
 
 def events(brain: Brain) -> list[ToolEvent]:
@@ -51,7 +51,7 @@ def an_event(**more: Any) -> ToolEvent:  # noqa: ANN401
 
 def heard(brain: Brain, telemetry: Telemetry) -> Brain:
     """See a brain as its caller does whose house is listened to."""
-    return Brain.of(replace(brain.services, telemetry=telemetry), brain.caller)
+    return Brain(replace(brain.services, telemetry=telemetry), brain.caller)
 
 
 def figures(telemetry: Telemetry) -> Figures:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from commonbrain.api.dispatch import record_call, record_failed_open
-from commonbrain.api.operations import OPERATIONS, Transport
+from commonbrain.api.operations import Transport, load_operations
 from commonbrain.cli.context import State
 from commonbrain.client import Brain
 from commonbrain.model import ids
@@ -32,7 +32,7 @@ def early(tmp_path: Path, clock: FakeClock) -> EarlyEventFile:
 def taken(early: EarlyEventFile, agent: str = "ann", tenant: str = TENANT) -> list[ToolEvent]:
     """Hand an agent's events over to a list."""
     got: list[ToolEvent] = []
-    early.hand_over(tenant, agent, write=got.extend)
+    early.drain(tenant, agent, write=got.extend)
     return got
 
 
@@ -45,14 +45,14 @@ def at_once(early: EarlyEventFile, number: int) -> ToolEvent:
 def keep_fifty(path: Path, first: int) -> None:
     early = EarlyEventFile(path, FakeClock())
     for number in range(first, first + 50):
-        early.keep(at_once(early, number))
+        early.put(at_once(early, number))
 
 
 def test_events_wait_until_their_agent_takes_them(early: EarlyEventFile) -> None:
     mine, other = at_once(early, 1), replace(at_once(early, 2), agent="bob")
     foreign = replace(at_once(early, 3), tenant="elsewhere")
     for event in (mine, other, foreign):
-        early.keep(event)
+        early.put(event)
     assert taken(early) == [mine]
     assert taken(early) == []
     assert taken(early, "bob") == [other]
@@ -63,10 +63,10 @@ def test_events_wait_until_their_agent_takes_them(early: EarlyEventFile) -> None
 @pytest.mark.requirement("OB-11")
 def test_at_most_a_thousand_wait_and_a_day_at_most(early: EarlyEventFile, clock: FakeClock) -> None:
     keep_many = [at_once(early, number) for number in range(1000)]
-    early.keep(keep_many[0])
+    early.put(keep_many[0])
     early.path.write_text(early.path.read_text() * 1000)
     last = at_once(early, 1001)
-    early.keep(last)
+    early.put(last)
     assert len(early.path.read_text().splitlines()) == 1000
     clock.move(timedelta(hours=25))
     assert taken(early) == []
@@ -74,19 +74,19 @@ def test_at_most_a_thousand_wait_and_a_day_at_most(early: EarlyEventFile, clock:
 
 def test_what_cannot_be_written_waits_on(early: EarlyEventFile) -> None:
     event = at_once(early, 1)
-    early.keep(event)
+    early.put(event)
 
     def refuse(_: Sequence[ToolEvent]) -> None:
         raise UnavailableError("The store is away.")
 
     with pytest.raises(UnavailableError):
-        early.hand_over(TENANT, "ann", write=refuse)
+        early.drain(TENANT, "ann", write=refuse)
     assert taken(early) == [event]
 
 
 def test_lines_that_cannot_be_read_are_passed_over(early: EarlyEventFile) -> None:
     event = at_once(early, 1)
-    early.keep(event)
+    early.put(event)
     with early.path.open("a") as file:
         file.write('{"half": \n[]\n{"id": 1}\n')
     assert taken(early) == [event]
@@ -94,14 +94,14 @@ def test_lines_that_cannot_be_read_are_passed_over(early: EarlyEventFile) -> Non
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX permissions")
 def test_only_the_owner_reads_them(early: EarlyEventFile) -> None:
-    early.keep(at_once(early, 1))
+    early.put(at_once(early, 1))
     assert stat.S_IMODE(early.path.stat().st_mode) == 0o600
 
 
 def test_a_folder_that_cannot_be_made_fails_no_call(tmp_path: Path, clock: FakeClock) -> None:
     (tmp_path / "file").write_text("")
     early = EarlyEventFile(tmp_path / "file" / "early.jsonl", clock)
-    early.keep(at_once(early, 1))
+    early.put(at_once(early, 1))
     assert taken(early) == []
 
 
@@ -117,11 +117,11 @@ def test_boot_gives_early_events_its_session_and_keeps_each_once(
 ) -> None:
     booting = replace(brain.services, early=early)
     event = at_once(early, 7)
-    early.keep(event)
-    first = Brain.of(booting, replace(brain.caller, session="s1"))
+    early.put(event)
+    first = Brain(booting, replace(brain.caller, session="s1"))
     first.boot()
-    early.keep(event)
-    Brain.of(booting, replace(brain.caller, session="s2")).boot()
+    early.put(event)
+    Brain(booting, replace(brain.caller, session="s2")).boot()
     assert events(first) == [replace(event, session="s1")]
 
 
@@ -144,7 +144,7 @@ def test_a_command_whose_store_cannot_be_opened_is_told_at_the_next_boot(
 
 def test_an_unreadable_setting_hides_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COMMONBRAIN_TRACE_RETENTION_DAYS", "many")
-    status = next(one for one in OPERATIONS if one.name == "status")
+    status = next(one for one in load_operations() if one.name == "status")
     with pytest.raises(CommonbrainError) as error:
         State().open()
     call = record_call(status, status.request.model_validate({}), transport=Transport.MCP)

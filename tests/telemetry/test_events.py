@@ -42,7 +42,7 @@ def test_a_reply_that_says_no_is_told_from_one_that_says_yes(brain: Brain) -> No
 
 
 def test_what_a_role_does_not_allow_is_an_event_too(brain: Brain) -> None:
-    reader = Brain.of(brain.services, replace(brain.caller, role=Role.READER))
+    reader = Brain(brain.services, replace(brain.caller, role=Role.READER))
     with pytest.raises(RejectedError):
         call(reader, "remember", text="The gate opens at six")
     [kept] = events(brain)

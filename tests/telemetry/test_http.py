@@ -16,7 +16,7 @@ from starlette.testclient import TestClient
 from commonbrain.client import Brain
 from commonbrain.http.tracing import TracingMiddleware
 from commonbrain.observability.metrics import PrometheusMetrics
-from commonbrain.observability.tracing import OtelSpans, made_global
+from commonbrain.observability.tracing import OtelSpans, install_globally
 from tests.telemetry.reading import call, heard
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
@@ -26,7 +26,7 @@ KEPT = InMemorySpanExporter()
 @pytest.fixture(scope="module")
 def spans() -> OtelSpans:
     """A process has one tracer for good."""
-    return made_global(SimpleSpanProcessor(KEPT), about={"version": "1", "space": "words"})
+    return install_globally(SimpleSpanProcessor(KEPT), about={"version": "1", "space": "words"})
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 
 from commonbrain.client import Brain
 from commonbrain.model.errors import CommonbrainError
-from commonbrain.observability.logs import Plain, ServerLog, Terminal
+from commonbrain.observability.logs import ServerLog, TerminalFormatter, TerminalHandler
 from tests.faults.mounts import small_disk
 from tests.flows.asking import stored
 from tests.telemetry.reading import an_event, call, heard
@@ -70,7 +70,7 @@ def test_a_terminal_is_told_the_sort_of_a_fault_and_nothing_of_its_message() -> 
     except ValueError:
         told = (logging.ERROR, "x", 1, "a request failed", None, sys.exc_info())
         record = logging.LogRecord("x", *told)
-        assert Plain().format(record) == "a request failed (ValueError)"
+        assert TerminalFormatter().format(record) == "a request failed (ValueError)"
 
 
 def test_what_takes_long_and_what_breaks_is_told_apart(log: ServerLog) -> None:
@@ -155,8 +155,8 @@ def test_a_terminal_is_shown_nothing_of_what_cannot_be_written(
     closed = (tmp_path / "closed").open("w")
     closed.close()
     for stream in (sys.stderr, closed):
-        Terminal(stream).handle(wrong)
-        Terminal(closed).handle(logging.makeLogRecord({"msg": "fine"}))
+        TerminalHandler(stream).handle(wrong)
+        TerminalHandler(closed).handle(logging.makeLogRecord({"msg": "fine"}))
     assert not capsys.readouterr().err
 
 

@@ -68,7 +68,7 @@ def test_the_latest_errors_are_listed_newest_first_with_their_code_and_no_text(
 
 def test_errors_that_the_store_never_got_are_told_by_the_process(brain: Brain) -> None:
     note(brain, 1, outcome="store_down")
-    [one] = brain.watching.faults(10)
+    [one] = brain.metrics.faults(10)
     assert one.code == "store_down"
 
 
@@ -83,7 +83,7 @@ def test_every_dependency_is_knocked_at(
     }
     services = replace(brain.services, probe=HealthProbes(places, clock), started_at=clock.now())
     clock.move(timedelta(seconds=90))
-    health = call(Brain.of(services, brain.caller), "status", health=True).health
+    health = call(Brain(services, brain.caller), "status", health=True).health
     there = {one.name: one.is_there for one in health.dependencies}
     assert there == {"store": True, "queue": True, "embedder": False, "nowhere": False}
     assert not health.is_sound

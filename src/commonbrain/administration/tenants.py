@@ -139,7 +139,7 @@ class AdministerTenant:
             label=request.label,
             scopes=request.scopes,
             networks=networks,
-            seal=self.services.seals().seal(text.secret),
+            seal=self.services.password_hasher().hash(text.secret),
             created_at=now,
             expires_at=expires,
         )
@@ -169,7 +169,7 @@ class AdministerTenant:
             )
         now = self.services.clock.now()
         text = self._drawn()
-        seal = self.services.seals().seal(text.secret)
+        seal = self.services.password_hasher().hash(text.secret)
         with self.services.store.begin(self.caller.tenant) as tx:
             old = tx.credentials.key(prefix)
             if old is None or not old.is_good(now):

@@ -1,4 +1,4 @@
-"""One client's way in: which session its calls are of, from the first one to the last."""
+"""Assigns each call of a client to a session."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -12,9 +12,9 @@ from commonbrain.model.sessions import UNKNOWN, ClientInfo
 class Connection:
     """Gives each call its session; a server makes one of these for every client it serves.
 
-    A call is of the session that the caller names, else of the one that the client told of, else of
-    one drawn for this connection. `find` tells what can be known of the client, at the first call;
-    `told` gives the key that it told at the beginning.
+    A call belongs to the session that the caller names, else to the one that the client reported,
+    else to one created for this connection. `find` identifies the client at the first call;
+    `reported_session` gives the key that it reported at the start.
     """
 
     find: Callable[[Brain], ClientInfo] = lambda _: UNKNOWN
@@ -24,7 +24,7 @@ class Connection:
     _lock: Lock = field(default_factory=Lock)
 
     def view(self, brain: Brain, *, client: str | None = None) -> Brain:
-        """See the brain as the connection's session does, in its project; count a sign of life."""
+        """Give the brain for the connection's session and project; counts as a heartbeat."""
         with self._lock:
             if self._contact is None:
                 self._contact = replace(self.find(brain), client=client)
@@ -36,7 +36,7 @@ class Connection:
             return self._last
 
     def close(self) -> None:
-        """Tell that the client hung up; it is written when the brain is closed, or soon."""
+        """Record that the client disconnected; it is written soon, or when the brain is closed."""
         with self._lock:
             if self._last is not None:
                 self._last.session.leave()

@@ -1,4 +1,4 @@
-"""The one place that every call passes, whatever its door: may it be made, what became of it."""
+"""Authorizes every call, runs it and records its outcome, on all transports."""
 
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
@@ -17,9 +17,9 @@ from commonbrain.services import Services
 from commonbrain.storage.administration import ADMITTING, AccessEntry
 
 INTERNAL_ERROR: Final = "internal"
-"""The code of what broke inside and is no error of the house."""
+"""The code of an unexpected error."""
 INTERRUPTED: Final = "interrupted"
-"""The code of a call whose process was told to stop."""
+"""The code of a call whose process was stopped."""
 _OK_STATUS: Final = 200
 _REFUSED_STATUS: Final = 422
 
@@ -32,12 +32,12 @@ class Call:
     http_status: int = _OK_STATUS
 
     def record_exit_code(self, exit_code: int) -> None:
-        """Say how the command line would end with this reply."""
+        """Record the exit code of the reply."""
         if exit_code == EXIT_REFUSED:
             self.outcome, self.http_status = REFUSED, _REFUSED_STATUS
 
     def record_error(self, error: BaseException) -> None:
-        """Say what was raised."""
+        """Record the error that was raised."""
         is_expected = isinstance(error, CommonbrainError)
         unexpected_code = INTERNAL_ERROR if isinstance(error, Exception) else INTERRUPTED
         self.outcome = error.code if is_expected else unexpected_code
@@ -46,7 +46,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallContext:
-    """What is called, through which door, with which arguments."""
+    """The operation called, its transport and its arguments."""
 
     operation: Operation[Any, Any]
     transport: Transport
@@ -54,21 +54,25 @@ class CallContext:
 
     @property
     def args(self) -> str:
-        """Tell the arguments without a word of them."""
+        """The arguments without their text."""
         return visible_parameters(self.arguments, words=literal_values(self.operation.request))
 
 
 def record_call(
     operation: Operation[Any, Any], request: Request, *, transport: Transport
 ) -> CallContext:
-    """Say what is called by its request: the fields that were set, as they were given."""
+    """Describe a call by the fields that its request sets."""
     arguments = {name: getattr(request, name) for name in sorted(request.model_fields_set)}
+    for name, nested in tuple(arguments.items()):
+        if isinstance(nested, Request):
+            del arguments[name]
+            arguments |= {part: getattr(nested, part) for part in sorted(nested.model_fields_set)}
     return CallContext(operation=operation, transport=transport, arguments=arguments)
 
 
 @contextmanager
 def record_event(brain: Brain, describe_call: CallContext) -> Generator[Call]:
-    """Leave an event of what is done inside, however that ends; nothing fails for it."""
+    """Record an event for the block, whether it succeeds or fails."""
     services, caller = brain.services, brain.caller
     call = Call()
     at, since_ms = services.clock.now(), services.clock.elapsed_ms()
@@ -99,7 +103,7 @@ def record_event(brain: Brain, describe_call: CallContext) -> Generator[Call]:
 
 @cache
 def literal_values(request: type[Request]) -> Mapping[str, frozenset[str]]:
-    """Give the closed sets of words that fields of a request take, which nobody made up."""
+    """Map the fields of a request to the literal values that they accept."""
     fields = request.model_fields.items()
     return {name: frozenset(_literal_values(field.annotation)) for name, field in fields}
 
@@ -113,7 +117,7 @@ def _literal_values(annotation: Any) -> list[str]:  # noqa: ANN401 annotations a
 def record_failed_open(
     describe_call: CallContext, error: CommonbrainError, *, agent: str | None
 ) -> None:
-    """Leave an event of a call for which no store could be opened."""
+    """Record a call for which no store could be opened."""
     # What opens stores takes long to load; here it was loaded before.
     from commonbrain.runtime.bootstrap import note_unopened  # noqa: PLC0415
 
@@ -124,10 +128,10 @@ def record_failed_open(
 
 
 def authorize(services: Services, caller: Caller) -> None:
-    """Count a call before anything is read or written for it: a flood leaves one line a minute.
+    """Count a call against the rate limit before it reads or writes anything.
 
     Raises:
-        LimitExceededError: `rate_limited`; nothing but the audit of access tells of it.
+        LimitExceededError: `rate_limited`; only the access audit records it.
 
     """
     try:
@@ -138,9 +142,9 @@ def authorize(services: Services, caller: Caller) -> None:
 
 
 def authorize_call(operation: Operation[Any, Any], brain: Brain, *, request: Request) -> None:
-    """Let a call be made, or say why not; the cheapest is asked first.
+    """Check role, quota and boot, the cheapest check first.
 
-    The rate comes before all this: where a caller is let in, and nothing is known of the call yet.
+    The rate limit is checked earlier, when the caller is authenticated.
 
     Raises:
         RejectedError: `insufficient_role`, `scope_denied` or `boot_required`.
@@ -156,7 +160,7 @@ def authorize_call(operation: Operation[Any, Any], brain: Brain, *, request: Req
 def record_denial(
     action: str, services: Services, *, caller: Caller, error: CommonbrainError
 ) -> None:
-    """Leave who was refused what and why to the audit of access: no word of the content."""
+    """Record a refusal in the access audit, without content."""
     services.refusals.note(
         caller.tenant,
         AccessEntry(
@@ -211,9 +215,9 @@ def dispatch(
     request: RequestT,
     transport: Transport = Transport.MCP,
 ) -> ReplyT:
-    """Do what is asked, if the caller may; an event is left either way.
+    """Run an operation if the caller is allowed to; record an event either way.
 
-    What is refused is in the audit of access. Networked doors have counted the call before, when
+    Refusals are in the access audit. Network transports counted the call before, when
     they let the caller in.
 
     Raises:

@@ -1,4 +1,4 @@
-"""What each error of the house becomes at each door.
+"""The exit code and HTTP status of each error.
 
 `ERRORS` is the table, most special first: class, exit code of the command line, HTTP status.
 """

@@ -5,11 +5,23 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from functools import cached_property
-from typing import Annotated, Any, Final, Generic, Protocol, TypeVar, cast
+from typing import Annotated, Any, ClassVar, Final, Generic, Protocol, Self, TypeVar, cast
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, TypeAdapter
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    JsonValue,
+    TypeAdapter,
+    model_validator,
+)
+from pydantic.fields import FieldInfo
+from pydantic_core import CoreSchema
 
 from commonbrain.client import Brain
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import inert
 from commonbrain.model.limits import NAME_CHARS_MAX
 from commonbrain.model.scope import Role
@@ -18,7 +30,7 @@ from commonbrain.storage.maintenance import Progress
 
 
 class Transport(StrEnum):
-    """A way in."""
+    """How a call arrives."""
 
     CLI = "cli"
     MCP = "mcp"
@@ -26,7 +38,7 @@ class Transport(StrEnum):
 
 
 class Profile(StrEnum):
-    """How many tools an MCP client is shown; each shows those of the one before."""
+    """The set of tools that an MCP client sees; each includes the previous one."""
 
     LITE = "lite"
     CORE = "core"
@@ -39,9 +51,99 @@ class Profile(StrEnum):
 
 
 class Request(BaseModel):
-    """What a caller gives; unknown fields are refused, so that a slip is told and not ignored."""
+    """The arguments of an operation; unknown fields are errors."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True)
+
+
+def flat_fields(request: type[BaseModel]) -> dict[str, FieldInfo]:
+    """Map the fields of a request, with those of a nested object in its place."""
+    fields: dict[str, FieldInfo] = {}
+    for name, field in request.model_fields.items():
+        if isinstance(field.default, BaseModel):
+            fields |= type(field.default).model_fields
+        else:
+            fields[name] = field
+    return fields
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """The arguments of one verb of an operation that has several."""
+
+    required: tuple[str, ...] = ()
+    optional: tuple[str, ...] = ()
+
+    @property
+    def arguments(self) -> frozenset[str]:
+        """Names of all arguments."""
+        return frozenset((*self.required, *self.optional))
+
+
+class VerbRequest(Request):
+    """A request whose field `op` names a verb, which takes some of the other fields.
+
+    An argument of another verb is an error, unless it has its default. The JSON schema is a
+    union with one object per verb.
+    """
+
+    VERBS: ClassVar[Mapping[str, Verb]]
+    SHARED: ClassVar[Verb] = Verb()
+    """Arguments that every verb takes."""
+
+    @classmethod
+    def arguments_of(cls, op: object) -> frozenset[str]:
+        """Names of the arguments that a verb takes."""
+        return cls.VERBS[str(op)].arguments | cls.SHARED.arguments
+
+    @model_validator(mode="after")
+    def _check_arguments(self) -> Self:
+        op = str(getattr(self, "op"))  # noqa: B009 each request declares its own
+        required = (*self.SHARED.required, *self.VERBS[op].required)
+        missing = [name for name in required if getattr(self, name) in (None, "", [])]
+        fields = type(self).model_fields.items()
+        given = [
+            name
+            for name, field in fields
+            if getattr(self, name) != field.get_default(call_default_factory=True)
+        ]
+        unknown = [name for name in given if name not in {"op", *self.arguments_of(op)}]
+        if missing or unknown:
+            problem = f"needs {', '.join(missing)}" if missing else f"takes no {', '.join(unknown)}"
+            accepted = [name for name, _ in fields if name in self.arguments_of(op)]
+            raise InvalidInputError(
+                f"{op} {problem}.",
+                hint=f"{op} takes {', '.join(accepted) or 'no arguments'}.",
+            )
+        return self
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler, /
+    ) -> dict[str, Any]:
+        """Write the schema as a union of the verbs."""
+        flat = handler.resolve_ref_schema(handler(core_schema))
+        fields = flat["properties"]
+        always = [name for name in flat.get("required", []) if name not in cls.SHARED.required]
+
+        def one(op: str, verb: Verb) -> dict[str, Any]:
+            accepted = cls.arguments_of(op)
+            named = {name: field for name, field in fields.items() if name in accepted}
+            required = (*cls.SHARED.required, *verb.required)
+            return {
+                "title": f"{cls.__name__.removesuffix('Request')} {op}",
+                "type": "object",
+                "properties": {"op": {"const": op, "type": "string"}, **named},
+                "required": list(dict.fromkeys([*always, *required])),
+                "additionalProperties": False,
+            }
+
+        return {
+            "title": cls.__name__,
+            "type": "object",
+            "oneOf": [one(op, verb) for op, verb in cls.VERBS.items()],
+            "discriminator": {"propertyName": "op"},
+        }
 
 
 RequestT = TypeVar("RequestT", bound=Request)
@@ -51,7 +153,7 @@ ReplyT_co = TypeVar("ReplyT_co", covariant=True)
 
 
 class ProgressHandler(Protocol[RequestT_contra, ReplyT_co]):
-    """How an operation is done that tells how far it has come."""
+    """Runs an operation and reports its progress."""
 
     def __call__(
         self, brain: Brain, request: RequestT_contra, /, *, on_progress: Progress
@@ -62,72 +164,80 @@ class ProgressHandler(Protocol[RequestT_contra, ReplyT_co]):
 
 @dataclass(frozen=True, kw_only=True)
 class Command:
-    """A command of its own for one way to use an operation: some fields are settled by its name."""
+    """A command for one use of an operation; it presets some fields."""
 
     name: str
-    """One word, or two: the group it stands in, and its own in there."""
+    """One word, or two: its group and its name in the group."""
     purpose: str
     preset: Mapping[str, object]
-    fields: frozenset[str]
-    """The request's other fields that it takes."""
+    fields: frozenset[str] | None = None
+    """The request's other fields that it takes; None: all arguments of the preset verb."""
     positional: tuple[str, ...] = ()
-    """Those that it takes without a name, in order, where they are not the operation's."""
+    """Positional arguments in order; empty: those of the operation."""
     required: frozenset[str] = frozenset()
-    """Those that it cannot do without, though the operation can."""
+    """Fields that the command requires, though the operation does not."""
     single: frozenset[str] = frozenset()
-    """Lists of which it takes one."""
+    """List fields that take a single value."""
     needs_confirmation: bool = False
-    """Whether a person is asked before it is done, unless told not to be."""
+    """Whether it asks for confirmation, unless `--yes` is given."""
     is_awaited: bool = False
-    """Whether a person may wait for the job that it asks for."""
+    """Whether it has `--wait` for the job that it starts."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Operation(Generic[RequestT, ReplyT]):
-    """One thing that can be asked of a brain, the same at every door."""
+    """An operation, the same on every transport."""
 
     name: str
     title: str
     purpose: str
-    """What an agent reads to choose it; a sentence or two."""
+    """The tool description, in one or two sentences."""
     request: type[RequestT]
     reply: type[ReplyT]
     handle: Callable[[Brain, RequestT], ReplyT]
     handle_with_progress: "ProgressHandler[RequestT, ReplyT] | None" = None
-    """The same for who wants to see it move, where it may take long."""
+    """The handler with progress, for operations that may take long."""
     handle_batch: Callable[[Brain, Sequence[RequestT]], ReplyT] | None = None
-    """The same for several requests at once, where the command takes a file of them."""
+    """The handler for a file of requests."""
     render_text: Callable[[ReplyT], str]
-    """How an agent reads the reply."""
+    """Renders the reply as text."""
     exit_code: Callable[[ReplyT], int] = lambda _: 0
-    """How the command ends: other than 0 when anything was refused or found broken."""
+    """The exit code; not 0 if anything was refused or is corrupt."""
     role: Role = Role.READER
     transports: frozenset[Transport] = frozenset(Transport)
     profile: Profile = Profile.CORE
-    """The smallest that shows its tool."""
+    """The smallest profile that includes its tool."""
     consumes_quota: Callable[[RequestT], bool] = lambda _: False
-    """Whether a request asks for more memories: a tenant that is full is refused at once."""
+    """Whether a request stores memories; it fails if the tenant's quota is used up."""
     is_allowed_before_boot: bool = False
-    """Whether it is what a session that must boot is let do before."""
+    """Whether a session that must boot may call it first."""
     positional: tuple[str, ...] = ()
-    """The request's fields that the command line takes without a name, in order."""
+    """Positional arguments on the command line, in order."""
     is_read_only: bool = False
     is_destructive: bool = False
     is_idempotent: bool = False
 
-    has_own_command: bool = True
-    """Whether the command line has one of its name, beside those of `commands`."""
     expected_confirm: Callable[[ReplyT], int | None] = lambda _: None
-    """Gives the count that the request's field `confirm` must repeat, of a reply that previews."""
+    """The count that `confirm` must repeat, if the reply is a preview."""
     preview: Callable[[Brain, RequestT], ReplyT | None] | None = None
-    """Gives a preview of what a person at a terminal is asked about before it is done."""
+    """The preview shown at a terminal before the user confirms."""
     commands: tuple[Command, ...] = ()
-    """Further names on the command line."""
+    """Its other commands on the command line."""
 
     to_compact: Callable[[ReplyT], object] | None = None
-    """Gives the reply in the shape that agents read as JSON, where that is another."""
+    """Converts the reply to the JSON shape for agents, if it differs."""
     compact_reply: type | None = None
     """That shape."""
+
+    def fields_of(self, command: Command | None) -> tuple[str, ...]:
+        """Names of the request's fields that a command takes, in order."""
+        fields = flat_fields(self.request)
+        if command is None:
+            return tuple(fields)
+        accepted = command.fields
+        if accepted is None and issubclass(self.request, VerbRequest):
+            accepted = self.request.arguments_of(command.preset["op"]) - command.preset.keys()
+        return tuple(name for name in fields if name in (accepted or ()))
 
     @cached_property
     def reply_adapter(self) -> TypeAdapter[ReplyT]:
@@ -144,7 +254,7 @@ class Operation(Generic[RequestT, ReplyT]):
         return TypeAdapter(self.compact_reply or self.reply)
 
     def to_agent_json(self, reply: ReplyT) -> dict[str, Any]:
-        """Write a reply as plain JSON values for agents, who pay for every word: no nulls."""
+        """Write a reply as plain JSON values for agents, without nulls to save tokens."""
         compact = self.to_compact(reply) if self.to_compact else reply
         return _strip_controls(
             self.agent_reply_adapter.dump_python(compact, mode="json", exclude_none=True)
@@ -152,7 +262,7 @@ class Operation(Generic[RequestT, ReplyT]):
 
 
 def _strip_controls(value: Any) -> Any:  # noqa: ANN401 JSON holds anything
-    """Take out of every text what would be obeyed and not seen."""
+    """Remove control characters from every text."""
     match value:
         case str():
             return inert(value)
@@ -171,14 +281,14 @@ def _parse_timestamp(value: object) -> object:
 
 
 Timestamp = Annotated[datetime | None, BeforeValidator(_parse_timestamp)]
-"""A date or time as ISO 8601; a date means its first moment."""
+"""A date or time as ISO 8601; a date means its start."""
 TimeBound = Annotated[str | None, Field(max_length=NAME_CHARS_MAX)]
-"""A bound in time, as ISO 8601 or in words that are relative to when it is asked."""
+"""A time bound as ISO 8601, or in words relative to now."""
 Name = Annotated[str | None, Field(max_length=NAME_CHARS_MAX)]
 """A project, label, agent and the like."""
 OMIT_DESCRIPTION: Final[dict[str, JsonValue]] = {"plain": True}
-"""Marks a field whose name tells an agent enough: its description is for people."""
+"""Leaves the description out of the tool schema: the name is enough."""
 HIDDEN_FROM_AGENTS: Final[dict[str, JsonValue]] = {"unseen": True}
-"""Marks a field that agents are not told of: few need it, and all would pay for its words."""
+"""Leaves the field out of the tool schema, to save tokens: few agents need it."""
 Id = Annotated[str, Field(description="mem_...")]
-Reason = Annotated[str, Field(description="Why, in a sentence; it is kept")]
+Reason = Annotated[str, Field(description="The reason, in a sentence; stored")]

@@ -25,7 +25,7 @@ _WORKTREES: Final = "/.git/worktrees/"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FolderConfig:
-    """What is known of a folder; None where nobody said."""
+    """The configuration of a folder; None for what is not set."""
 
     project: str | None = None
     has_hooks: bool = True
@@ -89,7 +89,7 @@ def _read(file: Path | None) -> Mapping[str, object]:
     try:
         return tomllib.loads(_head(file).decode())
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InvalidInputError(f"{file} is not valid TOML.", hint="Mend or remove it.") from error
+        raise InvalidInputError(f"{file} is not valid TOML.", hint="Fix or remove it.") from error
 
 
 def _text(table: Mapping[str, object], key: str, *, file: Path | None) -> str | None:

@@ -11,14 +11,15 @@ _PROSE: Final = frozenset({"title", "description", "default"})
 def compact_schema(model: type[BaseModel], *, shows_all: bool = False) -> dict[str, Any]:
     """Give a request's schema without titles, nulls and defaults that say nothing.
 
-    Fields that agents are not told of are left out unless `shows_all` is set. A field that may be
+    Fields hidden from agents are left out unless `shows_all` is set. A field that may be
     null may be left out, which says the same in fewer words and is read by clients that know no
     unions.
     """
-    schema = model.model_json_schema()
+    schema = _flat(model.model_json_schema())
     fields = schema.get("properties", {}).items()
+    nested = schema.get("$defs", {})
     properties = {
-        name: _compact_field(input_fields)
+        name: _compact_field(_compact_nested(input_fields, nested, shows_all=shows_all))
         for name, input_fields in fields
         if shows_all or not input_fields.get("unseen")
     }
@@ -28,6 +29,32 @@ def compact_schema(model: type[BaseModel], *, shows_all: bool = False) -> dict[s
         "properties": properties,
         **({"required": required} if required else {}),
         "additionalProperties": False,
+    }
+
+
+def _compact_nested(
+    field: dict[str, Any], nested: dict[str, Any], *, shows_all: bool
+) -> dict[str, Any]:
+    """Give a nested object by its description alone, unless all is to be shown."""
+    name = field.get("$ref", "").rpartition("/")[2]
+    if nested.get(name, {}).get("type") != "object":
+        return field
+    properties = {key: _compact_field(one) for key, one in nested[name]["properties"].items()}
+    shown = {"properties": properties} if shows_all else {}
+    return {"type": "object", "description": field.get("description", ""), **shown}
+
+
+def _flat(schema: dict[str, Any]) -> dict[str, Any]:
+    """Join the objects of a union of verbs into one with all their fields."""
+    if "oneOf" not in schema:
+        return schema
+    verbs = schema["oneOf"]
+    properties = {name: field for verb in verbs for name, field in verb["properties"].items()}
+    shared = set[str].intersection(*(set(verb["required"]) for verb in verbs))
+    properties["op"] = {"enum": [verb["properties"]["op"]["const"] for verb in verbs]}
+    return {
+        "properties": properties,
+        "required": [name for name in verbs[0]["required"] if name in shared],
     }
 
 

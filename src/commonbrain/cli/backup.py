@@ -11,7 +11,7 @@ from rich.text import Text
 
 from commonbrain.cli.context import State
 from commonbrain.cli.progress import progress_bar
-from commonbrain.cli.render import Sanitized, render_counts
+from commonbrain.cli.terminal import Sanitized, render_counts
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.timestamps import show_instant
 from commonbrain.storage.maintenance import Backup, Holdings, Replacement, RestoreResult
@@ -41,7 +41,7 @@ def run_restore(state: State, options: BackupOptions, *, as_json: bool) -> None:
     """Show what would be replaced, ask, and replace it.
 
     Raises:
-        InvalidInputError: a program asks, which nobody can be asked for.
+        InvalidInputError: `--json` without `--yes`: a program cannot confirm.
 
     """
     # The adapters are what takes long to load; help and completion do without.
@@ -49,7 +49,7 @@ def run_restore(state: State, options: BackupOptions, *, as_json: bool) -> None:
 
     if as_json and not (options.is_confirmed or options.is_dry_run):
         raise InvalidInputError(
-            "With --json nobody is asked.", hint="Add --yes, or --dry-run to look."
+            "--json cannot ask for confirmation.", hint="Add --yes, or --dry-run for a preview."
         )
     plan = preview_restore(options.file, state.store)
     if options.is_dry_run and as_json:
@@ -61,14 +61,14 @@ def run_restore(state: State, options: BackupOptions, *, as_json: bool) -> None:
         typer.echo("Nothing was changed. Run it again without --dry-run.")
         return
     if not options.is_confirmed:
-        typer.confirm("Put the backup in its place?", abort=True)
+        typer.confirm("Replace the store with the backup?", abort=True)
     with progress_bar("restoring", is_shown=not as_json) as move:
         done = restore(options.file, state.store, digest=options.digest, on_progress=move)
     if as_json:
         typer.echo(TypeAdapter(RestoreResult).dump_json(done).decode())
     else:
-        kept = f" What was there before is in {done.kept}." if done.kept else ""
-        text = Text(f"{done.store} holds {_memories(done.memories)}.{kept}", overflow="fold")
+        previous = f" The previous store is in {done.kept}." if done.kept else ""
+        text = Text(f"{done.store} holds {_memories(done.memories)}.{previous}", overflow="fold")
         Console().print(Sanitized(text))
 
 

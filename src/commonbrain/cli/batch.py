@@ -64,7 +64,8 @@ def _parse_request(request: type[BaseModel], value: Mapping[str, Any], *, number
         return request.model_validate(value)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        name = str(first["loc"][0]) if first["loc"] else "the object"
+        path = [at for at in first["loc"] if at != "details"]
+        name = str(path[0]) if path else "the object"
         raise InvalidInputError(
             f"Line {number}, {name[:40]!r}: {first['msg']}.", hint=_HINT
         ) from error

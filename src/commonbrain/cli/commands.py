@@ -12,10 +12,12 @@ from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
 from commonbrain.api.errors import EXIT_REFUSED
+from commonbrain.api.operation import flat_fields
 from commonbrain.api.operations import Command, Operation
 from commonbrain.cli.choices import CHOICES
 from commonbrain.cli.context import State, open_brain_for
 from commonbrain.client import Brain
+from commonbrain.ingestion.result import RememberResult
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import escaped
 from commonbrain.model.limits import RAW_TEXT_BYTES_MAX
@@ -37,12 +39,10 @@ SINGULAR: Final = {
 }
 _FROM_STDIN: Final = "-"
 
-File = Annotated[
-    Path | None, typer.Option("--file", help="Several at once: one JSON object a line.")
-]
-Yes = Annotated[bool, typer.Option("--yes", help="Do what the preview counts, unasked.")]
+File = Annotated[Path | None, typer.Option("--file", help="A file with one JSON object per line.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Skip the confirmation.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
-Wait = Annotated[bool, typer.Option("--wait", help="Until it has ended, with a bar.")]
+Wait = Annotated[bool, typer.Option("--wait", help="Wait for the job, with a progress bar.")]
 
 _FLAGS: Final = (("as_json", Json), ("yes", Yes))
 
@@ -106,7 +106,7 @@ def _signature(
     needs_confirmation = (
         subcommand.needs_confirmation if subcommand else operation.preview is not None
     )
-    needs_yes = "confirm" in operation.request.model_fields or needs_confirmation
+    needs_yes = "confirm" in flat_fields(operation.request) or needs_confirmation
     named = _FLAGS if needs_yes else _FLAGS[:1]
     named += (("wait", Wait),) if subcommand and subcommand.is_awaited else ()
     file_parameter = inspect.Parameter(
@@ -145,7 +145,7 @@ def _requests(
     # Only who has a file waits for its reader to be loaded.
     from commonbrain.cli.batch import read_requests  # noqa: PLC0415
 
-    fields = operation.request.model_fields
+    fields = flat_fields(operation.request)
     shared = {
         name: value
         for name, value in options.items()
@@ -173,7 +173,12 @@ def _wait_for_job(brain: Brain, reply: Any, *, as_json: bool) -> Any:  # noqa: A
 
 
 def _show(operation: Operation[Any, Any], reply: Any) -> None:  # noqa: ANN401 each its own
-    # Tables and colours take longer to load than a program waits for JSON.
+    # Renderers import the replies of all operations; the most frequent command needs none of them.
+    if isinstance(reply, RememberResult):
+        from commonbrain.cli.terminal import print_remembered  # noqa: PLC0415
+
+        print_remembered(reply)
+        return
     from commonbrain.cli.render import print_reply  # noqa: PLC0415
 
     print_reply(operation, reply)
@@ -205,8 +210,8 @@ def _is_interactive() -> bool:
 def _parameters(
     operation: Operation[Any, Any], subcommand: Command | None
 ) -> list[inspect.Parameter]:
-    fields = operation.request.model_fields
-    taken = [name for name in fields if subcommand is None or name in subcommand.fields]
+    fields = flat_fields(operation.request)
+    taken = operation.fields_of(subcommand)
     order = (subcommand and subcommand.positional) or operation.positional
     positional = [name for name in order if name in taken]
     options = [name for name in taken if name not in positional]
@@ -314,7 +319,7 @@ def _request(operation: Operation[Any, Any], options: dict[str, Any], *, command
     if options.get("text") == _FROM_STDIN:
         # One byte more than the gate allows, so that it sees what is too long without reading on.
         options["text"] = sys.stdin.buffer.read(RAW_TEXT_BYTES_MAX + 1).decode("utf-8", "replace")
-    fields = operation.request.model_fields
+    fields = flat_fields(operation.request)
     paired = {name for name in options if get_origin(fields[name].annotation) is dict}
     options |= {name: _parse_pairs(name, options[name]) for name in paired}
     missing = [
@@ -328,7 +333,7 @@ def _request(operation: Operation[Any, Any], options: dict[str, Any], *, command
         return operation.request.model_validate(options)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        name = str(first["loc"][0]) if first["loc"] else "arguments"
+        name = next((str(at) for at in first["loc"] if at in fields), "arguments")
         option = name if name in operation.positional else f"--{SINGULAR.get(name, name)}"
         raise InvalidInputError(
             f"{option.replace('_', '-')}: {first['msg']}.",
@@ -361,4 +366,4 @@ def _as_list(value: str | list[str]) -> list[str]:
 
 
 def _is_required(operation: Operation[Any, Any], name: str) -> bool:
-    return operation.request.model_fields[name].is_required()
+    return flat_fields(operation.request)[name].is_required()

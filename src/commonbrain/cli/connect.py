@@ -1,13 +1,13 @@
-"""What `brain connect` takes: a field is an option."""
+"""The command `brain connect`."""
 
 import inspect
 import json
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 from urllib.parse import SplitResult
 
 import typer
@@ -18,7 +18,7 @@ from rich.text import Text
 
 from commonbrain.cli import choices
 from commonbrain.cli.context import State
-from commonbrain.cli.render import Sanitized
+from commonbrain.cli.terminal import Sanitized
 from commonbrain.integrations import (
     KEY_VARIABLE,
     Change,
@@ -40,8 +40,6 @@ from commonbrain.mcp.proxy import endpoint, expand_home, read_key, validate_key
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.text.locations import is_here, is_url
 
-_OptionsT = TypeVar("_OptionsT")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectOptions:
@@ -61,47 +59,52 @@ class ConnectOptions:
             autocompletion=choices.complete_from(choices.client_scopes),
         ),
     ] = "user"
-    url: Annotated[str | None, typer.Option(help="Of a running server that holds the memory.")] = (
-        None
-    )
+    url: Annotated[
+        str | None, typer.Option(help="URL of a server to use instead of a local store.")
+    ] = None
     key_file: Annotated[
         Path | None,
-        typer.Option(help="Holds the key for it; otherwise COMMONBRAIN_KEY does."),
+        typer.Option(help="File with the server's key; default: COMMONBRAIN_KEY."),
     ] = None
     no_key: Annotated[
-        bool, typer.Option("--no-key", help="The server lets this machine in without one.")
+        bool, typer.Option("--no-key", help="The server needs no key from this machine.")
     ] = False
     force: Annotated[
-        bool, typer.Option("--force", help="Replace an entry that reaches something else.")
+        bool, typer.Option("--force", help="Replace an entry that points elsewhere.")
     ] = False
     hooks: Annotated[
         bool, typer.Option("--hooks", help="Also boot, recall and capture by the client's hooks.")
     ] = False
-    remove: Annotated[bool, typer.Option("--remove", help="Take the entry out again.")] = False
+    remove: Annotated[bool, typer.Option("--remove", help="Remove the entry.")] = False
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the change only.")] = False
 
 
-def build_parameters(
-    connect_options: type[_OptionsT], run: Callable[[_OptionsT], None]
-) -> Callable[..., None]:
-    """Make a command whose options are the fields of a wish."""
+app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
-    def command(**options_given: Any) -> None:  # noqa: ANN401 the signature below types it
-        run(connect_options(**options_given))
 
-    command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        [
+def _command(**options: Any) -> None:  # noqa: ANN401 the signature below types it
+    """Add this memory to a client's MCP servers; everything else in its file stays unchanged."""
+    context: typer.Context = options.pop("typer_context")
+    connect_client(context.obj, ConnectOptions(**options))
+
+
+_command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+    [
+        inspect.Parameter(
+            "typer_context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context
+        ),
+        *(
             inspect.Parameter(
                 field.name,
                 inspect.Parameter.KEYWORD_ONLY,
                 annotation=field.type,
                 default=inspect.Parameter.empty if field.default is MISSING else field.default,
             )
-            for field in fields(connect_options)  # type: ignore[arg-type]
-        ]
-    )
-    command.__doc__ = run.__doc__
-    return command
+            for field in fields(ConnectOptions)
+        ),
+    ]
+)
+app.command("connect")(_command)
 
 
 def connect_client(state: State, connect_options: ConnectOptions) -> None:
@@ -290,7 +293,7 @@ def apply_change(client: str, change: Change, *, is_dry_run: bool) -> None:
         console.print(Text("Nothing was written. Run it again without --dry-run."))
         return
     apply(change)
-    backup_note = "" if change.is_new else f" What was there before is in {change.backup}."
+    backup_note = "" if change.is_new else f" The previous file is in {change.backup}."
     console.print(
         Sanitized(Text(f"Wrote {change.path}.{backup_note} Start {client} anew to use it."))
     )

@@ -83,7 +83,7 @@ def open_brain_for(
     """Open the brain and note the call; `request` is None where a file holds many of them.
 
     Raises:
-        CommonbrainError: the store cannot be opened, which waits to be told as well.
+        CommonbrainError: the store cannot be opened; the call is recorded later.
 
     """
     call = (

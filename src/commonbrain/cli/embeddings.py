@@ -13,7 +13,7 @@ from commonbrain.cli.commands import Json
 from commonbrain.cli.context import State
 from commonbrain.cli.groups import CommandGroup
 from commonbrain.cli.progress import progress_bar
-from commonbrain.cli.render import Sanitized, render_counts
+from commonbrain.cli.terminal import Sanitized, render_counts
 
 app = typer.Typer(
     cls=CommandGroup,
@@ -50,7 +50,7 @@ def list_spaces(context: typer.Context, *, as_json: Json = False) -> None:
 
 @app.command()
 def build(context: typer.Context, space: Embedder = None, *, as_json: Json = False) -> None:
-    """Make vectors of another embedder beside those there are; run again, it goes on."""
+    """Add vectors of another embedder to the existing ones; a second run resumes."""
     state: State = context.obj
     with state.open() as brain, progress_bar("embedding", is_shown=not as_json) as move:
         result = brain.spaces.build(space, on_progress=move)
@@ -96,8 +96,8 @@ def switch(
     if as_json:
         _print_json(result)
     elif result.is_dry_run:
-        lacking = f"{_memories(result.lacking)} lack vectors in it"
-        _print_line(f"Would let {result.after} serve in the place of {result.before}: {lacking}.")
+        pending = f"{_memories(result.lacking)} lack vectors in it"
+        _print_line(f"Would let {result.after} serve in the place of {result.before}: {pending}.")
     else:
         _print_line(f"{result.after} serves. Start every program anew with its embedder.")
         _print_line(
@@ -114,7 +114,8 @@ def drop(
     ] = None,
     *,
     compact: Annotated[
-        bool, typer.Option("--compact", help="Give the room back to the disk; others wait.")
+        bool,
+        typer.Option("--compact", help="Free the disk space; other processes wait."),
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -137,7 +138,7 @@ def _render_comparison(result: Comparison) -> list[str]:
         lowest, highest = result.gain
         lines.append(f"{result.other.space} gains {lowest:+.3f} to {highest:+.3f} of MRR (95%).")
     better = result.better
-    lines.append(f"{better} is better." if better else "Which is better cannot be told from this.")
+    lines.append(f"{better} is better." if better else "The difference is not significant.")
     return lines
 
 

@@ -4,32 +4,41 @@ A command whose name has two words, `skill list`, stands in the group of the fir
 whose name is that of a group has no command but those in it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any, Final
 
 import typer
 from typer.core import TyperGroup
-from typer.main import get_group
+from typer.main import get_command
 
-from commonbrain.api.operations import Operation, Transport
+from commonbrain.api.operations import OPERATIONS, OperationRow
 from commonbrain.cli.commands import build_command
 from commonbrain.cli.examples import EXAMPLES
 
 GROUPS: Final[Mapping[str, str]] = {
-    "session": "Sessions: who is at work on what, what was noted, and what is handed over.",
-    "message": "Messages: what agents write to each other, and what they ask each other to do.",
-    "task": "Tasks: what is to be done, who does it, and what must be answered first.",
-    "trace": "Traces: why something came about, what came of it, and what it rests on.",
-    "job": "Jobs: what workers do behind the calls, and what became of it.",
-    "model": "Models: what was learnt from use, what of it serves whom, and how that goes.",
-    "skill": "Skills: rules that come up by themselves where their keywords are named.",
-    "tenant": "Tenants of a shared store: who is kept apart from whom, and what each may use.",
-    "agent": "Agents of a tenant: who may call a shared server, and with what authority.",
-    "key": "API keys: what agents call a shared server with.",
+    "session": "Sessions: current tasks, notes and handoffs.",
+    "message": "Messages between agents, and delegated tasks.",
+    "task": "Tasks: add, claim, acknowledge and complete them.",
+    "trace": "Traces: causes, effects and provenance of a memory.",
+    "job": "Background jobs and their results.",
+    "model": "Models trained from use: roll out, watch and roll back.",
+    "skill": "Skills: rules that recall returns when a query has their keywords.",
+    "tenant": "Tenants of a shared store, with their limits.",
+    "agent": "Agents of a tenant, with their role and trust.",
+    "key": "API keys for a shared server.",
 }
 """What each group is about."""
 
+
+IMPORTED: Final[Mapping[str, str]] = {
+    "connect": "Add this memory to a client's MCP servers.",
+    "store": "Copy, upgrade and distribute stores.",
+    "embeddings": "Show, compare and change embedding models.",
+}
+"""Commands of the modules of those names, imported when they are used; all need tables."""
 
 FIRST_SCREEN: Final[Mapping[str, tuple[str, ...]]] = {
     "Everyday": ("remember", "recall", "get"),
@@ -41,51 +50,89 @@ FIRST_SCREEN: Final[Mapping[str, tuple[str, ...]]] = {
 """The commands that `brain --help` explains; it only names the others."""
 
 
-class CommandGroup(TyperGroup):
-    """Commands whose help ends with an example."""
+def operation_commands(group: str = "") -> dict[str, OperationRow]:
+    """Map the commands of a group, by default those of no group, to their operations."""
+    return {
+        name: row
+        for row in OPERATIONS
+        for prefix, _, name in (command.rpartition(" ") for command in row.commands)
+        if prefix == group
+    }
 
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401 Typer ships its own Click
+
+class CommandGroup(TyperGroup):
+    """Commands whose help ends with an example; those of operations are built when used."""
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401 Typer ships its own Click
+        """List the commands of operations first."""
+        return [*operation_commands(self.path), *super().list_commands(ctx)]
+
+    @property
+    def path(self) -> str:
+        """What is typed between `brain` and the command."""
+        return self.name or ""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401
         """Find a command and give it its example."""
-        command = super().get_command(ctx, cmd_name)
+        row = operation_commands(self.path).get(cmd_name)
+        path = f"{self.path} {cmd_name}".strip()
+        command = _command_of(row, path) if row else super().get_command(ctx, cmd_name)
         if command is not None:
-            path = [*ctx.command_path.split()[1:], cmd_name]
-            example = EXAMPLES.get(" ".join(path))
+            example = EXAMPLES.get(path)
             command.epilog = f"Example: {example}" if example else command.epilog
         return command
 
 
+@cache
+def _command_of(row: OperationRow, path: str) -> Any:  # noqa: ANN401
+    operation = row.load()
+    subcommand = next((one for one in operation.commands if one.name == path), None)
+    app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+    app.command(path.rpartition(" ")[2])(build_command(operation, subcommand))
+    return get_command(app)
+
+
 class MainGroup(CommandGroup):
-    """The commands of `brain`, and those that other packages add under `commonbrain.cli`.
+    """The commands of `brain`, and those that other packages add under `commonbrain.cli`."""
 
-    A package's commands are loaded when they are asked for: evaluations take half a second.
-    """
+    @property
+    def path(self) -> str:
+        """Empty, whatever the program is called."""
+        return ""
 
-    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401 Typer ships its own Click
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401
         """List every command, those of other packages last."""
-        return [*super().list_commands(ctx), "eval"]
+        return [*super().list_commands(ctx), *IMPORTED, "eval"]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401
         """Find a command; where its package is not installed, say which one to install."""
         own = super().get_command(ctx, cmd_name)
-        if own is not None or cmd_name != "eval":
+        if own is not None or cmd_name not in {*IMPORTED, "eval"}:
             return own
-        points = entry_points(group="commonbrain.cli", name=cmd_name)
-        app = next((point.load() for point in points), _MISSING)
-        command = get_group(app)
+        if cmd_name in IMPORTED:
+            app = import_module(f"commonbrain.cli.{_MODULES.get(cmd_name, cmd_name)}").app
+        else:
+            points = entry_points(group="commonbrain.cli", name=cmd_name)
+            app = next((point.load() for point in points), _MISSING)
+        command = get_command(app)
         command.name = cmd_name
+        example = EXAMPLES.get(cmd_name)
+        command.epilog = f"Example: {example}" if example else command.epilog
         return command
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401
         """Explain the commands of the first screen by group, and name the others."""
         listed = [name for names in FIRST_SCREEN.values() for name in names]
         width = max(len(name) for name in listed)
+        summaries = {**GROUPS, **IMPORTED} | {row.name: row.summary for row in OPERATIONS}
         for title, names in FIRST_SCREEN.items():
             with formatter.section(title):
                 formatter.write_dl(
                     [
                         (
                             name.ljust(width),
-                            self.get_command(ctx, name).get_short_help_str(76 - width),
+                            summaries.get(name)
+                            or self.get_command(ctx, name).get_short_help_str(76 - width),
                         )
                         for name in names
                     ]
@@ -95,7 +142,8 @@ class MainGroup(CommandGroup):
             formatter.write_text(", ".join(others))
 
 
-_MISSING: Final = typer.Typer(help="Measure this memory; install 'commonbrain[eval]' first.")
+_MODULES: Final = {"store": "stores"}
+_MISSING: Final = typer.Typer(help="Evaluate this memory; install 'commonbrain[eval]' first.")
 
 
 @_MISSING.callback(invoke_without_command=True)
@@ -103,20 +151,7 @@ def _missing() -> None:
     raise typer.BadParameter("Evaluations are not installed: pip install 'commonbrain[eval]'")
 
 
-def add_operations(app: typer.Typer, operations: Iterable[Operation[Any, Any]]) -> None:
-    """Add the commands of every operation that has this door."""
-    groups = {
-        name: typer.Typer(cls=CommandGroup, no_args_is_help=True, help=help_)
-        for name, help_ in GROUPS.items()
-    }
-    for operation in operations:
-        if Transport.CLI not in operation.transports:
-            continue
-        if operation.has_own_command and operation.name not in groups:
-            app.command(operation.name)(build_command(operation))
-        for subcommand in operation.commands:
-            group, _, command_name = subcommand.name.rpartition(" ")
-            target = groups[group] if group else app
-            target.command(command_name)(build_command(operation, subcommand))
-    for name, group in groups.items():
-        app.add_typer(group, name=name)
+def add_groups(app: typer.Typer) -> None:
+    """Add the groups of operations' commands."""
+    for name, help_ in GROUPS.items():
+        app.add_typer(typer.Typer(cls=CommandGroup, no_args_is_help=True, help=help_), name=name)

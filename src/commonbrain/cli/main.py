@@ -12,12 +12,10 @@ from typing import Annotated, Final
 import typer
 
 from commonbrain.api.errors import describe_error, to_transport_error
-from commonbrain.api.operations import OPERATIONS
-from commonbrain.cli import choices, embeddings, stores
+from commonbrain.cli import choices
 from commonbrain.cli.commands import Json
-from commonbrain.cli.connect import ConnectOptions, build_parameters
 from commonbrain.cli.context import State, StoreOption
-from commonbrain.cli.groups import MainGroup, add_operations
+from commonbrain.cli.groups import MainGroup, add_groups
 from commonbrain.model.errors import CommonbrainError
 from commonbrain.model.escaping import escaped
 from commonbrain.text.locations import is_url
@@ -34,9 +32,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-add_operations(app, OPERATIONS)
-app.add_typer(stores.app, name="store")
-app.add_typer(embeddings.app, name="embeddings")
+add_groups(app)
 
 
 def _print_version(is_requested: bool) -> None:  # noqa: FBT001 Typer calls it so
@@ -51,14 +47,16 @@ def _before(
     *,
     store: Annotated[
         str | None,
-        typer.Option(envvar="COMMONBRAIN_STORE", help="The file memories live in, or a URL."),
+        typer.Option(envvar="COMMONBRAIN_STORE", help="The store: a file or a URL."),
     ] = None,
-    agent: Annotated[str | None, typer.Option(envvar="COMMONBRAIN_AGENT", help="Who acts.")] = None,
+    agent: Annotated[
+        str | None, typer.Option(envvar="COMMONBRAIN_AGENT", help="Name of the acting agent.")
+    ] = None,
     session: Annotated[
-        str | None, typer.Option(envvar="COMMONBRAIN_SESSION", help="Which session acts.")
+        str | None, typer.Option(envvar="COMMONBRAIN_SESSION", help="Key of the acting session.")
     ] = None,
     tenant: Annotated[
-        str | None, typer.Option(envvar="COMMONBRAIN_TENANT", help="Whose memories.")
+        str | None, typer.Option(envvar="COMMONBRAIN_TENANT", help="Tenant whose memories to use.")
     ] = None,
     version: Annotated[  # noqa: ARG001 the callback prints it
         bool, typer.Option("--version", callback=_print_version, is_eager=True)
@@ -73,11 +71,11 @@ def mcp(
     context: typer.Context,
     *,
     url: Annotated[
-        str | None, typer.Option(help="Of a running server that holds the memory.")
+        str | None, typer.Option(help="URL of a server to use instead of a local store.")
     ] = None,
     key_file: Annotated[
         Path | None,
-        typer.Option(help="Holds the key for it; otherwise COMMONBRAIN_KEY is."),
+        typer.Option(help="File with the server's key; default: COMMONBRAIN_KEY."),
     ] = None,
 ) -> None:
     """Serve one MCP client over stdin and stdout, from this machine's store or from a server."""
@@ -97,15 +95,19 @@ def mcp(
 @app.command()
 def serve(
     *,
-    host: Annotated[str | None, typer.Option(help="Where to listen; 127.0.0.1.")] = None,
-    port: Annotated[int | None, typer.Option(help="8377.")] = None,
-    workers: Annotated[int | None, typer.Option(help="Processes that answer; 1.")] = None,
+    host: Annotated[
+        str | None, typer.Option(help="Address to listen on; default 127.0.0.1.")
+    ] = None,
+    port: Annotated[int | None, typer.Option(help="Port; default 8377.")] = None,
+    workers: Annotated[
+        int | None, typer.Option(help="Number of server processes; default 1.")
+    ] = None,
     open: Annotated[  # noqa: A002 the option is --open
-        bool, typer.Option("--open", help="Let every program of this machine in, without a key.")
+        bool, typer.Option("--open", help="Accept calls from this machine without a key.")
     ] = False,
-    url: Annotated[str | None, typer.Option(help="How callers know it, behind a proxy.")] = None,
+    url: Annotated[str | None, typer.Option(help="Public URL, behind a proxy.")] = None,
     allow_host: Annotated[
-        list[str] | None, typer.Option(help="A further name that requests may be meant for.")
+        list[str] | None, typer.Option(help="Another host name to accept.")
     ] = None,
 ) -> None:
     """Serve many agents over HTTP: REST under /v1, MCP at /mcp."""
@@ -118,11 +120,13 @@ def serve(
 @app.command()
 def dev(
     *,
-    folder: Annotated[Path, typer.Argument(help="Where Postgres and Redis keep what they hold.")],
-    port: Annotated[int | None, typer.Option(help="8377.")] = None,
-    workers: Annotated[int | None, typer.Option(help="Processes that answer; 1.")] = None,
+    folder: Annotated[Path, typer.Argument(help="Folder for the data of Postgres and Redis.")],
+    port: Annotated[int | None, typer.Option(help="Port; default 8377.")] = None,
+    workers: Annotated[
+        int | None, typer.Option(help="Number of server processes; default 1.")
+    ] = None,
 ) -> None:
-    """Try out a whole server: brings a Postgres, a Redis, a worker and a first key of its own."""
+    """Run a complete server for development: Postgres, Redis, a worker and a first key."""
     from commonbrain.cli.serve import run_dev_server  # noqa: PLC0415
 
     run_dev_server(_STATE.get(), folder, port=port, workers=workers)
@@ -136,19 +140,21 @@ def import_(
     format: Annotated[  # noqa: A002 the public name is format
         str,
         typer.Argument(
-            help="conversations, markdown, or commonbrain: what brain export wrote.",
+            help="conversations, markdown, or commonbrain (a file from brain export).",
             autocompletion=choices.complete_from(choices.formats),
         ),
     ],
     path: Annotated[Path, typer.Argument(help="A file or folder.")],
-    project: Annotated[str | None, typer.Option(help="Instead of what the source says.")] = None,
+    project: Annotated[
+        str | None, typer.Option(help="Project to use instead of the source's.")
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Store nothing.")] = False,
     background: Annotated[
-        bool, typer.Option("--background", help="Leave it to a worker, as a job.")
+        bool, typer.Option("--background", help="Run it as a background job.")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Read a foreign format into memory; running it again stores nothing twice."""
+    """Import memories from another format; a second run stores nothing twice."""
     from commonbrain.cli.transfer import run_import  # noqa: PLC0415
 
     source = StoreOption(
@@ -168,7 +174,7 @@ def export(
     path: Annotated[Path, typer.Argument(help="A new file.")],
     as_json: Json = False,
 ) -> None:
-    """Write everything to a file that another store can take in with import commonbrain."""
+    """Export everything to a file for `brain import commonbrain`."""
     from commonbrain.cli.transfer import run_export  # noqa: PLC0415
 
     run_export(context.obj, path, as_json=as_json)
@@ -179,10 +185,10 @@ def backup(
     context: typer.Context,
     *,
     destination: Annotated[Path, typer.Argument(help="The file to write.")],
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Write the whole store into one verified file; others may go on writing meanwhile."""
+    """Back up the store to a verified file, while others keep writing."""
     from commonbrain.cli.backup import run_backup  # noqa: PLC0415
 
     run_backup(context.obj, destination, replace=force, as_json=as_json)
@@ -192,13 +198,13 @@ def backup(
 def restore(
     context: typer.Context,
     *,
-    file: Annotated[Path, typer.Argument(help="What brain backup wrote.")],
+    file: Annotated[Path, typer.Argument(help="A file from brain backup.")],
     digest: Annotated[str | None, typer.Option(help="The SHA-256 that the file must have.")] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show both stores only.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Put a backup in the store's place; what was there is shown first, and kept beside it."""
+    """Replace the store with a backup; the old store is shown first and saved."""
     from commonbrain.cli.backup import BackupOptions, run_restore  # noqa: PLC0415
 
     options = BackupOptions(file=file, digest=digest, is_confirmed=yes, is_dry_run=dry_run)
@@ -209,14 +215,14 @@ def restore(
 def worker(
     context: typer.Context,
     *,
-    once: Annotated[bool, typer.Option("--once", help="End when nothing is due any more.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Stop when no job is due.")] = False,
     concurrency: Annotated[int, typer.Option(help="Jobs at once, each in a thread.")] = 1,
     kinds: Annotated[
         list[str] | None, typer.Option(help="Only jobs of this kind; may be repeated.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Work on jobs until told to stop; several such processes may serve one store."""
+    """Run background jobs until stopped; several workers may share a store."""
     from commonbrain.cli.worker import WorkerOptions, run_worker  # noqa: PLC0415
 
     options = WorkerOptions(is_once=once, concurrency=concurrency, kinds=tuple(kinds or ()))
@@ -232,20 +238,10 @@ def maintain(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Keep the store now: what expired or is too old, stale tasks, old jobs; it does so daily."""
+    """Run the daily maintenance now: expiry, retention, stale tasks, old jobs."""
     from commonbrain.cli.maintain import run_maintain  # noqa: PLC0415
 
     run_maintain(context.obj, dry_run=dry_run, as_json=as_json)
-
-
-def _connect(options: ConnectOptions) -> None:
-    """Add this memory to a client's servers; everything else in its file stays as it is."""
-    from commonbrain.cli.connect import connect_client  # noqa: PLC0415
-
-    connect_client(_STATE.get(), options)
-
-
-app.command("connect")(build_parameters(ConnectOptions, _connect))
 
 
 @app.command("hook")
@@ -255,7 +251,7 @@ def hook(
     client: Annotated[str, typer.Argument(help="claude-code, codex, cursor, gemini; or: status.")],
     event: Annotated[str, typer.Argument(help="Such as session-start.")] = "",
 ) -> None:
-    """Answer what a client's hook tells on stdin; it never fails. status: what hooks do here."""
+    """Answer a client's hook event from stdin; it never fails. status: show the hooks in use."""
     from commonbrain.hooks.runner import run_hook  # noqa: PLC0415
 
     state: State = context.obj
@@ -268,7 +264,7 @@ def hook(
 
 
 def run() -> None:
-    """Run the command line; every error of the house becomes its exit code and a next step."""
+    """Run the command line; print errors with the next step and set the exit code."""
     try:
         app()
     except CommonbrainError as error:
@@ -280,6 +276,6 @@ def _complain(error: CommonbrainError) -> None:
     if "--json" in sys.argv:
         typer.echo(escaped(json.dumps({"error": describe_error(error)}, ensure_ascii=False)))
         return
-    from commonbrain.cli.render import print_error  # noqa: PLC0415
+    from commonbrain.cli.terminal import print_error  # noqa: PLC0415
 
     print_error(error)

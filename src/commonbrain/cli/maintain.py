@@ -9,7 +9,7 @@ from rich.text import Text
 from commonbrain.api.operations.job import describe_result
 from commonbrain.cli.context import State
 from commonbrain.cli.progress import progress_bar
-from commonbrain.cli.render import Sanitized
+from commonbrain.cli.terminal import Sanitized
 from commonbrain.consolidation.maintenance import MaintenancePreview
 from commonbrain.jobs.service import JobView
 from commonbrain.jobs.worker import JobEvent, Worker, make_worker_name
@@ -47,14 +47,14 @@ def _run_maintenance(state: State, *, is_shown: bool) -> JobView:
     with state.open() as brain, progress_bar("keeping", is_shown=is_shown) as move:
         queued = brain.jobs.run(MAINTAIN)
 
-        def tell(_what: JobEvent, job: Job) -> None:
+        def report(_what: JobEvent, job: Job) -> None:
             move(job.progress)
 
         worker = Worker(
             services=brain.services,
             name=make_worker_name(brain.services),
             kinds=(MAINTAIN,),
-            tell=tell,
+            on_event=report,
         )
         ticket = QueueMessage(tenant=brain.caller.tenant, job=ids.parse(ids.JOB, queued.id))
         is_ours = worker.handle_ticket(ticket)

@@ -9,7 +9,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 
 @contextmanager
 def progress_bar(label: str, *, is_shown: bool) -> Generator[Callable[[float], None]]:
-    """Show a bar while something runs; give what is to be told its fraction, 0..1."""
+    """Show a progress bar; yields a function that takes the fraction done, 0..1."""
     with progress(is_shown=is_shown) as shown:
         # Hidden until something moves: what is refused at once never showed a bar.
         task = shown.add_task(label, total=1.0, visible=False)

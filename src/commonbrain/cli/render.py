@@ -1,12 +1,11 @@
-"""How replies look to people; texts are shown as they are, never as markup or escape codes."""
+"""Replies as tables, panels and trees."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
 from typing import Any, Final
 
-from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.console import Console, Group, RenderableType
 from rich.panel import Panel
 from rich.rule import Rule
 from rich.table import Table
@@ -24,82 +23,17 @@ from commonbrain.cli.render_views import (
     render_session,
     render_trace,
 )
+from commonbrain.cli.terminal import Sanitized, render_counts, render_item_result
 from commonbrain.coordination.session_views import SessionResponse
 from commonbrain.history.change_plan import ReviseResult
 from commonbrain.history.selection import BulkChangeResult
-from commonbrain.ingestion.result import ItemResult, ItemStatus, RememberResult
 from commonbrain.ingestion.skills import SkillList
-from commonbrain.model.errors import CommonbrainError
-from commonbrain.model.escaping import inert
 from commonbrain.model.recall_result import UNSURE, Item, Order, RecallResult, ResultStatus
 from commonbrain.model.timestamps import show_day, show_instant
 from commonbrain.retrieval.get import MemoryView, View
 from commonbrain.retrieval.provenance import Provenance
 from commonbrain.storage.maintenance import Finding
 from commonbrain.transfer.imports import ImportReport
-
-_COLOURS: Final = {
-    ItemStatus.STORED: "green",
-    ItemStatus.EXISTS: "cyan",
-    ItemStatus.DUPLICATE: "yellow",
-    ItemStatus.QUARANTINED: "yellow",
-    ItemStatus.REJECTED: "red",
-}
-
-
-def print_reply(operation: Operation[Any, Any], reply: Any) -> None:  # noqa: ANN401 each its own
-    """Print a reply for people."""
-    render = _RENDERERS.get(operation.name)
-    Console().print(Sanitized(render(reply) if render else Text(operation.render_text(reply))))
-
-
-@dataclass(frozen=True, slots=True)
-class Sanitized:
-    """Anything to be printed, without what a terminal would obey in the texts it shows."""
-
-    shown: RenderableType
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Give the same segments with their styles, and no control characters in their text."""
-        for segment in console.render(self.shown, options):
-            plain = segment._replace(text=inert(segment.text))
-            yield segment if segment.is_control else plain
-
-
-def print_error(error: CommonbrainError) -> None:
-    """Print what is wrong and the next step, to stderr."""
-    console = Console(stderr=True)
-    console.print(Sanitized(Text(f"{error.code}: {error.message}", style="bold red")))
-    if error.hint:
-        console.print(Sanitized(Text(error.hint)))
-
-
-def render_item_result(one: ItemResult) -> RenderableType:
-    """Show what became of one item."""
-    line = Text.assemble(
-        (f"{one.status}", f"bold {_COLOURS[one.status]}"), f"  {one.id or ''}  {one.headline or ''}"
-    )
-    more = [one.reason, one.hint, *one.warnings]
-    against = [f"conflict  {near.id}  {near.headline}" for near in one.conflicts]
-    contested = {near.id for near in one.conflicts}
-    similar_items = [near for near in one.similar if near.id not in contested]
-    near = against + [f"similar  {near.id}  {near.headline}" for near in similar_items]
-    is_stored = one.status is ItemStatus.STORED
-    lines = [text for text in more if text] + (near if is_stored else [])
-    for suggestion in one.suggestions:
-        lines += [
-            f"may rest on  {suggestion.id}  {suggestion.headline}  ({suggestion.how})",
-            f"  if so: {suggestion.accept}",
-        ]
-    lines += [one.affected.line()] if one.affected else []
-    if one.embedding_pending:
-        lines.append("Found by its words only until the embedder is back.")
-    return Group(line, *(Text(f"  {text}", style="dim") for text in lines))
-
-
-def _render_remember(reply: RememberResult) -> RenderableType:
-    affected = [Text(reply.affected.line(), style="yellow")] if reply.affected else []
-    return Group(*(render_item_result(one) for one in reply.items), *affected)
 
 
 def _render_recall(reply: RecallResult) -> RenderableType:
@@ -121,11 +55,6 @@ _EMPTY_MESSAGES: Final = {
     ResultStatus.BELOW_THRESHOLD: "Nothing stored answers this. Use other words or drop a filter.",
     ResultStatus.FOUND: "Something was found, but nothing fits the budget. Raise --max-tokens.",
 }
-
-
-def render_counts(count: int, one: str, *, many: str) -> str:
-    """Say how many there are of something."""
-    return f"{count:,} {one if count == 1 else many}"
 
 
 def _render_items(reply: RecallResult) -> Iterator[RenderableType]:
@@ -153,7 +82,7 @@ def _render_item(item: Item, *, when: str) -> RenderableType:
     notes = "".join(f"\n({note})" for note in (*cut, *item.notes))
     why = f"{item.score:.2f} {' + '.join(item.why)}"
     return Panel(
-        Text.assemble(item.body or item.said or "(no room for its text)", (notes, "dim")),
+        Text.assemble(item.body or item.said or "(its text exceeds the budget)", (notes, "dim")),
         title=Text(" · ".join(part for part in details if part)),
         subtitle=Text(f"{item.id} · {why}", style="dim"),
         title_align="left",
@@ -332,7 +261,6 @@ def render_bulk_change(reply: BulkChangeResult) -> RenderableType:
 
 _RENDERERS: Final[Mapping[str, Callable[[Any], RenderableType]]] = {
     "boot": render_briefing,
-    "remember": _render_remember,
     "recall": _render_recall,
     "get": _render_get,
     "revise": render_revision,
@@ -345,3 +273,10 @@ _RENDERERS: Final[Mapping[str, Callable[[Any], RenderableType]]] = {
     "review": render_review_queue,
     "doctor": _render_diagnosis,
 }
+"""By operation; those of the others are their text."""
+
+
+def print_reply(operation: Operation[Any, Any], reply: Any) -> None:  # noqa: ANN401 each its own
+    """Print a reply other than that of remember."""
+    render = _RENDERERS.get(operation.name)
+    Console().print(Sanitized(render(reply) if render else Text(operation.render_text(reply))))

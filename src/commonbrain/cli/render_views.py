@@ -27,7 +27,7 @@ from commonbrain.model.timestamps import show_instant
 
 
 def render_briefing(reply: Briefing) -> RenderableType:
-    """Show what an agent is told when it begins, section by section."""
+    """Show the briefing, section by section."""
     return Group(*_render_sections(reply))
 
 
@@ -85,7 +85,7 @@ def render_session(reply: SessionResponse) -> RenderableType:
     if reply.sessions is None:
         return Text(f"session {reply.session} {_describe_session(reply)}")
     if not reply.sessions:
-        return Text("Nobody else is at work.")
+        return Text("No other session is active.")
     table = Table(box=None, header_style="dim")
     for name in _COLUMNS:
         table.add_column(name, overflow="fold")
@@ -151,7 +151,7 @@ def render_review_queue(reply: ReviewQueue) -> RenderableType:
     """Show what wants a decision, each with its commands."""
     rows = (*reply.conflicts, *reply.needs_review, *reply.proposals)
     if not rows:
-        return Text("Nothing wants a decision.", style="green")
+        return Text("Nothing needs a decision.", style="green")
     more = [f"There are more {matter}: --skip, or --limit up to 100." for matter in reply.more]
     shown = (line for row in rows for line in _render_row(row))
     return Group(*shown, *(Text(line, style="dim") for line in more))

@@ -16,7 +16,7 @@ def run_server(state: State, **options: object) -> None:
     """Serve until told to stop.
 
     Args:
-        state: which store, and who acts where nobody is told apart.
+        state: the store, and the agent of callers without a key.
         options: settings of the server that the command line names; None where it does not.
 
     Raises:
@@ -39,7 +39,7 @@ def run_dev_server(state: State, folder: Path, **options: object) -> None:
     """Serve from a Postgres and a Redis of its own, with a worker, until told to stop.
 
     Args:
-        state: who acts where nobody is told apart.
+        state: the agent of callers without a key.
         folder: where the two keep what they hold.
         options: settings of the server that the command line names; None where it does not.
 

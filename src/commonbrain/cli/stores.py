@@ -14,7 +14,7 @@ from commonbrain.cli.commands import Json
 from commonbrain.cli.context import State
 from commonbrain.cli.groups import CommandGroup
 from commonbrain.cli.progress import progress_bar
-from commonbrain.cli.render import Sanitized
+from commonbrain.cli.terminal import Sanitized
 from commonbrain.storage.maintenance import DistributeResult, StoreCopy, UpgradeResult
 
 app = typer.Typer(
@@ -46,7 +46,7 @@ def upgrade(
     typer.echo(f"{done.store} has schema version {done.schema_version}.")
     roles = ", ".join(done.roles)
     typer.echo(
-        f"It may be opened by {roles}." if roles else "Nobody may open it: use --grant ROLE."
+        f"It may be opened by {roles}." if roles else "No role may open it: use --grant ROLE."
     )
 
 
@@ -59,7 +59,9 @@ def distribute(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Distribute a store in Postgres by tenant over the machines of Citus, while nobody works.
+    """Distribute a store in Postgres by tenant over the machines of Citus.
+
+    Stop all other processes first.
 
     It runs as the owner, and goes on where it ended when it is run again. What --dry-run prints is
     a script for psql.
@@ -75,7 +77,7 @@ def distribute(
     else:
         count = len(done.flat) + len(done.spread)
         typer.echo(
-            f"{done.store} was distributed already; every machine was told the functions again."
+            f"{done.store} was distributed already; the functions were distributed again."
             if done.was_complete
             else f"{done.store} is distributed by tenant; {count} statements were run."
         )

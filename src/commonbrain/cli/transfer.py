@@ -10,8 +10,8 @@ from rich.console import Console
 from commonbrain.api.operations.job import render_job
 from commonbrain.cli.context import State, StoreOption
 from commonbrain.cli.progress import progress
-from commonbrain.cli.render import Sanitized
 from commonbrain.cli.render import report as rendered
+from commonbrain.cli.terminal import Sanitized
 from commonbrain.client import Brain
 from commonbrain.jobs.service import JobView
 from commonbrain.model.errors import InvalidInputError

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.text import Text
 
 from commonbrain.cli.progress import progress_bar
-from commonbrain.cli.render import Sanitized
+from commonbrain.cli.terminal import Sanitized
 from commonbrain.cli.worker import stopped_by_signals
 from commonbrain.client import Brain
 from commonbrain.jobs.service import JobsReply
@@ -25,7 +25,7 @@ _POLL_S: Final = 0.5
 def follow_job(brain: Brain, reply: JobsReply, *, is_shown: bool) -> JobsReply:
     """Follow the job of a reply to its end, or until Ctrl-C; give it as it is then.
 
-    Where no other process is known to work on jobs, this one does, unless somebody was faster.
+    Where no other process is known to work on jobs, this one runs the job.
 
     Raises:
         RejectedError: `job_failed`, it is a dead letter or was cancelled.
@@ -38,7 +38,7 @@ def follow_job(brain: Brain, reply: JobsReply, *, is_shown: bool) -> JobsReply:
             services=services,
             name=make_worker_name(services),
             stop=stop,
-            tell=lambda _what, updated_job: move(updated_job.progress),
+            on_event=lambda _what, updated_job: move(updated_job.progress),
         )
         while job.state in LIVE and not stop.is_set():
             if services.has_embedded_worker:
@@ -49,9 +49,9 @@ def follow_job(brain: Brain, reply: JobsReply, *, is_shown: bool) -> JobsReply:
                 stop.wait(_POLL_S)
     if job.state in FAILED:
         raise RejectedError(
-            f"{job.id} is {job.state}: {job.reason or 'somebody ended it'}",
+            f"{job.id} is {job.state}: {job.reason or 'it was cancelled'}",
             code="job_failed",
-            hint=f"Once that is mended: brain job retry {job.id}",
+            hint=f"Once that is fixed: brain job retry {job.id}",
         )
     if job.state in LIVE:
         message = (

@@ -19,7 +19,7 @@ from rich.progress import Progress, TaskID
 from commonbrain.api.operations.job import describe_result
 from commonbrain.cli.context import State
 from commonbrain.cli.progress import progress
-from commonbrain.cli.render import Sanitized
+from commonbrain.cli.terminal import Sanitized
 from commonbrain.client import Brain
 from commonbrain.jobs.registry import JOBS, kind_of
 from commonbrain.jobs.worker import JobEvent, Worker, make_worker_name
@@ -77,7 +77,7 @@ def run_worker(state: State, options: WorkerOptions, *, as_json: bool) -> None:
             name=make_worker_name(brain.services),
             kinds=frozenset(options.kinds or JOBS),
             stop=stop,
-            tell=reporter.on_event,
+            on_event=reporter.on_event,
         )
         if options.is_once:
             worker.schedule()
@@ -98,56 +98,56 @@ class _JobReporter:
         self._lock = Lock()
 
     def print_line(self, line: str) -> None:
-        """Tell people something that is not about one job."""
+        """Print a line that is not about one job."""
         if not self._as_json:
             Console(stderr=True).print(Sanitized(line), soft_wrap=True)
 
-    def on_event(self, happening: JobEvent, job: Job) -> None:
-        """Tell what happened to a job; threads may call at once."""
+    def on_event(self, event_type: JobEvent, job: Job) -> None:
+        """Report an event of a job; threads may call it at once."""
         with self._lock:
-            self._move(happening, job)
+            self._move(event_type, job)
             if self._as_json:
-                event = _as_json(happening, job, at=self._clock.now())
+                event = _as_json(event_type, job, at=self._clock.now())
                 typer.echo(escaped(json.dumps(event, ensure_ascii=False)))
-            elif happening is not JobEvent.MOVED:
+            elif event_type is not JobEvent.MOVED:
                 # While a bar is shown on the same terminal, it makes room for what is printed.
-                typer.echo(inert(_line(happening, job)))
+                typer.echo(inert(_line(event_type, job)))
 
-    def _move(self, happening: JobEvent, job: Job) -> None:
-        if happening is JobEvent.TAKEN:
+    def _move(self, event_type: JobEvent, job: Job) -> None:
+        if event_type is JobEvent.TAKEN:
             self._bars[job.id] = self._shown.add_task(job.kind, total=1.0)
         bar = self._bars.get(job.id)
         if bar is None:
             return
         self._shown.update(bar, completed=job.progress)
-        if happening in _FINAL_EVENTS:
+        if event_type in _FINAL_EVENTS:
             self._shown.remove_task(bar)
             del self._bars[job.id]
 
 
-def _as_json(happening: JobEvent, job: Job, *, at: datetime) -> dict[str, object]:
+def _as_json(event_type: JobEvent, job: Job, *, at: datetime) -> dict[str, object]:
     event: dict[str, object] = {
         "at": show_instant(at),
-        "event": happening,
+        "event": event_type,
         "tenant": job.caller.tenant,
         "job": ids.show(ids.JOB, job.id),
         "kind": job.kind,
         "attempt": job.attempts,
         "progress": round(job.progress, 3),
     }
-    if happening is JobEvent.DONE:
+    if event_type is JobEvent.DONE:
         event["result"] = job.result
-    if happening in {JobEvent.FAILED, JobEvent.DEAD} and job.fault:
+    if event_type in {JobEvent.FAILED, JobEvent.DEAD} and job.fault:
         event["error"] = {"code": job.fault.code, "message": job.fault.message}
     return event
 
 
-def _line(happening: JobEvent, job: Job) -> str:
-    parts = [ids.show(ids.JOB, job.id), job.kind, str(happening).replace("_", " ")]
-    if happening is JobEvent.DONE and job.result is not None:
+def _line(event_type: JobEvent, job: Job) -> str:
+    parts = [ids.show(ids.JOB, job.id), job.kind, str(event_type).replace("_", " ")]
+    if event_type is JobEvent.DONE and job.result is not None:
         is_preview = bool(job.given.get("dry_run"))
         parts.append(describe_result(job.kind, job.result, is_preview=is_preview))
-    if happening in {JobEvent.FAILED, JobEvent.DEAD} and job.fault:
+    if event_type in {JobEvent.FAILED, JobEvent.DEAD} and job.fault:
         parts.append(f"attempt {job.attempts}, {job.fault.code}: {job.fault.message}")
     return "  ".join(parts)
 

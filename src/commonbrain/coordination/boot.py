@@ -65,7 +65,7 @@ def attach_early_events(services: Services, caller: Caller) -> None:
         own = [replace(event, session=caller.session) for event in events]
         services.journal.note_now(caller.tenant, own)
 
-    services.early.hand_over(caller.tenant, caller.agent, write=write)
+    services.early.drain(caller.tenant, caller.agent, write=write)
 
 
 _T = TypeVar("_T")

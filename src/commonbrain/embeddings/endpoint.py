@@ -112,7 +112,7 @@ class RetryPolicy:
     answers took if that is longer, nobody joins them."""
 
 
-PATIENCE: Final = RetryPolicy()
+RETRY_POLICY: Final = RetryPolicy()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,7 +173,7 @@ class Endpoint:
         family: str,
         unknown_model_hint: str,
         options: Options,
-        patience: RetryPolicy = PATIENCE,
+        retry_policy: RetryPolicy = RETRY_POLICY,
         serves: EndpointSettings = EMBEDDING,
     ) -> None:
         self._serves = serves
@@ -183,15 +183,15 @@ class Endpoint:
         self._unknown_model_hint = unknown_model_hint
         self._timeout_s = options.timeout_s
         self._attempts = options.retries + 1
-        self._pause_s = patience.pause_s
+        self._pause_s = retry_policy.pause_s
         self._breaker = CircuitBreaker(
-            failure_threshold=patience.failures_max,
-            recovery_timeout=patience.rest_s,  # pyright: ignore[reportArgumentType] it only adds it
+            failure_threshold=retry_policy.failures_max,
+            recovery_timeout=retry_policy.rest_s,  # pyright: ignore[reportArgumentType] it only adds it
             expected_exception=_blames_endpoint,
         )
         self._crowd = WaiterGroup(
-            patience.failures_max,
-            silence_s=patience.silence_s if serves.is_quick else float("inf"),
+            retry_policy.failures_max,
+            silence_s=retry_policy.silence_s if serves.is_quick else float("inf"),
             longest_s=options.timeout_s if serves.is_quick else float("inf"),
         )
         key = options.key.get_secret_value() if options.key else ""

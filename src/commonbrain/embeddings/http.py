@@ -68,11 +68,11 @@ class HttpEmbedder:
     """
 
     def __init__(
-        self, family: ApiFamily, options: Options, *, patience: RetryPolicy | None = None
+        self, family: ApiFamily, options: Options, *, retry_policy: RetryPolicy | None = None
     ) -> None:
         self._family = family
         self._options = options
-        self._patience = patience
+        self._retry_policy = retry_policy
         self._name = (options.model or family.model).removesuffix(":latest")
         self._url = joined(options.url or family.url, family.path)
         known = family.models.get(self._name)
@@ -153,14 +153,14 @@ class HttpEmbedder:
             if self._endpoint is None:
                 # The HTTP client takes a sixth of a second to load: commands that embed nothing
                 # do not pay for it.
-                from commonbrain.embeddings.endpoint import PATIENCE, Endpoint  # noqa: PLC0415
+                from commonbrain.embeddings.endpoint import RETRY_POLICY, Endpoint  # noqa: PLC0415
 
                 self._endpoint = Endpoint(
                     self._url,
                     family=self._family.name,
                     unknown_model_hint=self._family.unknown_model_hint.format(model=self._name),
                     options=self._options,
-                    patience=self._patience or PATIENCE,
+                    retry_policy=self._retry_policy or RETRY_POLICY,
                 )
             return self._endpoint
 

@@ -51,7 +51,7 @@ class HookRequest:
 
 
 def run_action(order: HookRequest, store: Path | None) -> str | None:
-    """Do what a hook is for; give what its client's model is to be told.
+    """Run a hook's action; returns the text for the client's model.
 
     Raises:
         CommonbrainError: it could not be done.
@@ -93,7 +93,7 @@ def _boot(brain: Brain, order: HookRequest) -> str:
 
 
 def truncated(lines: Sequence[str]) -> list[str]:
-    """Give the first lines that fit into what a hook may tell beside boot."""
+    """Give the first lines that fit into the hook's budget."""
     shown: list[str] = []
     budget = HOOK_NOTES_TOKENS
     for line in lines:

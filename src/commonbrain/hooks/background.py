@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 
 def run_detached(words: Sequence[str], payload: bytes) -> None:
-    """Start the hook anew where nobody waits for it, told the same.
+    """Start the hook again in a background process, with the same input.
 
-    What it is told goes by its stdin, where nobody else sees it; a command line is seen by all.
+    Its input goes to stdin, because other users can read a command line.
     """
     process = subprocess.Popen(  # noqa: S603 this very program, with words of our own
         # Without -P a folder of our name in the project would be run in our place.

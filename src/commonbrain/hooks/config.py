@@ -18,7 +18,7 @@ def is_disabled(environment: Mapping[str, str]) -> bool:
 
 
 def limit_s(action: HookAction, environment: Mapping[str, str]) -> float:
-    """Give the seconds that a deed has, from the start of the process."""
+    """Give the timeout of an action in seconds, from the start of the process."""
     variable, default = LIMITS_S[action]
     try:
         seconds = float(environment.get(variable, ""))

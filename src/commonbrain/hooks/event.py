@@ -54,13 +54,13 @@ def read_event(raw: bytes) -> HookEvent:
 
     """
     if len(raw) > INPUT_BYTES_MAX:
-        raise InvalidInputError(f"The hook was told more than {INPUT_BYTES_MAX:,} bytes.")
+        raise InvalidInputError(f"The hook's input has more than {INPUT_BYTES_MAX:,} bytes.")
     try:
         value = json.loads(raw or b"{}")
     except (ValueError, RecursionError) as error:
-        raise InvalidInputError("The hook was told no JSON.") from error
+        raise InvalidInputError("The hook's input is not JSON.") from error
     if not isinstance(value, dict):
-        raise InvalidInputError("The hook was told no JSON object.")
+        raise InvalidInputError("The hook's input is not a JSON object.")
     payload = cast("dict[str, Any]", value)
     texts = {name: _text(payload, keys) for name, keys in _NAMES.items()}
     return HookEvent(**{**texts, "session": _name(texts["session"])}, folder=_folder(payload))

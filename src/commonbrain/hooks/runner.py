@@ -136,7 +136,7 @@ def _attempt(running: _HookRun, answer: Callable[[], str]) -> None:
         running.complaint = f"{error.code}: {error}"
     # Whatever it is, the client must go on; its text might hold what is nobody's business.
     except BaseException as error:  # noqa: BLE001 see above
-        running.complaint = f"Something broke inside: {type(error).__name__}."
+        running.complaint = f"An internal error occurred: {type(error).__name__}."
 
 
 def _answer(hook: Hook, call: HookCall, *, until: float) -> str:

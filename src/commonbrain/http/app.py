@@ -88,10 +88,10 @@ def make_app(
     limits: BodyLimits | None = None,
     served: Server[Any] | None = None,
 ) -> FastAPI:
-    """Make the application for an open house, which it closes when it ends.
+    """Make the application for an open brain, and close the brain when it ends.
 
     Args:
-        brain: what shows the house; each request acts as its own caller, never as this one.
+        brain: the open store; each request acts as its own caller.
         access: who tells callers by their credentials.
         resource: under which URL callers know this server, and who issues tokens for it.
         hosts: names and addresses that requests may be meant for.

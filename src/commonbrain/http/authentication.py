@@ -36,7 +36,7 @@ _CALLER_KEY: Final = "commonbrain.caller"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestAuthenticator:
-    """Where every request is let in, whatever its door."""
+    """Authenticates every request."""
 
     brain: Brain
     """What shows the house that all callers share."""
@@ -50,7 +50,7 @@ class RequestAuthenticator:
 
         Raises:
             AuthenticationError: the credential is missing or not valid.
-            RejectedError: it may not be used from there, or is not of whom the call claims to be.
+            RejectedError: the key may not be used from that address, or by that agent.
             UnavailableError: it cannot be checked now.
 
         """
@@ -86,7 +86,7 @@ class RequestAuthenticator:
     def brain_for(
         self, caller: Caller, request: HTTPConnection, *, client: str | None = None
     ) -> Brain:
-        """Show the house to a caller, in the session that the request is of; a sign of its life.
+        """Open the brain for a caller, in the session of the request; counts as its heartbeat.
 
         A client that names no session has one for each agent, under its own name: a program that
         keeps nothing between two calls does not begin a session with each.
@@ -105,13 +105,13 @@ class RequestAuthenticator:
         session_caller = replace(
             caller, session=session_name or f"http {_client_family(client_name)}", contact=contact
         )
-        session = Brain.of(self.brain.services, session_caller).session.meet()
-        return Brain.of(
+        session = Brain(self.brain.services, session_caller).session.meet()
+        return Brain(
             self.brain.services, replace(session_caller, project=caller.project or session.project)
         )
 
     def error_response(self, error: CommonbrainError, request: HTTPConnection) -> Response:
-        """Write an error as a response; who was not known is told how to become so."""
+        """Write an error as a response; 401 says how to authenticate."""
         response = problem(self.outages.redact(error))
         if isinstance(error, AuthenticationError):
             self.brain.services.telemetry.turned_away(error.code, transport=_transport_of(request))

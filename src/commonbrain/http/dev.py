@@ -31,7 +31,7 @@ _CONFIGURED: Final = ("COMMONBRAIN_STORE", "COMMONBRAIN_REDIS_URL")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DevServer:
-    """What runs beside the doors."""
+    """The services that a development server starts."""
 
     schema_version: str
     environment: Path
@@ -42,7 +42,7 @@ class DevServer:
 
 @contextmanager
 def dev_server(folder: Path) -> Generator[DevServer]:
-    """Run what a server needs until the block ends; this process is told of it by its environment.
+    """Run what a server needs until the block ends; its addresses are set in the environment.
 
     Raises:
         InvalidInputError: `extra_missing`, the wheels with the two servers are not installed.

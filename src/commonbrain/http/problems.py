@@ -25,7 +25,7 @@ RETRY_AFTER_S: Final = 2
 """After which something that is down may be asked again; a guess that spares it a crowd."""
 _CODES: Final = {404: "no_such_path", 405: "method_not_allowed", 413: "limit_exceeded"}
 _INTERNAL: Final = CommonbrainError(
-    "Something broke inside.", code="internal", hint="The server's log tells the cause."
+    "An internal error occurred.", code="internal", hint="The server's log shows the cause."
 )
 
 
@@ -113,7 +113,7 @@ def internal_problem() -> Response:
 
 _LOG: Final = logging.getLogger(__name__)
 _HINT: Final = (
-    "The server's log tells the cause. Ask again later; a write, with the same idempotency key."
+    "The server's log shows the cause. Ask again later; a write, with the same idempotency key."
 )
 _NEEDED: Final = {
     "store": "The server's store",
@@ -126,7 +126,7 @@ _NEEDED: Final = {
 
 @dataclass(slots=True)
 class OutageHandler:
-    """Keeps what is wrong for the log, which tells of each trouble once until it is over."""
+    """Logs each problem once until it is over."""
 
     reported: set[str] = field(default_factory=set[str])
     """The codes of what is wrong."""

@@ -10,7 +10,7 @@ from fastapi.security import APIKeyHeader, HTTPBearer
 
 from commonbrain.api.dispatch import dispatch
 from commonbrain.api.operation import Request as OperationRequest
-from commonbrain.api.operations import OPERATIONS, Operation, Transport
+from commonbrain.api.operations import Operation, Transport, load_operations
 from commonbrain.api.operations.get import GET, ViewName
 from commonbrain.http.authentication import KEY_HEADER, RequestAuthenticator
 from commonbrain.http.problems import MEDIA_TYPE
@@ -18,7 +18,7 @@ from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.limits import NAME_CHARS_MAX
 from commonbrain.model.scope import Caller
 
-SERVED: Final = tuple(one for one in OPERATIONS if Transport.REST in one.transports)
+SERVED: Final = tuple(one for one in load_operations() if Transport.REST in one.transports)
 KEY_FIELD: Final = "idempotency_key"
 _STATUSES: Final = {
     400: "The body is not JSON",
@@ -28,7 +28,7 @@ _STATUSES: Final = {
     413: "The body is too large",
     422: "The request is not valid; nothing was done",
     429: "A rate or a quota is used up; Retry-After tells how long",
-    500: "Something broke inside",
+    500: "An internal error occurred",
     503: "Something that is needed does not answer; retry",
 }
 
@@ -134,7 +134,7 @@ def add_route(
 
 
 def response_of(operation: Operation[Any, Any], name: str) -> dict[str, Any]:
-    """Give what the OpenAPI document tells of a route."""
+    """Give the OpenAPI description of a route."""
     return {
         "summary": operation.title,
         "description": f"{operation.purpose} Takes the role {operation.role}.",

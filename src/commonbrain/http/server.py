@@ -123,7 +123,7 @@ def make_authenticator(settings: ServerSettings, brain: Brain) -> Authenticator:
     """Give what tells callers by their credentials.
 
     Raises:
-        InvalidInputError: only half of an issuer of tokens is told.
+        InvalidInputError: only one of the two token issuer settings is set.
 
     """
     return make_local_access(brain.caller) if settings.open else make_access(brain)
@@ -136,10 +136,10 @@ def url_of(settings: ServerSettings) -> str:
 
 
 def proxies_of(settings: ServerSettings) -> list[str]:
-    """Give whose word is taken for where a call comes from: nobody's, unless settings name proxies.
+    """Give the proxies trusted to report the client's address; none by default.
 
-    Where this machine's callers need no credential, its word for it that a call comes from
-    elsewhere only shuts out: that of a proxy which nobody told the server of.
+    With `--open`, proxies on this machine are trusted too: a forwarded address can only refuse a
+    call, and this covers a proxy that is missing in the settings.
     """
     addresses = [str(one) for one in settings.proxies]
     return addresses or (["127.0.0.1", "::1"] if settings.open else [])

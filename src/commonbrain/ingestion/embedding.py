@@ -60,7 +60,7 @@ class EmbedProgress:
 OnCommit = Callable[[Transaction, EmbedProgress], None]
 
 
-def _nothing(_tx: Transaction, _done: EmbedProgress) -> None:
+def do_nothing(_tx: Transaction, _done: EmbedProgress) -> None:
     """Do nothing on commit."""
 
 
@@ -72,7 +72,7 @@ class EmbedPending:
     caller: Caller
 
     def __call__(
-        self, *, batch: int = EMBED_BATCH, one_by_one: bool = True, on_commit: OnCommit = _nothing
+        self, *, batch: int = EMBED_BATCH, one_by_one: bool = True, on_commit: OnCommit = do_nothing
     ) -> EmbedProgress:
         """Embed a batch of pending memories, oldest first.
 

@@ -52,7 +52,7 @@ CLIENTS: Final[Mapping[str, Client]] = {
 def connect(
     client: str, entry: ServerTarget, *, scope: str = "user", force: bool = False
 ) -> Change:
-    """Compute what tells a client of this memory; nothing when it has been told already.
+    """Compute the change that adds this memory to a client; none if it is there already.
 
     Args:
         client: a name in `CLIENTS`.

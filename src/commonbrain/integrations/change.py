@@ -52,7 +52,7 @@ def read(path: Path) -> str | None:
         return None
     except UnicodeDecodeError as error:
         raise InvalidInputError(
-            f"{path} is not UTF-8 text.", hint="Mend it first; it was left as it is."
+            f"{path} is not UTF-8 text.", hint="Fix it first; it is unchanged."
         ) from error
     except OSError as error:
         raise UnavailableError(f"{path} cannot be read: {error.strerror}.") from error

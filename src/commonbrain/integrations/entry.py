@@ -60,7 +60,7 @@ class Client(Protocol):
 
     @property
     def scopes(self) -> Sequence[str]:
-        """For whom it can be told; each has a file."""
+        """The scopes of its configuration; each has a file."""
         ...
 
     def path(self, scope: str) -> Path:
@@ -177,14 +177,14 @@ def invalid_file_error(path: Path, format_name: str, *, line: int | None) -> Inv
     """Make the error for a file that cannot be understood and is therefore left alone."""
     where = f"{path}, line {line}," if line else str(path)
     return InvalidInputError(
-        f"{where} is not valid {format_name}.", hint="Mend it first; it was left as it is."
+        f"{where} is not valid {format_name}.", hint="Fix it first; it is unchanged."
     )
 
 
 def brain_command(argv0: str | None = None, *, executable: str | None = None) -> tuple[str, ...]:
     """Find the absolute command line that starts this program, for others to use.
 
-    First the command that runs now, then the one beside the interpreter, then the one on the path,
+    First the running command, then the one in the interpreter's folder, then the one on the path,
     and in the end the interpreter with the module. Links are kept: they outlive what they point to.
     """
     python = executable or sys.executable

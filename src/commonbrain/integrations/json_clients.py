@@ -40,7 +40,7 @@ class JsonFile:
 
     @property
     def scopes(self) -> tuple[str, ...]:
-        """For whom it can be told; each has a file."""
+        """The scopes of its configuration; each has a file."""
         return tuple(self.files)
 
     def path(self, scope: str) -> Path:

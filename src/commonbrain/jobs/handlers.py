@@ -1,4 +1,7 @@
-"""What jobs do: each goes on where it was, and done twice leaves what once leaves."""
+"""Job handlers.
+
+Each continues where it stopped, and running twice has the effect of running once.
+"""
 
 from __future__ import annotations
 
@@ -42,18 +45,18 @@ from commonbrain.transfer.merge import OWN_FORMAT, Merge
 
 
 def embed(task: JobContext) -> None:
-    """Give vectors to what was stored while the embedder was down, batch by batch."""
+    """Embed memories that were stored while the embedder was down, in batches."""
     made = _count(task, "embedded")
 
     def record_progress(tx: Transaction, done: EmbedProgress) -> None:
-        """Count in the very transaction that keeps the vectors: no death counts them twice."""
+        """Update the count in the transaction that stores the vectors: no crash counts twice."""
         nonlocal made
         made += done.count
         counts = {"embedded": made}
         if done.left and done.count:
             task.save_progress(tx, made / (made + done.left), reached=counts)
         else:
-            # What is stored from here on without a vector asks for a job of its own.
+            # A memory stored without a vector from here on creates its own job.
             task.finish(tx, counts)
 
     pending = EmbedPending(task.services, task.caller)
@@ -63,7 +66,7 @@ def embed(task: JobContext) -> None:
 
 
 def atomize(task: JobContext) -> None:
-    """Find in memories what caused what, page by page from the newest."""
+    """Extract causes from memories, page by page from the newest."""
     given, services = task.job.given, task.services
     counts = {name: _count(task, name) for name in ("read", "atoms", "rejected")}
     before = cast("str | None", task.job.reached.get("before"))
@@ -74,7 +77,7 @@ def atomize(task: JobContext) -> None:
         task.pause()
         page = find(**_atomize_options(given), before=before)
         counts["read"] += page.read
-        # One that is found again was stored by an attempt that did not come to tell of it.
+        # Already present if an earlier attempt stored it but did not record its progress.
         counts["atoms"] += page.stored + page.known
         counts["rejected"] += page.rejected
         before = page.next
@@ -87,7 +90,7 @@ def atomize(task: JobContext) -> None:
 
 
 def rebuild_text_index(task: JobContext) -> None:
-    """Write the full text of the store anew from its rows."""
+    """Rebuild the full-text index from the rows."""
 
     def record_progress(progress: float) -> None:
         with task.step() as tx:
@@ -99,19 +102,20 @@ def rebuild_text_index(task: JobContext) -> None:
 
 
 def _count(task: JobContext, name: str) -> int:
-    """Give what was counted before this attempt."""
+    """Return the count of earlier attempts."""
     return cast("int", task.job.reached.get(name, 0))
 
 
 def _atomize_options(given: Mapping[str, object]) -> dict[str, Any]:
-    """Give what atomize is asked with, as its table of fields has checked it."""
+    """Return the arguments of atomize, validated by its table of fields."""
     return {name: given[name] for name in ("kinds", "project") if name in given}
 
 
 def reembed(task: JobContext) -> None:
-    """Give every memory vectors in another space, beside those it has; people switch.
+    """Add vectors of another embedding space to every memory; switching is a separate step.
 
-    A memory that has them is passed over, so that a batch that nobody came to tell of is not lost.
+    Memories that have them are skipped, so that a batch whose progress was not recorded is not
+    lost.
     """
     other = services_in_space(task.services, cast("str | None", task.job.given.get("space")))
     spaces, space_id = other.store.spaces, other.store.spaces.add(other.store.space).id
@@ -134,7 +138,7 @@ def reembed(task: JobContext) -> None:
 
 
 def _reached(task: JobContext) -> BuildCursor:
-    """Give where an earlier attempt was."""
+    """Return where an earlier attempt stopped."""
     known = task.job.reached
     return BuildCursor(
         tenant=cast("str", known.get("tenant", "")),
@@ -144,11 +148,11 @@ def _reached(task: JobContext) -> BuildCursor:
 
 
 _SHOWN: Final = ("hit_1", "hit_5", "mrr", "packed", "abstained")
-"""What the job tells itself; the rest is in the history."""
+"""Metrics that the job shows; the history holds the others."""
 
 
 def evaluate(task: JobContext) -> None:
-    """Ask some questions a step, of the moment at which it began."""
+    """Evaluate some queries per step, as of the time at which the job began."""
     given, flow = task.job.given, Evaluate(task.services, task.caller)
     at = _begun(task)
     try:
@@ -158,7 +162,7 @@ def evaluate(task: JobContext) -> None:
             seed=cast("int", given.get("seed", 0)),
         )
     except RejectedError as refusal:
-        # Trying again in a minute would find no more: it ends well, as training does.
+        # A retry in a minute would not find more: the job succeeds, as training does.
         with task.step() as tx:
             task.finish(tx, {"outcome": "too_little_data", "why": refusal.message})
         return
@@ -180,7 +184,7 @@ def evaluate(task: JobContext) -> None:
 
 
 def _begun(task: JobContext) -> datetime:
-    """Give the moment that all attempts ask about; the first of them settles it."""
+    """Return the time that all attempts evaluate; the first attempt sets it."""
     if "at" not in task.job.reached:
         with task.step() as tx:
             at = to_millis(task.services.clock.now())
@@ -188,14 +192,14 @@ def _begun(task: JobContext) -> datetime:
     return from_millis(cast("int", task.job.reached["at"]))
 
 
-ARCHIVE_KEPT: Final = timedelta(hours=ARCHIVE_KEPT_H)
+ARCHIVE_RETENTION: Final = timedelta(hours=ARCHIVE_KEPT_H)
 _ARCHIVE: Final = "commonbrain.jsonl"
 _UPLOADED: Final = 0.9
-"""How far an export is when all is written and nothing is kept of it yet."""
+"""Progress of an export when everything is written but not uploaded."""
 
 
 def import_(task: JobContext) -> None:
-    """Take in what was sent, batch by batch; its report is the result."""
+    """Import a file in batches; the report is the result."""
     given = task.job.given
     upload = read_upload(given["parcel"])
     with task.services.staging.opened(upload) as path:
@@ -210,17 +214,17 @@ def import_(task: JobContext) -> None:
 def _taken_in(task: JobContext, path: Path, *, since: ImportReport) -> ImportReport:
     services, caller, given = task.services, task.caller, task.job.given
 
-    def keep(tx: Transaction, report: ImportReport) -> None:
+    def save(tx: Transaction, report: ImportReport) -> None:
         task.save_progress(tx, report.progress, reached=asdict(report))
 
     if since.format == OWN_FORMAT:
         return Merge(services, caller)(
-            path, resume=ResumeOptions(since=since, batch_context=task.fenced, on_commit=keep)
+            path, resume=ResumeOptions(since=since, batch_context=task.fenced, on_commit=save)
         )
 
-    def tell(report: ImportReport) -> None:
+    def on_commit(report: ImportReport) -> None:
         with task.step() as tx:
-            keep(tx, report)
+            save(tx, report)
 
     source = ImportSource(
         format=since.format,
@@ -228,17 +232,17 @@ def _taken_in(task: JobContext, path: Path, *, since: ImportReport) -> ImportRep
         project=cast("str | None", given.get("project")),
         extract_causes=bool(given.get("extract_causes")),
     )
-    # What a batch came to is kept under its key: done again, it tells the same.
+    # The result of a batch is stored under its key: a retry returns the same.
     key = ids.show(ids.JOB, task.job.id)
-    return Import(services, caller).go_on(source, since=since, key=key, on_progress=tell)
+    return Import(services, caller).go_on(source, since=since, key=key, on_progress=on_commit)
 
 
 def export(task: JobContext) -> None:
-    """Write everything into an archive, which whoever asked for it can fetch for a day."""
+    """Export everything into an archive that its requester can download for a day."""
     services, exported = task.services, list[ExportResult]()
     left = archive_of(task.job)
     if left is not None:
-        # Of an attempt that died while it kept its archive.
+        # Left by an attempt that died while uploading.
         services.staging.drop(left)
 
     def move(share: float) -> None:
@@ -248,21 +252,21 @@ def export(task: JobContext) -> None:
     def write(path: Path) -> None:
         exported.append(Export(services, task.caller)(path, on_progress=move))
 
-    def tell(upload: Upload) -> None:
-        # It is fetched for a day from its end on, which comes within the limit.
-        due_at = services.clock.now() + task.limit + ARCHIVE_KEPT
+    def on_commit(upload: Upload) -> None:
+        # It can be downloaded for a day after the job ends, which is within the time limit.
+        due_at = services.clock.now() + task.limit + ARCHIVE_RETENTION
         with task.step() as tx:
             schedule_purge(tx, services, caller=task.caller, upload=upload, due_at=due_at)
             task.save_progress(tx, _UPLOADED, reached={PENDING_ARCHIVE: asdict(upload)})
 
-    upload = services.staging.made(_ARCHIVE, write, tell=tell)
+    upload = services.staging.made(_ARCHIVE, write, tell=on_commit)
     try:
         with task.step() as tx:
             task.save_progress(tx, 1.0, reached={"parcel": asdict(upload)})
             counts = {"memories": exported[0].memories, "records": exported[0].records}
             task.finish(tx, {**counts, "bytes": upload.size, "kept_h": ARCHIVE_KEPT_H})
     except (LeaseLostError, WorkerStoppedError, JobTimeoutError):
-        # Nobody will know of it: what was erased since is in it.
+        # Delete the unreferenced archive: it may hold memories that were erased since.
         services.staging.drop(upload)
         raise
 

@@ -1,7 +1,7 @@
-"""The queue that many processes share: huey's storage on Redis, which carries tickets only.
+"""Job queue shared by many processes: huey's Redis storage, used for plain messages only.
 
-Huey's own tasks are pickled, and whoever may write to the Redis could have a worker run anything.
-A ticket is two plain words instead, and what it points at is read from the store.
+Huey pickles its tasks, so anyone who can write to Redis could run code in a worker. Messages here
+hold two plain words instead; workers read the job from the store.
 """
 
 import json
@@ -21,19 +21,19 @@ from commonbrain.storage.job_queue import QueueMessage
 _NAME: Final = "commonbrain"
 _CONNECT_S: Final = 1.0
 _ANSWER_S: Final = 3.0
-"""Longer than a worker waits for a ticket, which the server answers by itself."""
+"""Above the time that a worker blocks for a message, which Redis limits itself."""
 _TICKETS_MAX: Final = 100_000
-"""Past it tickets are dropped: where nobody works, the jobs are found by who does so later."""
+"""Past it messages are dropped: without workers, jobs are found later by polling."""
 
 
 class RedisQueue:
-    """Tickets in one list of a Redis."""
+    """Messages in a Redis list."""
 
     def __init__(self, url: str) -> None:
-        """Connect to nothing yet.
+        """Create the client; connects on first use.
 
         Raises:
-            InvalidInputError: the URL is none of a Redis.
+            InvalidInputError: The URL is not a Redis URL.
 
         """
         try:
@@ -47,28 +47,28 @@ class RedisQueue:
                 hint="It looks like redis://HOST:6379/0, or rediss:// with TLS.",
             ) from None
         self._pool = pool
-        # Neither library tells its types.
+        # Neither library has type annotations.
         self._storage: Any = RedisStorage(_NAME, connection_pool=pool, read_timeout=1)
 
     def put(self, ticket: QueueMessage) -> None:
-        """Tell one of the workers."""
+        """Notify a worker."""
         with _translated():
             if self._storage.queue_size() < _TICKETS_MAX:
                 self._storage.enqueue(json.dumps([ticket.tenant, ticket.job]).encode())
 
     def take(self) -> QueueMessage | None:
-        """Give a ticket, or None when there was none for a second or it cannot be read."""
+        """Return a message, or None after a second or if it is invalid."""
         with _translated():
             taken: bytes | None = self._storage.dequeue()
         return None if taken is None else _read(taken)
 
     def close(self) -> None:
-        """Let go of every connection."""
+        """Close all connections."""
         self._pool.disconnect()
 
 
 def _read(taken: bytes) -> QueueMessage | None:
-    """Read a ticket; what anybody else put there is passed over."""
+    """Parse a message; foreign data is ignored."""
     try:
         match json.loads(taken):
             case [str(tenant), int(job)] if 0 <= job <= ids.LAST:

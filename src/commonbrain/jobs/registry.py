@@ -1,4 +1,4 @@
-"""Every kind of job once: who does it, who may ask for it, and how long and often it is tried."""
+"""The kinds of jobs: handler, required role, parameters, time limit and schedule."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -31,7 +31,7 @@ from commonbrain.storage.interface import Transaction
 from commonbrain.storage.job_queue import DISCARD, EMBED, EXPORT, MAINTAIN, REFLECT, JobContext
 
 Validator = Callable[[object], bool]
-"""Says whether a value may be given."""
+"""Whether a value is valid."""
 
 
 def _is_name(value: object) -> bool:
@@ -51,45 +51,45 @@ def _are_names(value: object) -> bool:
 
 
 def _is_within(low: int, high: int) -> Validator:
-    """Say of a value whether it is a whole number within bounds."""
+    """Return a validator of integers within bounds."""
     return lambda value: type(value) is int and low <= value <= high
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobKind:
-    """What is known of all jobs of one kind."""
+    """The definition of one kind of job."""
 
     purpose: str
     handle: Callable[[JobContext], None]
-    """Does it; may be done again from any point on, and ends by `Task.finish`."""
+    """Runs the job; can be retried from any point, and ends with `Task.finish`."""
     parameters: Mapping[str, Validator]
-    """What it can be given, by name."""
+    """Parameters and their validators."""
     role: Role
-    """Who may ask for it."""
+    """Minimum role of the requester."""
     asked_by: str | None = None
-    """What brings the file that it reads, and alone can ask for it."""
+    """The operation that supplies the file to read; only it can create such jobs."""
     is_store_wide: bool = False
-    """Whether it works on what all tenants share, which is no single one's to ask for."""
+    """Whether the job works on data of all tenants; a single tenant cannot request it."""
     is_of_space: bool = False
-    """Whether it is for programs alone that make, or compare, vectors of the space that serves."""
+    """Whether only programs of the store's embedding space can run the job."""
     limit: timedelta = timedelta(hours=1)
-    """How long one attempt may take."""
+    """Time limit of one attempt."""
     attempts: int = JOB_ATTEMPTS
     backoff: timedelta = timedelta(seconds=30)
-    """How long after its first failure it is tried again."""
+    """Delay before the first retry."""
     every: timedelta | None = None
-    """How often it asks for itself."""
+    """Interval of scheduled runs; None: on request only."""
     has_work: Callable[[Transaction], bool] = lambda _: True
-    """Says whether there is anything to do, before it asks for itself."""
+    """Whether there is work, checked before a scheduled run."""
     is_due_early: Callable[[Transaction, Caller], bool] = lambda _tx, _caller: False
-    """Says whether it asks for itself before its time."""
+    """Whether a scheduled run is due before its interval ends."""
     is_personal: bool = False
-    """Whether it does something else for each agent that asks for it."""
+    """Whether the result depends on the requesting agent."""
 
 
 JOBS: Final[Mapping[str, JobKind]] = {
     EMBED: JobKind(
-        purpose="Give vectors to what was stored while the embedder was down.",
+        purpose="Embed memories that were stored while the embedder was down.",
         handle=handlers.embed,
         parameters={},
         role=Role.WRITER,
@@ -98,20 +98,20 @@ JOBS: Final[Mapping[str, JobKind]] = {
         has_work=lambda tx: tx.index.pending() > 0,
     ),
     "atomize": JobKind(
-        purpose="Find in stored memories what caused what.",
+        purpose="Extract causes from stored memories.",
         handle=handlers.atomize,
         parameters={"kinds": _are_names, "project": _is_name},
         role=Role.WRITER,
         is_personal=True,
     ),
     "train_salience": JobKind(
-        purpose="Learn from what memories came to how much new ones matter.",
+        purpose="Train the salience of new memories on the use of earlier ones.",
         handle=train_salience,
         parameters={"lookback_days": _is_within(SETTLED_AFTER.days + 1, LOOKBACK_DAYS_MAX)},
         role=Role.ADMIN,
     ),
     "train_reranker": JobKind(
-        purpose="Learn from marked recalls what order is better, and hold it against what serves.",
+        purpose="Train a reranker on recall feedback, and compare it with the current ranking.",
         handle=train_reranker,
         parameters={
             "lookback_days": _is_within(LOOKBACK_DAYS_MIN, LOOKBACK_DAYS_MAX),
@@ -120,7 +120,7 @@ JOBS: Final[Mapping[str, JobKind]] = {
         role=Role.ADMIN,
     ),
     REFLECT: JobKind(
-        purpose="Make episodes of what happened, and propose what it states.",
+        purpose="Summarize events into episodes, and propose the facts they state.",
         handle=reflection_job.reflect,
         parameters={
             "window_hours": _is_within(1, REFLECT_HOURS_MAX),
@@ -134,14 +134,14 @@ JOBS: Final[Mapping[str, JobKind]] = {
         is_personal=True,
     ),
     "reword": JobKind(
-        purpose="Write the full text anew from the rows.",
+        purpose="Rebuild the full-text index from the rows.",
         handle=handlers.rebuild_text_index,
         parameters={},
         role=Role.ADMIN,
         is_store_wide=True,
     ),
     "eval": JobKind(
-        purpose="Measure recall on questions that the store's own memories give.",
+        purpose="Evaluate recall on queries made from the store's own memories.",
         handle=evaluate,
         parameters={"questions": _is_count, "seed": _is_count},
         role=Role.WRITER,
@@ -150,7 +150,7 @@ JOBS: Final[Mapping[str, JobKind]] = {
         is_personal=True,
     ),
     "import": JobKind(
-        purpose="Take in what was sent, in a foreign format or the house's own.",
+        purpose="Import a file, in a foreign format or Commonbrain's own.",
         handle=handlers.import_,
         parameters={},
         role=Role.WRITER,
@@ -158,21 +158,21 @@ JOBS: Final[Mapping[str, JobKind]] = {
         limit=timedelta(hours=12),
     ),
     EXPORT: JobKind(
-        purpose="Write everything into an archive, to be fetched for a day.",
+        purpose="Export everything into an archive, which can be downloaded for a day.",
         handle=handlers.export,
         parameters={},
         role=Role.ADMIN,
         limit=timedelta(hours=6),
     ),
     DISCARD: JobKind(
-        purpose="Drop what was sent to be imported, exported or learnt, once its time is over.",
+        purpose="Delete expired uploads, exports and model artifacts.",
         handle=artifacts.purge_upload,
         parameters={},
         role=Role.WRITER,
         asked_by="what puts a file there",
     ),
     "respace": JobKind(
-        purpose="Give every memory vectors of the embedder that the store is to be moved to.",
+        purpose="Embed every memory with the next embedder.",
         handle=handlers.reembed,
         parameters={"space": _is_name},
         role=Role.ADMIN,
@@ -180,7 +180,7 @@ JOBS: Final[Mapping[str, JobKind]] = {
         limit=timedelta(days=1),
     ),
     "consolidate": JobKind(
-        purpose="Report rules and facts that say nearly the same, or are corrected ever again.",
+        purpose="Report rules and facts that are near duplicates or often corrected.",
         handle=consolidate,
         parameters={"project": _is_name},
         role=Role.WRITER,
@@ -188,7 +188,7 @@ JOBS: Final[Mapping[str, JobKind]] = {
         is_personal=True,
     ),
     MAINTAIN: JobKind(
-        purpose="Keep the store: what expired or is too old, stale tasks, old jobs and events.",
+        purpose="Maintain the store: expired memories, stale tasks, old jobs and events.",
         handle=maintain,
         parameters={"dry_run": _is_flag},
         role=Role.ADMIN,
@@ -198,10 +198,10 @@ JOBS: Final[Mapping[str, JobKind]] = {
 
 
 def kind_of(name: str) -> JobKind:
-    """Find a kind by its name.
+    """Return a kind by its name.
 
     Raises:
-        InvalidInputError: there is none.
+        InvalidInputError: There is no such kind.
 
     """
     known = JOBS.get(name)
@@ -213,11 +213,10 @@ def kind_of(name: str) -> JobKind:
 
 
 def check_arguments(name: str, given: Mapping[str, object]) -> None:
-    """Hold what a job is given to what its kind takes.
+    """Validate the arguments of a job.
 
     Raises:
-        InvalidInputError: a name is unknown, its value is of another sort, or all are too long
-            together.
+        InvalidInputError: A name is unknown, a value is invalid, or all together are too long.
 
     """
     size = len(json.dumps(dict(given), ensure_ascii=False, default=str).encode())
@@ -237,10 +236,10 @@ def check_arguments(name: str, given: Mapping[str, object]) -> None:
 
 
 def parse_arguments(name: str, given: Mapping[str, object]) -> dict[str, object]:
-    """Read what somebody typed as what the kind takes: a text, what it is in JSON, a list of it.
+    """Parse text arguments by the parameters of the kind: as text, JSON, or a list with one value.
 
     Raises:
-        InvalidInputError: there is no such kind.
+        InvalidInputError: There is no such kind.
 
     """
     parameters = kind_of(name).parameters
@@ -248,7 +247,7 @@ def parse_arguments(name: str, given: Mapping[str, object]) -> dict[str, object]
 
 
 def _as_taken(value: object, fits: Validator | None) -> object:
-    """Give the first reading that fits; what never does is given back, to be refused as it is."""
+    """Return the first interpretation that is valid, or the value itself, to be rejected."""
     readings = (value, *_read(value), [value])
     return value if fits is None else next(filter(fits, readings), value)
 

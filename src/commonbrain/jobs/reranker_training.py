@@ -1,8 +1,7 @@
-"""Training a reranker: the ledger's lessons in, the card of a model out, with how it fared.
+"""The job that trains a reranker from recall feedback and stores its model card.
 
-Whoever takes the job up again reads and makes everything anew, as of when it was asked for: the
-same ledger gives the same artifact, which lies under its own digest, and the card is put there in
-the transaction that ends the job.
+A retry repeats the work as of the time of the request: the same recalls give the same artifact,
+which is stored under its digest; the transaction that ends the job stores the card.
 """
 
 from __future__ import annotations
@@ -35,35 +34,35 @@ if TYPE_CHECKING:
     from commonbrain.embeddings.interface import Matrix, Reranker
 
 DECISIVE: Final = "nDCG@10"
-"""The metric by which a model is better, or is not."""
+"""The metric that decides whether a model is better."""
 _SEED: Final = 0
-"""The same ledger gives the same model."""
+"""The same recalls give the same model."""
 _READ: Final = 0.3
-"""About the share of the time that reading takes."""
+"""Approximate share of the time spent reading."""
 _FOLD_SESSIONS_MIN: Final = 5
-"""Sessions that anything can be learnt from."""
+"""Sessions required for training."""
 _TIMED: Final = 60
-"""Scorings that are timed, of as many candidates as a recall may have."""
+"""Timed scoring runs, each with the maximum number of candidates of a recall."""
 _CANDIDATES: Final = 80
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Trial:
-    """What became of a model on lessons that it was not made of."""
+    """Evaluation of a model on held-out examples."""
 
     margins: Mapping[str, QualityMargin]
     scoring_ms: Mapping[str, float]
 
     @property
     def outcome(self) -> str:
-        """Whether it may be offered: better beyond noise, and fast enough."""
+        """The verdict: offered if better beyond noise and fast enough."""
         if self.margins[DECISIVE].low <= 0:
             return "not_better"
         return "too_slow" if self.scoring_ms["p50"] > SCORING_MS_MAX else "better"
 
 
 def train_reranker(task: JobContext) -> None:
-    """Learn from what was marked, say how that fared on what came later, and put its card there."""
+    """Train on past feedback, evaluate on later feedback, and store the card."""
     since = task.job.created_at - timedelta(days=_given(task, "lookback_days"))
     lessons = _read(task, since=since)
     parts = splits(lessons)
@@ -76,11 +75,11 @@ def train_reranker(task: JobContext) -> None:
     parent = _active(task)
     margins = _judged(task, trainer, parts=_unseen(parts, parent), parent=parent)
     task.pause()
-    # What serves is learnt from everything, in the way that was judged.
+    # The model to serve is trained on all examples, by the procedure that was evaluated.
     fitted = trainer.fit(lessons, base=NORMALIZED_WEIGHTS, seed=_SEED, tenant=task.caller.tenant)
     model = trainer.load(fitted.artifact)
     trial = _Trial(margins=margins, scoring_ms=_timed(task, model, held=lessons))
-    told = {
+    description = {
         "outcome": trial.outcome,
         "window": {"since": since.isoformat(), "until": task.job.created_at.isoformat()},
         "recalls": len(lessons),
@@ -92,7 +91,9 @@ def train_reranker(task: JobContext) -> None:
         **fitted.told,
     }
     digest = task.services.blobs().put(fitted.artifact)
-    card = _card(task, digest=digest, features=model.features, parent=parent, told=told)
+    card = _card(
+        task, digest=digest, features=model.features, parent=parent, description=description
+    )
     with task.step() as tx:
         tx.registry.add(card)
         task.finish(tx, _result(card, trial, recalls=len(lessons)))
@@ -117,7 +118,7 @@ def _given(task: JobContext, name: str) -> int:
 
 
 def _read(task: JobContext, *, since: datetime) -> Sequence[TrainingExample]:
-    """Read the ledger page by page; of more lessons than can be learnt from, the latest."""
+    """Read recalls page by page; keep the latest examples if there are too many."""
     lessons: deque[TrainingExample] = deque(maxlen=LESSONS_MAX)
     criteria = EntryFilter(since=since, until=task.job.created_at, is_marked=True)
     after, is_more, read = 0, True, 0
@@ -127,7 +128,7 @@ def _read(task: JobContext, *, since: datetime) -> Sequence[TrainingExample]:
             lessons.extend(one for one in map(training_example_of, page) if one is not None)
             is_more, read = len(page) == LEDGER_PAGE, read + len(page)
             after = page[-1].id if page else after
-            # How many there are is known only once they are read.
+            # The number is known only after reading.
             task.save_progress(tx, _READ, reached={"read": read})
     return lessons
 
@@ -139,7 +140,7 @@ def _sessions(lessons: Sequence[TrainingExample]) -> int:
 def _shortfall(
     lessons: Sequence[TrainingExample], parts: Sequence[Split], *, least: int
 ) -> Mapping[str, object]:
-    """Say what there is and what is needed, where that is more; nothing where there is enough."""
+    """Return what is missing for training, or an empty text."""
     sessions = _sessions(lessons)
     is_parted = all(_sessions(one.learnt) >= _FOLD_SESSIONS_MIN and one.held for one in parts)
     is_enough = len(lessons) >= least and sessions >= LESSON_GROUPS_MIN
@@ -163,7 +164,7 @@ def _active(task: JobContext) -> ModelCard | None:
 
 
 def _loaded(task: JobContext, trainer: Trainer, *, card: ModelCard | None) -> Reranker | None:
-    """Load the model that serves; where it cannot be, fixed weights serve in its stead."""
+    """Load the serving model; if that fails, compare with fixed weights instead."""
     if card is None:
         return None
     try:
@@ -173,7 +174,7 @@ def _loaded(task: JobContext, trainer: Trainer, *, card: ModelCard | None) -> Re
 
 
 def _unseen(parts: Sequence[Split], parent: ModelCard | None) -> Sequence[Split]:
-    """Hold out only what the model that serves has not learnt from either."""
+    """Hold out only examples that the serving model was not trained on either."""
     if parent is None:
         return parts
     return [
@@ -185,7 +186,7 @@ def _unseen(parts: Sequence[Split], parent: ModelCard | None) -> Sequence[Split]
 def _judged(
     task: JobContext, trainer: Trainer, *, parts: Sequence[Split], parent: ModelCard | None
 ) -> Mapping[str, QualityMargin]:
-    """Learn as of several moments, and judge each time by what came after."""
+    """Train as of several times and evaluate each on the following examples."""
     before = _loaded(task, trainer, card=parent)
     held: list[TrainingExample] = []
     scores: list[Matrix] = []
@@ -204,7 +205,7 @@ def _judged(
 
 
 def _scored(model: Reranker | None, lesson: TrainingExample) -> Matrix:
-    """Score what a recall showed, by a model or by fixed weights."""
+    """Score the results of a recall by a model or by fixed weights."""
     if model is not None:
         return model.scores(_rows([lesson], model.features))
     return _rows([lesson], tuple(NORMALIZED_WEIGHTS)) @ _array(list(NORMALIZED_WEIGHTS.values()))
@@ -216,7 +217,7 @@ def _rows(lessons: Sequence[TrainingExample], features: Sequence[str]) -> Matrix
 
 
 def _array(numbers: Sequence[float] | Sequence[Sequence[float]]) -> Matrix:
-    # Only a worker that trains pays for loading it.
+    # Only a worker that trains imports numpy.
     import numpy as np  # noqa: PLC0415
 
     return np.array(numbers, dtype=np.float32)
@@ -225,7 +226,7 @@ def _array(numbers: Sequence[float] | Sequence[Sequence[float]]) -> Matrix:
 def _timed(
     task: JobContext, model: Reranker, *, held: Sequence[TrainingExample]
 ) -> Mapping[str, float]:
-    """Time the scoring of as many candidates as a recall may have."""
+    """Measure the time to score the maximum number of candidates."""
     rows = _rows(held, model.features)[:_CANDIDATES]
     clock, taken_ms = task.services.clock, list[float]()
     for _ in range(_TIMED):
@@ -252,10 +253,10 @@ def _card(
     digest: str,
     features: tuple[str, ...],
     parent: ModelCard | None,
-    told: Mapping[str, object],
+    description: Mapping[str, object],
 ) -> ModelCard:
-    """Make the card; what is not better is kept beside the others, and not offered."""
-    services, is_better = task.services, told["outcome"] == "better"
+    """Create the card; a model that is not better is stored but not offered."""
+    services, is_better = task.services, description["outcome"] == "better"
     now = services.clock.now()
     return ModelCard(
         id=ids.make_id(now, services.random_source.bits(ids.RANDOM_BITS)),
@@ -263,9 +264,9 @@ def _card(
         state=ModelState.CANDIDATE if is_better else ModelState.RETIRED,
         digest=digest,
         features=features,
-        told=told,
+        told=description,
         parent=parent.id if parent else None,
         made_at=now,
         moved_at=now,
-        reason=None if is_better else str(told["outcome"]),
+        reason=None if is_better else str(description["outcome"]),
     )

@@ -1,8 +1,7 @@
-"""Training a model of salience: what memories came to in, the card of a model out.
+"""The job that trains a salience model from the use of memories and stores its model card.
 
-Whoever takes the job up again reads and makes everything anew, as of when it was asked for: the
-same store gives the same artifact, which lies under its own digest, and the card is put there in
-the transaction that ends the job.
+A retry repeats the work as of the time of the request: the same store gives the same artifact,
+which is stored under its digest; the transaction that ends the job stores the card.
 """
 
 from collections import defaultdict, deque
@@ -40,18 +39,18 @@ from commonbrain.storage.records import EntryFilter
 _SEED: Final = 0
 """The same store gives the same model."""
 _READ: Final = 0.8
-"""About the share of the time that reading takes."""
+"""Approximate share of the time spent reading."""
 _HELD_OUT_MIN: Final = 5
-"""Useful memories, and others, without which nothing can be judged."""
+"""Useful and useless memories required for evaluation, each."""
 _UNREVIEWED_STATES: Final = frozenset({State.QUARANTINED, State.CANDIDATE})
-"""What was never in anybody's way: nothing recalls it."""
+"""Memories in these states were never recalled."""
 
 _Marks = Mapping[int, Sequence[tuple[datetime, FeedbackMark]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Read:
-    """What was read of a store."""
+    """Training data of a store."""
 
     samples: Sequence[Sample]
     authors: Mapping[str, float]
@@ -60,7 +59,7 @@ class _Read:
 
 
 def train_salience(task: JobContext) -> None:
-    """Learn what is of use from what was, hold it against the rule, and put its card there."""
+    """Train on the past use of memories, compare with the fixed rule, and store the card."""
     days = cast("int", task.job.given.get("lookback_days", LOOKBACK_DAYS_DEFAULT))
     read = _read(task, since=task.job.created_at - timedelta(days=days))
     useful = sum(one.is_useful for one in read.samples)
@@ -77,7 +76,7 @@ def train_salience(task: JobContext) -> None:
         parts, authors=read.authors, seed=_SEED, tenant=task.caller.tenant
     )
     outcome = "better" if fitted.is_better else "not_better"
-    told = {
+    description = {
         "outcome": outcome,
         "window": {"since": read.since.isoformat(), "until": read.until.isoformat()},
         **counts,
@@ -85,7 +84,7 @@ def train_salience(task: JobContext) -> None:
         "bytes": len(fitted.artifact),
         **fitted.told,
     }
-    card = _card(task, digest=task.services.blobs().put(fitted.artifact), told=told)
+    card = _card(task, digest=task.services.blobs().put(fitted.artifact), description=description)
     auc = cast("Mapping[str, Mapping[str, float]]", fitted.told["metrics"])["auc"]
     with task.step() as tx:
         tx.registry.add(card)
@@ -100,7 +99,7 @@ def train_salience(task: JobContext) -> None:
 
 
 def _shortfall(settled: int, *, useful: int) -> str:
-    """Say what there is and what is needed."""
+    """Describe what is missing for training."""
     others = settled - useful
     return (
         f"has {settled} memories a month old, {useful} of use and {others} not, needs {SETTLED_MIN}"
@@ -109,7 +108,7 @@ def _shortfall(settled: int, *, useful: int) -> str:
 
 
 def _is_enough(samples: Sequence[Sample], parts: SampleSplit) -> bool:
-    """Say whether there is enough of what was useful and of what was not, in either part."""
+    """Whether both parts hold enough useful and useless memories."""
     enough = [(samples, USEFUL_MIN), (parts.learnt, USEFUL_MIN // 2), (parts.held, _HELD_OUT_MIN)]
     return len(samples) >= SETTLED_MIN and all(
         least <= sum(one.is_useful for one in some) <= len(some) - least for some, least in enough
@@ -117,7 +116,7 @@ def _is_enough(samples: Sequence[Sample], parts: SampleSplit) -> bool:
 
 
 def _read(task: JobContext, *, since: datetime) -> _Read:
-    """Read what was written from then on and has settled, with what came of it."""
+    """Read settled memories since a time, with their use."""
     until = task.job.created_at - SETTLED_AFTER
     marks = _marks(task, since=since)
     authors = Authors()
@@ -130,8 +129,8 @@ def _read(task: JobContext, *, since: datetime) -> _Read:
 
 
 def _marks(task: JobContext, *, since: datetime) -> _Marks:
-    """Give by memory what was marked, and when it had been recalled."""
-    found: defaultdict[int, list[tuple[datetime, FeedbackMark]]] = defaultdict(list)
+    """Return feedback by memory, with the time of each recall."""
+    by_memory: defaultdict[int, list[tuple[datetime, FeedbackMark]]] = defaultdict(list)
     criteria = EntryFilter(since=since, until=task.job.created_at, is_marked=True)
     after, is_more = 0, True
     while is_more:
@@ -140,35 +139,35 @@ def _marks(task: JobContext, *, since: datetime) -> _Marks:
             page = tx.ledger.entries(criteria, after=after, limit=LEARNING_PAGE)
         for entry in page:
             for memory, marks in entry.marks.items():
-                found[memory] += [(entry.asked_at, mark) for mark in sorted(marks)]
+                by_memory[memory] += [(entry.asked_at, mark) for mark in sorted(marks)]
         after, is_more = page[-1].id if page else after, len(page) == LEARNING_PAGE
-    return found
+    return by_memory
 
 
 def _memories(task: JobContext, *, since: datetime, until: datetime) -> Iterator[Memory]:
-    """Give memories by the order of their writing, page by page."""
+    """Yield memories in order of creation, page by page."""
     after, last = ids.make_id(since, 0) - 1, ids.make_id(until, 0)
     read, is_more = 0, True
     while is_more:
         with task.step() as tx:
             page = [one for one in tx.memories.page(after=after, limit=LEARNING_PAGE) if one < last]
-            found = tx.memories.get(page)
+            memories = tx.memories.get(page)
             is_more, read = len(page) == LEARNING_PAGE, read + len(page)
             after = page[-1] if page else after
-            # How many there are is known only once they are read.
+            # The number is known only after reading.
             task.save_progress(tx, _READ, reached={"read": read})
         yield from (
             one
-            for one in map(found.__getitem__, page)
+            for one in map(memories.__getitem__, page)
             if one.kind in KINDS_SCORED
             and one.state not in _UNREVIEWED_STATES
             and not is_erased(one)
         )
 
 
-def _card(task: JobContext, *, digest: str, told: Mapping[str, object]) -> ModelCard:
-    """Make the card; what is not better is kept beside the others, and not offered."""
-    services, is_better = task.services, told["outcome"] == "better"
+def _card(task: JobContext, *, digest: str, description: Mapping[str, object]) -> ModelCard:
+    """Create the card; a model that is not better is stored but not offered."""
+    services, is_better = task.services, description["outcome"] == "better"
     with services.store.snapshot(task.caller.tenant) as tx:
         serving = tx.registry.serving(ModelRole.SALIENCE)
     parent = next((one.id for one in serving if one.state is ModelState.ACTIVE), None)
@@ -179,9 +178,9 @@ def _card(task: JobContext, *, digest: str, told: Mapping[str, object]) -> Model
         state=ModelState.CANDIDATE if is_better else ModelState.RETIRED,
         digest=digest,
         features=FEATURES,
-        told=told,
+        told=description,
         parent=parent,
         made_at=now,
         moved_at=now,
-        reason=None if is_better else str(told["outcome"]),
+        reason=None if is_better else str(description["outcome"]),
     )

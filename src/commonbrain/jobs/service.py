@@ -1,4 +1,4 @@
-"""Jobs as agents and people see them: asked for, looked at, tried again, called off."""
+"""Jobs for agents and users: create, show, list, retry and cancel."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from commonbrain.consolidation.artifacts import schedule_purge
-from commonbrain.jobs.handlers import ARCHIVE_KEPT
+from commonbrain.jobs.handlers import ARCHIVE_RETENTION
 from commonbrain.jobs.registry import check_arguments, kind_of
 from commonbrain.model import ids
 from commonbrain.model.errors import (
@@ -33,12 +33,12 @@ from commonbrain.storage.uploads import Upload
 from commonbrain.transfer.export import check_may_move, expedite_discard, read_upload
 from commonbrain.transfer.merge import OWN_FORMAT
 
-UPLOAD_KEPT: Final = timedelta(days=UPLOAD_KEPT_DAYS)
+UPLOAD_RETENTION: Final = timedelta(days=UPLOAD_KEPT_DAYS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobView:
-    """One job: what it does, how far it has come, and what became of it."""
+    """One job: its kind, progress and result."""
 
     id: str
     kind: str
@@ -46,23 +46,23 @@ class JobView:
     progress: float
     attempts: int
     agent: str
-    """For whom it is done."""
+    """The agent that requested the job."""
     created_at: datetime
     due_at: datetime | None = None
-    """When it is taken up at the earliest, while it waits."""
+    """Earliest start of a waiting job."""
     worker: str | None = None
     finished_at: datetime | None = None
     given: Mapping[str, object] | None = None
     result: Mapping[str, object] | None = None
     error: str | None = None
-    """The code of why its last attempt failed."""
+    """Error code of the last attempt."""
     reason: str | None = None
-    """The same in words."""
+    """Error message of the last attempt."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobsReply:
-    """Jobs, the newest first."""
+    """Jobs, newest first."""
 
     jobs: tuple[JobView, ...]
     is_more: bool = False
@@ -70,7 +70,7 @@ class JobsReply:
 
 @dataclass(frozen=True, slots=True)
 class Jobs:
-    """Jobs for one caller: an admin sees all of the tenant, everybody else their own."""
+    """Jobs of one caller: admins see all jobs of the tenant, others their own."""
 
     services: Services
     caller: Caller
@@ -83,68 +83,68 @@ class Jobs:
         limit: int = JOBS_PAGE_DEFAULT,
         before: str | None = None,
     ) -> JobsReply:
-        """List jobs, the newest first, or from before one of them on.
+        """List jobs, newest first, optionally from before one of them.
 
         Raises:
-            InvalidInputError: there is no such state or kind, or the limit is out of bounds.
+            InvalidInputError: Unknown state or kind, or a limit out of range.
 
         """
         if not 1 <= limit <= JOBS_PAGE_MAX:
             raise InvalidInputError(f"The limit is {limit}; 1 to {JOBS_PAGE_MAX} are allowed.")
-        wanted = JobFilter(
+        filter_ = JobFilter(
             state=None if state is None else parse_choice(JobState, state),
             kind=kind,
             agent=None if self._is_admin else self.caller.agent,
         )
         below = None if before is None else ids.parse(ids.JOB, before)
         with self.services.store.snapshot(self.caller.tenant) as tx:
-            jobs = tx.jobs.listed(wanted, before=below, limit=limit + 1)
+            jobs = tx.jobs.listed(filter_, before=below, limit=limit + 1)
         return JobsReply(jobs=tuple(map(_shown, jobs[:limit])), is_more=len(jobs) > limit)
 
     def show(self, id_: str) -> JobView:
         """Show one job.
 
         Raises:
-            NotFoundError: there is none, or it is another agent's.
+            NotFoundError: There is no such job, or another agent owns it.
 
         """
         with self.services.store.snapshot(self.caller.tenant) as tx:
             return _shown(self._own(tx, id_))
 
     def run(self, kind: str, given: Mapping[str, object] | None = None) -> JobView:
-        """Ask for a job; the same one, asked for again while it is unfinished, is one job.
+        """Create a job; an identical unfinished job is returned instead.
 
         Raises:
-            InvalidInputError: there is no such kind, or it takes something else.
-            RejectedError: the role is too low for it, or too many jobs wait.
+            InvalidInputError: Unknown kind or invalid arguments.
+            RejectedError: The role is insufficient, or too many jobs wait.
 
         """
-        known, wanted = kind_of(kind), dict(given or {})
+        known, arguments = kind_of(kind), dict(given or {})
         if known.asked_by is not None:
             raise InvalidInputError(
                 f"{kind} cannot be asked for alone.", hint=f"It is by {known.asked_by}."
             )
-        check_arguments(kind, wanted)
+        check_arguments(kind, arguments)
         self._check_role(known.role, what=kind)
         if known.is_personal:
-            wanted["agent"] = self.caller.agent
+            arguments["agent"] = self.caller.agent
         if known.is_store_wide and self.caller.tenant != LOCAL_TENANT:
             raise RejectedError(
                 f"{kind} works on what all tenants of this store share.",
                 code="scope_denied",
                 hint="Ask whoever runs the server.",
             )
-        return self._add(kind, wanted)
+        return self._add(kind, arguments)
 
     def import_(
         self, format_: str, source: Path, *, name: str | None = None, project: str | None = None
     ) -> JobView:
-        """Keep a file or folder among the artifacts, and ask for its import; it is read later.
+        """Upload a file or folder and create the job that imports it.
 
         Raises:
-            InvalidInputError: the format is unknown, or the file cannot be read or is too large.
-            RejectedError: the role is too low for it, or too many jobs wait.
-            UnavailableError: `blobs_down`, nothing was kept.
+            InvalidInputError: Unknown format, or the file is unreadable or too large.
+            RejectedError: The role is insufficient, or too many jobs wait.
+            UnavailableError: `blobs_down`; nothing was stored.
 
         """
         self._check_role(Role.ADMIN if format_ == OWN_FORMAT else Role.WRITER, what="import")
@@ -155,20 +155,22 @@ class Jobs:
             )
         with self.services.store.snapshot(self.caller.tenant) as tx:
             _check_job_quota(tx)
-        upload = self._sent(source, name)
+        upload = self._upload(source, name)
         given = {"format": format_, "project": project, "parcel": asdict(upload)}
         return self._add("import", given)
 
     def archive(self, id_: str) -> Upload:
-        """Give what an export wrote, to its admin, for as long as it is kept.
+        """Return the archive of an export, for admins, until it expires.
 
         Raises:
-            NotFoundError: there is no such export, it is not over, or its archive was dropped.
+            NotFoundError: There is no such export, it is not done, or its archive has expired.
 
         """
         with self.services.store.snapshot(self.caller.tenant) as tx:
             job = self._own(tx, id_)
-        is_retained = job.finished_at and job.finished_at + ARCHIVE_KEPT > self.services.clock.now()
+        is_retained = (
+            job.finished_at and job.finished_at + ARCHIVE_RETENTION > self.services.clock.now()
+        )
         is_there = job.kind == EXPORT and job.state is JobState.DONE and "parcel" in job.reached
         if not (is_there and is_retained):
             raise NotFoundError(
@@ -186,31 +188,31 @@ class Jobs:
         notify_worker(self.services, job)
         return _shown(job)
 
-    def _sent(self, source: Path, name: str | None) -> Upload:
-        """Keep a file or folder; it is dropped some day, whatever happens to who sends it."""
+    def _upload(self, source: Path, name: str | None) -> Upload:
+        """Upload a file or folder; it expires even if the client fails."""
         begun = list[Upload]()
 
-        def tell(upload: Upload) -> None:
-            due_at = self.services.clock.now() + UPLOAD_KEPT
+        def on_created(upload: Upload) -> None:
+            due_at = self.services.clock.now() + UPLOAD_RETENTION
             with self.services.store.begin(self.caller.tenant) as tx:
                 schedule_purge(tx, self.services, caller=self.caller, upload=upload, due_at=due_at)
             begun.append(upload)
 
         try:
-            return self.services.staging.put(source, name=name, tell=tell)
+            return self.services.staging.put(source, name=name, tell=on_created)
         except CommonbrainError:
-            # Or the job would count as unfinished for days, and keep others out.
+            # Otherwise the unfinished job would block identical ones for days.
             with self.services.store.begin(self.caller.tenant) as tx:
                 for upload in begun:
                     expedite_discard(tx, upload, now=self.services.clock.now())
             raise
 
     def retry(self, id_: str) -> JobView:
-        """Give a dead letter, or what was cancelled, all its attempts again.
+        """Restart a dead or cancelled job with all its attempts.
 
         Raises:
-            NotFoundError: there is none, or it is another agent's.
-            RejectedError: `job_not_over`, it waits, runs, or ended well.
+            NotFoundError: There is no such job, or another agent owns it.
+            RejectedError: `job_not_over`: it waits, runs, or succeeded.
 
         """
         with self.services.store.begin(self.caller.tenant) as tx:
@@ -218,7 +220,7 @@ class Jobs:
             if job.state not in FAILED:
                 raise _wrong_state(job, "retried", hint="Only dead and cancelled jobs are.")
             now = self.services.clock.now()
-            # What does the same was asked for since: then it is that one.
+            # An identical job was created since: return that one.
             twin = tx.jobs.keyed(job.key) if job.key else None
             again = twin or job.retried(now)
             if twin is None:
@@ -227,10 +229,10 @@ class Jobs:
         return _shown(again)
 
     def cancel(self, id_: str) -> JobView:
-        """End a job that is not over; what it did so far stays, and a worker at it stops.
+        """Cancel an unfinished job; completed steps stay, and a running worker stops.
 
         Raises:
-            NotFoundError: there is none, or it is another agent's.
+            NotFoundError: There is no such job, or another agent owns it.
             RejectedError: `job_over`.
 
         """
@@ -249,7 +251,7 @@ class Jobs:
         return self.caller.role.covers(Role.ADMIN)
 
     def _own(self, tx: Transaction, id_: str) -> Job:
-        """Find a job that the caller may see."""
+        """Return a job that the caller may see."""
         job = tx.jobs.get(ids.parse(ids.JOB, id_))
         if job is None or not (self._is_admin or job.caller.agent == self.caller.agent):
             raise NotFoundError(f"There is no job {id_[:40]!r}.", hint="List the jobs there are.")
@@ -303,9 +305,9 @@ def _shown(job: Job) -> JobView:
 
 
 def _displayed_arguments(given: Mapping[str, object]) -> Mapping[str, object]:
-    """Tell what a job was given; of a file its name and size, not where its parts are.
+    """Return the arguments to display; of a file its name and size only.
 
-    For whom it is done, which is there for its key, is told beside it.
+    The requesting agent is shown separately.
     """
     displayed = {name: value for name, value in given.items() if name != "agent"}
     return {name: _named(value) if name == "parcel" else value for name, value in displayed.items()}

@@ -1,21 +1,21 @@
-"""A worker: takes up what is due, whoever told of it, and does one job at a time.
+"""Workers claim due jobs and run one at a time.
 
-The store's rows are the truth. A ticket from the queue only says where to look first; every few
-seconds the rows are looked through all the same, so that a queue may lose everything. A job is a
-worker's own while its lease lasts, which a thread renews; whoever dies loses it by that alone.
+The rows in the store are authoritative. A queue message only says where to look first; workers poll
+the rows every few seconds anyway, so the queue may lose messages. A worker owns a job while its
+lease lasts, which a thread renews; the lease of a dead worker expires.
 """
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Collection, Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from enum import StrEnum
 from threading import Event, Thread, Timer
 from typing import Final
 
 from commonbrain.jobs.registry import JOBS
-from commonbrain.jobs.scheduler import LastIdle, dead_letter_removed_kinds, schedule
 from commonbrain.model import ids
 from commonbrain.model.errors import (
     CommonbrainError,
@@ -26,31 +26,108 @@ from commonbrain.model.errors import (
 from commonbrain.model.jobs import Job, JobError, JobState, backoff
 from commonbrain.model.limits import JOB_LEASE_S, JOBS_DUE_AT_ONCE, MODELS_SHOWN_MAX
 from commonbrain.model.model_card import ModelCard, ModelRole, ModelState
+from commonbrain.model.scope import Caller
 from commonbrain.observability.interface import GaugeSnapshot
 from commonbrain.services import Services
+from commonbrain.storage.interface import Transaction
 from commonbrain.storage.job_queue import (
     LEASE,
     MAINTAIN,
+    UPKEEP,
     JobContext,
     LeaseLostError,
     QueueMessage,
     WorkerStoppedError,
+    enqueue,
+    key_of,
 )
+
+REMOVED_KINDS: Final[Mapping[str, str]] = {"retention": "maintain"}
+"""Removed kinds of older versions, and the kinds that replace them.
+
+Listed by name: an unknown kind may belong to a newer version that runs on the same store.
+"""
+
+LastIdle = dict[tuple[str, str], datetime]
+"""By tenant and kind, when there was last no work."""
+RECHECK_AFTER: Final = timedelta(hours=1)
+"""How long that is cached: the check reads every memory of a tenant."""
+
+
+def dead_letter_removed_kinds(services: Services, tenant: str) -> int:
+    """Turn due jobs of removed kinds into dead letters and return their number.
+
+    Handles a few per call: an older version creates one a day.
+    """
+    now = services.clock.now()
+    with services.store.snapshot(tenant) as tx:
+        due = tx.jobs.due(REMOVED_KINDS, now=now, limit=JOBS_DUE_AT_ONCE)
+    if not due:
+        return 0
+    with services.store.begin(tenant) as tx:
+        return sum(
+            tx.jobs.move(job, job.buried(_removed_kind_fault(job.kind), now=now)) for job in due
+        )
+
+
+def _removed_kind_fault(kind: str) -> JobError:
+    return JobError.told(
+        "kind_gone", f"There is no job {kind} any more; {REMOVED_KINDS[kind]} does its work."
+    )
+
+
+def schedule(services: Services, tenant: str, *, last_idle: LastIdle) -> int:
+    """Create the recurring jobs that are due, and return their number.
+
+    Kinds without work are recorded in `last_idle` and skipped for an hour.
+    """
+    caller = Caller(tenant=tenant, agent=UPKEEP)
+    with services.store.snapshot(tenant) as tx:
+        due_kinds = _find_due_kinds(tx, services, caller=caller, last_idle=last_idle)
+    if not due_kinds:
+        return 0
+    with services.store.begin(tenant) as tx:
+        # Another worker may have created it first.
+        due_at = services.clock.now()
+        for kind in due_kinds:
+            enqueue(tx, services, caller=caller, kind=kind, given={}, due_at=due_at)
+    return len(due_kinds)
+
+
+def _find_due_kinds(
+    tx: Transaction, services: Services, *, caller: Caller, last_idle: LastIdle
+) -> list[str]:
+    now = services.clock.now()
+    due_kinds: list[str] = []
+    for name, kind in JOBS.items():
+        before = last_idle.get((caller.tenant, name))
+        if kind.every is None or (before is not None and now < before + RECHECK_AFTER):
+            continue
+        # Jobs requested with arguments, for one agent or as a preview do not replace the scheduled
+        # run.
+        last = tx.jobs.newest(name, key=key_of(name, {}))
+        is_due = last is None or last + kind.every <= now
+        if kind.has_work(tx) if is_due else kind.is_due_early(tx, caller):
+            due_kinds.append(name)
+        elif is_due:
+            last_idle[caller.tenant, name] = now
+    return due_kinds
+
 
 _LOG: Final = logging.getLogger(__name__)
 SWEEP_MS: Final = 5_000
-"""How long a job may wait that no queue told of."""
+"""Polling interval, the longest delay of a job without a queue message."""
 SCHEDULE_MS: Final = 60_000
 _RENEW_S: Final = JOB_LEASE_S / 3
-"""A renewal may fail twice before the lease ends."""
+"""Two renewals may fail before the lease expires."""
 _HOST_CHARS: Final = 64
 _NAME_BITS: Final = 32
 _DOWN_S: Final = 1.0
-"""How long a queue or store that does not answer is left alone."""
+"""Pause after the queue or the store failed to answer."""
 
 
 class JobEvent(StrEnum):
-    """What can be told of a job in a worker's hands."""
+    """Events of a job in a worker."""
 
     TAKEN = "taken"
     MOVED = "moved"
@@ -65,26 +142,26 @@ Listener = Callable[[JobEvent, Job], None]
 
 
 def _ignore(_what: JobEvent, _job: Job) -> None:
-    """Listen to nothing."""
+    """Ignore job events."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Worker:
-    """One of any number that work on the jobs of a store."""
+    """One of any number of workers of a store."""
 
     services: Services
     name: str
-    """Tells it apart from every other; it stands in the rows."""
+    """Unique name, stored in the rows of claimed jobs."""
     kinds: Collection[str] = frozenset(JOBS)
-    """What it takes up."""
+    """The kinds of jobs to claim."""
     stop: Event = field(default_factory=Event)
-    """Set it to have this worker give back its job at the next step, and end."""
-    tell: Listener = _ignore
+    """When set, the worker releases its job at the next step and returns."""
+    on_event: Listener = _ignore
     sweep_ms: int = SWEEP_MS
     _last_idle: LastIdle = field(default_factory=LastIdle)
 
     def run(self) -> None:
-        """Work until told to stop; what does not answer is asked again a little later."""
+        """Run jobs until stopped; unavailable services are retried."""
         last_sweep = last_schedule = float("-inf")
         last_error = ""
         while not self.stop.is_set():
@@ -101,19 +178,19 @@ class Worker:
                     self.handle_ticket(ticket)
                 last_error = ""
             except UnavailableError as error:
-                # Once for each time that something is down, however long that lasts.
+                # Log once per outage.
                 if error.code != last_error and not self.stop.is_set():
                     _LOG.warning("%s: %s", error.code, error)
                 last_error = error.code
                 self.stop.wait(_DOWN_S)
-            except Exception as error:  # noqa: BLE001 a worker outlives what nobody foresaw
+            except Exception as error:  # noqa: BLE001 a worker survives any error
                 if type(error).__name__ != last_error:
-                    _LOG.exception("a worker met what nobody foresaw")
+                    _LOG.exception("unexpected error in a worker")
                 last_error = type(error).__name__
                 self.stop.wait(_DOWN_S)
 
     def schedule(self) -> None:
-        """Ask for what is to be done again, and bury what nobody does, for every tenant."""
+        """Create due recurring jobs of every tenant, and end jobs of removed kinds."""
         counts: Counter[JobState] = Counter()
         cards: list[ModelCard] = []
         for tenant in self.services.store.tenants():
@@ -127,16 +204,16 @@ class Worker:
         self.services.telemetry.modelled(_count_models(cards))
 
     def sweep(self) -> int:
-        """Work until nothing is due, a job of each tenant in turn; count the jobs."""
+        """Run jobs until none is due, one of each tenant in turn; return their number."""
         tenants, worked = self.services.store.tenants(), 0
         while tenants and not self.stop.is_set():
-            # Who has nothing due now is looked at again by the next sweep.
+            # Tenants without due jobs are skipped until the next sweep.
             tenants = [tenant for tenant in tenants if self._run_one(tenant)]
             worked += len(tenants)
         return worked
 
     def handle_ticket(self, ticket: QueueMessage) -> bool:
-        """Do the job of a ticket, unless it is done, another's, or not for this worker."""
+        """Run the job of a message, unless it is done, claimed, or of a kind excluded here."""
         with self.services.store.snapshot(ticket.tenant) as tx:
             job = tx.jobs.get(ticket.job)
         if (
@@ -149,13 +226,13 @@ class Worker:
 
     @property
     def _runnable_kinds(self) -> Collection[str]:
-        """What this program can do now: vectors of a space that it does not know it cannot make."""
+        """Kinds that this program can run: it cannot embed for an unknown embedding space."""
         if self.services.store.moved_to is None:
             return self.kinds
         return [kind for kind in self.kinds if not JOBS[kind].is_of_space]
 
     def _run_one(self, tenant: str) -> bool:
-        """Do one of a tenant's due jobs; say whether there was any to be had."""
+        """Run one due job of a tenant; return whether there was one."""
         if self.stop.is_set():
             return False
         now = self.services.clock.now()
@@ -164,10 +241,10 @@ class Worker:
         return any(self._run_job(job) for job in due)
 
     def _run_job(self, job: Job) -> bool:
-        """Claim a job and do it; say whether it was to be had."""
+        """Claim and run a job; return whether the claim succeeded."""
         now = self.services.clock.now()
         is_exhausted = job.attempts >= JOBS[job.kind].attempts
-        lost_fault = JobError(code="worker_lost", message="No worker lived to tell how it ended.")
+        lost_fault = JobError(code="worker_lost", message="The worker died before the job ended.")
         held = (
             job.buried(lost_fault, now=now)
             if is_exhausted
@@ -179,7 +256,7 @@ class Worker:
         if is_exhausted:
             self._ended(JobEvent.DEAD, held)
         else:
-            self.tell(JobEvent.TAKEN, held)
+            self.on_event(JobEvent.TAKEN, held)
             self._attempt(held)
         return True
 
@@ -190,7 +267,7 @@ class Worker:
             job=held,
             stop=self.stop,
             limit=kind.limit,
-            on_move=lambda job: self.tell(JobEvent.MOVED, job),
+            on_move=lambda job: self.on_event(JobEvent.MOVED, job),
         )
         try:
             with _renewing(task):
@@ -210,7 +287,7 @@ class Worker:
             self._ended(JobEvent.DONE, task.job)
 
     def _fail(self, task: JobContext, fault: JobError, *, error: Exception) -> None:
-        """Have it tried again later, or bury what will not get better or has failed too often."""
+        """Schedule a retry, or make a dead letter of a job that failed permanently or too often."""
         now, kind = self.services.clock.now(), JOBS[task.job.kind]
         if (
             isinstance(error, InvalidInputError | StoreCorruptError)
@@ -222,20 +299,20 @@ class Worker:
         self._end(task, JobEvent.FAILED, after=task.job.failed(fault, again_at=again_at))
 
     def _end(self, task: JobContext, what: JobEvent, *, after: Job) -> None:
-        """Write how an attempt ended; where even that cannot be, its lease ends by itself."""
+        """Record the end of an attempt; if that fails, the lease expires by itself."""
         with suppress(UnavailableError):
             with self.services.store.begin(task.caller.tenant) as tx:
                 is_ours = tx.jobs.move(task.job, after)
             self._ended(what if is_ours else JobEvent.LOST, after)
 
     def _ended(self, what: JobEvent, job: Job) -> None:
-        """Tell how an attempt ended."""
+        """Report the end of an attempt."""
         self.services.telemetry.worked(job.kind, what, at=self.services.clock.now())
-        self.tell(what, job)
+        self.on_event(what, job)
 
 
 def _count_models(cards: Sequence[ModelCard]) -> list[GaugeSnapshot]:
-    """Count models of every role in every state: what there is none of is told, too."""
+    """Count models by role and state, including zeros."""
     return [
         GaugeSnapshot(
             role=role,
@@ -251,7 +328,7 @@ def _count_models(cards: Sequence[ModelCard]) -> list[GaugeSnapshot]:
 
 @contextmanager
 def _renewing(task: JobContext) -> Generator[None]:
-    """Renew the lease of a task from time to time while it is worked on."""
+    """Renew the lease in a thread while the job runs."""
     is_over = Event()
 
     def renew() -> None:
@@ -267,22 +344,22 @@ def _renewing(task: JobContext) -> Generator[None]:
 
 
 def make_worker_name(services: Services) -> str:
-    """Make up a name that tells the machine and the process, and no other worker has."""
+    """Create a unique name from the machine and the process."""
     own = services.processes.own()
     return f"{own.host[:_HOST_CHARS]}:{own.pid}:{services.random_source.bits(_NAME_BITS):08x}"
 
 
 START_DELAY_S: Final = 10.0
-"""A client that has just come has the machine to itself."""
+"""Leaves the machine to a client that has just connected."""
 _SWEEP_MS: Final = 60_000
-"""What this process is asked for it knows at once; the rest is in no hurry."""
+"""Polling interval; jobs of this process are announced, the others can wait."""
 _CLOSE_TIMEOUT_S: Final = 1.0
-"""How long leaving waits for the step under way; after it, another has the job a minute later."""
+"""How long closing waits for the current step; afterwards the lease expires within a minute."""
 
 
 @dataclass(slots=True)
 class EmbeddedWorker:
-    """A thread that works on jobs, where the house says so, until it is closed."""
+    """Runs jobs in a thread of the client's process, if the services enable it."""
 
     services: Services
     start_delay_s: float = START_DELAY_S
@@ -290,13 +367,13 @@ class EmbeddedWorker:
     _thread: Thread | None = None
 
     def start(self) -> None:
-        """Begin in a while."""
+        """Start after a delay."""
         if self.services.has_embedded_worker:
             self._thread = Thread(target=self._work, daemon=True, name="worker")
             self._thread.start()
 
     def close(self) -> None:
-        """Have it give back its job and end; waits for the step under way, but not for long."""
+        """Release the current job and stop; waits briefly for the current step."""
         self._stop.set()
         if self._thread is not None:
             self.services.queue.close()
@@ -309,15 +386,15 @@ class EmbeddedWorker:
         worker = Worker(
             services=services, name=make_worker_name(services), stop=stop, sweep_ms=_SWEEP_MS
         )
-        # Whatever keeps it from working is told to who calls, and to who asks for its jobs.
+        # Failures are reported to the callers and requesters of the jobs.
         with suppress(CommonbrainError):
             worker.run()
 
 
 def run_maintenance_slice(services: Services, *, seconds: float) -> None:
-    """Do a slice of the upkeep that is due, where nobody else may ever work; then give it back.
+    """Run due maintenance for a limited time where no worker may exist.
 
-    What it came to is kept, and the next one goes on from there.
+    Progress is stored, and the next call continues.
     """
     if not services.has_embedded_worker or seconds <= 0:
         return

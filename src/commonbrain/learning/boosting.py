@@ -1,8 +1,8 @@
-"""Rerankers that LightGBM boosts from a weighted sum of features, and what judges them.
+"""Rerankers that LightGBM boosts from a weighted sum of features, and their evaluation.
 
-What is learnt is a correction (LambdaMART; Burges 2010, MSR-TR-2010-82) of an order that is known
-to be sound: of few marks few trees are made, which change little. An artifact is JSON that holds
-LightGBM's own text: nothing in it is ever executed.
+A model learns a correction (LambdaMART; Burges 2010, MSR-TR-2010-82) of a sound order: with little
+feedback it grows few trees, which change little. An artifact is JSON with LightGBM's text format:
+loading it never executes code.
 """
 
 import json
@@ -19,18 +19,18 @@ from pydantic import TypeAdapter, ValidationError
 from commonbrain.embeddings.interface import Matrix, Reranker
 from commonbrain.extras import load_extra
 from commonbrain.learning.interface import Fitted, QualityMargin
+from commonbrain.learning.intervals import bootstrap_interval
 from commonbrain.learning.outcomes import GOOD_FROM, TrainingExample
 from commonbrain.model.errors import StoreCorruptError
 from commonbrain.model.limits import FEATURES_MAX, MODEL_BYTES_MAX
 
-_STATS: Final[Any] = load_extra("scipy.stats", extra="learn")
 _METRICS: Final = {"nDCG@10": "ndcg_cut_10", "MRR": "recip_rank", "R@5": "recall_5"}
-"""By the name that is told, trec_eval's; R@5 is the share of what was marked."""
+"""Reported name to trec_eval's name; R@5 is the share of the marked memories."""
 _ASKED: Final = {"ndcg_cut.10", "recip_rank", "recall.5"}
 _RESAMPLES: Final = 2000
-"""Enough for the ends of a 95% interval to stand still in the second digit (Efron 1993)."""
+"""Enough for the bounds of a 95% interval to be stable in the second digit (Efron 1993)."""
 _SESSIONS_MIN: Final = 2
-"""One session has no spread: a difference of what is 0..1 may be anything from -1 to 1."""
+"""One session has no variance: the difference of values in 0..1 may be anything in -1..1."""
 
 _ByMetric = Mapping[str, float]
 
@@ -42,7 +42,7 @@ def compare_orders(
     after: Sequence[Matrix],
     seed: int,
 ) -> Mapping[str, QualityMargin]:
-    """Give each metric before and after, with the interval of the difference over sessions."""
+    """Return each metric before and after, with the interval of the difference over sessions."""
     first, second = (_measured(lessons, scores) for scores in (before, after))
     pairs = [
         (lesson.group, first[key], second[key])
@@ -63,7 +63,7 @@ def _measured(
     ranked: dict[str, dict[str, float]] = {}
     for lesson, given in zip(lessons, scores, strict=True):
         if lesson.has_good:
-            # trec_eval wants names, and grades above 0 for what is good.
+            # trec_eval requires names, and grades above 0 for relevant documents.
             each = list(zip(lesson.shown, given.tolist(), strict=True))
             gold[_key(lesson)] = {
                 str(one.memory_id): max(0, one.grade + 1 - GOOD_FROM) for one, _ in each
@@ -93,29 +93,26 @@ def _margin(
 
 
 def _interval(sums: Sequence[float], counts: Sequence[int], *, seed: int) -> tuple[float, float]:
-    """Give the ends of the 95% interval of a mean over recalls, drawn session by session."""
+    """Return the 95% interval of a mean over recalls, resampled by session."""
     if len(sums) < _SESSIONS_MIN:
         return -1.0, 1.0
 
     def mean(of: Any, over: Any, *, axis: int) -> Any:  # noqa: ANN401 arrays
         return of.sum(axis=axis) / over.sum(axis=axis)
 
-    told = _STATS.bootstrap(
+    return bootstrap_interval(
         (np.array(sums), np.array(counts)),
         mean,
-        paired=True,
-        vectorized=True,
-        n_resamples=_RESAMPLES,
-        method="percentile",
-        rng=np.random.default_rng(seed),
+        resamples=_RESAMPLES,
+        seed=seed,
+        is_paired=True,
     )
-    return float(told.confidence_interval.low), float(told.confidence_interval.high)
 
 
 _LIGHTGBM: Final[Any] = load_extra("lightgbm", extra="learn")
 _FORMAT: Final = 1
 _SCALES: Final = (10.0, 20.0)
-"""What a difference of 1 in the weighted sum is to LambdaMART, whose unit is a logistic one."""
+"""Scales of the weighted sum as LambdaMART's initial score, whose unit is logistic."""
 _LEAVES: Final = (4, 8)
 _TREES_MAX: Final = 100
 _FOLDS: Final = 3
@@ -123,12 +120,12 @@ _FIXED: Final[Mapping[str, Any]] = {
     "objective": "lambdarank",
     "metric": "ndcg",
     "eval_at": [10],
-    # A leaf stands on 20 memories at least, and is drawn towards nothing by as many as 10.
+    # At least 20 memories per leaf and strong regularization.
     "min_data_in_leaf": 20,
     "lambda_l2": 10.0,
     "learning_rate": 0.1,
     "lambdarank_truncation_level": 12,
-    # The same lessons give the same bytes.
+    # Deterministic: the same examples give the same bytes.
     "deterministic": True,
     "force_row_wise": True,
     "num_threads": 1,
@@ -140,17 +137,20 @@ _NEVER_AGAINST: Final[Mapping[str, int]] = {
     "contradicted": -1,
     "needs_review": -1,
 }
-"""What no lesson may turn round: of two that differ in this alone, the sounder stays first."""
+"""Monotonic features.
+
+Of two candidates that differ only here, training cannot reverse the order.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Envelope:
-    """What an artifact holds."""
+    """Contents of an artifact."""
 
     format: Literal[1]
     role: Literal["reranker"]
     tenant: str = ""
-    """Whose it is: it keeps the artifacts of two tenants apart who learn from the same."""
+    """Keeps the artifacts of two tenants distinct when their examples are equal."""
     features: tuple[str, ...]
     base: Mapping[str, float]
     scale: float
@@ -161,21 +161,20 @@ _ENVELOPES: Final = TypeAdapter(_Envelope)
 
 
 class BoostedReranker:
-    """A weighted sum and trees that correct it."""
+    """A weighted sum corrected by trees."""
 
     def __init__(self, envelope: _Envelope, booster: Any) -> None:  # noqa: ANN401 its library has no types
-        """Keep both; they are never changed."""
         self._features = envelope.features
         self._weights = _weights(envelope.features, envelope.base) * envelope.scale
         self._booster: Any = booster
 
     @property
     def features(self) -> tuple[str, ...]:
-        """What each column of `rows` is."""
+        """The columns of `rows`."""
         return self._features
 
     def scores(self, rows: Matrix) -> Matrix:
-        """Score candidates; one thread, for a recall has one."""
+        """Score candidates in one thread."""
         exact = np.asarray(rows, dtype=np.float64)
         learnt = self._booster.predict(exact, raw_score=True, num_threads=1)
         return (exact @ self._weights + learnt).astype(np.float32)
@@ -183,7 +182,7 @@ class BoostedReranker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Choice:
-    """How much is corrected, and how finely."""
+    """Hyperparameters: scale and size of the trees."""
 
     scale: float
     leaves: int
@@ -192,17 +191,17 @@ class _Choice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Table:
-    """Lessons as LightGBM reads them."""
+    """Training examples in LightGBM's layout."""
 
     features: tuple[str, ...]
     rows: Any
     grades: Any
     base: Any
     sizes: Any
-    """How many rows each lesson has, in their order."""
+    """Number of rows of each example, in order."""
 
     def data(self, lessons: Any, scale: float) -> Any:  # noqa: ANN401 no types
-        """Give some of the lessons, boosted from the weighted sum."""
+        """Return some of the examples, with the weighted sum as initial score."""
         taken = np.repeat(lessons, self.sizes)
         return _LIGHTGBM.Dataset(
             self.rows[taken],
@@ -214,7 +213,7 @@ class _Table:
 
 
 class BoostingTrainer:
-    """Makes and reads boosted rerankers."""
+    """Trains and loads boosted rerankers."""
 
     def fit(
         self,
@@ -224,11 +223,11 @@ class BoostingTrainer:
         seed: int,
         tenant: str,
     ) -> Fitted:
-        """Choose by three folds of sessions how much to correct, then learn from all of them."""
+        """Choose hyperparameters by three folds of sessions, then train on all of them."""
         table = _table(lessons, base)
         folds = _folds(lessons)
         tried = [_tried(table, folds, choice=one, seed=seed) for one in _choices()]
-        # The first of the best is the one that corrects least.
+        # Ties go to the smallest correction.
         gain, chosen = max(tried, key=lambda one: one[0])
         everything = np.ones(len(lessons), dtype=bool)
         booster: Any = _LIGHTGBM.train(
@@ -257,11 +256,10 @@ class BoostingTrainer:
         )
 
     def load(self, artifact: bytes) -> Reranker:
-        """Read a reranker, and hold its trees to the features that it names.
+        """Load a reranker and check the features of its trees.
 
         Raises:
-            StoreCorruptError: `model_corrupt`, these are not the bytes of one, or of another
-                format.
+            StoreCorruptError: `model_corrupt`: the artifact is invalid or of another format.
 
         """
         if len(artifact) > MODEL_BYTES_MAX:
@@ -283,7 +281,7 @@ class BoostingTrainer:
         after: Sequence[Matrix],
         seed: int,
     ) -> Mapping[str, QualityMargin]:
-        """Hold two ways of scoring against each other."""
+        """Compare two rankings."""
         return compare_orders(lessons, before=before, after=after, seed=seed)
 
 
@@ -319,7 +317,7 @@ def _weights(features: Sequence[str], base: Mapping[str, float]) -> Any:  # noqa
 
 
 def _folds(lessons: Sequence[TrainingExample]) -> Any:  # noqa: ANN401 an array
-    """Number the fold of each lesson: stretches of time, and every session in one of them."""
+    """Assign a fold to each example: consecutive in time, and each session in one fold."""
     groups = {lesson.group: None for lesson in lessons}
     fold_of = {group: place * _FOLDS // len(groups) for place, group in enumerate(groups)}
     return np.array([fold_of[lesson.group] for lesson in lessons])
@@ -332,7 +330,7 @@ def _parameters(table: _Table, choice: _Choice, *, seed: int) -> dict[str, Any]:
 
 
 def _tried(table: _Table, folds: Any, *, choice: _Choice, seed: int) -> tuple[float, _Choice]:  # noqa: ANN401 an array
-    """Give what a choice gains on lessons that it was not made of, with the best count of trees."""
+    """Return the gain on held-out examples, and the best number of trees."""
     curves = [_curve(table, folds == fold, choice=choice, seed=seed) for fold in np.unique(folds)]
     mean = np.mean(curves, axis=0)
     trees = int(np.argmax(mean)) + 1
@@ -340,8 +338,8 @@ def _tried(table: _Table, folds: Any, *, choice: _Choice, seed: int) -> tuple[fl
 
 
 def _curve(table: _Table, held: Any, *, choice: _Choice, seed: int) -> Any:  # noqa: ANN401 arrays
-    """Give nDCG@10 of what is held out, after each tree."""
-    told: dict[str, dict[str, list[float]]] = {}
+    """Return nDCG@10 on the held-out examples after each tree."""
+    history: dict[str, dict[str, list[float]]] = {}
     data = table.data(~held, choice.scale)
     _LIGHTGBM.train(
         _parameters(table, choice, seed=seed),
@@ -349,13 +347,13 @@ def _curve(table: _Table, held: Any, *, choice: _Choice, seed: int) -> Any:  # n
         choice.trees,
         valid_sets=[table.data(held, choice.scale).set_reference(data)],
         valid_names=["held"],
-        callbacks=[_LIGHTGBM.record_evaluation(told)],
+        callbacks=[_LIGHTGBM.record_evaluation(history)],
     )
-    return np.array(told["held"]["ndcg@10"])
+    return np.array(history["held"]["ndcg@10"])
 
 
 def _importances(features: Sequence[str], booster: Any) -> Mapping[str, float]:  # noqa: ANN401
-    """Give what share each feature has in what the trees gain, the greatest first."""
+    """Return the share of each feature in the gain of the trees, highest first."""
     gains = booster.feature_importance("gain")
     whole = float(gains.sum()) or 1.0
     shares = {

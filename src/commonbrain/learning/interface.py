@@ -1,4 +1,4 @@
-"""What the house needs of a library that learns: lessons in, an artifact out, and back again."""
+"""Interfaces of model training: trainers turn examples into artifacts and load them."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from commonbrain.learning.usefulness import SampleSplit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fitted:
-    """A reranker as bytes, with what is told of its making."""
+    """A reranker as bytes, with a description of its training."""
 
     artifact: bytes
     told: Mapping[str, object]
-    """Library and version, what was tried, what was chosen, importances: plain JSON values."""
+    """Library and version, candidates, choice and importances, as plain JSON values."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QualityMargin:
-    """A figure before and after, and where their difference lies with 95% confidence."""
+    """A metric before and after, and the 95% interval of the difference."""
 
     before: float
     after: float
@@ -31,10 +31,10 @@ class QualityMargin:
 
 
 class Trainer(Protocol):
-    """Makes rerankers out of lessons, reads them, and holds one against another.
+    """Trains, loads and compares rerankers.
 
-    Laws: the same lessons, seed and tenant give the same bytes, and two tenants never the same;
-    nothing in an artifact is ever executed.
+    Laws: the same examples, seed and tenant give the same bytes, and two tenants never get the
+    same; loading an artifact never executes code.
     """
 
     def fit(
@@ -45,23 +45,22 @@ class Trainer(Protocol):
         seed: int,
         tenant: str,
     ) -> Fitted:
-        """Learn what to add to a weighted sum of features, so that what was marked comes first.
+        """Train a correction of a weighted sum of features, so that marked memories rank first.
 
         Args:
-            lessons: the oldest first.
-            base: weights by feature, which order candidates where nothing was learnt.
-            seed: of all chance in it.
-            tenant: whose it is; it stands in the artifact, so that nobody else has the same one.
+            lessons: Oldest first.
+            base: Weights by feature, which rank candidates without a model.
+            seed: Seed of all randomness.
+            tenant: Owner; stored in the artifact, so that no two tenants share one.
 
         """
         ...
 
     def load(self, artifact: bytes) -> Reranker:
-        """Read a reranker.
+        """Load a reranker.
 
         Raises:
-            StoreCorruptError: `model_corrupt`, these are not the bytes of one, or of another
-                format.
+            StoreCorruptError: `model_corrupt`: the artifact is invalid or of another format.
 
         """
         ...
@@ -74,69 +73,68 @@ class Trainer(Protocol):
         after: Sequence[Matrix],
         seed: int,
     ) -> Mapping[str, QualityMargin]:
-        """Hold two ways of scoring the same lessons against each other, session by session.
+        """Compare two rankings of the same examples, session by session.
 
         Args:
-            lessons: of which neither was made.
-            before: the scores of each lesson's candidates, shape `(candidates,)`.
-            after: the same by the other way.
-            seed: of the chance by which sessions are drawn.
+            lessons: Held-out examples.
+            before: Scores of each example's candidates by the first ranking, shape `(candidates,)`.
+            after: The same by the second.
+            seed: Seed of the bootstrap over sessions.
 
         """
         ...
 
 
 class Salience(Protocol):
-    """Says how much memories matter as they are written; safe to call from any thread.
+    """Scores the salience of memories when they are written; thread-safe.
 
-    Laws: the same rows give the same scores, each a number of 0..1 on the scale of the fixed rule.
+    Laws: the same rows give the same scores, each in 0..1 on the scale of the fixed rule.
     """
 
     @property
     def features(self) -> tuple[str, ...]:
-        """What each column of `rows` is."""
+        """The columns of `rows`."""
         ...
 
     @property
     def authors(self) -> Mapping[str, float]:
-        """What the memories of authors came to, as far as it was made of any."""
+        """Usefulness of earlier memories by author, from the training data."""
         ...
 
     def scores(self, rows: Matrix) -> Matrix:
-        """Score memories: rows of shape `(memories, len(features))`, scores `(memories,)`."""
+        """Score rows of shape `(memories, len(features))`; the result has shape `(memories,)`."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FittedSalience:
-    """A model of salience as bytes, how it fared against the rule, and what is told of it."""
+    """A salience model as bytes, its metrics and a description of its training."""
 
     artifact: bytes
     is_better: bool
-    """Whether it orders what it was not made of better than the rule does, beyond noise."""
+    """Whether it ranks held-out memories better than the rule, beyond noise."""
     told: Mapping[str, object]
     """Plain JSON values."""
 
 
 class SalienceTrainer(Protocol):
-    """Makes models of salience out of what memories came to, and reads them.
+    """Trains salience models from the later use of memories, and loads them.
 
-    Laws: the same samples, seed and tenant give the same bytes, and two tenants never the same;
-    nothing in an artifact is ever executed.
+    Laws: the same samples, seed and tenant give the same bytes, and two tenants never get the same;
+    loading an artifact never executes code.
     """
 
     def fit(
         self, parts: SampleSplit, *, authors: Mapping[str, float], seed: int, tenant: str
     ) -> FittedSalience:
-        """Learn from one part, and hold what came of it against the rule on the other."""
+        """Train on one part and compare with the rule on the other."""
         ...
 
     def load(self, artifact: bytes) -> Salience:
-        """Read a model.
+        """Load a model.
 
         Raises:
-            StoreCorruptError: `model_corrupt`, these are not the bytes of one, or of another
-                format.
+            StoreCorruptError: `model_corrupt`: the artifact is invalid or of another format.
 
         """
         ...

@@ -1,7 +1,7 @@
-"""The guards of models: they look at what came of recalls, and roll back what does harm.
+"""Monitoring of models: evaluates the outcomes of recalls and rolls back harmful models.
 
-They look whenever recalls that a model ordered have been kept, in the process that kept them, so
-that no worker and no person is needed; whichever process is the first moves the card.
+A check runs in the process that stored the traces of ranked recalls, so that neither a worker nor a
+person is needed; the first process to finish updates the card.
 """
 
 import logging
@@ -15,12 +15,12 @@ from commonbrain.learning.outcomes import RERANKER, Figures, figures_of, outcome
 from commonbrain.learning.rollout import (
     RISKS_MAX,
     WINDOW,
+    CanaryDecision,
     Evidence,
     Interval,
     Promote,
     RollBack,
     Statistics,
-    Verdict,
     judge_canary,
 )
 from commonbrain.learning.transitions import Actor, model_name, promote, roll_back
@@ -33,31 +33,31 @@ from commonbrain.storage.records import EntryFilter
 
 _LOG: Final = logging.getLogger(__name__)
 MONITOR_AGENT: Final = "guards"
-"""Who moves a model where nobody does."""
+"""Agent name of automatic transitions."""
 _CANARY_INTERVAL_MS: Final = 2000.0
-"""How long after one look at a canary the next is due, where nothing failed since."""
+"""Interval between checks of a canary, unless a recall failed."""
 _ACTIVE_INTERVAL_MS: Final = 60_000.0
-"""The same of an active model, which has stood its trial."""
+"""Interval between checks of an active model, which has passed its trial."""
 _CONTROLS: Final = 2.0
-"""Recalls of the control for one of the canary: many more would tell little more."""
+"""Recalls of the control per recall of the canary: more would add little precision."""
 _TENANTS_MAX: Final = 10_000
-"""Tenants of whom the last look is remembered; past it all are looked at anew."""
+"""Tenants whose last check is remembered; past it all are checked again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelEvaluation:
-    """A model that serves, its figures and those of its control, and what is to become of it."""
+    """A model in service, its figures, those of its control, and the decision."""
 
     card: ModelCard
     served: Figures
     control: Figures
     riskier: int
-    """In how many of the latest recalls it showed more that should not be trusted."""
-    verdict: Verdict
+    """Number of recent recalls that returned more untrusted memories than fixed weights would."""
+    verdict: CanaryDecision
 
 
 class CanaryMonitor:
-    """Judges the models of every tenant; several threads and processes may at once."""
+    """Evaluates the models of every tenant; safe in several threads and processes."""
 
     def __init__(
         self,
@@ -67,7 +67,10 @@ class CanaryMonitor:
         statistics: Callable[[], Statistics],
         moved: Callable[[str], None],
     ) -> None:
-        """Judge by a library that is loaded when figures are compared; tell of who was moved."""
+        """Create a monitor.
+
+        `statistics` loads when figures are compared, `moved` runs after a transition.
+        """
         self._store = store
         self._clock = clock
         self._statistics = statistics
@@ -75,7 +78,7 @@ class CanaryMonitor:
         self._checked_ms: dict[tuple[str, int], float] = {}
 
     def on_traces_written(self, tenant: str, traces: Sequence[Trace]) -> None:
-        """Look at models whose recalls were kept just now; roll back and promote what is due."""
+        """Check models after their traces were stored; roll back or promote if due."""
         rerankers = {trace.ranker for trace in traces if trace.ranker is not None}
         if not rerankers:
             return
@@ -94,7 +97,7 @@ class CanaryMonitor:
             _LOG.warning("The models of %s could not be judged: %s", tenant, error.message)
 
     def judged(self, tx: Transaction, card: ModelCard) -> ModelEvaluation:
-        """Judge a model that serves, and move nothing."""
+        """Evaluate a model without changing its state."""
         evidence = load_evidence(tx, card)
         return ModelEvaluation(
             card=card,
@@ -118,7 +121,7 @@ class CanaryMonitor:
         return True
 
     def _apply(self, tenant: str, judged: ModelEvaluation, *, may_promote: bool) -> None:
-        """Move a model as its verdict says, unless another process was faster."""
+        """Apply the decision, unless another process was first."""
         now = self._clock.now()
         match judged.verdict:
             case RollBack(guard=guard, reason=reason):
@@ -138,7 +141,7 @@ class CanaryMonitor:
 
 @dataclass(frozen=True, slots=True)
 class _LazyStatistics:
-    """Statistics that are loaded when they are asked: most looks end before."""
+    """Loads the statistics library on first use: most checks end before."""
 
     make: Callable[[], Statistics]
 
@@ -147,12 +150,12 @@ class _LazyStatistics:
     ) -> Interval:
         return self.make().difference(ones, others, confidence=confidence)
 
-    def chance(self, more: int, fewer: int) -> float:
-        return self.make().chance(more, fewer)
+    def sign_test(self, more: int, fewer: int) -> float:
+        return self.make().sign_test(more, fewer)
 
 
 def load_evidence(tx: Transaction, card: ModelCard) -> Evidence:
-    """Read what a model is judged by, the latest of what the ledger holds of it."""
+    """Read the latest recalls by which a model is evaluated."""
     mine = EntryFilter(since=card.moved_at, ranker=card.id)
     served = tx.ledger.latest(mine, limit=WINDOW, is_brief=True)
     since = served[-1].asked_at if served else card.moved_at
@@ -166,13 +169,16 @@ def load_evidence(tx: Transaction, card: ModelCard) -> Evidence:
 
 
 def _control(tx: Transaction, card: ModelCard, *, since: datetime) -> EntryFilter:
-    """Say what a model is held against: who serves beside a canary, or its own time as one."""
+    """Return the control.
+
+    The model serving beside a canary, or an active model's time as canary.
+    """
     if card.state is ModelState.ACTIVE:
         return EntryFilter(until=card.moved_at, ranker=card.id)
     serving = tx.registry.serving(card.role)
     active = next((one.id for one in serving if one.state is ModelState.ACTIVE), None)
-    # A canary has few of all recalls: of the others as many are drawn as it takes, over the same
-    # time, and not the latest of them, which nobody has come to mark yet.
+    # A canary serves few recalls: sample as many of the others over the same period, not the
+    # latest, which have no feedback yet.
     percent = min(card.percent or PERCENT_DEFAULT, 50.0)
     share = min(1.0, _CONTROLS * percent / (100 - percent))
     return EntryFilter(since=since, ranker=active, is_by_weights=active is None, share=share)

@@ -1,4 +1,4 @@
-"""What came of recalls: each summed up from the ledger, and many of them as figures."""
+"""Outcomes of recalls: one summary per trace, and figures over many."""
 
 from __future__ import annotations
 
@@ -19,34 +19,34 @@ from commonbrain.model.query import (
 from commonbrain.model.recall_result import ResultStatus
 
 RERANK: Final = "rerank"
-"""The stage in which a model orders candidates."""
+"""The stage in which a model ranks candidates."""
 LOAD: Final = "load"
-"""The stage in which the first recall of a process waits for a model to be loaded."""
+"""The stage in which the first recall of a process waits for a model to load."""
 RERANKER: Final = "reranker"
-"""Begins what a degraded answer says of the model."""
+"""Prefix of the degradation that a reranker causes."""
 BY_WEIGHTS: Final = "fixed"
-"""The feature that holds what fixed weights gave, where a model orders."""
+"""The feature that holds the score of fixed weights when a model ranks."""
 SLOW_MS: Final = 20.0
-"""What ordering may take before it is slow: the promise for a whole recall is 25 at p95."""
+"""Reranking above this is slow: the target for a whole recall is 25 ms at p95."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallOutcome:
-    """What came of one recall."""
+    """Outcome of one recall."""
 
     asked_at: datetime
     who: str
-    """The session it was asked in, or the agent where there was none."""
+    """The session, or the agent without one."""
     is_failed: bool
-    """Whether the model did not answer, and the machine was not merely busy."""
+    """Whether the model failed although the machine was not busy."""
     is_unordered: bool
-    """Whether it did not answer, whatever kept it."""
+    """Whether the model did not answer, for any reason."""
     is_unanswered: bool
     is_marked: bool
     marks: int
-    """1 where something of it helped, less 1 where something misled."""
+    """1 if a result helped, minus 1 if a result misled."""
     reciprocal: float
-    """1 over the place of the first that helped; 0 where none did."""
+    """1 / rank of the first result that helped; 0 without one."""
     is_slow: bool
     rerank_ms: float
     total_ms: float
@@ -54,23 +54,23 @@ class RecallOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """Recalls summed up, for people; None where there is nothing to sum up."""
+    """Figures over recalls; None where there is no data."""
 
     recalls: int
     sessions: int
     marked: int
     failed: int
     marks: float | None
-    """The share in which something helped, less that in which something misled."""
+    """Share of recalls in which a result helped, minus the share in which one misled."""
     order: float | None
-    """The mean of 1 over the place of the first that helped, over the marked."""
+    """Mean reciprocal rank of the first result that helped, over recalls with feedback."""
     unanswered: float | None
     rerank_p95_ms: float | None
     recall_p95_ms: float | None
 
 
 def outcome_of(entry: Entry) -> RecallOutcome:
-    """Sum up one recall."""
+    """Summarize one recall."""
     helped = {
         id_
         for id_, marks in entry.marks.items()
@@ -81,9 +81,9 @@ def outcome_of(entry: Entry) -> RecallOutcome:
     first = next(places, None)
     taken = entry.stages_ms
     rerank_ms = taken.get(RERANK, 0.0)
-    # A process loads a model once, however many recalls it goes on to serve.
+    # A process loads a model once, for all its recalls.
     total_ms = sum(taken.values()) - taken.get(LOAD, 0.0)
-    # What all the rest of the same recall took tells a slow model from a busy machine.
+    # The duration of the other stages separates a slow model from a busy machine.
     is_slow = rerank_ms > max(SLOW_MS, total_ms - rerank_ms)
     is_named = any(one.startswith(RERANKER) for one in entry.degraded)
     return RecallOutcome(
@@ -102,10 +102,9 @@ def outcome_of(entry: Entry) -> RecallOutcome:
 
 
 def riskier(entry: Entry) -> int:
-    """Count how many more a model shows that should not be trusted than fixed weights would.
+    """Count how many more untrusted memories a model returned than fixed weights would.
 
-    The same candidates are put in the order that fixed weights gave them, and as many of them
-    taken as were shown.
+    Ranks the same candidates by the score of fixed weights and takes as many of them.
     """
     allowed = [one for one in entry.considered if one.left_out != ExclusionReason.NOT_ALLOWED]
     if not any(BY_WEIGHTS in one.features for one in allowed):
@@ -121,14 +120,14 @@ def _by_weights(one: RankedCandidate) -> tuple[float, float]:
 
 
 def _is_risky(one: RankedCandidate) -> bool:
-    """Say whether it is of low trust, contradicted, or rests on what has fallen."""
-    told = one.features
-    is_flagged = bool(told.get("needs_review") or told.get("contradicted"))
-    return is_flagged or told.get("trust", 0.0) < TRUST_MIN_DEFAULT
+    """Whether a memory has low trust, is contradicted, or rests on an invalidated one."""
+    features = one.features
+    is_flagged = bool(features.get("needs_review") or features.get("contradicted"))
+    return is_flagged or features.get("trust", 0.0) < TRUST_MIN_DEFAULT
 
 
 def figures_of(outcomes: Sequence[RecallOutcome]) -> Figures:
-    """Sum up recalls."""
+    """Summarize recalls."""
     marked = [one.reciprocal for one in outcomes if one.is_marked]
     return Figures(
         recalls=len(outcomes),
@@ -154,56 +153,61 @@ def _p95(values: Sequence[float]) -> float | None:
 
 
 UNMARKED: Final = 1
-"""Shown beside something that was marked, and left."""
+"""Returned together with a marked memory, but not marked."""
 WRONG: Final = 0
-"""It misled, whatever else was done with it."""
+"""Misled, whatever else happened."""
 GRADES: Final[Mapping[FeedbackMark, int]] = {
     FeedbackMark.USED: 2,
     FeedbackMark.USEFUL: 3,
     FeedbackMark.WRONG: WRONG,
 }
-"""How good an answer each mark says it was: what somebody said tells more than what was done."""
+"""Relevance grade by feedback: explicit feedback counts more than use."""
 GOOD_FROM: Final = GRADES[FeedbackMark.USED]
-_SAID: Final = frozenset({FeedbackMark.USEFUL, FeedbackMark.WRONG})
-"""Marks that somebody set, having seen all that was shown."""
+_EXPLICIT: Final = frozenset({FeedbackMark.USEFUL, FeedbackMark.WRONG})
+"""Feedback given explicitly, after seeing all results."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """One memory that a recall packed: what was known of it, and how good it turned out to be."""
+    """One memory that a recall returned: its features and its relevance grade."""
 
     memory_id: int
     features: Mapping[str, float]
     grade: int
-    """0 to 3, the best highest."""
+    """0 to 3, higher is better."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingExample:
-    """One recall of which something is known: what it packed, each graded."""
+    """One recall with feedback: its results, graded."""
 
     trace_id: int
     asked_at: datetime
     group: str
-    """The session it was asked in; without one, the agent and the day."""
+    """The session; without one, the agent and the day."""
     shown: tuple[Shown, ...]
-    """As they were ordered, best first."""
+    """Best first."""
 
     @property
     def has_good(self) -> bool:
-        """Whether anything of it was good, so that an order can be judged by it."""
+        """Whether any result is relevant, so that rankings can be compared."""
         return any(one.grade >= GOOD_FROM for one in self.shown)
 
 
 def training_example_of(entry: Entry) -> TrainingExample | None:
-    """Read a lesson from a recall; None where what it showed is not told apart by its marks."""
+    """Create a training example from a recall.
+
+    None if the feedback does not separate its results.
+    """
     packed = frozenset(entry.packed)
     shown = [one for one in entry.considered if one.memory_id in packed]
-    tells_of_read = _tells_of_read(entry, shown)
+    is_read_marked = _is_read_marked(entry, shown)
     graded = tuple(
-        Shown(memory_id=one.memory_id, features=_known(one), grade=_grade(_marks(entry, one)))
+        Shown(
+            memory_id=one.memory_id, features=_model_features(one), grade=_grade(_marks(entry, one))
+        )
         for one in shown
-        if _marks(entry, one) or _is_judged(one, tells_of_read=tells_of_read)
+        if _marks(entry, one) or _is_judged(one, is_read_marked=is_read_marked)
     )
     if len({one.grade for one in graded}) < 2:  # noqa: PLR2004 one grade alone orders nothing
         return None
@@ -215,8 +219,8 @@ def training_example_of(entry: Entry) -> TrainingExample | None:
     )
 
 
-def _known(one: RankedCandidate) -> Mapping[str, float]:
-    """Give what a model would be told; the score that it took the place of is not."""
+def _model_features(one: RankedCandidate) -> Mapping[str, float]:
+    """Return the features for a model, without the score that the model replaces."""
     return {name: value for name, value in one.features.items() if name != BY_WEIGHTS}
 
 
@@ -224,21 +228,21 @@ def _marks(entry: Entry, one: RankedCandidate) -> Collection[FeedbackMark]:
     return entry.marks.get(one.memory_id, frozenset())
 
 
-def _is_judged(one: RankedCandidate, *, tells_of_read: bool) -> bool:
-    """Say whether that it was left tells anything: of a bare id nobody knows what it holds."""
+def _is_judged(one: RankedCandidate, *, is_read_marked: bool) -> bool:
+    """Whether the missing mark is informative: a bare id does not show the content."""
     if one.shown is ShownExtent.BARE:
         return False
-    return tells_of_read or one.shown is not ShownExtent.WHOLE
+    return is_read_marked or one.shown is not ShownExtent.WHOLE
 
 
-def _tells_of_read(entry: Entry, shown: Sequence[RankedCandidate]) -> bool:
-    """Say whether the marks tell anything of what was read within the answer itself.
+def _is_read_marked(entry: Entry, shown: Sequence[RankedCandidate]) -> bool:
+    """Whether marks tell which results were read within the answer.
 
-    Who fetches a body leaves a mark; who was shown the whole of it uses it and leaves none. So a
-    memory that was merely fetched is held against those of which as little was shown.
+    Fetching a body leaves a mark; using a body shown in full leaves none. So fetched memories are
+    only compared with results that showed as little.
     """
     return any(
-        one.shown is ShownExtent.WHOLE or not _SAID.isdisjoint(marks)
+        one.shown is ShownExtent.WHOLE or not _EXPLICIT.isdisjoint(marks)
         for one in shown
         if (marks := _marks(entry, one))
     )
@@ -252,31 +256,31 @@ def _grade(marks: Collection[FeedbackMark]) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Split:
-    """Lessons parted by time and by session: what is judged is newer than all that is learnt."""
+    """Examples split by time and by session: evaluation data is newer than all training data."""
 
     learnt: tuple[TrainingExample, ...]
     held: tuple[TrainingExample, ...]
     since: datetime
-    """Where one part ends and the other begins."""
+    """The time of the split."""
 
 
 _ORIGINS: Final = (0.4, 0.6, 0.8)
-"""After these shares of the lessons it is asked how what was learnt until then fares next."""
+"""Shares of the examples at which training stops and evaluation starts."""
 
 
 def splits(lessons: Sequence[TrainingExample]) -> tuple[Split, ...]:
-    """Part lessons, the oldest first, at three moments, each judged on until the next.
+    """Split examples (oldest first) at three times; each is evaluated until the next.
 
-    So each lesson past the first moment is judged once, by what knew only older ones (rolling
-    origin; Tashman 2000). A session that goes on past a moment is no part of what is learnt there.
+    So each example after the first split is evaluated once, by a model of older ones (rolling
+    origin; Tashman 2000). A session that spans a split is not used for training there.
     """
     if not lessons:
         return ()
-    moments = [lessons[int(len(lessons) * share)].asked_at for share in _ORIGINS]
-    ends = [*moments[1:], None]
+    split_times = [lessons[int(len(lessons) * share)].asked_at for share in _ORIGINS]
+    ends = [*split_times[1:], None]
     return tuple(
         _split(lessons, since=since, until=until)
-        for since, until in zip(moments, ends, strict=True)
+        for since, until in zip(split_times, ends, strict=True)
     )
 
 

@@ -1,21 +1,22 @@
-"""Models as admins see them: what there is, what serves whom, and every way to move one."""
+"""Model administration: list models, show them and change their state."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 
-from commonbrain.learning.model_views import (
-    ModelsResponse,
-    explain_decision,
-    full_view,
-    summary_view,
-    to_evaluation_view,
-    transitions_of,
-)
 from commonbrain.learning.monitor import ModelEvaluation
-from commonbrain.learning.rollout import Promote
+from commonbrain.learning.outcomes import Figures
+from commonbrain.learning.rollout import (
+    CanaryDecision,
+    NoChange,
+    NotEnoughTraffic,
+    Promote,
+    RollBack,
+)
 from commonbrain.learning.transitions import (
+    ACTION,
     Actor,
     model_name,
     promote,
@@ -31,21 +32,178 @@ from commonbrain.model.limits import (
     NAME_CHARS_MAX,
     REASON_CHARS_MAX,
 )
-from commonbrain.model.model_card import BETTER, PERCENT_DEFAULT, SERVING, ModelCard, ModelRole
+from commonbrain.model.model_card import (
+    BETTER,
+    PERCENT_DEFAULT,
+    SERVING,
+    ModelCard,
+    ModelRole,
+    ModelState,
+)
 from commonbrain.model.scope import Caller, Role
 from commonbrain.services import Services
 from commonbrain.storage.interface import Transaction
+
+_AUDIT_LINES: Final = 1000
+"""Number of latest audit entries that are searched for transitions."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransitionView:
+    """One state transition of a model."""
+
+    at: datetime
+    agent: str | None
+    """`guards` for an automatic transition."""
+    to: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelView:
+    """One model: what it is, its state and since when."""
+
+    id: str
+    role: ModelRole
+    state: ModelState
+    since: datetime
+    reason: str | None
+    made_at: datetime
+    percent: float | None = None
+    """Percentage of sessions that a canary serves."""
+    allow: tuple[str, ...] = ()
+    parent: str | None = None
+    digest: str | None = None
+    """Digest of the artifact; None if it was deleted."""
+    features: tuple[str, ...] | None = None
+    told: Mapping[str, object] | None = None
+    """Training data, parameters and offline metrics."""
+    moves: tuple[TransitionView, ...] | None = None
+    """Latest first, as far as the searched audit entries go."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluationView:
+    """Evaluation of a model in service."""
+
+    id: str
+    state: ModelState
+    verdict: str
+    """keep, too_early, promote or roll_back."""
+    reason: str
+    served: Figures
+    control: Figures
+    """Figures of the model that serves other sessions; for an active model, its own as a canary."""
+    riskier: int
+    """Number of recent recalls that returned more untrusted memories than fixed weights would."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelsResponse:
+    """Models after an operation, and their evaluation if requested."""
+
+    op: str
+    models: tuple[ModelView, ...]
+    guards: tuple[EvaluationView, ...] | None = None
+    is_preview: bool = False
+    """Whether the result is a preview and nothing changed."""
+    job: str | None = None
+    """Id of the training job."""
+    role: ModelRole | None = None
+    """The role that the list is restricted to."""
+
+
+def transitions_of(tx: Transaction, card: ModelCard) -> list[TransitionView]:
+    """List the transitions of a model, latest first."""
+    begins = f"{model_name(card)}: "
+    return [
+        TransitionView(
+            at=line.at,
+            agent=line.agent,
+            to=line.action.removeprefix(ACTION),
+            why=(line.subject or "").removeprefix(begins),
+        )
+        for line in tx.credentials.noted(limit=_AUDIT_LINES)
+        if line.action.startswith(ACTION) and (line.subject or "").startswith(begins)
+    ]
+
+
+def summary_view(card: ModelCard) -> ModelView:
+    """Return the state of a model."""
+    is_canary = card.state is ModelState.CANARY
+    return ModelView(
+        id=model_name(card),
+        role=card.role,
+        state=card.state,
+        since=card.moved_at,
+        reason=card.reason,
+        made_at=card.made_at,
+        percent=card.percent if is_canary else None,
+        allow=card.allow if is_canary else (),
+    )
+
+
+def full_view(card: ModelCard, moves: tuple[TransitionView, ...]) -> ModelView:
+    """Return everything known about a model."""
+    return ModelView(
+        id=model_name(card),
+        role=card.role,
+        state=card.state,
+        since=card.moved_at,
+        reason=card.reason,
+        made_at=card.made_at,
+        percent=card.percent,
+        allow=card.allow,
+        parent=None if card.parent is None else ids.show(ids.MODEL, card.parent),
+        digest=card.digest or None,
+        features=card.features,
+        told=card.told,
+        moves=moves,
+    )
+
+
+def to_evaluation_view(judged: ModelEvaluation) -> EvaluationView:
+    """Return the evaluation of a model."""
+    return EvaluationView(
+        id=model_name(judged.card),
+        state=judged.card.state,
+        verdict=_VERDICTS[type(judged.verdict)],
+        reason=explain_decision(judged.verdict),
+        served=judged.served,
+        control=judged.control,
+        riskier=judged.riskier,
+    )
+
+
+_VERDICTS: Final[Mapping[type[CanaryDecision], str]] = {
+    NoChange: "keep",
+    NotEnoughTraffic: "too_early",
+    Promote: "promote",
+    RollBack: "roll_back",
+}
+
+
+def explain_decision(verdict: CanaryDecision) -> str:
+    """Explain a decision in words."""
+    match verdict:
+        case NotEnoughTraffic(needs=needs):
+            return f"{'; '.join(needs)}."
+        case RollBack(guard=guard, reason=reason):
+            return f"{guard}: {reason}."
+        case NoChange(reason=reason) | Promote(reason=reason):
+            return reason
+
 
 _Transition = Callable[[Transaction, ModelCard], list[ModelCard]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransitionOptions:
-    """Why a model is moved, and how."""
+    """Reason and options of a transition."""
 
     reason: str | None = None
     is_forced: bool = False
-    """Whether it is moved though nothing has shown that it is better, or not worse."""
+    """Whether to skip the evidence that the model is better, or not worse."""
     is_preview: bool = False
 
 
@@ -54,13 +212,13 @@ DEFAULT_TRANSITION: Final = TransitionOptions()
 
 @dataclass(frozen=True, slots=True)
 class ManageModels:
-    """The models of one tenant, for its admins."""
+    """Administers the models of one tenant."""
 
     services: Services
     caller: Caller
 
     def __call__(self, role: ModelRole | None = None) -> ModelsResponse:
-        """List models, the newest first.
+        """List models, newest first.
 
         Raises:
             RejectedError: `insufficient_role`.
@@ -72,10 +230,10 @@ class ManageModels:
         return ModelsResponse(op="list", models=tuple(map(summary_view, cards)), role=role)
 
     def show(self, id_: str) -> ModelsResponse:
-        """Show the card of one, with its moves.
+        """Return a model's card and transitions.
 
         Raises:
-            NotFoundError: there is none in this tenant.
+            NotFoundError: The tenant has no such model.
 
         """
         self._check()
@@ -92,13 +250,13 @@ class ManageModels:
         allow: Sequence[str] = (),
         move: TransitionOptions = DEFAULT_TRANSITION,
     ) -> ModelsResponse:
-        """Let a model serve a sticky share of the sessions, and some agents whatever their share.
+        """Let a model serve a fixed share of sessions, and some agents in all sessions.
 
         Raises:
-            NotFoundError: there is none in this tenant.
-            InvalidInputError: the share is none, there are too many agents, or it is forced without
-                a reason.
-            RejectedError: `model_unproven`, it was found no better; `model_state` or
+            NotFoundError: The tenant has no such model.
+            InvalidInputError: The share is invalid, there are too many agents, or a forced
+                transition has no reason.
+            RejectedError: `model_unproven`: it was found no better; `model_state` or
                 `canary_taken`.
 
         """
@@ -121,12 +279,12 @@ class ManageModels:
         return self._moved("canary", id_, move=begin, is_preview=move.is_preview)
 
     def promote(self, id_: str, *, move: TransitionOptions = DEFAULT_TRANSITION) -> ModelsResponse:
-        """Let a model serve everybody; what did until now is retired.
+        """Let a model serve all sessions and retire the previous one.
 
         Raises:
-            NotFoundError: there is none in this tenant.
-            InvalidInputError: it is forced without a reason.
-            RejectedError: `model_unproven`, its trial has not shown that it is not worse;
+            NotFoundError: The tenant has no such model.
+            InvalidInputError: A forced transition has no reason.
+            RejectedError: `model_unproven`: its trial has not shown that it is not worse;
                 `model_state`.
 
         """
@@ -143,11 +301,11 @@ class ManageModels:
     def roll_back(
         self, id_: str, *, move: TransitionOptions = DEFAULT_TRANSITION
     ) -> ModelsResponse:
-        """Take a model out for good; what it had taken the place of serves again.
+        """Remove a model from service permanently; the model that it replaced serves again.
 
         Raises:
-            NotFoundError: there is none in this tenant.
-            RejectedError: `model_state`, it does not serve.
+            NotFoundError: The tenant has no such model.
+            RejectedError: `model_state`: it is not in service.
 
         """
         by = self._by(move, usual="rolled back by hand")
@@ -159,10 +317,10 @@ class ManageModels:
         )
 
     def retire(self, id_: str, *, move: TransitionOptions = DEFAULT_TRANSITION) -> ModelsResponse:
-        """Take a model out of service for no fault of its own; it may be tried again.
+        """Remove a model from service without blame; it can be tried again.
 
         Raises:
-            NotFoundError: there is none in this tenant.
+            NotFoundError: The tenant has no such model.
             RejectedError: `model_state`.
 
         """
@@ -172,11 +330,11 @@ class ManageModels:
         )
 
     def guards(self, id_: str | None = None) -> ModelsResponse:
-        """Say what the guards make of every model that serves, or of one, and move nothing.
+        """Evaluate one or all models in service without changing their state.
 
         Raises:
-            NotFoundError: there is none of that id in this tenant.
-            RejectedError: `model_state`, it does not serve.
+            NotFoundError: The tenant has no such model.
+            RejectedError: `model_state`: it is not in service.
 
         """
         self._check()
@@ -201,12 +359,12 @@ class ManageModels:
         return judged
 
     def _judged(self, tx: Transaction, card: ModelCard) -> ModelEvaluation | None:
-        """Judge a model that guards look at; None where they do not."""
+        """Evaluate a model; None for roles that are not monitored."""
         is_watched = card.state in SERVING and card.role is ModelRole.RERANKER
         return self.services.guards.judged(tx, card) if is_watched else None
 
     def _moved(self, op: str, id_: str, *, move: _Transition, is_preview: bool) -> ModelsResponse:
-        """Move a model in one transaction, which leaves nothing where it is only looked at."""
+        """Change a model's state in one transaction; a preview rolls it back."""
         self._check()
         moved: list[ModelCard] = []
         with suppress(_PreviewRollback), self.services.store.begin(self.caller.tenant) as tx:
@@ -245,7 +403,7 @@ class ManageModels:
 
 
 class _PreviewRollback(Exception):
-    """Takes back what was done to show what would be."""
+    """Rolls back the transaction of a preview."""
 
 
 def _known(tx: Transaction, id_: str) -> ModelCard:
@@ -256,7 +414,7 @@ def _known(tx: Transaction, id_: str) -> ModelCard:
 
 
 def _check_is_offered(card: ModelCard, *, is_forced: bool) -> None:
-    """Refuse a trial to what has none, and to what was found no better before it served."""
+    """Reject a trial of a model without one, or that offline evaluation found no better."""
     if card.role is not ModelRole.RERANKER:
         raise _no_trial_error(card, code="model_state")
     if card.outcome != BETTER and not is_forced:
@@ -268,7 +426,7 @@ def _check_is_offered(card: ModelCard, *, is_forced: bool) -> None:
 
 
 def _no_trial_error(card: ModelCard, *, code: str) -> RejectedError:
-    """Say of a model that nothing it does can be told apart soon."""
+    """Create the error for a model whose effect cannot be measured soon."""
     return RejectedError(
         f"{model_name(card)} is for {card.role}, which has no trial, and no guard looks at it.",
         code=code,
@@ -282,7 +440,7 @@ def _check_reason(move: TransitionOptions) -> None:
 
 
 def _check_is_proven(card: ModelCard, judged: ModelEvaluation | None) -> None:
-    """Refuse what its trial has not shown to be no worse."""
+    """Reject a promotion unless the trial has shown that the model is no worse."""
     if card.role is not ModelRole.RERANKER:
         raise _no_trial_error(card, code="model_unproven")
     if judged is not None and isinstance(judged.verdict, Promote):

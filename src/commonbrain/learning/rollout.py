@@ -1,9 +1,9 @@
-"""How a model that serves is judged: by what came of its recalls, beside those of a control.
+"""Canary analysis: evaluates a model in service by the outcomes of its recalls and a control.
 
-What fails, is slow or shows what should not be trusted is told by a handful of recalls. Whether
-answers are worse takes many: they are compared by sessions, for it is sessions that a canary was
-drawn from, and at doublings of the traffic alone, each with its share of the error allowed, so
-that looking often finds no more than looking once. docs/explanation/learning.md tells more.
+Failures, slowness and untrusted results show within a handful of recalls. Answer quality takes
+many: it is compared by session, because canaries are assigned by session, and only when traffic has
+doubled, each time with a share of the error budget, so that frequent checks find no more than one.
+See docs/explanation/learning.md.
 """
 
 from __future__ import annotations
@@ -17,54 +17,54 @@ from typing import Final, Protocol
 from commonbrain.learning.outcomes import SLOW_MS, RecallOutcome
 
 RECENT: Final = 20
-"""The latest recalls, in which failing and being slow are counted."""
+"""Latest recalls, in which failures and slow answers are counted."""
 BAD_MAX: Final = 5
-"""So many of the latest that failed, or were slow, are too many."""
+"""Failed or slow recalls among the latest that trigger a rollback."""
 UNORDERED_MAX: Final = 15
-"""So many of the latest without an answer are too many, however busy the machine may be.
+"""Unanswered recalls among the latest that trigger a rollback, even on a busy machine.
 
-Where the rest of a recall takes long by itself, nothing else tells a model that never answers.
+When the rest of a recall is slow too, nothing else detects a model that never answers.
 """
 RISKS_MAX: Final = 50
-"""The latest recalls in which is counted what should not be trusted."""
+"""Latest recalls, in which untrusted results are counted."""
 RISKIER_MIN: Final = 5
-_RISKIER_BY_CHANCE: Final = 0.005
-"""How seldom chance alone may look so; it is asked often, over a window that moves on."""
+_RISK_SIGNIFICANCE: Final = 0.005
+"""Significance level of the sign test; it runs often, over a moving window."""
 WINDOW: Final = 500
-"""Recalls of each side that are compared at most, the latest."""
+"""Maximum recalls of each side that are compared, the latest ones."""
 RECALLS_MIN: Final = 50
-"""Of each side, before answers are compared at all."""
+"""Recalls of each side before quality is compared."""
 SESSIONS_MIN: Final = 10
 PROMOTED_RECALLS_MIN: Final = 200
-"""Of the canary, before it may take the place of what serves."""
+"""Recalls of the canary before it can be promoted."""
 PROMOTED_SESSIONS_MIN: Final = 20
 PROMOTED_MARKED_MIN: Final = 30
-"""Recalls of each side of which anybody said or did anything."""
-_ERROR: Final = 0.05
-"""How often all looks together may take a model for worse that is not, for each measure."""
+"""Recalls with feedback of each side before a promotion."""
+_FALSE_POSITIVE_RATE: Final = 0.05
+"""False positive rate of all checks together, for each measure."""
 MARGIN: Final = 0.1
-"""How much worse a promoted model may still be, for all that is known, in marks and in order."""
+"""Non-inferiority margin for a promotion, in marks and in order."""
 SLOWER_MAX: Final = 0.25
-"""The share by which whole recalls may take longer than those of the control."""
+"""Tolerated increase of recall latency over the control, as a share."""
 
 
 class Statistics(Protocol):
-    """What is asked of a library of statistics; the same figures give the same answer."""
+    """Statistics library; the same input gives the same result."""
 
     def difference(
         self, ones: Sequence[float], others: Sequence[float], *, confidence: float
     ) -> Interval:
-        """Say where the mean of ones lies above that of others."""
+        """Return the interval of the difference of two means."""
         ...
 
-    def chance(self, more: int, fewer: int) -> float:
-        """Say how probable it is that so many of them or more are by chance `more`."""
+    def sign_test(self, more: int, fewer: int) -> float:
+        """Return the probability of at least `more` of all pairs by chance."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
-    """A difference, and between what it lies."""
+    """A difference and its confidence bounds."""
 
     value: float
     low: float
@@ -73,66 +73,66 @@ class Interval:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """What a model is judged by, the latest first."""
+    """Recalls by which a model is evaluated, latest first."""
 
     served: Sequence[RecallOutcome]
-    """Since it came into its state."""
+    """Recalls since the model entered its state."""
     control: Sequence[RecallOutcome]
-    """Of what serves the other sessions meanwhile; for an active model, its own before that."""
+    """Recalls of the model that serves other sessions; for an active model, its own before."""
     risks: Sequence[int]
-    """How many more than fixed weights would, the model shows that should not be trusted."""
+    """Additional untrusted results per recall, compared with fixed weights."""
     is_canary: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeepCanary:
-    """It goes on as it is."""
+class NoChange:
+    """The model stays in its state."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotEnoughTraffic:
-    """Nothing speaks against it yet, and answers cannot be compared: what is lacking."""
+    """Nothing speaks against the model, but the data is insufficient for a comparison."""
 
     needs: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Promote:
-    """It is not worse, on enough traffic."""
+    """The model is not worse, on sufficient traffic."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RollBack:
-    """It is to serve no more."""
+    """The model is removed from service."""
 
     guard: str
     reason: str
 
 
-Verdict = KeepCanary | NotEnoughTraffic | Promote | RollBack
+CanaryDecision = NoChange | NotEnoughTraffic | Promote | RollBack
 
 
-def judge_canary(evidence: Evidence, statistics: Statistics) -> Verdict:
-    """Say what is to become of a model; what is unsafe or fails does not wait for traffic."""
-    for name, finds in SWIFT.items():
-        reason = finds(evidence, statistics)
+def judge_canary(evidence: Evidence, statistics: Statistics) -> CanaryDecision:
+    """Decide on a model; unsafe or failing models are rolled back without waiting for traffic."""
+    for name, check in IMMEDIATE_CHECKS.items():
+        reason = check(evidence, statistics)
         if reason is not None:
             return RollBack(guard=name, reason=reason)
     compared = _compared(evidence)
     if isinstance(compared, NotEnoughTraffic):
         return compared
-    for name, sees in SETTLED.items():
-        reason = sees(compared, statistics)
+    for name, check in COMPARATIVE_CHECKS.items():
+        reason = check(compared, statistics)
         if reason is not None:
             return RollBack(guard=name, reason=reason)
     return (
         _promoted(evidence, statistics)
         if evidence.is_canary
-        else KeepCanary(reason="No guard objects.")
+        else NoChange(reason="No check failed.")
     )
 
 
@@ -158,7 +158,7 @@ def _slowness(evidence: Evidence, _: Statistics) -> str | None:
 def _safety(evidence: Evidence, statistics: Statistics) -> str | None:
     more = sum(one > 0 for one in evidence.risks)
     fewer = sum(one < 0 for one in evidence.risks)
-    if more < RISKIER_MIN or statistics.chance(more, fewer) >= _RISKIER_BY_CHANCE:
+    if more < RISKIER_MIN or statistics.sign_test(more, fewer) >= _RISK_SIGNIFICANCE:
         return None
     return (
         f"{more} of the last {len(evidence.risks)} recalls showed more of low trust or flagged "
@@ -166,12 +166,12 @@ def _safety(evidence: Evidence, statistics: Statistics) -> str | None:
     )
 
 
-SWIFT: Final[Mapping[str, Callable[[Evidence, Statistics], str | None]]] = {
+IMMEDIATE_CHECKS: Final[Mapping[str, Callable[[Evidence, Statistics], str | None]]] = {
     "errors": _errors,
     "slowness": _slowness,
     "safety": _safety,
 }
-"""Guards that act on a handful of recalls."""
+"""Checks that need only a handful of recalls."""
 
 
 _Measure = Callable[[RecallOutcome], float | None]
@@ -179,14 +179,14 @@ _Measure = Callable[[RecallOutcome], float | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Compared:
-    """Two sides of enough recalls, as of one look."""
+    """Both sides of a comparison at one check."""
 
     served: Sequence[RecallOutcome]
     control: Sequence[RecallOutcome]
     confidence: float
 
     def difference(self, statistics: Statistics, of: _Measure) -> Interval | None:
-        """Compare both by sessions; None where a side has none of whom it can be said."""
+        """Compare by session; None if a side has no data for the measure."""
         ones, others = (list(_by_session(side, of)) for side in (self.served, self.control))
         if min(len(ones), len(others)) < SESSIONS_MIN:
             return None
@@ -205,25 +205,27 @@ def _abstained(one: RecallOutcome) -> float:
     return one.is_unanswered
 
 
-def _taken(one: RecallOutcome) -> float:
+def _latency_of(one: RecallOutcome) -> float:
     return one.total_ms
 
 
 def _compared(evidence: Evidence) -> _Compared | NotEnoughTraffic:
-    """Take the recalls up to the latest doubling, and those of the control in the same time."""
-    lacking = tuple(_lacking(evidence, recalls=RECALLS_MIN, sessions=SESSIONS_MIN))
-    if lacking:
-        return NotEnoughTraffic(needs=lacking)
-    looks = (len(evidence.served) // RECALLS_MIN).bit_length()
+    """Take the recalls up to the latest doubling, and the control's of the same period."""
+    missing = tuple(_missing(evidence, recalls=RECALLS_MIN, sessions=SESSIONS_MIN))
+    if missing:
+        return NotEnoughTraffic(needs=missing)
+    checks = (len(evidence.served) // RECALLS_MIN).bit_length()
     served = sorted(evidence.served, key=lambda one: one.asked_at)
-    served = served[: RECALLS_MIN * 2 ** (looks - 1)]
+    served = served[: RECALLS_MIN * 2 ** (checks - 1)]
     until = served[-1].asked_at
     control = [one for one in evidence.control if one.asked_at <= until]
-    # What is spent of the error allowed halves with each look, so that all looks keep within it.
-    return _Compared(served=served, control=control, confidence=1 - _ERROR / 2**looks)
+    # The error budget of a check halves each time, so that the sum stays bounded.
+    return _Compared(
+        served=served, control=control, confidence=1 - _FALSE_POSITIVE_RATE / 2**checks
+    )
 
 
-def _lacking(evidence: Evidence, *, recalls: int, sessions: int) -> Iterator[str]:
+def _missing(evidence: Evidence, *, recalls: int, sessions: int) -> Iterator[str]:
     for name, side in (("the model", evidence.served), ("its control", evidence.control)):
         there = len({one.who for one in side})
         if len(side) < recalls:
@@ -233,82 +235,85 @@ def _lacking(evidence: Evidence, *, recalls: int, sessions: int) -> Iterator[str
 
 
 def _worse_marks(compared: _Compared, statistics: Statistics) -> str | None:
-    found = compared.difference(statistics, _marks)
-    if found is None or found.high >= 0:
+    interval = compared.difference(statistics, _marks)
+    if interval is None or interval.high >= 0:
         return None
-    return f"answers helped less often: by {_shown(found)}"
+    return f"answers helped less often: by {_format_interval(interval)}"
 
 
 def _worse_order(compared: _Compared, statistics: Statistics) -> str | None:
-    found = compared.difference(statistics, _order)
-    if found is None or found.high >= 0:
+    interval = compared.difference(statistics, _order)
+    if interval is None or interval.high >= 0:
         return None
-    return f"what helped stood further down: mean reciprocal rank by {_shown(found)}"
+    return f"what helped stood further down: mean reciprocal rank by {_format_interval(interval)}"
 
 
 def _abstention(compared: _Compared, statistics: Statistics) -> str | None:
-    found = compared.difference(statistics, _abstained)
-    if found is None or found.low <= 0:
+    interval = compared.difference(statistics, _abstained)
+    if interval is None or interval.low <= 0:
         return None
-    return f"more questions found no answer: by {_shown(found)}"
+    return f"more questions interval no answer: by {_format_interval(interval)}"
 
 
 def _latency(compared: _Compared, statistics: Statistics) -> str | None:
-    found = compared.difference(statistics, _taken)
-    if found is None or found.low <= SLOWER_MAX * _level(compared.control):
+    interval = compared.difference(statistics, _latency_of)
+    if interval is None or interval.low <= SLOWER_MAX * _level(compared.control):
         return None
-    return f"recalls took longer: by {found.value:.1f} ms ({found.low:.1f} to {found.high:.1f})"
+    bounds = f"{interval.low:.1f} to {interval.high:.1f}"
+    return f"recalls took longer: by {interval.value:.1f} ms ({bounds})"
 
 
-SETTLED: Final[Mapping[str, Callable[[_Compared, Statistics], str | None]]] = {
+COMPARATIVE_CHECKS: Final[Mapping[str, Callable[[_Compared, Statistics], str | None]]] = {
     "quality": _worse_marks,
     "order": _worse_order,
     "abstention": _abstention,
     "latency": _latency,
 }
-"""Guards that compare, where there is enough to be compared."""
+"""Checks that compare, given enough recalls."""
 
 
-def _promoted(evidence: Evidence, statistics: Statistics) -> Verdict:
-    """Say whether a canary that nothing speaks against has shown that it is not worse."""
-    lacking = list(_lacking(evidence, recalls=PROMOTED_RECALLS_MIN, sessions=PROMOTED_SESSIONS_MIN))
+def _promoted(evidence: Evidence, statistics: Statistics) -> CanaryDecision:
+    """Decide whether a canary has shown that it is not worse."""
+    missing = list(_missing(evidence, recalls=PROMOTED_RECALLS_MIN, sessions=PROMOTED_SESSIONS_MIN))
     marked = min(sum(one.is_marked for one in s) for s in (evidence.served, evidence.control))
     if marked < PROMOTED_MARKED_MIN:
-        lacking.append(f"{marked} of {PROMOTED_MARKED_MIN} recalls of each side are marked")
-    if lacking:
-        return NotEnoughTraffic(needs=tuple(lacking))
-    both = _Compared(served=evidence.served, control=evidence.control, confidence=1 - _ERROR)
-    unsure = list(_unsure(both, statistics))
-    if unsure:
-        return KeepCanary(reason=f"It may still be worse: {'; '.join(unsure)}.")
+        missing.append(f"{marked} of {PROMOTED_MARKED_MIN} recalls of each side are marked")
+    if missing:
+        return NotEnoughTraffic(needs=tuple(missing))
+    both = _Compared(
+        served=evidence.served, control=evidence.control, confidence=1 - _FALSE_POSITIVE_RATE
+    )
+    open_questions = list(_open_questions(both, statistics))
+    if open_questions:
+        return NoChange(reason=f"It may still be worse: {'; '.join(open_questions)}.")
     return Promote(reason=f"It is not worse, in {len(evidence.served)} recalls.")
 
 
-def _unsure(both: _Compared, statistics: Statistics) -> Iterator[str]:
+def _open_questions(both: _Compared, statistics: Statistics) -> Iterator[str]:
     for name, measure in (("marks", _marks), ("order", _order)):
-        found = both.difference(statistics, measure)
-        if found is None:
+        interval = both.difference(statistics, measure)
+        if interval is None:
             yield f"{name} in too few sessions"
-        elif found.low <= -MARGIN:
-            yield f"{name} {_shown(found)}"
-    slower = both.difference(statistics, _taken)
+        elif interval.low <= -MARGIN:
+            yield f"{name} {_format_interval(interval)}"
+    slower = both.difference(statistics, _latency_of)
     if slower is not None and slower.high > SLOWER_MAX * _level(both.control):
         yield f"time {slower.value:+.1f} ms (up to {slower.high:.1f})"
 
 
 def _by_session(outcomes: Iterable[RecallOutcome], of: _Measure) -> Iterator[float]:
-    """Give the mean of each session in which there is anything to tell."""
-    told: defaultdict[str, list[float]] = defaultdict(list)
+    """Return the mean of each session that has data."""
+    by_session: defaultdict[str, list[float]] = defaultdict(list)
     for one in outcomes:
         value = of(one)
         if value is not None:
-            told[one.who].append(value)
-    return map(fmean, told.values())
+            by_session[one.who].append(value)
+    return map(fmean, by_session.values())
 
 
 def _level(control: Sequence[RecallOutcome]) -> float:
     return fmean(one.total_ms for one in control)
 
 
-def _shown(found: Interval) -> str:
-    return f"{found.value:+.3f} ({found.low:+.3f} to {found.high:+.3f})"
+def _format_interval(interval: Interval) -> str:
+    return f"{interval.value:+.3f} ({interval.low:+.3f} to {interval.high:+.3f})"

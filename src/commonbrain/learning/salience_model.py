@@ -1,9 +1,8 @@
-"""Salience that LightGBM learns from what memories came to, on the scale of the fixed rule.
+"""Salience models that LightGBM learns from the later use of memories.
 
-The trees say how likely a memory is to be of use. What is stored is the salience that the rule
-gives to as many memories: so the learnt order takes the place of the rule's, and as many memories
-as before begin in the archive or outlast others. An artifact is JSON that holds LightGBM's own
-text: nothing in it is ever executed.
+The trees predict how likely a memory is to be useful. The prediction is mapped to the distribution
+of the fixed rule: the order changes, but as many memories as before start archived or outlast
+others. An artifact is JSON with LightGBM's text format: loading it never executes code.
 """
 
 import json
@@ -17,92 +16,95 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from commonbrain.embeddings.interface import Matrix
 from commonbrain.extras import load_extra
 from commonbrain.learning.interface import FittedSalience, Salience
+from commonbrain.learning.intervals import bootstrap_interval
 from commonbrain.learning.usefulness import FEATURES, Sample, SampleSplit
 from commonbrain.model.errors import StoreCorruptError
 from commonbrain.model.limits import SALIENCE_BYTES_MAX
 
 _BOOSTING: Final[Any] = lightgbm
 _STATS: Final[Any] = load_extra("scipy.stats", extra="learn")
-"""Neither says of what types its answers are."""
+"""Neither library has type annotations."""
 _TREES_MAX: Final = 150
 _FOLDS: Final = 3
 _FIXED: Final[Mapping[str, Any]] = {
     "objective": "binary",
     "metric": "binary_logloss",
-    # Some hundred memories carry a few questions, and no more.
+    # A few hundred memories support only small trees.
     "num_leaves": 5,
     "min_data_in_leaf": 15,
     "lambda_l2": 5.0,
     "learning_rate": 0.05,
-    # The same samples give the same bytes.
+    # Deterministic: the same samples give the same bytes.
     "deterministic": True,
     "force_row_wise": True,
     "num_threads": 1,
     "verbosity": -1,
 }
 _QUANTILES: Final = 21
-"""Points by which two distributions are laid upon each other, a twentieth of them apart."""
+"""Number of points of the quantile mapping, at steps of 5%."""
 _RESAMPLES: Final = 1000
-"""Enough for the ends of a 95% interval to stand still in the second digit (Efron 1993)."""
+"""Enough for the bounds of a 95% interval to be stable in the second digit (Efron 1993)."""
 _GROUPS_MIN: Final = 2
-"""One session has no spread."""
+"""One session has no variance."""
 _Measure = Callable[[Any, Any], float]
-"""How well scores foretell uses."""
+"""How well scores predict uses."""
 
 
 class _Envelope(BaseModel):
-    """What an artifact holds."""
+    """Contents of an artifact."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     format: Literal[1] = 1
     role: Literal["salience"] = "salience"
     tenant: str = ""
-    """Whose it is: it keeps the artifacts of two tenants apart who learn from the same."""
+    """Keeps the artifacts of two tenants distinct when their samples are equal."""
     features: tuple[str, ...]
     authors: dict[str, float]
     likely: tuple[float, ...]
-    """How likely to be of use, rising; what is that likely gets the salience of the same place."""
+    """Quantiles of the prediction, ascending; each maps to the salience at the same position."""
     salience: tuple[float, ...]
     booster: str
 
 
 class LearnedSalience:
-    """Trees, and the scale on which their answer is told."""
+    """Trees, and the quantile mapping of their prediction."""
 
     def __init__(self, envelope: _Envelope, booster: lightgbm.Booster) -> None:
-        """Keep both; they are never changed."""
         self._envelope = envelope
         self._booster: Any = booster
 
     @property
     def features(self) -> tuple[str, ...]:
-        """What each column of `rows` is."""
+        """The columns of `rows`."""
         return self._envelope.features
 
     @property
     def authors(self) -> Mapping[str, float]:
-        """What the memories of authors came to."""
+        """Usefulness of earlier memories by author."""
         return self._envelope.authors
 
     def scores(self, rows: Matrix) -> Matrix:
         """Score memories on the scale of the rule."""
         likely = self.likely(np.asarray(rows, dtype=np.float64))
-        told = _interpolated(likely, self._envelope.likely, values=self._envelope.salience)
-        return told.astype(np.float32)
+        saliences = _interpolated(likely, self._envelope.likely, values=self._envelope.salience)
+        return saliences.astype(np.float32)
 
     def likely(self, rows: Any) -> Any:  # noqa: ANN401 arrays
-        """Say how likely memories are to be of use, 0..1."""
+        """Return the probability that memories are useful, 0..1."""
         return self._booster.predict(rows, num_threads=1)
 
 
 class SalienceBoosting:
-    """Makes and reads models of salience."""
+    """Trains and loads salience models."""
 
     def fit(
         self, parts: SampleSplit, *, authors: Mapping[str, float], seed: int, tenant: str
     ) -> FittedSalience:
-        """Learn from one part, with as many trees as its own folds say, and judge by the other."""
+        """Train on one part, with the number of trees chosen by its folds.
+
+        Evaluate on the other.
+        """
         rows, useful = _rows(parts.learnt), _useful(parts.learnt)
         parameters = {**_FIXED, "seed": seed}
         trees = _trees(parts.learnt, parameters=parameters)
@@ -138,11 +140,10 @@ class SalienceBoosting:
         )
 
     def load(self, artifact: bytes) -> Salience:
-        """Read a model, and hold it to the features that this program knows.
+        """Load a model and check its features.
 
         Raises:
-            StoreCorruptError: `model_corrupt`, these are not the bytes of one, or of another
-                format.
+            StoreCorruptError: `model_corrupt`: the artifact is invalid or of another format.
 
         """
         if len(artifact) > SALIENCE_BYTES_MAX:
@@ -184,26 +185,26 @@ def _data(rows: Any, useful: Any) -> lightgbm.Dataset:  # noqa: ANN401 arrays
 
 
 def _trees(samples: Sequence[Sample], *, parameters: Mapping[str, Any]) -> int:
-    """Say how many trees tell most of what they were not made of: stretches of sessions in time."""
+    """Choose the number of trees by cross-validation over consecutive sessions."""
     groups = {one.group: None for one in samples}
     fold_of = {group: place * _FOLDS // len(groups) for place, group in enumerate(groups)}
     folds = np.array([fold_of[one.group] for one in samples])
     places = [(np.flatnonzero(folds != n), np.flatnonzero(folds == n)) for n in np.unique(folds)]
-    told: Any = _BOOSTING.cv(
+    result: Any = _BOOSTING.cv(
         dict(parameters),
         _data(_rows(samples), _useful(samples)),
         _TREES_MAX,
         folds=places,
     )
-    return int(np.argmin(told["valid binary_logloss-mean"])) + 1
+    return int(np.argmin(result["valid binary_logloss-mean"])) + 1
 
 
 def _scale(likely: Any, saliences: Any) -> tuple[tuple[float, ...], tuple[float, ...]]:  # noqa: ANN401 arrays
-    """Lay what is likely upon what the rule gives, place by place in their orders."""
+    """Map quantiles of the prediction to quantiles of the rule."""
     at = np.linspace(0, 1, _QUANTILES)
     lower, upper = np.quantile(likely, at), np.quantile(saliences, at)
     rising, places = np.unique(lower, return_inverse=True)
-    # Of places that are equally likely none is above another: they get the mean.
+    # Equal predictions get the mean salience.
     means = np.bincount(places, weights=upper) / np.bincount(places)
     ends = (rising, means) if len(rising) > 1 else ([0.0, 1.0], [means[0]] * 2)
     first, second = (tuple(round(float(one), 6) for one in end) for end in ends)
@@ -213,7 +214,7 @@ def _scale(likely: Any, saliences: Any) -> tuple[tuple[float, ...], tuple[float,
 def _judged(
     model: LearnedSalience, held: Sequence[Sample], *, seed: int
 ) -> Mapping[str, Mapping[str, float]]:
-    """Hold a model against the rule: how well each foretells use, and the interval between."""
+    """Compare a model with the rule: how well each predicts use, and the interval of the gain."""
     rows, uses = _rows(held), np.array([one.use for one in held])
     learnt, rule = model.likely(rows), rows[:, FEATURES.index("rule")]
     names = list(dict.fromkeys(one.group for one in held))
@@ -224,14 +225,16 @@ def _judged(
             return measure(learnt[at], uses[at]) - measure(rule[at], uses[at])
 
         low, high = _interval(groups, gain, seed=seed)
-        told = {"rule": measure(rule, uses), "learnt": measure(learnt, uses)}
-        return {name: round(value, 4) for name, value in {**told, "low": low, "high": high}.items()}
+        result = {"rule": measure(rule, uses), "learnt": measure(learnt, uses)}
+        return {
+            name: round(value, 4) for name, value in {**result, "low": low, "high": high}.items()
+        }
 
     return {"auc": margin(_auc), "spearman": margin(_spearman)}
 
 
 def _auc(scores: Any, uses: Any) -> float:  # noqa: ANN401 arrays
-    """Give the chance that what was of use stands above what was not; 0.5 where one is missing."""
+    """Return the area under the ROC curve; 0.5 if one class is missing."""
     useful, useless = scores[uses > 0], scores[uses == 0]
     if not len(useful) or not len(useless):
         return 0.5
@@ -240,7 +243,7 @@ def _auc(scores: Any, uses: Any) -> float:  # noqa: ANN401 arrays
 
 
 def _spearman(scores: Any, uses: Any) -> float:  # noqa: ANN401 arrays
-    """Give how far the orders agree, -1..1; 0 where one of them is none."""
+    """Return Spearman's rank correlation, -1..1; 0 if undefined."""
     if np.ptp(scores) == 0 or np.ptp(uses) == 0:
         return 0.0
     return float(_STATS.spearmanr(scores, uses).statistic)
@@ -252,19 +255,11 @@ def _interval(
     *,
     seed: int,
 ) -> tuple[float, float]:
-    """Give the ends of the 95% interval of a gain, sessions being drawn and not memories."""
+    """Return the 95% interval of a gain, resampled by session."""
     if len(groups) < _GROUPS_MIN:
         return -1.0, 1.0
 
     def drawn(places: Any) -> float:  # noqa: ANN401 an array
         return gain(np.concatenate([groups[place] for place in places]))
 
-    told: Any = _STATS.bootstrap(
-        (np.arange(len(groups)),),
-        drawn,
-        vectorized=False,
-        n_resamples=_RESAMPLES,
-        method="percentile",
-        rng=np.random.default_rng(seed),
-    )
-    return float(told.confidence_interval.low), float(told.confidence_interval.high)
+    return bootstrap_interval((np.arange(len(groups)),), drawn, resamples=_RESAMPLES, seed=seed)

@@ -1,7 +1,7 @@
-"""Models in this process: loaded once, asked within a limit, the longest unused one let go of.
+"""Model serving in this process: loads each model once, limits each call, evicts by LRU.
 
-A model is foreign code that may hang. It works aside, on so few threads of its own that it keeps no
-other model from answering.
+A model is foreign code that may hang. It runs in a few threads of its own, so that it cannot block
+other models.
 """
 
 from __future__ import annotations
@@ -23,59 +23,61 @@ from commonbrain.model.model_card import ModelCard, serving_of
 from commonbrain.model.scope import Caller
 
 M = TypeVar("M")
-"""A model, by what it is asked."""
+"""The model type."""
 Answer = TypeVar("Answer")
 
 SERVING_CACHE_MS: Final = 2000.0
-"""How long a process goes by what it read of who serves: a move is seen by all within it."""
+"""Cache lifetime of the serving assignment: every process sees a change within it."""
 EMPTY_CACHE_MS: Final = 10_000.0
-"""The same where nobody serves: there is nothing to roll back, and a first model may come later."""
+"""The same without a model in service.
+
+There is nothing to roll back, and a first model may wait.
+"""
 _TENANTS_MAX: Final = 10_000
-"""Tenants of whom that is remembered; past it all are read anew."""
+"""Tenants in the cache; past it the cache is cleared."""
 _LOAD_WAIT_S: Final = 0.5
-"""How long the first that asks waits for a model to be loaded; those after it do not."""
+"""How long the first caller waits for a model to load; later callers do not wait."""
 _RELOAD_AFTER_MS: Final = 30_000.0
-"""How long after a model could not be loaded that is tried again."""
+"""Delay before a failed load is retried."""
 _THREADS: Final = 2
-"""Of each model: one answer that hangs keeps no other from coming."""
+"""Threads of each model, so that one hanging call does not block the next."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoringFailure:
-    """A model that did not answer."""
+    """A model did not answer."""
 
     reason: str
     is_model_fault: bool
-    """Whether that is the model's doing, and counts against it."""
+    """Whether the model is at fault and the failure counts against it."""
 
 
 class InvalidModelError(Exception):
-    """A model that loads and yet is not what its card says, or gives what no score can be."""
+    """A loaded model does not match its card, or returns invalid scores."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelLimits:
-    """What a model is granted."""
+    """Limits of a model."""
 
     limit_ms: float
-    """For one answer."""
+    """Timeout of one call."""
     failures: int
-    """In a row, after which it rests."""
+    """Consecutive failures after which the model pauses."""
     cooldown_ms: float
 
 
 class ServingCache:
-    """Who serves each tenant, as it was at most two seconds ago; ten where nobody did."""
+    """Caches the serving model of each tenant, for two seconds, or ten without one."""
 
     def __init__(self, clock: Clock) -> None:
-        """Know of nobody yet."""
         self._clock = clock
         self._known: dict[str, tuple[float, tuple[ModelCard, ...]]] = {}
 
     def serving(
         self, tenant: str, read: Callable[[], Sequence[ModelCard]]
     ) -> tuple[ModelCard, ...]:
-        """Give what serves a tenant, and read it where that is too long ago."""
+        """Return the tenant's serving model, reading it if the cache entry is stale."""
         now_ms = self._clock.elapsed_ms()
         known = self._known.get(tenant)
         if known is None or now_ms >= known[0]:
@@ -87,12 +89,12 @@ class ServingCache:
         return known[1]
 
     def forget(self, tenant: str) -> None:
-        """Look anew who serves a tenant: something was moved."""
+        """Drop the cache entry of a tenant after a transition."""
         self._known.pop(tenant, None)
 
 
 class _Model(Generic[M]):
-    """One model in this process, and how it fared lately."""
+    """One loaded model and its recent failures."""
 
     def __init__(self, load: Callable[[], M], *, clock: Clock) -> None:
         self._executor = DetachedExecutor(_THREADS, name="model")
@@ -103,7 +105,7 @@ class _Model(Generic[M]):
         self.loading = self._executor.submit(load)
 
     def ask(self, question: Callable[[M], Answer], *, timeout_ms: float) -> Future[Answer] | None:
-        """Have a question answered; None where there was no answer in time."""
+        """Run a call in a thread of the model; None if it times out."""
         model = self.loading.result()
         asking = self._executor.submit(lambda: question(model))
         if wait([asking], timeout=timeout_ms / 1000).done:
@@ -113,10 +115,9 @@ class _Model(Generic[M]):
 
 
 class ModelPool(Generic[M]):
-    """Asks models of all tenants; several threads may at once."""
+    """Calls the models of all tenants; thread-safe."""
 
     def __init__(self, load: Callable[[ModelCard], M], *, clock: Clock, terms: ModelLimits) -> None:
-        """Ask models that are loaded by their cards."""
         self._load = load
         self._clock = clock
         self._terms = terms
@@ -126,7 +127,7 @@ class ModelPool(Generic[M]):
     def ready(
         self, tenant: str, card: ModelCard, *, timeout_ms: float | None = None
     ) -> ScoringFailure | None:
-        """Have a model loaded, for which the first that asks waits a while; None when it is."""
+        """Load a model if needed; the first caller waits a while. None when it is ready."""
         model = self._model(tenant, card)
         if self._clock.elapsed_ms() < model.cooldown_until_ms:
             times = self._terms.failures
@@ -142,7 +143,7 @@ class ModelPool(Generic[M]):
         if error is None:
             return None
         if isinstance(error, CommonbrainError) and not isinstance(error, StoreCorruptError):
-            # What it needs was not there: its library, or the place of its bytes.
+            # A dependency was missing: the library or the artifact.
             return ScoringFailure(reason=_describe_error(error), is_model_fault=False)
         return self._failed(model, _describe_error(error))
 
@@ -154,10 +155,10 @@ class ModelPool(Generic[M]):
         question: Callable[[M], Answer],
         timeout_ms: float | None = None,
     ) -> Answer | ScoringFailure:
-        """Ask a model that is ready; it has its limit, or what the caller has left."""
+        """Call a ready model within its limit or the caller's remaining time."""
         model = self._model(tenant, card)
         if not model.loading.done():
-            # It had to give way to others since it was ready.
+            # It was evicted since `ready`.
             return ScoringFailure(reason="is being loaded", is_model_fault=False)
         most_ms = self._terms.limit_ms
         limit_ms = most_ms if timeout_ms is None else min(most_ms, timeout_ms)
@@ -177,12 +178,12 @@ class ModelPool(Generic[M]):
         return asking.result()
 
     def close(self) -> None:
-        """Let go of every model; none is waited for."""
+        """Release all models without waiting."""
         with self._lock:
             self._models.clear()
 
     def _model(self, tenant: str, card: ModelCard) -> _Model[M]:
-        """Give a model that is loaded or being loaded; the longest unused one gives way."""
+        """Return a model that is loaded or loading; may evict the least recently used one."""
         key, now_ms = (tenant, card.id), self._clock.elapsed_ms()
         with self._lock:
             model = self._models.get(key)
@@ -192,12 +193,12 @@ class ModelPool(Generic[M]):
                 model = self._models[key] = _Model(lambda: self._load(card), clock=self._clock)
             self._models.move_to_end(key)
             if len(self._models) > MODELS_LOADED_MAX:
-                # It has no thread but for what it is asked just now.
+                # It has no thread except for running calls.
                 self._models.popitem(last=False)
         return model
 
     def _failed(self, model: _Model[M], reason: str) -> ScoringFailure:
-        """Count a failure; several in a row are followed by a rest."""
+        """Count a failure; several in a row start a pause."""
         model.failures += 1
         if model.failures >= self._terms.failures:
             model.cooldown_until_ms = self._clock.elapsed_ms() + self._terms.cooldown_ms
@@ -209,7 +210,7 @@ def _has_failed_to_load(model: _Model[M]) -> bool:
 
 
 def _describe_error(error: BaseException) -> str:
-    """Name what went wrong; a message of foreign code may hold anything, and is not shown."""
+    """Name the error by type; messages of foreign code may contain anything."""
     match error:
         case CommonbrainError():
             return f"{error.code}, {error.message}"
@@ -222,46 +223,42 @@ def _describe_error(error: BaseException) -> str:
 FeatureRows: TypeAlias = Sequence[Mapping[str, float]]
 """The features of the candidates of one recall."""
 _TERMS: Final = ModelLimits(limit_ms=RERANK_MS_MAX, failures=3, cooldown_ms=2000.0)
-"""It is on trial with a share of recalls, and guards look at its failures: the rest is short."""
+"""A canary serves a share of recalls and is monitored for failures: a short pause suffices."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """The scores of candidates, in their order."""
+    """Scores of the candidates, in order."""
 
     scores: Sequence[float]
 
 
 class RerankerRegistry:
-    """Asks rerankers of all tenants; several threads may at once."""
+    """Calls the rerankers of all tenants; thread-safe."""
 
     def __init__(self, load: Callable[[str], Reranker], *, clock: Clock) -> None:
-        """Ask models that are loaded by the digests of their artifacts."""
         self._known = ServingCache(clock)
         self._models = ModelPool(lambda card: _load(load, card), clock=clock, terms=_TERMS)
 
     def serving(self, caller: Caller, read: Callable[[], Sequence[ModelCard]]) -> ModelCard | None:
-        """Give the model that serves a caller, as it was not long ago."""
+        """Return the caller's serving model, from the cache if fresh."""
         known = self._known.serving(caller.tenant, read)
         return serving_of(known, caller) if known else None
 
     def forget(self, tenant: str) -> None:
-        """Look anew who serves a tenant: something was moved."""
+        """Drop the cache entry of a tenant after a transition."""
         self._known.forget(tenant)
 
     def ready(
         self, tenant: str, card: ModelCard, *, timeout_ms: float | None
     ) -> ScoringFailure | None:
-        """Have a model loaded, for which the first that asks waits a while; None when it is."""
+        """Load a model if needed; the first caller waits a while. None when it is ready."""
         return self._models.ready(tenant, card, timeout_ms=timeout_ms)
 
     def ask(
         self, tenant: str, card: ModelCard, *, feature_rows: FeatureRows, timeout_ms: float | None
     ) -> Scored | ScoringFailure:
-        """Score the candidates of one recall by a model that is ready.
-
-        It has 50 ms, or what the caller has left.
-        """
+        """Score the candidates of one recall, within 50 ms or the caller's remaining time."""
         return self._models.ask(
             tenant,
             card,
@@ -270,12 +267,12 @@ class RerankerRegistry:
         )
 
     def close(self) -> None:
-        """Let go of every model; none is waited for."""
+        """Release all models without waiting."""
         self._models.close()
 
 
 def _load(load: Callable[[str], Reranker], card: ModelCard) -> Reranker:
-    """Load a model and try it, so that no recall pays for what only its first answer takes."""
+    """Load a model and run it once, so that no recall pays for its first call."""
     reranker = load(card.digest)
     if tuple(reranker.features) != card.features:
         raise InvalidModelError("its features are not those of its card")
@@ -284,7 +281,7 @@ def _load(load: Callable[[str], Reranker], card: ModelCard) -> Reranker:
 
 
 def _scores(reranker: Reranker, feature_rows: FeatureRows) -> list[float]:
-    # Whoever recalls has loaded it for the vectors; a command that does not never pays for it.
+    # Recall has loaded numpy for the vectors already; other commands never pay for it.
     import numpy as np  # noqa: PLC0415
 
     rows = np.array(

@@ -1,4 +1,4 @@
-"""Moves of a model from one state to another, with what moves beside it and a line in the audit."""
+"""State transitions of models, with their side effects and an audit entry."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,14 +13,14 @@ from commonbrain.storage.administration import AccessEntry
 from commonbrain.storage.interface import Transaction
 
 _SUBJECT_CHARS_MAX: Final = 160
-"""Of a line of the audit: the id of the model and the beginning of why."""
+"""Maximum length of an audit subject: the model id and the beginning of the reason."""
 ACTION: Final = "model_"
-"""Begins what the audit says was done to a model; the state that it came into follows."""
+"""Prefix of the audit action; the new state follows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Actor:
-    """Who moves a model, when and why."""
+    """Who changes a model's state, when and why."""
 
     at: datetime
     agent: str
@@ -32,10 +32,10 @@ class Actor:
 def start_canary(
     tx: Transaction, card: ModelCard, *, percent: float, allow: Sequence[str], by: Actor
 ) -> list[ModelCard]:
-    """Let a model serve a share of the sessions, or one that does another share.
+    """Let a model serve a share of sessions, or change the share of a canary.
 
     Raises:
-        RejectedError: `model_state`, it cannot serve; `canary_taken`, another is on trial; or
+        RejectedError: `model_state`: it cannot serve; `canary_taken`: another is on trial; or
             `model_moved`.
 
     """
@@ -48,17 +48,17 @@ def start_canary(
         )
     shares = replace(card, percent=percent, allow=tuple(allow))
     if card.state is ModelState.CANARY:
-        # It is the same trial: what came of it so far stays what it is judged by.
+        # The trial continues: its outcomes so far still count.
         return [_moved(tx, card, after=shares, by=by)]
     on_trial = shares.moved(ModelState.CANARY, at=by.at, reason=by.reason)
     return [_moved(tx, card, after=on_trial, by=by)]
 
 
 def promote(tx: Transaction, card: ModelCard, *, by: Actor) -> list[ModelCard]:
-    """Let a model serve all sessions; what did so until now is retired in the same transaction.
+    """Let a model serve all sessions and retire the previous one in the same transaction.
 
     Raises:
-        RejectedError: `model_state` or `model_moved`; nothing was moved.
+        RejectedError: `model_state` or `model_moved`; nothing changed.
 
     """
     after = card.moved(ModelState.ACTIVE, at=by.at, reason=by.reason)
@@ -72,10 +72,10 @@ def promote(tx: Transaction, card: ModelCard, *, by: Actor) -> list[ModelCard]:
 
 
 def roll_back(tx: Transaction, card: ModelCard, *, by: Actor) -> list[ModelCard]:
-    """Let a model serve no more; where it was active, what it took the place of serves again.
+    """Remove a model from service; if it was active, the model that it replaced serves again.
 
     Raises:
-        RejectedError: `model_state` or `model_moved`; nothing was moved.
+        RejectedError: `model_state` or `model_moved`; nothing changed.
 
     """
     after = card.moved(ModelState.ROLLED_BACK, at=by.at, reason=by.reason)
@@ -89,7 +89,7 @@ def roll_back(tx: Transaction, card: ModelCard, *, by: Actor) -> list[ModelCard]
 
 
 def retire(tx: Transaction, card: ModelCard, *, by: Actor) -> list[ModelCard]:
-    """Take a model out of service, or a candidate off the list, for no fault of its own.
+    """Retire a model in service, or a candidate, without blame.
 
     Raises:
         RejectedError: `model_state` or `model_moved`.
@@ -100,9 +100,9 @@ def retire(tx: Transaction, card: ModelCard, *, by: Actor) -> list[ModelCard]:
 
 
 def replaced_by(tx: Transaction, card: ModelCard) -> ModelCard | None:
-    """Find what an active model took the place of: the reason of its retirement says so.
+    """Find the model that an active one replaced, by the reason of its retirement.
 
-    What has lost its artifact since, while yet another served, cannot take it back.
+    A model whose artifact was deleted since cannot serve again.
     """
     if card.state is not ModelState.ACTIVE:
         return None
@@ -112,7 +112,7 @@ def replaced_by(tx: Transaction, card: ModelCard) -> ModelCard | None:
 
 
 def model_name(card: ModelCard) -> str:
-    """Write the id of a model as people and wires read it."""
+    """Return the public id of a model."""
     return ids.show(ids.MODEL, card.id)
 
 

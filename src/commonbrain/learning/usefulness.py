@@ -1,7 +1,7 @@
-"""What can be learnt of usefulness: what was known when a memory was written, and its use since.
+"""Training data of salience models: features at the time of writing, and later use.
 
-Only what is known at that moment may be learnt from: of an author's earlier memories, those alone
-whose use had shown itself by then. No word of a text is a feature, so that no model holds one.
+Features use only what was known at that time: of an author's earlier memories, those that had
+settled by then. No word of a text is a feature, so that models contain none.
 """
 
 import math
@@ -18,17 +18,17 @@ from commonbrain.model.scope import Scope
 from commonbrain.model.scoring import confidence, salience
 
 SETTLED_AFTER: Final = timedelta(days=30)
-"""After so long it has shown whether a memory is of use: what is used at all is used by then."""
+"""A memory has settled after this time: memories that are used at all are used by then."""
 KINDS_SCORED: Final = kinds_where(lambda policy: policy.is_salience_learned)
 LABELS: Final = tuple(
     "decision convention insight bug architecture research person meeting handoff".split()
 )
-"""Those that everybody uses; any other is `other`."""
+"""Common labels; any other is `other`."""
 UNKNOWN_AUTHOR: Final = 0.5
-"""The share of useful memories of whom nothing is known, as Laplace's rule of succession says."""
-_ACCESSES: Final = 3
-"""So many accesses tell as much as one use: most of them are answers that merely showed it."""
-_ACCESSES_TELL_MAX: Final = 3
+"""Share of useful memories of an unknown author, by Laplace's rule of succession."""
+_ACCESSES_PER_USE: Final = 3
+"""Accesses that count as one use: most accesses are results that were merely shown."""
+_ACCESS_USES_MAX: Final = 3
 _COUNT_MAX: Final = 10
 _CHARS: Final = 500.0
 _LEARNT_SHARE: Final = 0.7
@@ -54,11 +54,11 @@ FEATURES: Final = (
     "digits",
     "author",
 )
-"""What a model of salience is given, in this order."""
+"""Features of a salience model, in order."""
 
 
 def rule(memory: Memory) -> float:
-    """Score a memory by the fixed rule, as if it were written now."""
+    """Score a memory by the fixed rule, as if written now."""
     detail = memory.detail
     names = (memory.people, memory.topics, memory.references)
     return salience(
@@ -70,10 +70,13 @@ def rule(memory: Memory) -> float:
 
 
 def features_of(memory: Memory, *, author: float) -> Mapping[str, float]:
-    """Say what is known of a memory as it is written; `author` is what its author's came to."""
+    """Return the features of a memory when written.
+
+    `author` is its author's share of useful ones.
+    """
     label = memory.label if memory.label in LABELS else "other"
     is_sourced, detail = memory.source_ref is not None, memory.detail
-    told = {
+    values = {
         f"kind_{memory.kind}": 1.0,
         f"label_{label}": float(memory.label is not None),
         "rule": rule(memory),
@@ -95,42 +98,42 @@ def features_of(memory: Memory, *, author: float) -> Mapping[str, float]:
             for name in ("tags", "people", "topics", "references")
         },
     }
-    return {name: told.get(name, 0.0) for name in FEATURES}
+    return {name: values.get(name, 0.0) for name in FEATURES}
 
 
 def use_of(memory: Memory, marks: Sequence[tuple[datetime, FeedbackMark]]) -> int:
-    """Count how often a memory was of use within a month of its writing; 0 where it misled.
+    """Count the uses of a memory within a month of its writing; 0 if it misled.
 
-    A recall of which it was used counts once, who said that it helped twice, and votes and
-    accesses, of which nobody knows the days, as far as they go.
+    A recall after which it was used counts once and explicit praise twice; votes and accesses have
+    no dates and count in full.
     """
     until = memory.recorded_at + SETTLED_AFTER
-    told = [mark for at, mark in marks if at < until]
-    if FeedbackMark.WRONG in told or memory.rating < 0:
+    recent = [mark for at, mark in marks if at < until]
+    if FeedbackMark.WRONG in recent or memory.rating < 0:
         return 0
-    said = told.count(FeedbackMark.USED) + 2 * told.count(FeedbackMark.USEFUL)
-    return said + memory.rating + min(memory.access_count // _ACCESSES, _ACCESSES_TELL_MAX)
+    uses = recent.count(FeedbackMark.USED) + 2 * recent.count(FeedbackMark.USEFUL)
+    return uses + memory.rating + min(memory.access_count // _ACCESSES_PER_USE, _ACCESS_USES_MAX)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """One memory that has settled: what was known of it at first, and its use since."""
+    """A settled memory: its features when written, and its use since."""
 
     recorded_at: datetime
     group: str
-    """The session it was written in; without one, the author and the day."""
+    """The session; without one, the author and the day."""
     features: Mapping[str, float]
     use: int
 
     @property
     def is_useful(self) -> bool:
-        """Whether it was of any use."""
+        """Whether the memory was used at all."""
         return self.use > 0
 
 
 @dataclass(slots=True)
 class Authors:
-    """What came of what each author wrote, as far as it was known at a moment."""
+    """Usefulness of each author's memories over time."""
 
     _known: defaultdict[str, list[int]] = field(
         default_factory=lambda: defaultdict[str, list[int]](lambda: [0, 0])
@@ -140,7 +143,7 @@ class Authors:
     )
 
     def share(self, agent: str, *, at: datetime) -> float:
-        """Give the share of an author's memories that were useful, of those settled by then."""
+        """Return the share of useful memories among those settled by then."""
         while self._coming and self._coming[0][0] <= at:
             _, author, is_useful = self._coming.popleft()
             counts = self._known[author]
@@ -150,18 +153,18 @@ class Authors:
         return (useful + 1) / (all_ + 2)
 
     def note(self, agent: str, *, at: datetime, is_useful: bool) -> None:
-        """Keep what came of one memory, to be known once it has settled; the oldest first."""
+        """Record the use of one memory, known once it has settled; oldest first."""
         self._coming.append((at + SETTLED_AFTER, agent, is_useful))
 
     def shares(self, *, at: datetime, most: int) -> Mapping[str, float]:
-        """Give those of the authors who wrote most."""
+        """Return the shares of the authors with the most memories."""
         self.share("", at=at)
         by_count = sorted(self._known, key=lambda name: (-self._known[name][1], name))
         return {name: round(self.share(name, at=at), 4) for name in sorted(by_count[:most])}
 
 
 def sample(memory: Memory, authors: Authors, *, use: int) -> Sample:
-    """Make a sample of a settled memory; to be called from the oldest to the newest."""
+    """Create a sample of a settled memory; call it from oldest to newest."""
     at, author = memory.recorded_at, memory.agent
     features = features_of(memory, author=authors.share(author, at=at))
     made = Sample(
@@ -176,15 +179,15 @@ def sample(memory: Memory, authors: Authors, *, use: int) -> Sample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleSplit:
-    """Samples parted by time and by session, so that what is judged was never learnt from."""
+    """Samples split by time and by session, so that evaluation data is never trained on."""
 
     learnt: tuple[Sample, ...]
     held: tuple[Sample, ...]
-    """Written later than any of the others, in sessions that they know nothing of."""
+    """Newer than the training samples, in sessions without training samples."""
 
 
 def split_samples(samples: Sequence[Sample]) -> SampleSplit:
-    """Part samples, the oldest first, at a moment; sessions that go on past it are held out."""
+    """Split samples (oldest first) at a time; sessions that span it are held out."""
     if not samples:
         return SampleSplit(learnt=(), held=())
     since = samples[int(len(samples) * _LEARNT_SHARE)].recorded_at

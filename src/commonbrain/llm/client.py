@@ -1,4 +1,4 @@
-"""A language model asked over HTTP for JSON: Ollama, or whatever offers OpenAI's API."""
+"""Language model client over HTTP: Ollama, or any server with OpenAI's API."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """What a model said, and what that cost in tokens by its own count or else by ours."""
+    """A model's answer, and its cost in tokens by the model's count or ours."""
 
     content: str
     tokens_in: int | None = None
@@ -44,8 +44,8 @@ class _OllamaReply(_Choice):
     prompt_eval_count: int | None = None
     eval_count: int | None = None
 
-    def told(self) -> Reply:
-        """Give what it says in the words of both families."""
+    def to_reply(self) -> Reply:
+        """Return the answer in the common form."""
         return Reply(
             content=self.message.content,
             tokens_in=self.prompt_eval_count,
@@ -66,8 +66,8 @@ class _OpenAiReply(BaseModel):
     choices: Annotated[list[_Choice], Field(min_length=1)]
     usage: _Usage | None = None
 
-    def told(self) -> Reply:
-        """Give what it says in the words of both families."""
+    def to_reply(self) -> Reply:
+        """Return the answer in the common form."""
         usage = self.usage or _Usage()
         return Reply(
             content=self.choices[0].message.content,
@@ -78,16 +78,16 @@ class _OpenAiReply(BaseModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatFamily:
-    """How one sort of endpoint is reached, asked and read."""
+    """URL, request format and response format of a kind of endpoint."""
 
     name: str
     url: str
-    """Where it is unless settings say otherwise."""
+    """Default URL."""
     path: str
     bounded: Callable[[int], Mapping[str, object]]
-    """The part of a request that bounds the reply, in tokens, and asks for JSON."""
+    """Request fields that limit the answer, in tokens, and require JSON."""
     read: Callable[[bytes], Reply]
-    """Reads a reply; pydantic's error if there are no words in it."""
+    """Parses a response; raises pydantic's error if it holds no text."""
 
 
 def _ollama_bounds(tokens_max: int) -> Mapping[str, object]:
@@ -108,19 +108,19 @@ OLLAMA_CHAT: Final = ChatFamily(
     url=OLLAMA_URL,
     path="/api/chat",
     bounded=_ollama_bounds,
-    read=lambda reply: _OllamaReply.model_validate_json(reply).told(),
+    read=lambda reply: _OllamaReply.model_validate_json(reply).to_reply(),
 )
 OPENAI_CHAT: Final = ChatFamily(
     name="openai",
     url=OPENAI_URL,
     path="/chat/completions",
     bounded=_openai_bounds,
-    read=lambda reply: _OpenAiReply.model_validate_json(reply).told(),
+    read=lambda reply: _OpenAiReply.model_validate_json(reply).to_reply(),
 )
 
 
 class ChatClient:
-    """Asks one model of one endpoint; nothing is sent before the first question."""
+    """Calls one model of one endpoint; nothing is sent before the first request."""
 
     def __init__(
         self,
@@ -128,7 +128,7 @@ class ChatClient:
         options: Options,
         *,
         serves: str,
-        patience: RetryPolicy | None = None,
+        retry_policy: RetryPolicy | None = None,
     ) -> None:
         self.settings = f"COMMONBRAIN_{serves.upper()}"
         if options.model is None:
@@ -139,7 +139,7 @@ class ChatClient:
         self._family = family
         self._model = options.model
         self._options = options
-        self._patience = patience
+        self._retry_policy = retry_policy
         self._serves = serves
         self._url = joined(options.url or family.url, family.path, settings=self.settings)
         self._opening = Lock()
@@ -147,24 +147,24 @@ class ChatClient:
 
     @property
     def called(self) -> str:
-        """How errors name the endpoint."""
+        """Name of the endpoint in errors."""
         return self._open().called
 
     def ask(self, task: str, text: str) -> Reply:
-        """Set a task and give it a text.
+        """Send a system prompt and a text.
 
         Raises:
-            UnavailableError: the endpoint did not answer, with the code of what it serves.
-            ValidationError: it answered, and there are no words in that.
+            UnavailableError: The endpoint did not answer; the code names its use.
+            ValidationError: The response holds no text.
 
         """
-        asked = [{"role": "system", "content": task}, {"role": "user", "content": text}]
+        messages = [{"role": "system", "content": task}, {"role": "user", "content": text}]
         bounds = self._family.bounded(self._options.tokens_max)
-        body = {"model": self._model, "messages": asked, **bounds}
+        body = {"model": self._model, "messages": messages, **bounds}
         return self._family.read(self._open().post(body))
 
     def cost(self, task: str, text: str, *, reply: Reply | None) -> tuple[int, int]:
-        """Give the tokens that went in and came out, by the model's count where it gives one."""
+        """Return input and output tokens, by the model's count if it reports one."""
         content = reply.content if reply else ""
         tokens_in = reply.tokens_in if reply else None
         tokens_out = reply.tokens_out if reply else None
@@ -176,15 +176,15 @@ class ChatClient:
     def _open(self) -> Endpoint:
         with self._opening:
             if self._endpoint is None:
-                # The HTTP client takes a sixth of a second to load, and few ask a model.
-                from commonbrain.embeddings.endpoint import PATIENCE, SERVICES, Endpoint  # noqa: PLC0415
+                # The HTTP client takes a sixth of a second to import, and few callers use a model.
+                from commonbrain.embeddings.endpoint import RETRY_POLICY, SERVICES, Endpoint  # noqa: PLC0415
 
                 self._endpoint = Endpoint(
                     self._url,
                     family=self._family.name,
                     unknown_model_hint=f"Does it serve {self._model}? See {self.settings}_MODEL.",
                     options=self._options,
-                    patience=self._patience or PATIENCE,
+                    retry_policy=self._retry_policy or RETRY_POLICY,
                     serves=SERVICES[self._serves],
                 )
             return self._endpoint

@@ -1,7 +1,7 @@
-"""An extractor that asks a language model over HTTP: Ollama, or whatever offers OpenAI's API.
+"""Cause extraction by a language model over HTTP: Ollama, or any server with OpenAI's API.
 
-What a model answers is held against the text before it counts: it must be JSON of the shape that
-was asked for, and made of words of the text. What the text orders the model to do changes neither.
+Answers are checked against the text: they must be JSON of the requested schema, in words of the
+text. Instructions within the text change neither.
 """
 
 from __future__ import annotations
@@ -32,42 +32,42 @@ _TASK: Final = (
     ' {"atoms": []}.'
 )
 
-Said = Annotated[str, StringConstraints(strip_whitespace=True, max_length=4000)]
+_Text = Annotated[str, StringConstraints(strip_whitespace=True, max_length=4000)]
 
 
-class _Told(BaseModel):
+class _AtomAnswer(BaseModel):
     model_config = ConfigDict(hide_input_in_errors=True)
 
     subject: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=4000)]
-    action: Said = ""
+    action: _Text = ""
     outcome: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=4000)]
-    consequences: Said = ""
+    consequences: _Text = ""
 
     def atom(self) -> Atom:
-        """Give the atom, no field longer than a field may be."""
-        told = {name: text[:ATOM_FIELD_CHARS_MAX] for name, text in self.model_dump().items()}
-        return Atom(**told)
+        """Return the atom, with each field truncated to its limit."""
+        fields = {name: text[:ATOM_FIELD_CHARS_MAX] for name, text in self.model_dump().items()}
+        return Atom(**fields)
 
 
 class _Answer(BaseModel):
-    """What the model must say; errors do not repeat it, for it repeats what was remembered."""
+    """Schema of the answer; errors do not repeat it, since it repeats memory text."""
 
     model_config = ConfigDict(hide_input_in_errors=True)
 
-    atoms: Annotated[list[_Told], Field(max_length=100)]
+    atoms: Annotated[list[_AtomAnswer], Field(max_length=100)]
 
 
 class ChatExtractor:
-    """Asks one model of one endpoint; nothing is sent before the first text."""
+    """Extracts causes by one model of one endpoint; nothing is sent before the first text."""
 
     def __init__(
-        self, family: ChatFamily, options: Options, *, patience: RetryPolicy | None = None
+        self, family: ChatFamily, options: Options, *, retry_policy: RetryPolicy | None = None
     ) -> None:
-        self._chat = ChatClient(family, options, serves="extractor", patience=patience)
+        self._chat = ChatClient(family, options, serves="extractor", retry_policy=retry_policy)
         self.name = self._chat.name
 
     def atoms(self, text: str) -> Sequence[Atom]:
-        """Ask for the causes in a text, and keep what is made of its words."""
+        """Extract causes from a text, keeping those made of its words."""
         try:
             answer = _Answer.model_validate_json(self._chat.ask(_TASK, text).content)
         except ValidationError as error:
@@ -76,8 +76,8 @@ class ChatExtractor:
                 code="extractor_down",
                 hint=f"Choose a model that answers in JSON: {self._chat.settings}_MODEL.",
             ) from error
-        found = (one.atom() for one in answer.atoms)
-        # A small model mixes up the sides; where a pattern knows which is which, it is believed.
+        atoms = (one.atom() for one in answer.atoms)
+        # Small models swap cause and effect; where a pattern knows the direction, it wins.
         known = extract_atoms(text)
-        kept = [one for one in found if is_grounded(one, text) and not is_inverted(one, known)]
-        return kept[:ATOMS_MAX]
+        grounded = [one for one in atoms if is_grounded(one, text) and not is_inverted(one, known)]
+        return grounded[:ATOMS_MAX]

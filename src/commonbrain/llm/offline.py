@@ -1,4 +1,4 @@
-"""The extractor that needs no model: the patterns of the domain."""
+"""Extractor and reflector without a model."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -11,12 +11,12 @@ PATTERNS: Final = "patterns"
 
 
 class PatternExtractor:
-    """Finds causes by patterns of English; asks nobody, and is never down."""
+    """Extracts causes by English patterns; needs no network."""
 
     name = PATTERNS
 
     def atoms(self, text: str) -> Sequence[Atom]:
-        """Find atoms by patterns, the most telling first."""
+        """Extract atoms by patterns, most specific first."""
         return extract_atoms(text)
 
 
@@ -24,10 +24,10 @@ EXTRACTIVE: Final = "extractive"
 
 
 class ExtractiveReflector:
-    """Chooses sentences by what they say; asks nobody, and is never down."""
+    """Selects sentences by their content; needs no network."""
 
     name = EXTRACTIVE
 
     def reflect(self, told: Sequence[SourceText], *, claims_max: int) -> Reflection:
-        """Choose the sentences that say most, each once."""
+        """Select the most informative sentences, without repetition."""
         return digest(told, claims_max=claims_max)

@@ -1,8 +1,8 @@
-"""A reflector that asks a language model over HTTP: Ollama, or whatever offers OpenAI's API.
+"""Reflection by a language model over HTTP: Ollama, or any server with OpenAI's API.
 
-What a model answers is held against what it was given before it counts: it must be JSON of the
-shape that was asked for, each sentence must name the notes it is taken from, and be made of words
-of them, numbers and names above all. What a note orders the model to do changes none of that.
+Answers are checked against the notes: they must be JSON of the requested schema; each sentence must
+cite its notes and use their words, above all numbers and names. Instructions within a note change
+none of that.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _TASK: Final = (
     " notes do not say."
 )
 _NOTE_CHARS_MAX: Final = 1200
-"""Of one note: of a longer one its beginning."""
+"""Maximum characters of one note; longer ones are truncated."""
 _NOTES_CHARS_MAX: Final = 16_000
-"""Of all notes of one question, some 4,000 tokens; each is cut alike until they fit."""
+"""Maximum characters of all notes, about 4,000 tokens; notes are truncated evenly to fit."""
 _POINTS_MAX: Final = 12
 
 Sentence = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=1000)]
@@ -50,7 +50,7 @@ class _Point(BaseModel):
 
 
 class _Answer(BaseModel):
-    """What the model must say; errors do not repeat it, for it repeats what was remembered."""
+    """Schema of the answer; errors do not repeat it, since it repeats memory text."""
 
     model_config = ConfigDict(hide_input_in_errors=True)
 
@@ -60,16 +60,16 @@ class _Answer(BaseModel):
 
 
 class ChatReflector:
-    """Asks one model of one endpoint; nothing is sent before the first reflection."""
+    """Reflects by one model of one endpoint; nothing is sent before the first reflection."""
 
     def __init__(
-        self, family: ChatFamily, options: Options, *, patience: RetryPolicy | None = None
+        self, family: ChatFamily, options: Options, *, retry_policy: RetryPolicy | None = None
     ) -> None:
-        self._chat = ChatClient(family, options, serves="reflector", patience=patience)
+        self._chat = ChatClient(family, options, serves="reflector", retry_policy=retry_policy)
         self.name = self._chat.name
 
     def reflect(self, told: Sequence[SourceText], *, claims_max: int) -> Reflection:
-        """Ask for a summary, and keep of it what is made of words of what was told."""
+        """Request a summary, keeping sentences made of words of the notes."""
         notes = _notes(told)
         reply = None
         try:
@@ -79,10 +79,10 @@ class ChatReflector:
             answer = None
         tokens_in, tokens_out = self._chat.cost(_TASK, notes, reply=reply)
         spent = Spent(calls=1, tokens_in=tokens_in, tokens_out=tokens_out)
-        points = tuple(islice(_kept(answer.points, told), _POINTS_MAX)) if answer else ()
+        points = tuple(islice(_grounded_claims(answer.points, told), _POINTS_MAX)) if answer else ()
         if answer is None or not points:
             return Reflection(spent=spent, fault="reply_unusable")
-        sure = (one for one in _kept(answer.facts, told) if is_claimable(one.text))
+        sure = (one for one in _grounded_claims(answer.facts, told) if is_claimable(one.text))
         is_grounded = is_stated(answer.headline, [one.text for one in told])
         return Reflection(
             points=points,
@@ -93,7 +93,7 @@ class ChatReflector:
 
 
 def _notes(told: Sequence[SourceText]) -> str:
-    """Write what was told as data, a line each, the longest cut."""
+    """Format the notes as data, one per line, truncating the longest."""
     each = min(_NOTE_CHARS_MAX, _NOTES_CHARS_MAX // max(len(told), 1))
     return "\n".join(
         json.dumps({"n": n, "text": spoken(one.text[:each], one.speaker)}, ensure_ascii=False)
@@ -101,8 +101,8 @@ def _notes(told: Sequence[SourceText]) -> str:
     )
 
 
-def _kept(points: Sequence[_Point], told: Sequence[SourceText]) -> Iterator[Point]:
-    """Give the sentences that name notes there are, and say what those say."""
+def _grounded_claims(points: Sequence[_Point], told: Sequence[SourceText]) -> Iterator[Point]:
+    """Return the sentences whose citations exist, with the text they cite."""
     for point in points:
         of = tuple(sorted({n - 1 for n in point.of if 1 <= n <= len(told)}))
         sources = [spoken(told[place].text, told[place].speaker) for place in of]

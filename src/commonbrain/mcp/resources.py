@@ -80,7 +80,7 @@ RESOURCE_TYPES: Final = {
         Resource(
             scheme="boot",
             argument="project",
-            purpose="What an agent that begins in a project is told.",
+            purpose="The briefing for an agent that starts in a project.",
             operation=BOOT,
             arguments=lambda project: {"project": project},
         ),

@@ -437,7 +437,7 @@ KINDS: Final[Mapping[Kind, KindPolicy]] = {
             extracts_causes=CauseExtraction.BY_DEFAULT,
             is_movable=False,
             salience=0.45,
-            # A message never decays, and its salience decides nothing.
+            # Messages neither decay nor start archived, so they have no salience to predict.
             is_salience_learned=False,
             # Messages are informal.
             atom_confidence_max=0.6,

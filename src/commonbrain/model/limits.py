@@ -50,6 +50,8 @@ RECALL_ITEMS_MAX: Final = 100
 RECALL_TOKENS_DEFAULT: Final = 1400
 RECALL_TOKENS_MIN: Final = 64
 RECALL_TOKENS_MAX: Final = 32_000
+TRUST_MIN_DEFAULT: Final = 0.5
+"""Trust below which recall skips memories; untrusted web content has 0.35."""
 LEXICAL_CANDIDATES: Final = 60
 """Candidates of the lexical retriever; far more than fit into a result."""
 VECTOR_CANDIDATES: Final = 60

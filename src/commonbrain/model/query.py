@@ -10,6 +10,7 @@ from typing import Final
 from commonbrain.model import limits
 from commonbrain.model.errors import InvalidInputError, RejectedError
 from commonbrain.model.kinds import CausalField, Kind, MessageDetail, fields_of
+from commonbrain.model.limits import TRUST_MIN_DEFAULT
 from commonbrain.model.memory import CURRENT_STATES, FINDABLE_STATES, Memory, State
 from commonbrain.model.recall_result import Item, Order, ResultStatus
 from commonbrain.model.revision import BeliefPeriod
@@ -139,9 +140,6 @@ class Entry:
     marks: Mapping[int, frozenset[FeedbackMark]]
     """By memory; those without marks are absent."""
 
-
-TRUST_MIN_DEFAULT: Final = 0.5
-"""Excludes untrusted web content (0.35) by default."""
 
 FIELD: Final = "field:"
 """Prefix of the feature for a match in a field of atoms."""

@@ -1,114 +1,206 @@
-"""Makes what listens to one server from what its settings say; a library is loaded where wanted."""
+"""Creates the telemetry of one server from its options; libraries load only when needed."""
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from commonbrain.clock import Clock
 from commonbrain.extras import load_extra
 from commonbrain.model.errors import InvalidInputError
-from commonbrain.observability.dispatch import TelemetryDispatch
-from commonbrain.observability.interface import SILENT, Telemetry
+from commonbrain.observability.health import ReplicaReads
+from commonbrain.observability.interface import (
+    SILENT,
+    GaugeSnapshot,
+    NoTelemetry,
+    RecallMetrics,
+    RememberMetrics,
+    Telemetry,
+)
+from commonbrain.observability.tool_events import ToolEvent
 
 if TYPE_CHECKING:
     from commonbrain.observability.metrics import PrometheusMetrics
 
+
+class TelemetryDispatch(NoTelemetry):
+    """Forwards each event to several receivers.
+
+    At most one creates spans and one exports metrics.
+    """
+
+    def __init__(
+        self,
+        receivers: Sequence[Telemetry],
+        *,
+        spans: Telemetry = SILENT,
+        meters: Telemetry = SILENT,
+    ) -> None:
+        self._spans = spans
+        self._meters = meters
+        self._receivers = tuple(one for one in (spans, meters, *receivers) if one is not SILENT)
+
+    @property
+    def is_on(self) -> bool:
+        """Whether any receiver wants pipeline metrics."""
+        return any(one.is_on for one in self._receivers)
+
+    def calling(self, tool: str, *, transport: str) -> AbstractContextManager[object]:
+        """Open the span of a call."""
+        return self._spans.calling(tool, transport=transport)
+
+    def called(self, event: ToolEvent, *, http_status: int) -> None:
+        """Forward a finished call."""
+        for receiver in self._receivers:
+            receiver.called(event, http_status=http_status)
+
+    def remembered(self, run: RememberMetrics) -> None:
+        """Forward one run of the write path."""
+        for receiver in self._receivers:
+            receiver.remembered(run)
+
+    def recalled(self, run: RecallMetrics) -> None:
+        """Forward one run of the read path."""
+        for receiver in self._receivers:
+            receiver.recalled(run)
+
+    def voted(self, vote: int) -> None:
+        """Forward a vote."""
+        for receiver in self._receivers:
+            receiver.voted(vote)
+
+    def turned_away(self, code: str, *, transport: str) -> None:
+        """Forward a rejected credential."""
+        for receiver in self._receivers:
+            receiver.turned_away(code, transport=transport)
+
+    def queued(self, depth: int, *, dead: int) -> None:
+        """Forward the length of the job queue."""
+        for receiver in self._receivers:
+            receiver.queued(depth, dead=dead)
+
+    def worked(self, kind: str, outcome: str, *, at: datetime) -> None:
+        """Forward a job attempt."""
+        for receiver in self._receivers:
+            receiver.worked(kind, outcome, at=at)
+
+    def modelled(self, gauges: Sequence[GaugeSnapshot]) -> None:
+        """Forward the number of models."""
+        for receiver in self._receivers:
+            receiver.modelled(gauges)
+
+    def read_from(self, replicas: Sequence[ReplicaReads]) -> None:
+        """Forward the state of the replicas."""
+        for receiver in self._receivers:
+            receiver.read_from(replicas)
+
+    def metrics(self) -> tuple[bytes, str]:
+        """Return the metrics and their media type."""
+        return self._meters.metrics()
+
+    def close(self) -> None:
+        """Close every receiver."""
+        for receiver in self._receivers:
+            receiver.close()
+
+
 _LOG: Final = logging.getLogger(__name__)
-_STANDARD: Final = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
-"""The variables by which every program is told where its spans go."""
-_OFF: Final = "OTEL_SDK_DISABLED"
+_ENDPOINT_VARIABLES: Final = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+"""The standard variables that set the OTLP endpoint."""
+_DISABLED_VARIABLE: Final = "OTEL_SDK_DISABLED"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TelemetryOptions:
-    """What is to listen."""
+    """Which telemetry to enable."""
 
     log: Path | None = None
-    """The folder of its log; None: none is written."""
+    """The log folder; None disables the log."""
     otlp_endpoint: str | None = None
-    """Where spans go, where the standard variables do not say."""
+    """OTLP endpoint, used when the standard variables are unset."""
     counts: bool = False
-    """Whether Prometheus asks it."""
+    """Whether to collect Prometheus metrics."""
     desktop_notifications: bool = False
     host: str = "127.0.0.1"
     port: int | None = None
-    """Where Prometheus finds the figures, beside whatever else shows them."""
+    """Port of a separate page with the metrics."""
 
 
 def make_telemetry(
-    name: str, wanted: TelemetryOptions, *, clock: Clock, about: dict[str, str]
+    name: str, options: TelemetryOptions, *, clock: Clock, about: dict[str, str]
 ) -> Telemetry:
-    """Make what listens to a server.
+    """Create the telemetry of a server.
 
     Args:
-        name: of the server: its log is called so.
-        wanted: what is to listen.
-        clock: measures how far notices are apart.
-        about: its version and the vector space, which its figures tell.
+        name: Name of the server and of its log file.
+        options: Which telemetry to enable.
+        clock: Limits the rate of notifications.
+        about: Version and embedding space, reported with the metrics.
 
     Raises:
-        InvalidInputError: a library that it takes is not installed.
+        InvalidInputError: A required library is not installed.
 
     """
     spans: Telemetry = SILENT
     meters: Telemetry = SILENT
-    if wants_spans(wanted):
+    if wants_spans(options):
         load_extra("opentelemetry.sdk.trace", extra="server")
         from commonbrain.observability.tracing import OtelSpans  # noqa: PLC0415 an extra's
 
-        spans = OtelSpans.sent(wanted.otlp_endpoint, about=about)
-    if wanted.counts:
+        spans = OtelSpans.sent(options.otlp_endpoint, about=about)
+    if options.counts:
         load_extra("prometheus_client", extra="server")
         from commonbrain.observability.metrics import PrometheusMetrics  # noqa: PLC0415 an extra's
 
-        counted = PrometheusMetrics(**about)
-        _open_page(counted, wanted)
-        meters = counted
-    ears = list(_ears(name, wanted, clock=clock))
-    is_heard = ears or spans is not SILENT or meters is not SILENT
-    return TelemetryDispatch(ears, spans=spans, meters=meters) if is_heard else SILENT
+        prometheus = PrometheusMetrics(**about)
+        _serve_metrics(prometheus, options)
+        meters = prometheus
+    receivers = list(_receivers(name, options, clock=clock))
+    is_enabled = receivers or spans is not SILENT or meters is not SILENT
+    return TelemetryDispatch(receivers, spans=spans, meters=meters) if is_enabled else SILENT
 
 
-def _open_page(meters: PrometheusMetrics, wanted: TelemetryOptions) -> None:
-    """Show the figures at a port of their own, where one is wanted.
+def _serve_metrics(meters: PrometheusMetrics, options: TelemetryOptions) -> None:
+    """Serve the metrics at a port of their own, if one is set.
 
     Raises:
-        InvalidInputError: nobody can listen there.
+        InvalidInputError: The address cannot be used.
 
     """
     try:
-        if wanted.port and not meters.listen(wanted.host, wanted.port):
-            _LOG.info("Another process shows the figures at port %d.", wanted.port)
+        if options.port and not meters.listen(options.host, options.port):
+            _LOG.info("Another process serves the metrics at port %d.", options.port)
     except OSError as error:
         raise InvalidInputError(
-            f"Nobody can listen at {wanted.host}, port {wanted.port}: {error.strerror}.",
-            hint="Mend COMMONBRAIN_METRICS_HOST or COMMONBRAIN_METRICS_PORT.",
+            f"Cannot listen at {options.host}, port {options.port}: {error.strerror}.",
+            hint="Correct COMMONBRAIN_METRICS_HOST or COMMONBRAIN_METRICS_PORT.",
         ) from error
 
 
-def wants_spans(wanted: TelemetryOptions) -> bool:
-    """Say whether anybody said where spans go."""
-    is_off = os.environ.get(_OFF, "").strip().lower() == "true"
+def wants_spans(options: TelemetryOptions) -> bool:
+    """Whether an OTLP endpoint is configured."""
+    is_off = os.environ.get(_DISABLED_VARIABLE, "").strip().lower() == "true"
     return not is_off and bool(
-        wanted.otlp_endpoint or any(os.environ.get(name) for name in _STANDARD)
+        options.otlp_endpoint or any(os.environ.get(name) for name in _ENDPOINT_VARIABLES)
     )
 
 
-def _ears(name: str, wanted: TelemetryOptions, *, clock: Clock) -> Iterator[Telemetry]:
-    if wanted.log is not None:
-        from commonbrain.observability.logs import ServerLog  # noqa: PLC0415 a command has none
+def _receivers(name: str, options: TelemetryOptions, *, clock: Clock) -> Iterator[Telemetry]:
+    if options.log is not None:
+        from commonbrain.observability.logs import ServerLog  # noqa: PLC0415 commands have no log
 
         try:
-            yield ServerLog(wanted.log, name)
+            yield ServerLog(options.log, name)
         except OSError as error:
             # A server that cannot write its log still serves.
-            _LOG.warning("No log is written to %s: %s", wanted.log, error.strerror or error)
-    if wanted.desktop_notifications:
+            _LOG.warning("No log is written to %s: %s", options.log, error.strerror or error)
+    if options.desktop_notifications:
         from commonbrain.observability.notifications import DesktopNotifications  # noqa: PLC0415 an extra's
 
         yield DesktopNotifications(clock)

@@ -1,4 +1,4 @@
-"""Whether what the house depends on is there, told by a knock at its door."""
+"""Health probes: whether the servers and files that a store depends on are reachable."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ from commonbrain.model.limits import PROBE_S
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dependency:
-    """One thing the house depends on, and whether it answered within five seconds."""
+    """One dependency and whether it answered within five seconds."""
 
     name: str
     is_there: bool
     took_ms: float
     detail: str
-    """Where it is or what is wrong, without a secret."""
+    """Its address or the error, without credentials."""
 
 
 class Probe(Protocol):
-    """Knocks at the doors of what the house depends on."""
+    """Checks the dependencies."""
 
     def __call__(self) -> Sequence[Dependency]:
-        """Knock at all of them at once; takes five seconds at most, and never raises."""
+        """Check all at once, within five seconds; never raises."""
         ...
 
 
-def unprobed() -> Sequence[Dependency]:
-    """Know of none."""
+def no_probes() -> Sequence[Dependency]:
+    """Report no dependencies."""
     return ()
 
 
 class ReplicaTrouble(StrEnum):
-    """What may be wrong with a replica, told without where it is."""
+    """Problems of a replica, without its address."""
 
-    FAILED = "it failed when it was last asked"
+    FAILED = "it failed when it was last attempts"
     UNFIT = "it may not be read from"
     NO_REPLICA = "it is no replica"
     TIMELINE = "it is not known to be on the primary's timeline"
@@ -50,28 +50,28 @@ class ReplicaTrouble(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaReads:
-    """What one replica did for this process; what it did not answer the primary answered."""
+    """Reads that one replica answered for this process; the primary answered the others."""
 
     replica: str
-    """Where it is, without a secret."""
+    """Address, without credentials."""
     answered: int = 0
     lagged: int = 0
-    """Reads that came before it had replayed what they must see."""
+    """Reads for which it had not yet replayed the required writes."""
     failed: int = 0
     behind_bytes: int | None = None
-    """How much was missing when it was last asked; None where nobody knows."""
+    """Replication lag at the last check; None if unknown."""
     trouble: str | None = None
-    """What is wrong with it, if anything was when it was last asked."""
+    """The problem found at the last check, if any."""
     sort: ReplicaTrouble | None = None
-    """What sort of trouble that is."""
+    """The category of that problem."""
 
     @property
-    def asked(self) -> int:
-        """How often it was turned to."""
+    def attempts(self) -> int:
+        """Number of reads that tried this replica."""
         return self.answered + self.lagged + self.failed
 
     def masked(self, number: int) -> ReplicaReads:
-        """Tell the same without where it is."""
+        """Return a copy without the address."""
         trouble = None if self.sort is None else self.sort.value
         return replace(self, replica=f"replica {number}", trouble=trouble)
 
@@ -84,40 +84,40 @@ _PORTS: Final = {
     "http": 80,
     "https": 443,
 }
-"""The port of a URL that names none."""
+"""Default ports by URL scheme."""
 
 
 @dataclass(frozen=True, slots=True)
 class HealthProbes:
-    """By name where each dependency is: a URL, or a file."""
+    """By name the address of each dependency: a URL or a file."""
 
     places: dict[str, str | Path]
     clock: Clock
 
     def __call__(self) -> Sequence[Dependency]:
-        """Knock at all at once."""
+        """Check all dependencies at once."""
         if not self.places:
             return ()
         with ThreadPoolExecutor(len(self.places), "probe") as pool:
-            return tuple(pool.map(self._knock, self.places, self.places.values()))
+            return tuple(pool.map(self._probe, self.places, self.places.values()))
 
-    def _knock(self, name: str, place: str | Path) -> Dependency:
+    def _probe(self, name: str, place: str | Path) -> Dependency:
         since_ms = self.clock.elapsed_ms()
         try:
             where, is_there = _reach(place), True
         except (OSError, ValueError) as error:
-            # The words of the system, which name no credential.
+            # The operating system's message, which contains no credentials.
             where, is_there = getattr(error, "strerror", None) or type(error).__name__, False
         took_ms = round(self.clock.elapsed_ms() - since_ms, 3)
         return Dependency(name=name, is_there=is_there, took_ms=took_ms, detail=where)
 
 
 def _reach(place: str | Path) -> str:
-    """Open a socket to a URL or look at a file; say where it is.
+    """Connect to a URL or stat a file; return its address.
 
     Raises:
-        OSError: it is not there, or did not answer in time.
-        ValueError: its URL is none.
+        OSError: It is missing or did not answer in time.
+        ValueError: The URL is invalid.
 
     """
     if isinstance(place, Path):

@@ -1,6 +1,6 @@
-"""What pipelines and doors tell of themselves, for who watches; nobody has to listen.
+"""Telemetry interface: what pipelines and transports report; receivers are optional.
 
-Law: whatever a telemetry does, no call fails or changes for it.
+Law: telemetry never changes or fails a call.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ class RememberMetrics:
     tenant: str
     stages_ms: Mapping[str, float]
     stored: Mapping[str, int]
-    """How many became memories, by kind."""
+    """Stored memories by kind."""
     refused: Mapping[str, int]
-    """How many did not, by code."""
+    """Rejected memories by error code."""
     is_embedding: bool
     """Whether the embedder answered."""
 
@@ -38,98 +38,98 @@ class RecallMetrics:
     stages_ms: Mapping[str, float]
     verdict: str
     is_meaning_asked: bool
-    """Whether what the question means was looked for; False without a question."""
+    """Whether the query was to be embedded; False without a query."""
     is_meaning_found: bool
-    """Whether the embedder answered, as far as it was asked."""
+    """Whether the embedder answered; True if it was not needed."""
     considered: int
     packed: int
     left_out: Mapping[str, int]
-    """How many of the considered are not in the answer, by why."""
+    """Candidates missing from the answer, by reason."""
     top_score: float | None
-    """The score of the first item of the answer; None of an empty one."""
+    """Score of the first item; None for an empty answer."""
     tokens: int
-    """What the answer costs its reader."""
+    """Tokens of the answer."""
     tokens_considered: int
-    """What all that was considered and allowed would have cost, whole: about 4 characters each."""
+    """Tokens of all permitted candidates in full, estimated as 4 characters each."""
     ranker: str | None = None
-    """The model that ordered it, or failed to; None where fixed weights did."""
+    """The model that ranked or failed to; None if fixed weights ranked."""
     is_ranker_failed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GaugeSnapshot:
-    """How many models of one role are in one state, those of all tenants together."""
+    """Number of models of one role in one state, over all tenants."""
 
     role: ModelRole
     state: ModelState
     count: int
     percent: float = 0.0
-    """The greatest share of its tenant's sessions that one of them serves by trial."""
+    """Highest percentage of a tenant's sessions that one canary serves."""
 
 
 class Telemetry(Protocol):
-    """Listens to pipelines and doors."""
+    """Receives reports from pipelines and transports."""
 
     @property
     def is_on(self) -> bool:
-        """Whether anybody listens: what costs time to find out is found out only then."""
+        """Whether anyone receives pipeline metrics: costly figures are computed only then."""
         ...
 
     def calling(self, tool: str, *, transport: str) -> AbstractContextManager[object]:
-        """Open what spans one call; what is told inside of it belongs to the call."""
+        """Open the span of a call; reports inside it belong to the call."""
         ...
 
     def called(self, event: ToolEvent, *, http_status: int) -> None:
-        """Hear that a call is over; `http_status` is what its outcome is over HTTP."""
+        """Report a finished call; `http_status` is the status of its outcome over HTTP."""
         ...
 
     def remembered(self, run: RememberMetrics) -> None:
-        """Hear of one run of the write path."""
+        """Report one run of the write path."""
         ...
 
     def recalled(self, run: RecallMetrics) -> None:
-        """Hear of one run of the read path."""
+        """Report one run of the read path."""
         ...
 
     def voted(self, vote: int) -> None:
-        """Hear of a mark on what was recalled: above zero it helped."""
+        """Report a vote on a recalled memory: above zero it helped."""
         ...
 
     def turned_away(self, code: str, *, transport: str) -> None:
-        """Hear that somebody was not let in, before it was known whose call it was."""
+        """Report a credential rejected before its tenant was known."""
         ...
 
     def queued(self, depth: int, *, dead: int) -> None:
-        """Hear how many jobs wait, and how many were given up."""
+        """Report how many jobs wait and how many are dead letters."""
         ...
 
     def worked(self, kind: str, outcome: str, *, at: datetime) -> None:
-        """Hear how an attempt at a job ended."""
+        """Report how an attempt at a job ended."""
         ...
 
-    def modelled(self, standings: Sequence[GaugeSnapshot]) -> None:
-        """Hear how many models there are, of every role in every state."""
+    def modelled(self, gauges: Sequence[GaugeSnapshot]) -> None:
+        """Report the number of models by role and state."""
         ...
 
     def read_from(self, replicas: Sequence[ReplicaReads]) -> None:
-        """Hear how the replicas fared so far in this process."""
+        """Report the replica reads of this process so far."""
         ...
 
     def metrics(self) -> tuple[bytes, str]:
-        """Write what was counted as Prometheus reads it, and name the media type."""
+        """Return the metrics in Prometheus format and their media type."""
         ...
 
     def close(self) -> None:
-        """Send or write what waits, and let go of what is held."""
+        """Flush pending data and release resources."""
         ...
 
 
 class NoTelemetry:
-    """Listens to nothing; what listens to something is one of these that overrides the rest."""
+    """Ignores everything; receivers inherit from it and override what they need."""
 
     @property
     def is_on(self) -> bool:
-        """Say no."""
+        """Always false."""
         return False
 
     def calling(self, tool: str, *, transport: str) -> AbstractContextManager[object]:  # noqa: ARG002
@@ -137,38 +137,38 @@ class NoTelemetry:
         return _NOTHING
 
     def called(self, event: ToolEvent, *, http_status: int) -> None:
-        """Hear nothing."""
+        """Ignore."""
 
     def remembered(self, run: RememberMetrics) -> None:
-        """Hear nothing."""
+        """Ignore."""
 
     def recalled(self, run: RecallMetrics) -> None:
-        """Hear nothing."""
+        """Ignore."""
 
     def voted(self, vote: int) -> None:
-        """Hear nothing."""
+        """Ignore."""
 
     def turned_away(self, code: str, *, transport: str) -> None:
-        """Hear nothing."""
+        """Ignore."""
 
     def queued(self, depth: int, *, dead: int) -> None:
-        """Hear nothing."""
+        """Ignore."""
 
     def worked(self, kind: str, outcome: str, *, at: datetime) -> None:
-        """Hear nothing."""
+        """Ignore."""
 
-    def modelled(self, standings: Sequence[GaugeSnapshot]) -> None:
-        """Hear nothing."""
+    def modelled(self, gauges: Sequence[GaugeSnapshot]) -> None:
+        """Ignore."""
 
     def read_from(self, replicas: Sequence[ReplicaReads]) -> None:
-        """Hear nothing."""
+        """Ignore."""
 
     def metrics(self) -> tuple[bytes, str]:
-        """Tell nothing."""
+        """Return an empty body."""
         return b"", "text/plain; charset=utf-8"
 
     def close(self) -> None:
-        """Hold nothing."""
+        """Do nothing."""
 
 
 _NOTHING: Final = nullcontext()

@@ -1,4 +1,4 @@
-"""The log of a server: JSON lines in rotating files, without a secret or a stored text."""
+"""The server log: JSON lines in rotating files, without secrets or memory text."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ from commonbrain.model.escaping import inert
 from commonbrain.observability.interface import NoTelemetry
 from commonbrain.observability.tool_events import ToolEvent
 
-OURS: Final = "commonbrain"
-"""The logger whose records go there; what other libraries write may hold anything."""
+ROOT_LOGGER: Final = "commonbrain"
+"""The logger whose records are written; those of other libraries may contain user text."""
 _BYTES_MAX: Final = 5 * 1024 * 1024
 _FILES: Final = 5
-_BROKEN: Final = 500
-"""From this status on it is the server's fault."""
+_SERVER_ERROR: Final = 500
+"""Statuses from here on are server errors."""
 _PROCESSES_MAX: Final = 64
-"""Files of one name side by side, one for each process that is at work."""
-_CALLS: Final = f"{OURS}.calls"
+"""Log files of one name, one for each running process."""
+_CALLS: Final = f"{ROOT_LOGGER}.calls"
 _JSON: Final = json.JSONEncoder(ensure_ascii=False)
 
 
 class JsonLinesFormatter(logging.Formatter):
-    """Writes a record as one line of JSON."""
+    """Formats a record as one line of JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Write it; of an exception its sort and its places, for its message may repeat a text."""
+        """Format a record; exceptions by type and location, since messages may repeat user text."""
         line: dict[str, Any] = {
-            "at": _shown(datetime.fromtimestamp(record.created, UTC)),
+            "at": _timestamp(datetime.fromtimestamp(record.created, UTC)),
             "level": record.levelname,
             "logger": record.name,
             "message": record.getMessage(),
@@ -53,37 +53,37 @@ class JsonLinesFormatter(logging.Formatter):
         return _JSON.encode(line)
 
 
-class Plain(logging.Formatter):
-    """Writes a record for a terminal; of an exception its sort alone, as in the file."""
+class TerminalFormatter(logging.Formatter):
+    """Formats a record for a terminal; exceptions by type only, as in the file."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Write it on one line."""
-        sort = record.exc_info[0] if record.exc_info else None
-        broken = f" ({sort.__name__})" if sort else ""
-        return inert(f"{record.getMessage()}{broken}")
+        """Format a record as one line."""
+        exception = record.exc_info[0] if record.exc_info else None
+        is_server_error = f" ({exception.__name__})" if exception else ""
+        return inert(f"{record.getMessage()}{is_server_error}")
 
 
-class Terminal(logging.StreamHandler[TextIO]):
-    """Writes what matters to whoever reads stderr; what cannot be written is left out."""
+class TerminalHandler(logging.StreamHandler[TextIO]):
+    """Writes warnings to stderr; records that cannot be written are dropped."""
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 as named there
-        """Say nothing: the traceback that is usual there shows what the record holds."""
+        """Do nothing: the default traceback shows the contents of the record."""
 
 
-class _Owners(RotatingFileHandler):
-    """Makes files that only their owner reads; what cannot be written is left out.
+class _PrivateFileHandler(RotatingFileHandler):
+    """Creates files that only their owner can read; lines that cannot be written are dropped.
 
-    Nothing raises into the call that logs, whatever it gave: a line is worth less than an answer.
+    Logging never raises into the call: an answer matters more than a log line.
     """
 
     _is_lost = False
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write a record; its lock is held by whoever calls this."""
+        """Write a record; `Handler.handle` holds the lock."""
         self._put(partial(self.format, record))
 
     def put(self, line: Mapping[str, object]) -> None:
-        """Write a line that no record stands for, since to make one costs more than the line."""
+        """Write a line without creating a `LogRecord`, which costs more than the line."""
         self.acquire()
         try:
             self._put(partial(_JSON.encode, line))
@@ -91,58 +91,55 @@ class _Owners(RotatingFileHandler):
             self.release()
 
     def _put(self, written: Callable[[], str]) -> None:
-        """Write a line, in the next file where this one has no room; it is made once for both."""
+        """Write a line, after rolling over if the file is full; formats it once."""
         try:
             line = f"{written()}{self.terminator}"
             self.stream = self.stream or self._open()
             if self.stream.tell() + len(line) >= self.maxBytes:
                 self.doRollover()
-            # Rolled over, the next one is not open yet.
+            # After a rollover the next file is not open yet.
             self.stream = self.stream or self._open()
             self.stream.write(line)
             self.flush()
         except Exception:  # noqa: BLE001 a record holds what any caller gave
-            self._tell_lost()
+            self._warn_lost()
         else:
             self._is_lost = False
 
-    def _tell_lost(self) -> None:
-        """Say once that lines are lost: a full disk is no reason to fill what reads stderr.
-
-        It is said again when lines are lost after one that was written.
-        """
+    def _warn_lost(self) -> None:
+        """Warn once on stderr that lines are lost, and again after a line was written."""
         error = sys.exc_info()[0]
         if self._is_lost:
             return
         self._is_lost = True
-        # There may be nobody who reads it any more.
+        # Stderr may be closed.
         with suppress(AttributeError, OSError, ValueError):
             sys.stderr.write(f"The log cannot be written ({error and error.__name__}).\n")
 
     def _open(self) -> TextIOWrapper:
-        """Open the file; what no encoding has is written as its escape."""
+        """Open the file; characters without an encoding are written as escapes."""
 
         def make(path: str, flags: int) -> int:
             return os.open(path, flags, 0o600)
 
-        name, mode, told = self.baseFilename, self.mode, (self.encoding, self.errors)
+        name, mode, coding = self.baseFilename, self.mode, (self.encoding, self.errors)
         # The handler closes it.
-        return cast("TextIOWrapper", open(name, mode, -1, *told, opener=make))
+        return cast("TextIOWrapper", open(name, mode, -1, *coding, opener=make))
 
 
 class ServerLog(NoTelemetry):
-    """One process's file in a folder; what it holds of calls are their events."""
+    """The log file of one process in a shared folder."""
 
     def __init__(self, folder: Path, name: str) -> None:
-        """Open the first file of a name that no other process writes to.
+        """Open the first file of this name that no other process uses.
 
         Raises:
-            OSError: the folder cannot be written to.
+            OSError: The folder is not writable.
 
         """
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._lock, self.path = _own(folder, name)
-        self._handler = _Owners(
+        self._lock, self.path = _lock_file(folder, name)
+        self._handler = _PrivateFileHandler(
             self.path,
             maxBytes=_BYTES_MAX,
             backupCount=_FILES - 1,
@@ -152,22 +149,22 @@ class ServerLog(NoTelemetry):
         )
         self._handler.setFormatter(JsonLinesFormatter())
         self._errors: logging.Handler | None = None
-        ours = logging.getLogger(OURS)
+        ours = logging.getLogger(ROOT_LOGGER)
         if not (ours.handlers or logging.getLogger().handlers):
-            # What went to stderr while there was no handler still does.
-            self._errors = Terminal(sys.stderr)
+            # Warnings that went to stderr before a handler was added still do.
+            self._errors = TerminalHandler(sys.stderr)
             self._errors.setLevel(logging.WARNING)
-            self._errors.setFormatter(Plain())
+            self._errors.setFormatter(TerminalFormatter())
             ours.addHandler(self._errors)
         ours.addHandler(self._handler)
 
     def called(self, event: ToolEvent, *, http_status: int) -> None:
-        """Write down a call: an error of ours as such, a slow one as a warning."""
-        broken = http_status >= _BROKEN
-        level = "ERROR" if broken else "WARNING" if event.is_slow else "INFO"
-        # To the file alone: a client that reads stderr has been answered.
+        """Log a call: a server error as ERROR, a slow call as WARNING."""
+        is_server_error = http_status >= _SERVER_ERROR
+        level = "ERROR" if is_server_error else "WARNING" if event.is_slow else "INFO"
+        # To the file only: a client that reads stderr has its answer already.
         line = {
-            "at": _shown(datetime.now(UTC)),
+            "at": _timestamp(datetime.now(UTC)),
             "level": level,
             "logger": _CALLS,
             "request": ids.show(ids.EVENT, event.id),
@@ -184,18 +181,18 @@ class ServerLog(NoTelemetry):
         self._handler.put(line)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Remove the handlers and release the file."""
         for handler in filter(None, (self._handler, self._errors)):
-            logging.getLogger(OURS).removeHandler(handler)
+            logging.getLogger(ROOT_LOGGER).removeHandler(handler)
             handler.close()
         self._lock.release()
 
 
-def _own(folder: Path, name: str) -> tuple[FileLock, Path]:
-    """Find a file that is nobody's; the lock on it is let go of when its process dies.
+def _lock_file(folder: Path, name: str) -> tuple[FileLock, Path]:
+    """Lock the first unused file; the system releases the lock at process exit.
 
     Raises:
-        OSError: there are too many processes.
+        OSError: Too many processes use this name.
 
     """
     for number in range(1, _PROCESSES_MAX + 1):
@@ -209,5 +206,5 @@ def _own(folder: Path, name: str) -> tuple[FileLock, Path]:
     raise OSError(f"More than {_PROCESSES_MAX} processes log as {name} in {folder}.")
 
 
-def _shown(at: datetime) -> str:
+def _timestamp(at: datetime) -> str:
     return at.isoformat(timespec="milliseconds")

@@ -1,4 +1,4 @@
-"""A notice on the desktop that something broke, for who wants that."""
+"""Desktop notifications of server errors."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from commonbrain.observability.interface import NoTelemetry
 from commonbrain.observability.tool_events import ToolEvent
 
 _LOG: Final = logging.getLogger(__name__)
-_APART_MS: Final = 60_000.0
-"""At most one a minute: what is broken is often called again and again."""
-_BROKEN: Final = 500
+_INTERVAL_MS: Final = 60_000.0
+"""At most one notification a minute: a failing operation is often called repeatedly."""
+_SERVER_ERROR: Final = 500
 
 
 class DesktopNotifications(NoTelemetry):
-    """Tells of errors of ours and of what is away, never of what its caller has to mend."""
+    """Notifies of server errors and unavailable services, not of invalid input."""
 
     def __init__(self, clock: Clock) -> None:
-        """Load what shows notices.
+        """Load the notification library.
 
         Raises:
-            InvalidInputError: it is not installed.
+            InvalidInputError: The library is not installed.
 
         """
-        self._shown = load_extra("desktop_notifier", extra="notifications").DesktopNotifier(
+        self._notifier = load_extra("desktop_notifier", extra="notifications").DesktopNotifier(
             app_name="Commonbrain"
         )
         self._clock = clock
@@ -37,25 +37,25 @@ class DesktopNotifications(NoTelemetry):
         self._thread: Thread | None = None
 
     def called(self, event: ToolEvent, *, http_status: int) -> None:
-        """Show one unless there was one a moment ago; nobody waits for it."""
-        if http_status < _BROKEN:
+        """Show a notification in a thread, unless one was shown within the last minute."""
+        if http_status < _SERVER_ERROR:
             return
         with self._lock:
             now_ms = self._clock.elapsed_ms()
-            if self._last_ms is not None and now_ms - self._last_ms < _APART_MS:
+            if self._last_ms is not None and now_ms - self._last_ms < _INTERVAL_MS:
                 return
             self._last_ms = now_ms
-        self._thread = Thread(target=self._show, args=(event,), daemon=True, name="notice")
+        self._thread = Thread(target=self._show, args=(event,), daemon=True, name="notification")
         self._thread.start()
 
     def join(self) -> None:
-        """Wait for the one that is being shown."""
+        """Wait for a notification in progress."""
         if self._thread is not None:
             self._thread.join()
 
     def _show(self, event: ToolEvent) -> None:
         message = f"{event.tool} failed: {event.outcome}. See: brain status --errors 10"
         try:
-            asyncio.run(self._shown.send(title="Commonbrain", message=message))
-        except Exception as error:  # noqa: BLE001 a desktop may lack anything
-            _LOG.debug("no notice was shown: %s", type(error).__name__)
+            asyncio.run(self._notifier.send(title="Commonbrain", message=message))
+        except Exception as error:  # noqa: BLE001 desktops differ
+            _LOG.debug("desktop notification failed: %s", type(error).__name__)

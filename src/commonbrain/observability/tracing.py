@@ -1,4 +1,4 @@
-"""OpenTelemetry: a span for every call, and in it one for every stage of the two paths."""
+"""OpenTelemetry: one span per call, with a child span for each stage of recall and remember."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from commonbrain.observability.tool_events import ToolEvent
 
 _NS_A_MS: Final = 1_000_000
 _SERVICE: Final = "commonbrain"
-_BROKEN: Final = 500
-"""From this status on it is the server's fault."""
+_SERVER_ERROR: Final = 500
+"""Statuses from here on are server errors."""
 _SCOPE: Final = InstrumentationScope(_SERVICE)
 _NO_STATUS: Final = Status(StatusCode.UNSET)
 
 
 class OtelSpans(NoTelemetry):
-    """Draws spans; the attributes hold counts and names, never a text."""
+    """Creates spans; attributes hold counts and names, never memory text."""
 
     def __init__(self, provider: TracerProvider, processor: SpanProcessor) -> None:
         self._provider = provider
@@ -38,60 +38,62 @@ class OtelSpans(NoTelemetry):
 
     @classmethod
     def to(cls, processor: SpanProcessor, *, about: Mapping[str, str]) -> OtelSpans:
-        """Give finished spans to a processor, with the version and the vector space."""
+        """Send finished spans to a processor, with version and embedding space."""
         return cls(_provider(processor, about), processor)
 
     @classmethod
     def sent(cls, endpoint: str | None, *, about: Mapping[str, str]) -> OtelSpans:
-        """Send spans by OTLP over HTTP, to an endpoint or where the standard variables say.
+        """Export spans by OTLP over HTTP, to `endpoint` or where the standard variables point.
 
         Raises:
-            InvalidInputError: what sends them is not installed.
+            InvalidInputError: The exporter is not installed.
 
         """
         otlp = load_extra("opentelemetry.exporter.otlp.proto.http.trace_exporter", extra="server")
         url = f"{endpoint.rstrip('/')}/v1/traces" if endpoint else None
-        # The protocol's own library draws spans as well: they belong to the same traces.
-        return made_global(BatchSpanProcessor(otlp.OTLPSpanExporter(endpoint=url)), about=about)
+        # The MCP library creates spans too: they belong to the same traces.
+        return install_globally(
+            BatchSpanProcessor(otlp.OTLPSpanExporter(endpoint=url)), about=about
+        )
 
     @property
     def is_on(self) -> bool:
-        """Say yes: it hears of the pipelines."""
+        """Always true: spans need the pipeline metrics."""
         return True
 
     def calling(self, tool: str, *, transport: str) -> AbstractContextManager[Span]:
-        """Open the span of a call under whatever span is open already."""
+        """Open the span of a call under the current span."""
         attributes = {"commonbrain.tool": tool, "commonbrain.transport": transport}
         return self._tracer.start_as_current_span(
             f"commonbrain {tool}",
             attributes=attributes,
-            # A message may repeat what was given.
+            # Exception messages may repeat user input.
             record_exception=False,
             set_status_on_exception=False,
         )
 
     def called(self, event: ToolEvent, *, http_status: int) -> None:
-        """Say in the span of a call how it ended."""
+        """Record in the span of a call how it ended."""
         span = trace.get_current_span()
         if not span.is_recording():
             return
-        told = {
+        attributes = {
             "commonbrain.outcome": event.outcome,
             "commonbrain.tenant": event.tenant,
             "commonbrain.agent": event.agent,
             "commonbrain.event": ids.show(ids.EVENT, event.id),
         }
-        span.set_attributes(told)
-        if http_status >= _BROKEN:
+        span.set_attributes(attributes)
+        if http_status >= _SERVER_ERROR:
             span.set_status(Status(StatusCode.ERROR, event.outcome))
 
     def remembered(self, run: RememberMetrics) -> None:
-        """Draw the stages of the write path."""
+        """Create the span of a remember and of its stages."""
         counts = {"stored": sum(run.stored.values()), "refused": sum(run.refused.values())}
-        self._draw("remember", run.stages_ms, counts=counts)
+        self._export_path("remember", run.stages_ms, counts=counts)
 
     def recalled(self, run: RecallMetrics) -> None:
-        """Draw the stages of the read path."""
+        """Create the span of a recall and of its stages."""
         counts = {
             "considered": run.considered,
             "barred": run.left_out.get("not_allowed", 0),
@@ -99,78 +101,82 @@ class OtelSpans(NoTelemetry):
             "tokens": run.tokens,
             "model": run.ranker or "weights",
         }
-        self._draw("recall", run.stages_ms, counts=counts)
+        self._export_path("recall", run.stages_ms, counts=counts)
 
-    def _draw(
+    def _export_path(
         self, path: str, stages_ms: Mapping[str, float], *, counts: Mapping[str, int | str]
     ) -> None:
-        """Draw a path that is just over and, one behind the other, its stages.
+        """Create the span of a finished path and, in sequence, those of its stages.
 
-        What has ended is handed over as it will be sent: what a span can do while it is open costs
-        four times as much. Where nothing is open, the path's own decides whether it is sampled.
+        Finished spans go straight to the processor: opening and closing live spans costs four times
+        as much. Without a current span, the sampler decides on the span of the path.
         """
         end = time.time_ns()
-        begin = end - int(sum(stages_ms.values()) * _NS_A_MS)
+        start = end - int(sum(stages_ms.values()) * _NS_A_MS)
         attributes = {f"commonbrain.{name}": count for name, count in counts.items()}
         call = trace.get_current_span()
         if call.is_recording():
-            around = call.get_span_context()
-            whole = self._within(around)
-            self._hand_over(path, whole, around=around, lasted=(begin, end), attributes=attributes)
+            parent = call.get_span_context()
+            path_context = self._child_context(parent)
+            self._export_span(
+                path, path_context, parent=parent, times_ns=(start, end), attributes=attributes
+            )
         else:
-            drawn = self._tracer.start_span(path, start_time=begin, attributes=attributes)
-            whole = drawn.get_span_context()
-            drawn.end(end)
+            root = self._tracer.start_span(path, start_time=start, attributes=attributes)
+            path_context = root.get_span_context()
+            root.end(end)
         for stage, taken_ms in stages_ms.items():
-            over = begin + int(taken_ms * _NS_A_MS)
-            name, own = f"{path}.{stage}", self._within(whole)
-            self._hand_over(name, own, around=whole, lasted=(begin, over), attributes={})
-            begin = over
+            stage_end = start + int(taken_ms * _NS_A_MS)
+            name, own = f"{path}.{stage}", self._child_context(path_context)
+            self._export_span(
+                name, own, parent=path_context, times_ns=(start, stage_end), attributes={}
+            )
+            start = stage_end
 
-    def _hand_over(
+    def _export_span(
         self,
         name: str,
         own: SpanContext,
         *,
-        around: SpanContext,
-        lasted: tuple[int, int],
+        parent: SpanContext,
+        times_ns: tuple[int, int],
         attributes: Mapping[str, int | str],
     ) -> None:
-        """Give a span that is over to whom all of them go; who is not sampled is not sent."""
+        """Pass a finished span to the processor, which drops spans that are not sampled."""
         span = ReadableSpan(
             name,
             own,
-            around,
+            parent,
             self._provider.resource,
             attributes=attributes,
             status=_NO_STATUS,
-            start_time=lasted[0],
-            end_time=lasted[1],
+            start_time=times_ns[0],
+            end_time=times_ns[1],
             instrumentation_scope=_SCOPE,
         )
         self._processor.on_end(span)
 
-    def _within(self, around: SpanContext) -> SpanContext:
-        """Name another span of the same trace."""
+    def _child_context(self, parent: SpanContext) -> SpanContext:
+        """Create the context of a new span in the same trace."""
         id_ = self._provider.id_generator.generate_span_id()
-        flags, state = around.trace_flags, around.trace_state
-        return SpanContext(around.trace_id, id_, False, flags, state)  # noqa: FBT003 it is of here
+        flags, state = parent.trace_flags, parent.trace_state
+        return SpanContext(parent.trace_id, id_, False, flags, state)  # noqa: FBT003 not remote
 
     def close(self) -> None:
-        """Send what waits."""
+        """Flush pending spans and shut down."""
         self._provider.shutdown()
 
 
 def _provider(processor: SpanProcessor, about: Mapping[str, str]) -> TracerProvider:
     service = os.environ.get("OTEL_SERVICE_NAME", _SERVICE)
-    told = {f"{_SERVICE}.{name}": value for name, value in about.items()}
-    provider = TracerProvider(resource=Resource.create({SERVICE_NAME: service, **told}))
+    attributes = {f"{_SERVICE}.{name}": value for name, value in about.items()}
+    provider = TracerProvider(resource=Resource.create({SERVICE_NAME: service, **attributes}))
     provider.add_span_processor(processor)
     return provider
 
 
-def made_global(processor: SpanProcessor, *, about: Mapping[str, str]) -> OtelSpans:
-    """Give finished spans to a processor, and those of every other library as well."""
+def install_globally(processor: SpanProcessor, *, about: Mapping[str, str]) -> OtelSpans:
+    """Create spans for this processor and install the provider for other libraries too."""
     provider = _provider(processor, about)
     trace.set_tracer_provider(provider)
     return OtelSpans(provider, processor)

@@ -19,7 +19,7 @@ from commonbrain.model import ids
 from commonbrain.model.errors import CommonbrainError
 from commonbrain.model.limits import FAULTS_MAX, JOURNAL_ENTRIES_MAX
 from commonbrain.model.query import FeedbackEvent, Trace
-from commonbrain.observability.tool_events import EventFilter, ToolEvent
+from commonbrain.observability.tool_events import EventBatch, ToolEvent
 from commonbrain.security.secrets import SecretScanner
 from commonbrain.storage.coordination import Heartbeat
 from commonbrain.storage.interface import Store
@@ -221,7 +221,7 @@ class WriteBehindQueue:
                 tenant,
                 traces=(),
                 accesses=(),
-                happened=EventFilter(events=events, keep_from=now - self._ledger.events_kept),
+                happened=EventBatch(events=events, retained_since=now - self._ledger.events_kept),
                 keep_from=now - self._ledger.kept,
             )
 
@@ -278,9 +278,9 @@ class WriteBehindQueue:
 
     def _write(self, tenant: str, batch: "_Batch") -> None:
         now = self._clock.now()
-        happened = EventFilter(
+        happened = EventBatch(
             events=batch.events,
-            keep_from=now - self._ledger.events_kept,
+            retained_since=now - self._ledger.events_kept,
             uses=[one.use for one in batch.uses],
         )
         try:

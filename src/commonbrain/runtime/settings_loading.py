@@ -1,4 +1,4 @@
-"""Settings read from the environment and from folders of secrets, and what is wrong told."""
+"""Settings from the environment and from a folder of secrets, with readable errors."""
 
 import getpass
 import os
@@ -27,27 +27,26 @@ _HIDDEN = frozenset(
         "store_replicas",
     }
 )
-"""Settings that may hold a secret: errors do not repeat what they were given."""
+"""Settings that may hold a secret: errors do not repeat their values."""
 
 
 def load_settings() -> Settings:
-    """Read the settings from the environment, and secrets from the files of a folder it names.
+    """Load the settings from the environment and from the files of `COMMONBRAIN_SECRETS_DIR`.
 
-    A file there has the name of the variable in whose place it stands: that is how containers are
-    handed secrets. A variable beats it.
+    Each file there is named after a variable, as container secrets are; variables take precedence.
 
     Raises:
-        InvalidInputError: one of them is out of bounds, or there is no such folder.
+        InvalidInputError: A setting is invalid, or the folder does not exist.
 
     """
     return _load(Settings)
 
 
 def load_server_settings(**overrides: Any) -> ServerSettings:  # noqa: ANN401 settings of any type
-    """Read how to serve from the environment, but for what is given.
+    """Load the server settings from the environment; arguments take precedence.
 
     Raises:
-        InvalidInputError: something is out of bounds.
+        InvalidInputError: A setting is invalid.
 
     """
     return _load(ServerSettings, **overrides)
@@ -57,7 +56,8 @@ def _load(model: type[_SettingsT], **overrides: Any) -> _SettingsT:  # noqa: ANN
     folder = os.environ.get("COMMONBRAIN_SECRETS_DIR") or None
     if folder is not None and not Path(folder).is_dir():
         raise InvalidInputError(
-            "COMMONBRAIN_SECRETS_DIR is no folder.", hint="Name one that holds files, or unset it."
+            "COMMONBRAIN_SECRETS_DIR is not a folder.",
+            hint="Name one that holds files, or unset it.",
         )
     try:
         return model(_secrets_dir=folder, **overrides)
@@ -69,14 +69,14 @@ def _load(model: type[_SettingsT], **overrides: Any) -> _SettingsT:  # noqa: ANN
         shown = "not valid" if is_hidden else repr(str(first["input"])[:80])
         raise InvalidInputError(
             f"{prefix}{name.upper()} is {shown}: {first['msg']}.",
-            hint="Mend or unset it.",
+            hint="Correct or unset it.",
         ) from (None if is_hidden else error)
 
 
 def login_name() -> str:
-    """Give the name of the user whose machine this is."""
+    """Return the name of the current user."""
     try:
         return getpass.getuser()
     except (OSError, KeyError):
-        # A container may run under a number that no name belongs to.
+        # A container may run under a user id without a name.
         return "user"

@@ -1,4 +1,4 @@
-"""Stores by file or URL: opened, upgraded, restored; and the queue beside them."""
+"""Opens, upgrades, copies and restores stores by file or URL."""
 
 from contextlib import ExitStack
 from dataclasses import replace
@@ -12,7 +12,7 @@ from commonbrain.config import Settings, Store
 from commonbrain.embeddings.interface import EmbeddingSpace
 from commonbrain.jobs.local_queue import LocalQueue
 from commonbrain.model.errors import InvalidInputError
-from commonbrain.runtime.models import apply_thresholds, make_embedder, redacted_settings
+from commonbrain.runtime.models import make_embedder, suggesting_settings, with_thresholds
 from commonbrain.runtime.settings_loading import load_settings
 from commonbrain.storage.copying import copy_rows, plan_copy
 from commonbrain.storage.job_queue import Queue
@@ -32,7 +32,7 @@ from commonbrain.text.locations import is_url
 
 
 def open_store(at: Store, settings: Settings, *, space: EmbeddingSpace, clock: Clock) -> SqlStore:
-    """Open a file, or a Postgres by its URL."""
+    """Open a file, or a Postgres store by its URL."""
     if isinstance(at, Path):
         return open_sqlite(
             at.expanduser(),
@@ -42,10 +42,10 @@ def open_store(at: Store, settings: Settings, *, space: EmbeddingSpace, clock: C
             lock_timeout_s=settings.lock_timeout_s,
         )
     _require_server_extra()
-    # The driver is a part of the extra, and what takes long to load.
+    # The driver belongs to an extra and is slow to import.
     from commonbrain.storage.postgres.opening import open_postgres  # noqa: PLC0415
 
-    # They are copies of the store that settings name, and of no other.
+    # Replicas belong to the store of the settings only.
     of_this = settings.store_replicas if at == settings.store else ()
     return open_postgres(
         at.get_secret_value(),
@@ -57,23 +57,23 @@ def open_store(at: Store, settings: Settings, *, space: EmbeddingSpace, clock: C
 
 
 def resolve_store(store: str | Path | None, settings: Settings) -> Store:
-    """Give what an argument names, or else the settings."""
+    """Return the location of an argument, or of the settings."""
     if not store:
         return settings.store
     return SecretStr(str(store)) if is_url(store) else Path(store)
 
 
 def upgrade_store(store: str | Path | None = None, *, role: str | None = None) -> UpgradeResult:
-    """Bring a store in Postgres to this version's schema, and let a role use it.
+    """Upgrade a Postgres store to the current schema, and grant a role access.
 
     Args:
-        store: its URL as its owner; by default as for `open`.
-        role: who may open it from now on.
+        store: URL with the owner's role; as for `open` by default.
+        role: Role that may open the store from now on.
 
     Raises:
-        InvalidInputError: the store is a file, which is upgraded when it is opened.
-        UnavailableError: it cannot be reached, or others held what is needed for too long.
-        StoreCorruptError: it is not a store, or of a newer version; it was left as found.
+        InvalidInputError: The store is a file, which is upgraded when opened.
+        UnavailableError: The store cannot be reached, or its locks were held for too long.
+        StoreCorruptError: The database is not a store, or is newer; it is unchanged.
 
     """
     url, settings = _owner_of(store)
@@ -89,12 +89,12 @@ def upgrade_store(store: str | Path | None = None, *, role: str | None = None) -
 
 
 def preview_distribute(store: str | Path | None = None) -> DistributeResult:
-    """Say what would distribute a store in Postgres by tenant, and change nothing.
+    """Preview the distribution of a Postgres store; changes nothing.
 
     Raises:
-        InvalidInputError: the store is a file, which stays on one machine.
-        UnavailableError: it cannot be reached, or its schema is older.
-        StoreCorruptError: it is not a store, or of a newer version.
+        InvalidInputError: The store is a file, which cannot be distributed.
+        UnavailableError: The store cannot be reached, or its schema is older.
+        StoreCorruptError: The database is not a store, or is newer.
 
     """
     url, settings = _owner_of(store)
@@ -104,16 +104,16 @@ def preview_distribute(store: str | Path | None = None) -> DistributeResult:
 
 
 def distribute_store(store: str | Path | None = None) -> DistributeResult:
-    """Distribute a store in Postgres by tenant over the machines of Citus, while nobody works.
+    """Distribute an idle Postgres store over the nodes of Citus, by tenant.
 
     Args:
-        store: its URL as its owner; by default as for `open`.
+        store: URL with the owner's role; as for `open` by default.
 
     Raises:
-        InvalidInputError: the store is a file, which stays on one machine.
-        RejectedError: `citus_missing`, nothing there could distribute it; nothing has changed.
-        UnavailableError: it cannot be reached, or its schema is older; run it again to go on.
-        StoreCorruptError: it is not a store, or of a newer version.
+        InvalidInputError: The store is a file, which cannot be distributed.
+        RejectedError: `citus_missing`: Citus is not installed; nothing changed.
+        UnavailableError: The store cannot be reached, or its schema is older; repeat to continue.
+        StoreCorruptError: The database is not a store, or is newer.
 
     """
     url, settings = _owner_of(store)
@@ -135,13 +135,13 @@ def _owner_of(store: str | Path | None) -> tuple[str, Settings]:
 
 
 def preview_copy(source: str | Path, destination: str | Path) -> StoreCopy:
-    """Count what a copy of a store would bring, and change nothing.
+    """Preview a copy: count the rows to copy; changes nothing.
 
     Raises:
-        InvalidInputError: there is no source, or it is the destination.
-        RejectedError: `copy_other_data`, the destination holds what the source does not.
-        UnavailableError: one of the two cannot be opened.
-        StoreCorruptError: one of the two is damaged, foreign, newer, or of another space.
+        InvalidInputError: The source does not exist, or is the destination.
+        RejectedError: `copy_other_data`: the destination holds data that the source does not.
+        UnavailableError: One of the two cannot be opened.
+        StoreCorruptError: One of the two is damaged, foreign, newer, or of another embedding space.
 
     """
     with ExitStack() as opened:
@@ -153,20 +153,19 @@ def preview_copy(source: str | Path, destination: str | Path) -> StoreCopy:
 def copy_store(
     source: str | Path, destination: str | Path, *, on_progress: Progress = ignore_progress
 ) -> StoreCopy:
-    """Copy every tenant of a store into a new one, of either engine, and verify it.
+    """Copy all tenants of a store into a new one, of either engine, and verify the copy.
 
     Args:
-        source: what is copied, a file or a URL; only read.
-        destination: a file, made where there is none, or a URL that was upgraded.
-        on_progress: told how far it has come, 0..1.
+        source: File or URL; only read.
+        destination: A file, created if missing, or the URL of an upgraded database.
+        on_progress: Called with the progress, 0..1.
 
     Raises:
-        InvalidInputError: there is no source, or it is the destination.
-        RejectedError: `copy_other_data`, the destination holds what the source does not.
-        UnavailableError: one of the two cannot be opened; whole pages stay, run it again.
-        StoreCorruptError: one of the two is damaged, foreign, newer, or of another space;
-            `copy_unfit`, a row cannot be kept there; `copy_differs`, what was written is not what
-            was read.
+        InvalidInputError: The source does not exist, or is the destination.
+        RejectedError: `copy_other_data`: the destination holds data that the source does not.
+        UnavailableError: One of the two cannot be opened; complete pages stay, repeat to continue.
+        StoreCorruptError: One of the two is damaged, foreign, newer, or of another embedding space;
+            `copy_unfit`: the destination cannot hold a row; `copy_differs`: verification failed.
 
     """
     with ExitStack() as opened:
@@ -178,7 +177,7 @@ def copy_store(
 def _open_both(
     opened: ExitStack, locations: tuple[str | Path, str | Path], *, makes: bool
 ) -> tuple[SqlStore, SqlStore | None]:
-    """Open two stores, the second only where it is there or may be made."""
+    """Open two stores, the second only if it exists or may be created."""
     settings = load_settings()
     clock = SystemClock()
     locations_resolved = [resolve_store(one, settings) for one in locations]
@@ -195,8 +194,8 @@ def _open_both(
         raise InvalidInputError(
             "Both are the same store.", hint="Name another one to copy it into."
         )
-    with redacted_settings():
-        space = apply_thresholds(make_embedder(settings).space, settings)
+    with suggesting_settings():
+        space = with_thresholds(make_embedder(settings).space, settings)
         is_there = files[1] is None or files[1].exists()
         stores = [
             open_store(one, settings, space=space, clock=clock)
@@ -208,12 +207,12 @@ def _open_both(
 
 
 def preview_restore(file: str | Path, store: str | Path | None = None) -> Replacement:
-    """Say what a restore would put in the place of what, and change nothing.
+    """Preview a restore: which backup replaces which store; changes nothing.
 
     Raises:
-        InvalidInputError: the file is not there, or is the store itself.
-        UnavailableError: one of the two cannot be read.
-        StoreCorruptError: the file is damaged, not a store, or of a newer version.
+        InvalidInputError: The backup does not exist, or is the store itself.
+        UnavailableError: One of the two cannot be read.
+        StoreCorruptError: The backup is damaged, not a store, or newer.
 
     """
     return plan_restore(Path(file).expanduser(), _store_path(store))
@@ -226,19 +225,18 @@ def restore(
     digest: str | None = None,
     on_progress: Progress = ignore_progress,
 ) -> RestoreResult:
-    """Put a backup in the place of a store that nobody has open; the old one is kept beside it.
+    """Replace a closed store with a backup; the old file is kept next to it.
 
     Args:
-        file: the backup.
-        store: what to replace; by default as for `open`.
-        digest: the SHA-256 that the backup must have.
-        on_progress: told how far it has come, 0..1.
+        file: The backup.
+        store: The store to replace; as for `open` by default.
+        digest: Expected SHA-256 of the backup.
+        on_progress: Called with the progress, 0..1.
 
     Raises:
-        InvalidInputError: the file is not there, is the store itself, or has another digest.
-        UnavailableError: `store_in_use`, or the folder cannot be written; the store is as it was.
-        StoreCorruptError: the file is damaged, not a store, or of a newer version; the store is as
-            it was.
+        InvalidInputError: The backup does not exist, is the store itself, or has another digest.
+        UnavailableError: `store_in_use`, or the folder is not writable; the store is unchanged.
+        StoreCorruptError: The backup is damaged, not a store, or newer; the store is unchanged.
 
     """
     return put_in_place(
@@ -262,10 +260,10 @@ def _store_path(store: str | Path | None) -> Path:
 
 
 def _require_server_extra() -> None:
-    """Make sure that the extra is there, which a store in a file does without.
+    """Check that the extra `server` is installed.
 
     Raises:
-        InvalidInputError: it is not installed.
+        InvalidInputError: It is not installed.
 
     """
     if find_spec("psycopg") is None or find_spec("pgvector") is None:
@@ -277,16 +275,16 @@ def _require_server_extra() -> None:
 
 
 def make_queue(settings: Settings) -> Queue:
-    """Make the queue that settings name; nothing is connected to yet.
+    """Create the configured job queue; connects on first use.
 
     Raises:
-        InvalidInputError: it is no URL of a Redis, or what speaks to one is not installed.
+        InvalidInputError: The URL is invalid, or the Redis client is not installed.
 
     """
     if settings.redis_url is None:
         return LocalQueue()
     try:
-        # What speaks to a Redis comes with the extra, and only a shared server has one.
+        # The Redis client belongs to the extra; only a shared server uses it.
         from commonbrain.jobs.redis_queue import RedisQueue  # noqa: PLC0415
     except ImportError as error:
         raise InvalidInputError(

@@ -1,4 +1,4 @@
-"""Tells callers by their API keys: argon2id once, then from what the process knows for a while."""
+"""Authenticates callers by API key: argon2id once, then from a short-lived cache."""
 
 import hmac
 import math
@@ -21,8 +21,13 @@ from commonbrain.model.limits import (
     WRONG_CREDENTIALS_PER_MINUTE,
 )
 from commonbrain.model.scope import Admission, Caller
-from commonbrain.security.authentication import Principal, a_caller, check_open, unknown
-from commonbrain.security.cache import TtlCache
+from commonbrain.security.authentication import (
+    Principal,
+    TtlCache,
+    check_not_suspended,
+    invalid_credential,
+    make_caller,
+)
 from commonbrain.security.quotas import RateLimiter
 from commonbrain.storage.administration import ADMITTING, AccessDenials, AccessEntry, PasswordHasher
 from commonbrain.storage.interface import Store
@@ -31,46 +36,48 @@ _MS: Final = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Known:
-    """A key whose secret was found right, as the store had it when it was last looked at."""
+class _VerifiedKey:
+    """A key whose secret was verified, as last read from the store."""
 
     key: ApiKey
-    standing: Principal
+    principal: Principal
     caller: Caller
     used_at_ms: float
-    """When it was last noted that the key is used."""
+    """When the use of the key was last recorded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiKeyAuthenticator:
-    """Admits who has a good API key.
+    """Authenticates callers by API key.
 
-    What is known of a key is kept under a keyed digest of it, never under the key, and read again
-    from the store every `ACCESS_KEPT_S` seconds: so long may a revoked key go on to work. All that
-    are known of a tenant are read together, for hundreds of agents call through one process.
+    The cache stores a keyed digest, never the key, and is refreshed from the store every
+    `ACCESS_KEPT_S` seconds: a revoked key works for at most that long. All cached keys of a tenant
+    are refreshed together, since hundreds of agents call through one process.
     """
 
     store: Store
-    seals: PasswordHasher
+    password_hasher: PasswordHasher
     clock: Clock
     rates: RateLimiter
     refusals: AccessDenials
-    kept: TtlCache[bytes, _Known] = field(default_factory=lambda: TtlCache(most=VERIFIED_MAX))
-    _digesting: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
+    cache: TtlCache[bytes, _VerifiedKey] = field(
+        default_factory=lambda: TtlCache(most=VERIFIED_MAX)
+    )
+    _digest_key: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
 
     def admit(self, credential: str | None, *, address: str | None) -> Caller:
-        """Give who calls with a key."""
+        """Return the caller of a key."""
         text = read_key(credential or "")
         if text is None:
             self._count_wrong(address)
-            raise unknown()
+            raise invalid_credential()
         digest = self._digest(text)
-        known = self.kept.get(digest)
-        if known is not None and self._is_old(known.standing):
-            self._look_again(text.tenant)
-            known = self.kept.get(digest)
+        known = self.cache.get(digest)
+        if known is not None and self._is_old(known.principal):
+            self._refresh(text.tenant)
+            known = self.cache.get(digest)
         if known is None:
-            known = self._look(text, digest, address=address)
+            known = self._authenticate(text, digest, address=address)
         try:
             self._check(known, address)
         except (AuthenticationError, RejectedError) as error:
@@ -80,13 +87,13 @@ class ApiKeyAuthenticator:
         return known.caller
 
     def known(self, credential: str | None, *, address: str | None) -> Caller | None:
-        """Give who calls with a key that was looked at not long ago."""
+        """Return the caller of a key that is in the cache and fresh."""
         text = read_key(credential or "")
         if text is None:
             return None
         digest = self._digest(text)
-        known = self.kept.get(digest)
-        if known is None or self._is_old(known.standing):
+        known = self.cache.get(digest)
+        if known is None or self._is_old(known.principal):
             return None
         try:
             self._check(known, address)
@@ -96,53 +103,54 @@ class ApiKeyAuthenticator:
         return known.caller
 
     def _digest(self, text: KeyText) -> bytes:
-        return hmac.digest(self._digesting, str(text).encode(), "sha256")
+        return hmac.digest(self._digest_key, str(text).encode(), "sha256")
 
-    def _look(self, text: KeyText, digest: bytes, *, address: str | None) -> _Known:
-        """Read the key and its agent, and check the secret."""
-        self._check_patience(address)
+    def _authenticate(self, text: KeyText, digest: bytes, *, address: str | None) -> _VerifiedKey:
+        """Read the key and its agent, and verify the secret."""
+        self._check_rate(address)
         now_ms = self.clock.elapsed_ms()
         with self.store.snapshot(text.tenant) as tx:
             tenant, held = tx.credentials.tenant(), tx.credentials.held([text.prefix])
         key, agent = held.get(text.prefix, (None, None))
-        standing = Principal(tenant=tenant, agent=agent, read_at_ms=now_ms)
-        is_right = self.seals.fits(key.seal if key else None, secret=text.secret)
-        if not (is_right and key and standing.agent and standing.is_good):
+        principal = Principal(tenant=tenant, agent=agent, read_at_ms=now_ms)
+        is_match = self.password_hasher.verify(key.seal if key else None, secret=text.secret)
+        if not (is_match and key and principal.agent and principal.is_enabled):
             self._count_wrong(address)
-            error = unknown()
-            if standing.tenant is not None:
+            error = invalid_credential()
+            if principal.tenant is not None:
                 self._note(text.tenant, error)
             raise error
-        caller = _caller(key, standing)
-        found = _Known(key=key, standing=standing, caller=caller, used_at_ms=-math.inf)
-        self.kept.put(digest, found)
-        return found
+        caller = _caller(key, principal)
+        verified = _VerifiedKey(key=key, principal=principal, caller=caller, used_at_ms=-math.inf)
+        self.cache.put(digest, verified)
+        return verified
 
-    def _look_again(self, tenant: str) -> None:
-        """Read every key that is known of a tenant, and forget what has no good standing any more.
+    def _refresh(self, tenant: str) -> None:
+        """Refresh every cached key of a tenant, and evict those that are no longer valid.
 
-        What was sealed anew is forgotten too: whether a secret fits that is for hashing to say.
+        A key whose hash changed is evicted too: only hashing can tell whether the secret still
+        matches.
         """
-        before = [(name, one) for name, one in self.kept.items() if one.caller.tenant == tenant]
+        before = [(name, one) for name, one in self.cache.items() if one.caller.tenant == tenant]
         now_ms = self.clock.elapsed_ms()
         with self.store.snapshot(tenant) as tx:
             owner = tx.credentials.tenant()
             held = tx.credentials.held([one.key.prefix for _, one in before])
         for digest, one in before:
             key, agent = held.get(one.key.prefix, (None, None))
-            standing = Principal(tenant=owner, agent=agent, read_at_ms=now_ms)
-            if key and key.seal == one.key.seal and agent and standing.is_good:
-                caller = _caller(key, standing)
-                self.kept.renew(digest, replace(one, key=key, standing=standing, caller=caller))
+            principal = Principal(tenant=owner, agent=agent, read_at_ms=now_ms)
+            if key and key.seal == one.key.seal and agent and principal.is_enabled:
+                caller = _caller(key, principal)
+                self.cache.renew(digest, replace(one, key=key, principal=principal, caller=caller))
             else:
-                self.kept.drop(digest)
+                self.cache.drop(digest)
 
-    def _check(self, known: _Known, address: str | None) -> None:
-        """Refuse a key that is over, or is not to be used from there."""
+    def _check(self, known: _VerifiedKey, address: str | None) -> None:
+        """Reject a key that has expired or may not be used from this address."""
         if not known.key.is_good(self.clock.now()):
-            raise unknown()
-        if known.standing.tenant is not None:
-            check_open(known.standing.tenant)
+            raise invalid_credential()
+        if known.principal.tenant is not None:
+            check_not_suspended(known.principal.tenant)
         if not known.key.allows(address):
             raise RejectedError(
                 "This key may not be used from this address.",
@@ -150,13 +158,13 @@ class ApiKeyAuthenticator:
                 hint="Ask an admin to widen its allow list.",
             )
 
-    def _note_use(self, digest: bytes, known: _Known) -> None:
-        """Note that a key is used, now and then."""
+    def _note_use(self, digest: bytes, known: _VerifiedKey) -> None:
+        """Record that a key is used, at most every `USES_APART_S` seconds."""
         now_ms = self.clock.elapsed_ms()
         if now_ms - known.used_at_ms < USES_APART_S * _MS:
             return
         self._note_used_at(digest, now_ms)
-        # What was not written is tried again before long, but not by every call.
+        # Retry a failed write soon, but not on every call.
         again_ms = now_ms - (USES_APART_S - ACCESS_KEPT_S) * _MS
         self.refusals.used(
             known.caller.tenant,
@@ -165,15 +173,15 @@ class ApiKeyAuthenticator:
         )
 
     def _note_used_at(self, digest: bytes, at_ms: float) -> None:
-        known = self.kept.get(digest)
+        known = self.cache.get(digest)
         if known is not None:
-            self.kept.renew(digest, replace(known, used_at_ms=at_ms))
+            self.cache.renew(digest, replace(known, used_at_ms=at_ms))
 
-    def _is_old(self, standing: Principal) -> bool:
-        return self.clock.elapsed_ms() - standing.read_at_ms >= ACCESS_KEPT_S * _MS
+    def _is_old(self, principal: Principal) -> bool:
+        return self.clock.elapsed_ms() - principal.read_at_ms >= ACCESS_KEPT_S * _MS
 
-    def _check_patience(self, address: str | None) -> None:
-        """Refuse to hash for an address that gave many wrong credentials of late."""
+    def _check_rate(self, address: str | None) -> None:
+        """Refuse to hash for an address that recently sent many wrong credentials."""
         wait_s = self.rates.wait(_wrong(address), per_minute=WRONG_CREDENTIALS_PER_MINUTE)
         if wait_s is not None:
             raise LimitExceededError(
@@ -185,8 +193,10 @@ class ApiKeyAuthenticator:
     def _count_wrong(self, address: str | None) -> None:
         self.rates.take(_wrong(address), per_minute=WRONG_CREDENTIALS_PER_MINUTE)
 
-    def _note(self, tenant: str, error: CommonbrainError, *, known: _Known | None = None) -> None:
-        # A prefix that somebody made up is not written down, or anybody could fill the audit.
+    def _note(
+        self, tenant: str, error: CommonbrainError, *, known: _VerifiedKey | None = None
+    ) -> None:
+        # The prefix of an unknown key is not recorded, or anyone could fill the audit log.
         entry = AccessEntry(
             at=self.clock.now(),
             action=ADMITTING,
@@ -197,15 +207,14 @@ class ApiKeyAuthenticator:
         self.refusals.note(tenant, entry)
 
 
-def _caller(key: ApiKey, standing: Principal) -> Caller:
-    """Make the caller that a key of a known agent stands for."""
-    if standing.tenant is None or standing.agent is None:
-        raise unknown()
+def _caller(key: ApiKey, principal: Principal) -> Caller:
+    if principal.tenant is None or principal.agent is None:
+        raise invalid_credential()
     admission = Admission(
-        credential=key.prefix, role=standing.agent.role, policy=standing.tenant.policy
+        credential=key.prefix, role=principal.agent.role, policy=principal.tenant.policy
     )
-    role = key.narrowed(standing.agent.role)
-    return a_caller(standing, agent=standing.agent.name, role=role, admission=admission)
+    role = key.narrowed(principal.agent.role)
+    return make_caller(principal, agent=principal.agent.name, role=role, admission=admission)
 
 
 def _wrong(address: str | None) -> str:

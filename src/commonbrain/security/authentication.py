@@ -1,7 +1,10 @@
-"""Who a credential speaks for: what every networked door asks before it does anything."""
+"""Authenticates callers: every networked transport resolves a credential to a caller first."""
 
-from dataclasses import dataclass
-from typing import Protocol
+from collections import OrderedDict
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Generic, Protocol, TypeVar
 
 from commonbrain.model.agents import KEY_SIGN, Agent
 from commonbrain.model.errors import AuthenticationError, RejectedError
@@ -12,36 +15,35 @@ from commonbrain.text.locations import is_loopback
 
 
 class Authenticator(Protocol):
-    """Tells callers by their credentials."""
+    """Authenticates callers by their credentials."""
 
     def admit(self, credential: str | None, *, address: str | None) -> Caller:
-        """Give who calls: tenant, agent, role and trust come from the credential alone.
+        """Return the caller: tenant, agent, role and trust come from the credential alone.
 
         Args:
-            credential: what follows `Bearer`, or an API key; None when there was none.
-            address: the IP address that the call came from, where it is known.
+            credential: The token after `Bearer`, or an API key; None when there is none.
+            address: The IP address of the client, if known.
 
         Raises:
-            AuthenticationError: `missing_credential`, or `invalid_credential` whatever is wrong
-                with it.
-            RejectedError: the credential may not be used from there.
-            UnavailableError: it cannot be checked now.
+            AuthenticationError: `missing_credential`, or `invalid_credential` for any defect.
+            RejectedError: The credential may not be used from this address.
+            UnavailableError: The credential cannot be checked now.
 
         """
         ...
 
     def known(self, credential: str | None, *, address: str | None) -> Caller | None:
-        """Give who calls where that is known at once, without a look at anything outside.
+        """Return the caller if it is cached, without I/O.
 
-        None says nothing of the credential: whoever is to be refused is refused by `admit`.
+        None does not mean that the credential is invalid: only `admit` rejects.
         """
         ...
 
 
 class LocalAuthenticator:
-    """Takes every call from this machine for its user's, whatever credential it bears.
+    """Accepts every call from this machine as its user, whatever the credential.
 
-    Every program of the machine may call, those of other users too; a key tells them apart.
+    Programs of other users of the machine may call too; API keys tell users apart.
     """
 
     def __init__(self, caller: Caller) -> None:
@@ -53,7 +55,7 @@ class LocalAuthenticator:
         *,
         address: str | None,
     ) -> Caller:
-        """Give the user; a call from elsewhere is refused."""
+        """Return the user; reject calls from other machines."""
         if address is None or not is_loopback(address):
             raise RejectedError(
                 "Without access control only this machine may call.",
@@ -63,26 +65,26 @@ class LocalAuthenticator:
         return self._caller
 
     def known(self, credential: str | None, *, address: str | None) -> Caller | None:  # noqa: ARG002
-        """Give the user, if the call is from here."""
+        """Return the user if the call is from this machine."""
         return self._caller if address is not None and is_loopback(address) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Principal:
-    """A tenant and one of its agents as they were read; None where there is none."""
+    """A tenant and one of its agents as read from the store; None if missing."""
 
     tenant: Tenant | None
     agent: Agent | None
     read_at_ms: float
 
     @property
-    def is_good(self) -> bool:
-        """Say whether there is such a tenant, and the agent, if it is known, may call."""
+    def is_enabled(self) -> bool:
+        """Whether the tenant exists and the agent, if known, is enabled."""
         return self.tenant is not None and (self.agent is None or self.agent.disabled_at is None)
 
 
-def unknown() -> AuthenticationError:
-    """Say that a credential will not do, in the same words whatever is wrong with it."""
+def invalid_credential() -> AuthenticationError:
+    """Create the error for an invalid credential; its message does not name the defect."""
     return AuthenticationError(
         "The credential is not valid.",
         code="invalid_credential",
@@ -90,8 +92,8 @@ def unknown() -> AuthenticationError:
     )
 
 
-def check_open(tenant: Tenant) -> None:
-    """Refuse whoever comes to a suspended tenant with a good credential.
+def check_not_suspended(tenant: Tenant) -> None:
+    """Reject calls to a suspended tenant.
 
     Raises:
         RejectedError: `tenant_suspended`.
@@ -105,11 +107,11 @@ def check_open(tenant: Tenant) -> None:
         )
 
 
-def a_caller(standing: Principal, *, agent: str, role: Role, admission: Admission) -> Caller:
-    """Make the caller of a networked door; an agent without a row has the usual trust."""
-    tenant, known = standing.tenant, standing.agent
+def make_caller(principal: Principal, *, agent: str, role: Role, admission: Admission) -> Caller:
+    """Create the caller of a networked transport; an unknown agent has the default trust."""
+    tenant, known = principal.tenant, principal.agent
     if tenant is None:
-        raise unknown()
+        raise invalid_credential()
     return Caller(
         tenant=tenant.name,
         agent=agent,
@@ -122,13 +124,13 @@ def a_caller(standing: Principal, *, agent: str, role: Role, admission: Admissio
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthenticatorChain:
-    """Asks the keys about what looks like a key, and the tokens, if there are any, of the rest."""
+    """Sends API keys to one authenticator and all other credentials to the other, if any."""
 
     keys: Authenticator
     tokens: Authenticator | None = None
 
     def admit(self, credential: str | None, *, address: str | None) -> Caller:
-        """Give who calls."""
+        """Return the caller."""
         if not credential:
             raise AuthenticationError(
                 "This takes a credential.",
@@ -138,17 +140,17 @@ class AuthenticatorChain:
         if credential.startswith(KEY_SIGN):
             return self.keys.admit(credential, address=address)
         if self.tokens is None:
-            raise unknown()
+            raise invalid_credential()
         return self.tokens.admit(credential, address=address)
 
     def known(self, credential: str | None, *, address: str | None) -> Caller | None:
-        """Give who calls with a key that is known; a token's signature is checked each time."""
+        """Return the caller of a cached key; tokens are verified on every call."""
         return self.keys.known(credential, address=address)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Issuer:
-    """Whose tokens are taken, and how they are read."""
+    """The accepted token issuer and how to read its claims."""
 
     name: str
     audience: str
@@ -159,3 +161,48 @@ class Issuer:
     role_claim: str | None = "role"
     leeway_s: float = 30
     timeout_s: float = 5
+
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+@dataclass(slots=True, kw_only=True)
+class TtlCache(Generic[K, V]):
+    """A thread-safe cache that evicts the least recently used value."""
+
+    most: int
+    _values: OrderedDict[K, V] = field(default_factory=OrderedDict["K", "V"])
+    _lock: Lock = field(default_factory=Lock)
+
+    def get(self, name: K) -> V | None:
+        """Return a value and mark it as used."""
+        with self._lock:
+            if name not in self._values:
+                return None
+            self._values.move_to_end(name)
+            return self._values[name]
+
+    def put(self, name: K, value: V) -> None:
+        """Store a value."""
+        with self._lock:
+            self._values[name] = value
+            self._values.move_to_end(name)
+            while len(self._values) > self.most:
+                self._values.popitem(last=False)
+
+    def renew(self, name: K, value: V) -> None:
+        """Replace a value if it is still in the cache."""
+        with self._lock:
+            if name in self._values:
+                self._values[name] = value
+
+    def items(self) -> list[tuple[K, V]]:
+        """List all values without marking them as used."""
+        with self._lock:
+            return list(self._values.items())
+
+    def drop(self, name: K) -> None:
+        """Remove a value."""
+        with self._lock:
+            self._values.pop(name, None)

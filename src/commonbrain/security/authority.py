@@ -1,7 +1,7 @@
-"""Who may change what: the right to write a memory's scope, and at least its trust.
+"""Authorization of changes: write access to the scope of a memory, and at least its trust.
 
-Who has the first and lacks the second may propose: the change is stored, quarantined, as a memory
-that carries it, until somebody with the authority approves or rejects it.
+A caller that has write access but too little trust may propose: the change is stored as a
+quarantined memory until a caller with enough trust approves or rejects it.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from commonbrain.model.scoring import confidence
 from commonbrain.model.trust import Trust, granted
 
 _KEY: Final = "proposal"
-"""Where in its payload a memory carries the change it proposes."""
+"""Payload key of the proposed change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """One wanted change of one memory; `told` holds the operation's arguments as JSON values."""
+    """A proposed change of one memory; `told` holds the operation's arguments as JSON values."""
 
     op: Action
     id: int
@@ -32,13 +32,13 @@ class Proposal:
     told: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def payload(self) -> dict[str, object]:
-        """Write it into the payload of the memory that carries it."""
+        """Return the payload of the memory that carries the proposal."""
         plain = {"op": str(self.op), "id": ids.show(ids.MEMORY, self.id), "reason": self.reason}
         return {_KEY: {**plain, "told": dict(self.told)}}
 
 
 def proposal_of(memory: Memory) -> Proposal | None:
-    """Read the change that a memory carries; None when it carries none."""
+    """Return the change that a memory proposes, or None."""
     if _KEY not in memory.payload:
         return None
     given = cast("Mapping[str, Any]", memory.payload[_KEY])
@@ -51,29 +51,29 @@ def proposal_of(memory: Memory) -> Proposal | None:
 
 
 def without_proposal(memory: Memory) -> dict[str, object]:
-    """Give a memory's payload without the change it carried."""
+    """Return a memory's payload without its proposal."""
     return {key: value for key, value in memory.payload.items() if key != _KEY}
 
 
 def is_authorized(caller: Caller, memory: Memory) -> bool:
-    """Say whether a memory is trusted no more than its changer."""
+    """Whether the caller's trust is at least that of the memory."""
     return caller.trust_ceiling.weight >= memory.trust.weight
 
 
 def intrinsic_trust(caller: Caller) -> Trust:
-    """Give the trust of what a caller says without claiming any."""
+    """Return the trust of a caller that claims none."""
     return granted(None, default=caller.trust_default, ceiling=caller.trust_ceiling)
 
 
 def endorsed(memory: Memory, *, trust: Trust) -> Memory:
-    """Give a memory that somebody vouches for: trusted as said, and no less sure than that is."""
+    """Return the memory with at least this trust and the confidence that the trust implies."""
     is_sourced = memory.source_ref is not None
     likely = confidence(memory.kind, memory.text, trust=trust, is_sourced=is_sourced)
     return replace(memory, trust=trust, confidence=max(memory.confidence, likely))
 
 
 def check_may_resolve(caller: Caller, memory: Memory) -> None:
-    """Let admins and trusted sources settle what awaits review, and authors withdraw their own.
+    """Let admins and trusted callers resolve a reviewed memory, and authors withdraw theirs.
 
     Raises:
         RejectedError: `insufficient_role`, `scope_denied` or `trust_override_denied`.
@@ -90,7 +90,7 @@ def check_may_resolve(caller: Caller, memory: Memory) -> None:
 
 
 def check_authorized(caller: Caller, memory: Memory) -> None:
-    """Let a caller change what is trusted no more than itself.
+    """Check that the memory is trusted no more than the caller.
 
     Raises:
         RejectedError: `trust_override_denied`.
@@ -101,5 +101,5 @@ def check_authorized(caller: Caller, memory: Memory) -> None:
             f"{ids.show(ids.MEMORY, memory.id)} is trusted as {memory.trust}, the caller as "
             f"{caller.trust_ceiling}.",
             code="trust_override_denied",
-            hint="Leave it to somebody with that trust, or annotate it.",
+            hint="Ask a caller with that trust, or annotate it.",
         )

@@ -1,4 +1,4 @@
-"""Writes down refusals and uses of keys behind the calls, one line for many alike."""
+"""Audit log of denials and key uses, written in the background and aggregated."""
 
 import logging
 from collections.abc import Callable
@@ -16,13 +16,13 @@ from commonbrain.storage.interface import Store, Transaction
 _LOG: Final = logging.getLogger(__name__)
 _MS: Final = 1000
 
-_Sort = tuple[str, str, str | None, str | None, str | None]
-"""Tenant, action, code, agent, credential: what refusals have in common that are alike."""
+_DenialKey = tuple[str, str, str | None, str | None, str | None]
+"""Tenant, action, code, agent, credential: denials that share these are counted together."""
 
 
 @dataclass(slots=True)
-class _Line:
-    """One sort of refusal: since when it is counted, the last of it, and how many are unwritten."""
+class _DenialCount:
+    """Denials that share a key: start of the count, the latest one, and the unwritten number."""
 
     since_ms: float
     last: AccessEntry
@@ -31,74 +31,78 @@ class _Line:
 
 @dataclass(slots=True, kw_only=True)
 class CountedDenials:
-    """The first of a sort is written soon; what comes within a minute is counted in the next line.
+    """Writes the first denial of a kind soon and counts repetitions per minute in one entry.
 
-    However many calls are refused, a minute brings one line of each sort, and at most
-    `REFUSALS_APART_MAX` sorts. Lines are written by a thread of their own, so that nobody learns
-    from the time of an answer whether a tenant is there. The last count waits for the next refusal
-    or for the end of the process: what dies with a killed one is told in the log only.
+    A minute writes at most one entry per kind, and at most `REFUSALS_APART_MAX` kinds. A thread
+    writes the entries, so that response times do not reveal whether a tenant exists. The last count
+    is written with the next denial or at exit; a killed process leaves it in the server log only.
     """
 
     store: Store
     clock: Clock
-    _lines: dict[_Sort, _Line] = field(default_factory=dict["_Sort", "_Line"])
-    _lock: Lock = field(default_factory=Lock)
-    _swept_ms: float = 0.0
-    _hand: ThreadPoolExecutor = field(
-        default_factory=lambda: ThreadPoolExecutor(1, "audit of access")
+    _counts: dict[_DenialKey, _DenialCount] = field(
+        default_factory=dict["_DenialKey", "_DenialCount"]
     )
-    _room: BoundedSemaphore = field(default_factory=lambda: BoundedSemaphore(REFUSALS_APART_MAX))
+    _lock: Lock = field(default_factory=Lock)
+    _last_scan_ms: float = 0.0
+    _writer: ThreadPoolExecutor = field(
+        default_factory=lambda: ThreadPoolExecutor(1, "access-audit")
+    )
+    _slots: BoundedSemaphore = field(default_factory=lambda: BoundedSemaphore(REFUSALS_APART_MAX))
 
     def note(self, tenant: str, entry: AccessEntry) -> None:
-        """Take one in; it never raises, and never tells by its time what is known of the tenant."""
+        """Record a denial.
+
+        Never raises, and takes the same time whether or not the tenant exists.
+        """
         now_ms = self.clock.elapsed_ms()
-        sort = (tenant, entry.action, entry.code, entry.agent, entry.credential)
+        key = (tenant, entry.action, entry.code, entry.agent, entry.credential)
         with self._lock:
-            due = self._swept(now_ms)
-            line = self._lines.get(sort)
-            if line is not None:
-                line.unwritten += 1
-                line.last = entry
-            elif len(self._lines) < REFUSALS_APART_MAX:
-                self._lines[sort] = _Line(now_ms, entry)
+            due = self._take_due(now_ms)
+            counted = self._counts.get(key)
+            if counted is not None:
+                counted.unwritten += 1
+                counted.last = entry
+            elif len(self._counts) < REFUSALS_APART_MAX:
+                self._counts[key] = _DenialCount(now_ms, entry)
                 due.append((tenant, entry))
             else:
-                _LOG.warning("%s refused: %s; too many sorts to audit", entry.action, entry.code)
+                _LOG.warning("%s refused: %s; too many kinds to audit", entry.action, entry.code)
         for owner, one in due:
             self._write(owner, lambda tx, one=one: tx.credentials.note(one))
 
     def used(self, tenant: str, prefix: str, *, lost: Callable[[], None]) -> None:
-        """Note that a key was used, some time soon; what cannot be written calls `lost`."""
+        """Record the use of a key in the background; calls `lost` if that fails."""
         at = self.clock.now()
         self._write(tenant, lambda tx: tx.credentials.used([prefix], at=at), lost=lost)
 
     def close(self) -> None:
-        """Write what is left; afterwards nothing is taken in."""
+        """Write what is pending; later calls are ignored."""
         with self._lock:
-            due = self._swept(None)
+            due = self._take_due(None)
         for owner, one in due:
             self._write(owner, lambda tx, one=one: tx.credentials.note(one))
-        self._hand.shutdown(wait=True)
+        self._writer.shutdown(wait=True)
 
-    def _swept(self, now_ms: float | None) -> list[tuple[str, AccessEntry]]:
-        """Take out the sorts whose minute is over, all of them at the end; give what is unwritten.
+    def _take_due(self, now_ms: float | None) -> list[tuple[str, AccessEntry]]:
+        """Remove the kinds whose minute has passed, or all at exit; return the unwritten entries.
 
-        Every one is looked at, but not more often than once a second.
+        Scans all kinds, at most once a second.
         """
-        if now_ms is not None and now_ms - self._swept_ms < _MS:
+        if now_ms is not None and now_ms - self._last_scan_ms < _MS:
             return []
-        self._swept_ms = now_ms or 0.0
+        self._last_scan_ms = now_ms or 0.0
         over = [
-            (sort, line)
-            for sort, line in self._lines.items()
-            if now_ms is None or now_ms - line.since_ms >= REFUSALS_APART_S * _MS
+            (key, counted)
+            for key, counted in self._counts.items()
+            if now_ms is None or now_ms - counted.since_ms >= REFUSALS_APART_S * _MS
         ]
-        for sort, _ in over:
-            del self._lines[sort]
+        for key, _ in over:
+            del self._counts[key]
         return [
-            (sort[0], replace(line.last, count=line.unwritten))
-            for sort, line in over
-            if line.unwritten
+            (key[0], replace(counted.last, count=counted.unwritten))
+            for key, counted in over
+            if counted.unwritten
         ]
 
     def _write(
@@ -108,8 +112,8 @@ class CountedDenials:
         *,
         lost: Callable[[], None] = lambda: None,
     ) -> None:
-        if not self._room.acquire(blocking=False):
-            _LOG.warning("the audit of access is behind; a line is left out")
+        if not self._slots.acquire(blocking=False):
+            _LOG.warning("the access audit queue is full; an entry was dropped")
             lost()
             return
 
@@ -119,13 +123,13 @@ class CountedDenials:
                     if tx.credentials.tenant() is not None:
                         change(tx)
             except CommonbrainError as error:
-                _LOG.warning("the audit of access cannot be written: %s", error.code)
+                _LOG.warning("the access audit cannot be written: %s", error.code)
                 lost()
             finally:
-                self._room.release()
+                self._slots.release()
 
         try:
-            self._hand.submit(write)
+            self._writer.submit(write)
         except RuntimeError:
-            # The process is ending, and the thread took its last.
-            self._room.release()
+            # The process is exiting and the thread has stopped.
+            self._slots.release()

@@ -1,6 +1,6 @@
-"""Makes what comes with the extra `server`, and says so where that is not installed.
+"""Creates the security components of the extra `server`, or reports that it is missing.
 
-Who only uses a store on this machine loads none of it.
+Local use of a store loads none of them.
 """
 
 from collections.abc import Generator
@@ -17,82 +17,82 @@ from commonbrain.storage.interface import Store
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthenticationServices:
-    """What telling callers stands on."""
+    """What authenticators depend on."""
 
     store: Store
     clock: Clock
     refusals: AccessDenials
     rates: RateLimiter
-    seals: PasswordHasher
+    password_hasher: PasswordHasher
 
 
 def make_password_hasher() -> PasswordHasher:
-    """Make what seals secrets.
+    """Create the password hasher.
 
     Raises:
         InvalidInputError: `extra_missing`.
 
     """
-    with _telling_of_the_extra():
+    with _reporting_missing_extra():
         from commonbrain.security.passwords import Argon2PasswordHasher  # noqa: PLC0415
 
     return Argon2PasswordHasher()
 
 
 def make_rates(redis_url: str | None = None) -> RateLimiter:
-    """Make what counts calls, in Redis if there is one.
+    """Create the rate limiter, in Redis if a URL is given.
 
     Raises:
-        InvalidInputError: `extra_missing`, or the address is none that Redis could have.
+        InvalidInputError: `extra_missing`, or the URL is invalid.
 
     """
-    with _telling_of_the_extra():
+    with _reporting_missing_extra():
         from commonbrain.security.rate_limits import shared_rate_limiter  # noqa: PLC0415
 
     try:
         return shared_rate_limiter(redis_url)
     except ValueError:
         raise InvalidInputError(
-            "COMMONBRAIN_REDIS_URL is no address of a Redis.",
-            hint="Give it as redis://host:6379/0, or unset it.",
+            "COMMONBRAIN_REDIS_URL is not a valid Redis URL.",
+            hint="Set it to redis://host:6379/0, or unset it.",
         ) from None
 
 
-def make_access(ground: AuthenticationServices, issuer: Issuer | None) -> Authenticator:
-    """Make what tells callers by their credentials; without an issuer, by keys alone.
+def make_access(services: AuthenticationServices, issuer: Issuer | None) -> Authenticator:
+    """Create the authenticator for API keys and, with an issuer, for tokens.
 
     Raises:
         InvalidInputError: `extra_missing`.
 
     """
-    with _telling_of_the_extra():
+    with _reporting_missing_extra():
         from commonbrain.security.api_keys import ApiKeyAuthenticator  # noqa: PLC0415
 
     keys = ApiKeyAuthenticator(
-        store=ground.store,
-        seals=ground.seals,
-        clock=ground.clock,
-        rates=ground.rates,
-        refusals=ground.refusals,
+        store=services.store,
+        password_hasher=services.password_hasher,
+        clock=services.clock,
+        rates=services.rates,
+        refusals=services.refusals,
     )
-    return AuthenticatorChain(keys=keys, tokens=_token_access(ground, issuer) if issuer else None)
+    return AuthenticatorChain(keys=keys, tokens=_token_access(services, issuer) if issuer else None)
 
 
-def _token_access(ground: AuthenticationServices, issuer: Issuer) -> Authenticator:
-    with _telling_of_the_extra():
+def _token_access(services: AuthenticationServices, issuer: Issuer) -> Authenticator:
+    with _reporting_missing_extra():
         from commonbrain.security.tokens import IssuerKeys, JwtAuthenticator  # noqa: PLC0415
 
     return JwtAuthenticator(
-        store=ground.store,
-        clock=ground.clock,
-        refusals=ground.refusals,
+        store=services.store,
+        clock=services.clock,
+        refusals=services.refusals,
         issuer=issuer,
-        keys=IssuerKeys(issuer=issuer, clock=ground.clock),
+        keys=IssuerKeys(issuer=issuer, clock=services.clock),
     )
 
 
 @contextmanager
-def _telling_of_the_extra() -> Generator[None]:
+def _reporting_missing_extra() -> Generator[None]:
     try:
         yield
     except ImportError as error:

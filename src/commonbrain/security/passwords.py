@@ -1,4 +1,4 @@
-"""Seals by argon2id; comes with the extra `server`."""
+"""Password hashing with argon2id; requires the extra `server`."""
 
 from threading import BoundedSemaphore
 from typing import Final
@@ -9,42 +9,42 @@ from argon2.exceptions import InvalidHashError, VerificationError, VerifyMismatc
 from commonbrain.model.agents import SECRET_CHARS
 from commonbrain.model.errors import UnavailableError
 
-# OWASP's password storage cheat sheet names 19 MiB, 2 passes, 1 lane as its first choice. A secret
-# here has 192 random bits, so the hash need not make up for a weak one: more would only make
-# guessers at the door dearer to the server. 25 ms of processor time each.
+# The first choice of OWASP's password storage cheat sheet: 19 MiB, 2 passes, 1 lane. Secrets have
+# 192 random bits, so a stronger hash would add no security and make brute force attempts cost the
+# server more. 25 ms of processor time each.
 MEMORY_KIB: Final = 19 * 1024
 PASSES: Final = 2
 LANES: Final = 1
-AT_ONCE_MAX: Final = 2
-"""Checked at the same time: 38 MiB, and what other calls leave of two processors."""
-WAIT_S: Final = 5.0
+CONCURRENT_MAX: Final = 2
+"""Concurrent verifications: 38 MiB in total, and processor time is left for other calls."""
+TIMEOUT_S: Final = 5.0
 
 
 class Argon2PasswordHasher:
-    """Seals secrets with argon2id."""
+    """Hashes secrets with argon2id."""
 
     def __init__(self) -> None:
         self._hasher = PasswordHasher(
             time_cost=PASSES, memory_cost=MEMORY_KIB, parallelism=LANES, type=Type.ID
         )
-        self._turns = BoundedSemaphore(AT_ONCE_MAX)
-        # What is checked where there is no key, so that this takes as long as where there is one.
-        self._nobodys = self._hasher.hash("0" * SECRET_CHARS)
+        self._slots = BoundedSemaphore(CONCURRENT_MAX)
+        # Verified when there is no key, so that this takes as long as with one.
+        self._dummy = self._hasher.hash("0" * SECRET_CHARS)
 
-    def seal(self, secret: str) -> str:
-        """Make a seal of a secret, another one each time."""
+    def hash(self, secret: str) -> str:
+        """Return a salted hash of a secret."""
         return self._hasher.hash(secret)
 
-    def fits(self, seal: str | None, *, secret: str) -> bool:
-        """Say whether a seal was made of this secret; without a seal it takes as long."""
-        if not self._turns.acquire(timeout=WAIT_S):
+    def verify(self, hashed: str | None, *, secret: str) -> bool:
+        """Whether the hash is of this secret; without a hash the check takes as long."""
+        if not self._slots.acquire(timeout=TIMEOUT_S):
             raise UnavailableError(
                 "Too many credentials are being checked.", hint="Try again in some seconds."
             )
         try:
-            is_right = self._hasher.verify(seal or self._nobodys, secret)
+            is_match = self._hasher.verify(hashed or self._dummy, secret)
         except (VerifyMismatchError, VerificationError, InvalidHashError):
             return False
         finally:
-            self._turns.release()
-        return is_right and seal is not None
+            self._slots.release()
+        return is_match and hashed is not None

@@ -1,4 +1,4 @@
-"""How much and how fast callers of networked doors may: rates, and a tenant's quota."""
+"""Rate limits of networked callers and storage quotas of tenants."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -13,24 +13,24 @@ from commonbrain.storage.interface import Store, Transaction
 
 
 class RateLimiter(Protocol):
-    """Counts what is done within the last minute, for every process that shares the counts."""
+    """Counts calls within the last minute, over all processes that share the counts."""
 
     def take(self, name: str, *, per_minute: int) -> int | None:
-        """Count one more unless that is too many; give the seconds to wait where it is."""
+        """Count one call, or return the seconds to wait if the limit is reached."""
         ...
 
     def wait(self, name: str, *, per_minute: int) -> int | None:
-        """Give the seconds to wait where the next one would be too many; count nothing."""
+        """Return the seconds to wait if the limit is reached, without counting."""
         ...
 
 
 UNCOUNTED_STATES = frozenset({State.SUPERSEDED, State.FORGOTTEN})
-"""What nobody holds any more, though its row is there: who is full can still mend and forget."""
+"""States that do not count toward the quota: at the limit, callers can still replace and forget."""
 
 
 @dataclass(slots=True)
 class _Count:
-    """How many memories a tenant held when they were counted, and what was stored since."""
+    """Number of memories of a tenant at the last count, and of those stored since."""
 
     at_ms: float
     memories: int
@@ -38,7 +38,7 @@ class _Count:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quotas:
-    """Counts calls and memories; what a policy leaves open is bounded by the settings."""
+    """Limits calls and memories; the settings bound what a tenant's policy leaves open."""
 
     store: Store
     clock: Clock
@@ -48,7 +48,7 @@ class Quotas:
     _counts: dict[str, _Count] = field(default_factory=dict[str, "_Count"])
 
     def check_rate(self, caller: Caller) -> None:
-        """Count a call of a credential and of its tenant; local callers call as they like.
+        """Count a call of a credential and of its tenant; local callers are not limited.
 
         Raises:
             LimitExceededError: `rate_limited`, with the seconds to wait.
@@ -72,7 +72,7 @@ class Quotas:
                 )
 
     def check_quota(self, caller: Caller) -> None:
-        """Refuse a tenant that is full before its text is read; it may not fit even if this passes.
+        """Reject a tenant at its quota before processing its text; `reserve` decides.
 
         Raises:
             LimitExceededError: `quota_exceeded`.
@@ -87,15 +87,14 @@ class Quotas:
             raise _full(f"This tenant holds {count.memories} memories and may hold {most}.")
 
     def reserve(self, caller: Caller, tx: Transaction) -> None:
-        """Count one more memory, which is about to be stored, unless there is no room for it.
+        """Count one more memory that is about to be stored.
 
-        They are counted anew when there seems to be no room, so that nobody is refused for what
-        was not stored after all, and every `USAGE_KEPT_S` seconds by each process, which adds what
-        it stores itself: several may together let in a little too much.
+        Each process recounts every `USAGE_KEPT_S` seconds and adds what it stores in between, so
+        several processes together may exceed the quota slightly. It also recounts before it
+        rejects, so that memories that were not stored after all do not count.
 
         Raises:
-            LimitExceededError: `quota_exceeded`; what was stored by the same transaction is not
-                kept either.
+            LimitExceededError: `quota_exceeded`; the transaction must be rolled back.
 
         """
         most = _most(caller)
@@ -107,7 +106,7 @@ class Quotas:
         count.memories += 1
 
     def _known(self, tenant: str, *, below: int) -> _Count | None:
-        """Give what was counted not long ago, where it leaves room."""
+        """Return a recent count that is below the quota, if any."""
         known = self._counts.get(tenant)
         if known is None or known.memories >= below:
             return None
@@ -132,6 +131,6 @@ def _full(message: str) -> LimitExceededError:
 
 
 def count_stored(tx: Transaction) -> int:
-    """Count what a tenant holds: all but what was superseded or forgotten."""
+    """Count the memories of a tenant, except superseded and forgotten ones."""
     counts = tx.memories.counts().items()
     return sum(count for (_, state), count in counts if state not in UNCOUNTED_STATES)

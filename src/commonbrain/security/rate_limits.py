@@ -1,4 +1,4 @@
-"""Rates by moving windows, counted in this process or in Redis; comes with the extra `server`."""
+"""Moving-window rate limits, in this process or in Redis; requires the extra `server`."""
 
 import logging
 import math
@@ -14,64 +14,64 @@ from limits.strategies import MovingWindowRateLimiter
 
 _LOG: Final = logging.getLogger(__name__)
 _REDIS_S: Final = 0.25
-"""What counting may hold up a call; past it this process counts by itself."""
-_AGAIN_S: Final = 5.0
-"""How long a Redis that did not answer is left alone."""
-_COUNTED_UNDER: Final = "commonbrain"
+"""Redis timeout; after it this process counts by itself."""
+_RETRY_S: Final = 5.0
+"""Pause before Redis is tried again."""
+_NAMESPACE: Final = "commonbrain"
 
 
 @dataclass(slots=True, kw_only=True)
 class MovingWindowLimiter:
-    """Counts in Redis where there is one, so that all processes share the counts.
+    """Counts in Redis if configured, so that all processes share the counts.
 
-    While Redis is down each process counts by itself: nobody is shut out, and nobody calls more
-    often than the rate times the number of processes.
+    While Redis is down each process counts by itself: no caller is locked out, and the effective
+    limit is at most the rate times the number of processes.
     """
 
     shared: MovingWindowRateLimiter | None = None
     own: MovingWindowRateLimiter = field(
         default_factory=lambda: MovingWindowRateLimiter(MemoryStorage())
     )
-    _alone_until: float = 0.0
+    _local_until: float = 0.0
 
     def take(self, name: str, *, per_minute: int) -> int | None:
-        """Count one more unless that is too many; give the seconds to wait where it is."""
+        """Count one call, or return the seconds to wait if the limit is reached."""
 
-        def counted(window: MovingWindowRateLimiter) -> int | None:
+        def hit(window: MovingWindowRateLimiter) -> int | None:
             item = RateLimitItemPerMinute(per_minute)
-            if window.hit(item, _COUNTED_UNDER, name):
+            if window.hit(item, _NAMESPACE, name):
                 return None
             return _wait(window, item, name=name)
 
-        return self._ask(counted)
+        return self._run(hit)
 
     def wait(self, name: str, *, per_minute: int) -> int | None:
-        """Give the seconds to wait where the next one would be too many; count nothing."""
+        """Return the seconds to wait if the limit is reached, without counting."""
 
-        def looked(window: MovingWindowRateLimiter) -> int | None:
+        def test(window: MovingWindowRateLimiter) -> int | None:
             item = RateLimitItemPerMinute(per_minute)
-            if window.test(item, _COUNTED_UNDER, name):
+            if window.test(item, _NAMESPACE, name):
                 return None
             return _wait(window, item, name=name)
 
-        return self._ask(looked)
+        return self._run(test)
 
-    def _ask(self, ask: Callable[[MovingWindowRateLimiter], int | None]) -> int | None:
-        if self.shared is None or time.monotonic() < self._alone_until:
-            return ask(self.own)
+    def _run(self, query: Callable[[MovingWindowRateLimiter], int | None]) -> int | None:
+        if self.shared is None or time.monotonic() < self._local_until:
+            return query(self.own)
         try:
-            return ask(self.shared)
+            return query(self.shared)
         except StorageError:
-            self._alone_until = time.monotonic() + _AGAIN_S
+            self._local_until = time.monotonic() + _RETRY_S
             _LOG.warning("Redis does not answer: this process counts rates by itself")
-            return ask(self.own)
+            return query(self.own)
 
 
 def shared_rate_limiter(redis_url: str | None) -> MovingWindowLimiter:
-    """Count in Redis if there is one, else in this process; Redis is asked for at the first call.
+    """Create a limiter in Redis, or in this process without a URL; connects on the first call.
 
     Raises:
-        ValueError: the address is none that Redis could have.
+        ValueError: The URL is invalid.
 
     """
     if redis_url is None:
@@ -86,5 +86,5 @@ def shared_rate_limiter(redis_url: str | None) -> MovingWindowLimiter:
 
 
 def _wait(window: MovingWindowRateLimiter, item: RateLimitItemPerMinute, *, name: str) -> int:
-    left_s = window.get_window_stats(item, _COUNTED_UNDER, name).reset_time - time.time()
+    left_s = window.get_window_stats(item, _NAMESPACE, name).reset_time - time.time()
     return max(math.ceil(left_s), 1)

@@ -1,4 +1,4 @@
-"""What the house needs of a screen: a text in, the secrets it holds out."""
+"""Detection of secrets in text, by known formats, assignments and entropy."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from commonbrain.text.redaction import SecretMatch
 
 
 class SecretScanner(Protocol):
-    """Finds credentials in a text before anything else sees it; safe to call from several threads.
+    """Finds credentials in a text before it is processed; thread-safe.
 
-    Laws: the answer depends on the text alone; stretches lie inside it, in order, and do not
-    overlap; what `redacted` makes of a text holds no certain secret; time is linear in the length.
+    Laws: the result depends on the text alone; matches are in order and do not overlap; a redacted
+    text holds no certain secret; time is linear in the length of the text.
     """
 
     def find(self, text: str) -> list[SecretMatch]:
-        """Find what is a secret, or looks like one."""
+        """Return matches of certain and likely secrets."""
         ...
 
 
@@ -58,9 +58,9 @@ FORMATS: Final = {
     "password in an address": r"(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]{1,20}://"
     r"(?P<user>[^\s:/?#@\[\]]{0,64}):(?P<address>[^\s/@\[\]]{2,200})@",
 }
-# Looking for a piece of text takes a hundredth of trying a pattern at every place, and nearly no
-# text holds any of these; a format that has none is tried on every text.
-SIGNS: Final[Mapping[str, tuple[str, ...]]] = {
+# A substring search costs a hundredth of a regular expression, and almost no text contains any of
+# these; a format without an entry is matched against every text.
+SUBSTRINGS: Final[Mapping[str, tuple[str, ...]]] = {
     "Commonbrain key": ("cb_",),
     "Anthropic key": ("sk-ant-",),
     "OpenAI key": ("sk-",),
@@ -86,13 +86,13 @@ SIGNS: Final[Mapping[str, tuple[str, ...]]] = {
     "JSON web token": ("eyJ",),
     "password in an address": ("://",),
 }
-"""Pieces of text one of which is in whatever a format matches."""
+"""Substrings one of which occurs in every match of the format."""
 _ASSIGNING: Final = (":", "=")
 _NAMES: Final = (
     r"pass(?:word|wd|phrase)|pwd|secret|token|credential"
     r"|(?:api|access|auth|secret|private|signing|encryption|master|account)[_-]?key"
 )
-# A name may stand inside a longer one, DB_PASSWORD or client-secret, and before more of it.
+# The name may be part of a longer one, such as DB_PASSWORD or client-secret.
 _ASSIGNED: Final = re.compile(
     rf"(?P<name>(?<![A-Za-z])(?:{_NAMES})|(?<=[a-z])(?:Password|Passwd|Pwd|Secret|Token|ApiKey|AccessKey))"
     r"(?:_(?:key|value|hash|access_key))?"
@@ -117,57 +117,58 @@ _TERM: Final = re.compile(
     r"|ed25519|x509|k8s|(?:v|version|tls|ssl|http|level|step|phase|type)-?\d{1,3})\W{0,2}",
     re.IGNORECASE,
 )
-"""Technical words with a digit that stand behind a colon in plain prose."""
+"""Technical terms with a digit that follow a colon in plain prose."""
 _BARE: Final = re.compile(r"[A-Za-z_][\w-]*(?:\.[A-Za-z_][\w-]*)*\W?")
-"""A word or a dotted name, as code and prose have them behind the same signs."""
-_RUN: Final = re.compile(r"(?<![\w+/=.:-])[A-Za-z0-9+/_-]{32,256}={0,2}(?![\w+/=-])")
+"""A word or a dotted name, which code and prose have after the same operators."""
+_RANDOM_RUN: Final = re.compile(r"(?<![\w+/=.:-])[A-Za-z0-9+/_-]{32,256}={0,2}(?![\w+/=-])")
 _UUID: Final = re.compile(r"[0-9a-fA-F-]+")
 _BITS_MIN: Final = 4.5
-"""Bits a character from which base64 looks random (the limit of detect-secrets)."""
+"""Bits per character from which base64 likely random (the limit of detect-secrets)."""
 _PASSWORD_CHARS_MIN: Final = 6
 _SECRET_CHARS_MIN: Final = 12
-"""Tokens are made by machines, which do not make short ones."""
+"""Tokens are generated and never shorter."""
 _DISTINCT_MIN: Final = 4
-"""Fewer different characters are a row of crosses."""
+"""Fewer distinct characters are a placeholder such as xxxx."""
 
 
 @dataclass(frozen=True)
 class PatternSecretScanner:
-    """A screen made of the patterns above."""
+    """Finds secrets with the patterns above."""
 
     @cached_property
     def formats(self) -> tuple[tuple[str, Sequence[str], re.Pattern[str]], ...]:
-        """The formats, compiled when the first text is looked at: a start should not wait."""
+        """The compiled formats; compiled on first use, to keep startup fast."""
         return tuple(
-            (sort, SIGNS.get(sort, ("",)), re.compile(pattern)) for sort, pattern in FORMATS.items()
+            (sort, SUBSTRINGS.get(sort, ("",)), re.compile(pattern))
+            for sort, pattern in FORMATS.items()
         )
 
     def find(self, text: str) -> list[SecretMatch]:
-        """Find what is a secret, or looks like one; where two overlap the first stands."""
-        certain = _apart([*self._formatted(text), *_assigned(text)])
-        looks = _beside(certain, _random(text))
-        return sorted([*certain, *looks], key=lambda one: one.start)
+        """Return matches of certain and likely secrets; of overlapping matches the first wins."""
+        certain = _first_of_overlapping([*self._formatted(text), *_assigned(text)])
+        likely = _without_overlap(certain, _random(text))
+        return sorted([*certain, *likely], key=lambda one: one.start)
 
     def _formatted(self, text: str) -> Iterator[SecretMatch]:
-        likely = (one for one in self.formats if _holds(text, one[1]))
+        likely = (one for one in self.formats if _contains_any(text, one[1]))
         for sort, _, pattern in likely:
             for match in pattern.finditer(text):
                 start, end = match.span(match.lastgroup or 0)
-                # A database on one's own machine has the password postgres for the user postgres.
+                # A local database often has the password postgres for the user postgres.
                 is_default = text[start:end] == match.groupdict().get("user")
                 if not is_default and not _is_placeholder(text[start:end], sort):
                     yield SecretMatch(sort=sort, start=start, end=end)
 
 
-def _holds(text: str, signs: Sequence[str]) -> bool:
-    for sign in signs:  # noqa: SIM110 any() would take twice as long, and this is asked very often
+def _contains_any(text: str, substrings: Sequence[str]) -> bool:
+    for sign in substrings:  # noqa: SIM110 any() would take twice as long, and this is asked very often
         if sign in text:
             return True
     return False
 
 
 def _is_placeholder(value: str, sort: str) -> bool:
-    """Say whether an example stands where a secret would; a key block is told by its length."""
+    """Whether the value is an example; a key block is one if it is too short."""
     if sort == "private key":
         return len(value) < 2 * len("-----BEGIN PRIVATE KEY-----")
     if sort == "password in an address":
@@ -183,8 +184,8 @@ def _is_example(value: str) -> bool:
 
 
 def _assigned(text: str) -> Iterator[SecretMatch]:
-    """Find values behind names such as `password`."""
-    for match in _ASSIGNED.finditer(text) if _holds(text, _ASSIGNING) else ():
+    """Find values assigned to names such as `password`."""
+    for match in _ASSIGNED.finditer(text) if _contains_any(text, _ASSIGNING) else ():
         value = match["value"].rstrip(".)]}")
         name = match["name"].lower()
         is_password = name.startswith(_PASSWORD_NAMES)
@@ -201,7 +202,7 @@ def _assigned(text: str) -> Iterator[SecretMatch]:
 
 
 def _is_secret(value: str, *, is_password: bool, is_code: bool, quote: str) -> bool:
-    """Say whether a value is what its name says, and not a word about it."""
+    """Whether a value assigned to such a name is a secret, not a word about it."""
     is_short = len(value) < (_PASSWORD_CHARS_MIN if is_password else _SECRET_CHARS_MIN)
     if is_short or len(set(value)) < _DISTINCT_MIN:
         return False
@@ -209,7 +210,7 @@ def _is_secret(value: str, *, is_password: bool, is_code: bool, quote: str) -> b
         return False
     if _has_letters_and_digits(value):
         return True
-    # Letters alone are a password only where nothing else could stand.
+    # Letters alone are a password only where code assigns them.
     is_word = _BARE.fullmatch(value) is not None
     if is_password and is_code:
         return bool(quote) or not is_word or value.isalpha()
@@ -221,8 +222,8 @@ def _has_letters_and_digits(value: str) -> bool:
 
 
 def _random(text: str) -> Iterator[SecretMatch]:
-    """Find what looks random: hashes and ids do too, so it is only worth a word."""
-    for match in _RUN.finditer(text):
+    """Find random-looking runs; hashes and ids match too, so these are only a hint."""
+    for match in _RANDOM_RUN.finditer(text):
         run = match[0]
         if _UUID.fullmatch(run) or "/" in run[:1] or not _is_mixed(run):
             continue
@@ -237,26 +238,28 @@ def _is_mixed(run: str) -> bool:
 
 
 def _bits(run: str) -> float:
-    """Give Shannon's entropy of a run in bits a character."""
+    """Return Shannon's entropy of a run, in bits per character."""
     total = len(run)
     return -sum(n / total * math.log2(n / total) for n in Counter(run).values())
 
 
-def _apart(found: Iterable[SecretMatch]) -> list[SecretMatch]:
-    """Keep the first and longest of those that overlap, in the order of the text."""
-    kept: list[SecretMatch] = []
-    for one in sorted(found, key=lambda one: (one.start, -one.end)):
-        if not kept or one.start >= kept[-1].end:
-            kept.append(one)
-    return kept
+def _first_of_overlapping(matches: Iterable[SecretMatch]) -> list[SecretMatch]:
+    """Of overlapping matches keep the first and longest, in text order."""
+    result: list[SecretMatch] = []
+    for one in sorted(matches, key=lambda one: (one.start, -one.end)):
+        if not result or one.start >= result[-1].end:
+            result.append(one)
+    return result
 
 
-def _beside(certain: Sequence[SecretMatch], looks: Iterable[SecretMatch]) -> list[SecretMatch]:
-    """Leave out of what merely looks random all that a certain secret touches."""
+def _without_overlap(
+    certain: Sequence[SecretMatch], likely: Iterable[SecretMatch]
+) -> list[SecretMatch]:
+    """Drop likely secrets that overlap a certain one."""
     starts = [one.start for one in certain]
 
     def is_free(one: SecretMatch) -> bool:
         place = bisect_left(starts, one.end)
         return place == 0 or certain[place - 1].end <= one.start
 
-    return [one for one in looks if is_free(one)]
+    return [one for one in likely if is_free(one)]

@@ -1,4 +1,4 @@
-"""Tells callers by JSON web tokens that an issuer signed; comes with the extra `server`."""
+"""Authenticates callers by JSON web tokens of an issuer; requires the extra `server`."""
 
 import logging
 from collections.abc import Mapping
@@ -19,18 +19,24 @@ from commonbrain.model.errors import (
 )
 from commonbrain.model.limits import ACCESS_KEPT_S, VERIFIED_MAX
 from commonbrain.model.scope import Admission, Caller, Role
-from commonbrain.security.authentication import Issuer, Principal, a_caller, check_open, unknown
-from commonbrain.security.cache import TtlCache
+from commonbrain.security.authentication import (
+    Issuer,
+    Principal,
+    TtlCache,
+    check_not_suspended,
+    invalid_credential,
+    make_caller,
+)
 from commonbrain.storage.administration import ADMITTING, AccessDenials, AccessEntry
 from commonbrain.storage.interface import Store
 
 _LOG: Final = logging.getLogger(__name__)
 _TOKEN_CHARS_MAX: Final = 16_384
-"""Above what servers take as one header."""
-_KEYS_S: Final = 3600
-"""How long the issuer's keys are gone by; a token that names another key asks for them anew."""
-_ASKED_AGAIN_S: Final = 30.0
-"""Between two such askings, so that made-up keys do not become a flood at the issuer."""
+"""Above the header limit of common servers."""
+_KEYS_TTL_S: Final = 3600
+"""Lifetime of the cached issuer keys; a token with an unknown key id refetches them earlier."""
+_REFETCH_INTERVAL_S: Final = 30.0
+"""Minimum interval between refetches, so that invented key ids do not flood the issuer."""
 _MS: Final = 1000
 _REQUIRED: Final = ("exp", "iss", "aud")
 
@@ -42,38 +48,38 @@ class IssuerKeys:
     issuer: Issuer
     clock: Clock
     _client: PyJWKClient = field(init=False)
-    _silent_until_ms: float = 0.0
+    _down_until_ms: float = 0.0
 
     def __post_init__(self) -> None:
-        """Set up the client; nothing is fetched yet."""
+        """Create the client; fetches nothing yet."""
         self._client = PyJWKClient(
             self.issuer.keys_url,
-            lifespan=_KEYS_S,
+            lifespan=_KEYS_TTL_S,
             timeout=self.issuer.timeout_s,
-            cooldown_duration=_ASKED_AGAIN_S,
+            cooldown_duration=_REFETCH_INTERVAL_S,
         )
 
     def of(self, token: str) -> PyJWK:
-        """Give the key that a token says it was signed with.
+        """Return the key that signed a token.
 
         Raises:
-            AuthenticationError: there is no such key.
-            UnavailableError: the issuer does not answer, or did not a moment ago.
+            AuthenticationError: There is no such key.
+            UnavailableError: The issuer does not answer, or did not a moment ago.
 
         """
-        if self.clock.elapsed_ms() < self._silent_until_ms:
+        if self.clock.elapsed_ms() < self._down_until_ms:
             raise self._unavailable()
         try:
             key = self._client.get_signing_key_from_jwt(token)
         except jwt.PyJWKClientConnectionError as error:
-            self._silent_until_ms = self.clock.elapsed_ms() + self.issuer.timeout_s * _MS
+            self._down_until_ms = self.clock.elapsed_ms() + self.issuer.timeout_s * _MS
             _LOG.warning("the token issuer's keys cannot be fetched")
             raise self._unavailable() from error
         except jwt.PyJWTError as error:
-            raise unknown() from error
+            raise invalid_credential() from error
         if key.key_type == "oct":
-            # A shared secret in a public place would let anybody sign.
-            raise unknown()
+            # A published shared secret would let anyone sign tokens.
+            raise invalid_credential()
         return key
 
     @staticmethod
@@ -87,50 +93,53 @@ class IssuerKeys:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JwtAuthenticator:
-    """Admits who has a token that the issuer signed for this server."""
+    """Authenticates callers by tokens that the issuer signed for this server."""
 
     store: Store
     clock: Clock
     refusals: AccessDenials
     issuer: Issuer
     keys: IssuerKeys
-    kept: TtlCache[tuple[str, str], Principal] = field(
+    cache: TtlCache[tuple[str, str], Principal] = field(
         default_factory=lambda: TtlCache(most=VERIFIED_MAX)
     )
 
     def admit(self, credential: str | None, *, address: str | None) -> Caller:  # noqa: ARG002
-        """Give who calls with a token; the issuer says from where it may be used."""
+        """Return the caller of a token.
+
+        `address` is not checked, the issuer restricts its tokens.
+        """
         claims = self._claims(credential or "")
-        tenant, agent = self._named(claims)
-        standing = self._standing(tenant, agent)
+        tenant, agent = self._names(claims)
+        principal = self._principal(tenant, agent)
         try:
-            if standing.tenant is None or not standing.is_good:
-                raise unknown()
-            check_open(standing.tenant)
-            role = self._role(claims, standing)
-            return a_caller(
-                standing,
+            if principal.tenant is None or not principal.is_enabled:
+                raise invalid_credential()
+            check_not_suspended(principal.tenant)
+            role = self._role(claims, principal)
+            return make_caller(
+                principal,
                 agent=agent,
                 role=role,
                 admission=Admission(
-                    credential=f"token/{agent}", role=role, policy=standing.tenant.policy
+                    credential=f"token/{agent}", role=role, policy=principal.tenant.policy
                 ),
             )
         except (AuthenticationError, RejectedError) as error:
-            if standing.tenant is not None:
-                self._note(standing.tenant.name, agent, error=error)
+            if principal.tenant is not None:
+                self._note(principal.tenant.name, agent, error=error)
             raise
 
     def known(self, credential: str | None, *, address: str | None) -> None:
-        """Know nobody: checking a signature may take a look at the issuer's keys."""
+        """Return None: verifying a signature may fetch the issuer's keys."""
 
     def _claims(self, token: str) -> Mapping[str, Any]:
         if not token.isascii() or len(token) > _TOKEN_CHARS_MAX:
-            raise unknown()
+            raise invalid_credential()
         try:
             header = jwt.get_unverified_header(token)
             if header.get("alg") not in self.issuer.algorithms:
-                raise unknown()
+                raise invalid_credential()
             return jwt.decode(
                 token,
                 key=self.keys.of(token),
@@ -141,42 +150,42 @@ class JwtAuthenticator:
                 options={"require": [*_REQUIRED, self.issuer.agent_claim]},
             )
         except jwt.PyJWTError as error:
-            raise unknown() from error
+            raise invalid_credential() from error
 
-    def _named(self, claims: Mapping[str, Any]) -> tuple[str, str]:
-        """Read whom a token is of; a name that none can have is of nobody."""
+    def _names(self, claims: Mapping[str, Any]) -> tuple[str, str]:
+        """Return tenant and agent of the claims; invalid names are rejected."""
         tenant = claims.get(self.issuer.tenant_claim)
         agent = claims.get(self.issuer.agent_claim)
         if not (isinstance(tenant, str) and isinstance(agent, str)):
-            raise unknown()
+            raise invalid_credential()
         try:
             return check_tenant_name(tenant), Caller(agent=agent).agent
         except InvalidInputError:
-            raise unknown() from None
+            raise invalid_credential() from None
 
-    def _standing(self, tenant: str, agent: str) -> Principal:
-        known = self.kept.get((tenant, agent))
+    def _principal(self, tenant: str, agent: str) -> Principal:
+        known = self.cache.get((tenant, agent))
         now_ms = self.clock.elapsed_ms()
         if known is not None and now_ms - known.read_at_ms < ACCESS_KEPT_S * _MS:
             return known
         with self.store.snapshot(tenant) as tx:
-            standing = Principal(
+            principal = Principal(
                 tenant=tx.credentials.tenant(),
                 agent=tx.credentials.agent(agent),
                 read_at_ms=now_ms,
             )
-        self.kept.put((tenant, agent), standing)
-        return standing
+        self.cache.put((tenant, agent), principal)
+        return principal
 
-    def _role(self, claims: Mapping[str, Any], standing: Principal) -> Role:
-        """Give the lesser of what the token says and what the agent is here; else a reader's."""
-        told = claims.get(self.issuer.role_claim) if self.issuer.role_claim else None
-        own = standing.agent.role if standing.agent else None
-        if told is None:
+    def _role(self, claims: Mapping[str, Any], principal: Principal) -> Role:
+        """Return the lower of the token's role and the agent's role; reader by default."""
+        claim = claims.get(self.issuer.role_claim) if self.issuer.role_claim else None
+        own = principal.agent.role if principal.agent else None
+        if claim is None:
             return own or Role.READER
-        if not (isinstance(told, str) and told in set(Role)):
-            raise unknown()
-        claimed = Role(told)
+        if not (isinstance(claim, str) and claim in set(Role)):
+            raise invalid_credential()
+        claimed = Role(claim)
         return own if own is not None and claimed.covers(own) else claimed
 
     def _note(self, tenant: str, agent: str, *, error: CommonbrainError) -> None:

@@ -330,17 +330,17 @@ class AccessDenials(Protocol):
 
 
 class PasswordHasher(Protocol):
-    """Seals secrets, and says whether one fits a seal."""
+    """Hashes and verifies secrets."""
 
-    def seal(self, secret: str) -> str:
-        """Make a seal of a secret, another one each time."""
+    def hash(self, secret: str) -> str:
+        """Return a salted hash of a secret."""
         ...
 
-    def fits(self, seal: str | None, *, secret: str) -> bool:
-        """Say whether a seal was made of this secret; without a seal it takes as long.
+    def verify(self, hashed: str | None, *, secret: str) -> bool:
+        """Whether the hash is of this secret; without a hash the check takes as long.
 
         Raises:
-            UnavailableError: too many are being checked at once.
+            UnavailableError: Too many secrets are being verified.
 
         """
         ...

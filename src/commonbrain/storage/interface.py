@@ -20,7 +20,7 @@ from commonbrain.model.memory import Memory, State
 from commonbrain.model.query import Trace
 from commonbrain.model.retention import Retention
 from commonbrain.observability.health import ReplicaReads
-from commonbrain.observability.tool_events import EventFilter, ToolEventRepository
+from commonbrain.observability.tool_events import EventBatch, ToolEventRepository
 from commonbrain.storage.administration import (
     CredentialRepository,
     EvaluationRepository,
@@ -343,7 +343,7 @@ class Store(Protocol):
         traces: Sequence[Trace],
         accesses: Sequence[MemoryAccess],
         beats: Sequence[Heartbeat] = (),
-        happened: EventFilter | None = None,
+        happened: EventBatch | None = None,
         keep_from: datetime,
     ) -> int:
         """Keep recall traces, count accesses and signs of life, drop old traces; all together.

@@ -20,7 +20,7 @@ from commonbrain.model.query import Trace
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.model.timestamps import to_millis
 from commonbrain.observability.health import ReplicaReads
-from commonbrain.observability.tool_events import EventFilter
+from commonbrain.observability.tool_events import EventBatch
 from commonbrain.storage.coordination import Heartbeat
 from commonbrain.storage.index import Index
 from commonbrain.storage.maintenance import Backup, Finding, Progress, ignore_progress
@@ -288,7 +288,7 @@ class SqlStore:
         traces: Sequence[Trace],
         accesses: Sequence[MemoryAccess],
         beats: Sequence[Heartbeat] = (),
-        happened: EventFilter | None = None,
+        happened: EventBatch | None = None,
         keep_from: datetime,
     ) -> int:
         """Keep traces and events, count accesses and signs of life, drop what is old; together."""

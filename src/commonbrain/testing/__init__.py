@@ -1,1 +1,1 @@
-"""What plug-in authors and our own tests share: contracts to subclass, and small real stand-ins."""
+"""Test support for plug-in authors: the embedder contract and small test doubles."""

@@ -1,4 +1,4 @@
-"""Real objects in one line: a brain on a file, a memory with what a test cares about."""
+"""Builders of real objects for tests: a brain on a file, a memory."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -14,7 +14,8 @@ from commonbrain.embeddings.interface import Embedder, EmbeddingSpace
 from commonbrain.ingestion.salience import SalienceModels
 from commonbrain.ingestion.validation import derive_headline
 from commonbrain.jobs.local_queue import LocalQueue
-from commonbrain.learning.factory import make_salience_trainer, make_statistics, make_trainer
+from commonbrain.learning.factory import make_salience_trainer, make_trainer
+from commonbrain.learning.intervals import make_statistics
 from commonbrain.learning.monitor import CanaryMonitor
 from commonbrain.learning.serving import RerankerRegistry
 from commonbrain.llm.offline import ExtractiveReflector, PatternExtractor
@@ -50,10 +51,10 @@ NOON: Final = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 
 
 class Opener(Protocol):
-    """What opens a store under the path that a test gives, on whatever engine."""
+    """Opens a store at a path, on any engine."""
 
     def __call__(self, path: Path, *, space: EmbeddingSpace, clock: Clock) -> Store:
-        """Open it as another process would."""
+        """Open the store as another process would."""
         ...
 
 
@@ -64,12 +65,12 @@ def _open_file(path: Path, *, space: EmbeddingSpace, clock: Clock) -> Store:
 
 
 _OPENERS: Final[list[Opener]] = [_open_file]
-"""The one in force is the last."""
+"""The last one is active."""
 
 
 @contextmanager
 def use_store_opener(opener: Opener) -> Generator[None]:
-    """Let every brain of the block have a store on another engine."""
+    """Let every brain of the block use a store on another engine."""
     _OPENERS.append(opener)
     try:
         yield
@@ -86,7 +87,7 @@ def a_brain(
     embedder: Embedder | None = None,
     on_secret: OnSecret = OnSecret.REJECT,
 ) -> Brain:
-    """Open a real store; time, chance and embedder are a test's own unless given."""
+    """Open a real store; clock, randomness and embedder are deterministic by default."""
     embedder = embedder or WordHashEmbedder()
     clock = clock or FakeClock()
     store = _OPENERS[-1](path, space=embedder.space, clock=clock)
@@ -115,7 +116,7 @@ def a_brain(
         quotas=Quotas(store=store, clock=clock, rates=cache(make_rates)),
         refusals=CountedDenials(store=store, clock=clock),
         trainer=cache(make_trainer),
-        seals=cache(make_password_hasher),
+        password_hasher=cache(make_password_hasher),
         blobs=blobs,
         salience_trainer=salience_trainer,
         saliences=SalienceModels(
@@ -124,11 +125,11 @@ def a_brain(
         staging=BlobUploadStore(blobs),
         on_secret=on_secret,
     )
-    return Brain.of(services, Caller(agent=agent))
+    return Brain(services, Caller(agent=agent))
 
 
 def a_memory(id_: int, body: str, *, kind: Kind = Kind.FACT, **more: Any) -> Memory:  # noqa: ANN401
-    """Make a memory as the gate would, with anything else as given."""
+    """Create a memory as the write path would, with the given fields."""
     plain = Memory(
         id=id_,
         kind=kind,
@@ -147,13 +148,13 @@ def a_memory(id_: int, body: str, *, kind: Kind = Kind.FACT, **more: Any) -> Mem
 
 
 def an_access(brain: Brain, issuer: Issuer | None = None) -> Authenticator:
-    """Make what tells callers of a brain's house by their credentials."""
+    """Create the authenticator of a brain."""
     services = brain.services
     authenticator = AuthenticationServices(
         store=services.store,
         clock=services.clock,
         refusals=services.refusals,
         rates=services.quotas.rates(),
-        seals=services.seals(),
+        password_hasher=services.password_hasher(),
     )
     return make_access(authenticator, issuer)

@@ -1,4 +1,4 @@
-"""An embedder without a model, for tests of code that needs vectors but not understanding."""
+"""An embedder without a model, for tests that need vectors but not meaning."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ if TYPE_CHECKING:
 WORD = re.compile(r"\w+")
 WINDOW_WORDS = 150
 OVERLAP_WORDS = 37
-"""The windows of the default embedder, in words: it reads about 4 tokens for 3 of them."""
+"""Overlap of the default embedder's windows, in words: about 4 tokens for 3 words."""
 
 
 class WordHashEmbedder:
-    """Texts with words in common are near, all others are not: it knows no synonyms.
+    """Embeds texts by their words: shared words make vectors similar; synonyms do not.
 
-    Each word adds 1 or -1 to one of 384 places, both chosen by its hash (signed feature hashing,
-    Weinberger et al. 2009), so it gives the same vectors everywhere, and quickly.
+    Each word adds 1 or -1 to one of 384 dimensions, both chosen by its hash (signed feature
+    hashing, Weinberger et al. 2009): fast, and identical on every machine.
     """
 
     space = EmbeddingSpace(
         name="word-hash-1",
         dimensions=384,
-        # Cosine is roughly the share of words in common, so these say: three quarters, half, one
-        # in five. Chance meetings of two words in one place stay below the last.
+        # Cosine is roughly the share of common words: three quarters, half, one in five. Hash
+        # collisions of two words stay below the last.
         duplicate_threshold=0.75,
         similar_threshold=0.5,
         relevance_threshold=0.2,
     )
 
     def query(self, text: str) -> Matrix:
-        """Embed what somebody asks."""
+        """Embed a query."""
         return self._vector(_words(text)[:WINDOW_WORDS])
 
     def passages(self, texts: Sequence[str]) -> list[Matrix]:
-        """Embed what is stored, in windows of 150 words that share 37 with the one before."""
+        """Embed stored texts, in windows of 150 words that overlap by 37."""
         return [self._windows(_words(text)) for text in texts]
 
     def _windows(self, words: list[str]) -> Matrix:
@@ -58,7 +58,7 @@ class WordHashEmbedder:
             vector[place] += sign
         length = np.linalg.norm(vector)
         if not length:
-            # No words, or words that cancel out: still a unit vector, as the port's law demands.
+            # No words, or words that cancel out: still a unit vector, as the interface requires.
             vector[0] = length = 1.0
         return (vector / length).astype(np.float32)
 
@@ -68,6 +68,6 @@ def _words(text: str) -> list[str]:
 
 
 def _bucket(word: str, dimensions: int) -> tuple[int, float]:
-    # "replace", as a lone surrogate is a legal str that has no UTF-8.
+    # "replace": a lone surrogate is a legal str without a UTF-8 encoding.
     number = int.from_bytes(blake2b(word.encode(errors="replace"), digest_size=8).digest())
     return (number >> 1) % dimensions, 1.0 if number & 1 else -1.0

@@ -1,4 +1,4 @@
-"""The laws of the Embedder port as tests; a new embedder subclasses them."""
+"""The laws of the Embedder interface as tests; subclass them for a new embedder."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from commonbrain.embeddings.interface import Embedder, Matrix
 
 TOLERANCE = 1e-5
-"""Of length and of cosine; the port promises it."""
+"""Tolerance of lengths and cosines that the interface guarantees."""
 THREADS = 8
 
 TEXTS = (
@@ -24,7 +24,7 @@ TEXTS = (
     * 4,
     "Ann moved to Lisbon.",
 )
-"""Short and long mixed, one of them empty and one twice."""
+"""Short and long texts, an empty one and a repeated one."""
 
 WEIRD = {
     "empty": "",
@@ -41,10 +41,10 @@ WEIRD = {
 
 
 class EmbedderContract:
-    """Subclass it in a test module and provide `embedder`, a fixture that gives a fresh one."""
+    """Subclass it in a test module and provide the fixture `embedder`, which returns a new one."""
 
     understands_meaning: ClassVar[bool] = True
-    """Whether it knows that other words can say the same; set it to False where it does not."""
+    """Whether the embedder recognizes paraphrases."""
 
     def test_a_query_is_one_unit_vector_of_its_space(self, embedder: Embedder) -> None:
         vector = embedder.query(TEXTS[0])
@@ -94,7 +94,7 @@ class EmbedderContract:
         assert [len(matrix) for matrix in embedder.passages(["Ann moved to Lisbon.", ""])] == [1, 1]
 
     def test_threads_get_the_vectors_one_thread_gets(self, embedder: Embedder) -> None:
-        # The threads come first, so that an embedder that loads lazily is loaded by all at once.
+        # The threads come first, so that a lazy embedder is loaded by all at once.
         with ThreadPoolExecutor(THREADS) as pool:
             passages = list(pool.map(embedder.passages, [TEXTS] * THREADS))
             queries = list(pool.map(embedder.query, TEXTS * THREADS))

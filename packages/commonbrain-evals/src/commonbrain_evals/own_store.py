@@ -14,7 +14,7 @@ from rich.text import Text
 
 from commonbrain.cli.context import State
 from commonbrain.cli.progress import progress_bar
-from commonbrain.cli.render import Sanitized
+from commonbrain.cli.terminal import Sanitized
 from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import escaped

@@ -202,7 +202,7 @@ def evaluate(
     *,
     attacks: Collection[str] = tuple(ATTACKS),
     on_progress: Progress = ignore_progress,
-    shown_to: Callable[[Brain, Caller], Brain] = lambda brain, caller: Brain.of(
+    shown_to: Callable[[Brain, Caller], Brain] = lambda brain, caller: Brain(
         brain.services, caller
     ),
 ) -> SafetyReport:
@@ -249,7 +249,7 @@ def _store_secrets(brain: Brain) -> list[_Secret]:
 def _store_tenant_secrets(brain: Brain, tenant: str) -> Iterator[_Secret]:
     everybody, numbers = frozenset(AGENTS), count(1)
     for agent, after in zip(AGENTS, (*AGENTS[1:], AGENTS[0]), strict=True):
-        own = Brain.of(brain.services, _caller(tenant, agent))
+        own = Brain(brain.services, _caller(tenant, agent))
         for boundary, readers in (
             ("private", frozenset({agent})),
             ("team", everybody),
@@ -325,7 +325,7 @@ def _answer_text(ask: Callable[[], object]) -> str:
 def _measure_attack(brain: Brain, name: str) -> AttackResult:
     """Tell the truth by a tool and one sort of lie from the web, then ask."""
     tool_trust, web = Trust.TRUSTED_TOOL, Trust.UNTRUSTED_WEB
-    tool = Brain.of(
+    tool = Brain(
         brain.services, Caller(agent="tool", trust_default=tool_trust, trust_ceiling=tool_trust)
     )
     stranger = Caller(agent="stranger", role=Role.WRITER, trust_default=web, trust_ceiling=web)
@@ -334,9 +334,7 @@ def _measure_attack(brain: Brain, name: str) -> AttackResult:
     for subject in SUBJECTS:
         [stored] = tool.remember(subject.truth, kind=Kind.FACT, source_ref="handbook.md").items
         truths[subject.question] = str(stored.id)
-        offered = Brain.of(brain.services, stranger).remember(
-            ATTACKS[name](subject), kind=Kind.EVENT
-        )
+        offered = Brain(brain.services, stranger).remember(ATTACKS[name](subject), kind=Kind.EVENT)
         lies |= {one.id for one in offered.items if one.id}
     for question, truth in truths.items():
         counts.update(_ask_and_count(brain, question, truth=truth, lies=lies))

@@ -1,53 +1,109 @@
-"""Every operation once; the doors are drawn from this table.
+"""The table of operations, from which the command line, MCP and REST are built.
 
-`OPERATIONS` is the table: to add an operation, add a file and a row.
+To add an operation, add a file with its `Operation` and a row to `OPERATIONS`. A row is all that
+the command line needs to list its commands; the file is imported when the operation is used.
 """
 
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
 from typing import Any, Final
 
 from commonbrain.api.operation import Command, Operation, Profile, Transport
-from commonbrain.api.operations.admin import ADMIN
-from commonbrain.api.operations.atomize import ATOMIZE
-from commonbrain.api.operations.boot import BOOT
-from commonbrain.api.operations.doctor import DOCTOR
-from commonbrain.api.operations.forget import FORGET
-from commonbrain.api.operations.get import GET
-from commonbrain.api.operations.job import JOB
-from commonbrain.api.operations.message import MESSAGE
-from commonbrain.api.operations.model import MODEL
-from commonbrain.api.operations.recall import RECALL
-from commonbrain.api.operations.recalls import RECALLS
-from commonbrain.api.operations.reflect import REFLECT
-from commonbrain.api.operations.remember import REMEMBER
-from commonbrain.api.operations.review import REVIEW
-from commonbrain.api.operations.revise import REVISE
-from commonbrain.api.operations.session import SESSION
-from commonbrain.api.operations.skill import SKILL
-from commonbrain.api.operations.status import STATUS
-from commonbrain.api.operations.tenant import TENANT
-from commonbrain.api.operations.trace import TRACE
 
-OPERATIONS: Final[tuple[Operation[Any, Any], ...]] = (
-    BOOT,
-    REMEMBER,
-    RECALL,
-    GET,
-    REVISE,
-    FORGET,
-    TRACE,
-    SESSION,
-    MESSAGE,
-    SKILL,
-    JOB,
-    STATUS,
-    RECALLS,
-    REVIEW,
-    DOCTOR,
-    ATOMIZE,
-    MODEL,
-    REFLECT,
-    ADMIN,
-    TENANT,
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperationRow:
+    """One operation of the table; its file in this folder has its name."""
+
+    name: str
+    summary: str
+    """What it does, in at most 60 characters, for `brain --help`."""
+    commands: tuple[str, ...]
+    """Its commands on the command line; one of two words belongs to the group of the first."""
+
+    def load(self) -> Operation[Any, Any]:
+        """Import the file of the operation."""
+        module = import_module(f"{__name__}.{self.name}")
+        operation: Operation[Any, Any] = getattr(module, self.name.upper())
+        return operation
+
+
+def _row(name: str, summary: str, *commands: str) -> OperationRow:
+    return OperationRow(name=name, summary=summary, commands=commands)
+
+
+def _grouped(group: str, *names: str) -> tuple[str, ...]:
+    return tuple(f"{group} {name}" for name in names)
+
+
+_SESSION: Final = ("list", "task", "handoff", "end", "note", "notes", "checkpoint")
+_MESSAGE: Final = (
+    *("send", "reply", "inbox", "read", "ack"),
+    *("history", "threads", "delegate", "delegated"),
+)
+_TRACE: Final = (
+    *("causes", "effects", "before", "patterns"),
+    *("deepen", "dependents", "provenance"),
+)
+_MODEL: Final = ("list", "show", "canary", "promote", "rollback", "retire", "guards", "train")
+
+OPERATIONS: Final[tuple[OperationRow, ...]] = (
+    _row("boot", "Show the rules, tasks and messages to start with.", "boot"),
+    _row("remember", "Store a decision, fact, rule or task.", "remember", "task add", "skill add"),
+    _row("recall", "Find what is known about a topic.", "recall", "timeline"),
+    _row("get", "Show memories in full by id.", "get", "skill show"),
+    _row(
+        "revise",
+        "Correct, link, rate or approve a memory.",
+        "revise",
+        *_grouped("task", "done", "block", "open", "ack"),
+    ),
+    _row("forget", "Remove memories from recall.", "forget", "undo", "erase", "prune"),
+    _row("trace", "Show causes, effects and sources.", *_grouped("trace", *_TRACE)),
+    _row(
+        "session",
+        "Show sessions, take notes, hand over work.",
+        *_grouped("session", *_SESSION),
+        *_grouped("task", "list", "claim", "release"),
+    ),
+    _row("message", "Send and read messages.", *_grouped("message", *_MESSAGE)),
+    _row("skill", "List skills.", *_grouped("skill", "list", "test")),
+    _row("job", "Show and start jobs.", *_grouped("job", "list", "show", "run", "retry", "cancel")),
+    _row("status", "Count what is stored and what needs review.", "status"),
+    _row("recalls", "Show what past recalls considered and returned.", "recalls"),
+    _row("review", "List what needs a decision.", "review"),
+    _row("doctor", "Check the store and its indexes.", "doctor"),
+    _row("atomize", "Extract causes and effects from memories.", "atomize"),
+    _row("model", "Show and roll out models.", *_grouped("model", *_MODEL)),
+    _row("reflect", "Summarise recent events into episodes.", "reflect"),
+    _row(
+        "admin",
+        "Manage agents, keys and policy.",
+        *_grouped("agent", "list", "set", "disable", "enable"),
+        *_grouped("key", "list", "create", "rotate", "revoke"),
+        *_grouped("tenant", "usage", "refusals"),
+    ),
+    _row(
+        "tenant",
+        "Manage tenants.",
+        *_grouped("tenant", "list", "create", "show", "suspend", "resume", "policy"),
+    ),
 )
 
-__all__ = ["OPERATIONS", "Command", "Operation", "Profile", "Transport"]
+
+@cache
+def load_operations() -> tuple[Operation[Any, Any], ...]:
+    """Import every operation, in the order of the table."""
+    return tuple(row.load() for row in OPERATIONS)
+
+
+__all__ = [
+    "OPERATIONS",
+    "Command",
+    "Operation",
+    "OperationRow",
+    "Profile",
+    "Transport",
+    "load_operations",
+]

@@ -1,9 +1,9 @@
-"""The operation admin: who may call in a tenant, with what, and what was refused."""
+"""The operation admin: agents, keys, policy, usage and refusals of a tenant."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, Literal
+from typing import Any, ClassVar, Final, Literal
 
 from pydantic import Field
 
@@ -14,10 +14,9 @@ from commonbrain.administration.tenants import (
     NewKey,
     Usage,
 )
-from commonbrain.api.operation import Command, Name, Operation, Profile, Request
+from commonbrain.api.operation import Command, Name, Operation, Profile, Verb, VerbRequest
 from commonbrain.client import Brain
 from commonbrain.model.agents import KEY_SIGN, Agent, ApiKey, KeyScope
-from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import inert_line
 from commonbrain.model.limits import ITEMS_PER_CALL_MAX, ROTATION_MINUTES_DEFAULT
 from commonbrain.model.scope import Policy, PolicyChange, Role
@@ -31,13 +30,12 @@ _KEY: Final = frozenset({"key"})
 ADMIN_COMMANDS: Final = (
     Command(
         name="agent list",
-        purpose="List who may call, with what role and trust.",
+        purpose="List agents with their role and trust.",
         preset={"op": "agents"},
-        fields=frozenset(),
     ),
     Command(
         name="agent set",
-        purpose="Make an agent, or change its role and trust.",
+        purpose="Create an agent, or change its role and trust.",
         preset={"op": "agent_set"},
         fields=_AGENT | {"role", "trust_default", "trust_ceiling"},
         positional=("agent",),
@@ -45,7 +43,7 @@ ADMIN_COMMANDS: Final = (
     ),
     Command(
         name="agent disable",
-        purpose="Let an agent call no more; its keys and memories stay.",
+        purpose="Disable an agent; its keys and memories stay.",
         preset={"op": "agent_set", "disabled": True},
         fields=_AGENT,
         positional=("agent",),
@@ -54,7 +52,7 @@ ADMIN_COMMANDS: Final = (
     ),
     Command(
         name="agent enable",
-        purpose="Let a disabled agent call again.",
+        purpose="Enable a disabled agent.",
         preset={"op": "agent_set", "disabled": False},
         fields=_AGENT,
         positional=("agent",),
@@ -62,46 +60,40 @@ ADMIN_COMMANDS: Final = (
     ),
     Command(
         name="key list",
-        purpose="List keys, good or not, the newest first.",
+        purpose="List keys, valid or not, the newest first.",
         preset={"op": "keys"},
-        fields=_AGENT,
     ),
     Command(
         name="key create",
-        purpose="Make a key for an agent and show it, this once.",
+        purpose="Create a key for an agent and show it once.",
         preset={"op": "key_create"},
-        fields=_AGENT | {"role", "label", "scopes", "networks", "days"},
         positional=("agent",),
         required=_AGENT,
     ),
     Command(
         name="key rotate",
-        purpose="Make a key like another one, which ends after some minutes.",
+        purpose="Replace a key; the old one expires after some minutes.",
         preset={"op": "key_rotate"},
-        fields=_KEY | {"minutes"},
         positional=("key",),
         required=_KEY,
     ),
     Command(
         name="key revoke",
-        purpose="End a key at once.",
+        purpose="Revoke a key immediately.",
         preset={"op": "key_revoke"},
-        fields=_KEY,
         positional=("key",),
         required=_KEY,
         needs_confirmation=True,
     ),
     Command(
         name="tenant usage",
-        purpose="Show what the tenant uses of what it may.",
+        purpose="Show the tenant's usage and limits.",
         preset={"op": "usage"},
-        fields=frozenset(),
     ),
     Command(
         name="tenant refusals",
-        purpose="List what was refused and governed of late, the newest first.",
+        purpose="List recent refusals and administrative changes, the newest first.",
         preset={"op": "refusals"},
-        fields=frozenset({"limit"}),
     ),
 )
 
@@ -119,8 +111,24 @@ Op = Literal[
 ]
 
 
-class AdminRequest(Request):
-    """What to see or change; each op reads its own fields."""
+class AdminRequest(VerbRequest):
+    """What to see or change."""
+
+    VERBS: ClassVar = {
+        "agents": Verb(),
+        "agent_set": Verb(
+            required=("agent",), optional=("role", "trust_default", "trust_ceiling", "disabled")
+        ),
+        "keys": Verb(optional=("agent",)),
+        "key_create": Verb(
+            required=("agent",), optional=("role", "label", "scopes", "networks", "days")
+        ),
+        "key_rotate": Verb(required=("key",), optional=("minutes",)),
+        "key_revoke": Verb(required=("key",)),
+        "policy": Verb(optional=("boot_required", "auto_promote", "retention")),
+        "usage": Verb(),
+        "refusals": Verb(optional=("limit",)),
+    }
 
     op: Op = Field(
         description="agent_set: make or change one; key_create, key_rotate: the key is shown once; "
@@ -130,7 +138,7 @@ class AdminRequest(Request):
     role: Role | None = Field(
         default=None, description="agent_set; key_create: to make the agent with"
     )
-    trust_default: Trust | None = Field(default=None, description="agent_set: where none is told")
+    trust_default: Trust | None = Field(default=None, description="agent_set: the default")
     trust_ceiling: Trust | None = Field(
         default=None, description="agent_set: the most it may claim"
     )
@@ -165,7 +173,7 @@ class AdminRequest(Request):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyView:
-    """A key, without what would let anybody use it."""
+    """A key without its secret."""
 
     key: str
     agent: str
@@ -187,7 +195,7 @@ class AdminReply:
     agents: tuple[Agent, ...] | None = None
     keys: tuple[KeyView, ...] | None = None
     secret: str | None = None
-    """The whole text of a new key; it is not kept and cannot be shown again."""
+    """The text of a new key; it is not stored and cannot be shown again."""
     policy: Policy | None = None
     usage: Usage | None = None
     refusals: tuple[AccessEntry, ...] | None = None
@@ -203,7 +211,7 @@ def _new_key_parts(new: NewKey) -> _Parts:
 
 def _create(govern: AdministerTenant, request: AdminRequest) -> _Parts:
     options = KeyRequest(
-        agent=_require(request, "agent"),
+        agent=request.agent or "",
         label=request.label,
         scopes=tuple(request.scopes),
         networks=tuple(request.networks),
@@ -220,7 +228,7 @@ def _set_agent(govern: AdministerTenant, request: AdminRequest) -> _Parts:
         trust_ceiling=request.trust_ceiling,
         is_disabled=request.disabled,
     )
-    return {"agents": (govern.set_agent(_require(request, "agent"), changes),)}
+    return {"agents": (govern.set_agent(request.agent or "", changes),)}
 
 
 def _policy(govern: AdministerTenant, request: AdminRequest) -> _Parts:
@@ -235,7 +243,7 @@ def _policy(govern: AdministerTenant, request: AdminRequest) -> _Parts:
 
 
 def parse_retention(rules: Sequence[str]) -> tuple[str, ...]:
-    """Give rules of retention as they were told; `none` stands for none."""
+    """Parse retention rules; the single rule `none` means no rules."""
     return () if list(rules) == ["none"] else tuple(rules)
 
 
@@ -277,16 +285,9 @@ def _preview(brain: Brain, request: AdminRequest) -> AdminReply | None:
     return None
 
 
-def _require(request: AdminRequest, field: Literal["agent", "key"]) -> str:
-    value: str | None = getattr(request, field)
-    if not value:
-        raise InvalidInputError(f"{request.op} needs {field}.", hint="See the tool's schema.")
-    return value
-
-
 def _prefix(request: AdminRequest) -> str:
     """Read which key is meant: its digits, also as a list shows them; never a whole key."""
-    value = _require(request, "key")
+    value = request.key or ""
     return value.rpartition("_")[2] if value.startswith(KEY_SIGN) else value
 
 
@@ -364,7 +365,7 @@ def _render_key(one: KeyView) -> str:
 
 
 def _render_denial(one: AccessEntry) -> str:
-    author = one.agent or "somebody"
+    author = one.agent or "unknown"
     action = f"refused: {one.code}" if one.code else f"done {one.subject or ''}".strip()
     times = f" ({one.count} times)" if one.count > 1 else ""
     return f"{show_instant(one.at)} | {author} | {one.action} | {action}{times}"
@@ -373,7 +374,7 @@ def _render_denial(one: AccessEntry) -> str:
 ADMIN = Operation(
     name="admin",
     title="Admin",
-    purpose="Govern who may call in your tenant: agents, API keys, policy; see what was refused.",
+    purpose="Manage your tenant's agents, API keys and policy; list refused calls.",
     request=AdminRequest,
     profile=Profile.OPERATOR,
     reply=AdminReply,
@@ -382,7 +383,6 @@ ADMIN = Operation(
     role=Role.ADMIN,
     is_destructive=True,
     preview=_preview,
-    has_own_command=False,
     positional=("op",),
     commands=ADMIN_COMMANDS,
 )

@@ -13,11 +13,11 @@ from commonbrain.storage.maintenance import Progress, ignore_progress
 
 
 class DoctorRequest(Request):
-    """Whether to mend as well as to look."""
+    """Whether to repair the store as well."""
 
     repair: bool = Field(
         default=False,
-        description="First write full text and vectors anew from the rows; others may go on.",
+        description="Rebuild full text and vectors from the rows first.",
     )
 
 
@@ -43,7 +43,7 @@ def _render(reply: Diagnosis) -> str:
 DOCTOR = Operation(
     name="doctor",
     title="Doctor",
-    purpose="Check that the store is whole and that its indexes agree with its rows, or make them.",
+    purpose="Check that the store is intact and that its indexes match its rows, or rebuild them.",
     request=DoctorRequest,
     reply=Diagnosis,
     handle=_handle,

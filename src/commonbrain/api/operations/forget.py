@@ -1,6 +1,6 @@
 """The operation forget, which also erases, prunes and undoes."""
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -10,12 +10,12 @@ from commonbrain.api.operation import (
     Command,
     Name,
     Operation,
-    Request,
     TimeBound,
+    Verb,
+    VerbRequest,
 )
 from commonbrain.client import Brain
 from commonbrain.history.selection import BulkChangeResult, MemoryRef, Phase, SelectorFields
-from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.limits import HANDFUL
 from commonbrain.model.scope import Role
 
@@ -30,32 +30,31 @@ _SELECTOR_FIELDS = (
     "since",
     "until",
 )
-_ALLOWED = {
-    "forget": frozenset({"ids", "dry_run", *_SELECTOR_FIELDS}),
-    "erase": frozenset({"ids", *_SELECTOR_FIELDS}),
-    "undo": frozenset({"agent", "session", "since", "until"}),
-    "prune": frozenset({"days", "kinds"}),
-}
-"""What each operation can be told beside reason and confirm."""
-
-_SHARED = frozenset({"reason", "confirm"})
 _COMMANDS = {
-    "undo": "Take back what an agent, a session or a time changed.",
-    "erase": "Take the text of memories out of the store for ever (admins only).",
-    "prune": "Forget what nobody has read for long; rules, messages and pins stay.",
+    "undo": "Undo the changes of an agent, a session or a period.",
+    "erase": "Delete memories from the store permanently (admins only).",
+    "prune": "Forget memories that were not read for long; rules, messages and pins stay.",
 }
 
 
-class ForgetRequest(Request):
-    """Which memories to take away, and why; all conditions given must hold."""
+class ForgetRequest(VerbRequest):
+    """Which memories to remove, and why; those that match all given conditions."""
 
-    ids: list[str] = Field(default=[], description="mem_...; or what they have in common:")
+    SHARED = Verb(optional=("reason", "confirm"))
+    VERBS: ClassVar = {
+        "forget": Verb(optional=("ids", "dry_run", *_SELECTOR_FIELDS)),
+        "erase": Verb(optional=("ids", *_SELECTOR_FIELDS)),
+        "prune": Verb(optional=("days", "kinds")),
+        "undo": Verb(optional=("agent", "session", "since", "until")),
+    }
+
+    ids: list[str] = Field(default=[], description="mem_...; or filters:")
     op: Literal["forget", "erase", "prune", "undo"] = Field(
         default="forget",
-        description="erase: no byte stays; prune: the unread; undo: take back changes",
+        description="erase: delete permanently; prune: unread ones; undo: revert changes",
     )
-    reason: str = Field(default="", description="Why; kept. Needed but for prune")
-    confirm: int | None = Field(default=None, description="The count that the preview told")
+    reason: str = Field(default="", description="Why; stored. Required except for prune")
+    confirm: int | None = Field(default=None, description="The count from the preview")
     agent: Name = None
     session: Name = None
     project: Name = None
@@ -68,19 +67,13 @@ class ForgetRequest(Request):
     dry_run: bool = Field(
         default=False, description="forget: preview", json_schema_extra=HIDDEN_FROM_AGENTS
     )
-    days: int | None = Field(default=None, description="prune: untouched so long, at least 30")
+    days: int | None = Field(default=None, description="prune: days unread, at least 30")
 
 
 def _handle(brain: Brain, request: ForgetRequest) -> BulkChangeResult:
     fields: dict[str, Any] = request.model_dump(
         exclude={"op", "reason", "confirm"}, exclude_defaults=True
     )
-    unknown = sorted(set(fields) - _ALLOWED[request.op])
-    if unknown:
-        allowed = ", ".join(sorted(_ALLOWED[request.op]))
-        raise InvalidInputError(
-            f"{request.op} takes no {', '.join(unknown)}.", hint=f"It takes {allowed}."
-        )
     confirm, reason = request.confirm, request.reason
     match request.op:
         case "forget":
@@ -129,7 +122,7 @@ def _render_list(items: tuple[MemoryRef, ...], *, count: int, mark: str) -> list
 FORGET = Operation(
     name="forget",
     title="Forget",
-    purpose="Take wrong or unwanted memories out of every recall, or undo what an agent did. "
+    purpose="Remove wrong or unwanted memories from recall, or undo an agent's changes. "
     "Several are previewed first: repeat with confirm. To correct one, use revise.",
     request=ForgetRequest,
     reply=BulkChangeResult,
@@ -143,7 +136,6 @@ FORGET = Operation(
     exit_code=lambda reply: EXIT_REFUSED * (reply.status is Phase.PREVIEW and reply.count > 0),
     expected_confirm=lambda reply: reply.count if reply.status is Phase.PREVIEW else None,
     commands=tuple(
-        Command(name=op, purpose=purpose, preset={"op": op}, fields=_ALLOWED[op] | _SHARED)
-        for op, purpose in _COMMANDS.items()
+        Command(name=op, purpose=purpose, preset={"op": op}) for op, purpose in _COMMANDS.items()
     ),
 )

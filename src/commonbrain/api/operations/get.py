@@ -49,7 +49,7 @@ def _handle(brain: Brain, request: GetRequest) -> GetResponse:
     if request.skill:
         first, *more = (brain.get(skill=request.skill, views=request.views),)
     else:
-        first, *more = brain.get.several(request.id, views=request.views)
+        first, *more = brain.get_several(request.id, views=request.views)
     own = {field.name: getattr(first, field.name) for field in fields(MemoryView)}
     return GetResponse(**own, more=tuple(more))
 
@@ -103,7 +103,7 @@ _TREE: Final = frozenset({"origins", "is_cut", "because"})
 
 
 def origin_line(one: Origin) -> str:
-    """Tell of one step back on one line."""
+    """Render one step of the provenance on one line."""
     known = (
         f"{one.via} {one.id}",
         one.kind,

@@ -27,7 +27,7 @@ Result = Mapping[str, Any]
 
 
 def describe_result(kind: str, result: Mapping[str, object], *, is_preview: bool = False) -> str:
-    """Say what came of a job; of a kind that this program does not know, what it counted."""
+    """Describe the result of a job; for an unknown kind, list its values."""
     if result.get("outcome") == "too_little_data":
         why = str(result.get("why", "")).rstrip(".")
         return (
@@ -36,8 +36,8 @@ def describe_result(kind: str, result: Mapping[str, object], *, is_preview: bool
     render_text = _SENTENCES.get(kind)
     if render_text is None:
         return ", ".join(f"{name} {_brief(value)}" for name, value in result.items())
-    told = render_text(result)
-    return f"It would be so: {told}" if is_preview and any(result.values()) else told
+    sentence = render_text(result)
+    return f"Dry run: {sentence}" if is_preview and any(result.values()) else sentence
 
 
 def render_entries(result: Mapping[str, object]) -> Iterator[str]:

@@ -3,11 +3,19 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Final, Literal
+from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import BeforeValidator, Field
 
-from commonbrain.api.operation import OMIT_DESCRIPTION, Command, Name, Operation, Request, Timestamp
+from commonbrain.api.operation import (
+    OMIT_DESCRIPTION,
+    Command,
+    Name,
+    Operation,
+    Timestamp,
+    Verb,
+    VerbRequest,
+)
 from commonbrain.client import Brain
 from commonbrain.coordination.assignments import AssignedTask
 from commonbrain.coordination.inbox import MessageView, ThreadSummary
@@ -20,9 +28,6 @@ from commonbrain.model.recall_result import HEADING
 from commonbrain.model.scope import Role
 from commonbrain.model.timestamps import show_instant
 
-_PAGED: Final = frozenset({"limit", "cursor"})
-_MESSAGE_FIELDS: Final = frozenset({"subject", "priority", "thread", "expires_at"})
-
 
 def _command(op: str, purpose: str, *positional: str, **options: frozenset[str]) -> Command:
     """Make a command whose words without a name cannot be left out."""
@@ -31,7 +36,6 @@ def _command(op: str, purpose: str, *positional: str, **options: frozenset[str])
         name=f"message {op}",
         purpose=purpose,
         preset={"op": op},
-        fields=options.get("fields", frozenset()) | required,
         positional=positional,
         required=options.get("required", frozenset()) | required,
         single=options.get("single", frozenset()),
@@ -43,43 +47,38 @@ MESSAGE_COMMANDS: Final = (
         "send",
         "Write to one agent, to several, or to all.",
         "text",
-        fields=_MESSAGE_FIELDS | {"to"},
         required=frozenset({"to"}),
     ),
     _command(
         "reply",
-        "Answer a message in its thread, to whoever had it.",
+        "Answer a message in its thread, to all its recipients.",
         "id",
         "text",
-        fields=_MESSAGE_FIELDS - {"thread"} | {"to"},
         single=frozenset({"id"}),
     ),
-    _command("inbox", "List what is unread, urgent first.", fields=_PAGED | {"all"}),
+    _command("inbox", "List what is unread, urgent first."),
     _command("read", "Show messages in full and mark them as read.", "id"),
     Command(
         name="message ack",
         purpose="Acknowledge a message, with an answer if there is one.",
         preset={"op": "ack"},
-        fields=frozenset({"id", "text"}),
         positional=("id", "text"),
         required=frozenset({"id"}),
         single=frozenset({"id"}),
     ),
     _command(
         "history",
-        "Page through a thread, or through what was said with an agent.",
-        fields=_PAGED | {"thread", "agent"},
+        "Page through a thread, or through the messages with an agent.",
     ),
-    _command("threads", "List threads, those with the latest word first.", fields=_PAGED),
+    _command("threads", "List threads, the most recent first."),
     _command(
         "delegate",
-        "Hand a task to another agent; its status is told by brain task.",
+        "Delegate a task to another agent; its status changes with brain task.",
         "text",
-        fields=_MESSAGE_FIELDS | {"to", "due_at"},
         required=frozenset({"to"}),
         single=frozenset({"to"}),
     ),
-    _command("delegated", "List tasks that were handed over, with their status.", fields=_PAGED),
+    _command("delegated", "List delegated tasks with their status."),
 )
 
 
@@ -90,8 +89,24 @@ def _as_list(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
 
-class MessageRequest(Request):
-    """What to say to whom, or what to read; each op reads its own fields."""
+_PAGED: Final = ("limit", "cursor")
+_OPTIONS: Final = ("subject", "priority", "expires_at")
+
+
+class MessageRequest(VerbRequest):
+    """What to write to which agents, or what to read."""
+
+    VERBS: ClassVar = {
+        "send": Verb(optional=("text", "to", "thread", *_OPTIONS)),
+        "reply": Verb(optional=("id", "text", "to", *_OPTIONS)),
+        "inbox": Verb(optional=("all", *_PAGED)),
+        "read": Verb(optional=("id",)),
+        "ack": Verb(optional=("id", "text")),
+        "history": Verb(optional=("thread", "agent", *_PAGED)),
+        "threads": Verb(optional=_PAGED),
+        "delegate": Verb(optional=("text", "to", "due_at", "thread", *_OPTIONS)),
+        "delegated": Verb(optional=_PAGED),
+    }
 
     op: Op = Field(json_schema_extra=OMIT_DESCRIPTION, description="What to do.")
     id: Annotated[list[str], BeforeValidator(_as_list)] = Field(
@@ -105,17 +120,17 @@ class MessageRequest(Request):
         default=None, json_schema_extra=OMIT_DESCRIPTION, description="Of a new thread."
     )
     priority: Literal["info", "action", "urgent"] | None = Field(
-        default=None, json_schema_extra=OMIT_DESCRIPTION, description="How loudly it knocks."
+        default=None, json_schema_extra=OMIT_DESCRIPTION, description="How urgent it is."
     )
     thread: Name = Field(default=None, description="thr_...")
-    agent: Name = Field(default=None, description="history: with whom")
+    agent: Name = Field(default=None, description="history: other agent")
     due_at: Timestamp = Field(
         default=None, json_schema_extra=OMIT_DESCRIPTION, description="Of a task."
     )
     expires_at: Timestamp = Field(
         default=None,
         json_schema_extra=OMIT_DESCRIPTION,
-        description="Until when it is worth reading.",
+        description="When it expires.",
     )
     all: bool = Field(default=False, description="inbox: read ones too")
     limit: int = Field(

@@ -9,9 +9,13 @@ from pydantic import Field
 
 from commonbrain.api.operation import Command, Operation, Profile, Request
 from commonbrain.client import Brain
-from commonbrain.learning.model_views import EvaluationView, ModelsResponse, ModelView
 from commonbrain.learning.outcomes import Figures
-from commonbrain.learning.registry import TransitionOptions
+from commonbrain.learning.registry import (
+    EvaluationView,
+    ModelsResponse,
+    ModelView,
+    TransitionOptions,
+)
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import inert_line
 from commonbrain.model.limits import CANARY_AGENTS_MAX
@@ -40,7 +44,7 @@ class ModelRequest(Request):
         max_length=CANARY_AGENTS_MAX,
         description="canary: agents that it serves whatever their share",
     )
-    reason: str | None = Field(default=None, description="Why, in a sentence; it is kept")
+    reason: str | None = Field(default=None, description="The reason, in a sentence; stored")
     force: bool = Field(
         default=False, description="canary, promote: though it is not proven; takes a reason"
     )
@@ -169,7 +173,7 @@ def _render_card(one: ModelView) -> Iterator[str]:
     for name, value in (one.told or {}).items():
         yield f"{name}: {value if isinstance(value, str) else json.dumps(value)}"
     for move in one.moves or ():
-        yield f"{show_instant(move.at)} | {move.agent or 'somebody'} | {move.to} | {move.why}"
+        yield f"{show_instant(move.at)} | {move.agent or 'unknown'} | {move.to} | {move.why}"
 
 
 def _render_evaluation(one: EvaluationView) -> Sequence[str]:
@@ -217,7 +221,6 @@ MODEL = Operation(
     role=Role.ADMIN,
     is_destructive=True,
     preview=_preview,
-    has_own_command=False,
     positional=("op", "id"),
     commands=tuple(
         Command(

@@ -65,7 +65,7 @@ def _render_recall(one: RecallView) -> Iterator[str]:
 def _render_candidate(one: CandidateView) -> Iterator[str]:
     outcome = one.shown or one.left_out or "not shown"
     marks = f" [{', '.join(one.marks)}]" if one.marks else ""
-    text = one.headline or "(no words of it are to be seen)"
+    text = one.headline or "(text not available)"
     yield "  " + inert_line(f"{one.place}. {one.id} {one.score:.3f} {outcome}{marks}: {text}")
     features = ", ".join(f"{name} {value:g}" for name, value in one.features.items())
     yield f"     {inert_line(features)}"
@@ -74,7 +74,7 @@ def _render_candidate(one: CandidateView) -> Iterator[str]:
 RECALLS = Operation(
     name="recalls",
     title="Recalls",
-    purpose="Show what recalls considered, what they told of it, and what was used since.",
+    purpose="Show what recalls considered, what they returned, and what was used since.",
     request=RecallsRequest,
     reply=RecallPage,
     handle=_handle,

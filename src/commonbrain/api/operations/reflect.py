@@ -24,7 +24,7 @@ from commonbrain.storage.job_queue import REFLECT as KIND
 
 
 class ReflectRequest(Request):
-    """What is reflected on, and whether it is only looked at."""
+    """Which memories to reflect on."""
 
     window_hours: int = Field(
         default=REFLECT_HOURS_DEFAULT,
@@ -43,7 +43,7 @@ class ReflectRequest(Request):
         default=None,
         min_length=1,
         max_length=QUERY_CHARS_MAX,
-        description="Sum up at once what was told of this, and nothing else",
+        description="Summarise what is known about this topic only, at once",
     )
     dry_run: bool = Field(default=False, description="Show what would be made; store nothing")
 

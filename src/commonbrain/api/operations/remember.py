@@ -1,14 +1,13 @@
 """The operation remember."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final, cast
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from commonbrain.api.errors import EXIT_REFUSED
 from commonbrain.api.operation import (
-    HIDDEN_FROM_AGENTS,
     OMIT_DESCRIPTION,
     Command,
     Name,
@@ -25,81 +24,96 @@ from commonbrain.model.memory import Draft
 from commonbrain.model.scope import Role
 
 
-class RememberRequest(Request):
-    """One text to remember, with whatever is known of it."""
+class RememberDetails(Request):
+    """What applies to one kind only, or is rarely known; a column of another kind is an error."""
 
-    text: str = Field(description="One statement that stands alone; paragraphs are cut apart")
+    severity: Name = Field(default=None, description="rule: BLOCKER or PATTERN")
+    must_ack: bool = Field(
+        default=False, description="rule, task: others must acknowledge it before they write"
+    )
+    skill_name: Name = Field(default=None, description="rule: makes it a skill of this name")
+    keywords: list[str] = Field(default=[], description="skill: words that trigger it")
+    skill_projects: list[str] = Field(default=[], description="skill: projects it applies to")
+    always_on: bool = Field(default=False, description="skill: shown at every boot")
+    subject: Name = Field(default=None, description="fact: what it is about")
+    ttl_s: int | None = Field(default=None, description="fact: seconds until it expires")
+    root_cause: str | None = Field(default=None, description="incident: why it happened")
+    resolution: str | None = Field(default=None, description="incident: how it was fixed")
+    due_at: Timestamp = Field(default=None, description="task: ISO 8601")
+    priority: Name = Field(default=None, description="task: low, medium, high")
+    assignee: Name = Field(default=None, description="task: agent that does it")
+    actor: Name = Field(default=None, description="event: who acted")
+    importance: float | None = Field(default=None, description="event: 0 to 1")
+    started_at: Timestamp = Field(default=None, description="episode: ISO 8601")
+    ended_at: Timestamp = Field(default=None, description="episode: ISO 8601")
+    action: str | None = Field(default=None, description="atom: what was done to the subject")
+    outcome: str | None = Field(default=None, description="atom: what the action caused")
+    consequences: str | None = Field(default=None, description="atom: what the outcome caused")
+    outcome_delay_s: float | None = Field(
+        default=None, description="atom: seconds from action to outcome"
+    )
+    consequence_delay_s: float | None = Field(
+        default=None, description="atom: seconds from outcome to consequences"
+    )
+    people: list[str] = Field(default=[], description="Names of people it is about")
+    confidence: float | None = Field(default=None, description="0 to 1")
+    expires_at: Timestamp = Field(default=None, description="ISO 8601")
+    extract_tasks: bool = Field(default=False, description="Also store the tasks in the text")
+    extract_causes: bool = Field(default=False, description="Also store causes as atoms")
+    distinct_because: str | None = Field(default=None, description="Why it is not a duplicate")
+    depends_on: list[str] = Field(default=[], description="Ids of memories it relies on")
+
+
+class RememberRequest(Request):
+    """A text to remember.
+
+    The fields of `details` may also be given at the top level.
+    """
+
+    text: str = Field(description="One self-contained statement; paragraphs are split")
     kind: Name = Field(
         default=None,
         description="rule, fact, incident, task, event, episode, atom, message; "
-        "default: by its words",
+        "default: from the text",
     )
     headline: str | None = Field(default=None, description="Max 15 words")
-    severity: Name = Field(default=None, description="BLOCKER or PATTERN")
     label: Name = Field(default=None, description="decision, bug, ..")
     project: Name = Field(default=None, description="Default: every project")
     scope: Name = Field(default=None, description="private, team, global")
     tags: list[str] = Field(default=[], description="Keywords", json_schema_extra=OMIT_DESCRIPTION)
-    people: list[str] = Field(default=[], description="Names", json_schema_extra=OMIT_DESCRIPTION)
     trust: Name = Field(default=None, description="user_claim or untrusted_web")
-    confidence: float | None = Field(
-        default=None, description="0 to 1", json_schema_extra=OMIT_DESCRIPTION
-    )
     source_ref: str | None = Field(default=None, description="URL, file:line")
     derived_from: list[str] = Field(
         default=[], description="Ids", json_schema_extra=OMIT_DESCRIPTION
     )
-    depends_on: list[str] = Field(default=[], description="Ids", json_schema_extra=OMIT_DESCRIPTION)
     occurred_at: Timestamp = Field(
         default=None, description="ISO 8601", json_schema_extra=OMIT_DESCRIPTION
-    )
-    expires_at: Timestamp = Field(
-        default=None, description="ISO 8601", json_schema_extra=OMIT_DESCRIPTION
-    )
-    due_at: Timestamp = Field(
-        default=None, description="ISO 8601", json_schema_extra=OMIT_DESCRIPTION
-    )
-    priority: Name = Field(default=None, description="low, medium, high")
-    assignee: Name = Field(
-        default=None, description="Whose task", json_schema_extra=HIDDEN_FROM_AGENTS
-    )
-    must_ack: bool = Field(
-        default=False,
-        description="A task or rule that others must answer before they write",
-        json_schema_extra=OMIT_DESCRIPTION,
-    )
-    subject: Name = Field(default=None, description="Of a fact")
-    ttl_s: int | None = Field(
-        default=None, description="Seconds that a fact holds", json_schema_extra=HIDDEN_FROM_AGENTS
-    )
-    root_cause: str | None = Field(
-        default=None, description="Of an incident", json_schema_extra=OMIT_DESCRIPTION
-    )
-    resolution: str | None = Field(
-        default=None, description="Of an incident", json_schema_extra=OMIT_DESCRIPTION
-    )
-    skill_name: Name = Field(default=None, description="Makes the rule a skill")
-    keywords: list[str] = Field(
-        default=[], description="Of the skill", json_schema_extra=OMIT_DESCRIPTION
-    )
-    skill_projects: list[str] = Field(
-        default=[], description="Of the skill", json_schema_extra=OMIT_DESCRIPTION
-    )
-    always_on: bool = Field(
-        default=False, description="Of the skill", json_schema_extra=OMIT_DESCRIPTION
-    )
-    extract_tasks: bool = Field(default=False, description="Duties become tasks")
-    extract_causes: bool = Field(
-        default=False,
-        description="Causes become atoms, as they do of messages",
-        json_schema_extra=HIDDEN_FROM_AGENTS,
-    )
-    distinct_because: str | None = Field(
-        default=None, description="Why it is no duplicate", json_schema_extra=OMIT_DESCRIPTION
     )
     idempotency_key: Name = Field(
         default=None, description="One per call", json_schema_extra=OMIT_DESCRIPTION
     )
+    details: RememberDetails = Field(
+        default=RememberDetails(),
+        description="rule: severity (BLOCKER, PATTERN), must_ack; skill: skill_name, keywords, "
+        "skill_projects, always_on; fact: subject, ttl_s; incident: root_cause, resolution; "
+        "task: due_at, priority (low, medium, high), assignee, must_ack; "
+        "event: actor, importance; episode: started_at, ended_at; "
+        "atom: subject, action, outcome, consequences, outcome_delay_s, consequence_delay_s; "
+        "any: people, confidence, expires_at, depends_on, extract_tasks, distinct_because",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _collect_details(cls, given: object) -> object:
+        """Move fields of `details` that are given at the top level into it."""
+        if not isinstance(given, Mapping):
+            return given
+        fields = dict(cast("Mapping[str, Any]", given))
+        flat = {name: fields.pop(name) for name in RememberDetails.model_fields if name in fields}
+        details = fields.get("details", {})
+        if flat and isinstance(details, Mapping):
+            fields["details"] = {**flat, **cast("Mapping[str, Any]", details)}
+        return fields
 
 
 _SKILL: Final = {
@@ -129,7 +143,7 @@ def _handle_batch(brain: Brain, requests: Sequence[RememberRequest]) -> Remember
     keys = {request.idempotency_key for request in requests}
     if len(keys) > 1:
         raise InvalidInputError(
-            "One call has one idempotency_key.", hint="Give it beside the file."
+            "One call has one idempotency_key.", hint="Give it as an option, with the file."
         )
     drafts = [_draft(request, number=number) for number, request in enumerate(requests, 1)]
     return replace(brain.remember(drafts, idempotency_key=next(iter(keys), None)), stages_ms=None)
@@ -144,6 +158,7 @@ def _draft(request: RememberRequest, *, number: int) -> Draft:
 
 def _metadata(request: RememberRequest) -> DraftFields:
     fields = request.model_dump(exclude={"text", "idempotency_key"}, exclude_defaults=True)
+    fields |= fields.pop("details", {})
     skill = {part: fields.pop(name) for name, part in _SKILL.items() if name in fields}
     if skill:
         fields["skill"] = skill
@@ -160,7 +175,7 @@ def _render(reply: RememberResult) -> str:
 
 
 def render_item_result(outcome: ItemResult) -> str:
-    """Say what became of one item, and what to do when it did not get in."""
+    """Render the result of one item, with the next step if it was refused."""
     lines = [f"{outcome.status} {outcome.id or ''}: {outcome.headline or ''}".rstrip(": ")]
     lines += [text for text in (outcome.reason, outcome.hint) if text]
     lines += list(outcome.warnings)
@@ -187,7 +202,7 @@ def _render_derived(part: DerivedResult) -> str:
 REMEMBER = Operation(
     name="remember",
     title="Remember",
-    purpose="Store what was decided, learnt or asked for, so that every agent can recall it.",
+    purpose="Store a decision, fact, rule, task or event so that every agent can recall it.",
     request=RememberRequest,
     profile=Profile.LITE,
     reply=RememberResult,
@@ -201,14 +216,14 @@ REMEMBER = Operation(
     commands=(
         Command(
             name="task add",
-            purpose="Remember what is to be done.",
+            purpose="Add a task.",
             preset={"kind": "task"},
             fields=_OF_TASKS,
             required=frozenset({"text"}),
         ),
         Command(
             name="skill add",
-            purpose="Store a rule that comes up by itself where one of its keywords is named.",
+            purpose="Add a rule that recall returns when a query contains one of its keywords.",
             preset={"kind": "rule"},
             fields=frozenset(
                 {"text", "headline", "severity", "label", "project", "scope", "source_ref", *_SKILL}

@@ -27,7 +27,7 @@ class ReviewRequest(Request):
     )
     project: Name = Field(default=None, description="This project and what holds for every one")
     limit: int = Field(default=limits.AGENDA_DEFAULT, description="Of each sort, 1 to 100")
-    skip: int = Field(default=0, description="Leave out so many of each, for the next page")
+    skip: int = Field(default=0, description="Skip this many of each, for the next page")
 
 
 def _handle(brain: Brain, request: ReviewRequest) -> ReviewQueue:
@@ -37,15 +37,15 @@ def _handle(brain: Brain, request: ReviewRequest) -> ReviewQueue:
 
 
 def render_review_queue(reply: ReviewQueue) -> str:
-    """Write what is unsettled for an agent."""
+    """Render the review queue as text."""
     rows = (*reply.conflicts, *reply.needs_review, *reply.proposals)
     lines = [line for row in rows for line in reviews_lines(row)]
     more = [f"More {', '.join(reply.more)}: brain review --skip."] if reply.more else []
-    return "\n".join([*lines, *more]) or "Nothing is unsettled."
+    return "\n".join([*lines, *more]) or "Nothing needs a decision."
 
 
 def reviews_lines(row: ConflictItem | StaleItem | PendingItem) -> Iterator[str]:
-    """Write one thing to decide: what it is, whom it concerns, and the calls that settle it."""
+    """Render one entry: its reason, its memories and the calls that resolve it."""
     since = show_day(row.since)
     match row:
         case ConflictItem():
@@ -72,7 +72,7 @@ def _render_memory(one: MemorySummary) -> str:
 REVIEW = Operation(
     name="review",
     title="Review",
-    purpose="List what wants a decision: open conflicts, what needs review, what is proposed.",
+    purpose="List what needs a decision: open conflicts, memories to review, proposals.",
     request=ReviewRequest,
     reply=ReviewQueue,
     handle=_handle,

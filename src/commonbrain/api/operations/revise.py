@@ -1,7 +1,7 @@
 """The operation revise: every way to correct a memory behind one name."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Literal
+from typing import ClassVar, Final, Literal, cast
 
 from pydantic import Field
 
@@ -12,8 +12,9 @@ from commonbrain.api.operation import (
     Id,
     Name,
     Operation,
-    Request,
     Timestamp,
+    Verb,
+    VerbRequest,
 )
 from commonbrain.api.operations.remember import render_item_result
 from commonbrain.client import Brain
@@ -21,7 +22,6 @@ from commonbrain.history.change_plan import ChangeStatus, ReviseResult
 from commonbrain.history.revise import Revise
 from commonbrain.ingestion.result import ItemResult, ItemStatus
 from commonbrain.ingestion.service import DraftFields
-from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.limits import HANDFUL
 from commonbrain.model.links import STRENGTH_DEFAULT
 from commonbrain.model.revision import Action
@@ -53,8 +53,39 @@ _CHANGE_STATUSES: Final = {
 }
 
 
-class ReviseRequest(Request):
-    """What to change in which memory; each op reads its own fields."""
+_REASONED: Final = Verb(optional=("reason",))
+
+
+class ReviseRequest(VerbRequest):
+    """What to change in which memory."""
+
+    SHARED = Verb(required=("id",))
+    VERBS: ClassVar = {
+        "supersede": Verb(
+            optional=(
+                *("text", "reason", "headline", "kind", "source_ref", "tags"),
+                *("version", "dry_run", "inherit"),
+            )
+        ),
+        "restore": _REASONED,
+        "keep_both": Verb(optional=("reason", "other", "value")),
+        "resolve": Verb(required=("other",), optional=("reason",)),
+        "annotate": Verb(optional=("text",)),
+        "rate": Verb(required=("value",)),
+        "pin": Verb(),
+        "unpin": Verb(),
+        "retag": Verb(optional=("tags", "untag")),
+        "link": Verb(required=("other", "value"), optional=("strength", "reason")),
+        "unlink": Verb(required=("other", "value")),
+        "status": Verb(
+            required=("value",), optional=("due_at", "priority", "assignee", "reason", "version")
+        ),
+        "ack": Verb(required=("value",), optional=("reason", "due_at")),
+        "approve": _REASONED,
+        "reject": _REASONED,
+        "review": _REASONED,
+        "preview": Verb(),
+    }
 
     op: Op = Field(description="restore: holds again; resolve: beats other; review: still holds")
     id: Id
@@ -91,9 +122,9 @@ class ReviseRequest(Request):
 
 
 _TASK_UPDATES: Final = (
-    ("done", "done", "Say that a task is done."),
-    ("block", "blocked", "Say that a task cannot go on."),
-    ("open", "open", "Say that a task is to be done again."),
+    ("done", "done", "Mark a task as done."),
+    ("block", "blocked", "Mark a task as blocked."),
+    ("open", "open", "Reopen a task."),
 )
 """Commands that move a task on."""
 
@@ -107,10 +138,12 @@ _CALLS: Final[Mapping[str, _Call]] = {
         projects=request.value.split(",") if request.value else (),
     ),
     "resolve": lambda revise, request: revise.resolve(
-        request.id, other=_require(request, "other"), reason=request.reason
+        request.id, other=request.other or "", reason=request.reason
     ),
     "annotate": lambda revise, request: revise.annotate(request.id, request.text),
-    "rate": lambda revise, request: revise.rate(request.id, _require(request, "value")),
+    "rate": lambda revise, request: revise.rate(
+        request.id, cast("Literal['up', 'down']", request.value)
+    ),
     "pin": lambda revise, request: revise.pin(request.id),
     "unpin": lambda revise, request: revise.unpin(request.id),
     "retag": lambda revise, request: revise.retag(
@@ -118,17 +151,17 @@ _CALLS: Final[Mapping[str, _Call]] = {
     ),
     "link": lambda revise, request: revise.link(
         request.id,
-        _require(request, "other"),
-        type=_require(request, "value"),
+        request.other or "",
+        type=request.value or "",
         strength=request.strength,
         reason=request.reason or None,
     ),
     "unlink": lambda revise, request: revise.unlink(
-        request.id, _require(request, "other"), type=_require(request, "value")
+        request.id, request.other or "", type=request.value or ""
     ),
     "status": lambda revise, request: revise.status(
         request.id,
-        _require(request, "value"),
+        request.value or "",
         due_at=request.due_at,
         priority=request.priority,
         assignee=request.assignee,
@@ -136,19 +169,12 @@ _CALLS: Final[Mapping[str, _Call]] = {
         version=request.version,
     ),
     "ack": lambda revise, request: revise.ack(
-        request.id, _require(request, "value"), reason=request.reason or None, until=request.due_at
+        request.id, request.value or "", reason=request.reason or None, until=request.due_at
     ),
     "approve": lambda revise, request: revise.approve(request.id, reason=request.reason),
     "reject": lambda revise, request: revise.reject(request.id, reason=request.reason),
     "review": lambda revise, request: revise.review(request.id, reason=request.reason),
 }
-
-
-def _require(request: ReviseRequest, field: Literal["other", "value"]) -> Any:  # noqa: ANN401 judged later
-    value = getattr(request, field)
-    if not value:
-        raise InvalidInputError(f"{request.op} needs {field}.", hint="See the tool's schema.")
-    return value
 
 
 def _handle(brain: Brain, request: ReviseRequest) -> ReviseResult:

@@ -1,12 +1,21 @@
 """The operation session: who else is at work, and what one's own session is at."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import AfterValidator, Field, ValidationError
 
 from commonbrain.api.errors import EXIT_REFUSED
-from commonbrain.api.operation import OMIT_DESCRIPTION, Command, Name, Operation, Profile, Request
+from commonbrain.api.operation import (
+    OMIT_DESCRIPTION,
+    Command,
+    Name,
+    Operation,
+    Profile,
+    Request,
+    Verb,
+    VerbRequest,
+)
 from commonbrain.api.operations.remember import render_item_result
 from commonbrain.client import Brain
 from commonbrain.coordination.session_views import (
@@ -24,28 +33,23 @@ from commonbrain.model.scope import Role
 from commonbrain.model.tasks import LEASE_MINUTES_DEFAULT
 from commonbrain.model.timestamps import show_instant
 
-_HANDOFF_FIELDS: Final = frozenset({"next_steps", "blockers", "context"})
-
 SESSION_COMMANDS: Final = (
     Command(
         name="session list",
-        purpose="List who else is at work, on what and since when.",
+        purpose="List other active sessions with their tasks.",
         preset={"op": "list"},
-        fields=frozenset({"project", "agent"}),
     ),
     Command(
         name="session task",
-        purpose="Say what you do now.",
+        purpose="Set the current task of this session.",
         preset={"op": "task"},
-        fields=frozenset({"text"}),
         positional=("text",),
         required=frozenset({"text"}),
     ),
     Command(
         name="session handoff",
-        purpose="Leave to the next session what it must know; - reads text or JSON from stdin.",
+        purpose="Leave a handoff for the next session; - reads text or JSON from stdin.",
         preset={"op": "handoff"},
-        fields=_HANDOFF_FIELDS | {"text"},
         positional=("text",),
         required=frozenset({"text"}),
     ),
@@ -53,28 +57,24 @@ SESSION_COMMANDS: Final = (
         name="session end",
         purpose="End this session, with a handoff if there is one.",
         preset={"op": "end"},
-        fields=_HANDOFF_FIELDS | {"text"},
         positional=("text",),
     ),
     Command(
         name="session note",
-        purpose="Keep a value under a key for this session; an empty one takes it away.",
+        purpose="Store a value under a key for this session; an empty value removes it.",
         preset={"op": "note"},
-        fields=frozenset({"key", "text", "pinned"}),
         positional=("key", "text"),
         required=frozenset({"key", "text"}),
     ),
     Command(
         name="session notes",
-        purpose="List what is noted in this session and pinned in its project.",
+        purpose="List this session's notes and those pinned in its project.",
         preset={"op": "notes"},
-        fields=frozenset(),
     ),
     Command(
         name="session checkpoint",
-        purpose="Ask which rules bind a risky action before you take it.",
+        purpose="List the rules that apply to a risky action before you take it.",
         preset={"op": "checkpoint"},
-        fields=frozenset({"text"}),
         positional=("text",),
         required=frozenset({"text"}),
     ),
@@ -140,8 +140,33 @@ Op = Literal[
 ]
 
 
-class SessionRequest(Request):
-    """What to say or ask; each op reads its own fields."""
+def _check_nul(name: str | None) -> str | None:
+    if name is not None and "\0" in name:
+        raise ValueError("a name cannot contain a NUL character")
+    return name
+
+
+# Postgres fails on a query with NUL.
+_FilterName = Annotated[Name, AfterValidator(_check_nul)]
+
+_HANDOFF: Final = ("text", "next_steps", "blockers", "context")
+
+
+class SessionRequest(VerbRequest):
+    """What to report or to read."""
+
+    VERBS: ClassVar = {
+        "list": Verb(optional=("project", "agent")),
+        "task": Verb(optional=("text",)),
+        "handoff": Verb(optional=_HANDOFF),
+        "end": Verb(optional=_HANDOFF),
+        "note": Verb(required=("key",), optional=("text", "pinned")),
+        "notes": Verb(),
+        "checkpoint": Verb(optional=("text",)),
+        "tasks": Verb(optional=("project",)),
+        "claim": Verb(required=("id",), optional=("minutes",)),
+        "release": Verb(required=("id",)),
+    }
 
     op: Op = Field(
         description="list: who else is at work; task: say what you do now; handoff, also at end: "
@@ -171,8 +196,8 @@ class SessionRequest(Request):
         description="Of the claim",
         json_schema_extra=OMIT_DESCRIPTION,
     )
-    project: Name = None
-    agent: Name = None
+    project: _FilterName = None
+    agent: _FilterName = None
 
 
 _Call = Callable[[Sessions, SessionRequest], SessionResponse]
@@ -180,15 +205,13 @@ _CALLS: Final[Mapping[Op, _Call]] = {
     "list": lambda sessions, request: sessions.list(project=request.project, agent=request.agent),
     "task": lambda sessions, request: sessions.task(request.text),
     "note": lambda sessions, request: sessions.note(
-        _require(request, "key"), request.text, pinned=request.pinned
+        request.key or "", request.text, pinned=request.pinned
     ),
     "notes": lambda sessions, _: sessions.notes(),
     "checkpoint": lambda sessions, request: sessions.checkpoint(request.text),
     "tasks": lambda sessions, request: sessions.tasks(project=request.project),
-    "claim": lambda sessions, request: sessions.claim(
-        _require(request, "id"), minutes=request.minutes
-    ),
-    "release": lambda sessions, request: sessions.release(_require(request, "id")),
+    "claim": lambda sessions, request: sessions.claim(request.id or "", minutes=request.minutes),
+    "release": lambda sessions, request: sessions.release(request.id or ""),
     "handoff": lambda sessions, request: sessions.handoff(**_handoff(request)),
     "end": lambda sessions, request: sessions.end(**_handoff(request)),
 }
@@ -221,13 +244,6 @@ def _handoff(request: SessionRequest) -> dict[str, Any]:
     return parts.model_dump() | fields
 
 
-def _require(request: SessionRequest, field: Literal["key", "id"]) -> str:
-    value: str | None = getattr(request, field)
-    if not value:
-        raise InvalidInputError(f"{request.op} needs {field}.", hint="See the tool's schema.")
-    return value
-
-
 def _handle(brain: Brain, request: SessionRequest) -> SessionResponse:
     return _CALLS[request.op](brain.session, request)
 
@@ -235,7 +251,7 @@ def _handle(brain: Brain, request: SessionRequest) -> SessionResponse:
 def _render(reply: SessionResponse) -> str:
     lines = [f"{reply.op} {reply.session or ''} {reply.task or ''}".strip()]
     if reply.sessions is not None:
-        lines += [_render_session(one) for one in reply.sessions] or ["Nobody else is at work."]
+        lines += [_render_session(one) for one in reply.sessions] or ["No other session is active."]
     lines += task_lines(reply)
     if reply.outcome is not None:
         lines.append(render_item_result(reply.outcome))
@@ -265,23 +281,20 @@ SESSION = Operation(
         *SESSION_COMMANDS,
         Command(
             name="task list",
-            purpose="List what is to be done, the most urgent first.",
+            purpose="List open tasks, the most urgent first.",
             preset={"op": "tasks"},
-            fields=frozenset({"project"}),
         ),
         Command(
             name="task claim",
-            purpose="Claim a task for a while, so that nobody else does it too.",
+            purpose="Claim a task for some minutes, so that no other agent works on it.",
             preset={"op": "claim"},
-            fields=frozenset({"id", "minutes"}),
             positional=("id",),
             required=frozenset({"id"}),
         ),
         Command(
             name="task release",
-            purpose="Give a claimed task back.",
+            purpose="Release a claimed task.",
             preset={"op": "release"},
-            fields=frozenset({"id"}),
             positional=("id",),
             required=frozenset({"id"}),
         ),

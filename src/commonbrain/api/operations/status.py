@@ -18,7 +18,7 @@ from commonbrain.observability.health import ReplicaReads
 
 
 class StatusRequest(Request):
-    """What to tell beside the counts."""
+    """What to report in addition to the counts."""
 
     review: bool = Field(
         default=False,
@@ -27,7 +27,7 @@ class StatusRequest(Request):
     )
     health: bool = Field(
         default=False,
-        description="Knock at the doors of store, embedder and queue, 5 s at most",
+        description="Check store, embedder and queue, for at most 5 s",
         json_schema_extra=HIDDEN_FROM_AGENTS,
     )
     metrics: bool = Field(
@@ -46,7 +46,7 @@ class StatusRequest(Request):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatusReply(StoreStatus):
-    """The counts, as whom they were asked for, and what else was asked for."""
+    """The counts, the caller, and the requested extras."""
 
     tenant: str
     agent: str
@@ -68,9 +68,9 @@ def _handle(brain: Brain, request: StatusRequest) -> StatusReply:
         role=brain.caller.role,
         review=brain.review() if request.review else None,
         version=version("commonbrain"),
-        health=brain.watching.health() if request.health else None,
-        metrics=brain.watching.figures() if request.metrics else None,
-        errors=brain.watching.faults(request.errors) if request.errors else None,
+        health=brain.metrics.health() if request.health else None,
+        metrics=brain.metrics.figures() if request.metrics else None,
+        errors=brain.metrics.faults(request.errors) if request.errors else None,
     )
 
 
@@ -93,7 +93,7 @@ def _lines(reply: StatusReply) -> Iterator[str]:
 
 
 def metrics_lines(reply: StatusReply) -> Iterator[str]:
-    """Tell of health, figures and faults, a line each, as far as they were asked for."""
+    """Render health, metrics and errors, a line each, if they were requested."""
     for one in reply.health.dependencies if reply.health else ():
         is_there = "answers" if one.is_there else "is away"
         yield f"{one.name} {is_there} ({one.detail}, {one.took_ms:.0f} ms)"
@@ -119,7 +119,7 @@ def _render_dependency(one: ReplicaReads) -> str:
 STATUS = Operation(
     name="status",
     title="Status",
-    purpose="Count what is stored; list what wants a decision.",
+    purpose="Count what is stored; list what needs a decision.",
     request=StatusRequest,
     reply=StatusReply,
     handle=_handle,

@@ -139,7 +139,7 @@ def _command(op: str, purpose: str, *, fields: frozenset[str] = _NAME) -> Comman
 TENANT = Operation(
     name="tenant",
     title="Tenant",
-    purpose="List, make, show, suspend and bound the tenants of this store.",
+    purpose="List, create, show, suspend and limit the tenants of this store.",
     request=TenantRequest,
     reply=TenantsReply,
     handle=_handle,
@@ -151,10 +151,10 @@ TENANT = Operation(
     positional=("op", "name"),
     commands=(
         _command("list", "List every tenant of this store.", fields=frozenset()),
-        _command("create", "Make a tenant."),
-        _command("show", "Show a tenant, and what it uses of what it may."),
-        _command("suspend", "Shut the networked doors to a tenant; what it holds stays."),
-        _command("resume", "Open the networked doors to a suspended tenant again."),
+        _command("create", "Create a tenant."),
+        _command("show", "Show a tenant's usage and limits."),
+        _command("suspend", "Refuse network access to a tenant; its data stays."),
+        _command("resume", "Restore network access to a suspended tenant."),
         _command("policy", "Show or change what a tenant may use.", fields=_NAME | _POLICY),
     ),
 )

@@ -85,7 +85,7 @@ def _lines(reply: TraceResult) -> Iterator[str]:
 
 
 def render_step(one: TraceStep) -> str:
-    """Tell of one step on one line."""
+    """Render one step on one line."""
     relation = one.via or ""
     if one.strength is not None:
         relation += f" {one.strength:.2f} seen {one.observations}x"

@@ -1,4 +1,4 @@
-"""Pages of what can be called: operations at every door, and the commands."""
+"""Reference pages of the operations, the commands and the REST paths."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
@@ -6,9 +6,13 @@ from typing import Any, Final
 import typer.main
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
-from commonbrain.api.operations import OPERATIONS, Operation, Transport
+from commonbrain.api.operations import (
+    OPERATIONS,
+    OperationRow,
+    Transport,
+    load_operations,
+)
 from commonbrain.api.schemas import compact_schema
-from commonbrain.cli.groups import GROUPS
 from commonbrain.cli.main import app
 from commonbrain.cli.reference.markdown import code, table, yes_or_no
 
@@ -33,13 +37,13 @@ _HEADERS: Final = (
 
 
 def operations_page() -> str:
-    """Tell of every operation: its purpose, its doors, its request and its reply."""
-    sections = "\n".join(_operation(operation) for operation in OPERATIONS)
-    return f"# Operations\n\nThe same at every door.\n\n{sections}"
+    """Document every operation: purpose, transports, request and reply."""
+    sections = "\n".join(_operation(row) for row in OPERATIONS)
+    return f"# Operations\n\nThe same on every transport.\n\n{sections}"
 
 
 def commands_page() -> str:
-    """Tell of every command: its arguments, its options, and those that stand before it."""
+    """Document every command with its arguments and options."""
     brain = typer.main.get_command(app)
     if not isinstance(brain, TyperGroup):
         raise TypeError("The command line has become a single command.")
@@ -54,10 +58,10 @@ def commands_page() -> str:
 
 
 def rest_page() -> str:
-    """Tell of every path of the shared server."""
+    """Document every path of the shared server."""
     table_rows = (
         (f"`POST /v1/{one.name}`", f"`{one.role}`", one.purpose)
-        for one in OPERATIONS
+        for one in load_operations()
         if Transport.REST in one.transports
     )
     return (
@@ -72,33 +76,38 @@ def rest_page() -> str:
 
 def _commands(group: TyperGroup, name: str) -> Iterator[tuple[str, TyperCommand]]:
     """Give every command with its full name, those of groups in the place of the group."""
-    for own, command in group.commands.items():
+    context = typer.Context(group, info_name=name)
+    for own in group.list_commands(context):
+        command = group.get_command(context, own)
         if isinstance(command, TyperGroup):
             yield from _commands(command, f"{name} {own}")
         elif isinstance(command, TyperCommand):
             yield f"{name} {own}", command
 
 
-def _operation(operation: Operation[Any, Any]) -> str:
+def _operation(row: OperationRow) -> str:
+    operation = row.load()
     transports = ", ".join(sorted(operation.transports))
     request = compact_schema(operation.request, shows_all=True)
-    usage = _usage(operation)
+    usage = _usage(row)
     reply = operation.reply_adapter.json_schema(mode="serialization")
     shapes = (_shape(name, shape) for name, shape in sorted(reply.get("$defs", {}).items()))
     return (
         f"## {operation.name}\n\n{operation.purpose}\n\n"
-        f"Doors: {transports}, library. Command: {usage}. Role: {operation.role}.\n\n"
+        f"Transports: {transports}, library. Command: {usage}. Role: {operation.role}.\n\n"
         f"### {operation.name}: request\n\n{_request(request)}\n\n"
         f"### {operation.name}: reply\n\n{_reply(reply)}\n{''.join(shapes)}"
     )
 
 
-def _usage(operation: Operation[Any, Any]) -> str:
-    """Name the commands of an operation; one that is a group has those in it only."""
-    names = [(f"brain {one.name}", one.positional) for one in operation.commands]
-    if operation.has_own_command and operation.name not in GROUPS:
-        names.insert(0, (f"brain {operation.name}", operation.positional))
-    return code(" ".join([name, *map(str.upper, parameters)]) for name, parameters in names)
+def _usage(row: OperationRow) -> str:
+    """Name the commands of an operation with their arguments."""
+    operation = row.load()
+    positional = {one.name: one.positional for one in operation.commands}
+    return code(
+        " ".join([f"brain {name}", *map(str.upper, positional.get(name, operation.positional))])
+        for name in row.commands
+    )
 
 
 def _request(schema: _Schema) -> str:
@@ -106,9 +115,17 @@ def _request(schema: _Schema) -> str:
     required = schema.get("required", ())
     rows = [
         (f"`{name}`", _type(field), yes_or_no(name in required), field.get("description", ""))
-        for name, field in schema["properties"].items()
+        for name, field in _flat_properties(schema["properties"])
     ]
     return table("field|type|required|meaning", rows) if rows else "Nothing needs to be said."
+
+
+def _flat_properties(properties: _Schema) -> Iterator[tuple[str, _Schema]]:
+    """Give each property, one of a nested object as `details.priority`."""
+    for name, field in properties.items():
+        yield name, field
+        for part, one in field.get("properties", {}).items():
+            yield f"{name}.{part}", one
 
 
 def _reply(schema: _Schema) -> str:

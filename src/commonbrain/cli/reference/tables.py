@@ -1,4 +1,4 @@
-"""Pages of what the house is made of: kinds, settings, errors, limits."""
+"""Reference pages of kinds, settings, errors and limits."""
 
 import ast
 import inspect
@@ -30,7 +30,7 @@ _BOUNDS: Final = {
 
 
 def kinds_page() -> str:
-    """Tell of every kind: its lifecycle, its own columns, and the names accepted for it."""
+    """Document every kind: lifecycle, columns and accepted names."""
     lifecycle = table(
         "kind|one statement only|a duplicate is|half-life|archived after|salience|pruned|columns",
         (
@@ -57,7 +57,7 @@ def kinds_page() -> str:
 
 
 def settings_page() -> str:
-    """Tell of every setting: its environment variable, default and bounds."""
+    """Document every setting: environment variable, default and bounds."""
     return (
         f"# Settings\n\n{_settings(Settings)}\n\n"
         f"## Of the shared server\n\nOptions of `brain serve` go before them.\n\n"
@@ -76,7 +76,7 @@ def _settings(model: type[BaseSettings]) -> str:
 
 
 def errors_page() -> str:
-    """Tell of every error: its default code, exit code, HTTP status and meaning."""
+    """Document every error: default code, exit code, HTTP status and meaning."""
     rows = (
         (
             f"`{fault.error.__name__}`",
@@ -91,7 +91,7 @@ def errors_page() -> str:
 
 
 def limits_page() -> str:
-    """Tell of every limit, with what its module says of it."""
+    """Document every limit with the docstring below it."""
     rows = (
         (f"`{name}`", f"{getattr(limits, name):,}", meaning) for name, meaning in limit_meanings()
     )

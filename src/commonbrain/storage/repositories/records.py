@@ -12,7 +12,7 @@ from sqlalchemy import bindparam, delete, func, select, text
 from commonbrain.model import ids
 from commonbrain.model.query import Candidate, Trace
 from commonbrain.model.timestamps import to_millis
-from commonbrain.observability.tool_events import OK, REFUSED, EventFilter, ToolEvent
+from commonbrain.observability.tool_events import OK, REFUSED, EventBatch, ToolEvent
 from commonbrain.storage.records import AuditEntry, Reply
 from commonbrain.storage.schema.jobs import tool_events
 from commonbrain.storage.schema.memories import audit, idempotency, outbox, tenants
@@ -179,7 +179,7 @@ class SqlToolEventRepository:
         return [ToolEvent(tenant=tenant, **dict(zip(_FIELDS, row, strict=True))) for row in rows]
 
 
-def write_events(work: SqlContext, happened: EventFilter) -> None:
+def write_events(work: SqlContext, happened: EventBatch) -> None:
     """Keep events, those that are kept already once, and drop the old ones."""
     connection, tenant = work.connection, work.tenant
     if connection.dialect.name == "sqlite":
@@ -189,7 +189,7 @@ def write_events(work: SqlContext, happened: EventFilter) -> None:
         into = work.dialect.insert_or_skip(tool_events)
         given = [{"tenant_id": tenant, **_values(one), "at": one.at} for one in happened.events]
         connection.execute(into, given)
-    connection.execute(_OLD, {"tenant": tenant, "before": ids.make_id(happened.keep_from, 0)})
+    connection.execute(_OLD, {"tenant": tenant, "before": ids.make_id(happened.retained_since, 0)})
 
 
 def _values(event: ToolEvent) -> dict[str, Any]:

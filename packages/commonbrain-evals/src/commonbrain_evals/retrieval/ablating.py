@@ -75,7 +75,7 @@ class Ablation:
         journal = _CapturingQueue(brain.services)
         embedder = _CachingEmbedder(brain.services.embedder)
         services = replace(brain.services, journal=journal, embedder=embedder)
-        return cls(Brain.of(services, brain.caller), journal)
+        return cls(Brain(services, brain.caller), journal)
 
     def idle(self) -> frozenset[str]:
         """Name the features that nothing of what was last considered has."""

@@ -155,7 +155,7 @@ def _fill(path: Path, corpora: Sequence[Corpus], *, settings: Settings, seed: in
     with _open_at_end(path, corpora, settings=settings, seed=seed) as services:
         for corpus in corpora:
             then = replace(services, clock=FrozenClock(corpus.ends_at))
-            brain = Brain.of(then, Caller(agent=_AGENT))
+            brain = Brain(then, Caller(agent=_AGENT))
             stored += brain.import_(corpus.name, path.parent, project=corpus.name).stored
     return stored
 
@@ -170,7 +170,7 @@ def _open_at_end(
     random_source = SeededRandom(seed if path.exists() else ~seed)
     built = build_services(settings, path, clock=clock, random_source=random_source)
     services = replace(built, importers={corpus.name: corpus for corpus in corpora})
-    with Brain.of(services, Caller(agent=_AGENT)):
+    with Brain(services, Caller(agent=_AGENT)):
         yield services
 
 
@@ -192,7 +192,7 @@ def _half(
 ) -> Half:
     """Let agents use one half, train, and ask the other half."""
     recalls, marks, last = _simulate_use(services, half, request=request)
-    brain = Brain.of(replace(services, clock=last), Caller(agent=_AGENT))
+    brain = Brain(replace(services, clock=last), Caller(agent=_AGENT))
     job = brain.jobs.run(_KIND, {"min_marked": LESSONS_ASKED_MIN})
     Worker(services=brain.services, name=_AGENT, kinds=(_KIND,)).sweep()
     done = brain.jobs.show(job.id)
@@ -232,7 +232,7 @@ def _simulate_use(
     for number, (project, questions) in enumerate(sessions):
         clock = FrozenClock(clock.at + _CALL_INTERVAL)
         caller = Caller(agent=_AGENT, session=f"session-{number}", project=project)
-        brain = Brain.of(replace(services, clock=clock), caller)
+        brain = Brain(replace(services, clock=clock), caller)
         for question in questions:
             result = brain.recall(question.text, project=project)
             services.journal.flush()
@@ -273,6 +273,7 @@ def _choose_ratings(
 def _rank_both_ways(brain: Brain, corpus: Corpus, *, rankings: _Rankings, is_served: bool) -> None:
     """Ask all questions of a conversation both ways; where nothing was learnt, one way is both."""
     fixed = Recall(brain.services, brain.caller, RetrievalOverrides(without=frozenset({RERANK})))
+    served = Recall(brain.services, brain.caller)
     for question in corpus.questions:
         if not question.gold:
             continue
@@ -280,7 +281,7 @@ def _rank_both_ways(brain: Brain, corpus: Corpus, *, rankings: _Rankings, is_ser
         rankings.fixed[question.id], _ = _ranked(fixed, question, project=corpus.name)
         rankings.learnt[question.id] = rankings.fixed[question.id]
         if is_served:
-            ranked, is_degraded = _ranked(brain.recall, question, project=corpus.name)
+            ranked, is_degraded = _ranked(served, question, project=corpus.name)
             rankings.learnt[question.id] = ranked
             rankings.fallback_count += is_degraded
 

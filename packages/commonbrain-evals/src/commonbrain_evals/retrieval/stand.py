@@ -66,7 +66,7 @@ class EvalStore:
 
     def at(self, at: datetime) -> Brain:
         """Give the brain as it is at another moment."""
-        return Brain.of(replace(self.services, clock=FrozenClock(at)), self.brain.caller)
+        return Brain(replace(self.services, clock=FrozenClock(at)), self.brain.caller)
 
     def source(self, memory_id: int) -> str:
         """Give where a memory comes from, which is what questions name as evidence."""
@@ -104,7 +104,7 @@ def open_eval_store(corpus: Corpus, *, settings: Settings, seed: int) -> Generat
         # Baselines ask what recall is asked: it must not find their vectors ready.
         embedder = make_embedder(settings)
         services = replace(built, embedder=embedder, importers={_FORMAT: corpus})
-        with Brain.of(services, Caller(agent="evaluation")) as brain:
+        with Brain(services, Caller(agent="evaluation")) as brain:
             started = time.perf_counter()
             report = brain.import_(_FORMAT, path)
             seconds = time.perf_counter() - started

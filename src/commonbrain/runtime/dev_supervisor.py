@@ -1,8 +1,7 @@
-"""Keeps a server running for as long as whoever started it lives; run by its path, see `servers`.
+"""Supervises a server for the lifetime of its starter; run by its path, see `dev_servers`.
 
-Its standard input is a pipe whose other end closes when the starter ends, however it ends: a killed
-test run leaves neither a server nor its folder behind. It imports nothing but the standard library,
-so that it starts at once.
+Its standard input is a pipe that closes when the starter ends for any reason: a killed test run
+leaves neither a server nor its folder. Imports only the standard library, to start fast.
 """
 
 import json
@@ -15,11 +14,11 @@ from pathlib import Path
 from typing import Any, Final
 
 _GRACE_S: Final = 20
-"""How long a server may take to stop before it is killed."""
+"""Seconds that a server may take to stop before it is killed."""
 
 
 def supervise(command: dict[str, Any]) -> int:
-    """Start what is told, wait until it or the starter ends, and clean up; give its exit code."""
+    """Start the command, wait until it or the starter ends, and clean up; return its exit code."""
     with Path(command["log"]).open("ab") as log:
         server = subprocess.Popen(  # noqa: S603 the starter's own command
             command["command"],

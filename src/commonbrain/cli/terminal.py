@@ -1,0 +1,78 @@
+"""What every command prints: replies, errors, and texts without control characters."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.text import Text
+
+from commonbrain.ingestion.result import ItemResult, ItemStatus, RememberResult
+from commonbrain.model.errors import CommonbrainError
+from commonbrain.model.escaping import inert
+
+_COLOURS: Final = {
+    ItemStatus.STORED: "green",
+    ItemStatus.EXISTS: "cyan",
+    ItemStatus.DUPLICATE: "yellow",
+    ItemStatus.QUARANTINED: "yellow",
+    ItemStatus.REJECTED: "red",
+}
+
+
+def print_remembered(reply: RememberResult) -> None:
+    """Print what became of the items."""
+    Console().print(Sanitized(_render_remember(reply)))
+
+
+@dataclass(frozen=True, slots=True)
+class Sanitized:
+    """Anything to be printed, without what a terminal would obey in the texts it shows."""
+
+    shown: RenderableType
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Give the same segments with their styles, and no control characters in their text."""
+        for segment in console.render(self.shown, options):
+            plain = segment._replace(text=inert(segment.text))
+            yield segment if segment.is_control else plain
+
+
+def print_error(error: CommonbrainError) -> None:
+    """Print what is wrong and the next step, to stderr."""
+    console = Console(stderr=True)
+    console.print(Sanitized(Text(f"{error.code}: {error.message}", style="bold red")))
+    if error.hint:
+        console.print(Sanitized(Text(error.hint)))
+
+
+def render_item_result(one: ItemResult) -> RenderableType:
+    """Show what became of one item."""
+    line = Text.assemble(
+        (f"{one.status}", f"bold {_COLOURS[one.status]}"), f"  {one.id or ''}  {one.headline or ''}"
+    )
+    more = [one.reason, one.hint, *one.warnings]
+    against = [f"conflict  {near.id}  {near.headline}" for near in one.conflicts]
+    contested = {near.id for near in one.conflicts}
+    similar_items = [near for near in one.similar if near.id not in contested]
+    near = against + [f"similar  {near.id}  {near.headline}" for near in similar_items]
+    is_stored = one.status is ItemStatus.STORED
+    lines = [text for text in more if text] + (near if is_stored else [])
+    for suggestion in one.suggestions:
+        lines += [
+            f"may rest on  {suggestion.id}  {suggestion.headline}  ({suggestion.how})",
+            f"  if so: {suggestion.accept}",
+        ]
+    lines += [one.affected.line()] if one.affected else []
+    if one.embedding_pending:
+        lines.append("Found by its words only until the embedder is back.")
+    return Group(line, *(Text(f"  {text}", style="dim") for text in lines))
+
+
+def _render_remember(reply: RememberResult) -> RenderableType:
+    affected = [Text(reply.affected.line(), style="yellow")] if reply.affected else []
+    return Group(*(render_item_result(one) for one in reply.items), *affected)
+
+
+def render_counts(count: int, one: str, *, many: str) -> str:
+    """Say how many there are of something."""
+    return f"{count:,} {one if count == 1 else many}"

@@ -1,0 +1,49 @@
+"""What only one kind has can be given on every transport."""
+
+from typing import Any
+
+import pytest
+
+from commonbrain.api.operation import flat_fields
+from commonbrain.api.operations.remember import REMEMBER, RememberDetails, RememberRequest
+from commonbrain.api.schemas import compact_schema
+from commonbrain.model.kinds import KINDS, Kind
+
+MANAGED = {
+    Kind.RULE: {"skill"},
+    Kind.TASK: {"status", "lease_holder", "lease_until"},
+    Kind.EVENT: {"recurrences"},
+}
+"""Columns that other operations set; the trigger of a skill has fields of its own."""
+COLUMNS = {
+    column
+    for kind, policy in KINDS.items()
+    for column in policy.columns
+    # The operation message writes messages.
+    if kind is not Kind.MESSAGE and column not in MANAGED.get(kind, ())
+}
+
+
+def test_remember_takes_twelve_arguments_and_details() -> None:
+    assert len(set(RememberRequest.model_fields) - {"details"}) == 12
+
+
+@pytest.mark.parametrize("column", sorted(COLUMNS))
+def test_every_transport_can_set_the_column_of_a_kind(column: str) -> None:
+    command_line = REMEMBER.fields_of(None)
+    rest = RememberRequest.model_json_schema()["$defs"]["RememberDetails"]["properties"]
+    seen_by_agents = compact_schema(RememberRequest)["properties"]["details"]["description"]
+    assert column in command_line
+    assert column in rest
+    assert column in seen_by_agents
+
+
+@pytest.mark.parametrize("given", [{"priority": "high"}, {"details": {"priority": "high"}}])
+def test_details_may_be_given_beside_the_other_arguments(given: dict[str, Any]) -> None:
+    request = RememberRequest.model_validate({"text": "Water the plants", **given})
+    assert request.details.priority == "high"
+
+
+def test_details_and_arguments_have_different_names() -> None:
+    assert not set(RememberDetails.model_fields) & set(RememberRequest.model_fields)
+    assert len(flat_fields(RememberRequest)) == 12 + len(RememberDetails.model_fields)

@@ -1,0 +1,59 @@
+"""Operations with several verbs: each verb takes its own arguments, and the schemas say which."""
+
+import jsonschema
+import pytest
+
+from commonbrain.api.operation import VerbRequest
+from commonbrain.api.operations import load_operations
+from commonbrain.api.operations.revise import ReviseRequest
+from commonbrain.api.schemas import compact_schema
+from commonbrain.model.errors import InvalidInputError
+
+REQUESTS = [one.request for one in load_operations() if issubclass(one.request, VerbRequest)]
+every_request = pytest.mark.parametrize("request_", REQUESTS, ids=lambda one: one.__name__)
+
+
+@every_request
+def test_every_field_belongs_to_a_verb(request_: type[VerbRequest]) -> None:
+    named = set[str]().union(*(request_.arguments_of(op) for op in request_.VERBS))
+    assert named | {"op"} == set(request_.model_fields)
+
+
+@every_request
+def test_the_schema_has_one_object_per_verb(request_: type[VerbRequest]) -> None:
+    schema = request_.model_json_schema()
+    jsonschema.Draft202012Validator.check_schema(schema)
+    shown = {one["properties"]["op"]["const"]: one for one in schema["oneOf"]}
+    assert list(shown) == list(request_.VERBS)
+    for op, one in shown.items():
+        assert set(one["properties"]) == request_.arguments_of(op) | {"op"}
+        assert set(request_.VERBS[op].required) <= set(one["required"])
+
+
+@every_request
+def test_agents_see_one_object_with_every_verb(request_: type[VerbRequest]) -> None:
+    schema = compact_schema(request_, shows_all=True)
+    assert schema["properties"]["op"]["enum"] == list(request_.VERBS)
+    assert set(schema["properties"]) == set(request_.model_fields)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message", "hint"),
+    [
+        ({"op": "pin", "text": "x"}, "pin takes no text.", "pin takes id."),
+        ({"op": "link", "value": "about"}, "link needs other.", "other, value, strength"),
+        ({"op": "rate"}, "rate needs value.", "rate takes id, value."),
+    ],
+)
+def test_a_wrong_argument_is_refused_with_the_arguments_of_the_verb(
+    arguments: dict[str, str], message: str, hint: str
+) -> None:
+    with pytest.raises(InvalidInputError) as refused:
+        ReviseRequest.model_validate({"id": "mem_1", **arguments})
+    assert refused.value.message == message
+    assert hint in refused.value.hint
+
+
+def test_an_argument_of_another_verb_with_its_default_is_ignored() -> None:
+    given: dict[str, object] = {"op": "pin", "id": "mem_1", "text": "", "other": None, "tags": []}
+    assert ReviseRequest.model_validate(given).op == "pin"
