@@ -8,9 +8,9 @@ from enum import StrEnum
 from operator import attrgetter, eq
 from typing import Any, Final
 
-from commonbrain.model.conflicts import Conflict
 from commonbrain.model.escaping import inert, inert_line
 from commonbrain.model.kinds import Kind
+from commonbrain.model.links import Conflict
 from commonbrain.model.memory import full_text
 from commonbrain.model.scope import Scope
 from commonbrain.model.timestamps import show_day

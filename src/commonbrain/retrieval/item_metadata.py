@@ -8,17 +8,17 @@ from datetime import datetime
 from typing import Final
 
 from commonbrain.invalidation.reviews import open_reviews, review_notes
-from commonbrain.model.conflicts import (
+from commonbrain.model.escaping import inert_line
+from commonbrain.model.kinds import KINDS, Kind, MessageDetail
+from commonbrain.model.limits import ANNOTATIONS_MAX
+from commonbrain.model.links import (
     CONFLICTS_MAX,
     Conflict,
+    LinkType,
     basis_of,
     conflict_of,
     conflict_with_source,
 )
-from commonbrain.model.escaping import inert_line
-from commonbrain.model.kinds import KINDS, Kind, MessageDetail
-from commonbrain.model.limits import ANNOTATIONS_MAX
-from commonbrain.model.links import LinkType
 from commonbrain.model.memory import CURRENT_STATES, Memory, State
 from commonbrain.model.query import Candidate, Filter, is_allowed
 from commonbrain.model.scope import Caller

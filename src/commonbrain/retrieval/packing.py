@@ -7,8 +7,8 @@ from datetime import datetime
 from typing import Final
 
 from commonbrain.model import ids, limits
-from commonbrain.model.conflicts import CONFLICTS_MAX, Conflict, conflicts_naming
 from commonbrain.model.kinds import KINDS
+from commonbrain.model.links import CONFLICTS_MAX, Conflict, conflicts_naming
 from commonbrain.model.query import FIELD, Budget, Candidate
 from commonbrain.model.recall_result import (
     ENVELOPE_TOKENS,
