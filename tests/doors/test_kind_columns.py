@@ -61,3 +61,8 @@ def test_every_column_of_a_kind_is_an_argument(transport: str, kind: Kind, colum
         known = set(re.findall(r"\w+", schema))
 
     assert ARGUMENTS.get(column, column) in known
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_remember_names_every_kind_to_its_callers(kind: Kind) -> None:
+    assert kind in (REMEMBER.request.model_fields["kind"].description or "")
