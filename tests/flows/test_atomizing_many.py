@@ -120,6 +120,6 @@ def test_what_tells_of_no_past_is_not_read_and_the_answer_says_why(brain: Brain)
     task = stored(brain, "Fix the disk because it is full and breaks the build", kind="task")
     done = brain.atomize(task)
     assert (done.read, done.rejected) == (0, 1)
-    assert "yet to be done" in str(done.items[0].reason)
-    with pytest.raises(InvalidInputError, match="yet to be done"):
+    assert "not done yet" in str(done.items[0].reason)
+    with pytest.raises(InvalidInputError, match="not done yet"):
         brain.atomize(kinds=[Kind.TASK])

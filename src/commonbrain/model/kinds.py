@@ -1,4 +1,4 @@
-"""The eight kinds of memory: their own columns, and the lifecycle of each in one row.
+"""The kinds of memory: their own columns, and all that is special about each in one row.
 
 `KINDS` is the table: to add a kind, add a detail class, a row and a migration.
 """
