@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.model.conflicts import Basis
 from commonbrain.model.limits import TEXT_BYTES_MAX
+from commonbrain.model.links import Basis
 from commonbrain.text.contradictions import find_contradiction, may_add_information
 from commonbrain.text.statements import Statement
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commonbrain.model import ids
-from commonbrain.model.conflicts import Basis, basis_of, conflict_of, preferred
+from commonbrain.model.links import Basis, basis_of, conflict_of, preferred
 from commonbrain.model.trust import Trust
 from commonbrain.testing.builders import NOON, a_memory
 from commonbrain.text.contradictions import repeats

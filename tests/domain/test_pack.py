@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from commonbrain.model import ids
-from commonbrain.model.conflicts import CONFLICTS_MAX, Conflict, conflict_of
 from commonbrain.model.escaping import inert
 from commonbrain.model.kinds import Kind, RuleDetail
 from commonbrain.model.limits import OMITTED_IDS_MAX
+from commonbrain.model.links import CONFLICTS_MAX, Conflict, conflict_of
 from commonbrain.model.query import Budget, Candidate
 from commonbrain.model.recall_result import (
     HEADING,

@@ -196,7 +196,7 @@ async def test_a_model_may_lower_trust_and_never_claim_more_than_its_user(
     ("tool", "arguments", "code", "advice"),
     [
         ("get", {"id": "nonsense"}, "invalid", "Take ids from the replies"),
-        ("get", {"id": "mem_0000000000000"}, "not_found", "Recall by its words"),
+        ("get", {"id": "mem_0000000000000"}, "not_found", "search with recall"),
         ("get", {}, "invalid", "Give id, one or several"),
         ("recall", {"colour": "red"}, "invalid", "colour: Extra inputs are not permitted"),
         ("recall", {"colour": "red"}, "invalid", "The tool recall takes query, max_items"),

@@ -17,7 +17,7 @@ from commonbrain.model.errors import (
     UnavailableError,
     parse_choice,
 )
-from commonbrain.model.kinds import Atom, Kind
+from commonbrain.model.kinds import KINDS, Atom, Kind, kinds_where
 from commonbrain.model.limits import ITEMS_PER_CALL_MAX
 from commonbrain.model.memory import CURRENT_STATES, Draft, Memory
 from commonbrain.model.query import Filter
@@ -186,7 +186,7 @@ class Atomize:
 
     def _settle_one(self, source: Memory, done: _Done) -> None:
         """Process one memory; a failure does not affect the others."""
-        if source.kind not in _TEXTS:
+        if KINDS[source.kind].not_atomized_because:
             done.items.append(_unsupported_source(source))
             return
         try:
@@ -236,9 +236,9 @@ class Atomize:
 def _texts(kinds: Sequence[Kind | str]) -> tuple[Kind, ...]:
     requested_kinds = tuple(parse_choice(Kind, kind) for kind in kinds)
     for kind in requested_kinds:
-        if kind not in _TEXTS:
-            raise InvalidInputError(_WHY_UNREAD[kind], hint="Leave the kind out.")
-    return requested_kinds or tuple(_TEXTS)
+        if reason := KINDS[kind].not_atomized_because:
+            raise InvalidInputError(reason, hint="Leave the kind out.")
+    return requested_kinds or kinds_where(lambda policy: not policy.not_atomized_because)
 
 
 def _unsupported_source(source: Memory) -> ItemResult:
@@ -246,7 +246,7 @@ def _unsupported_source(source: Memory) -> ItemResult:
         status=ItemStatus.REJECTED,
         kind=source.kind,
         code="no_text",
-        reason=f"{keys.show(keys.MEMORY, source.id)}: {_WHY_UNREAD[source.kind]}",
+        reason=f"{keys.show(keys.MEMORY, source.id)}: {KINDS[source.kind].not_atomized_because}",
     )
 
 

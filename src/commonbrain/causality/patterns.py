@@ -26,7 +26,7 @@ from commonbrain.causality.traversal import (
     covers_words,
     subject_of,
 )
-from commonbrain.model.kinds import AtomDetail, Kind
+from commonbrain.model.kinds import AtomDetail, Kind, kinds_where
 from commonbrain.model.memory import Memory
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import Caller
@@ -47,8 +47,8 @@ _WINDOWS_MAX: Final = 20
 _SHOWN_MAX: Final = 50
 _INSTANT: Final = timedelta(milliseconds=1)
 """The shortest time between two different times."""
-_OUTCOMES: Final = (Kind.ATOM, Kind.INCIDENT, Kind.EVENT)
-_EVENT_KINDS: Final = (Kind.ATOM, Kind.INCIDENT, Kind.EVENT, Kind.EPISODE, Kind.MESSAGE)
+_OUTCOMES: Final = kinds_where(lambda policy: policy.is_outcome)
+_EVENT_KINDS: Final = kinds_where(lambda policy: policy.reports_events)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,7 +37,7 @@ from commonbrain.causality.traversal import (
 )
 from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError, RejectedError
-from commonbrain.model.kinds import AtomDetail, Kind
+from commonbrain.model.kinds import AtomDetail, kinds_where
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import CURRENT_STATES, Memory
 from commonbrain.model.query import TRUST_MIN_DEFAULT
@@ -276,15 +276,8 @@ _TARGETS_MAX: Final = 5
 SEARCHES_MAX: Final = 3
 """Searches by words in one chain; each costs as much as a lexical recall."""
 _ID_MARK: Final = f"{ids.MEMORY}_"
-_SEARCHED_KINDS: Final = (
-    Kind.ATOM,
-    Kind.INCIDENT,
-    Kind.EVENT,
-    Kind.EPISODE,
-    Kind.FACT,
-    Kind.MESSAGE,
-)
 _NOTHING: Final = "Depth 0: no memory matches."
+_SEARCHED_KINDS: Final = kinds_where(lambda policy: policy.is_trace_target)
 
 
 @dataclass(frozen=True, slots=True)

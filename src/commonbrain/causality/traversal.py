@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
-from commonbrain.model.kinds import AtomDetail, IncidentDetail, Kind
+from commonbrain.model.kinds import AtomDetail, IncidentDetail, Kind, kinds_where
 from commonbrain.model.links import Link, LinkType
 from commonbrain.model.memory import Memory, State
 from commonbrain.model.query import Filter
@@ -141,7 +141,7 @@ STEPS_MAX: Final = 50
 _HITS_MAX: Final = 10
 _WORDS_MAX: Final = 8
 """Words searched at once; each costs a search."""
-_EVENT_KINDS: Final = (Kind.ATOM, Kind.INCIDENT, Kind.EVENT, Kind.EPISODE, Kind.MESSAGE)
+_EVENT_KINDS: Final = kinds_where(lambda policy: policy.reports_events)
 """Kinds that report what happened."""
 
 

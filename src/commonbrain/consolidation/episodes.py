@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from commonbrain.embeddings.interface import EmbeddingSpace
 from commonbrain.ingestion.validation import derive_headline
-from commonbrain.model.kinds import EpisodeDetail, EventDetail, Kind, MessageDetail
+from commonbrain.model.kinds import EpisodeDetail, EventDetail, Kind, MessageDetail, kinds_where
 from commonbrain.model.limits import REFLECT_PAGE, SOURCES_MAX
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import Draft, Memory, State
@@ -197,7 +197,7 @@ def _speaker(memory: Memory) -> str | None:
     return None if name is None or name.casefold() in _ROLES else name
 
 
-RAW_KINDS: Final = frozenset({Kind.EVENT, Kind.MESSAGE})
+RAW_KINDS: Final = kinds_where(lambda policy: policy.is_reflected)
 """Kinds that report single events."""
 
 

@@ -11,7 +11,7 @@ from commonbrain.embeddings.interface import Matrix
 from commonbrain.ingestion.embedding import vectors_for
 from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError
-from commonbrain.model.kinds import Kind
+from commonbrain.model.kinds import KINDS, Kind
 from commonbrain.model.limits import (
     CLIQUE_STEPS_MAX,
     CLIQUES_MAX,
@@ -91,7 +91,6 @@ def _weakest(ids: Iterable[int], near: Mapping[tuple[int, int], float]) -> float
     return min(near[pair] for pair in pairs)
 
 
-_KINDS: Final = (Kind.RULE, Kind.FACT)
 _NEIGHBOURS: Final = 20
 """Neighbours of each memory; larger groups are found through their members."""
 _REVISED_MIN: Final = 2
@@ -116,7 +115,7 @@ class _Scope:
     def is_in_scope(self, one: Memory) -> bool:
         """Return whether a memory belongs in the report."""
         return (
-            one.kind in _KINDS
+            KINDS[one.kind].merges_near_duplicates
             and one.state in CURRENT_STATES
             and not one.is_over(self.services.clock.now())
             and self.project in {None, one.project}

@@ -100,7 +100,6 @@ _LOOKBACK: Final = timedelta(days=30)
 """Older corrections say little about current work."""
 _CHAIN_MAX: Final = 50
 """Revisions followed from a memory to its newest."""
-_KINDS: Final = frozenset({Kind.FACT, Kind.RULE, Kind.INCIDENT})
 """Kinds that make claims; tasks progress, and handoffs replace each other."""
 _QUOTED: Final = 3
 """Reasons quoted in a proposed rule, latest first."""
@@ -195,7 +194,7 @@ def _can_support_rule(memory: Memory, caller: Caller) -> bool:
     is_claimed = memory.trust.weight <= caller.trust_ceiling.weight
     # An untrusted rule would be quarantined and reveal the author of its sources.
     is_trusted = memory.trust is not Trust.UNTRUSTED_WEB
-    holds = memory.kind in _KINDS and memory.state in CURRENT_STATES
+    holds = KINDS[memory.kind].learns_from_corrections and memory.state in CURRENT_STATES
     return is_claimed and is_trusted and holds and _is_shareable(memory, caller)
 
 
@@ -284,7 +283,7 @@ def summarize(
     """
     recalled = Recall(services, caller)(
         query,
-        kinds=tuple(sorted(RAW_KINDS)),
+        kinds=RAW_KINDS,
         project=source_filter.project,
         max_items=COMPACT_SOURCES_MAX,
         max_tokens=COMPACT_TOKENS_MAX,

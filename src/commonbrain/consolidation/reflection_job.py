@@ -76,7 +76,7 @@ def is_due_early(tx: Transaction, caller: Caller) -> bool:
     if last is None:
         return False
     since = last + timedelta(milliseconds=1)
-    happened = Filter(kinds=tuple(sorted(RAW_KINDS)), since=since, trust_min=0.0)
+    happened = Filter(kinds=RAW_KINDS, since=since, trust_min=0.0)
     query_scope = QueryScope(caller=caller, filter=happened, now=since)
     return len(tx.memories.newest(query_scope, limit=REFLECT_SOON)) >= REFLECT_SOON
 

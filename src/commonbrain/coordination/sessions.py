@@ -39,7 +39,7 @@ from commonbrain.ingestion.secret_scanning import scan_text
 from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError, RejectedError, UnavailableError
 from commonbrain.model.jobs import Job
-from commonbrain.model.kinds import Kind, RuleDetail, Severity, TaskDetail
+from commonbrain.model.kinds import Kind, RuleDetail, Severity, TaskDetail, kinds_where
 from commonbrain.model.limits import QUERY_CHARS_MAX, TASK_CHARS_MAX, TASKS_SHOWN_MAX
 from commonbrain.model.memory import Memory, State
 from commonbrain.model.query import Filter
@@ -254,7 +254,10 @@ def enqueue_reflection(unit: UnitOfWork, session: Session) -> Job | None:
     """
     caller = unit.caller
     raw_filter = Filter(
-        kinds=(Kind.EVENT, Kind.MESSAGE), agent=caller.agent, session=session.key, trust_min=0.0
+        kinds=kinds_where(lambda policy: policy.is_reflected),
+        agent=caller.agent,
+        session=session.key,
+        trust_min=0.0,
     )
     if not caller.role.covers(Role.WRITER):
         return None

@@ -296,7 +296,7 @@ def _is_spent(unit: UnitOfWork, memory: Memory, *, options: _PruneOptions) -> bo
     match memory.detail:
         case TaskDetail(status=status):
             return status in _CLOSED
-        case _ if memory.kind is Kind.FACT:
+        case _ if KINDS[memory.kind].is_pruned_by_access:
             return memory.access_count <= options.min_access
         case _ if KINDS[memory.kind].archived_after is not None:
             return is_archived(memory, unit.now)

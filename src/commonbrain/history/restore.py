@@ -20,13 +20,13 @@ from commonbrain.history.metadata import find_link, resolve_reviews_steps
 from commonbrain.history.unit_of_work import UnitOfWork
 from commonbrain.invalidation.propagation import remaining_supports
 from commonbrain.model import ids
-from commonbrain.model.conflicts import is_placeable
 from commonbrain.model.errors import RejectedError
 from commonbrain.model.links import (
     INHERITED,
     Link,
     LinkType,
     is_inherited,
+    is_placeable,
     link_image,
     strengthened,
 )

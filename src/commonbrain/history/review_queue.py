@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 from commonbrain.history.change_plan import show
 from commonbrain.invalidation.reviews import open_reviews, review_notes
 from commonbrain.model import ids, limits
-from commonbrain.model.conflicts import Basis, basis_of, conflict_of, is_placeable
 from commonbrain.model.errors import RejectedError, parse_choice
 from commonbrain.model.kinds import Kind
-from commonbrain.model.links import Link
+from commonbrain.model.links import Basis, Link, basis_of, conflict_of, is_placeable
 from commonbrain.model.memory import AWAITING_STATES, Memory
 from commonbrain.model.query import Filter
 from commonbrain.model.revision import Action

@@ -20,7 +20,7 @@ from commonbrain.ingestion.service import Remember, WriteOptions
 from commonbrain.ingestion.sources import resolve_sources
 from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError, RejectedError
-from commonbrain.model.kinds import Detail, FactDetail, Kind, RuleDetail, kind_and_label
+from commonbrain.model.kinds import KINDS, Detail, FactDetail, Kind, RuleDetail, kind_and_label
 from commonbrain.model.memory import FINDABLE_STATES, Draft, Memory, State
 from commonbrain.model.messages import deliveries
 from commonbrain.model.query import FeedbackEvent, FeedbackMark, Filter
@@ -49,7 +49,7 @@ def inheritance_of(
     """
     named = kind_and_label(draft.kind) if draft.kind else None
     # The fields of an atom are in its text, which the new text replaces.
-    stays = old.kind is not Kind.ATOM and (named is None or named[0] is old.kind)
+    stays = KINDS[old.kind].inherits_detail and (named is None or named[0] is old.kind)
     detail = old.detail if inherit_options.skill else _without_trigger(old.detail)
     draft = inherit_supports(unit, draft, old=old) if inherit_options.supports else draft
     return replace(

@@ -16,7 +16,7 @@ from commonbrain.hooks.table import Hook, HookAction
 from commonbrain.ingestion.drafts import DraftFields
 from commonbrain.jobs.worker import run_maintenance_slice
 from commonbrain.model.escaping import inert_line
-from commonbrain.model.kinds import Kind
+from commonbrain.model.kinds import Kind, kinds_where
 from commonbrain.model.limits import HOOK_NOTES_TOKENS, QUERY_CHARS_MAX, SOURCE_REF_CHARS_MAX
 from commonbrain.model.trust import Trust
 from commonbrain.retrieval.query_plan import RecallOptions
@@ -35,8 +35,6 @@ _MAINTENANCE_S_MAX: Final = 2.0
 _COMPACTED: Final = "compact"
 _WAIT_S_MIN: Final = 0.01
 _WAIT_S_MAX: Final = 1.0
-_ANSWER_KINDS: Final = tuple(kind for kind in Kind if kind is not Kind.EVENT)
-"""Events are raw material, most of them captured by these hooks; what is made of them answers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +108,7 @@ def _recall(brain: Brain, order: HookRequest) -> str | None:
     """Tell what stands out of what is known about a prompt."""
     options = RecallOptions(
         project=brain.caller.project,
-        kinds=_ANSWER_KINDS,
+        kinds=kinds_where(lambda policy: policy.answers_prompts),
         max_items=_ITEMS_MAX,
         max_tokens=order.tokens,
         deadline_ms=max(1.0, order.remaining_s() * 1000),

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING
 from commonbrain.clock import RandomSource
 from commonbrain.ingestion.preparation import PreparedDraft
 from commonbrain.model import ids
-from commonbrain.model.kinds import Detail, EventDetail, FactDetail, Kind, MessageDetail, TaskDetail
+from commonbrain.model.kinds import (
+    KINDS,
+    Detail,
+    EventDetail,
+    FactDetail,
+    Kind,
+    MessageDetail,
+    TaskDetail,
+)
 from commonbrain.model.memory import (
     AUDIENCE,
     AWAITING_STATES,
@@ -141,7 +149,7 @@ def _initial_state(prepared: PreparedDraft) -> State:
         return State.CANDIDATE
     kind, detail = prepared.admitted.kind, prepared.admitted.detail
     must_ack = must_be_acknowledged(detail)
-    requires_trust = kind is Kind.RULE or prepared.scope is Scope.GLOBAL or must_ack
+    requires_trust = KINDS[kind].is_binding or prepared.scope is Scope.GLOBAL or must_ack
     is_untrusted = prepared.trust is Trust.UNTRUSTED_WEB
     # A task that was only extracted from a text must not block anyone.
     if (requires_trust and is_untrusted) or (must_ack and prepared.draft.auto_captured):

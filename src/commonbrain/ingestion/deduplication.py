@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from commonbrain.embeddings.interface import EmbeddingSpace
 from commonbrain.ingestion.preparation import PreparedDraft
 from commonbrain.model import limits
-from commonbrain.model.kinds import KINDS, Detail, DuplicatePolicy, EventDetail, FactDetail, Kind
+from commonbrain.model.kinds import (
+    KINDS,
+    Detail,
+    DuplicatePolicy,
+    EventDetail,
+    FactDetail,
+    Identity,
+    Kind,
+)
 from commonbrain.model.links import LinkType, link_of
 from commonbrain.model.memory import Memory, semantic_hash
 from commonbrain.model.query import Filter
@@ -157,12 +165,6 @@ _SIMILAR_MAX = 40
 """Similar memories to compare; more would need a second search."""
 _WINDOWS_MAX = 4
 """Windows of a long text to search with; later ones repeat less and cost as much."""
-_ALWAYS_NEW_KINDS = frozenset({Kind.MESSAGE, Kind.INCIDENT})
-"""A message or incident is a new one even if its text is identical."""
-EVENT_KINDS = frozenset({Kind.INCIDENT, Kind.EVENT})
-"""Kinds with a time of occurrence: at another time, it is another event with other causes."""
-_SOURCED_KINDS = _ALWAYS_NEW_KINDS | {Kind.EVENT, Kind.EPISODE}
-"""Identical texts from two sources are two memories of these kinds, from one source only one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,9 +188,10 @@ def find_exact(
     message or an incident without a source is always new, as is an event at another time.
     """
     kind, source = prepared.admitted.kind, None
-    if kind in _SOURCED_KINDS:
+    identity = KINDS[kind].identity
+    if identity is not Identity.TEXT:
         source = prepared.draft.source_ref
-        if source is None and kind in _ALWAYS_NEW_KINDS:
+        if source is None and identity is Identity.NAMED_SOURCE:
             return None
     same = tx.memories.by_hash(kind, semantic_hash(kind, prepared.text), source_ref=source)
     candidates = (one for one in same if _may_compare(one, prepared, query_scope=query_scope))
@@ -197,7 +200,10 @@ def find_exact(
 
 def is_recurrence(known: Memory, prepared: PreparedDraft) -> bool:
     """Return whether an identical text without a source reports another occurrence of an event."""
-    return known.kind is Kind.EVENT and prepared.draft.source_ref is None
+    return (
+        KINDS[known.kind].on_duplicate is DuplicatePolicy.RECUR
+        and prepared.draft.source_ref is None
+    )
 
 
 def check_duplicates(
@@ -230,7 +236,10 @@ def check_duplicates(
     decision = judged(one for one in candidates if _is_believed(one, prepared))
     less_trusted = [one for one in candidates if not _is_believed(one, prepared)]
     again = [
-        one for one in candidates if kind is Kind.EVENT and is_repetition(prepared.text, one.text)
+        one
+        for one in candidates
+        if KINDS[kind].on_duplicate is DuplicatePolicy.RECUR
+        and is_repetition(prepared.text, one.text)
     ]
     return DuplicateCheck(
         decision=decision,
@@ -309,8 +318,8 @@ def _is_another_time(memory: Memory, prepared: PreparedDraft) -> bool:
     repeating a statement is not a second observation.
     """
     draft, given_time = prepared.draft, prepared.draft.occurred_at
-    is_observed = memory.kind is Kind.ATOM and draft.source_message_id is None
-    is_dated = memory.kind is Kind.EVENT or is_observed
+    is_repeated = memory.kind is Kind.ATOM and draft.source_message_id is not None
+    is_dated = KINDS[memory.kind].is_distinct_by_time and not is_repeated
     return is_dated and given_time is not None and instant(given_time) != memory.occurred_at
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
 
 from commonbrain.clock import Clock
 from commonbrain.embeddings.interface import Embedder, Matrix, Vectors
@@ -13,8 +12,10 @@ from commonbrain.ingestion.secret_scanning import scan_drafts
 from commonbrain.ingestion.validation import Rejection, Valid, validate
 from commonbrain.model.errors import UnavailableError, parse_choice
 from commonbrain.model.kinds import (
+    KINDS,
     Atom,
     CausalField,
+    CauseExtraction,
     Detail,
     Kind,
     MessageDetail,
@@ -69,10 +70,6 @@ class StageTimer:
         now = self.clock.elapsed_ms()
         self.stages_ms[stage] = round(self.stages_ms.get(stage, 0.0) + now - self._since, 3)
         self._since = now
-
-
-CLAIM_KINDS: Final = frozenset({Kind.FACT, Kind.RULE, Kind.TASK, Kind.EPISODE})
-"""Kinds that can depend on another memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,7 +224,7 @@ def _derived_drafts(source: PreparedDraft) -> Iterator[Draft]:
     """Return drafts for the tagged parts: no wider, no more trusted, never a BLOCKER."""
     draft, body = source.draft, source.admitted.body
     tagged = tagged_texts(body)
-    if draft.extract_tasks and source.admitted.kind is not Kind.TASK:
+    if draft.extract_tasks and KINDS[source.admitted.kind].extracts_tasks:
         tagged += extract_tasks(body)
     if _extracts_causes(source):
         tagged += [_tag_of_cause(one, source) for one in extract_atoms(body)]
@@ -251,10 +248,13 @@ def _derived_drafts(source: PreparedDraft) -> Iterator[Draft]:
 
 def _extracts_causes(source: PreparedDraft) -> bool:
     """Return whether to extract causes: in messages by default, elsewhere on request."""
-    kind, is_requested = source.admitted.kind, source.draft.extract_causes
-    return kind is not Kind.ATOM and (
-        kind is Kind.MESSAGE if is_requested is None else is_requested
+    extracts, is_requested = (
+        KINDS[source.admitted.kind].extracts_causes,
+        source.draft.extract_causes,
     )
+    if is_requested is None:
+        return extracts is CauseExtraction.BY_DEFAULT
+    return is_requested and extracts is not CauseExtraction.NEVER
 
 
 def _tag_of_cause(atom: Atom, source: PreparedDraft) -> TaggedText:
@@ -293,7 +293,7 @@ def _embedded(
 def _rationales_of(prepared: PreparedDraft) -> tuple[str, ...]:
     """Return the stated reasons, unless the author named the dependencies."""
     is_open = not prepared.draft.depends_on and not prepared.draft.auto_captured
-    return rationales(prepared.text) if is_open and prepared.admitted.kind in CLAIM_KINDS else ()
+    return rationales(prepared.text) if is_open and KINDS[prepared.admitted.kind].can_depend else ()
 
 
 def _check_bounds(draft: Draft) -> Rejection | None:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final, Unpack
 
 from commonbrain.ingestion.commit import build_memory, commit
 from commonbrain.ingestion.deduplication import (
-    EVENT_KINDS,
     CandidateMemory,
     Duplicate,
     DuplicateCheck,
@@ -57,7 +56,7 @@ from commonbrain.invalidation.preview import summarize_affected
 from commonbrain.invalidation.propagation import continue_propagation, propagate
 from commonbrain.model import ids
 from commonbrain.model.errors import RejectedError, UnavailableError
-from commonbrain.model.kinds import EventDetail, Kind
+from commonbrain.model.kinds import KINDS, EventDetail, Kind
 from commonbrain.model.limits import ITEMS_PER_CALL_MAX
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import AWAITING_STATES, Draft, Memory, State
@@ -97,7 +96,6 @@ def summarize_remember(
 
 __all__ = ["DraftFields", "Remember", "WriteOptions", "draft_of"]
 
-_NEVER_DEDUPLICATED: Final = frozenset({Kind.MESSAGE, Kind.ATOM})
 _CATCH_UP: Final = 16
 """Pending memories to embed after a write, on its caller's time."""
 
@@ -437,7 +435,8 @@ class Remember:
         draft = replace(part.draft, derived_from=(id_,))
         if source.kind is Kind.MESSAGE:
             draft = replace(draft, source_message_id=id_)
-        if source.kind in EVENT_KINDS and source.status is ItemStatus.STORED:
+        is_stored = source.status is ItemStatus.STORED
+        if is_stored and source.kind and KINDS[source.kind].is_occurrence:
             # A recurrence has its causes again, even in the same words.
             draft = replace(draft, occurred_at=draft.occurred_at or query_scope.now)
         # Parts of a quarantined text are quarantined with it, and propose nothing.
@@ -492,7 +491,7 @@ class Remember:
     ) -> DuplicateCheck:
         # Messages are stored whatever they resemble, so similar ones are not searched. The same
         # holds for atoms: in other words, they are another observation.
-        if not options.checks_similarity or prepared.admitted.kind in _NEVER_DEDUPLICATED:
+        if not (options.checks_similarity and KINDS[prepared.admitted.kind].checks_similarity):
             return DuplicateCheck(decision=Unique())
         space = self.services.store.space
         return check_duplicates(

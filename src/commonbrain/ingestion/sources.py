@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Final
 
 from commonbrain.embeddings.interface import EmbeddingSpace
 from commonbrain.ingestion.deduplication import contradicts, is_comparable
-from commonbrain.ingestion.preparation import CLAIM_KINDS, PreparedDraft
+from commonbrain.ingestion.preparation import PreparedDraft
 from commonbrain.ingestion.result import DependencySuggestion, SuggestionBasis
 from commonbrain.ingestion.skills import namesakes
 from commonbrain.ingestion.validation import Rejection
 from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError, NotFoundError, RejectedError
-from commonbrain.model.kinds import Kind, MessageDetail, RuleDetail
+from commonbrain.model.kinds import KINDS, Kind, MessageDetail, RuleDetail, kinds_where
 from commonbrain.model.limits import SOURCES_MAX
 from commonbrain.model.links import Link, LinkType, link_image
 from commonbrain.model.memory import AWAITING_STATES, CURRENT_STATES, FINDABLE_STATES, Draft, Memory
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 _HINT_CANDIDATES_MAX = 20
 """Memories read per entity for a hint, newest first."""
+_JUSTIFYING = kinds_where(lambda policy: policy.can_justify)
 _DECISION = "decision"
 SCOPE_WIDTH = {Scope.PRIVATE: 0, Scope.TEAM: 1, Scope.GLOBAL: 2}
 """Scopes by the number of readers."""
@@ -115,9 +116,9 @@ def credit_sources(
 
 def dependency_hint(tx: Transaction, memory: Memory, *, query_scope: QueryScope) -> str | None:
     """Suggest a rule or decision about the same entity as a possible dependency."""
-    if memory.kind not in {Kind.FACT, Kind.TASK} or not memory.references:
+    if not KINDS[memory.kind].suggests_dependency or not memory.references:
         return None
-    criteria = Filter(kinds=(Kind.RULE, Kind.FACT), project=memory.project, trust_min=0.0)
+    criteria = Filter(kinds=_JUSTIFYING, project=memory.project, trust_min=0.0)
     there = QueryScope(caller=query_scope.caller, filter=criteria, now=query_scope.now)
     rules_and_facts = tx.memories.get(
         tx.memories.with_references(memory.references, there, limit=_HINT_CANDIDATES_MAX)
@@ -125,7 +126,7 @@ def dependency_hint(tx: Transaction, memory: Memory, *, query_scope: QueryScope)
     decided = [
         one
         for one in rules_and_facts.values()
-        if one.id != memory.id and (one.kind is Kind.RULE or one.label == _DECISION)
+        if one.id != memory.id and (KINDS[one.kind].is_binding or one.label == _DECISION)
     ]
     if not decided:
         return None
@@ -281,7 +282,7 @@ def find_dependencies(
     exclude_ids: Collection[int],
 ) -> tuple[DependencySuggestion, ...]:
     """Link a new memory to those it names as reasons, and suggest further ones."""
-    if memory.state in AWAITING_STATES or memory.kind not in CLAIM_KINDS:
+    if memory.state in AWAITING_STATES or not KINDS[memory.kind].can_depend:
         return ()
     # A revision does not depend on what it replaces.
     known = {*prepared.draft.depends_on, *prepared.draft.derived_from, memory.id, *exclude_ids}
@@ -335,7 +336,7 @@ def _match_rationales(
     space: EmbeddingSpace,
 ) -> Iterator[Memory]:
     """Return the memories that state the reasons in the text, nearest first."""
-    criteria = Filter(kinds=(Kind.FACT, Kind.RULE), project=memory.project, trust_min=0.0)
+    criteria = Filter(kinds=_JUSTIFYING, project=memory.project, trust_min=0.0)
     there = QueryScope(caller=query_scope.caller, filter=criteria, now=query_scope.now)
     for clause, vectors in zip(prepared.rationales, prepared.rationale_vectors, strict=False):
         hits = tx.index.nearest(vectors[0], there, limit=_NEAREST, at_least=space.similar_threshold)

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from commonbrain.model.errors import UnavailableError
-from commonbrain.model.kinds import Kind
+from commonbrain.model.kinds import KINDS, Kind
 from commonbrain.model.limits import (
     CASCADE_AT_ONCE,
     CASCADE_STEP,
@@ -119,7 +119,7 @@ def _candidates(
     candidates = {
         id_: one.kind
         for id_, one in standings.items()
-        if one.state in CURRENT_STATES and not one.is_over(now) and one.kind is not Kind.RULE
+        if one.state in CURRENT_STATES and not one.is_over(now) and not KINDS[one.kind].is_binding
     }
     tasks = [id_ for id_, kind in candidates.items() if kind is Kind.TASK]
     return candidates.keys() - (tx.acks.open_tasks(tasks) if tasks else set())

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
-from commonbrain.model.kinds import Kind, RuleDetail, Severity, TaskDetail
+from commonbrain.model.kinds import RuleDetail, Severity, TaskDetail, kinds_where
 from commonbrain.model.memory import Memory
 from commonbrain.model.query import FeedbackMark
 from commonbrain.model.scope import Scope
@@ -19,8 +19,7 @@ from commonbrain.model.scoring import confidence, salience
 
 SETTLED_AFTER: Final = timedelta(days=30)
 """A memory has settled after this time: memories that are used at all are used by then."""
-KINDS_SCORED: Final = tuple(kind for kind in Kind if kind is not Kind.MESSAGE)
-"""Messages neither decay nor start archived, so they have no salience to predict."""
+KINDS_SCORED: Final = kinds_where(lambda policy: policy.is_salience_learned)
 LABELS: Final = tuple(
     "decision convention insight bug architecture research person meeting handoff".split()
 )

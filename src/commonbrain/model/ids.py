@@ -20,8 +20,6 @@ _VALUES: Final = {digit: value for value, digit in enumerate(_DIGITS)} | {
 }
 _LENGTH: Final = 13
 _PAIRS: Final = tuple(one + other for one in _DIGITS for other in _DIGITS)
-_PLACES: Final = range(50, -1, -10)
-"""Shifts of the digit pairs after the first: a result shows dozens of ids."""
 
 MEMORY: Final = "mem"
 TRACE: Final = "trc"
@@ -47,8 +45,12 @@ def after(last: int, drawn: int) -> int:
 
 def show(prefix: str, id_: int) -> str:
     """Format an id: `mem_` and 13 characters of Crockford's base32."""
-    pairs = [_PAIRS[(id_ >> shift) & 1023] for shift in _PLACES]
-    return f"{prefix}_{_DIGITS[(id_ >> 60) & 31]}{''.join(pairs)}"
+    # Unrolled, because a result shows dozens of ids.
+    return (
+        f"{prefix}_{_DIGITS[(id_ >> 60) & 31]}{_PAIRS[(id_ >> 50) & 1023]}"
+        f"{_PAIRS[(id_ >> 40) & 1023]}{_PAIRS[(id_ >> 30) & 1023]}"
+        f"{_PAIRS[(id_ >> 20) & 1023]}{_PAIRS[(id_ >> 10) & 1023]}{_PAIRS[id_ & 1023]}"
+    )
 
 
 def parse(prefix: str, text: str) -> int:

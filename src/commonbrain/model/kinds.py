@@ -1,11 +1,11 @@
-"""The eight kinds of memory: their own columns, and the lifecycle of each in one row.
+"""The kinds of memory: their own columns, and all that is special about each in one row.
 
-`KINDS` is the table: to add a kind, add a detail class and a row.
+`KINDS` is the table: to add a kind, add a detail class, a row and a migration.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
@@ -177,30 +177,127 @@ class DuplicatePolicy(StrEnum):
     KEEP = "keep"
 
 
+class Identity(StrEnum):
+    """What two drafts with the same text must share to be one memory."""
+
+    TEXT = "text"
+    SOURCE = "source"
+    """The source as well; without one, the text is enough."""
+    NAMED_SOURCE = "named_source"
+    """A named source as well; without one, every draft is a new memory."""
+
+
+class CauseExtraction(StrEnum):
+    """When a write extracts atoms from the text."""
+
+    NEVER = "never"
+    ON_REQUEST = "on_request"
+    BY_DEFAULT = "by_default"
+
+
+class Intent(StrEnum):
+    """The type of a question."""
+
+    CONSTRAINT = "constraint"
+    CAUSAL = "causal"
+    TEMPORAL = "temporal"
+    PLAIN = "plain"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KindPolicy:
-    """The lifecycle of one kind."""
+    """All that is special about one kind."""
 
     kind: Kind
     detail: type[Detail]
-    salience: float
-    """Initial salience, 0..1."""
+
+    # Writing.
+    aliases: tuple[str, ...] = ()
+    """Names that other memory systems use for it; the name becomes the label."""
+    typical_words: str | None = None
+    """Regular expression of the words that classify a text as this kind."""
     is_atomic: bool = False
     """Whether the body must state one thing: its words are limited, and merging is not allowed."""
+    is_binding: bool = False
+    """Whether it binds until it is revoked.
+
+    An untrusted one is quarantined, retention and invalidation leave it alone, it cannot be
+    acknowledged as done, and a superseded one is shown as deprecated.
+    """
+    allowed_when_blocked: bool = False
+    """Whether an agent that must acknowledge something first may still write it."""
+    extracts_tasks: bool = True
+    """Whether a write may extract tasks from it."""
+    extracts_causes: CauseExtraction = CauseExtraction.ON_REQUEST
+    inherits_detail: bool = True
+    """Whether a revision inherits the columns; otherwise they are parsed from the new text."""
+    is_movable: bool = True
+    """Whether it may be moved to one project to end a conflict."""
+
+    # Confidence and salience.
+    salience: float
+    """Initial salience, 0..1."""
+    is_salience_learned: bool = True
+    """Whether a trained model predicts the initial salience."""
+    unsourced_confidence_max: float = 1.0
+    """Highest confidence without a source."""
+    atom_confidence_max: float = 0.7
+    """Highest confidence of an atom extracted from it."""
+
+    # Duplicates, conflicts and dependencies.
+    on_duplicate: DuplicatePolicy = DuplicatePolicy.KEEP
+    identity: Identity = Identity.TEXT
+    checks_similarity: bool = True
+    """Whether a draft is compared with similar memories, not only with identical ones."""
+    is_distinct_by_time: bool = False
+    """Whether the same text at another time is another memory."""
+    merges_near_duplicates: bool = False
+    """Whether consolidation proposes to merge memories that say almost the same."""
     makes_claims: bool = False
     """Whether two of them can contradict each other, and are then linked."""
-    on_duplicate: DuplicatePolicy = DuplicatePolicy.KEEP
+    learns_from_corrections: bool = False
+    """Whether repeated corrections of it lead to a proposed rule."""
+    can_depend: bool = False
+    """Whether the reasons in its text become dependencies."""
+    suggests_dependency: bool = False
+    """Whether a write suggests a rule or decision that it may depend on."""
+    can_justify: bool = False
+    """Whether another memory's reasons may refer to it."""
+
+    # Recall and causes.
+    intent_priors: Mapping[Intent, float] = field(default_factory=dict[Intent, float])
+    """How well it answers a question of each type, 0..1; 0 where not named."""
+    has_reserved_item: bool = False
+    """Whether recall includes the best one if it scores almost as high as the last item."""
+    answers_prompts: bool = True
+    """Whether hooks add it to a prompt."""
+    is_occurrence: bool = False
+    """Whether it happens at a time, which atoms extracted from it inherit."""
+    is_outcome: bool = False
+    """Whether causal patterns look for what precedes it."""
+    reports_events: bool = False
+    """Whether it can be a step of a causal chain."""
+    is_trace_target: bool = False
+    """Whether a causal trace may start from it."""
+    not_atomized_because: str | None = None
+    """Why it cannot be atomized later; None if it can."""
+
+    # Lifecycle.
+    is_reflected: bool = False
+    """Whether reflection summarizes several into an episode."""
     half_life: timedelta | None = None
     """Time since the last access in which strength halves; None never decays."""
     archived_after: timedelta | None = None
     """Archived if not read for this time; None never."""
     is_pruned: bool = True
     """Whether prune may remove it."""
+    is_pruned_by_access: bool = False
+    """Whether prune removes only those that were hardly accessed."""
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of the columns that only this kind has."""
-        return tuple(field.name for field in fields(self.detail))
+        return tuple(column.name for column in fields(self.detail))
 
 
 # Events decay within days, facts within weeks unless recalled; rules, tasks and messages never. The
@@ -211,57 +308,157 @@ KINDS: Final[Mapping[Kind, KindPolicy]] = {
         KindPolicy(
             kind=Kind.RULE,
             detail=RuleDetail,
+            aliases=("policy", "guardrail", "procedural", "convention"),
+            # "Never push" is a rule, "he never called" is not: an imperative opens its sentence.
+            # Eight characters allow quotes, a bullet and emphasis; without a bound, rows of dots
+            # take minutes.
+            typical_words=(
+                r"(?:^|[.;:!?]\s)\W{0,8}(?:always|never|do not|don't|only ever)\b"
+                r"|\b(?:must|shall|prohibited|forbidden|non-negotiable|not allowed)\b"
+            ),
             is_atomic=True,
-            on_duplicate=DuplicatePolicy.REFUSE,
+            is_binding=True,
+            is_movable=False,
             salience=0.9,
+            on_duplicate=DuplicatePolicy.REFUSE,
+            merges_near_duplicates=True,
+            learns_from_corrections=True,
+            can_depend=True,
+            can_justify=True,
+            intent_priors={Intent.CONSTRAINT: 1.0},
+            has_reserved_item=True,
             is_pruned=False,
         ),
         KindPolicy(
             kind=Kind.FACT,
             detail=FactDetail,
+            aliases=(
+                *("decision", "insight", "reference", "person", "architecture"),
+                *("research", "plan", "idea", "note"),
+            ),
             is_atomic=True,
-            makes_claims=True,
-            on_duplicate=DuplicatePolicy.REFUSE,
-            half_life=timedelta(days=7),
             salience=0.7,
+            unsourced_confidence_max=0.6,
+            on_duplicate=DuplicatePolicy.REFUSE,
+            merges_near_duplicates=True,
+            makes_claims=True,
+            learns_from_corrections=True,
+            can_depend=True,
+            suggests_dependency=True,
+            can_justify=True,
+            intent_priors={Intent.CONSTRAINT: 0.4, Intent.CAUSAL: 0.4},
+            has_reserved_item=True,
+            is_trace_target=True,
+            half_life=timedelta(days=7),
+            is_pruned_by_access=True,
         ),
         KindPolicy(
             kind=Kind.INCIDENT,
             detail=IncidentDetail,
-            archived_after=timedelta(days=90),
+            aliases=("bug",),
+            typical_words=(
+                r"\b(?:outage|crash(?:ed|es)?|incident|root cause|regression|post-?mortem|broke"
+                r"|failed because)\b"
+            ),
+            allowed_when_blocked=True,
             salience=0.7,
+            identity=Identity.NAMED_SOURCE,
+            learns_from_corrections=True,
+            intent_priors={Intent.CAUSAL: 1.0, Intent.TEMPORAL: 0.6},
+            is_occurrence=True,
+            is_outcome=True,
+            reports_events=True,
+            is_trace_target=True,
+            archived_after=timedelta(days=90),
         ),
         KindPolicy(
             kind=Kind.TASK,
             detail=TaskDetail,
+            aliases=("todo", "action_item"),
+            typical_words=(
+                r"\b(?:to-?do|needs? to|follow[- ]up|action item|remember to|still open)\b"
+            ),
             is_atomic=True,
-            on_duplicate=DuplicatePolicy.WARN,
+            extracts_tasks=False,
             salience=0.7,
+            on_duplicate=DuplicatePolicy.WARN,
+            can_depend=True,
+            suggests_dependency=True,
+            intent_priors={Intent.CONSTRAINT: 0.2},
+            not_atomized_because="A task is not done yet, so it states no cause.",
         ),
         KindPolicy(
             kind=Kind.EVENT,
             detail=EventDetail,
-            on_duplicate=DuplicatePolicy.RECUR,
-            half_life=timedelta(hours=48),
+            aliases=("observation", "meeting", "journal", "stm", "episodic"),
             salience=0.45,
+            on_duplicate=DuplicatePolicy.RECUR,
+            identity=Identity.SOURCE,
+            is_distinct_by_time=True,
+            intent_priors={Intent.TEMPORAL: 1.0},
+            answers_prompts=False,
+            is_occurrence=True,
+            is_outcome=True,
+            reports_events=True,
+            is_trace_target=True,
+            is_reflected=True,
+            half_life=timedelta(hours=48),
         ),
         KindPolicy(
-            kind=Kind.EPISODE, detail=EpisodeDetail, archived_after=timedelta(days=90), salience=0.6
+            kind=Kind.EPISODE,
+            detail=EpisodeDetail,
+            salience=0.6,
+            identity=Identity.SOURCE,
+            can_depend=True,
+            intent_priors={Intent.CAUSAL: 0.4, Intent.TEMPORAL: 0.6},
+            reports_events=True,
+            is_trace_target=True,
+            archived_after=timedelta(days=90),
         ),
-        KindPolicy(kind=Kind.ATOM, detail=AtomDetail, half_life=timedelta(days=30), salience=0.6),
-        KindPolicy(kind=Kind.MESSAGE, detail=MessageDetail, salience=0.45, is_pruned=False),
+        KindPolicy(
+            kind=Kind.ATOM,
+            detail=AtomDetail,
+            extracts_causes=CauseExtraction.NEVER,
+            inherits_detail=False,
+            salience=0.6,
+            checks_similarity=False,
+            is_distinct_by_time=True,
+            intent_priors={Intent.CAUSAL: 1.0},
+            is_outcome=True,
+            reports_events=True,
+            is_trace_target=True,
+            not_atomized_because="An atom already states a cause.",
+            half_life=timedelta(days=30),
+        ),
+        KindPolicy(
+            kind=Kind.MESSAGE,
+            detail=MessageDetail,
+            allowed_when_blocked=True,
+            extracts_causes=CauseExtraction.BY_DEFAULT,
+            is_movable=False,
+            salience=0.45,
+            # Messages neither decay nor start archived, so they have no salience to predict.
+            is_salience_learned=False,
+            # Messages are informal.
+            atom_confidence_max=0.6,
+            identity=Identity.NAMED_SOURCE,
+            checks_similarity=False,
+            intent_priors={Intent.TEMPORAL: 0.6},
+            reports_events=True,
+            is_trace_target=True,
+            is_reflected=True,
+            is_pruned=False,
+        ),
     )
 }
-
-# Names that other memory systems use for one of these kinds; the name is kept as the label.
 ALIASES: Final[Mapping[str, Kind]] = {
-    **dict.fromkeys(("policy", "guardrail", "procedural", "convention"), Kind.RULE),
-    **dict.fromkeys(("decision", "insight", "reference", "person", "architecture"), Kind.FACT),
-    **dict.fromkeys(("research", "plan", "idea", "note"), Kind.FACT),
-    **dict.fromkeys(("observation", "meeting", "journal", "stm", "episodic"), Kind.EVENT),
-    "bug": Kind.INCIDENT,
-    **dict.fromkeys(("todo", "action_item"), Kind.TASK),
+    alias: policy.kind for policy in KINDS.values() for alias in policy.aliases
 }
+
+
+def kinds_where(has: Callable[[KindPolicy], bool]) -> tuple[Kind, ...]:
+    """Return the kinds whose row satisfies a condition, in the order of `Kind`."""
+    return tuple(kind for kind in Kind if has(KINDS[kind]))
 
 
 def kind_and_label(name: str) -> tuple[Kind, str | None] | None:
@@ -279,10 +476,6 @@ ATOMS_MAX: Final = 3
 """Atoms extracted from one text, best first; a text with more is a report."""
 QUALITY_MIN: Final = 0.6
 """A lower score has a cause or effect of hardly more than a word."""
-CONFIDENCE_OF_MESSAGE: Final = 0.6
-"""Highest confidence of an atom extracted from a message, which is informal."""
-CONFIDENCE: Final = 0.7
-"""The same for other texts."""
 _GROUNDED_FROM: Final = 0.5
 """Share of a field's words that must occur in the text: a model may change a tense."""
 _WORD: Final = re.compile(r"\w+")

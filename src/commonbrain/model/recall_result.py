@@ -8,9 +8,9 @@ from enum import StrEnum
 from operator import attrgetter, eq
 from typing import Any, Final
 
-from commonbrain.model.conflicts import Conflict
 from commonbrain.model.escaping import inert, inert_line
 from commonbrain.model.kinds import Kind
+from commonbrain.model.links import Conflict
 from commonbrain.model.memory import full_text
 from commonbrain.model.scope import Scope
 from commonbrain.model.timestamps import show_day
@@ -259,15 +259,15 @@ def metadata_of(item: Item) -> ItemMetadata:
     if item.headline is None:
         return _NOTHING
     return ItemMetadata(
-        kind=_inert(item.label or item.kind),
+        kind=inert(item.label or item.kind),
         date=show_day(item.occurred_at),
-        by=_inert(item.agent),
-        project=_inert(item.project),
-        source_ref=_inert(item.source_ref),
+        by=item.agent and inert(item.agent),
+        project=item.project and inert(item.project),
+        source_ref=item.source_ref and inert(item.source_ref),
         trust=None if item.trust is Trust.USER_CLAIM else item.trust,
         revised=item.superseded_count or None,
         rating=item.rating or None,
-        context=_inert(item.context),
+        context=item.context and inert(item.context),
     )
 
 
@@ -286,9 +286,9 @@ def evidence(item: Item, told: ItemMetadata) -> Evidence:
     """Convert one item to JSON for agents, with its metadata."""
     return Evidence(
         id=item.id,
-        headline=_inert(item.headline) if _form(item) == _HEADLINE_ONLY else None,
-        body=_inert(item.body),
-        excerpt=_inert(item.excerpt),
+        headline=inert(item.headline or "") if _form(item) == _HEADLINE_ONLY else None,
+        body=item.body and inert(item.body),
+        excerpt=item.excerpt and inert(item.excerpt),
         notes=_notes(item),
         **dict(zip(_BESIDE, _beside_of(told), strict=True)),
     )
@@ -311,11 +311,7 @@ _WRITTEN: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).en
 
 
 def _notes(item: Item) -> tuple[str, ...] | None:
-    return tuple(inert(note) for note in item.notes) or None
-
-
-def _inert(text: str | None) -> str | None:
-    return None if text is None else inert(text)
+    return tuple(inert(note) for note in item.notes) if item.notes else None
 
 
 def render(
@@ -367,12 +363,12 @@ def provenance(item: Item, told: ItemMetadata, *, number: int) -> str:
         _form(item),
         *(_inline(note) for note in item.notes),
     )
-    return " | ".join(part for part in known if part)
+    return " | ".join(filter(None, known))
 
 
 def quoted(item: Item) -> Iterable[str]:
     """Return the lines of an item's text, quoted."""
-    return (f"> {inert(line)}" for line in item.said.splitlines())
+    return [f"> {inert(line)}" for line in item.said.splitlines()]
 
 
 def _form(item: Item) -> str:

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Final, Self
 
 from commonbrain.model.errors import InvalidInputError, parse_choice
-from commonbrain.model.kinds import Kind, TaskDetail
+from commonbrain.model.kinds import KINDS, Kind, TaskDetail
 from commonbrain.model.limits import RETENTION_DAYS_MAX
 from commonbrain.model.memory import CURRENT_STATES, Memory, State
 from commonbrain.model.scope import Scope
@@ -40,7 +40,7 @@ class Retention:
             InvalidInputError: the kind is rule, or the days are out of range.
 
         """
-        if self.kind is Kind.RULE:
+        if KINDS[self.kind].is_binding:
             raise InvalidInputError(
                 "Rules are kept at any age.", hint="Supersede or forget them one by one."
             )

@@ -6,7 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
-from commonbrain.model.kinds import Kind
+from commonbrain.model.kinds import KINDS
 from commonbrain.model.memory import CURRENT_STATES, Memory, State
 
 _UNCHANGING: Final = frozenset({"id", "kind", "headline", "body", "semantic_hash", "recorded_at"})
@@ -143,7 +143,7 @@ def own_state(state: State, told: Iterable[Change]) -> State:
 def shown_detail(memory: Memory) -> dict[str, object]:
     """Return the columns of its kind; a superseded rule is shown as deprecated."""
     columns: dict[str, object] = asdict(memory.detail)
-    if memory.kind is Kind.RULE and memory.state is State.SUPERSEDED:
+    if KINDS[memory.kind].is_binding and memory.state is State.SUPERSEDED:
         columns["severity"] = DEPRECATED
     return columns
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
-from commonbrain.model.kinds import CONFIDENCE, CONFIDENCE_OF_MESSAGE, KINDS, Atom, Kind
+from commonbrain.model.kinds import KINDS, Atom, Kind
 from commonbrain.model.memory import CURRENT_STATES, Memory, State
 from commonbrain.model.trust import Trust
 
@@ -16,9 +16,8 @@ _CONFIDENCE: Final = {
     Trust.UNTRUSTED_WEB: 0.38,
 }
 _PER_HEDGE: Final = 0.05
-_PER_DOUBT: Final = 1 / 3
-_DOUBTS: Final = ("contradicted", "needs_review", "stale")
-_UNSOURCED_FACT_MAX: Final = 0.6
+_PENALTY: Final = 1 / 3
+_PENALTIES: Final = ("contradicted", "needs_review", "stale")
 _FLOOR: Final = 0.1
 DORMANT_BELOW: Final = 0.1
 """A fact that is never accessed falls below it after 23 days."""
@@ -43,19 +42,21 @@ def confidence(kind: Kind, text: str, *, trust: Trust, is_sourced: bool) -> floa
     By trust, less per hedge, capped if unsourced.
     """
     hedged = _CONFIDENCE[trust] - _PER_HEDGE * len(_HEDGE.findall(text))
-    ceiling = 1.0 if is_sourced or kind is not Kind.FACT else _UNSOURCED_FACT_MAX
+    ceiling = 1.0 if is_sourced else KINDS[kind].unsourced_confidence_max
     return round(max(_FLOOR, min(hedged, ceiling)), 4)
 
 
 def doubted(confidence: float, features: Mapping[str, float]) -> float:
-    """Return the confidence as read: a third less for each of three doubts; nothing is stored.
+    """Return the confidence as read: a third less for each of three penalties; nothing is stored.
 
-    The doubts are: a preferred memory contradicts it (in proportion to the link), it depends on an
-    invalid memory, or it is stale, a claim that was not used for so long that it is dormant. Each
-    ends with its cause.
+    The penalties are: a preferred memory contradicts it (in proportion to the link), it depends on
+    an invalid memory, or it is stale, a claim that was not used for so long that it is dormant.
+    Each ends with its cause.
     """
-    left = math.prod(1 - _PER_DOUBT * features.get(doubt, 0.0) for doubt in _DOUBTS)
-    return round(confidence * left, 4)
+    share = 1.0
+    for name in _PENALTIES:
+        share *= 1 - _PENALTY * features.get(name, 0.0)
+    return round(confidence * share, 4)
 
 
 def confidence_of(atom: Atom, *, of: Kind, trust: Trust) -> float:
@@ -64,8 +65,8 @@ def confidence_of(atom: Atom, *, of: Kind, trust: Trust) -> float:
     At most 0.6 in a message and 0.7 elsewhere, since extraction may err, and at most the confidence
     of its source.
     """
-    most = CONFIDENCE_OF_MESSAGE if of is Kind.MESSAGE else CONFIDENCE
-    return min(most, confidence(Kind.ATOM, atom.body, trust=trust, is_sourced=True))
+    own = confidence(Kind.ATOM, atom.body, trust=trust, is_sourced=True)
+    return min(KINDS[of].atom_confidence_max, own)
 
 
 def strength(memory: Memory, now: datetime) -> float:
@@ -93,8 +94,8 @@ def half_life(memory: Memory) -> timedelta | None:
         return None
     used = min(1 + math.log2(1 + memory.access_count), _USED_MAX)
     liked = 2.0 ** max(-1.0, min(memory.rating / _VOTES_TO_DOUBLE, 1.0))
-    weighty = 2.0 ** max(-1.0, min(memory.salience - policy.salience, 1.0))
-    return policy.half_life * (used * liked * weighty)
+    salient = 2.0 ** max(-1.0, min(memory.salience - policy.salience, 1.0))
+    return policy.half_life * (used * liked * salient)
 
 
 def last_touched(memory: Memory) -> datetime:
@@ -114,19 +115,16 @@ def is_dormant(memory: Memory, now: datetime) -> bool:
 
     Superseded, forgotten, expired and pending memories are not dormant.
     """
-    return _is_asleep(memory, now, held=strength(memory, now))
+    is_current = memory.state in CURRENT_STATES and not memory.is_over(now)
+    return is_current and waking(memory, now) == 0.0
 
 
 def waking(memory: Memory, now: datetime) -> float:
     """Return the strength of a memory; 0 if it is dormant."""
-    held = strength(memory, now)
-    return 0.0 if _is_asleep(memory, now, held=held) else held
-
-
-def _is_asleep(memory: Memory, now: datetime, *, held: float) -> bool:
+    left = strength(memory, now)
     if memory.state not in CURRENT_STATES or memory.is_over(now):
-        return False
-    return is_archived(memory, now) or held < DORMANT_BELOW
+        return left
+    return 0.0 if left < DORMANT_BELOW or is_archived(memory, now) else left
 
 
 LOW: Final = 0.2

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Any, Final, cast
 
 from commonbrain.model.errors import InvalidInputError
-from commonbrain.model.kinds import Detail, Kind, RuleDetail, TaskDetail, TaskStatus
+from commonbrain.model.kinds import KINDS, Detail, Kind, RuleDetail, TaskDetail, TaskStatus
 from commonbrain.model.scope import Caller
 from commonbrain.model.timestamps import show_instant
 
@@ -74,7 +74,7 @@ def needs_ack(detail: Detail) -> bool:
 def is_report(kind: Kind, label: str | None) -> bool:
     """Return whether a blocked agent may still write it, to ask and to hand over."""
     is_handoff = kind is Kind.EPISODE and label == HANDOFF
-    return kind in {Kind.MESSAGE, Kind.INCIDENT} or is_handoff
+    return KINDS[kind].allowed_when_blocked or is_handoff
 
 
 def check_decision(ack: Ack, kind: Kind) -> None:
@@ -85,7 +85,7 @@ def check_decision(ack: Ack, kind: Kind) -> None:
             range.
 
     """
-    if ack.decision is Decision.ALREADY_DONE and kind is Kind.RULE:
+    if ack.decision is Decision.ALREADY_DONE and KINDS[kind].is_binding:
         raise InvalidInputError(
             "A rule is never done: it binds as long as it holds.",
             hint="Say will_execute, or not_relevant with the reason.",

@@ -1,6 +1,7 @@
 """Trust: how reliable a source is, and who may claim it."""
 
 from enum import StrEnum
+from typing import Self
 
 from commonbrain.model.errors import RejectedError
 
@@ -8,17 +9,19 @@ from commonbrain.model.errors import RejectedError
 class Trust(StrEnum):
     """The source of a text; `weight` (0..1) orders them and enters ranking."""
 
-    TRUSTED_TOOL = "trusted_tool"
-    USER_CLAIM = "user_claim"
-    UNTRUSTED_WEB = "untrusted_web"
+    weight: float
 
-    @property
-    def weight(self) -> float:
-        """Its weight between 0 and 1."""
-        return _WEIGHTS[self]
+    # An attribute instead of a property, because recall reads it for every candidate.
+    def __new__(cls, value: str, weight: float) -> Self:
+        """Create a member with its weight."""
+        member = str.__new__(cls, value)
+        member._value_ = value
+        member.weight = weight
+        return member
 
-
-_WEIGHTS = {Trust.TRUSTED_TOOL: 1.0, Trust.USER_CLAIM: 0.7, Trust.UNTRUSTED_WEB: 0.35}
+    TRUSTED_TOOL = "trusted_tool", 1.0
+    USER_CLAIM = "user_claim", 0.7
+    UNTRUSTED_WEB = "untrusted_web", 0.35
 
 
 def granted(claimed: Trust | None, *, default: Trust, ceiling: Trust) -> Trust:

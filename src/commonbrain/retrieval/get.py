@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 from commonbrain.ingestion.skills import skill_named
 from commonbrain.invalidation.reviews import Dependent, dependents, open_reviews, review_notice
 from commonbrain.model import ids, limits
-from commonbrain.model.conflicts import Conflict
 from commonbrain.model.errors import NotFoundError, RejectedError, parse_choice
-from commonbrain.model.kinds import Kind
-from commonbrain.model.links import LinkType
+from commonbrain.model.kinds import KINDS, Kind
+from commonbrain.model.links import Conflict, LinkType
 from commonbrain.model.memory import CURRENT_STATES, ERASED, Memory, State
 from commonbrain.model.query import FeedbackEvent, FeedbackMark, Filter
 from commonbrain.model.revision import Action, shown_detail
@@ -56,7 +55,7 @@ def banner(memory: Memory, head: Memory, *, now: datetime) -> str | None:
 
 
 def _superseded(memory: Memory) -> str:
-    return f"{DEPRECATED}, superseded:" if memory.kind is Kind.RULE else "Superseded:"
+    return f"{DEPRECATED}, superseded:" if KINDS[memory.kind].is_binding else "Superseded:"
 
 
 def _successor(head: Memory) -> str:

@@ -8,17 +8,17 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from commonbrain.invalidation.reviews import open_reviews, review_notes
-from commonbrain.model.conflicts import (
+from commonbrain.model.escaping import inert_line
+from commonbrain.model.kinds import KINDS, Kind, MessageDetail
+from commonbrain.model.limits import ANNOTATIONS_MAX
+from commonbrain.model.links import (
     CONFLICTS_MAX,
     Conflict,
+    LinkType,
     basis_of,
     conflict_of,
     conflict_with_source,
 )
-from commonbrain.model.escaping import inert_line
-from commonbrain.model.kinds import Kind, MessageDetail
-from commonbrain.model.limits import ANNOTATIONS_MAX
-from commonbrain.model.links import LinkType
 from commonbrain.model.memory import CURRENT_STATES, Memory, State
 from commonbrain.model.query import Candidate, Filter, is_allowed
 from commonbrain.model.scope import Caller
@@ -86,7 +86,7 @@ def _notes(
     skill = skill_of(memory)
     if skill and candidate.features.get("skill"):
         yield f"skill:{skill.name}"
-    if memory.state is State.SUPERSEDED and memory.kind is Kind.RULE:
+    if memory.state is State.SUPERSEDED and KINDS[memory.kind].is_binding:
         yield DEPRECATED
     if memory.state not in CURRENT_STATES:
         yield f"{memory.state}"

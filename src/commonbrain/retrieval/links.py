@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
-from commonbrain.model.conflicts import preferred
 from commonbrain.model.limits import EXPANSION_MAX
-from commonbrain.model.links import Link, LinkType
+from commonbrain.model.links import Link, LinkType, preferred
 from commonbrain.model.memory import Memory
 from commonbrain.model.query import is_allowed
 from commonbrain.model.scope import isolates

@@ -7,8 +7,8 @@ from datetime import datetime
 from typing import Final
 
 from commonbrain.model import ids, limits
-from commonbrain.model.conflicts import CONFLICTS_MAX, Conflict, conflicts_naming
-from commonbrain.model.kinds import Kind
+from commonbrain.model.kinds import KINDS
+from commonbrain.model.links import CONFLICTS_MAX, Conflict, conflicts_naming
 from commonbrain.model.query import FIELD, Budget, Candidate
 from commonbrain.model.recall_result import (
     ENVELOPE_TOKENS,
@@ -28,7 +28,6 @@ from commonbrain.retrieval.retrievers import RETRIEVERS
 from commonbrain.text.segmentation import Sought
 from commonbrain.text.tokens import estimate
 
-_BINDING_KINDS: Final = frozenset({Kind.RULE, Kind.FACT})
 _WORD: Final = re.compile(r"\w+")
 _CLOSE_AT: Final = 0.9
 """A rule or fact with a lower share of the last item's score would cost evidence."""
@@ -62,7 +61,7 @@ def is_matching_skill(candidate: Candidate) -> bool:
 def is_binding(candidate: Candidate) -> bool:
     """Return whether it is a trusted rule or fact."""
     memory = candidate.memory
-    return memory.kind in _BINDING_KINDS and memory.trust is not Trust.UNTRUSTED_WEB
+    return KINDS[memory.kind].has_reserved_item and memory.trust is not Trust.UNTRUSTED_WEB
 
 
 def drop_near_duplicates(

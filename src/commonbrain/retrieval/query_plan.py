@@ -6,13 +6,12 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from enum import StrEnum
 from itertools import pairwise
 from typing import Final, TypedDict
 
 from commonbrain.model import ids, limits
 from commonbrain.model.errors import InvalidInputError, RejectedError, parse_choice
-from commonbrain.model.kinds import CausalField, Kind, kind_and_label
+from commonbrain.model.kinds import KINDS, CausalField, Intent, Kind, kind_and_label
 from commonbrain.model.memory import CURRENT_STATES, State
 from commonbrain.model.query import TRUST_MIN_DEFAULT, Budget, Filter
 from commonbrain.model.recall_result import Order
@@ -21,16 +20,6 @@ from commonbrain.model.scope import Caller, Scope
 from commonbrain.storage.interface import QueryScope
 from commonbrain.text.normalisation import normalise_line
 from commonbrain.text.time_expressions.parser import parse_time_expression, parse_time_range
-
-
-class Intent(StrEnum):
-    """The type of a question."""
-
-    CONSTRAINT = "constraint"
-    CAUSAL = "causal"
-    TEMPORAL = "temporal"
-    PLAIN = "plain"
-
 
 # The first match wins, so a question for permission is one whatever else it says.
 _PATTERNS: Final[Mapping[Intent, re.Pattern[str]]] = {
@@ -48,12 +37,6 @@ _ABOUT_ANSWERS: Final = re.compile(
     r"|wr[io]te|explain|propose|advise|show|describe|create|ma[dk]e|came? up)\w*|your|assistant)\b",
     re.IGNORECASE,
 )
-_KIND_PRIORS: Final[Mapping[Intent, Mapping[Kind, float]]] = {
-    Intent.CONSTRAINT: {Kind.RULE: 1.0, Kind.FACT: 0.4, Kind.TASK: 0.2},
-    Intent.CAUSAL: {Kind.ATOM: 1.0, Kind.INCIDENT: 1.0, Kind.FACT: 0.4, Kind.EPISODE: 0.4},
-    Intent.TEMPORAL: {Kind.EVENT: 1.0, Kind.EPISODE: 0.6, Kind.MESSAGE: 0.6, Kind.INCIDENT: 0.6},
-    Intent.PLAIN: {},
-}
 
 
 def intent_of(query: str, *, names_time: bool) -> Intent:
@@ -71,7 +54,7 @@ def asks_about_answers(query: str) -> bool:
 
 def kind_prior(kind: Kind, intent: Intent) -> float:
     """Return how well a kind fits a question of this intent, 0..1."""
-    return _KIND_PRIORS[intent].get(kind, 0.0)
+    return KINDS[kind].intent_priors.get(intent, 0.0)
 
 
 ABLATABLE_STAGES: Final[Mapping[str, str]] = {

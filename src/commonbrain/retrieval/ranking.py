@@ -11,7 +11,7 @@ from typing import Final
 from commonbrain.learning.outcomes import BY_WEIGHTS, RERANK, RERANKER
 from commonbrain.learning.serving import ScoringFailure
 from commonbrain.learning.transitions import model_name
-from commonbrain.model.kinds import KINDS, Kind, MessageDetail
+from commonbrain.model.kinds import KINDS, Intent, Kind, MessageDetail
 from commonbrain.model.memory import Memory
 from commonbrain.model.model_card import ModelCard, ModelRole
 from commonbrain.model.query import FIELD, Candidate
@@ -19,7 +19,7 @@ from commonbrain.model.revision import BeliefPeriod
 from commonbrain.model.scoring import doubted, waking
 from commonbrain.retrieval.fusion import blend_scores
 from commonbrain.retrieval.links import recency
-from commonbrain.retrieval.query_plan import Intent, QueryPlan, kind_prior, words_of
+from commonbrain.retrieval.query_plan import QueryPlan, kind_prior, words_of
 from commonbrain.retrieval.retrievers import Deadline
 from commonbrain.services import Services
 from commonbrain.text.time_expressions.parser import names_time

@@ -14,8 +14,8 @@ from commonbrain.embeddings.interface import Matrix
 from commonbrain.invalidation.reviews import open_reviews
 from commonbrain.learning.outcomes import LOAD, RERANKER
 from commonbrain.model import ids, limits
-from commonbrain.model.conflicts import Conflict, basis_of, conflict_of
 from commonbrain.model.errors import RejectedError, UnavailableError
+from commonbrain.model.links import Conflict, basis_of, conflict_of
 from commonbrain.model.memory import Memory
 from commonbrain.model.model_card import ModelCard, ModelState
 from commonbrain.model.query import Candidate, ExclusionReason, ShownExtent, Trace, is_allowed

@@ -7,28 +7,11 @@ from typing import Final
 
 from commonbrain.model.kinds import KINDS, Atom, Kind, Severity
 
-# The first match wins, from the most to the least binding.
-_SIGNS: Final = (
-    (
-        Kind.RULE,
-        # "Never push" is a rule, "he never called" is not: an imperative opens its sentence. Eight
-        # characters allow quotes, a bullet and emphasis; without a bound, rows of dots take
-        # minutes.
-        r"(?:^|[.;:!?]\s)\W{0,8}(?:always|never|do not|don't|only ever)\b"
-        r"|\b(?:must|shall|prohibited|forbidden|non-negotiable|not allowed)\b",
-    ),
-    (
-        Kind.INCIDENT,
-        r"\b(?:outage|crash(?:ed|es)?|incident|root cause|regression|post-?mortem|broke"
-        r"|failed because)\b",
-    ),
-    (
-        Kind.TASK,
-        r"\b(?:to-?do|needs? to|follow[- ]up|action item|remember to|still open)\b",
-    ),
-)
+# The first match wins, in the order of the kinds: from the most to the least binding.
 _PATTERNS: Final = tuple(
-    (kind, re.compile(words, re.IGNORECASE | re.MULTILINE)) for kind, words in _SIGNS
+    (kind, re.compile(policy.typical_words, re.IGNORECASE | re.MULTILINE))
+    for kind, policy in KINDS.items()
+    if policy.typical_words
 )
 _BLOCKING: Final = re.compile(
     r"\b(?:never|must not|prohibited|forbidden|non-negotiable)\b", re.IGNORECASE

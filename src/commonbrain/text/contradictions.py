@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Final
 
-from commonbrain.model.conflicts import Basis
+from commonbrain.model.links import Basis
 from commonbrain.text.statements import CHOICES, Reading, Statement, read_statement
 
 _ALIKE_FROM: Final = 0.5

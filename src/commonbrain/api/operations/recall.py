@@ -16,7 +16,7 @@ from commonbrain.api.operation import (
 )
 from commonbrain.client import Brain
 from commonbrain.model import limits
-from commonbrain.model.conflicts import Conflict
+from commonbrain.model.links import Conflict
 from commonbrain.model.query import TRUST_MIN_DEFAULT
 from commonbrain.model.recall_result import (
     HEADING,
