@@ -53,7 +53,7 @@ def a_trace(minute: int, *packed: int, session: str | None = "s1", **more: Any) 
         packed=packed,
         degraded=(),
         stages_ms={"retrieve": 1.5},
-        left_out={9: ExclusionReason.NO_ROOM},
+        left_out={9: ExclusionReason.OVER_BUDGET},
     )
     return replace(plain, **more)
 

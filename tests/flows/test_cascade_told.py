@@ -7,9 +7,9 @@ from commonbrain.client import Brain
 from commonbrain.invalidation.reviews import DEPENDENTS_MAX
 from commonbrain.model import ids
 from commonbrain.model.kinds import Kind
-from commonbrain.model.limits import CASCADE_AT_ONCE, CAUSES_AT_ONCE, FORETOLD_MAX
+from commonbrain.model.limits import CASCADE_AT_ONCE, CAUSES_AT_ONCE, PREVIEW_COUNT_MAX
 from commonbrain.model.links import LinkType
-from commonbrain.model.revision import HOUSE_AGENT, Action
+from commonbrain.model.revision import SYSTEM_AGENT, Action
 from commonbrain.model.scope import Scope
 from commonbrain.testing.builders import a_brain, a_memory
 from commonbrain.testing.clock import FakeClock
@@ -40,7 +40,7 @@ def test_what_ends_by_its_time_is_not_told_to_whoever_writes_next(
     reply = brain.acting_as(agent="bob").remember("Lunch is at noon", kind="fact")
     assert reply.affected is None
     history = brain.get(task, views=["history"]).history or ()
-    assert [one.agent for one in history if one.action is Action.CASCADE] == [HOUSE_AGENT]
+    assert [one.agent for one in history if one.action is Action.CASCADE] == [SYSTEM_AGENT]
 
 
 def test_what_one_changes_is_told_and_ones_own_whatever_else_ends(
@@ -77,7 +77,9 @@ def test_the_last_of_a_full_step_leaves_nothing_more(brain: Brain, clock: FakeCl
 
 
 def test_thousands_that_one_may_not_see_change_nothing_in_what_is_told(brain: Brain) -> None:
-    premise = with_dependents(brain, max(FORETOLD_MAX, CASCADE_AT_ONCE) + 1, scope=Scope.PRIVATE)
+    premise = with_dependents(
+        brain, max(PREVIEW_COUNT_MAX, CASCADE_AT_ONCE) + 1, scope=Scope.PRIVATE
+    )
     seen = stored(brain, "Timeouts belong in nginx conf", kind="fact")
     over = stored(brain, "Headers belong beside them", kind="fact", depends_on=[seen])
     brain.revise.link(seen, premise, type=LinkType.DEPENDS_ON)

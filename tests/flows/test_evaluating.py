@@ -14,7 +14,7 @@ from commonbrain.jobs.worker import RECHECK_AFTER
 from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError, RejectedError, UnavailableError
 from commonbrain.model.kinds import Kind
-from commonbrain.model.limits import EVALUATED_FROM, EVALUATED_MIN
+from commonbrain.model.limits import EVALUATED_MIN, EVALUATION_MEMORIES_MIN
 from commonbrain.model.memory import Draft
 from commonbrain.model.query import Feedback, FeedbackMark
 from commonbrain.model.scope import LOCAL_TENANT, Scope
@@ -150,7 +150,7 @@ def test_a_store_with_enough_is_measured_every_week(brain: Brain, clock: FakeClo
     worker = a_worker(brain)
     worker.schedule()
     assert not brain.jobs(kind="eval").jobs
-    for start in range(STORED, EVALUATED_FROM, 70):
+    for start in range(STORED, EVALUATION_MEMORIES_MIN, 70):
         brain.remember([a_note(number) for number in range(start, start + 70)])
     worker.schedule()
     assert not brain.jobs(kind="eval").jobs, "that there is nothing to do is believed for an hour"

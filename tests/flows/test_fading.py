@@ -6,7 +6,7 @@ import pytest
 
 from commonbrain.client import Brain
 from commonbrain.model.memory import State
-from commonbrain.model.scoring import WOKEN_BY_RECALL
+from commonbrain.model.scoring import ACCESSES_PER_RECALL
 from commonbrain.retrieval.get import AccessStatus
 from commonbrain.testing.clock import FakeClock
 from tests.flows.asking import bodies, stored
@@ -54,7 +54,7 @@ def test_a_recall_wakes_the_best_that_it_shows_and_not_their_company(brain: Brai
     assert len(found.items) == len(things)
     brain.services.journal.flush()
     counts = [standing(brain, item.id).access_count for item in found.items]
-    assert counts == [1] * WOKEN_BY_RECALL + [0] * (len(things) - WOKEN_BY_RECALL)
+    assert counts == [1] * ACCESSES_PER_RECALL + [0] * (len(things) - ACCESSES_PER_RECALL)
     assert "pan" in (found.items[0].headline or "")
 
 

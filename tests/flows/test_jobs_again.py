@@ -17,7 +17,12 @@ from commonbrain.llm.offline import PatternExtractor
 from commonbrain.model import ids
 from commonbrain.model.jobs import Job
 from commonbrain.model.kinds import Atom
-from commonbrain.model.limits import EVALUATED_MIN, JOB_LEASE_S, OUTBOX_KEPT_DAYS, RETAINED_AT_ONCE
+from commonbrain.model.limits import (
+    EVALUATED_MIN,
+    JOB_LEASE_S,
+    OUTBOX_RETENTION_DAYS,
+    RETAINED_AT_ONCE,
+)
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.clock import FakeClock
@@ -27,7 +32,7 @@ from tests.flows.working import a_worker, fall_behind
 STORED = 130
 """More than one batch, page or step of any kind."""
 SAID = "The pot number {} stands on the shelf of number {} beside the kettle."
-LATER = timedelta(days=OUTBOX_KEPT_DAYS + 1)
+LATER = timedelta(days=OUTBOX_RETENTION_DAYS + 1)
 
 
 class Killed(BaseException):

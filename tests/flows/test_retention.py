@@ -15,8 +15,8 @@ from commonbrain.learning.transitions import model_name
 from commonbrain.model.errors import RejectedError, UnavailableError
 from commonbrain.model.jobs import JobState
 from commonbrain.model.limits import (
-    ARTIFACTS_KEPT_DAYS,
-    EVALUATIONS_KEPT,
+    ARTIFACT_RETENTION_DAYS,
+    EVALUATIONS_RETAINED,
     JOB_ATTEMPTS,
     JOB_LEASE_S,
     RETAINED_AT_ONCE,
@@ -114,7 +114,7 @@ def test_a_model_that_ended_long_ago_loses_its_artifact_and_what_may_serve_keeps
     twin = a_model(brain, 6, state=ModelState.ROLLED_BACK, content="model 4")
     refused = a_model(brain, 7, told={"outcome": "too_slow"})
     salience = a_model(brain, 8, state=ENDED, role=ModelRole.SALIENCE)
-    clock.move(ARTIFACTS_KEPT_DAYS * DAY + DAY)
+    clock.move(ARTIFACT_RETENTION_DAYS * DAY + DAY)
     late = a_model(brain, 9, state=ENDED, moved_at=clock.now() - DAY)
 
     over, others = (retired, twin, refused, salience), (parent, replaced, serving, candidate, late)
@@ -144,7 +144,7 @@ def test_upkeep_ends_well_while_the_artifacts_cannot_be_reached_and_goes_on_once
     brain: Brain, clock: FakeClock
 ) -> None:
     card = a_model(brain, 1, state=ENDED)
-    clock.move(ARTIFACTS_KEPT_DAYS * DAY + DAY)
+    clock.move(ARTIFACT_RETENTION_DAYS * DAY + DAY)
     cut_off = with_blobs(brain, Trying(brain.services.blobs(), on_drop=down))
     assert (maintained(cut_off).result or {})["artifacts"] == 1
     for _ in range(JOB_ATTEMPTS):
@@ -161,7 +161,7 @@ def test_upkeep_ends_well_while_the_artifacts_cannot_be_reached_and_goes_on_once
 
 
 def test_of_evaluations_the_latest_of_each_name_stay(brain: Brain) -> None:
-    made = EVALUATIONS_KEPT + RETAINED_AT_ONCE + 1
+    made = EVALUATIONS_RETAINED + RETAINED_AT_ONCE + 1
     with brain.services.store.begin(LOCAL_TENANT) as tx:
         for number in range(made):
             tx.evaluations.add(
@@ -169,13 +169,13 @@ def test_of_evaluations_the_latest_of_each_name_stay(brain: Brain) -> None:
                     id=number, name="self", at=NOON, agent="bo", figures={}, setup={}, took_ms={}
                 )
             )
-    over = {"evaluations": made - EVALUATIONS_KEPT}
+    over = {"evaluations": made - EVALUATIONS_RETAINED}
     assert brain.maintain.preview().counts == over
     assert maintained(brain, dry_run=True).result == over
     assert (maintained(brain).result or {})["evaluations"] == over["evaluations"]
     with brain.services.store.snapshot(LOCAL_TENANT) as tx:
         left = tx.evaluations.listed("self", limit=made)
-    assert (len(left), left[-1].id) == (EVALUATIONS_KEPT, made - EVALUATIONS_KEPT)
+    assert (len(left), left[-1].id) == (EVALUATIONS_RETAINED, made - EVALUATIONS_RETAINED)
 
 
 def test_what_was_sent_goes_though_its_sender_died_before_it_asked_for_the_import(

@@ -8,12 +8,12 @@ import pytest
 from commonbrain.administration.tenants import NewKey
 from commonbrain.model.agents import KeyText
 from commonbrain.model.errors import CommonbrainError
-from commonbrain.model.limits import ACCESS_KEPT_S
+from commonbrain.model.limits import ACCESS_CACHE_S
 from commonbrain.security.authentication import Authenticator
 from commonbrain.storage.interface import PasswordHasher
 
 HERE = "192.0.2.7"
-CACHED_QUERIES_MAX = timedelta(seconds=ACCESS_KEPT_S)
+CACHED_QUERIES_MAX = timedelta(seconds=ACCESS_CACHE_S)
 
 
 @dataclass

@@ -13,7 +13,7 @@ from commonbrain.api.errors import describe_error, to_transport_error
 from commonbrain.api.operations import load_operations
 from commonbrain.client import Brain
 from commonbrain.model.errors import CommonbrainError, LimitExceededError, RejectedError
-from commonbrain.model.limits import REFUSALS_APART_MAX, REFUSALS_APART_S, USAGE_KEPT_S
+from commonbrain.model.limits import REFUSALS_APART_MAX, REFUSALS_APART_S, USAGE_CACHE_S
 from commonbrain.model.scope import NO_POLICY, Admission, Policy, Role, check_claims
 from commonbrain.security.denials import AccessDenials
 from commonbrain.security.rate_limits import MovingWindowLimiter, shared_rate_limiter
@@ -135,7 +135,7 @@ def test_a_full_tenant_stores_no_more_and_can_forget_and_mend(
     call(full, "revise", op="supersede", id=first, text="It is in the red one.", reason="Moved.")
     newest = call(full, "recall", query="red one").items[0].id
     call(full, "forget", ids=[newest], reason="Gone.")
-    clock.move(timedelta(seconds=USAGE_KEPT_S))
+    clock.move(timedelta(seconds=USAGE_CACHE_S))
     call(full, "remember", text="The lamp is broken.", kind="fact")
 
 

@@ -11,7 +11,7 @@ import pytest
 from commonbrain.administration.tenants import AgentRequest, NewKey
 from commonbrain.client import Brain
 from commonbrain.model.errors import UnavailableError
-from commonbrain.model.limits import ACCESS_KEPT_S, USES_APART_S
+from commonbrain.model.limits import ACCESS_CACHE_S, USES_APART_S
 from commonbrain.model.scope import Role
 from commonbrain.security.api_keys import ApiKeyAuthenticator
 from commonbrain.security.authentication import Authenticator
@@ -182,7 +182,7 @@ def test_a_use_that_was_not_written_is_noted_again_before_long_but_not_by_every_
     )
     for _ in range(3):
         access.admit(str(key.text), address=HERE)
-    clock.move(timedelta(seconds=ACCESS_KEPT_S))
+    clock.move(timedelta(seconds=ACCESS_CACHE_S))
     access.admit(str(key.text), address=HERE)
 
     assert losing.uses == [key.key.prefix] * 2

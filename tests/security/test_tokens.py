@@ -22,7 +22,7 @@ from commonbrain.model.errors import (
     RejectedError,
     UnavailableError,
 )
-from commonbrain.model.limits import ACCESS_KEPT_S
+from commonbrain.model.limits import ACCESS_CACHE_S
 from commonbrain.model.scope import Role
 from commonbrain.model.trust import Trust
 from commonbrain.security.authentication import Authenticator
@@ -187,7 +187,7 @@ def test_a_token_and_its_agents_row_give_the_lesser_role_and_the_rows_trust(
     brain: Brain, access: Authenticator, issuing: Issuing, clock: FakeClock
 ) -> None:
     def admitted(**more: object) -> Role:
-        clock.move(timedelta(seconds=ACCESS_KEPT_S))
+        clock.move(timedelta(seconds=ACCESS_CACHE_S))
         return access.admit(issuing.token("ec", **claims(**more)), address=None).role
 
     assert admitted(role=None) is Role.READER
@@ -198,7 +198,7 @@ def test_a_token_and_its_agents_row_give_the_lesser_role_and_the_rows_trust(
     token = issuing.token("ec", **claims())
     assert access.admit(token, address=None).trust_ceiling is Trust.TRUSTED_TOOL
     brain.govern.set_agent("bob", AgentRequest(is_disabled=True))
-    clock.move(timedelta(seconds=ACCESS_KEPT_S))
+    clock.move(timedelta(seconds=ACCESS_CACHE_S))
     assert refusal(access, token).code == "invalid_credential"
 
 

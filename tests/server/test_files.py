@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 from commonbrain.client import Brain
 from commonbrain.http.app import BodyLimits
 from commonbrain.jobs.registry import JOBS
-from commonbrain.model.limits import ARCHIVE_KEPT_H
+from commonbrain.model.limits import ARCHIVE_RETENTION_H
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.clock import FakeClock
 from tests.flows.working import a_worker
@@ -117,7 +117,7 @@ def test_an_export_is_fetched_by_an_admin_of_its_tenant_for_a_day(
     is_problem(client.get(url), 403, "insufficient_role")
     is_problem(client.get(url, headers=as_key("key-of-zoe")), 404, "not_found")
     kept = list(Path(brain.services.blobs().location).iterdir())
-    clock.move(timedelta(hours=ARCHIVE_KEPT_H))
+    clock.move(timedelta(hours=ARCHIVE_RETENTION_H))
     is_problem(client.get(url, headers=ada), 404, "not_found")
     # It is dropped a day after the latest moment at which the export could have ended.
     clock.move(JOBS["export"].limit)

@@ -16,8 +16,8 @@ from commonbrain.model.limits import (
     COMPARED_PAGES_MAX,
     EMBED_BATCH,
     RECALL_TOKENS_MAX,
+    SPACE_DELETED_AT_ONCE,
     SPACE_PASSES_MAX,
-    SPACE_SWEPT_AT_ONCE,
 )
 from commonbrain.model.query import Entry, FeedbackMark
 from commonbrain.model.recall_result import ResultStatus
@@ -474,7 +474,7 @@ class EmbeddingSpaces:
         if name is not None:
             spaces.drop(name)
         total = spaces.dropped()
-        while deleted := spaces.sweep(limit=SPACE_SWEPT_AT_ONCE):
+        while deleted := spaces.sweep(limit=SPACE_DELETED_AT_ONCE):
             count += deleted
             on_progress(min(count / max(total, 1), 1.0))
         if compact:

@@ -187,7 +187,7 @@ class AdministerTenant:
         return NewKey(key=key, text=text)
 
     def revoke_key(self, prefix: str) -> ApiKey:
-        """Revoke a key; every process rejects it within `ACCESS_KEPT_S` seconds.
+        """Revoke a key; every process rejects it within `ACCESS_CACHE_S` seconds.
 
         Raises:
             NotFoundError: there is no such key.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from commonbrain.learning.transitions import model_name, replaced_by
 from commonbrain.model.jobs import JobState
-from commonbrain.model.limits import ARTIFACTS_KEPT_DAYS, DISCARDS_AT_ONCE, MODELS_AT_ONCE
+from commonbrain.model.limits import ARTIFACT_RETENTION_DAYS, DISCARDS_AT_ONCE, MODELS_AT_ONCE
 from commonbrain.model.model_card import ModelCard, ModelRole
 from commonbrain.model.scope import Caller
 from commonbrain.services import Services
@@ -58,7 +58,7 @@ def retry_discards(tx: Transaction, services: Services) -> int:
 
 ACTION: Final = "artifact_dropped"
 """The action in the access audit; the digest of the model's artifact follows."""
-_RETENTION: Final = timedelta(days=ARTIFACTS_KEPT_DAYS)
+_RETENTION: Final = timedelta(days=ARTIFACT_RETENTION_DAYS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,12 +23,12 @@ from commonbrain.model import ids
 from commonbrain.model.kinds import Kind, TaskDetail, TaskStatus
 from commonbrain.model.limits import (
     CHECKED_AT_ONCE,
-    DEAD_LETTERS_KEPT_DAYS,
-    EVALUATIONS_KEPT,
-    JOBS_KEPT_DAYS,
+    DEAD_LETTER_RETENTION_DAYS,
+    EVALUATIONS_RETAINED,
+    JOB_RETENTION_DAYS,
     MAINTAINED_AT_ONCE,
     MAINTAINED_SHOWN_MAX,
-    OUTBOX_KEPT_DAYS,
+    OUTBOX_RETENTION_DAYS,
     RETAINED_AT_ONCE,
 )
 from commonbrain.model.memory import CURRENT_STATES, FINDABLE_STATES, Memory, State
@@ -36,7 +36,7 @@ from commonbrain.model.retention import Retention, RetentionRule
 from commonbrain.model.revision import Action
 from commonbrain.model.scope import NO_POLICY, Caller, is_visible
 from commonbrain.model.scoring import last_touched
-from commonbrain.model.tasks import OWED
+from commonbrain.model.tasks import OPEN_STATUSES
 from commonbrain.model.timestamps import show_instant
 from commonbrain.services import Services
 from commonbrain.storage.change_log import ChangeContext, record_update
@@ -110,7 +110,11 @@ def _retained(memory: Memory, rules: Sequence[Retention], *, now: datetime) -> S
 def _stale(memory: Memory, changed_at: datetime, *, now: datetime) -> StateChange | None:
     """Return a long overdue task as stale if it was not changed, read or leased since."""
     detail = memory.detail
-    if not isinstance(detail, TaskDetail) or detail.due_at is None or detail.status not in OWED:
+    if (
+        not isinstance(detail, TaskDetail)
+        or detail.due_at is None
+        or detail.status not in OPEN_STATUSES
+    ):
         return None
     is_held = detail.lease_until is not None and detail.lease_until > now
     touched = max(detail.due_at, last_touched(memory), changed_at)
@@ -190,7 +194,7 @@ class Maintain:
                     if len(shown) < MAINTAINED_SHOWN_MAX and is_visible(self.caller, turn.before):
                         examples[turn.name] = (*shown, _example(turn))
             counts += Counter(
-                evaluations=tx.evaluations.surplus(newest=EVALUATIONS_KEPT),
+                evaluations=tx.evaluations.surplus(newest=EVALUATIONS_RETAINED),
                 artifacts=count_unused_artifacts(tx, now=due_by.now),
             )
         return MaintenancePreview(counts=counts, examples=examples)
@@ -264,13 +268,13 @@ def _drop_page(task: JobContext, reached: dict[str, object]) -> None:
     now = task.services.clock.now()
     with task.step() as tx:
         jobs = tx.jobs.drop(
-            before=now - timedelta(days=JOBS_KEPT_DAYS),
-            dead_before=now - timedelta(days=DEAD_LETTERS_KEPT_DAYS),
+            before=now - timedelta(days=JOB_RETENTION_DAYS),
+            dead_before=now - timedelta(days=DEAD_LETTER_RETENTION_DAYS),
             limit=RETAINED_AT_ONCE,
         )
-        before = now - timedelta(days=OUTBOX_KEPT_DAYS)
+        before = now - timedelta(days=OUTBOX_RETENTION_DAYS)
         events = tx.records.drop_events(before=before, limit=RETAINED_AT_ONCE)
-        evaluations = tx.evaluations.drop(newest=EVALUATIONS_KEPT, limit=RETAINED_AT_ONCE)
+        evaluations = tx.evaluations.drop(newest=EVALUATIONS_RETAINED, limit=RETAINED_AT_ONCE)
         _count(reached, "jobs", more=jobs)
         _count(reached, "events", more=events)
         _count(reached, "evaluations", more=evaluations)

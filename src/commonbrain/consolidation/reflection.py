@@ -23,7 +23,7 @@ from commonbrain.ingestion.result import ItemResult, OnCommit
 from commonbrain.ingestion.service import Remember, WriteOptions
 from commonbrain.model import ids
 from commonbrain.model.errors import RejectedError, UnavailableError
-from commonbrain.model.kinds import Kind, Severity
+from commonbrain.model.kinds import KINDS, Kind, Severity
 from commonbrain.model.limits import (
     COMPACT_SOURCES_MAX,
     COMPACT_TOKENS_MAX,
@@ -100,7 +100,6 @@ _LOOKBACK: Final = timedelta(days=30)
 """Older corrections say little about current work."""
 _CHAIN_MAX: Final = 50
 """Revisions followed from a memory to its newest."""
-"""Kinds that make claims; tasks progress, and handoffs replace each other."""
 _QUOTED: Final = 3
 """Reasons quoted in a proposed rule, latest first."""
 

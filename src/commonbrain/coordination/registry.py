@@ -21,8 +21,8 @@ from commonbrain.model.sessions import (
     Session,
     ending_of,
     key_of,
+    known_fields_of,
     rebooted_by,
-    session_told_by,
 )
 from commonbrain.services import Services
 from commonbrain.storage.interface import Heartbeat
@@ -115,7 +115,7 @@ def touch_session(services: Services, caller: Caller, *, last: str | None = None
     if session is None:
         session = new_session(services, replace(caller, session=key))
     alive = replace(session, heartbeat_at=now, ended_at=None, ending=None)
-    fields: dict[str, Any] = session_told_by(caller.contact)
+    fields: dict[str, Any] = known_fields_of(caller.contact)
     services.journal.beat(Heartbeat(tenant=caller.tenant, session=replace(alive, **fields)))
     if last is not None and session.key != last:
         _end_unnamed(services, replace(caller, session=last))
@@ -145,7 +145,7 @@ def open_session(unit: UnitOfWork, *, contact: ClientInfo, task: str | None) -> 
         "heartbeat_at": unit.now,
         "ended_at": None,
         "ending": None,
-        **session_told_by(contact),
+        **known_fields_of(contact),
     }
     session = replace(known, **fields)
     unit.tx.sessions.save(session)
@@ -179,7 +179,7 @@ def new_session(services: Services, caller: Caller) -> Session:
         started_at=now,
         heartbeat_at=now,
     )
-    fields: dict[str, Any] = session_told_by(caller.contact)
+    fields: dict[str, Any] = known_fields_of(caller.contact)
     return replace(session, **fields)
 
 

@@ -10,7 +10,7 @@ from commonbrain.ingestion.secret_scanning import scan_text
 from commonbrain.model.errors import InvalidInputError, RejectedError
 from commonbrain.model.limits import NAME_CHARS_MAX, NOTE_CHARS_MAX
 from commonbrain.model.scope import Caller, Scope, check_may_write
-from commonbrain.model.sessions import NOTE_KEPT, NOTES_MAX, NOTES_PINNED_MAX, Note
+from commonbrain.model.sessions import NOTE_RETENTION, NOTES_MAX, NOTES_PINNED_MAX, Note
 from commonbrain.model.trust import Trust
 from commonbrain.services import Services
 from commonbrain.text.normalisation import normalise, normalise_line
@@ -45,7 +45,7 @@ def put_note(unit: UnitOfWork, note: Note) -> Note | None:
             code="trust_override_denied",
             hint="Store the note without pinning it.",
         )
-    unit.tx.scratchpad.extend(unit.caller, until=unit.now + NOTE_KEPT, now=unit.now)
+    unit.tx.scratchpad.extend(unit.caller, until=unit.now + NOTE_RETENTION, now=unit.now)
     own = unit.tx.scratchpad.of(unit.caller, now=unit.now)
     pinned = unit.tx.scratchpad.pinned(note.project, now=unit.now)
     here = [one for one in pinned if one.project == note.project]
@@ -57,7 +57,7 @@ def put_note(unit: UnitOfWork, note: Note) -> Note | None:
         unit.tx.scratchpad.drop(note)
         return None
     _check_note_quota(note, own=own, pinned=here)
-    stored = replace(note, expires_at=None if note.pinned else unit.now + NOTE_KEPT)
+    stored = replace(note, expires_at=None if note.pinned else unit.now + NOTE_RETENTION)
     unit.tx.scratchpad.put(stored)
     return stored
 

@@ -47,7 +47,7 @@ from commonbrain.model.revision import Action
 from commonbrain.model.scope import Caller, Role, check_may_write
 from commonbrain.model.sessions import Ending, Note, Session
 from commonbrain.model.skills import read_skill
-from commonbrain.model.tasks import LEASE_MINUTES_DEFAULT, OWED, holder_of, lease_end
+from commonbrain.model.tasks import LEASE_MINUTES_DEFAULT, OPEN_STATUSES, holder_of, lease_end
 from commonbrain.retrieval.query_plan import search_terms
 from commonbrain.services import Services
 from commonbrain.storage.change_log import check_lease, is_held
@@ -65,7 +65,7 @@ def claim(unit: UnitOfWork, id_: str, *, minutes: int) -> Lease:
     """
     until = lease_end(minutes, now=unit.now)
     task, detail = _task(unit, id_)
-    if detail.status not in OWED:
+    if detail.status not in OPEN_STATUSES:
         raise RejectedError(
             f"{show(task)} is {detail.status}: there is nothing to claim.",
             code="not_open",

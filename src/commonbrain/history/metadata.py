@@ -29,7 +29,13 @@ from commonbrain.model.links import INHERITED, Link, LinkType, strengthened
 from commonbrain.model.memory import Memory, State
 from commonbrain.model.revision import Action
 from commonbrain.model.scope import check_may_write
-from commonbrain.model.tasks import OWED, Ack, Decision, check_decision, must_be_acknowledged
+from commonbrain.model.tasks import (
+    OPEN_STATUSES,
+    Ack,
+    Decision,
+    check_decision,
+    must_be_acknowledged,
+)
 from commonbrain.model.timestamps import instant
 from commonbrain.security.authority import Proposal, intrinsic_trust, is_authorized
 from commonbrain.services import Services
@@ -198,7 +204,7 @@ def set_status(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> Chang
 
 def _with_status(detail: TaskDetail, status: TaskStatus) -> TaskDetail:
     """Set the status; a task that is no longer open loses its lease."""
-    if status in OWED:
+    if status in OPEN_STATUSES:
         return replace(detail, status=status)
     return replace(detail, status=status, lease_holder=None, lease_until=None)
 
@@ -257,7 +263,7 @@ def _closing(
 ) -> ChangePlan:
     """Plan to close a task reported as done, if the caller has the authority."""
     detail = memory.detail
-    if not isinstance(detail, TaskDetail) or detail.status not in OWED:
+    if not isinstance(detail, TaskDetail) or detail.status not in OPEN_STATUSES:
         return plan
     if decision is not Decision.ALREADY_DONE:
         return plan

@@ -15,9 +15,9 @@ from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError, RejectedError, parse_choice
 from commonbrain.model.kinds import Kind
 from commonbrain.model.limits import (
-    FORETOLD_MAX,
     FORGET_AT_ONCE_MAX,
     ITEMS_PER_CALL_MAX,
+    PREVIEW_COUNT_MAX,
     SCANNED_MAX,
 )
 from commonbrain.model.memory import CURRENT_STATES, Memory, State
@@ -235,7 +235,9 @@ def list_dependents(
 ) -> Dependents:
     """Return the dependents of these memories, as far as visible."""
     inside = [one.id for one in memories]
-    walk = unit.tx.graph.walk(inside, Direction.AGAINST, types=carried_by(fall), limit=FORETOLD_MAX)
+    walk = unit.tx.graph.walk(
+        inside, Direction.AGAINST, types=carried_by(fall), limit=PREVIEW_COUNT_MAX
+    )
     standings = unit.tx.graph.support_statuses([one.id for one in walk.reached])
     seen = [
         one.id

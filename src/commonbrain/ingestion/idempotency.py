@@ -24,7 +24,7 @@ from commonbrain.invalidation.preview import AffectedDependents
 from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError, RejectedError
 from commonbrain.model.kinds import Kind
-from commonbrain.model.limits import NAME_CHARS_MAX, REPLY_KEPT_S
+from commonbrain.model.limits import NAME_CHARS_MAX, REPLY_RETENTION_S
 from commonbrain.storage.interface import QueryScope, Reply
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def replay_reply(
 
     """
     known = tx.records.reply(query_scope.caller.agent, idempotency.key)
-    if known is None or known.at < query_scope.now - timedelta(seconds=REPLY_KEPT_S):
+    if known is None or known.at < query_scope.now - timedelta(seconds=REPLY_RETENTION_S):
         return None
     if known.digest != idempotency.digest:
         raise RejectedError(
@@ -87,7 +87,7 @@ def save_reply(
     query_scope: QueryScope,
 ) -> None:
     """Save a reply, and delete expired ones."""
-    tx.records.drop_replies(before=query_scope.now - timedelta(seconds=REPLY_KEPT_S))
+    tx.records.drop_replies(before=query_scope.now - timedelta(seconds=REPLY_RETENTION_S))
     named = [id_ for one in reply.items for id_ in _named(one)]
     tx.records.save_reply(
         Reply(

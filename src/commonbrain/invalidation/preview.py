@@ -16,7 +16,7 @@ from commonbrain.invalidation.propagation import (
 )
 from commonbrain.model import ids
 from commonbrain.model.kinds import Kind
-from commonbrain.model.limits import CASCADE_AT_ONCE, FORETOLD_MAX
+from commonbrain.model.limits import CASCADE_AT_ONCE, PREVIEW_COUNT_MAX
 from commonbrain.model.memory import CURRENT_STATES, State
 from commonbrain.model.scope import Caller, is_visible
 from commonbrain.model.support import SUPPORTS, Review, SupportStatus, carried_by
@@ -179,7 +179,7 @@ def preview_affected(
     marked = {id_ for id_, those in reviews.items() if any(one.cause_id in ids_ for one in those)}
     fresh = [id_ for id_ in reached if id_ not in marked]
     seen = _visible(caller, fresh, standings=standings)
-    shown = seen[:FORETOLD_MAX]
+    shown = seen[:PREVIEW_COUNT_MAX]
     lost = _archived(tx, ids_, standings=standings, reviews=reviews, now=now)
     archived = lost.intersection(shown)
     return AffectedDependents(
@@ -187,7 +187,7 @@ def preview_affected(
         archived=len(archived),
         rules=_rules(shown, standings),
         ids=tuple(ids.show(ids.MEMORY, id_) for id_ in shown[:_SHOWN_MAX]),
-        is_more=len(seen) > FORETOLD_MAX,
+        is_more=len(seen) > PREVIEW_COUNT_MAX,
         is_preview=True,
         first=_first(tx, caller, seen=shown[:_PATHS_MAX], walk=walk, archived=archived),
     )

@@ -19,7 +19,7 @@ from commonbrain.model.limits import (
 )
 from commonbrain.model.links import Link, LinkType
 from commonbrain.model.memory import CURRENT_STATES, State
-from commonbrain.model.revision import HOUSE_AGENT, Action, Change
+from commonbrain.model.revision import SYSTEM_AGENT, Action, Change
 from commonbrain.model.scope import Caller
 from commonbrain.model.support import (
     InvalidationReason,
@@ -264,7 +264,7 @@ def propagate(
         return own
     due = tx.reviews.due(change_context.at, limit=CAUSES_AT_ONCE + 1)
     system_context = replace(
-        change_context, caller=replace(change_context.caller, agent=HOUSE_AGENT, session=None)
+        change_context, caller=replace(change_context.caller, agent=SYSTEM_AGENT, session=None)
     )
     left = _reconcile(tx, due, change_context=system_context, limit=limit)
     return replace(own, is_cut=left.is_cut)

@@ -23,7 +23,7 @@ from commonbrain.consolidation.artifacts import schedule_purge
 from commonbrain.ingestion.embedding import EmbedPending, EmbedProgress
 from commonbrain.model import ids
 from commonbrain.model.errors import RejectedError
-from commonbrain.model.limits import ARCHIVE_KEPT_H, EVALUATED_AT_ONCE, EVALUATED_DEFAULT
+from commonbrain.model.limits import ARCHIVE_RETENTION_H, EVALUATED_AT_ONCE, EVALUATED_DEFAULT
 from commonbrain.model.timestamps import from_millis, to_millis
 from commonbrain.storage.job_queue import (
     JobContext,
@@ -194,7 +194,7 @@ def _begun(task: JobContext) -> datetime:
     return from_millis(cast("int", task.job.reached["at"]))
 
 
-ARCHIVE_RETENTION: Final = timedelta(hours=ARCHIVE_KEPT_H)
+ARCHIVE_RETENTION: Final = timedelta(hours=ARCHIVE_RETENTION_H)
 _ARCHIVE: Final = "commonbrain.jsonl"
 _UPLOADED: Final = 0.9
 """Progress of an export when everything is written but not uploaded."""
@@ -266,7 +266,7 @@ def export(task: JobContext) -> None:
         with task.step() as tx:
             task.save_progress(tx, 1.0, reached={"parcel": asdict(upload)})
             counts = {"memories": exported[0].memories, "records": exported[0].records}
-            task.finish(tx, {**counts, "bytes": upload.size, "kept_h": ARCHIVE_KEPT_H})
+            task.finish(tx, {**counts, "bytes": upload.size, "kept_h": ARCHIVE_RETENTION_H})
     except (LeaseLostError, WorkerStoppedError, JobTimeoutError):
         # Delete the unreferenced archive: it may hold memories that were erased since.
         services.staging.drop(upload)

@@ -18,7 +18,7 @@ from commonbrain.jobs.salience_training import train_salience
 from commonbrain.learning.usefulness import SETTLED_AFTER
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.limits import (
-    EVALUATED_FROM,
+    EVALUATION_MEMORIES_MIN,
     JOB_ATTEMPTS,
     JOB_GIVEN_BYTES_MAX,
     LESSONS_ASKED_MIN,
@@ -150,7 +150,7 @@ JOBS: Final[Mapping[str, JobKind]] = {
         parameters={"questions": _is_count, "seed": _is_count},
         role=Role.WRITER,
         every=timedelta(days=7),
-        has_work=lambda tx: sum(tx.memories.counts().values()) >= EVALUATED_FROM,
+        has_work=lambda tx: sum(tx.memories.counts().values()) >= EVALUATION_MEMORIES_MIN,
         is_personal=True,
     ),
     "import": JobKind(

@@ -24,7 +24,7 @@ from commonbrain.model.limits import (
     JOBS_LIVE_MAX,
     JOBS_PAGE_DEFAULT,
     JOBS_PAGE_MAX,
-    UPLOAD_KEPT_DAYS,
+    UPLOAD_RETENTION_DAYS,
 )
 from commonbrain.model.scope import LOCAL_TENANT, Caller, Role
 from commonbrain.services import Services
@@ -37,7 +37,7 @@ from commonbrain.transfer.merge import OWN_FORMAT
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
 
-UPLOAD_RETENTION: Final = timedelta(days=UPLOAD_KEPT_DAYS)
+UPLOAD_RETENTION: Final = timedelta(days=UPLOAD_RETENTION_DAYS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

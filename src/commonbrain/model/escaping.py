@@ -25,4 +25,4 @@ def inert_line(text: str) -> str:
 
 def escaped(written: str) -> str:
     """Return equivalent JSON with those characters as escapes."""
-    return _OBEYED.sub(lambda found: json.dumps(found[0])[1:-1], written)
+    return _OBEYED.sub(lambda match: json.dumps(match[0])[1:-1], written)

@@ -174,7 +174,7 @@ class DuplicatePolicy(StrEnum):
     REFUSE = "refuse"
     WARN = "warn"
     RECUR = "recur"
-    KEEP = "keep"
+    ACCEPT = "keep"
 
 
 class Identity(StrEnum):
@@ -245,7 +245,7 @@ class KindPolicy:
     """Highest confidence of an atom extracted from it."""
 
     # Duplicates, conflicts and dependencies.
-    on_duplicate: DuplicatePolicy = DuplicatePolicy.KEEP
+    on_duplicate: DuplicatePolicy = DuplicatePolicy.ACCEPT
     identity: Identity = Identity.TEXT
     checks_similarity: bool = True
     """Whether a draft is compared with similar memories, not only with identical ones."""
@@ -479,7 +479,7 @@ QUALITY_MIN: Final = 0.6
 _GROUNDED_FROM: Final = 0.5
 """Share of a field's words that must occur in the text: a model may change a tense."""
 _WORD: Final = re.compile(r"\w+")
-_TELLING_CHARS: Final = 3
+_INFORMATIVE_CHARS_MIN: Final = 3
 """Shorter words occur in every text; they count only if a field has no others."""
 
 
@@ -526,10 +526,10 @@ class Atom:
     @property
     def fields(self) -> Iterator[tuple[str, str]]:
         """Return the non-empty fields by name, within their maximum length."""
-        told = (
+        values = (
             (name, str(getattr(self, name))[:ATOM_FIELD_CHARS_MAX].strip()) for name in CausalField
         )
-        return ((name, text) for name, text in told if text)
+        return ((name, text) for name, text in values if text)
 
     @property
     def body(self) -> str:
@@ -550,8 +550,8 @@ def fields_of(detail: Detail | None) -> dict[CausalField, str]:
     """Return the non-empty causal fields of a memory; only atoms have any."""
     if not isinstance(detail, AtomDetail):
         return {}
-    told = {name: getattr(detail, name) for name in CausalField}
-    return {name: text for name, text in told.items() if text}
+    values = {name: getattr(detail, name) for name in CausalField}
+    return {name: text for name, text in values.items() if text}
 
 
 def is_grounded(atom: Atom, text: str) -> bool:
@@ -580,9 +580,9 @@ def _agrees(own: tuple[str, str], other: tuple[str, str]) -> bool:
 def _share_of(field: str, text: str) -> float:
     """Return the share of a field's words that occur in a text; 0 for a field without words."""
     there = text.casefold()
-    told = set(_WORD.findall(there))
+    text_words = set(_WORD.findall(there))
     every = _WORD.findall(field.casefold())
-    own = [word for word in every if len(word) >= _TELLING_CHARS] or every
+    own = [word for word in every if len(word) >= _INFORMATIVE_CHARS_MIN] or every
     # Not all scripts separate words by spaces.
-    stand = [word in told or (not word.isascii() and word in there) for word in own]
-    return sum(stand) / len(own) if own else 0.0
+    occurs = [word in text_words or (not word.isascii() and word in there) for word in own]
+    return sum(occurs) / len(own) if own else 0.0

@@ -32,9 +32,9 @@ CASCADE_STEPS_MAX: Final = 100
 """Further transactions on the caller's time; the next writer continues."""
 CAUSES_AT_ONCE: Final = 500
 """Invalid memories processed in one step."""
-FORETOLD_MAX: Final = 2000
+PREVIEW_COUNT_MAX: Final = 2000
 """Dependents that a preview counts."""
-HANDFUL: Final = 5
+CONFIRM_ABOVE: Final = 5
 """Dependents that a change may affect before it has to be confirmed."""
 SCANNED_MAX: Final = 10_000
 """Memories that a selector searches."""
@@ -91,7 +91,7 @@ EMBED_BATCH: Final = 64
 """Pending memories embedded and committed together."""
 SPACE_PASSES_MAX: Final = 3
 """Passes over a tenant for missing vectors; texts that the embedder rejects are left."""
-SPACE_SWEPT_AT_ONCE: Final = 2000
+SPACE_DELETED_AT_ONCE: Final = 2000
 """Vectors of a dropped space deleted in one transaction."""
 COMPARED_MAX: Final = 200
 """Queries by which two spaces are compared; some seconds with the default embedder."""
@@ -108,7 +108,7 @@ FAULTS_MAX: Final = 500
 """Latest failed calls that a process remembers."""
 EARLY_EVENTS_MAX: Final = 1000
 """Tool events that wait on disk for a session to boot; beyond it the oldest are dropped."""
-EARLY_EVENTS_KEPT_H: Final = 24
+EARLY_EVENTS_RETENTION_H: Final = 24
 PROBE_S: Final = 5.0
 """Seconds for a health probe of one dependency."""
 LOCK_TIMEOUT_S: Final = 30.0
@@ -119,7 +119,7 @@ CHUNKS_MAX: Final = 1000
 """Chunks of one raw text, which are embedded and stored together."""
 SOURCES_MAX: Final = 50
 """Sources of one derived memory."""
-REPLY_KEPT_S: Final = 24 * 3600
+REPLY_RETENTION_S: Final = 24 * 3600
 """Seconds for which a reply is available under its idempotency key."""
 
 HOOK_START_TIMEOUT_S: Final = 5.0
@@ -159,7 +159,7 @@ NETWORKS_MAX: Final = 50
 """Entries in the allow list of one key."""
 KEYS_MAX: Final = 1000
 """Valid keys, and agents, of one tenant, so that every list is complete."""
-ACCESS_KEPT_S: Final = 10.0
+ACCESS_CACHE_S: Final = 10.0
 """Seconds for which a process caches a key, an agent and a policy.
 
 Within this time every process learns that a key was revoked or a tenant suspended.
@@ -179,7 +179,7 @@ REFUSALS_APART_S: Final = 60.0
 """Seconds within which equal rejections share one audit row with a counter."""
 REFUSALS_APART_MAX: Final = 1000
 """Types of rejections that one process counts at once; beyond it they are only logged."""
-USAGE_KEPT_S: Final = 60.0
+USAGE_CACHE_S: Final = 60.0
 """Seconds for which a process uses its count of a tenant's memories, adding its own writes."""
 
 JOB_ATTEMPTS: Final = 3
@@ -247,25 +247,25 @@ CONSOLIDATED_SHOWN_MAX: Final = 50
 """Groups that one report names."""
 NEAR_PAIRS_MAX: Final = 2000
 """Similar pairs that a report is made from; they are stored with the job between steps."""
-JOBS_KEPT_DAYS: Final = 30
+JOB_RETENTION_DAYS: Final = 30
 """Days for which a finished job is kept."""
-DEAD_LETTERS_KEPT_DAYS: Final = 180
+DEAD_LETTER_RETENTION_DAYS: Final = 180
 """Days for which a dead letter is kept."""
-OUTBOX_KEPT_DAYS: Final = 7
+OUTBOX_RETENTION_DAYS: Final = 7
 """Days for which events wait for a worker."""
-PARCEL_BYTES_MAX: Final = 2 * 1024 * 1024 * 1024
+STAGED_BYTES_MAX: Final = 2 * 1024 * 1024 * 1024
 """Bytes of a file that a job reads or writes: enough for a million memories."""
-PARCEL_PART_BYTES: Final = 16 * 1024 * 1024
+STAGED_PART_BYTES: Final = 16 * 1024 * 1024
 """Bytes of such a file held in memory at once."""
-PARCEL_FILES_MAX: Final = 100_000
+STAGED_FILES_MAX: Final = 100_000
 """Files in an uploaded folder."""
 UNPACKED_BYTES_MAX: Final = 4 * 1024 * 1024 * 1024
 """Bytes of all files of such a folder, unpacked."""
 UPLOAD_BYTES_MAX: Final = 32 * 1024 * 1024
 """Bytes of one upload to a server, which holds it in memory until it is complete."""
-UPLOAD_KEPT_DAYS: Final = 7
+UPLOAD_RETENTION_DAYS: Final = 7
 """Days for which an upload waits for its job."""
-ARCHIVE_KEPT_H: Final = 24
+ARCHIVE_RETENTION_H: Final = 24
 """Hours for which the output of a job waits to be fetched."""
 EVALUATED_DEFAULT: Final = 100
 """Questions of each kind in a self-evaluation, for intervals of 0.08 at most."""
@@ -274,9 +274,9 @@ EVALUATED_MIN: Final = 20
 EVALUATED_MAX: Final = 1000
 EVALUATED_AT_ONCE: Final = 20
 """Questions between two steps of the evaluation job."""
-EVALUATED_FROM: Final = 200
+EVALUATION_MEMORIES_MIN: Final = 200
 """Memories from which a store is evaluated automatically."""
-EVALUATIONS_KEPT: Final = 1000
+EVALUATIONS_RETAINED: Final = 1000
 """Stored results of one evaluation: twenty years if weekly."""
 EVALUATION_SCANNED_MAX: Final = 1_000_000
 """Memories from which questions are sampled, oldest first."""
@@ -286,7 +286,7 @@ FEATURES_MAX: Final = 64
 """Features of one model; recalls compute about forty."""
 MODEL_BYTES_MAX: Final = 8 * 1024 * 1024
 """Bytes of one artifact; 100 trees of 8 leaves have 100 kB."""
-ARTIFACTS_KEPT_DAYS: Final = 90
+ARTIFACT_RETENTION_DAYS: Final = 90
 """Days for which a retired model keeps its artifact and can serve again: as long as traces."""
 MODELS_AT_ONCE: Final = 50
 """Model cards that maintenance checks in one transaction."""

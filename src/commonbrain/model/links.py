@@ -12,7 +12,7 @@ from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import inert_line
 from commonbrain.model.kinds import KINDS, TaskDetail
 from commonbrain.model.memory import Memory
-from commonbrain.model.tasks import OWED
+from commonbrain.model.tasks import OPEN_STATUSES
 from commonbrain.model.trust import Trust
 
 STRENGTH_DEFAULT: Final = 0.5
@@ -218,5 +218,5 @@ def conflicts_naming(conflicts: Iterable[Conflict], id_: str) -> list[Conflict]:
 
 def is_placeable(memory: Memory) -> bool:
     """Return whether a memory may be moved to one project; rules and shared memories may not."""
-    is_open_task = isinstance(memory.detail, TaskDetail) and memory.detail.status in OWED
+    is_open_task = isinstance(memory.detail, TaskDetail) and memory.detail.status in OPEN_STATUSES
     return not is_open_task and KINDS[memory.kind].is_movable

@@ -167,11 +167,11 @@ class Memory:
     def keywords(self) -> str:
         """Searchable names and column values that the text does not contain."""
         named = (self.speaker, self.project, self.label, *self.tags, *self.people)
-        beside = (said for said in _told_beside(self.detail) if said not in self.text)
-        return " ".join(name for name in (*named, *beside) if name)
+        extra = (text for text in _searchable_columns(self.detail) if text not in self.text)
+        return " ".join(name for name in (*named, *extra) if name)
 
 
-def _told_beside(detail: Detail) -> Iterable[str]:
+def _searchable_columns(detail: Detail) -> Iterable[str]:
     """Return the searchable texts in the columns of its kind."""
     match detail:
         case AtomDetail():
@@ -190,10 +190,10 @@ ERASED: Final = "(erased)"
 
 def full_text(headline: str, body: str) -> str:
     """Join headline and body without repeating the headline."""
-    said = headline.removesuffix("…")
-    if body.startswith(said):
+    stem = headline.removesuffix("…")
+    if body.startswith(stem):
         return body
-    is_said = f" {_folded(said)}" in f" {_folded(body)}"
+    is_said = f" {_folded(stem)}" in f" {_folded(body)}"
     return body if is_said else f"{headline}\n{body}"
 
 
@@ -254,14 +254,14 @@ def texts_of(draft: Draft) -> Iterator[tuple[str, str]]:
     The same texts in the same order as in `with_texts`, without a copy of the draft.
     """
     yield "body", draft.body
-    yield from _told_in(draft.columns)
+    yield from _texts_in(draft.columns)
     if draft.thread is not None:
         yield "thread key", draft.thread.key
         yield "thread subject", draft.thread.subject
     if draft.detail is not None:
-        yield from _told_in(_free(draft.detail))
+        yield from _texts_in(_free(draft.detail))
     for name in _PLAIN:
-        yield from _told(name, getattr(draft, name))
+        yield from _texts(name, getattr(draft, name))
 
 
 def with_texts(draft: Draft, change: Change) -> Draft:
@@ -290,30 +290,30 @@ def _changed(name: str, value: Any, *, change: Change) -> Any:  # noqa: ANN401 f
             return change(name, value) or None
         case tuple() | list():
             members = cast("list[object]", value)
-            told = (_changed(name, one, change=change) for one in members)
-            return tuple(one for one in told if one is not None)
+            changed = (_changed(name, one, change=change) for one in members)
+            return tuple(one for one in changed if one is not None)
         case Mapping():
             return _mapped(cast("Mapping[str, object]", value), change)
         case _:
             return value
 
 
-def _told(name: str, value: Any) -> Iterator[tuple[str, str]]:  # noqa: ANN401 fields hold anything
+def _texts(name: str, value: Any) -> Iterator[tuple[str, str]]:  # noqa: ANN401 fields hold anything
     match value:
         case str():
             yield name, value
         case tuple() | list():
             for one in cast("list[object]", value):
-                yield from _told(name, one)
+                yield from _texts(name, one)
         case Mapping():
-            yield from _told_in(cast("Mapping[str, object]", value))
+            yield from _texts_in(cast("Mapping[str, object]", value))
         case _:
             pass
 
 
-def _told_in(given: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+def _texts_in(given: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     for name, value in given.items():
-        yield from _told(name, value)
+        yield from _texts(name, value)
 
 
 def _mapped(given: Mapping[str, object], change: Change) -> dict[str, object]:

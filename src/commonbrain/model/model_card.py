@@ -10,7 +10,7 @@ from hashlib import sha256
 from typing import Final
 
 from commonbrain.model.errors import RejectedError
-from commonbrain.model.limits import ARTIFACTS_KEPT_DAYS
+from commonbrain.model.limits import ARTIFACT_RETENTION_DAYS
 from commonbrain.model.scope import Caller
 
 
@@ -104,7 +104,7 @@ class ModelCard:
             raise RejectedError(
                 f"The artifact of the model was dropped; it cannot become {to}.",
                 code="artifact_dropped",
-                hint=f"Train another: what ended may serve again for {ARTIFACTS_KEPT_DAYS} days.",
+                hint=f"Train another: what ended may serve again for {ARTIFACT_RETENTION_DAYS} days.",
             )
         return replace(self, state=to, moved_at=at, reason=reason)
 

@@ -240,7 +240,7 @@ class ExclusionReason(StrEnum):
     NOT_ALLOWED = "not_allowed"
     """Excluded by policy, trust or filter, or a better candidate has the same text."""
     NEAR_DUPLICATE = "near_duplicate"
-    NO_ROOM = "no_room"
+    OVER_BUDGET = "no_room"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -305,8 +305,8 @@ def _matches(memory: Memory, wanted: Filter) -> bool:
 
 
 def _named(memory: Memory) -> set[str]:
-    said = {memory.speaker.casefold()} if memory.speaker else set[str]()
-    return said | set(memory.people)
+    names = {memory.speaker.casefold()} if memory.speaker else set[str]()
+    return names | set(memory.people)
 
 
 def _thread_of(memory: Memory) -> int | None:

@@ -187,7 +187,7 @@ _SHARED_MIN: Final = 2
 class FullEvidence:
     """All metadata of an item, for comparison with other items."""
 
-    beside: ItemMetadata
+    metadata: ItemMetadata
     shared: tuple[Any, ...]
     """Values that can be inherited from another item."""
     keys: tuple[tuple[object, ...], ...]
@@ -196,16 +196,18 @@ class FullEvidence:
     @classmethod
     def of(cls, item: Item) -> "FullEvidence":
         """Return the metadata of an item; empty for one without text."""
-        told = metadata_of(item)
-        shared = _shared_of(told)
-        shape = tuple([value is not None for value in (*_by_each_of(told), *shared)])
-        return cls(told, shared, keys=((told.context, *shape), shape))
+        metadata = metadata_of(item)
+        shared = _shared_of(metadata)
+        shape = tuple([value is not None for value in (*_by_each_of(metadata), *shared)])
+        return cls(metadata, shared, keys=((metadata.context, *shape), shape))
 
     def less(self, other: "FullEvidence", *, number: int) -> ItemMetadata:
         """Omit what equals another item, which has that number."""
         pairs = zip(_SHARED, self.shared, other.shared, strict=True)
-        told = {name: one for name, one, another in pairs if one != another}
-        return ItemMetadata(kind=self.beside.kind, trust=self.beside.trust, **told, rest_as=number)
+        differing = {name: one for name, one, another in pairs if one != another}
+        return ItemMetadata(
+            kind=self.metadata.kind, trust=self.metadata.trust, **differing, rest_as=number
+        )
 
     def is_worth(self, other: "FullEvidence") -> bool:
         """Return whether enough equals another item to be worth a reference."""
@@ -251,7 +253,7 @@ class EvidenceRenderer:
 
 def instruction_text(whole: FullEvidence, first: tuple[int, FullEvidence] | None) -> ItemMetadata:
     """Return the metadata of an item that refers to another or to none."""
-    return whole.beside if first is None else whole.less(first[1], number=first[0])
+    return whole.metadata if first is None else whole.less(first[1], number=first[0])
 
 
 def metadata_of(item: Item) -> ItemMetadata:
@@ -273,16 +275,16 @@ def metadata_of(item: Item) -> ItemMetadata:
 
 def to_evidence(items: Iterable[Item]) -> tuple[Evidence, ...]:
     """Convert items to JSON for agents."""
-    telling = EvidenceRenderer()
-    told: list[Evidence] = []
+    renderer = EvidenceRenderer()
+    items_as_json: list[Evidence] = []
     for item in items:
         whole = FullEvidence.of(item)
-        told.append(evidence(item, telling.of(whole)))
-        telling.add(item, whole)
-    return tuple(told)
+        items_as_json.append(evidence(item, renderer.of(whole)))
+        renderer.add(item, whole)
+    return tuple(items_as_json)
 
 
-def evidence(item: Item, told: ItemMetadata) -> Evidence:
+def evidence(item: Item, metadata: ItemMetadata) -> Evidence:
     """Convert one item to JSON for agents, with its metadata."""
     return Evidence(
         id=item.id,
@@ -290,13 +292,13 @@ def evidence(item: Item, told: ItemMetadata) -> Evidence:
         body=item.body and inert(item.body),
         excerpt=item.excerpt and inert(item.excerpt),
         notes=_notes(item),
-        **dict(zip(_BESIDE, _beside_of(told), strict=True)),
+        **dict(zip(_METADATA_FIELDS, _metadata_fields_of(metadata), strict=True)),
     )
 
 
-def to_compact_evidence(item: Item, told: ItemMetadata) -> str:
+def to_compact_evidence(item: Item, metadata: ItemMetadata) -> str:
     """Return the metadata of an item as compact JSON."""
-    *before, rest_as = _beside_of(told)
+    *before, rest_as = _metadata_fields_of(metadata)
     values = (item.id, *before, _notes(item), rest_as)
     # One by one: a text needs no encoder, and an integer is written as it is.
     known = [(name, one) for name, one in zip(_IN_JSON, values, strict=True) if one is not None]
@@ -304,9 +306,9 @@ def to_compact_evidence(item: Item, told: ItemMetadata) -> str:
     return f"{{{','.join(each)}}}"
 
 
-_BESIDE: Final = tuple(ItemMetadata.__slots__)
-_beside_of: Final = attrgetter(*_BESIDE)
-_IN_JSON: Final = ("id", *_BESIDE[:-1], "notes", "rest_as")
+_METADATA_FIELDS: Final = tuple(ItemMetadata.__slots__)
+_metadata_fields_of: Final = attrgetter(*_METADATA_FIELDS)
+_IN_JSON: Final = ("id", *_METADATA_FIELDS[:-1], "notes", "rest_as")
 _WRITTEN: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
@@ -324,42 +326,42 @@ def render(
     """Render a result for an agent: heading, items, conflicts, omissions."""
     if not items:
         return ""
-    telling = EvidenceRenderer()
+    renderer = EvidenceRenderer()
     blocks = [HEADING, UNSURE] if is_unsure else [HEADING]
     for item in items:
         whole = FullEvidence.of(item)
-        blocks += _lines(item, telling.of(whole), number=telling.number + 1)
-        telling.add(item, whole)
+        blocks += _lines(item, renderer.of(whole), number=renderer.number + 1)
+        renderer.add(item, whole)
     blocks += [conflict.line() for conflict in conflicts]
     if omitted.count:
         blocks.append(omission_line(omitted.count))
     return "\n".join(blocks)
 
 
-def render_item(item: Item, telling: EvidenceRenderer) -> str:
+def render_item(item: Item, renderer: EvidenceRenderer) -> str:
     """Render the next item: a line of provenance, then its text, each line quoted."""
-    told = telling.of(FullEvidence.of(item))
-    return "\n".join(_lines(item, told, number=telling.number + 1))
+    metadata = renderer.of(FullEvidence.of(item))
+    return "\n".join(_lines(item, metadata, number=renderer.number + 1))
 
 
-def _lines(item: Item, told: ItemMetadata, *, number: int) -> Iterable[str]:
-    return (provenance(item, told, number=number), *quoted(item))
+def _lines(item: Item, metadata: ItemMetadata, *, number: int) -> Iterable[str]:
+    return (provenance(item, metadata, number=number), *quoted(item))
 
 
-def provenance(item: Item, told: ItemMetadata, *, number: int) -> str:
+def provenance(item: Item, metadata: ItemMetadata, *, number: int) -> str:
     """Render the line of provenance."""
     known = (
         f"[{number}] {item.id}",
-        _inline(told.kind or ""),
-        told.date or "",
-        f"by {_inline(told.by)}" if told.by else "",
-        f"project {_inline(told.project)}" if told.project else "",
-        f"source {_inline(told.source_ref)}" if told.source_ref else "",
-        f"trust {told.trust}" if told.trust else "",
-        f"revised {told.revised}x" if told.revised else "",
-        f"rated {told.rating:+}" if told.rating else "",
-        f"in {_inline(told.context)}" if told.context else "",
-        f"rest as [{told.rest_as}]" if told.rest_as else "",
+        _inline(metadata.kind or ""),
+        metadata.date or "",
+        f"by {_inline(metadata.by)}" if metadata.by else "",
+        f"project {_inline(metadata.project)}" if metadata.project else "",
+        f"source {_inline(metadata.source_ref)}" if metadata.source_ref else "",
+        f"trust {metadata.trust}" if metadata.trust else "",
+        f"revised {metadata.revised}x" if metadata.revised else "",
+        f"rated {metadata.rating:+}" if metadata.rating else "",
+        f"in {_inline(metadata.context)}" if metadata.context else "",
+        f"rest as [{metadata.rest_as}]" if metadata.rest_as else "",
         _form(item),
         *(_inline(note) for note in item.notes),
     )

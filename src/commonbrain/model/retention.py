@@ -10,7 +10,7 @@ from commonbrain.model.kinds import KINDS, Kind, TaskDetail
 from commonbrain.model.limits import RETENTION_DAYS_MAX
 from commonbrain.model.memory import CURRENT_STATES, Memory, State
 from commonbrain.model.scope import Scope
-from commonbrain.model.tasks import OWED
+from commonbrain.model.tasks import OPEN_STATUSES
 
 _GRAMMAR: Final = "kind=event label=log scope=team days=30 action=forget"
 
@@ -55,25 +55,25 @@ class Retention:
             InvalidInputError: a word or a value is invalid.
 
         """
-        told = dict(word.split("=", 1) for word in written.split() if "=" in word)
-        is_whole = len(told) == len(written.split()) and {"kind", "days"} <= set(told)
-        if not is_whole or not set(told) <= set(cls.__slots__) or not told["days"].isdecimal():
+        values = dict(word.split("=", 1) for word in written.split() if "=" in word)
+        is_whole = len(values) == len(written.split()) and {"kind", "days"} <= set(values)
+        if not is_whole or not set(values) <= set(cls.__slots__) or not values["days"].isdecimal():
             raise InvalidInputError(
                 f"{written[:80]!r} is no rule.", hint=f"Write it as: {_GRAMMAR}"
             )
         return cls(
-            kind=parse_choice(Kind, told["kind"]),
-            days=int(told["days"]),
-            action=parse_choice(RetentionRule, told.get("action", RetentionRule.FORGET)),
-            label=told.get("label"),
-            scope=parse_choice(Scope, told["scope"]) if "scope" in told else None,
+            kind=parse_choice(Kind, values["kind"]),
+            days=int(values["days"]),
+            action=parse_choice(RetentionRule, values.get("action", RetentionRule.FORGET)),
+            label=values.get("label"),
+            scope=parse_choice(Scope, values["scope"]) if "scope" in values else None,
         )
 
     def __str__(self) -> str:
         """Format it so that it can be parsed."""
-        told = [("kind", self.kind), ("label", self.label), ("scope", self.scope)]
-        told += [("days", str(self.days)), ("action", self.action)]
-        return " ".join(f"{name}={value}" for name, value in told if value is not None)
+        words = [("kind", self.kind), ("label", self.label), ("scope", self.scope)]
+        words += [("days", str(self.days)), ("action", self.action)]
+        return " ".join(f"{name}={value}" for name, value in words if value is not None)
 
     def recorded_before(self, now: datetime) -> datetime:
         """Return the time before which memories are too old."""
@@ -90,8 +90,10 @@ class Retention:
             and self.scope in {None, memory.scope}
             and memory.recorded_at <= self.recorded_before(now)
         )
-        is_owed = isinstance(memory.detail, TaskDetail) and memory.detail.status in OWED
-        if not is_meant or memory.pinned or is_owed:
+        is_open_task = (
+            isinstance(memory.detail, TaskDetail) and memory.detail.status in OPEN_STATUSES
+        )
+        if not is_meant or memory.pinned or is_open_task:
             return None
         match self.action:
             case RetentionRule.FORGET:

@@ -17,7 +17,7 @@ DEPRECATED: Final = "DEPRECATED"
 """Shown instead of the severity of a superseded rule; the row keeps it."""
 
 
-HOUSE_AGENT: Final = "commonbrain"
+SYSTEM_AGENT: Final = "commonbrain"
 """The agent of changes made by time or by the continuation of another change."""
 
 

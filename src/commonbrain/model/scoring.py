@@ -24,7 +24,7 @@ DORMANT_BELOW: Final = 0.1
 _USED_MAX: Final = 5.0
 """Reached at 15 accesses: the half-life of such a fact is 35 days."""
 _VOTES_TO_DOUBLE: Final = 3
-WOKEN_BY_RECALL: Final = 3
+ACCESSES_PER_RECALL: Final = 3
 """How many of the best items of a recall count as accessed.
 
 If all did, often shown memories would outrank answers: see docs/explanation/decisions.md.
@@ -116,10 +116,10 @@ def is_dormant(memory: Memory, now: datetime) -> bool:
     Superseded, forgotten, expired and pending memories are not dormant.
     """
     is_current = memory.state in CURRENT_STATES and not memory.is_over(now)
-    return is_current and waking(memory, now) == 0.0
+    return is_current and effective_strength(memory, now) == 0.0
 
 
-def waking(memory: Memory, now: datetime) -> float:
+def effective_strength(memory: Memory, now: datetime) -> float:
     """Return the strength of a memory; 0 if it is dormant."""
     left = strength(memory, now)
     if memory.state not in CURRENT_STATES or memory.is_over(now):

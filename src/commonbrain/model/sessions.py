@@ -166,17 +166,17 @@ def rebooted_by(session: Session, live_sessions: Sequence[Session]) -> list[Sess
     return [one for one in live_sessions if session.is_named and one.key != session.key]
 
 
-def session_told_by(contact: ClientInfo) -> dict[str, object]:
+def known_fields_of(contact: ClientInfo) -> dict[str, object]:
     """Return the known fields of a contact; unknown ones stay as they are."""
-    told = {name: getattr(contact, name) for name in ClientInfo.__slots__}
-    return {name: value for name, value in told.items() if value is not None}
+    fields = {name: getattr(contact, name) for name in ClientInfo.__slots__}
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 NOTES_PINNED_MAX: Final = 10
 """Pinned notes of one project; every boot shows all of them."""
 NOTES_MAX: Final = 100
 """Notes of one session; store more as memories."""
-NOTE_KEPT: Final = timedelta(days=7)
+NOTE_RETENTION: Final = timedelta(days=7)
 """How long unpinned notes outlast the session's last note."""
 
 

@@ -63,7 +63,7 @@ def read_trigger(given: Mapping[str, object]) -> dict[str, object]:
     keywords = tuple(dict.fromkeys(map(_folded, _words(given.get("keywords"), "keywords"))))
     if not keywords and not always_on:
         raise _wrong("A skill has keywords, or is always on.")
-    if not all(map(_is_telling, keywords)):
+    if not all(map(_is_distinctive, keywords)):
         raise _wrong(f"A keyword has at least {KEYWORD_LETTERS_MIN} letters.")
     projects = _words(given.get("projects"), "projects")
     # Lists, as JSON returns them, so that stored and read values are equal.
@@ -83,7 +83,7 @@ def read_skill(trigger: Mapping[str, object]) -> Skill | None:
     keywords = (_folded(word) for word in _texts(trigger.get("keywords")))
     return Skill(
         name=name.strip(),
-        keywords=tuple(word for word in keywords if _is_telling(word)),
+        keywords=tuple(word for word in keywords if _is_distinctive(word)),
         projects=tuple(_texts(trigger.get("projects"))),
         always_on=trigger.get("always_on") is True,
     )
@@ -101,7 +101,7 @@ def skill_of(memory: Memory) -> Skill | None:
     return replace(skill, projects=(memory.project,))
 
 
-def _is_telling(keyword: str) -> bool:
+def _is_distinctive(keyword: str) -> bool:
     return sum(map(str.isalpha, keyword)) >= KEYWORD_LETTERS_MIN
 
 

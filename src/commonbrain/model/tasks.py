@@ -14,7 +14,7 @@ DEFERRED_DAYS_MAX: Final = 30
 """Deferring for longer means that it is not relevant."""
 HANDOFF: Final = "handoff"
 """The label of a handoff."""
-OWED: Final = frozenset({TaskStatus.OPEN, TaskStatus.BLOCKED})
+OPEN_STATUSES: Final = frozenset({TaskStatus.OPEN, TaskStatus.BLOCKED})
 """Statuses of tasks that are still to be done."""
 
 
@@ -68,7 +68,7 @@ def must_be_acknowledged(detail: Detail) -> bool:
 
 def needs_ack(detail: Detail) -> bool:
     """Return whether a memory with this detail is an open task that must be acknowledged."""
-    return isinstance(detail, TaskDetail) and detail.must_ack and detail.status in OWED
+    return isinstance(detail, TaskDetail) and detail.must_ack and detail.status in OPEN_STATUSES
 
 
 def is_report(kind: Kind, label: str | None) -> bool:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from commonbrain.clock import Clock
-from commonbrain.model.limits import EARLY_EVENTS_KEPT_H, EARLY_EVENTS_MAX
+from commonbrain.model.limits import EARLY_EVENTS_MAX, EARLY_EVENTS_RETENTION_H
 from commonbrain.observability.tool_events import ToolEvent
 
 _LOG: Final = logging.getLogger(__name__)
@@ -74,7 +74,7 @@ class EarlyEventFile:
         """Read the recent events; lines that cannot be parsed are skipped."""
         if not self.path.exists():
             return []
-        oldest = self.clock.now() - timedelta(hours=EARLY_EVENTS_KEPT_H)
+        oldest = self.clock.now() - timedelta(hours=EARLY_EVENTS_RETENTION_H)
         lines = self.path.read_text("utf-8", errors="replace").splitlines()
         events = [event for line in lines if (event := _parse_line(line)) is not None]
         return [event for event in events if event.at >= oldest]

@@ -16,7 +16,7 @@ from commonbrain.model.memory import Memory
 from commonbrain.model.model_card import ModelCard, ModelRole
 from commonbrain.model.query import FIELD, Candidate
 from commonbrain.model.revision import BeliefPeriod
-from commonbrain.model.scoring import doubted, waking
+from commonbrain.model.scoring import doubted, effective_strength
 from commonbrain.retrieval.fusion import blend_scores
 from commonbrain.retrieval.links import recency
 from commonbrain.retrieval.query_plan import QueryPlan, kind_prior, words_of
@@ -152,7 +152,7 @@ def _compute_features(
     context: _QueryContext, memory: Memory, *, given: Mapping[str, float]
 ) -> Mapping[str, float]:
     plan, now = context.plan, context.now
-    awake = waking(memory, now)
+    awake = effective_strength(memory, now)
     # Events stay true; claims may become outdated.
     penalties = {**given, "stale": float(not awake and KINDS[memory.kind].makes_claims)}
     return {

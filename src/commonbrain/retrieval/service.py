@@ -22,7 +22,7 @@ from commonbrain.model.query import Candidate, ExclusionReason, ShownExtent, Tra
 from commonbrain.model.recall_result import RecallResult, ResultStatus, certainty
 from commonbrain.model.revision import BeliefPeriod
 from commonbrain.model.scope import Caller
-from commonbrain.model.scoring import WOKEN_BY_RECALL
+from commonbrain.model.scoring import ACCESSES_PER_RECALL
 from commonbrain.model.support import Review
 from commonbrain.observability.interface import RecallMetrics
 from commonbrain.retrieval.answerability import choose_budget, has_answer
@@ -328,7 +328,7 @@ class Recall:
         """Count an access to the best items whose text is shown."""
         each = zip(packed.ids, packed.items, strict=True)
         with_text = (id_ for id_, item in each if item.headline is not None)
-        if shown := tuple(islice(with_text, WOKEN_BY_RECALL)):
+        if shown := tuple(islice(with_text, ACCESSES_PER_RECALL)):
             self.services.journal.touch(
                 MemoryAccess(tenant=self.caller.tenant, ids=shown, at=plan.now)
             )
@@ -439,7 +439,7 @@ def _left_out(ranked: _Ranked, packed: Packed) -> Mapping[int, ExclusionReason]:
         if id_ not in allowed
         else ExclusionReason.NEAR_DUPLICATE
         if id_ in alike
-        else ExclusionReason.NO_ROOM
+        else ExclusionReason.OVER_BUDGET
         for id_ in (candidate.memory.id for candidate in ranked.considered)
         if id_ not in shown
     }

@@ -17,7 +17,7 @@ from commonbrain.model.errors import (
     RejectedError,
 )
 from commonbrain.model.limits import (
-    ACCESS_KEPT_S,
+    ACCESS_CACHE_S,
     USES_APART_S,
     VERIFIED_MAX,
     WRONG_CREDENTIALS_PER_MINUTE,
@@ -56,7 +56,7 @@ class ApiKeyAuthenticator:
     """Authenticates callers by API key.
 
     The cache stores a keyed digest, never the key, and is refreshed from the store every
-    `ACCESS_KEPT_S` seconds: a revoked key works for at most that long. All cached keys of a tenant
+    `ACCESS_CACHE_S` seconds: a revoked key works for at most that long. All cached keys of a tenant
     are refreshed together, since hundreds of agents call through one process.
     """
 
@@ -170,7 +170,7 @@ class ApiKeyAuthenticator:
             return
         self._note_used_at(digest, now_ms)
         # Retry a failed write soon, but not on every call.
-        again_ms = now_ms - (USES_APART_S - ACCESS_KEPT_S) * _MS
+        again_ms = now_ms - (USES_APART_S - ACCESS_CACHE_S) * _MS
         self.refusals.used(
             known.caller.tenant,
             known.key.prefix,
@@ -183,7 +183,7 @@ class ApiKeyAuthenticator:
             self.cache.renew(digest, replace(known, used_at_ms=at_ms))
 
     def _is_old(self, principal: Principal) -> bool:
-        return self.clock.elapsed_ms() - principal.read_at_ms >= ACCESS_KEPT_S * _MS
+        return self.clock.elapsed_ms() - principal.read_at_ms >= ACCESS_CACHE_S * _MS
 
     def _check_rate(self, address: str | None) -> None:
         """Refuse to hash for an address that recently sent many wrong credentials."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from commonbrain.clock import Clock
 from commonbrain.model.errors import LimitExceededError
-from commonbrain.model.limits import KEY_CALLS_PER_MINUTE, TENANT_CALLS_PER_MINUTE, USAGE_KEPT_S
+from commonbrain.model.limits import KEY_CALLS_PER_MINUTE, TENANT_CALLS_PER_MINUTE, USAGE_CACHE_S
 from commonbrain.model.memory import State
 from commonbrain.model.scope import Caller
 
@@ -114,7 +114,7 @@ class Quotas:
         known = self._counts.get(tenant)
         if known is None or known.memories >= below:
             return None
-        is_new = self.clock.elapsed_ms() - known.at_ms < USAGE_KEPT_S * 1000
+        is_new = self.clock.elapsed_ms() - known.at_ms < USAGE_CACHE_S * 1000
         return known if is_new else None
 
     def _count(self, tx: Transaction, tenant: str) -> _Count:

@@ -19,7 +19,7 @@ from commonbrain.model.errors import (
     RejectedError,
     UnavailableError,
 )
-from commonbrain.model.limits import ACCESS_KEPT_S, VERIFIED_MAX
+from commonbrain.model.limits import ACCESS_CACHE_S, VERIFIED_MAX
 from commonbrain.model.scope import Admission, Caller, Role
 from commonbrain.security.authentication import (
     Issuer,
@@ -171,7 +171,7 @@ class JwtAuthenticator:
     def _principal(self, tenant: str, agent: str) -> Principal:
         known = self.cache.get((tenant, agent))
         now_ms = self.clock.elapsed_ms()
-        if known is not None and now_ms - known.read_at_ms < ACCESS_KEPT_S * _MS:
+        if known is not None and now_ms - known.read_at_ms < ACCESS_CACHE_S * _MS:
             return known
         with self.store.snapshot(tenant) as tx:
             principal = Principal(

@@ -14,9 +14,9 @@ from typing import Final
 
 from commonbrain.model.errors import CommonbrainError, InvalidInputError
 from commonbrain.model.limits import (
-    PARCEL_BYTES_MAX,
-    PARCEL_FILES_MAX,
-    PARCEL_PART_BYTES,
+    STAGED_BYTES_MAX,
+    STAGED_FILES_MAX,
+    STAGED_PART_BYTES,
     UNPACKED_BYTES_MAX,
 )
 from commonbrain.storage.blobs import Blobs
@@ -166,9 +166,9 @@ def _size(path: Path, name: str) -> int:
         size = path.stat().st_size
     except OSError as error:
         raise _unreadable(path, error) from error
-    if size > PARCEL_BYTES_MAX:
+    if size > STAGED_BYTES_MAX:
         raise InvalidInputError(
-            f"{name} has {size:,} bytes; {PARCEL_BYTES_MAX:,} are allowed.",
+            f"{name} has {size:,} bytes; {STAGED_BYTES_MAX:,} are allowed.",
             code="limit_exceeded",
             hint="Send it in parts, or import it where the store is.",
         )
@@ -179,7 +179,7 @@ def _parts(path: Path, head: bytes) -> Iterator[bytes]:
     """Cut a file into parts, each after the random head of its upload."""
     try:
         with path.open("rb") as stream:
-            while content := stream.read(PARCEL_PART_BYTES):
+            while content := stream.read(STAGED_PART_BYTES):
                 yield head + content
     except OSError as error:
         raise _unreadable(path, error) from error
@@ -211,10 +211,10 @@ def _unpack(packed: Path, target: Path) -> None:
         with zipfile.ZipFile(packed) as held:
             inside = held.infolist()
             size = sum(one.file_size for one in inside)
-            if len(inside) > PARCEL_FILES_MAX or size > UNPACKED_BYTES_MAX:
+            if len(inside) > STAGED_FILES_MAX or size > UNPACKED_BYTES_MAX:
                 raise InvalidInputError(
                     f"The folder holds {len(inside):,} files of {size:,} bytes; "
-                    f"{PARCEL_FILES_MAX:,} of {UNPACKED_BYTES_MAX:,} are allowed.",
+                    f"{STAGED_FILES_MAX:,} of {UNPACKED_BYTES_MAX:,} are allowed.",
                     code="limit_exceeded",
                     hint="Send it in parts.",
                 )

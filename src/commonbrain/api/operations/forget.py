@@ -16,7 +16,7 @@ from commonbrain.api.operation import (
 )
 from commonbrain.client import Brain
 from commonbrain.history.selection import BulkChangeResult, MemoryRef, Phase, SelectorFields
-from commonbrain.model.limits import HANDFUL
+from commonbrain.model.limits import CONFIRM_ABOVE
 from commonbrain.model.scope import Role
 
 _SELECTOR_FIELDS = (
@@ -93,7 +93,7 @@ def _preview(brain: Brain, request: ForgetRequest) -> BulkChangeResult | None:
     if request.op != "forget" or len(request.ids) != 1 or request.dry_run:
         return None
     preview_result = _handle(brain, request.model_copy(update={"dry_run": True}))
-    is_large = preview_result.affected is not None and preview_result.affected.count > HANDFUL
+    is_large = preview_result.affected is not None and preview_result.affected.count > CONFIRM_ABOVE
     return preview_result if is_large else None
 
 

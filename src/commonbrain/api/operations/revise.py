@@ -22,7 +22,7 @@ from commonbrain.history.change_plan import ChangeStatus, ReviseResult
 from commonbrain.history.revise import Revise
 from commonbrain.ingestion.result import ItemResult, ItemStatus
 from commonbrain.ingestion.service import DraftFields
-from commonbrain.model.limits import HANDFUL
+from commonbrain.model.limits import CONFIRM_ABOVE
 from commonbrain.model.links import STRENGTH_DEFAULT
 from commonbrain.model.revision import Action
 from commonbrain.model.scope import Role
@@ -212,7 +212,7 @@ def _preview(brain: Brain, request: ReviseRequest) -> ReviseResult | None:
     if request.op != "supersede" or request.dry_run:
         return None
     preview_result = _dry_run(brain, request)
-    is_large = preview_result.affected is not None and preview_result.affected.count > HANDFUL
+    is_large = preview_result.affected is not None and preview_result.affected.count > CONFIRM_ABOVE
     return preview_result if is_large else None
 
 

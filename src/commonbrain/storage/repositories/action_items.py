@@ -30,7 +30,7 @@ from commonbrain.model.kinds import Kind, Severity, TaskPriority
 from commonbrain.model.memory import State
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import Caller, Scope
-from commonbrain.model.tasks import OWED, Ack, Decision
+from commonbrain.model.tasks import OPEN_STATUSES, Ack, Decision
 from commonbrain.model.trust import Trust
 from commonbrain.storage.interface import QueryScope, RankedRule
 from commonbrain.storage.schema.coordination import acks, sessions
@@ -197,7 +197,9 @@ def _to_acknowledge(items: Table, *conditions: ColumnElement[bool]) -> Select[in
 # write looks into two empty indexes.
 _WANTING: Final = union_all(
     _to_acknowledge(
-        _TASK_DETAILS, _TASK_DETAILS.c.status.in_(sorted(OWED)), ~_acknowledged(_TASK_DETAILS)
+        _TASK_DETAILS,
+        _TASK_DETAILS.c.status.in_(sorted(OPEN_STATUSES)),
+        ~_acknowledged(_TASK_DETAILS),
     ),
     _to_acknowledge(
         _RULE_DETAILS,
@@ -232,7 +234,9 @@ _OF_PROJECTS: Final = _BINDING.where(
     )
 )
 _OPEN_AMONG: Final = _to_acknowledge(
-    _TASK_DETAILS, _TASK_DETAILS.c.status.in_(sorted(OWED)), _TASK_DETAILS.c.memory_id.in_(LISTED)
+    _TASK_DETAILS,
+    _TASK_DETAILS.c.status.in_(sorted(OPEN_STATUSES)),
+    _TASK_DETAILS.c.memory_id.in_(LISTED),
 )
 _AT_ONCE: Final = 500
 """Ids looked up together; an engine takes only so many parameters."""

@@ -32,7 +32,7 @@ from commonbrain.model.kinds import KINDS, Detail, Kind, MessageDetail
 from commonbrain.model.memory import CURRENT_STATES, Memory, State, full_text
 from commonbrain.model.query import Filter
 from commonbrain.model.retention import Retention
-from commonbrain.model.tasks import OWED
+from commonbrain.model.tasks import OPEN_STATUSES
 from commonbrain.storage.interface import DueBy, Hit, IdTaken, QueryScope
 from commonbrain.storage.schema.memories import DETAILS, EntityType, entities, memories, threads
 from commonbrain.storage.schema.types import JsonText, Names
@@ -435,7 +435,7 @@ def _overdue(criteria: DueBy) -> ColumnElement[bool]:
     task = DETAILS[Kind.TASK].c
     late = select(task.memory_id).where(
         task.tenant_id == memories.c.tenant_id,
-        task.status.in_(sorted(OWED)),
+        task.status.in_(sorted(OPEN_STATUSES)),
         task.due_at <= criteria.tasks_before,
     )
     return and_(memories.c.kind == Kind.TASK, memories.c.id.in_(late))
