@@ -104,7 +104,7 @@ class ModelCard:
             raise RejectedError(
                 f"The artifact of the model was dropped; it cannot become {to}.",
                 code="artifact_dropped",
-                hint=f"Train another: what ended may serve again for {ARTIFACT_RETENTION_DAYS} days.",
+                hint=f"Train another; retired models keep it for {ARTIFACT_RETENTION_DAYS} days.",
             )
         return replace(self, state=to, moved_at=at, reason=reason)
 
