@@ -17,8 +17,8 @@ from commonbrain.storage.postgres.citus import (
     REFERENCE,
     Found,
     distribution,
-    found_in,
     planned,
+    read_progress,
     references,
 )
 from commonbrain.storage.postgres.engine import Postgres
@@ -229,7 +229,7 @@ def test_the_catalogue_tells_which_tables_have_rows_here(database: Database, sto
     flattened(database)
     engine = create_engine(make_url(database.owner).set(drivername="postgresql+psycopg"))
     with engine.connect() as connection:
-        found = found_in(connection)
+        found = read_progress(connection)
     engine.dispose()
     assert found.filled >= {"tenants", "memories", "vectors", "memory_text"}
     assert "disputes" not in found.filled

@@ -48,7 +48,7 @@ def test_vectors_beyond_what_is_kept_are_read_from_the_rows(store: Store) -> Non
     with store.snapshot(LOCAL_TENANT) as tx:
         assert isinstance(tx.index, SqliteIndex)
         whole = tx.index.nearest(query, look(), limit=300)
-        few = BinaryVectorIndex(dimensions=len(query), kept_bytes_max=199 * 2 * len(query))
+        few = BinaryVectorIndex(dimensions=len(query), memory_bytes_max=199 * 2 * len(query))
         afresh = replace(tx.index.work, followed=set())
         shelf = replace(tx.index.whole, codes=few, work=afresh)
         partly = shelf.nearest(query, look(), limit=300, at_least=-1.0)

@@ -1,7 +1,7 @@
-"""Copying a store into another, of the same engine or not: in pages, resumable, verified.
+"""Copy a store to another one, of any engine: in pages, resumable, verified.
 
-The source is only read, each tenant as of one moment. What the destination has already must be what
-the source has; nothing there is ever overwritten.
+The source is only read, each tenant in one snapshot. Rows that the destination already has must
+equal those of the source; nothing is overwritten.
 """
 
 import hashlib
@@ -41,11 +41,11 @@ Row = dict[str, Any]
 Key = tuple[Any, ...]
 
 AT_ONCE: Final = 500
-"""Rows of a page: a destination's other writers wait for some hundredths of a second."""
+"""Rows of a page: other writers of the destination wait for some hundredths of a second."""
 TIES: Final = ("superseded_by", "superseded_at", "source_message_id")
-"""What of a memory may name a memory that comes after it: written when all are there."""
+"""Columns that may refer to a later memory, written when all memories are there."""
 _NUMBER: Final = "seq"
-"""Numbers for readers that keep vectors in memory; each store counts its own."""
+"""Sequence numbers for readers with in-memory vectors; each store has its own."""
 _SPACE: Final = "space_id"
 _NO_SPACE: Final = -1
 _ALL: Final = 1 << 256
@@ -53,28 +53,28 @@ _ALL: Final = 1 << 256
 
 @dataclass(slots=True)
 class Tally:
-    """How many rows there are and what they hold, whatever their order, for engines sort apart."""
+    """The number and content of rows in any order, because engines sort differently."""
 
     rows: int = 0
     sum: int = 0
 
     def add(self, row: Row) -> None:
-        """Count a row in."""
+        """Add a row."""
         written = json.dumps(comparable(row), default=_written, sort_keys=True)
         digest = hashlib.sha256(written.encode()).digest()
         self.rows += 1
-        # A sum, for two equal rows would cancel each other in an exclusive or.
+        # A sum, because two equal rows would cancel each other in an exclusive or.
         self.sum = (self.sum + int.from_bytes(digest)) % _ALL
 
     @property
     def digest(self) -> str:
-        """Give the sum of the rows' SHA-256 as hexadecimal digits."""
+        """Return the sum of the rows' SHA-256 in hexadecimal."""
         return f"{self.sum:064x}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rows:
-    """One table of one tenant in one transaction of one of the two stores."""
+    """One table of one tenant in a transaction of one of the two stores."""
 
     tx: Transaction
     table: Table
@@ -82,32 +82,34 @@ class Rows:
 
     @classmethod
     def of(cls, tx: Transaction, table: Table) -> "Rows":
-        """Set up the table as its engine has it."""
-        kept = tx.work.dialect.as_kept(table)
-        return cls(tx=tx, table=kept, spaces=spaces_of(tx) if _SPACE in kept.c else {})
+        """Set up the table for its engine."""
+        stored_table = tx.work.dialect.stored_table(table)
+        return cls(
+            tx=tx, table=stored_table, spaces=spaces_of(tx) if _SPACE in stored_table.c else {}
+        )
 
     @property
     def key(self) -> list[Column[Any]]:
-        """What tells its rows of one tenant apart."""
+        """The primary key within a tenant."""
         return [one for one in self.table.primary_key if one.name != "tenant_id"]
 
     def count(self) -> int:
-        """Count them."""
-        asked = select(func.count()).select_from(self.table).where(self._own)
-        return self.tx.work.connection.execute(asked).scalar_one()
+        """Count the rows."""
+        statement = select(func.count()).select_from(self.table).where(self._own)
+        return self.tx.work.connection.execute(statement).scalar_one()
 
     def pages(self, *only: ColumnElement[bool]) -> Iterator[list[Row]]:
-        """Give all rows in the order of their key, so many at a time."""
+        """Yield all rows in key order, in pages."""
         key = self.key
-        asked = select(self.table).where(self._own, *only).order_by(*key).limit(AT_ONCE)
-        page = self._read(asked)
+        statement = select(self.table).where(self._own, *only).order_by(*key).limit(AT_ONCE)
+        page = self._read(statement)
         while page:
             yield [self._named(row) for row in page]
             reached = [literal(page[-1][one.name], one.type) for one in key]
-            page = self._read(asked.where(tuple_(*key) > tuple_(*reached)))
+            page = self._read(statement.where(tuple_(*key) > tuple_(*reached)))
 
     def at(self, keys: Sequence[Key]) -> dict[Key, Row]:
-        """Give the rows that are there of these keys."""
+        """Return the existing rows with these keys."""
         ids = {name: id_ for id_, name in self.spaces.items()}
         names = [one.name for one in self.key]
         own = [
@@ -117,16 +119,16 @@ class Rows:
             )
             for key in keys
         ]
-        asked = select(self.table).where(self._own, tuple_(*self.key).in_(own))
-        found = map(self._named, self._read(asked))
-        return {self.key_of(row): row for row in found}
+        statement = select(self.table).where(self._own, tuple_(*self.key).in_(own))
+        rows = map(self._named, self._read(statement))
+        return {self.key_of(row): row for row in rows}
 
     def key_of(self, row: Row) -> Key:
-        """Give what tells a row from the others."""
+        """Return the key of a row."""
         return tuple(row[one.name] for one in self.key)
 
     def put(self, page: Sequence[Row], *, number: int) -> int:
-        """Write the rows that are not there; give the last number that was given out."""
+        """Insert missing rows; return the last number assigned."""
         ids = {name: id_ for id_, name in self.spaces.items()}
         written: list[Row] = []
         for one in page:
@@ -145,30 +147,30 @@ class Rows:
                 f"A row of {self.table.name} of tenant {work.tenant} does not fit into "
                 f"{work.dialect.location}: {cause_of(error)}.",
                 code="copy_unfit",
-                hint="Its page was not written; what was copied before stays. Mend the row in the "
+                hint="Its page was not written; what was copied before stays. Fix the row in the "
                 "source, where `brain doctor` may know it, and run the copy again.",
             ) from error
         return number
 
     def last_number(self) -> int:
-        """Give the highest number of the table, where it has any."""
+        """Return the highest number of the table, if it has numbers."""
         if _NUMBER not in self.table.c:
             return 0
-        asked = select(func.coalesce(func.max(self.table.c[_NUMBER]), 0)).where(self._own)
-        return self.tx.work.connection.execute(asked).scalar_one()
+        statement = select(func.coalesce(func.max(self.table.c[_NUMBER]), 0)).where(self._own)
+        return self.tx.work.connection.execute(statement).scalar_one()
 
     def tie(self, page: Sequence[Row]) -> None:
-        """Write what these memories say of others, which are all there now."""
+        """Write the references of memories, now that all are there."""
         for row in page:
             own = memories.c.tenant_id == self.tx.work.tenant, memories.c.id == row["id"]
             values = {name: row[name] for name in TIES}
             self.tx.work.connection.execute(update(memories).where(*own).values(values))
 
-    def _read(self, asked: Select[Any]) -> list[Row]:
-        return [dict(row) for row in self.tx.work.connection.execute(asked).mappings()]
+    def _read(self, statement: Select[Any]) -> list[Row]:
+        return [dict(row) for row in self.tx.work.connection.execute(statement).mappings()]
 
     def _named(self, row: Row) -> Row:
-        """Name the space of a vector, whose number differs between stores."""
+        """Replace the id of an embedding space, which differs between stores."""
         return row | {_SPACE: self.spaces[row[_SPACE]]} if _SPACE in row else row
 
     @property
@@ -177,18 +179,18 @@ class Rows:
 
 
 def spaces_of(tx: Transaction) -> dict[int, str]:
-    """Give the spaces of a store by their rows; numbers differ between stores, names do not."""
-    asked = select(spaces.c.id, spaces.c.name)
-    return {row.id: row.name for row in tx.work.connection.execute(asked)}
+    """Return the embedding spaces by id; ids differ between stores, names do not."""
+    statement = select(spaces.c.id, spaces.c.name)
+    return {row.id: row.name for row in tx.work.connection.execute(statement)}
 
 
 def comparable(row: Row) -> Row:
-    """Give what of a row is the same in every store."""
+    """Return the part of a row that is the same in every store."""
     return {name: value for name, value in row.items() if name != _NUMBER}
 
 
 def loose(memory: Row) -> Row:
-    """Give a memory as it is before it is tied to others."""
+    """Return a memory without its references."""
     return memory | dict.fromkeys(TIES)
 
 
@@ -203,7 +205,7 @@ def _written(value: object) -> object:
 
 
 TABLES: Final = tuple(one for one in METADATA.sorted_tables if one not in {tenants, spaces})
-"""Every table of tenants' rows, those that others refer to first."""
+"""All tables with tenants' rows, referenced tables first."""
 _EMPTY: Final = (
     "Nothing was changed. Copy into a store that is new: a file that is not there yet, or a "
     "database after `brain store upgrade` that nobody has worked in. To go on with an interrupted "
@@ -214,7 +216,7 @@ _IS_TIED: Final = or_(*(memories.c[name].is_not(None) for name in TIES))
 
 @dataclass(slots=True)
 class _Way:
-    """How far a copy has come: every row is written and read again, every text indexed."""
+    """The progress of a copy: every row is written and read again, every text indexed."""
 
     rows: int
     texts: int
@@ -222,25 +224,25 @@ class _Way:
     done: int = 0
 
     def go(self, rows: int) -> None:
-        """Tell of rows that were written or verified."""
+        """Report rows that were written or verified."""
         self.done += rows
-        self.tell(0.0)
+        self.report_text(0.0)
 
-    def tell(self, fraction: float) -> None:
-        """Tell of the full text as well."""
+    def report_text(self, fraction: float) -> None:
+        """Report the progress of the full text."""
         whole = 2 * self.rows + self.texts
         self.on_progress(min((self.done + fraction * self.texts) / max(whole, 1), 1.0))
 
 
 def plan_copy(source: Store, destination: Store | None) -> StoreCopy:
-    """Count what a copy brings and what is there already; change nothing.
+    """Count what a copy would add and what exists; change nothing.
 
     Args:
-        source: what is copied.
-        destination: where to; None where it is yet to be made.
+        source: the store to copy.
+        destination: the target; None if it does not exist yet.
 
     Raises:
-        RejectedError: `copy_other_data`, the destination holds what the source does not.
+        RejectedError: `copy_other_data`, the destination has rows that the source does not have.
 
     """
     owners = source.tenants()
@@ -259,18 +261,18 @@ def plan_copy(source: Store, destination: Store | None) -> StoreCopy:
 def copy_rows(
     source: Store, destination: Store, *, on_progress: Progress = ignore_progress
 ) -> StoreCopy:
-    """Copy every row of every tenant, write the full text anew, and verify all of it.
+    """Copy every row of every tenant, rebuild the full text, and verify everything.
 
-    An interrupted copy leaves whole pages, with which the next one goes on.
+    An interrupted copy leaves complete pages, from which the next one continues.
 
     Args:
-        source: what is copied; only read.
-        destination: where to, under the role of a program.
-        on_progress: told how far it has come, 0..1, between transactions.
+        source: the store to copy; only read.
+        destination: the target, under the role of a program.
+        on_progress: called with the progress, 0..1, between transactions.
 
     Raises:
-        RejectedError: `copy_other_data`, the destination holds what the source does not.
-        StoreCorruptError: `copy_unfit`, a row cannot be kept there; `copy_differs`, what was
+        RejectedError: `copy_other_data`, the destination has rows that the source does not have.
+        StoreCorruptError: `copy_unfit`, a row cannot be stored there; `copy_differs`, what was
             written is not what was read.
 
     """
@@ -282,7 +284,7 @@ def copy_rows(
     for owner in source.tenants():
         with source.snapshot(owner) as here:
             tallies |= {(owner, name): tally for name, tally in run.copy(here).items()}
-    destination.rebuild_text(run.way.tell)
+    destination.rebuild_text(run.way.report_text)
     run.way.done += texts
     run.verify(tallies)
     known = {(one.tenant, one.table): one.there for one in plan.tables}
@@ -303,7 +305,7 @@ class _Copy:
     way: _Way
 
     def add_spaces(self) -> None:
-        """Add the spaces that the destination lacks: vectors of several may be kept."""
+        """Add the embedding spaces that the destination lacks."""
         with self.source.snapshot(LOCAL_TENANT) as here:
             known = known_spaces(here.work.connection)
         with self.destination.begin(LOCAL_TENANT) as there:
@@ -311,24 +313,24 @@ class _Copy:
             has = {*connection.execute(select(spaces.c.name)).scalars()}
             for one in known:
                 if one.name not in has:
-                    # The destination was made with the space that serves there.
+                    # The destination was created with the serving space.
                     is_other = one.state is SpaceState.CURRENT
                     state = SpaceState.RETIRED if is_other else one.state
                     row = {"name": one.name, "dimensions": one.dimensions, "state": state}
                     connection.execute(insert(spaces).values(row))
 
     def copy(self, here: Transaction) -> dict[str, Tally]:
-        """Copy a tenant; give what was read of each of its tables."""
+        """Copy a tenant; return the tallies of its tables."""
         tallies = {tenants.name: self._copy_tenant(here)}
         for table in TABLES:
             tallies[table.name] = self._copy_table(here, table)
         return tallies
 
     def verify(self, tallies: dict[tuple[str, str], Tally]) -> None:
-        """Read the destination again, all of it.
+        """Read everything in the destination again.
 
         Raises:
-            StoreCorruptError: it has not what was read from the source.
+            StoreCorruptError: it differs from the source.
 
         """
         named = {table.name: table for table in TABLES}
@@ -354,7 +356,7 @@ class _Copy:
                 )
 
     def _copy_tenant(self, here: Transaction) -> Tally:
-        """Write who a tenant is: its audit key above all, with which its audit was sealed."""
+        """Write the tenant's row, with the key that its audit digests use."""
         tally = Tally()
         own = _tenant(here)
         assert own is not None  # noqa: S101 its name came from this table
@@ -378,7 +380,7 @@ class _Copy:
         with self.destination.snapshot(owner) as there:
             target = Rows.of(there, table)
             number, has = target.last_number(), target.count()
-        # What is there is the source's own, so that as many rows are all of them.
+        # The existing rows are the source's own, so equal counts mean equal rows.
         is_whole = has == rows.count()
         for page in rows.pages():
             for row in page:
@@ -401,27 +403,26 @@ class _Copy:
 def _plan_tenant(source: Store, destination: Store | None, *, owner: str) -> Iterator[CopiedTable]:
     with source.snapshot(owner) as here:
         counts = {table: Rows.of(here, table).count() for table in TABLES}
-        found = dict.fromkeys(TABLES, 0)
+        counts = dict.fromkeys(TABLES, 0)
         own = CopiedTable(tenant=owner, table=tenants.name, rows=1, there=0)
         if destination is not None:
             with destination.snapshot(owner) as there:
-                found = {table: Rows.of(there, table).count() for table in TABLES}
+                counts = {table: Rows.of(there, table).count() for table in TABLES}
                 _compare(here, there, destination=destination)
                 own = replace(own, there=int(_tenant(there) == _tenant(here)))
         yield own
         for table in TABLES:
             if counts[table]:
                 yield CopiedTable(
-                    tenant=owner, table=table.name, rows=counts[table], there=found[table]
+                    tenant=owner, table=table.name, rows=counts[table], there=counts[table]
                 )
 
 
 def _compare(here: Transaction, there: Transaction, *, destination: Store) -> None:
-    """Let pass what an interrupted copy left, or nothing.
+    """Check that the destination has only what an interrupted copy left, or nothing.
 
     Raises:
-        RejectedError: the tenant is another one of the same name, or has rows that the source has
-            not.
+        RejectedError: another tenant has the same name, or has rows that the source does not have.
 
     """
     if _tenant(there) != _tenant(here) and not _is_new(there):
@@ -437,7 +438,7 @@ def _compare(here: Transaction, there: Transaction, *, destination: Store) -> No
 
 
 def _is_of(row: Row, own: Row | None) -> bool:
-    """Say whether a row is the source's own, or a memory of its that is yet to be tied."""
+    """Return whether a row is the source's own, or a memory without its references yet."""
     if own is None:
         return False
     row, own = comparable(row), comparable(own)
@@ -451,7 +452,7 @@ def _tenant(tx: Transaction) -> Row | None:
 
 
 def _is_new(tx: Transaction) -> bool:
-    """Say whether a tenant is as opening or making it left it."""
+    """Return whether a tenant is as opening the store created it."""
     own = _tenant(tx)
     if own is not None and (own["policy"] or own["suspended_at"]):
         return False

@@ -241,7 +241,7 @@ class Store:
             )
             under_way.is_ending = True
         # It may have been moved between the first look and the commit; after it, it cannot matter.
-        self.dialect.check_kept()
+        self.dialect.check_location()
 
     @contextmanager
     def snapshot(self, tenant: str) -> Generator[Transaction]:

@@ -206,7 +206,7 @@ _END: Final = "end"
 
 @dataclass(frozen=True, slots=True)
 class JsonLines:
-    """The house's own format in a file."""
+    """Commonbrain's own format in a file."""
 
     def write(self, target: Path, records: Iterable[Record]) -> int:
         """Write records to a new file, whole or not at all, for its owner alone; count them."""
@@ -215,11 +215,11 @@ class JsonLines:
                 f"{target} exists already.", hint="Name a new file, or remove it."
             )
         try:
-            count = _write_beside(target, records)
+            count = _write_then_rename(target, records)
         except OSError as error:
             raise UnavailableError(
                 f"{target} cannot be written: {error.strerror}.",
-                hint="Nothing was left behind. Name a file in a folder with room.",
+                hint="No file was left. Name a file in a folder with room.",
             ) from error
         return count
 
@@ -236,16 +236,16 @@ class JsonLines:
         return _lines(stream, source)
 
 
-def _write_beside(target: Path, records: Iterable[Record]) -> int:
+def _write_then_rename(target: Path, records: Iterable[Record]) -> int:
     """Write into a file of another name, so that the target is there whole or not at all."""
     handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-    beside = Path(name)
+    partial = Path(name)
     try:
         with os.fdopen(handle, "wb") as stream:
             count = _write_all(stream, records)
-        beside.replace(target)
+        partial.replace(target)
     finally:
-        beside.unlink(missing_ok=True)
+        partial.unlink(missing_ok=True)
     return count
 
 

@@ -108,8 +108,8 @@ def withdraw_archives(tx: Transaction, *, now: datetime) -> list[Upload]:
 
 def archive_of(export: Job) -> Upload | None:
     """Give the archive of an export, or what it has begun to keep of one."""
-    told = export.reached.get("parcel", export.reached.get(PENDING_ARCHIVE))
-    return None if told is None else read_upload(told)
+    stored = export.reached.get("parcel", export.reached.get(PENDING_ARCHIVE))
+    return None if stored is None else read_upload(stored)
 
 
 def expedite_discard(tx: Transaction, upload: Upload, *, now: datetime) -> bool:

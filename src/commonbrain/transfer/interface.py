@@ -75,7 +75,7 @@ class Line:
 
 
 class Archive(Protocol):
-    """Writes and reads the house's own format."""
+    """Writes and reads Commonbrain's own format."""
 
     def write(self, target: Path, records: Iterable[Record]) -> int:
         """Write records to a new file, whole or not at all, for its owner alone; count them.

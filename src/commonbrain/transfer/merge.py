@@ -240,8 +240,8 @@ class Merge:
                 return taken_in
             case Annotation():
                 memory = tx.memories.get([record.memory_id]).get(record.memory_id)
-                is_kept = memory is not None and not is_erased(memory)
-                is_new = is_kept and tx.annotations.merge(record)
+                is_present = memory is not None and not is_erased(memory)
+                is_new = is_present and tx.annotations.merge(record)
             case Change():
                 is_new = _take_change(tx, record)
             case Review():
@@ -256,12 +256,12 @@ class Merge:
     def _take_memory(
         self,
         tx: Transaction,
-        kept: ArchivedRecord,
+        record: ArchivedRecord,
         *,
         merge_state: _MergeState,
         vectors: Mapping[int, Vectors],
     ) -> str:
-        offered = _localized(tx, kept.memory, threads=merge_state.threads)
+        offered = _localized(tx, record.memory, threads=merge_state.threads)
         known = tx.memories.get([offered.id]).get(offered.id)
         own = vectors.get(offered.id)
         if known is None:
@@ -272,10 +272,10 @@ class Merge:
                 tx.index.put(offered, own)
             self._record(tx, offered)
             tx.reviews.touch([offered.id], at=self.services.clock.now())
-            merge_state.follow(kept.memory)
+            merge_state.follow(record.memory)
             return "stored"
         accessed = _accessed(known, other=offered)
-        if is_erased(known) or kept.changed <= tx.changes.latest([known.id]).get(known.id, 0):
+        if is_erased(known) or record.changed <= tx.changes.latest([known.id]).get(known.id, 0):
             tx.memories.update(known, accessed)
             return "exists"
         if is_erased(offered):
@@ -284,7 +284,7 @@ class Merge:
             _move(tx, known, to=_accessed(offered, other=known), vectors=own)
         self._record(tx, offered)
         tx.reviews.touch([offered.id], at=self.services.clock.now())
-        merge_state.follow(kept.memory)
+        merge_state.follow(record.memory)
         return "changed"
 
     def _record(self, tx: Transaction, memory: Memory) -> None:

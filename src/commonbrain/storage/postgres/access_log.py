@@ -1,11 +1,11 @@
-"""What reads leave behind, written to Postgres in few steps, as `sqlite_reads` does it there."""
+"""Writes what reads leave behind in few Postgres steps, as `sqlite/access_log.py` does."""
 
 import json
 from typing import Any, Final
 
 from commonbrain.storage.repositories.sessions import BEAT_COLUMNS, session_update
 
-_KEPT: Final = (
+_STORED: Final = (
     "INSERT INTO recall_traces (tenant_id, id, asked_at, agent, session, query, verdict, "
     "considered, packed, degraded, stages_ms, ranker) "
     "SELECT %(tenant)s, (value ->> 0)::bigint, (value ->> 1)::bigint, value ->> 2, value ->> 3, "
@@ -24,7 +24,7 @@ _OLD: Final = (
     "DELETE FROM recall_traces WHERE tenant_id = %(tenant)s AND id < %(before)s",
     "DELETE FROM feedback WHERE tenant_id = %(tenant)s AND trace_id < %(before)s",
 )
-# An id that another session drew first is left alone, as is a session that was ended on purpose.
+# Rows whose id another session used first are skipped, as are sessions that were ended explicitly.
 _HEARD: Final = (
     f"INSERT INTO sessions (tenant_id, {', '.join(BEAT_COLUMNS)}) "  # noqa: S608 all are our own
     f"SELECT %s, {', '.join('%s' for _ in BEAT_COLUMNS)} WHERE NOT EXISTS (SELECT 1 FROM sessions "
@@ -37,16 +37,19 @@ _PLACE: Final = {name: place for place, name in enumerate(BEAT_COLUMNS)}
 
 
 def write_reads(cursor: Any, given: dict[str, Any]) -> int:  # noqa: ANN401 a driver's own
-    """Write traces, accesses and beats, given as JSON lists; drop old traces, count new ones."""
-    cursor.execute(_KEPT, given)
-    kept: int = cursor.rowcount
+    """Write traces, accesses and heartbeats, given as JSON lists.
+
+    Delete old traces, count new ones.
+    """
+    cursor.execute(_STORED, given)
+    stored: int = cursor.rowcount
     cursor.execute(_TOUCHED, given)
     tenant, beats = given["tenant"], json.loads(given["beats"])
     if beats:
         cursor.executemany(_HEARD, [[tenant, *beat, tenant, *_key(beat)] for beat in beats])
     for statement in _OLD:
         cursor.execute(statement, given)
-    return kept
+    return stored
 
 
 def _key(beat: list[Any]) -> list[Any]:

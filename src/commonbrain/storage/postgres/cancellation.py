@@ -1,7 +1,7 @@
-"""Connections that are let go when nobody waits for the answer any more, or none will come.
+"""Connections that are closed when the caller no longer waits, or no reply will come.
 
-A server that is gone without a word is noticed by TCP; one behind something that still acknowledges
-every packet is not, and the thread that asked it would be taken for ever.
+TCP detects a server that is gone, but not one behind something that still acknowledges packets, and
+the waiting thread would be lost.
 """
 
 from __future__ import annotations
@@ -23,36 +23,36 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 _LATE_S: Final = 2.0
-"""How much later than the server gives a statement up its word of that may come."""
+"""Seconds after the server's statement timeout before its error counts as overdue."""
 
 
 class Abandoned(psycopg.OperationalError):
-    """A connection was closed in the middle of a statement, because the caller had no more time."""
+    """A connection was closed during a statement, because the caller's deadline passed."""
 
 
 class CancellableConnection(psycopg.Connection[Any]):
-    """A connection that is closed when an answer is not there in time."""
+    """A connection that is closed if a reply does not arrive in time."""
 
     silence_s: float | None = None
-    """The longest wait for an answer, None for as long as it takes."""
+    """The longest wait for a reply; None is unlimited."""
 
     def wait(self, gen: PQGen[_T], *given: Any, **named: Any) -> _T:  # noqa: ANN401 as it has it
-        """Wait for an answer, but no longer than the caller of all this does.
+        """Wait for a reply, at most until the caller's deadline.
 
         Raises:
-            LetGo: nobody waits for it any more; the connection is closed.
-            psycopg.OperationalError: it is overdue, and the connection is closed; or it failed.
+            Abandoned: the deadline passed; the connection is closed. psycopg.OperationalError: the
+                reply is overdue, and the connection is closed; or it failed.
 
         """
         if len(given) > 1 or named.get("timeout") is not None:
-            # The driver has an end of its own in mind.
+            # The driver has a timeout of its own.
             return super().wait(gen, *given, **named)
         since, called_off = monotonic(), UNTIL.get()
         ends = [one for one in (called_off, self._overdue(since)) if one is not None]
         if not ends:
             return super().wait(gen, *given, **named)
         try:
-            # What is there already is taken even by who comes too late.
+            # A reply that has arrived is taken even after the deadline.
             left_s = max(min(ends) - since, 0.0)
             return super().wait(gen, *given, **{**named, "timeout": left_s})
         except psycopg.OperationalError as error:
@@ -69,12 +69,12 @@ class CancellableConnection(psycopg.Connection[Any]):
 
 
 def silence_after(statement_s: float) -> float | None:
-    """Say how long to wait for a server that gives a statement up after so long; 0 is never."""
+    """Return how long to wait for a server with this statement timeout; 0 is unlimited."""
     return statement_s + _LATE_S if statement_s else None
 
 
 def wire(engine: Engine, *, silence_s: float | None) -> None:
-    """Let a pool be of connections that wait so long for an answer; None, as long as it takes."""
+    """Use such connections in a pool; None waits without limit."""
 
     def connect(*told: Any) -> CancellableConnection:  # noqa: ANN401 of the driver's own
         given, named = told[2:]
@@ -83,12 +83,12 @@ def wire(engine: Engine, *, silence_s: float | None) -> None:
         return made
 
     event.listen(engine, "do_connect", connect)
-    event.listen(engine, "handle_error", _keep_others)
+    event.listen(engine, "handle_error", _retain_others)
 
 
 @contextmanager
 def as_alchemy_s(connection: Connection, statement: str) -> Generator[Any]:
-    """Give a cursor of the driver's own, whose errors are told as those of every statement.
+    """Yield a cursor of the driver whose errors are translated like those of every statement.
 
     Raises:
         exc.DBAPIError: whatever the driver raises.
@@ -99,16 +99,16 @@ def as_alchemy_s(connection: Connection, statement: str) -> Generator[Any]:
         yield cursor
     except psycopg.Error as error:
         dialect = connection.dialect
-        told = exc.DBAPIError.instance(
+        error = exc.DBAPIError.instance(
             statement, None, error, psycopg.Error, hide_parameters=True, dialect=dialect
         )
-        raise told from error
+        raise error from error
     finally:
         cursor.close()
 
 
 def check_awaited() -> None:
-    """Begin nothing for a caller who has gone.
+    """Start nothing after the caller's deadline.
 
     Raises:
         UnavailableError: `deadline`.
@@ -123,7 +123,7 @@ def check_awaited() -> None:
         )
 
 
-def _keep_others(context: ExceptionContext) -> None:
-    """Keep the other connections when one was let go: they may be as sound as ever."""
+def _retain_others(context: ExceptionContext) -> None:
+    """Keep the other connections when one is closed; they may be fine."""
     if isinstance(context.original_exception, Abandoned):
         context.invalidate_pool_on_disconnect = False

@@ -1,4 +1,4 @@
-"""What `doctor` asks of Postgres: who is connected, and do the indexes agree with the rows?"""
+"""Checks of Postgres: the role, and whether indexes agree with rows."""
 
 from collections.abc import Callable, Iterator
 from typing import Final
@@ -10,7 +10,7 @@ from commonbrain.model.memory import FINDABLE_STATES
 from commonbrain.storage.maintenance import Finding
 from commonbrain.storage.postgres.roles import role_of
 
-# ruff: noqa: S608 the statements are put together from constants of this file alone
+# ruff: noqa: S608 the statements are built from constants of this file alone
 _STATES: Final = ", ".join(f"'{state}'" for state in sorted(FINDABLE_STATES))
 _INDEXED: Final = f"m.state IN ({_STATES})"
 _REPAIR: Final = "brain doctor --repair writes what is derived anew from the rows."
@@ -58,7 +58,7 @@ _COUNTS: Final = {
         _SIZES.format("field_vectors"),
     ),
 }
-_TELLS: Final = " OR ".join(f"a.{name} <> ''" for name in CausalField)
+_HAS_FIELDS: Final = " OR ".join(f"a.{name} <> ''" for name in CausalField)
 _EMBEDDED: Final = (
     "EXISTS (SELECT 1 FROM {0} v WHERE v.tenant_id = m.tenant_id AND v.memory_id = m.id "
     "AND v.space_id = :space AND v.vector IS NOT NULL)"
@@ -67,7 +67,7 @@ _WAITING: Final = text(
     f"SELECT count(*) FROM memories m WHERE m.tenant_id = :tenant AND {_INDEXED} "
     f"AND (NOT {_EMBEDDED.format('vectors')} OR (m.kind = 'atom' AND EXISTS "
     "(SELECT 1 FROM atoms a WHERE a.tenant_id = m.tenant_id AND a.memory_id = m.id "
-    f"AND ({_TELLS})) AND NOT {_EMBEDDED.format('field_vectors')}))"
+    f"AND ({_HAS_FIELDS})) AND NOT {_EMBEDDED.format('field_vectors')}))"
 )
 _CLEAR: Final = tuple(
     text(f"DELETE FROM {table} t WHERE t.tenant_id = :tenant AND {_NO_MEMORY}")
@@ -78,7 +78,7 @@ _CLEAR: Final = tuple(
 def examine_postgres(
     connection: Connection, space_id: int, *, tenants: Callable[[], Iterator[str]]
 ) -> list[Finding]:
-    """Check the engine, who is connected, and what is derived from the rows of each tenant."""
+    """Check the engine, the role, and the derived data of each tenant."""
     counts = dict.fromkeys(_COUNTS, 0)
     waiting = 0
     for tenant in tenants():
@@ -100,7 +100,7 @@ def examine_postgres(
 
 
 def clear_text(connection: Connection, tenant: str) -> None:
-    """Take entries of a tenant without a memory out of the full text."""
+    """Remove full-text entries of a tenant without a memory."""
     for statement in _CLEAR:
         connection.execute(statement, {"tenant": tenant})
 

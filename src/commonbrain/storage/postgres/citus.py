@@ -1,7 +1,7 @@
-"""How a store in Postgres is distributed by tenant over many machines, by Citus.
+"""Distribute a Postgres store by tenant over several machines with Citus.
 
-All that a tenant has goes to one place, so that a transaction of a tenant meets one machine. What
-is already done is not done again: a distribution that was interrupted goes on where it ended.
+All rows of a tenant are on one machine, so a transaction of a tenant uses one. Finished steps are
+not repeated: an interrupted distribution continues where it ended.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ _FOREIGN: Final = text(
     "WHERE contype = 'f' AND connamespace = current_schema()::regnamespace "
     "AND conparentid = 0 ORDER BY 1, 2"
 )
-# Of a table that was placed this is what stayed behind: its shards are tables of their own.
+# Rows that stayed behind when a table was distributed; its shards are tables of their own.
 _FILLED: Final = text(
     "SELECT relname FROM pg_class WHERE relnamespace = current_schema()::regnamespace "
     "AND relkind = 'r' AND pg_relation_size(oid) > 0"
 )
 _TO_BEGIN: Final = (
-    # How words are read is known to no table, and goes nowhere by itself.
+    # Text search configurations belong to no table and must be created on each machine.
     *(f"SELECT run_command_on_workers($${one}$$)" for one in READS_WORDS),
-    # The triggers on both audits only ever refuse, and look at nothing but the row.
+    # The triggers on both audits only reject, and read nothing but the row.
     "SET citus.enable_unsafe_triggers = on",
 )
 _DERIVED: Final = ("memory_text", "atom_text")
-"""Tables of the full text, which only Postgres has."""
+"""Full-text tables, which only Postgres has."""
 REFERENCE: Final = ("spaces", "alembic_version")
-"""What every machine has whole: small, of no tenant, and hardly ever written."""
+"""Tables that every machine has in full: small, without a tenant, rarely written."""
 _TOGETHER: Final = "tenants"
-"""What a tenant has goes where its own row is."""
+"""Rows of a tenant are placed with its own row."""
 EF_SEARCH: Final[LiteralString] = "150"
-"""How many vectors HNSW gives at once, on one machine and on many.
+"""Candidates that HNSW returns at once, on one machine or several.
 
-As many as a search takes, about, where half of them are another tenant's: to go on where it ended
+About as many as a search needs if half of them belong to another tenant; continuing the search
 costs as much again.
 """
 # Citus carries what is SET LOCAL to other machines, once told to, and nothing that set_config sets;
@@ -61,7 +61,7 @@ MARK: Final[LiteralString] = (
     "(SELECT version_num::bigint * 1000000 + "
     "coalesce((SELECT max(id) FROM spaces WHERE state = 'current'), 0) FROM alembic_version)"
 )
-"""A number that every change of the schema, and of the space that serves, changes."""
+"""A number that changes with the schema and with the serving space."""
 BEGIN_WRITING: Final[LiteralString] = (
     f"BEGIN ISOLATION LEVEL READ COMMITTED; {_CARRIED}"
     "SELECT pg_advisory_xact_lock(hashtextextended('commonbrain ' || {tenant}, 0)); "
@@ -70,67 +70,73 @@ BEGIN_WRITING: Final[LiteralString] = (
 BEGIN_READING: Final[LiteralString] = (
     f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {_CARRIED}SELECT {MARK}"
 )
-"""As on one machine, for transactions that reach over many."""
+"""As on one machine, for transactions over several."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Distribution:
-    """The statements that are still missing, in their order."""
+    """The missing statements, in order."""
 
     flat: Sequence[str]
-    """Plain Postgres, in one transaction."""
+    """For plain Postgres, in one transaction."""
     spread: Sequence[str]
     """For Citus, each in a transaction of its own."""
     is_complete: bool
-    """Whether all is done but that functions are told to every machine, which is always done."""
+    """Whether only the functions are left to be created on every machine, which is always repeated.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What the catalogue tells of how far a distribution has come."""
+    """The progress of a distribution according to the catalogue."""
 
     placed: AbstractSet[str]
-    """Tables that Citus has placed."""
+    """Tables that Citus has distributed."""
     references: Sequence[tuple[str, str, str]]
-    """Those that there are: of which table, by which name, and as Postgres tells them."""
+    """Existing foreign keys: table, name and definition."""
     filled: AbstractSet[str]
-    """Tables that have rows of their own on this machine."""
+    """Tables with rows on this machine."""
 
 
 def distribution(connection: Connection) -> Distribution:
-    """Say what turns this database into a distributed one; nothing where it is."""
-    return planned(found_in(connection), flat=flattening(connection))
+    """Return what distributes this database; empty if it is distributed."""
+    return planned(read_progress(connection), flat=flattening(connection))
 
 
-def found_in(connection: Connection) -> Found:
-    """Ask the catalogue how far a distribution has come."""
+def read_progress(connection: Connection) -> Found:
+    """Read the progress from the catalogue."""
     return Found(
         placed=_placed(connection),
-        references=[(table, name, told) for table, name, told in connection.execute(_FOREIGN)],
+        references=[
+            (table, name, definition) for table, name, definition in connection.execute(_FOREIGN)
+        ],
         filled=set(connection.execute(_FILLED).scalars()),
     )
 
 
-def planned(found: Found, *, flat: Sequence[str] = ()) -> Distribution:
-    """Say what is still to be done; what was interrupted anywhere is gone on with there."""
-    missing = [one for one in (*REFERENCE, *_ordered()) if one not in found.placed]
-    known = found.references
-    # A table that refers to another is not distributed, and one that is loaded is not checked
-    # against another that is not there yet: references go first, and come back last.
+def planned(progress: Found, *, flat: Sequence[str] = ()) -> Distribution:
+    """Plan the remaining steps, continuing after any interruption."""
+    missing = [one for one in (*REFERENCE, *_ordered()) if one not in progress.placed]
+    known = progress.references
+    # A table with a foreign key to another cannot be distributed before that, so foreign keys are
+    # dropped first and restored last.
     stay: set[tuple[str, str]] = set()
     if not missing:
-        stay = {(table, told) for table, _, told in known}
+        stay = {(table, definition) for table, _, definition in known}
     back = [(*one, name) for one, name in references().items() if one not in stay]
-    # Whoever was interrupted after the tables were placed has rows left here.
-    to_empty = [one for one in _ordered() if one in missing or one in found.filled]
+    # After an interruption, rows may be left here.
+    to_empty = [one for one in _ordered() if one in missing or one in progress.filled]
     return Distribution(
         flat=flat,
         spread=[
             *(f"ALTER TABLE {table} DROP CONSTRAINT {name}" for table, name, _ in known if missing),
             *(_TO_BEGIN if missing else []),
             *(_place(one) for one in missing),
-            *(f"ALTER TABLE {at} ADD CONSTRAINT {name} {told}" for at, told, name in back),
-            # To tell them again changes nothing, and an upgrade may have brought another.
+            *(
+                f"ALTER TABLE {at} ADD CONSTRAINT {name} {definition}"
+                for at, definition, name in back
+            ),
+            # Repeating this changes nothing, and an upgrade may have added a function.
             *(_everywhere(one) for one in FUNCTIONS),
             *(_emptied(one) for one in to_empty),
         ],
@@ -139,33 +145,33 @@ def planned(found: Found, *, flat: Sequence[str] = ()) -> Distribution:
 
 
 def references() -> Mapping[tuple[str, str], str]:
-    """Give every reference that the schema has, by table and as Postgres tells it, with a name."""
-    told = {
-        (table.name, _told(one)): str(one.name)
+    """Return every foreign key of the schema, by table and definition, with a name."""
+    definition = {
+        (table.name, _definition(one)): str(one.name)
         for table in METADATA.sorted_tables
         for one in sorted(table.foreign_key_constraints, key=lambda one: str(one.name))
     }
     for table in _DERIVED:
         own = "FOREIGN KEY (tenant_id) REFERENCES tenants(id)"
-        told[table, own] = f"{table}_tenant_id_fkey"
-    return told
+        definition[table, own] = f"{table}_tenant_id_fkey"
+    return definition
 
 
-def _told(reference: ForeignKeyConstraint) -> str:
+def _definition(reference: ForeignKeyConstraint) -> str:
     here = ", ".join(reference.column_keys)
     there = ", ".join(one.column.name for one in reference.elements)
     return f"FOREIGN KEY ({here}) REFERENCES {reference.referred_table.name}({there})"
 
 
 def _placed(connection: Connection) -> set[str]:
-    """Name the tables that Citus has placed."""
+    """Return the tables that Citus has distributed."""
     if not connection.execute(CITUS).scalar_one():
         return set()
     return set(connection.execute(_DISTRIBUTED).scalars())
 
 
 def _ordered() -> list[str]:
-    """Name the tables of tenants, what others refer to before them."""
+    """Return the tables of tenants, referenced ones first."""
     return [
         *(one.name for one in METADATA.sorted_tables if one.name not in REFERENCE),
         *_DERIVED,
@@ -183,10 +189,10 @@ def _place(table: str) -> str:
 
 
 def _everywhere(function: str) -> str:
-    """Let every machine have a function; it runs where it is called, as it names no tenant."""
+    """Create a function on every machine; it runs where it is called."""
     return f"SELECT create_distributed_function('{function}')"
 
 
 def _emptied(table: str) -> str:
-    """Take away the rows that stayed where they were when they were copied to their places."""
+    """Delete the rows that stayed behind when they were copied to their machines."""
     return f"SELECT truncate_local_data_after_distributing_table('{table}')"

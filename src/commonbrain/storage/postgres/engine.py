@@ -1,7 +1,7 @@
-"""How Postgres is connected to: a pool, transactions of one tenant, and who may write when.
+"""The Postgres engine: connection pool, transactions of one tenant, write locks.
 
-Writers of one tenant take turns, as all do in SQLite: the shelves rely on being alone when they
-look for what is there before they add to it. Writers of different tenants wait for nobody.
+Writers of one tenant take turns, as all do in SQLite, because repositories rely on being alone
+between a check and an insert. Writers of different tenants do not wait for each other.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ from commonbrain.storage.postgres.schema import OF_BYTES
 from commonbrain.storage.postgres.statistics import TenantSizes
 from commonbrain.storage.sql.context import SqlContext
 
-_Told = TypeVar("_Told")
+_Result = TypeVar("_Result")
 _CONNECT_S: Final = 10
 _CONNECT_REPLICA_S: Final = 2
-"""A reader waits so long for a replica that does not answer at all; the primary has what it has."""
+"""Seconds to wait for a replica that does not accept connections."""
 SILENCE_REPLICA_S: Final = 1.5
-"""Nor longer for its answer to one statement, which takes milliseconds where all is well."""
+"""Seconds to wait for a replica's reply to one statement, which usually takes milliseconds."""
 _STATEMENT_S: Final = 60
-"""How long one statement may take before it is given up; a search takes milliseconds."""
+"""Seconds for one statement; a search takes milliseconds."""
 _IDLE_S: Final = 60
-"""How long a transaction may lie idle: a process that hangs must not hold a tenant's turn."""
+"""Seconds a transaction may be idle: a hanging process must not hold a tenant's lock."""
 _AT_MOST: Final = 32
-"""Connections of one process, all of them kept: to make one costs as much as a recall."""
+"""Connections of one process, all kept open: opening one costs as much as a recall."""
 # Everything a transaction needs to begin, in one message: BEGIN, whose rows it sees, its turn, and
 # which version the schema has. What is read while waiting for a turn must be as it is afterwards,
 # so that writers see what is committed; readers see one moment.
@@ -85,28 +85,28 @@ def _insert_or_skip(into: Table) -> Insert:
 
 @dataclass(slots=True, kw_only=True)
 class Postgres:
-    """One database: writers of a tenant take turns, readers wait for nobody."""
+    """One database: writers of a tenant take turns, readers never wait."""
 
     url: URL
     space: EmbeddingSpace
     space_id: int = 0
-    """The row of the space in this database; set when the store is opened."""
+    """The row of the embedding space in this database; set on opening."""
     lock_timeout_s: float
     engine: Engine = field(init=False)
     sizes: TenantSizes = field(default_factory=TenantSizes)
     is_distributed: bool = False
-    """Whether Citus carries statements to other machines, which must be told what holds here."""
+    """Whether Citus runs statements on other machines, which need the session's settings."""
     replicas: Replicas = field(default_factory=Replicas)
-    """Copies that answer what only reads; none unless settings name some."""
+    """Replicas that answer reads; none unless configured."""
     _half: TypeInfo | None = None
 
     def __post_init__(self) -> None:
-        """Make the pool; connect to nothing yet."""
+        """Create the pool; does not connect."""
         self.engine = make_engine(self.url, lock_timeout_s=self.lock_timeout_s)
         self._listen(self.engine)
 
     def add_replicas(self, urls: Sequence[URL], *, cluster: Cluster) -> None:
-        """Let copies of this database answer what only reads; connect to nothing yet."""
+        """Use replicas for reads; does not connect."""
         made: list[Replica] = []
         for url in urls:
             engine = make_engine(
@@ -122,21 +122,21 @@ class Postgres:
         self.replicas = Replicas(all=made)
 
     def dispose(self) -> None:
-        """Let go of every connection."""
+        """Close every connection."""
         for engine in (self.engine, *(one.engine for one in self.replicas.all)):
             engine.dispose()
 
     @property
     def location(self) -> str:
-        """Where the store is, without what opens it."""
+        """Where the store is, without credentials."""
         return location_of(self.url)
 
     def is_prepared(self, connection: Connection) -> bool:  # noqa: ARG002
-        """Say that a database has no mode to be put into."""
+        """Return True: a database needs no special mode."""
         return True
 
     def prepare(self) -> None:
-        """Do nothing: see `is_prepared`."""
+        """Do nothing, see `is_prepared`."""
 
     def note_reads(self, connection: Connection, given: dict[str, Any]) -> int:
         """Write traces and accesses, given as JSON lists, in few steps; count new traces."""
@@ -144,71 +144,71 @@ class Postgres:
             return write_reads(cursor, given)
 
     def compact(self) -> None:
-        """Leave it to Postgres, whose autovacuum gives room back while everybody works."""
+        """Do nothing: autovacuum returns space while others work."""
 
     def insert_or_skip(self, into: Table) -> Insert:
-        """Build an insert that does nothing when the primary key is taken."""
+        """Build an insert that does nothing if the primary key exists."""
         return _insert_or_skip(into)
 
     def writer(self, tenant: str) -> Connection:
-        """Open a connection whose transaction takes the tenant's turn as it begins."""
+        """Open a connection whose transaction takes the tenant's write lock when it begins."""
         begin = BEGIN_WRITING if self.is_distributed else _BEGIN_WRITING
         return self.engine.connect().execution_options(tenant=tenant, begin=begin)
 
     def reader(self, tenant: str | None) -> Connection:
-        """Open a connection whose transaction sees one moment and waits for nobody."""
+        """Open a connection whose transaction reads a snapshot without waiting."""
         begin = BEGIN_READING if self.is_distributed else _BEGIN_READING
         return self.engine.connect().execution_options(tenant=tenant or "", begin=begin)
 
-    def ask_copy(self, tenant: str, ask: Callable[[Connection], _Told]) -> tuple[_Told] | None:
-        """Ask a replica that sees all that anybody was told is kept; None when there is none."""
+    def ask_copy(self, tenant: str, ask: Callable[[Connection], _Result]) -> tuple[_Result] | None:
+        """Query a replica that has everything that was acknowledged; None if there is none."""
         return self.replicas.ask(self.engine, tenant, ask=ask)
 
     def replica_reads(self) -> list[ReplicaReads]:
-        """Tell how the replicas fared in this process."""
+        """Return the status of the replicas in this process."""
         return [one.reads for one in self.replicas.all]
 
     def each_tenant(self, connection: Connection) -> Iterator[str]:
-        """Be one tenant after the other for the rest of a transaction."""
+        """Switch to each tenant in turn for the rest of a transaction."""
         cursor: Any = connection.connection.cursor()
         for tenant in connection.execute(_TENANTS).scalars().all():
             cursor.execute(sql.SQL(_BE).format(tenant=sql.Literal(tenant)))
             yield tenant
 
-    def check_kept(self) -> None:
-        """Trust the server: a commit that it acknowledged is in its log."""
+    def check_location(self) -> None:
+        """Do nothing: a commit that the server acknowledged is in its log."""
 
     def schema_mark(self, connection: Connection) -> int:
-        """Give what tells schema and serving space, which came with the transaction's beginning."""
+        """Return the mark of schema and serving space, read when the transaction began."""
         return connection.info[_MARK]
 
     def mark_switch(self, connection: Connection) -> None:
-        """Do nothing: the mark of the schema has the serving space in it."""
+        """Do nothing: the schema mark includes the serving space."""
 
     def take_turn(self, connection: Connection, tenant: str) -> None:
-        """Wait for whoever writes for a tenant, as its own writers do."""
+        """Wait for the write lock of another tenant."""
         connection.execute(_TURN, {"tenant": tenant})
 
     def is_indexed(self, connection: Connection, space_id: int) -> bool:
-        """Say whether an upgrade has indexed the vectors of a space."""
+        """Return whether an upgrade has indexed the vectors of a space."""
         return connection.execute(_INDEXED, {"suffix": f"%_nearest_{space_id}"}).scalar_one()
 
     def beside(self, space: EmbeddingSpace, space_id: int) -> Postgres:
-        """Give the same database as it is in another space."""
+        """Return the dialect of the same database in another embedding space."""
         other = copy(self)
         other.space, other.space_id = space, space_id
         return other
 
     def readable_from(self, connection: Connection) -> str | None:
-        """Give what the upgrade wrote: programs are replaced one by one while others go on."""
+        """Return what the upgrade wrote: programs are replaced one by one while others run."""
         return connection.execute(_READABLE_FROM).scalar()
 
-    def as_kept(self, table: Table) -> Table:
-        """Give tables of vectors as they are here, without numbers for readers that keep them."""
+    def stored_table(self, table: Table) -> Table:
+        """Return the vector tables as they are here, without sequence numbers."""
         return OF_BYTES.get(table.name, table)
 
     def index(self, work: SqlContext) -> PostgresIndex:
-        """Give the shelf of full text and vectors."""
+        """Return the index of full text and vectors."""
         return PostgresIndex.of(
             work,
             space_id=self.space_id,
@@ -223,12 +223,12 @@ class Postgres:
         )
 
     def clear_text(self, connection: Connection) -> None:
-        """Take entries without a memory out of the full text."""
+        """Remove full-text entries without a memory."""
         for tenant in self.each_tenant(connection):
             clear_text(connection, tenant)
 
     def backup(self, destination: Path, *, replace: bool, on_progress: Progress) -> Backup:  # noqa: ARG002
-        """Refuse: a copy as of one moment is made by Postgres' own tools.
+        """Reject: use Postgres's own tools for a consistent copy.
 
         Raises:
             RejectedError: always.
@@ -247,7 +247,7 @@ class Postgres:
         event.listen(engine, "begin", _on_begin)
 
     def _on_connect(self, connection: psycopg.Connection[Any], _record: object) -> None:
-        # Nothing begins by itself: `begin` decides how, in one message with all that goes with it.
+        # Nothing begins implicitly: `begin` sends everything in one message.
         connection.autocommit = True
         if self._half is None:
             self._half = TypeInfo.fetch(connection, "halfvec")
@@ -263,17 +263,17 @@ def make_engine(
     connect_s: int = _CONNECT_S,
     silence_s: float | None = None,
 ) -> Engine:
-    """Make a pool of connections that give up in time and search vectors as measured."""
-    told = {
+    """Create a pool of connections with timeouts and the measured search settings."""
+    options = {
         "lock_timeout": f"{round(lock_timeout_s * 1000)}",
         "statement_timeout": f"{round(max(statement_s, lock_timeout_s) * 1000)}",
         "idle_in_transaction_session_timeout": f"{_IDLE_S * 1000}",
-        # Whoever hangs up is noticed while the statement runs, and what it holds is free again.
+        # A disconnected client is noticed during a statement, and its locks are released.
         "client_connection_check_interval": "2000",
-        # Compiling a statement takes longer than any of ours runs.
+        # JIT compilation takes longer than any statement runs.
         "jit": "off",
         "hnsw.ef_search": EF_SEARCH,
-        # Without it a search of an index that many tenants share brings next to nothing.
+        # Without it, a search of an index shared by many tenants returns almost nothing.
         "hnsw.iterative_scan": "relaxed_order",
     }
     engine = create_engine(
@@ -281,22 +281,21 @@ def make_engine(
         paramstyle="format",
         pool_size=_AT_MOST,
         max_overflow=0,
-        # Who was used last comes first, so that few are open where little is asked.
+        # Last in, first out, so that few connections stay open under low load.
         pool_use_lifo=True,
         pool_timeout=lock_timeout_s,
         json_serializer=_compact_json,
         connect_args={
             "connect_timeout": connect_s,
-            # Who went away without a word is noticed in time: by probes while nothing is said, and
-            # by what stays unacknowledged.
+            # Detects a dead peer: by keepalive probes, and by unacknowledged data.
             "keepalives_idle": 10,
             "keepalives_interval": 5,
             "keepalives_count": 3,
             "tcp_user_timeout": connect_s * 2 * 1000,
             "application_name": "commonbrain",
-            "options": " ".join(f"-c {name}={value}" for name, value in told.items()),
+            "options": " ".join(f"-c {name}={value}" for name, value in options.items()),
         },
-        # An error tells what is wrong, never what was being stored.
+        # Errors never contain what was being stored.
         hide_parameters=True,
     )
     longest_s = statement_s and max(statement_s, lock_timeout_s)
@@ -305,7 +304,7 @@ def make_engine(
 
 
 def location_of(url: URL) -> str:
-    """Name a database without what opens it."""
+    """Return the name of a database without credentials."""
     shown = URL.create("postgresql", host=url.host, port=url.port, database=url.database)
     return shown.render_as_string()
 
@@ -320,18 +319,18 @@ def _on_begin(connection: Connection) -> None:
             return
         given = {name: sql.Literal(options.get(name)) for name in ("tenant", "since")}
         cursor.execute(sql.SQL(options["begin"]).format(**given))
-        told = [result.fetchone() for result in cursor.results() if result.description]
-        connection.info[FOUND] = told[0]
-        connection.info[_MARK] = int(told[-1][-1])
+        results = [result.fetchone() for result in cursor.results() if result.description]
+        connection.info[FOUND] = results[0]
+        connection.info[_MARK] = int(results[-1][-1])
 
 
 def _check_alive(connection: psycopg.Connection[Any], *_: object) -> None:
-    """Take another connection when the server has ended this one, which asking would tell too late.
+    """Discard a connection that the server has ended, before it is used.
 
-    Nothing is expected on an idle connection: whatever there is to read is the server's farewell.
+    Nothing is expected on an idle connection: readable data is the server's end of connection.
 
     Raises:
-        exc.DisconnectionError: it is at its end; the pool makes a new one.
+        exc.DisconnectionError: it has ended; the pool opens a new one.
 
     """
     if connection.closed:

@@ -1,9 +1,9 @@
-"""Full text in Postgres: the words of memories and of fields, in a tsvector, ranked by BM25.
+"""Full text in Postgres: words of memories and fields in a tsvector, ranked by BM25.
 
-A row tells its words through row-level security, but no search does: `@@` is not leakproof, so that
-Postgres would hold it against every row of every tenant before the index. A function that runs with
-the owner's rights searches instead; it takes the tenant from the transaction alone, and what it
-finds is joined to the rows of that tenant, which stand under row-level security.
+Rows are read under row-level security, but searches are not: `@@` is not leakproof, so Postgres
+would evaluate it for every row of every tenant before the index. Instead a function with the
+owner's rights searches; it takes the tenant from the transaction, and its results are joined to
+rows under row-level security.
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ from commonbrain.storage.sql.context import SqlContext
 from commonbrain.storage.sql.filters import given, within
 
 _LOOKED_AT: Final = 2
-"""How often as many as are wanted are held against a look, before every match is."""
+"""Factor by which more results than requested are checked against a scope, before all are."""
 _ALL: Final = 2**31 - 1
-"""The limit that is none."""
+"""No limit."""
 _SCORED_MAX: Final = 20_000
-"""Matches that are scored before it is asked whether the words are as rare as was counted."""
+"""Matches that are scored before checking whether the words are as rare as counted."""
 _BUILT_MAX: Final = 256
 _WORDS_MAX: Final = 100_000
-"""Words of one text that are indexed; a tsvector holds no more than a megabyte."""
+"""Indexed words of one text; a tsvector is limited to one megabyte."""
 _WORD: Final = re.compile(r"[^\W_]+")
 _MARKS: Final = re.compile("[\u0300-\u036f]")
-"""Accents, as they stand by themselves when a letter is taken apart."""
+"""Combining accents, after decomposition."""
 _PUT: Final = text(
     "INSERT INTO memory_text (tenant_id, memory_id, length, words) "
     "VALUES (:tenant, :id, :length, to_tsvector('commonbrain', :words)) "
@@ -73,19 +73,21 @@ _DROP: Final = (
 )
 
 
-def _stands_in(name: str) -> Exists:
-    """Say of a row of memories whether a full text has it."""
+def _is_indexed_in(name: str) -> Exists:
+    """Return whether a memory is in a full-text table."""
     there = table(name, column("tenant_id"), column("memory_id")).c
     same = (there.tenant_id == memories.c.tenant_id) & (there.memory_id == memories.c.id)
     return select(1).where(same).exists()
 
 
-_WORDLESS: Final = without_words(_stands_in("memory_text"), has_fields=_stands_in("atom_text"))
+_WORDLESS: Final = without_words(
+    _is_indexed_in("memory_text"), has_fields=_is_indexed_in("atom_text")
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Step:
-    """How much a search looks at."""
+    """How much a search reads."""
 
     newest: int | None = None
     most: int = _ALL
@@ -97,75 +99,75 @@ _EVERYTHING: Final = _Step()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Found:
-    """What a search found: what the look allows, and how many matches there were at all."""
+    """The result of a search: what the scope allows, and the number of matches."""
 
     hits: list[Hit]
     matches: int
     is_cut: bool
-    """Whether there may have been more matches, none of which was scored."""
+    """Whether there may be more matches, none of which was scored."""
     is_all: bool
-    """Whether every match was held against the look."""
+    """Whether every match was checked against the scope."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PostgresFullText:
-    """The words of one tenant's memories in one transaction."""
+    """The full text of one tenant in one transaction."""
 
     work: SqlContext
     size: OneSize
 
     def put(self, memory: Memory) -> None:
-        """Index what a memory says, and what an atom says in each field."""
+        """Index a memory, and each field of an atom."""
         run = self.work.connection.execute
         here = {"tenant": self.work.tenant, "id": memory.id}
         run(_PUT, here | _given(f"{memory.text}\n{memory.keywords}"))
         if memory.kind is Kind.ATOM:
-            told = dict.fromkeys(CausalField, "") | fields_of(memory.detail)
-            rows = [here | {"field": str(name)} | _given(said) for name, said in told.items()]
+            texts = dict.fromkeys(CausalField, "") | fields_of(memory.detail)
+            rows = [here | {"field": str(name)} | _given(text) for name, text in texts.items()]
             run(_PUT_FIELD, rows)
 
     def drop(self, memory_id: int) -> None:
-        """Take a memory out, whatever its kind."""
+        """Remove a memory, whatever its kind."""
         for statement in _DROP:
             self.work.connection.execute(statement, {"tenant": self.work.tenant, "id": memory_id})
 
-    def lacking(self, *, limit: int, after: int) -> list[int]:
-        """List findable memories above an id that do not stand in the full text, ascending."""
+    def missing(self, *, limit: int, after: int) -> list[int]:
+        """List searchable memories above an id that are missing from the full text, ascending."""
         return [id_ for (id_,) in self.work.rows(_WORDLESS, {"after": after, "most": limit})]
 
     def search(self, terms: Sequence[str], scope: QueryScope, *, limit: int) -> list[Hit]:
-        """Rank by BM25 over stemmed words, best first; any of the terms may match."""
-        asked = [words for words in (" ".join(words_of(term)) for term in terms) if words]
+        """Rank by BM25 over stemmed words, best first; any term may match."""
+        query_words = [words for words in (" ".join(words_of(term)) for term in terms) if words]
         size = self.size.now()
-        chosen = self._chosen(asked, size)
+        chosen = self._chosen(query_words, size)
         if not chosen.words:
             return []
         step = _Step(newest=chosen.newest, most=_LOOKED_AT * limit, scored=_SCORED_MAX)
-        found = self._found(chosen, scope, step=step, limit=limit)
-        if found.is_cut or size.is_outgrown(found.matches):
-            # Others put in so much since it was counted that other words are the rare ones now.
+        result = self._run_search(chosen, scope, step=step, limit=limit)
+        if result.is_cut or size.is_outgrown(result.matches):
+            # So much was added since the count that other words are now the rare ones.
             anew = self.size.anew()
             if anew is not size:
-                chosen = self._chosen(asked, anew)
+                chosen = self._chosen(query_words, anew)
                 step = replace(step, newest=chosen.newest)
-                found = self._found(chosen, scope, step=step, limit=limit)
-        if not found.matches and chosen.sought < len(chosen.words):
-            # A word that nobody ever said hides none of the others.
+                result = self._run_search(chosen, scope, step=step, limit=limit)
+        if not result.matches and chosen.sought < len(chosen.words):
+            # A word that no text contains hides none of the others.
             return self.search(chosen.words[chosen.sought :], scope, limit=limit)
-        if not found.is_cut and (len(found.hits) >= limit or found.is_all):
-            return found.hits
-        # The look is narrow, and most of the best were not allowed: every match is looked at.
-        return self._found(chosen, scope, step=_EVERYTHING, limit=limit).hits
+        if not result.is_cut and (len(result.hits) >= limit or result.is_all):
+            return result.hits
+        # The scope is narrow, and most of the best results were not allowed: check every match.
+        return self._run_search(chosen, scope, step=_EVERYTHING, limit=limit).hits
 
-    def _chosen(self, asked: Sequence[str], size: Size) -> SelectedTerms:
-        shares = self.size.sizes.shares(self.work, asked, size=size)
+    def _chosen(self, query_words: Sequence[str], size: Size) -> SelectedTerms:
+        shares = self.size.sizes.shares(self.work, query_words, size=size)
         return select_rare_terms(shares, memories=size.memories, rare=size.rare)
 
-    def _found(
+    def _run_search(
         self, chosen: SelectedTerms, scope: QueryScope, *, step: _Step, limit: int
     ) -> _Found:
         size = self.size.now()
-        told = given(scope, self.work.tenant) | {
+        parameters = given(scope, self.work.tenant) | {
             "asked": chosen.words,
             "sought": chosen.sought,
             "weights": chosen.weights,
@@ -177,7 +179,7 @@ class PostgresFullText:
             "scored": step.scored,
             "limit": limit,
         }
-        rows = self.work.rows(_best(scope.filter), told)
+        rows = self.work.rows(_best(scope.filter), parameters)
         *_, count, matches = rows[0]
         return _Found(
             hits=[Hit(id=id_, score=score) for id_, score, *_ in rows if id_ is not None],
@@ -187,21 +189,21 @@ class PostgresFullText:
         )
 
 
-def words_of(said: str) -> list[str]:
-    """Give the words of a text: letters and digits in a row, without accents."""
-    apart = unicodedata.normalize("NFD", said)
+def words_of(text: str) -> list[str]:
+    """Return the words of a text: runs of letters and digits, without accents."""
+    apart = unicodedata.normalize("NFD", text)
     return _WORD.findall(unicodedata.normalize("NFC", _MARKS.sub("", apart)))
 
 
-def _given(said: str) -> dict[str, Any]:
-    words = words_of(said)[:_WORDS_MAX]
+def _given(text: str) -> dict[str, Any]:
+    words = words_of(text)[:_WORDS_MAX]
     return {"length": len(words), "words": " ".join(words)}
 
 
 @lru_cache(_BUILT_MAX)
-def _best(wanted: Filter) -> Select[*tuple[Any, ...]]:
-    """Select the best that a look allows, how many it was held against, and how many matched."""
-    asked = func.words_found(
+def _best(criteria: Filter) -> Select[*tuple[Any, ...]]:
+    """Select the best allowed results, with the numbers of checked and matching rows."""
+    matches = func.words_found(
         bindparam("asked", type_=ARRAY(String)),
         bindparam("sought", type_=Integer),
         bindparam("weights", type_=ARRAY(Float)),
@@ -214,20 +216,20 @@ def _best(wanted: Filter) -> Select[*tuple[Any, ...]]:
     ).table_valued(
         column("memory_id", BigInteger), column("score", Float), column("matches", BigInteger)
     )
-    every = select(asked.c.memory_id, asked.c.score, asked.c.matches)
-    found = every.cte("found").prefix_with("MATERIALIZED")
+    every = select(matches.c.memory_id, matches.c.score, matches.c.matches)
+    best = every.cte("found").prefix_with("MATERIALIZED")
     best = (
-        select(memories.c.id, found.c.score)
-        .join_from(found, memories, memories.c.id == found.c.memory_id)
-        .where(within(wanted))
-        .order_by(found.c.score.desc(), memories.c.id.desc())
+        select(memories.c.id, best.c.score)
+        .join_from(best, memories, memories.c.id == best.c.memory_id)
+        .where(within(criteria))
+        .order_by(best.c.score.desc(), memories.c.id.desc())
         .limit(bindparam("limit", type_=Integer))
         .subquery("best")
     )
-    matches = func.coalesce(func.max(found.c.matches), 0).label("matches")
-    count = select(func.count().label("found"), matches).select_from(found).subquery("counted")
+    matches = func.coalesce(func.max(best.c.matches), 0).label("matches")
+    count = select(func.count().label("found"), matches).select_from(best).subquery("counted")
     return (
-        select(best.c.id, best.c.score, count.c.found, count.c.matches)
+        select(best.c.id, best.c.score, count.c.best, count.c.matches)
         .select_from(count.outerjoin(best, true()))
         .order_by(best.c.score.desc(), best.c.id.desc())
     )

@@ -1,4 +1,4 @@
-"""Finding in Postgres: full text in tsvectors, vectors in pgvector; the process keeps neither."""
+"""The index in Postgres: full text in tsvectors, vectors in pgvector, nothing in memory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from commonbrain.storage.repositories.embedding_spaces import MissingEmbeddings
 from commonbrain.storage.sql.context import SqlContext
 
 _FINDABLE: Final = sorted(FINDABLE_STATES)
-# A vector that was dropped stays as a row without its value, as it does in SQLite.
+# A removed vector stays as a row without its value, as in SQLite.
 _PUT_WINDOW: Final = insert(vectors).on_conflict_do_update(
     index_elements=list(vectors.primary_key), set_={"vector": insert(vectors).excluded.vector}
 )
@@ -39,7 +39,7 @@ _DROP: Final = tuple(
     .values(vector=None)
     for table in (vectors, field_vectors)
 )
-# A memory loses all of its windows, or all of its fields, for they are made together.
+# A memory loses all of its windows, or all of its fields, which are made together.
 _UNSOUND: Final = tuple(
     text(
         f"UPDATE {table.name} SET vector = NULL WHERE tenant_id = :tenant "  # noqa: S608 our own
@@ -60,34 +60,34 @@ class PostgresIndex:
     which: VectorTable
     sizes: TenantSizes
     words: PostgresFullText
-    lacking: MissingEmbeddings
+    missing: MissingEmbeddings
     size: OneSize
 
     @classmethod
     def of(
         cls, work: SqlContext, *, space_id: int, dimensions: int, sizes: TenantSizes
     ) -> PostgresIndex:
-        """Set up the index on a transaction in progress."""
+        """Set up the index of a transaction."""
         size = OneSize(work=work, sizes=sizes)
         return cls(
             work=work,
             which=VectorTable(space_id=space_id, dimensions=dimensions),
             sizes=sizes,
             words=PostgresFullText(work=work, size=size),
-            lacking=MissingEmbeddings(work=work, space_id=space_id),
+            missing=MissingEmbeddings(work=work, space_id=space_id),
             size=size,
         )
 
     def put(self, memory: Memory, given: Vectors | None) -> None:
-        """Make a memory findable by its words, and by its meaning where vectors are given."""
+        """Index a memory by its words, and by its vectors if given."""
         self.words.put(memory)
         if given is not None:
             self._put_windows(memory.id, given.windows)
             self._put_fields(memory.id, given.fields)
 
     def embed(self, memory_id: int, given: Vectors) -> bool:
-        """Give a memory the vectors that it lacks, if it is findable."""
-        lacks_own, lacks_fields = self.lacking.of(memory_id)
+        """Store the missing vectors of a memory, if it is searchable."""
+        lacks_own, lacks_fields = self.missing.of(memory_id)
         if lacks_own:
             self._put_windows(memory_id, given.windows)
         if lacks_fields:
@@ -95,7 +95,10 @@ class PostgresIndex:
         return lacks_own or lacks_fields
 
     def drop_unsound_vectors(self) -> int:
-        """Take away vectors of another size or of memories that cannot be found; count them."""
+        """Remove vectors of the wrong size or of memories that are not searchable.
+
+        Return their number.
+        """
         given = {
             "tenant": self.work.tenant,
             "space": self.which.space_id,
@@ -105,17 +108,17 @@ class PostgresIndex:
         return sum(self.work.connection.execute(one, given).rowcount for one in _UNSOUND)
 
     def reword(self, memory: Memory) -> None:
-        """Index the words of a memory anew, whose tags or people changed; its vectors stay."""
+        """Index the words of a memory again after its tags or people changed; its vectors stay."""
         self.words.put(memory)
 
     def drop(self, memory_id: int) -> None:
-        """Make a memory unfindable."""
+        """Remove a memory from the index."""
         self.words.drop(memory_id)
         for statement in _DROP:
             self.work.change(statement, {"tenant": self.work.tenant, "memory": memory_id})
 
     def lexical(self, terms: Sequence[str], scope: QueryScope, *, limit: int) -> list[Hit]:
-        """Rank by BM25 over stemmed words, best first; any of the terms may match."""
+        """Rank by BM25 over stemmed words, best first; any term may match."""
         return self.words.search(terms, scope, limit=limit)
 
     def nearest(
@@ -123,43 +126,43 @@ class PostgresIndex:
     ) -> list[Hit]:
         """Rank by cosine to a unit vector, the best window of each memory, best first."""
         is_large = self.size.now().is_large
-        shelf = self._shelf(scope.filter.field)
-        return shelf.nearest(query, scope, limit=limit, at_least=at_least, is_large=is_large)
+        vectors = self._vectors_of(scope.filter.field)
+        return vectors.nearest(query, scope, limit=limit, at_least=at_least, is_large=is_large)
 
     def similarities(
         self, query: Matrix, ids: Sequence[int], *, field: CausalField | None = None
     ) -> dict[int, float]:
-        """Give the cosine of each memory, or of a field; those without a vector are absent."""
-        return self._shelf(field).similarities(query, ids)
+        """Return the cosine of each memory, or of a field; those without a vector are absent."""
+        return self._vectors_of(field).similarities(query, ids)
 
     def cosines(self, ids: Sequence[int]) -> list[list[float]]:
-        """Give the cosine of every two of these memories, each by the mean of its windows."""
-        return self._shelf(None).cosines(ids)
+        """Return the cosine of each pair of memories, by the means of their windows."""
+        return self._vectors_of(None).cosines(ids)
 
     def first_windows(self, ids: Sequence[int]) -> dict[int, Matrix]:
-        """Give the vector of how each memory begins; those without a vector are absent."""
-        return self._shelf(None).firsts(ids)
+        """Return the vector of each memory's first window; those without a vector are absent."""
+        return self._vectors_of(None).firsts(ids)
 
     def follow(self) -> None:
-        """Do nothing: the process keeps no vectors."""
+        """Do nothing: no vectors are held in memory."""
 
     def pending(self) -> int:
-        """Count the findable memories that lack vectors: all, or those of their fields."""
-        return self.lacking.pending()
+        """Count searchable memories without vectors, of their text or of their fields."""
+        return self.missing.pending()
 
     def lacks_fields(self) -> bool:
-        """Say whether there are findable atoms whose fields never got vectors."""
-        return self.lacking.any_fields()
+        """Return whether searchable atoms have no vectors of their fields."""
+        return self.missing.any_fields()
 
     def unembedded(self, *, limit: int, after: int = 0) -> list[int]:
-        """List findable memories above an id that lack vectors, ascending."""
-        return self.lacking.oldest(limit=limit, after=after)
+        """List searchable memories above an id that have no vectors, ascending."""
+        return self.missing.oldest(limit=limit, after=after)
 
     def unworded(self, *, limit: int, after: int = 0) -> list[int]:
-        """List findable memories above an id that the full text lacks, ascending."""
-        return self.words.lacking(limit=limit, after=after)
+        """List searchable memories above an id that are missing from the full text, ascending."""
+        return self.words.missing(limit=limit, after=after)
 
-    def _shelf(self, field: CausalField | None) -> PostgresVectors:
+    def _vectors_of(self, field: CausalField | None) -> PostgresVectors:
         return PostgresVectors(work=self.work, which=replace(self.which, field=field))
 
     def _put_windows(self, memory_id: int, windows: Matrix) -> None:

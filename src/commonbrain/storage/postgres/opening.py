@@ -1,4 +1,4 @@
-"""Opening a store in Postgres, which never changes its schema, and upgrading one, which does."""
+"""Open a store in Postgres, which never changes its schema, and upgrade one."""
 
 from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -36,20 +36,20 @@ from commonbrain.storage.store import Schema, Store
 
 _TURN: Final = text("SELECT pg_advisory_xact_lock(hashtextextended('commonbrain upgrade', 0))")
 _BUILT: Final = text("SELECT i.indisvalid FROM pg_index i WHERE i.indexrelid = to_regclass(:name)")
-# What holds vectors: partitions, or the tables themselves where they have none.
+# Tables of vectors: partitions, or the tables themselves without partitions.
 _HOLDERS: Final = text(
     "SELECT c.relname FROM pg_class c LEFT JOIN pg_inherits i ON i.inhrelid = c.oid "
     "WHERE c.relkind = 'r' AND c.relnamespace = current_schema()::regnamespace "
     "AND coalesce(i.inhparent, c.oid) IN ('vectors'::regclass, 'field_vectors'::regclass) "
     "ORDER BY c.oid"
 )
-# One index per partition, made while others write; over one space, whose vectors alone compare.
+# One index per partition and space, created concurrently; only vectors of one space are compared.
 _NEAREST: Final = (
     "CREATE INDEX CONCURRENTLY {name} ON {table} USING hnsw "
     "((vector::halfvec({dimensions})) halfvec_ip_ops) WITH (m = 16, ef_construction = 64) "
     "WHERE space_id = {space}"
 )
-# Stores that an older program made: what such a list holds is searched, but ever more slowly.
+# Stores of older programs: such a pending list is searched ever more slowly.
 _LISTING: Final = text(
     "SELECT c.oid::regclass::text FROM pg_class c JOIN pg_am a ON a.oid = c.relam "
     "WHERE a.amname = 'gin' AND c.relkind = 'i' "
@@ -58,7 +58,7 @@ _LISTING: Final = text(
 )
 _EMPTY: Final = text("SELECT gin_clean_pending_list(CAST(:name AS regclass))")
 _DIMENSIONS_MAX: Final = 4000
-"""What pgvector's HNSW takes of half precision; spaces beyond it are searched vector by vector."""
+"""The maximum of pgvector's HNSW for half precision; other spaces are searched exhaustively."""
 
 
 def open_postgres(
@@ -139,7 +139,7 @@ def preview_distribution(url: str, *, lock_timeout_s: float) -> DistributeResult
 
     """
     with _owned(url, lock_timeout_s=lock_timeout_s) as engine, engine.connect() as connection:
-        return _told(engine, distribution(connection))
+        return _distribute_result(engine, distribution(connection))
 
 
 def distribute_postgres(url: str, *, lock_timeout_s: float) -> DistributeResult:
@@ -171,17 +171,17 @@ def distribute_postgres(url: str, *, lock_timeout_s: float) -> DistributeResult:
             for statement in plan.spread:
                 connection.exec_driver_sql(statement)
         _index(engine)
-        return _told(engine, plan)
+        return _distribute_result(engine, plan)
 
 
 def flatten(connection: Connection, plan: Distribution) -> None:
-    """Turn tables in partitions into plain ones, confined and granted as they were."""
+    """Convert partitioned tables to plain ones with the same security and grants."""
     for statement in plan.flat:
-        # As it is: a per cent sign in it stands for no parameter.
+        # As it is: a percent sign in it is not a parameter.
         connection.exec_driver_sql(statement, execution_options={"no_parameters": True})
 
 
-def _told(engine: Engine, plan: Distribution) -> DistributeResult:
+def _distribute_result(engine: Engine, plan: Distribution) -> DistributeResult:
     return DistributeResult(
         store=location_of(engine.url),
         flat=tuple(plan.flat),
@@ -206,10 +206,11 @@ def _owned(url: str, *, lock_timeout_s: float) -> Generator[Engine]:
 
 
 def parsed(url: str) -> URL:
-    """Take a URL apart.
+    """Parse a URL.
 
     Raises:
-        InvalidInputError: it cannot be; the message does not repeat it, for it may hold a password.
+        InvalidInputError: it is malformed; the message does not repeat it, because it may contain a
+            password.
 
     """
     try:
@@ -223,14 +224,14 @@ def parsed(url: str) -> URL:
 
 
 def _check(dialect: Postgres) -> None:
-    """Refuse a store that is not of our version, or a role that sees more than one tenant."""
+    """Reject a store of another version, or a role that sees more than one tenant."""
     with dialect.engine.connect() as connection, connection.begin():
         version = version_of(connection, dialect.location)
         is_read = version is not None and Schema(SCHEMA_VERSION).reads(connection, dialect)
         if not is_read or (version or "") < SCHEMA_VERSION:
             _check_version(connection, dialect.location)
         if missing_functions(connection):
-            # The schema may be the same: programs change what they call more often than tables.
+            # The schema may be equal: functions change more often than tables.
             check_upgradable(version, dialect.location)
             raise _older(dialect.location, "functions of an older program", needs="its own")
         dialect.is_distributed = connection.execute(CITUS).scalar_one()
@@ -240,7 +241,7 @@ def _check(dialect: Postgres) -> None:
 
 
 def _check_version(connection: Connection, location: str) -> None:
-    """Refuse a store that is not of this version."""
+    """Reject a store of another version."""
     version = version_of(connection, location)
     check_upgradable(version, location)
     if version is None or version < SCHEMA_VERSION:
@@ -257,7 +258,7 @@ def _older(location: str, has: str, *, needs: str) -> UnavailableError:
 
 
 def _add_replicas(dialect: Postgres, urls: Sequence[str]) -> None:
-    """Connect to the copies; those that are away are asked again while the store is open."""
+    """Connect to the replicas; unavailable ones are retried later."""
     if not urls:
         return
     with dialect.engine.connect() as connection, connection.begin():
@@ -268,7 +269,7 @@ def _add_replicas(dialect: Postgres, urls: Sequence[str]) -> None:
 
 
 def _settle(dialect: Postgres, *, space: EmbeddingSpace, clock: Clock) -> int:
-    """Give the id of the space; make it, and the first tenant, where they are missing."""
+    """Return the id of the embedding space; create it, and the first tenant, if missing."""
     with dialect.reader(LOCAL_TENANT) as connection, connection.begin():
         has_tenant = connection.execute(text("SELECT 1 FROM tenants")).first() is not None
         space_id = known_space(connection, space)
@@ -279,7 +280,7 @@ def _settle(dialect: Postgres, *, space: EmbeddingSpace, clock: Clock) -> int:
 
 
 def _bring_up(connection: Connection, location: str, *, role: str | None) -> tuple[str, ...]:
-    """Migrate, confine and grant, all together or not at all; give who may open the store."""
+    """Migrate, secure and grant in one transaction; return the roles that may open the store."""
     connection.execute(_TURN)
     connection.execute(text("CREATE EXTENSION IF NOT EXISTS vector"))
     version = version_of(connection, location)
@@ -295,7 +296,7 @@ def _bring_up(connection: Connection, location: str, *, role: str | None) -> tup
 
 
 def _index(engine: Engine) -> None:
-    """Index vectors of each space by nearness, and words as they come, while others write."""
+    """Create the vector indexes of each space, and disable pending lists, while others write."""
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         for name in connection.execute(_LISTING).scalars().all():
             connection.exec_driver_sql(f"ALTER INDEX {name} SET (fastupdate = off)")
@@ -309,10 +310,10 @@ def _index(engine: Engine) -> None:
 def _index_part(connection: Connection, table: str, *, space: StoredSpace) -> None:
     name = f"ix_{table}_nearest_{space.id}"
     is_built = connection.execute(_BUILT, {"name": name}).scalar()
-    is_wanted = space.state is not SpaceState.DROPPED and space.dimensions <= _DIMENSIONS_MAX
-    if is_built is not None and not (is_built and is_wanted):
-        # Its space was dropped, or whoever was building it was interrupted.
+    is_indexable = space.state is not SpaceState.DROPPED and space.dimensions <= _DIMENSIONS_MAX
+    if is_built is not None and not (is_built and is_indexable):
+        # Its space was dropped, or its creation was interrupted.
         connection.exec_driver_sql(f"DROP INDEX CONCURRENTLY {name}")
-    if is_wanted and not is_built:
+    if is_indexable and not is_built:
         made = {"name": name, "table": table, "dimensions": space.dimensions, "space": space.id}
         connection.exec_driver_sql(_NEAREST.format(**made))

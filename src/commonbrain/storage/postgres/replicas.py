@@ -1,8 +1,8 @@
-"""Copies of the database that recalls are answered from, as long as they keep up.
+"""Read replicas: answer recalls as long as they keep up.
 
-What anybody was told is kept is seen: before each read the primary is asked how far its log is on
-disk, and a replica answers only when it has replayed that much. One that lags, is away or fails
-under way is passed over, and the primary answers instead.
+Everything that was acknowledged is visible: before each read the primary is asked how far its log
+is on disk, and a replica answers only after replaying that much. A replica that lags or fails is
+skipped, and the primary answers.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from commonbrain.storage.postgres.citus import MARK
 from commonbrain.storage.postgres.roles import role_of, unconfined
 from commonbrain.storage.sql.errors import cause_of
 
-_Told = TypeVar("_Told")
+_Result = TypeVar("_Result")
 REST_S: Final = 5.0
-"""How long a replica that failed is left alone."""
+"""Seconds for which a replica that failed is not used."""
 # Who acknowledges before the log is on disk has acknowledged what is not in its flushed part. The
 # name of a file of the log begins with its timeline. A server in recovery has neither.
 _POSITION: Final = (
@@ -51,12 +51,12 @@ _BEGIN: Final[LiteralString] = (
 """Tells how many bytes are missing, none where it is no replica, and of which timeline those are
 that it has; then as every reader."""
 FOUND: Final = "found"
-"""Under which name a connection keeps both."""
+"""The key under which a connection stores both."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Position:
-    """How far the log of a primary is, and of which timeline: a promotion begins another."""
+    """The position of a primary's log, and its timeline: a promotion starts another."""
 
     lsn: str
     timeline: int
@@ -67,12 +67,12 @@ _CLUSTER: Final = text(
     "SELECT system_identifier::text, current_database() FROM pg_control_system()"
 )
 Cluster = tuple[str, str]
-"""What a database and its copies have in common, and no other: the number it was made with."""
+"""Identifies a database and its replicas by the system identifier."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Replica:
-    """One copy: where it is, and how it fared so far in this process."""
+    """One replica, and its status in this process."""
 
     engine: Engine
     cluster: Cluster
@@ -80,21 +80,20 @@ class Replica:
     elapsed_s: Callable[[], float] = time.monotonic
     _asked_from: float = 0.0
     _has_failed: bool = False
-    """Whether it gave no answer since it last failed."""
+    """Whether it has not answered since it last failed."""
     _trial: threading.Lock = field(default_factory=threading.Lock)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def is_resting(self) -> bool:
-        """Whether it failed a moment ago, or somebody tries just now whether it still does."""
+        """Whether it failed recently, or another thread is just trying it."""
         return self.elapsed_s() < self._asked_from or (self._has_failed and self._trial.locked())
 
     def lend(self, tenant: str, *, since: str) -> Connection:
-        """Open a connection whose transaction tells how much is missing since a position.
+        """Open a connection whose transaction reports how much is missing since a position.
 
         Raises:
-            RejectedError: it is a copy of something else, or row-level security would not hold
-                there.
+            RejectedError: it is a replica of something else, or row-level security would not apply.
 
         """
         connection = self.engine.connect()
@@ -106,11 +105,10 @@ class Replica:
         return connection.execution_options(tenant=tenant, begin=_BEGIN, since=since)
 
     def check(self) -> None:
-        """Connect to it, so that whoever starts a program is told what can never work.
+        """Connect to it, to report errors in the configuration at start-up.
 
         Raises:
-            RejectedError: it is a copy of something else, or row-level security would not hold
-                there.
+            RejectedError: it is a replica of something else, or row-level security would not apply.
 
         """
         try:
@@ -121,8 +119,8 @@ class Replica:
 
     def _admit(self, connection: Connection) -> None:
         with connection.begin():
-            found, role = cluster_of(connection), role_of(connection)
-        if found != self.cluster:
+            cluster, role = cluster_of(connection), role_of(connection)
+        if cluster != self.cluster:
             raise RejectedError(
                 f"{self.reads.replica} is no copy of the store's database.",
                 code="replica_foreign",
@@ -134,15 +132,15 @@ class Replica:
         connection.info[_IS_OURS] = True
 
     def ask(
-        self, tenant: str, ask: Callable[[Connection], _Told], *, since: Position
-    ) -> tuple[_Told] | None:
-        """Ask it if it has replayed all up to a position; None when it has not, or fails."""
+        self, tenant: str, ask: Callable[[Connection], _Result], *, since: Position
+    ) -> tuple[_Result] | None:
+        """Query it if it has replayed everything up to a position; None if not, or if it fails."""
         with self._turned_to() as may_ask:
             return self._ask(tenant, ask, since=since) if may_ask else None
 
     @contextmanager
     def _turned_to(self) -> Generator[bool]:
-        """Say whether to ask it: after a rest one tries alone whether it answers again."""
+        """Yield whether to query it: after a pause one thread tries alone."""
         if not self._has_failed:
             yield not self.is_resting
             return
@@ -154,8 +152,8 @@ class Replica:
                 self._trial.release()
 
     def _ask(
-        self, tenant: str, ask: Callable[[Connection], _Told], *, since: Position
-    ) -> tuple[_Told] | None:
+        self, tenant: str, ask: Callable[[Connection], _Result], *, since: Position
+    ) -> tuple[_Result] | None:
         try:
             connection = self.lend(tenant, since=since.lsn)
         except (exc.SQLAlchemyError, RejectedError) as error:
@@ -163,9 +161,9 @@ class Replica:
             return None
         try:
             with connection, connection.begin():
-                if not self._keeps_up(*connection.info[FOUND], since=since):
+                if not self._is_current(*connection.info[FOUND], since=since):
                     return None
-                told = ask(connection)
+                result = ask(connection)
         except exc.SQLAlchemyError as error:
             self._failed(error)
             return None
@@ -175,13 +173,13 @@ class Replica:
             self.reads = replace(
                 self.reads, answered=answered, behind_bytes=0, trouble=None, sort=None
             )
-        return (told,)
+        return (result,)
 
-    def _keeps_up(self, missing: int | None, timeline: int, *, since: Position) -> bool:
-        """Say whether nothing is missing, and count it otherwise; None where it replays nothing."""
+    def _is_current(self, missing: int | None, timeline: int, *, since: Position) -> bool:
+        """Return whether nothing is missing, counting lags; None if it replays nothing."""
         sort = ReplicaTrouble.NO_REPLICA if missing is None else None
         if missing is not None and timeline != since.timeline:
-            # How much is missing means nothing then: it counts what another primary wrote.
+            # The amount is meaningless then: it counts what another primary wrote.
             missing, sort = None, ReplicaTrouble.TIMELINE
         if missing is not None and missing <= 0:
             return True
@@ -197,7 +195,7 @@ class Replica:
         return False
 
     def _failed(self, error: exc.SQLAlchemyError | RejectedError) -> None:
-        """Count a failure, and leave it alone for a while."""
+        """Count a failure, and pause it."""
         is_refused = isinstance(error, RejectedError)
         with self._lock:
             self._asked_from, self._has_failed = self.elapsed_s() + REST_S, True
@@ -209,36 +207,36 @@ class Replica:
                 sort=ReplicaTrouble.UNFIT if is_refused else ReplicaTrouble.FAILED,
             )
         if isinstance(error, exc.DBAPIError) and not getattr(error.orig, "sqlstate", None):
-            # It did not say so itself: nothing will come by its other connections either.
+            # It did not report an error itself, so its other connections will not reply either.
             self.engine.dispose()
 
 
 @dataclass(slots=True, kw_only=True)
 class Replicas:
-    """All copies of one primary; each is asked in its turn."""
+    """All replicas of one primary, used in turn."""
 
     all: Sequence[Replica] = ()
     _turn: int = 0
 
     def ask(
-        self, primary: Engine, tenant: str, *, ask: Callable[[Connection], _Told]
-    ) -> tuple[_Told] | None:
-        """Ask the first that has kept up; None when none has, and the primary is to be asked."""
+        self, primary: Engine, tenant: str, *, ask: Callable[[Connection], _Result]
+    ) -> tuple[_Result] | None:
+        """Query the first replica that has kept up; None if the primary has to answer."""
         awake = self._awake()
         if not awake:
             return None
         since = position_of(primary)
         if since is None:
-            # It is in recovery itself, and has what it has: it is read as any store.
+            # It is in recovery itself, and is read as it is.
             return None
         for replica in awake:
-            told = replica.ask(tenant, ask, since=since)
-            if told is not None:
-                return told
+            result = replica.ask(tenant, ask, since=since)
+            if result is not None:
+                return result
         return None
 
     def _awake(self) -> list[Replica]:
-        """Give those that may be asked, another one first each time."""
+        """Return the replicas that may be used, in rotation."""
         self._turn += 1
         count = len(self.all)
         ordered = [self.all[(self._turn + at) % count] for at in range(count)]
@@ -246,19 +244,19 @@ class Replicas:
 
 
 def cluster_of(connection: Connection) -> Cluster:
-    """Say which database this is, or is a copy of."""
+    """Return which database this is, or is a replica of."""
     system, database = connection.execute(_CLUSTER).one()
     return system, database
 
 
 def position_of(primary: Engine) -> Position | None:
-    """Ask the primary how far its log is, as far as anybody was told that something is kept.
+    """Return the position of the primary's log up to which commits were acknowledged.
 
     Raises:
-        exc.DBAPIError: it does not answer.
+        exc.DBAPIError: it does not reply.
 
     """
-    # Outside of any transaction: there is nothing to begin and nothing to end.
+    # Outside a transaction: nothing to begin or end.
     with primary.connect() as connection, as_alchemy_s(connection, "position") as cursor:
         cursor.execute(_POSITION)
         lsn, file = cursor.fetchone()

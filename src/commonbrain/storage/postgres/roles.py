@@ -1,7 +1,7 @@
-"""Who may do what in Postgres: the owner migrates, the program sees one tenant at a time.
+"""Roles in Postgres: the owner migrates, the program sees one tenant at a time.
 
-Row-level security confines the program's role whatever a statement forgets to say. It holds for no
-superuser, no owner of the tables and nobody with BYPASSRLS, so that none of these may open a store.
+Row-level security restricts the program's role, whatever a statement omits. It does not apply to
+superusers, owners of the tables or roles with BYPASSRLS, so these may not open a store.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from commonbrain.storage.postgres.schema import SEARCH
 # ruff: noqa: S608 identifiers are quoted by Postgres itself
 UPGRADE: Final = "An owner of the database runs `brain store upgrade --grant ROLE`."
 _OWN: Final = "nullif(current_setting(''commonbrain.tenant'', true), '''')"
-# Every table with a tenant, partitions too, whichever migration made it; tenants go by their id.
+# Every table with a tenant, partitions included; `tenants` has its own id.
 CONFINE: Final = f"""
 DO $$
 DECLARE one record;
@@ -45,9 +45,9 @@ _PARENTS: Final = text(
 )
 _READ_ONLY: Final = frozenset({"alembic_version"})
 _APPENDED: Final = frozenset({"access_audit", "audit"})
-"""Tables whose rows nobody changes."""
+"""Append-only tables."""
 _LASTING: Final = {"tenants": "UPDATE", "spaces": "UPDATE (name, state)"}
-"""Tables whose rows nobody deletes, and what of them may be changed."""
+"""Tables without deletes, and the columns that may be updated."""
 FUNCTIONS: Final = (
     "words_found(text[], integer, float8[], text, float8, float8, bigint, integer, bigint)",
     "every_tenant()",
@@ -70,7 +70,7 @@ _ROLE: Final = text(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Role:
-    """Who is connected, and why row-level security may not hold for it."""
+    """The connected role, and why row-level security may not apply to it."""
 
     name: str
     is_superuser: bool
@@ -79,30 +79,30 @@ class Role:
 
     @property
     def is_confined(self) -> bool:
-        """Whether row-level security holds for it."""
+        """Whether row-level security applies to it."""
         return not (self.is_superuser or self.bypasses or self.owns)
 
     @property
     def why_not(self) -> str:
-        """Say what it is that no program should be."""
+        """Return why no program should use this role."""
         if self.is_superuser:
             return "is a superuser"
         return "has BYPASSRLS" if self.bypasses else "owns the tables"
 
 
 def role_of(connection: Connection) -> Role:
-    """Say who is connected."""
+    """Return the connected role."""
     name, is_superuser, bypasses, owns = connection.execute(_ROLE).one()
     return Role(name=name, is_superuser=is_superuser, bypasses=bypasses, owns=owns)
 
 
 def missing_functions(connection: Connection) -> list[str]:
-    """List what the program calls and the database has not: an upgrade since would have made it."""
+    """List functions that the program calls and the database lacks, because it was not upgraded."""
     return list(connection.execute(_MISSING, {"functions": list(FUNCTIONS)}).scalars())
 
 
 def unconfined(location: str, role: Role) -> RejectedError:
-    """Say why a database was not opened under this role."""
+    """Return the error for a database that was not opened under this role."""
     return RejectedError(
         f"{location} was opened as {role.name}, which {role.why_not}: row-level security does not "
         "hold for it, and every tenant would be open to a mistake.",
@@ -112,10 +112,10 @@ def unconfined(location: str, role: Role) -> RejectedError:
 
 
 def confine(connection: Connection) -> None:
-    """Put every table of tenants under row-level security, and write the functions anew."""
+    """Put every table of tenants under row-level security, and recreate the functions."""
     schema = _quoted(connection, "current_schema()")
     for statement in (CONFINE, *SEARCH, _TENANTS):
-        # As it is: a per cent sign in it stands for no parameter.
+        # As it is: a percent sign in it is not a parameter.
         as_it_is = {"no_parameters": True}
         written = statement.replace("{schema}", schema)
         connection.exec_driver_sql(written, execution_options=as_it_is)
@@ -124,7 +124,7 @@ def confine(connection: Connection) -> None:
 
 
 def grant(connection: Connection, role: str) -> None:
-    """Let a role work with the store: every row of one tenant at a time, and no table itself."""
+    """Let a role use the store: rows of one tenant at a time, and no schema changes."""
     run = connection.exec_driver_sql
     to = _quoted(connection, "CAST(:value AS text)", value=role)
     schema = _quoted(connection, "current_schema()")
@@ -138,14 +138,14 @@ def grant(connection: Connection, role: str) -> None:
 
 
 def granting(connection: Connection, tables: Sequence[str]) -> list[str]:
-    """Write the statements that let whoever may open the store use these tables."""
+    """Return the statements that let the roles of the store use these tables."""
     quoted = text("SELECT quote_ident(:role)")
     roles = [connection.execute(quoted, {"role": one}).scalar_one() for one in granted(connection)]
     return [f"GRANT {_rights(table)} ON {table} TO {role}" for table in tables for role in roles]
 
 
 def granted(connection: Connection) -> list[str]:
-    """List who may open the store."""
+    """List the roles that may open the store."""
     return list(connection.execute(_GRANTED).scalars())
 
 
@@ -159,5 +159,5 @@ def _rights(table: str) -> str:
 
 def _quoted(connection: Connection, what: str, *, value: str = "") -> str:
     """Let Postgres quote a name."""
-    asked = text(f"SELECT quote_ident({what})")
-    return connection.execute(asked, {"value": value} if value else {}).scalar_one()
+    statement = text(f"SELECT quote_ident({what})")
+    return connection.execute(statement, {"value": value} if value else {}).scalar_one()

@@ -73,7 +73,7 @@ class Size:
     """The share of the memories that have a lexeme, of those that are common."""
     rare: float = 0.0
     """About the share that has any other."""
-    beside: float = 0.0
+    common_terms: float = 0.0
     """How many vectors of other tenants lie in the same index, about."""
 
     @property
@@ -82,7 +82,7 @@ class Size:
 
         The index gives what lies near of every tenant in it.
         """
-        by_index = _INDEX_MS + _FOREIGN_MS * self.beside / max(self.memories, 1)
+        by_index = _INDEX_MS + _FOREIGN_MS * self.common_terms / max(self.memories, 1)
         return self.memories > _EXACT_MIN and self.memories * _VECTOR_MS > by_index
 
     @property
@@ -90,9 +90,9 @@ class Size:
         """For how many searches it holds."""
         return self.memories // _SHARE
 
-    def is_outgrown(self, found: int) -> bool:
+    def is_outgrown(self, count_now: int) -> bool:
         """Say whether more was found than can have been there when it was counted."""
-        return found > _TIMES * self.memories
+        return count_now > _TIMES * self.memories
 
 
 @dataclass(slots=True)
@@ -145,26 +145,26 @@ class TenantSizes:
 
     def shares(self, work: SqlContext, words: Sequence[str], *, size: Size) -> dict[str, float]:
         """Give about the share of the memories that has each word; what is no word is absent."""
-        told = self._told(work, words)
+        lexemes_by_word = self._find_lexemes(work, words)
         return {
             word: min(size.common.get(one, size.rare) for one in lexemes)
             for word in words
-            if (lexemes := told.get(word))
+            if (lexemes := lexemes_by_word.get(word))
         }
 
-    def _told(self, work: SqlContext, words: Sequence[str]) -> dict[str, Sequence[str]]:
+    def _find_lexemes(self, work: SqlContext, words: Sequence[str]) -> dict[str, Sequence[str]]:
         """Give the lexemes of words, which mean the same in every tenant and tell of none."""
         known = {word: self._lexemes[word] for word in words if word in self._lexemes}
         unknown = [word for word in words if word not in known]
         if not unknown:
             return known
         rows = work.connection.execute(_LEXEMES, {"words": unknown})
-        asked: dict[str, Sequence[str]] = {word: tuple(lexemes) for word, lexemes in rows}
+        lexemes_by_word: dict[str, Sequence[str]] = {word: tuple(lexemes) for word, lexemes in rows}
         with self._lock:
-            if len(self._lexemes) + len(asked) > _WORDS_MAX:
+            if len(self._lexemes) + len(lexemes_by_word) > _WORDS_MAX:
                 self._lexemes = {}
-            self._lexemes.update(asked)
-        return known | asked
+            self._lexemes.update(lexemes_by_word)
+        return known | lexemes_by_word
 
 
 @dataclass(slots=True, kw_only=True)
@@ -192,25 +192,27 @@ def _has_grown(work: SqlContext, known: Size) -> bool:
     if known.memories > _TIMES * _EXACT_MIN:
         return False
     most = _TIMES * known.memories + 1
-    found = work.connection.execute(_GROWN, {"tenant": work.tenant, "most": most}).scalar_one()
-    return known.is_outgrown(found)
+    count = work.connection.execute(_GROWN, {"tenant": work.tenant, "most": most}).scalar_one()
+    return known.is_outgrown(count)
 
 
 def _counted(work: SqlContext) -> Size:
-    told: dict[str, object] = {"tenant": work.tenant}
+    parameters: dict[str, object] = {"tenant": work.tenant}
     run = work.connection.execute
-    count, together = run(_COUNT, told).one()
-    beside = max((together or 0) - count, 0.0)
+    count, together = run(_COUNT, parameters).one()
+    common_terms = max((together or 0) - count, 0.0)
     if count <= SCORED_MAX:
-        average = run(_AVERAGE, told).scalar_one()
-        return Size(memories=count, average_words=max(float(average or 1), 1.0), beside=beside)
-    told["each"] = max(1, min(count // _SAMPLE, SCORED_MAX // (2 * _SEEN)))
-    sampled, average = run(_SAMPLED, told).one()
-    common = run(_COMMON, told | {"seen": _SEEN})
+        average = run(_AVERAGE, parameters).scalar_one()
+        return Size(
+            memories=count, average_words=max(float(average or 1), 1.0), common_terms=common_terms
+        )
+    parameters["each"] = max(1, min(count // _SAMPLE, SCORED_MAX // (2 * _SEEN)))
+    sampled, average = run(_SAMPLED, parameters).one()
+    common = run(_COMMON, parameters | {"seen": _SEEN})
     return Size(
         memories=count,
         average_words=max(float(average or 1), 1.0),
         common={word: min(seen / sampled, 1.0) for word, seen in common},
         rare=_SEEN / 2 / max(sampled, 1),
-        beside=beside,
+        common_terms=common_terms,
     )

@@ -53,7 +53,10 @@ def _of(connection: Connection, table: str) -> Sequence[str]:
         f"CREATE TABLE {table} (LIKE {_OLD} INCLUDING DEFAULTS INCLUDING CONSTRAINTS)",
         f"INSERT INTO {table} SELECT * FROM {_OLD}",
         f"DROP TABLE {_OLD}",
-        *(f"ALTER TABLE {table} ADD CONSTRAINT {name} {told}" for name, told in constraints),
+        *(
+            f"ALTER TABLE {table} ADD CONSTRAINT {name} {definition}"
+            for name, definition in constraints
+        ),
         # An index of a table in partitions is told as if it had none.
         *(one.replace(" ON ONLY ", " ON ") for one in indexes),
         f"ANALYZE {table}",

@@ -100,11 +100,11 @@ class PostgresVectors:
         """Rank by cosine to a unit vector, the best window of each memory, best first."""
         which = replace(self.which, is_indexed=is_large)
         own = {"query": half(query), "limit": limit, "farthest": -at_least}
-        told = given(scope, self.work.tenant) | own
+        parameters = given(scope, self.work.tenant) | own
         for reach in (max(_FIRST_MIN, int(_FIRST * limit)), *_REACHES):
             if reach is None:
-                return _hits(self.work.rows(_among(which, scope.filter), told))
-            rows = self.work.rows(_near(which, scope.filter), told | {"reach": reach})
+                return _hits(self.work.rows(_among(which, scope.filter), parameters))
+            rows = self.work.rows(_near(which, scope.filter), parameters | {"reach": reach})
             *_, looked_at, farthest = rows[0]
             is_all = looked_at < reach or farthest > -at_least
             if is_all or sum(row[0] is not None for row in rows) >= limit:
@@ -115,8 +115,8 @@ class PostgresVectors:
         """Give the cosine of each memory to a unit vector; memories without one are absent."""
         if not ids:
             return {}
-        told = {"query": half(query), "ids": list(ids)}
-        return dict(self.work.rows(_cosines(self.which), told))
+        parameters = {"query": half(query), "ids": list(ids)}
+        return dict(self.work.rows(_cosines(self.which), parameters))
 
     def cosines(self, ids: Sequence[int]) -> list[list[float]]:
         """Give the cosine of every two of these memories."""
@@ -139,7 +139,7 @@ def _hits(rows: Sequence[Sequence[Any]]) -> list[Hit]:
 
 
 @lru_cache(_BUILT_MAX)
-def _near(which: VectorTable, wanted: Filter) -> Select[*tuple[Any, ...]]:
+def _near(which: VectorTable, criteria: Filter) -> Select[*tuple[Any, ...]]:
     """Select what a look allows of the nearest windows, how many those were and how far they go.
 
     What is near is found first and held against the look then: the planner would rather look at all
@@ -153,7 +153,7 @@ def _near(which: VectorTable, wanted: Filter) -> Select[*tuple[Any, ...]]:
         .cte("near")
         .prefix_with("MATERIALIZED")
     )
-    best = _best(near, memories.c.id == near.c.memory_id, within(wanted))
+    best = _best(near, memories.c.id == near.c.memory_id, within(criteria))
     count = select(func.count().label("looked_at"), func.max(near.c.distance).label("farthest"))
     reached = count.select_from(near).subquery("reached")
     return (
@@ -178,7 +178,7 @@ def _best(near: CTE, *where: ColumnElement[bool]) -> Any:  # noqa: ANN401 a subq
 
 
 @lru_cache(_BUILT_MAX)
-def _among(which: VectorTable, wanted: Filter) -> Select[*tuple[Any, ...]]:
+def _among(which: VectorTable, criteria: Filter) -> Select[*tuple[Any, ...]]:
     """Select the nearest of all that a look allows, which are few."""
     row = which.table.c
     score = func.max(-which.distance).label(_SCORE)
@@ -186,7 +186,7 @@ def _among(which: VectorTable, wanted: Filter) -> Select[*tuple[Any, ...]]:
     return (
         select(memories.c.id, score)
         .join_from(memories, which.table, same)
-        .where(within(wanted), *which.here)
+        .where(within(criteria), *which.here)
         .where(which.distance <= bindparam("farthest", type_=Float))
         .group_by(memories.c.id)
         .order_by(score.desc(), memories.c.id.desc())
@@ -215,5 +215,5 @@ def _firsts(which: VectorTable) -> Select[*tuple[Any, ...]]:
     """Select as `_windows`, of each memory the first; one of another size is as good as dropped."""
     row = which.table.c
     is_whole = func.vector_dims(row.vector) == which.dimensions
-    found = _windows(which).where(is_whole)
-    return found.where(row.part == 0) if which.field is None else found
+    firsts = _windows(which).where(is_whole)
+    return firsts.where(row.part == 0) if which.field is None else firsts

@@ -165,7 +165,7 @@ class SpaceRepository:
         count = 0
         with self._writing(tenant) as connection:
             for source in (vectors, field_vectors):
-                table = self.dialect.as_kept(source)
+                table = self.dialect.stored_table(source)
                 own = table.c.tenant_id == tenant, table.c.space_id.in_(dropped)
                 some = select(*table.primary_key).where(*own).limit(limit)
                 statement = delete(table).where(own[0], tuple_(*table.primary_key).in_(some))
@@ -189,7 +189,7 @@ class SpaceRepository:
             connection.begin(),
         ):
             yield connection
-        self.dialect.check_kept()
+        self.dialect.check_location()
 
     @contextmanager
     def _reading(self) -> Generator[Connection]:

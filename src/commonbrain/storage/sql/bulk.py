@@ -1,4 +1,4 @@
-"""Statements about very many rows: their ids in one parameter, their values past the slow path."""
+"""Bulk statements: many ids in one parameter, many rows past SQLAlchemy's slow path."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
@@ -15,10 +15,10 @@ from commonbrain.storage.sql.dialect_functions import members_of
 
 
 def id_list_param(name: str, of: type[BigInteger | String] = BigInteger) -> Select[Any]:
-    """Select the ids that a parameter lists, or the words.
+    """Select the ids, or words, of a list parameter.
 
-    A parameter for each would be thousands of names to make up, and a statement to be parsed anew
-    whenever their number differs; one list costs a tenth of that.
+    One parameter each would need thousands of names and a new statement for every number of them; a
+    list costs a tenth of that.
     """
     return select(members_of(name, of).c.value)
 
@@ -29,15 +29,15 @@ LISTED: Final = id_list_param("ids")
 def bulk_insert(
     work: SqlContext, into: Table, *, shared: Mapping[str, Any], each: Mapping[str, Sequence[Any]]
 ) -> None:
-    """Insert rows of a tenant that are equal in what is `shared` and differ in `each`."""
-    # SQLite takes twice as long for rows into which it is told to put nothing.
+    """Insert rows of a tenant that have `shared` values in common and differ in `each`."""
+    # SQLite takes twice as long for rows with explicit NULLs.
     given = {name: value for name, value in shared.items() if value is not None}
     filled = {name: values for name, values in each.items() if values.count(None) < len(values)}
     _run(work, into, shared={"tenant_id": work.tenant, **given}, each=filled, is_insert=True)
 
 
 def bulk_delete(work: SqlContext, table: Table, *, each: Mapping[str, Sequence[Any]]) -> None:
-    """Delete the rows of a tenant that have these values in these columns."""
+    """Delete the rows of a tenant with these values in these columns."""
     _run(work, table, shared={"tenant_id": work.tenant}, each=each, is_insert=False)
 
 
@@ -49,7 +49,7 @@ def _run(
     each: Mapping[str, Sequence[Any]],
     is_insert: bool,
 ) -> None:
-    """Bind what is shared once, and the rest column by column; a mapping a row costs far more."""
+    """Bind shared values once and the rest by column; one mapping per row costs far more."""
     count = len(next(iter(each.values())))
     if not count:
         return
@@ -69,7 +69,7 @@ def _run(
 def _compiled(
     table: Table, names: tuple[str, ...], *, dialect: Dialect, is_insert: bool
 ) -> tuple[str, tuple[str, ...]]:
-    """Write a statement in the words of the driver, and tell the order of its parameters."""
+    """Compile a statement for the driver, with the order of its parameters."""
     if is_insert:
         made = insert(table).compile(dialect=dialect, column_keys=list(names))
     else:
@@ -79,7 +79,7 @@ def _compiled(
 
 
 def _bound(values: Sequence[Any], write: Callable[[Any], Any]) -> Sequence[Any]:
-    """Give values as the driver takes them; few differ, and each is written once."""
+    """Convert values for the driver; few differ, and each is converted once."""
     if write is _as_it_is:
         return values
     written = {value: write(value) for value in set(values)}
@@ -88,7 +88,7 @@ def _bound(values: Sequence[Any], write: Callable[[Any], Any]) -> Sequence[Any]:
 
 @lru_cache
 def _written(table: Table, name: str, *, dialect: Dialect) -> Callable[[Any], Any]:
-    """Give what writes a value of a column as the driver takes it."""
+    """Return the converter of a column's values for the driver."""
     return table.c[name].type.dialect_impl(dialect).bind_processor(dialect) or _as_it_is
 
 
@@ -100,11 +100,11 @@ Window = NDArray[np.float16] | NDArray[np.float32]
 
 
 def cosines_of(ids: Sequence[int], windows: Iterable[tuple[int, Window]]) -> list[list[float]]:
-    """Compare memories by the means of their windows; without one a memory is like none.
+    """Compare memories by the means of their windows; without one the similarity is 0.
 
     Args:
-        ids: which memories, in the order of rows and columns.
-        windows: vectors of length 1, shape `(dimensions,)` each, by memory in any order.
+        ids: the memories, in the order of rows and columns.
+        windows: unit vectors of shape `(dimensions,)`, by memory in any order.
 
     """
     sums: dict[int, NDArray[np.float32]] = {}

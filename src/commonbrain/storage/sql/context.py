@@ -1,4 +1,4 @@
-"""One transaction in progress: what every shelf is made of."""
+"""The context of one transaction, shared by its repositories."""
 
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,44 +17,44 @@ from commonbrain.storage.maintenance import Backup, Finding, Progress
 from commonbrain.storage.schema.memories import spaces, tenants
 from commonbrain.storage.sql.fast_queries import Row, compiled, rows_of
 
-_Told = TypeVar("_Told")
+_Result = TypeVar("_Result")
 
 
 class Dialect(Protocol):
-    """What one engine does its own way; everything else is shared."""
+    """What differs between engines; everything else is shared."""
 
     engine: Engine
-    """Where connections come from."""
+    """Provides connections."""
     space_id: int
-    """The row of the vector space in this store; set when it is opened."""
+    """The row of the embedding space in this store; set on opening."""
 
     @property
     def location(self) -> str:
-        """Where the store is, for people."""
+        """Where the store is, for display."""
         ...
 
     def insert_or_skip(self, into: Table) -> Insert:
-        """Build an insert that does nothing when the primary key is taken."""
+        """Build an insert that does nothing if the primary key exists."""
         ...
 
-    def as_kept(self, table: Table) -> Table:
-        """Give a table of the schema as this engine has it; values read from either are alike."""
+    def stored_table(self, table: Table) -> Table:
+        """Return a table as this engine stores it; values are the same."""
         ...
 
     def index(self, work: "SqlContext") -> Index:
-        """Give the shelf of full text and vectors."""
+        """Return the index of full text and vectors."""
         ...
 
     def is_prepared(self, connection: Connection) -> bool:
-        """Say whether the store is in the mode it needs."""
+        """Return whether the store is in the required mode."""
         ...
 
     def prepare(self) -> None:
-        """Put the store into the mode it needs, outside any transaction."""
+        """Switch the store to the required mode, outside any transaction."""
         ...
 
     def writer(self, tenant: str) -> Connection:
-        """Open a connection whose transaction holds the right to write from its beginning."""
+        """Open a connection whose transaction holds the write lock from its beginning."""
         ...
 
     def note_reads(self, connection: Connection, given: dict[str, Any]) -> int:
@@ -62,55 +62,58 @@ class Dialect(Protocol):
         ...
 
     def compact(self) -> None:
-        """Rewrite the store without what was deleted, outside any transaction."""
+        """Rewrite the store without deleted data, outside any transaction."""
         ...
 
     def reader(self, tenant: str | None) -> Connection:
-        """Open a connection whose transaction only reads, of one tenant or of each in turn."""
+        """Open a connection for reading, of one tenant or of each in turn."""
         ...
 
-    def ask_copy(self, tenant: str, ask: Callable[[Connection], _Told]) -> tuple[_Told] | None:
-        """Ask a copy that sees all that anybody was told is kept; None when there is none."""
+    def ask_copy(self, tenant: str, ask: Callable[[Connection], _Result]) -> tuple[_Result] | None:
+        """Query a replica that has everything that was acknowledged; None if there is none."""
         ...
 
     def replica_reads(self) -> list[ReplicaReads]:
-        """Tell how such copies fared."""
+        """Return the status of the replicas."""
         ...
 
     def dispose(self) -> None:
-        """Let go of every connection."""
+        """Close every connection."""
         ...
 
     def each_tenant(self, connection: Connection) -> Iterator[str]:
-        """Turn to one tenant after the other: what is asked meanwhile is asked of that one."""
+        """Yield each tenant; queries in between are limited to that tenant."""
         ...
 
-    def check_kept(self) -> None:
-        """Refuse to acknowledge what was committed to a place where nobody will find it."""
+    def check_location(self) -> None:
+        """Raise if a commit went to a place where it will not be found."""
         ...
 
     def schema_mark(self, connection: Connection) -> int:
-        """Give a number that every change of the schema changes."""
+        """Return a number that changes with every change of the schema."""
         ...
 
     def mark_switch(self, connection: Connection) -> None:
-        """Change the schema's mark, so that every process notices that another space serves."""
+        """Change the schema mark, so that every process notices that another space serves."""
         ...
 
     def take_turn(self, connection: Connection, tenant: str) -> None:
-        """Take the right to write of one more tenant, within a transaction that writes."""
+        """Take the write lock of another tenant, within a writing transaction."""
         ...
 
     def is_indexed(self, connection: Connection, space_id: int) -> bool:
-        """Say whether vectors of a space have the index that many of them are searched by."""
+        """Return whether vectors of a space have a search index."""
         ...
 
     def beside(self, space: EmbeddingSpace, space_id: int) -> "Dialect":
-        """Give the same place as it is in another space; connections are shared."""
+        """Return the dialect of the same store in another embedding space.
+
+        Connections are shared.
+        """
         ...
 
     def readable_from(self, connection: Connection) -> str | None:
-        """Give the oldest version whose programs may use a schema that is newer than they are."""
+        """Return the oldest version whose programs may use a schema newer than they are."""
         ...
 
     def examine(self, connection: Connection) -> list[Finding]:
@@ -118,32 +121,32 @@ class Dialect(Protocol):
         ...
 
     def clear_text(self, connection: Connection) -> None:
-        """Take out of the full text what stands for no memory."""
+        """Remove full-text entries without a memory."""
         ...
 
     def backup(self, destination: Path, *, replace: bool, on_progress: Progress) -> Backup:
-        """Write everything, as of one moment, into a file."""
+        """Write a consistent snapshot into a file."""
         ...
 
 
 @dataclass(slots=True, kw_only=True)
 class SqlContext:
-    """A connection inside a transaction of one tenant, and what it did to vectors so far."""
+    """A connection in a transaction of one tenant, and its changes of vectors."""
 
     connection: Connection
     tenant: str
     dialect: Dialect
     followed: set[str | None] = field(default_factory=set["str | None"])
-    """The fields, None for whole memories, whose vectors kept in the process are up to date."""
+    """Fields, None for whole memories, whose in-memory vectors are up to date."""
     changed: set[int] = field(default_factory=set[int])
-    """The memories whose vectors this transaction wrote or dropped itself."""
+    """Memories whose vectors this transaction has changed."""
     highest: dict[Table, int] = field(default_factory=dict["Table", int])
-    """The highest number in a table, where it is known: no other transaction can raise it."""
+    """The highest id of a table, where known: no other transaction can raise it."""
 
     def append(self, table: Table, row: Mapping[str, Any], *, at: datetime) -> int:
-        """Insert a row under an id drawn here, for what nobody outside ever names; give it.
+        """Insert a row with an id generated here, and return the id; for rows without a public id.
 
-        Many rows share a millisecond in an import, so a drawn id may well be taken.
+        Many rows of an import share a millisecond, so a generated id may be taken.
         """
         while True:
             drawn = ids.make_id(at, secrets.randbits(ids.RANDOM_BITS))
@@ -151,22 +154,22 @@ class SqlContext:
                 return drawn
 
     def rows(self, question: SelectBase, given: Mapping[str, Any]) -> list[Row]:
-        """Ask about this tenant what is asked all the time."""
+        """Run a frequent query for this tenant."""
         return rows_of(self.connection, question, given={"tenant": self.tenant, **given})
 
     def add(self, table: Table, row: Mapping[str, Any]) -> bool:
-        """Insert a row unless its primary key is taken; say whether it went in."""
+        """Insert a row unless its primary key exists; return whether it was inserted."""
         return self.change(self.dialect.insert_or_skip(table), row) > 0
 
     def change(self, statement: UpdateBase, given: Mapping[str, Any]) -> int:
-        """Write what is written all the time; give the number of rows that changed."""
+        """Run a frequent update; return the number of changed rows."""
         names = tuple(given)
         return compiled(statement, self.connection.dialect, names=names).change(
             self.connection, given
         )
 
     def change_by_each(self, statement: UpdateBase, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Write the same once for each of these, which all have the same names."""
+        """Run an update once for each of these rows, which have the same names."""
         if rows:
             names = tuple(rows[0])
             compiled(statement, self.connection.dialect, names=names).change_by_each(
@@ -175,24 +178,24 @@ class SqlContext:
 
 
 _AUDIT_KEY_BYTES: Final = 32
-"""As long as the digest it keys (RFC 2104)."""
+"""As long as the digest that it keys (RFC 2104)."""
 
 
 _OPENED: Final = frozenset({SpaceState.CURRENT, SpaceState.RETIRED})
-"""A program that was not told of a move goes on in the space that it knows, and says so."""
+"""A program that missed a move continues in the space that it knows, and says so."""
 
 
 def known_spaces(connection: Connection) -> list[StoredSpace]:
-    """List the spaces of the store, those too of which only the row is left, oldest first."""
+    """List the spaces of the store, including dropped ones, oldest first."""
     rows = connection.execute(select(spaces).order_by(spaces.c.id)).mappings()
     return [StoredSpace(**row) for row in rows]
 
 
 def known_space(connection: Connection, space: EmbeddingSpace) -> int | None:
-    """Give the id of a space that the store can be opened in, None when it has none yet.
+    """Return the id of a space in which the store can be opened; None if it has none yet.
 
     Raises:
-        SpaceMismatch: the store's vectors live in another space.
+        SpaceMismatch: the store's vectors belong to another space.
 
     """
     known = known_spaces(connection)
@@ -207,14 +210,14 @@ def known_space(connection: Connection, space: EmbeddingSpace) -> int | None:
 
 
 def serving_space(connection: Connection) -> StoredSpace | None:
-    """Give the space that serves; None in a store that has none yet."""
+    """Return the serving space; None if the store has none yet."""
     serves = select(spaces).where(spaces.c.state == SpaceState.CURRENT)
     row = connection.execute(serves).mappings().first()
     return None if row is None else StoredSpace(**row)
 
 
 def register(connection: Connection, tenant: str, *, space: EmbeddingSpace, now: datetime) -> int:
-    """Make the tenant's and the space's rows where they are missing; give the space's id."""
+    """Create the rows of tenant and space if missing; return the space's id."""
     add_tenant(connection, tenant, now=now)
     space_id = known_space(connection, space)
     if space_id is not None:
@@ -225,7 +228,7 @@ def register(connection: Connection, tenant: str, *, space: EmbeddingSpace, now:
 
 
 def add_tenant(connection: Connection, tenant: str, *, now: datetime) -> bool:
-    """Make a tenant's row, unless it is there; say whether it was made."""
+    """Create a tenant's row unless it exists; return whether it was created."""
     if connection.execute(select(tenants.c.id).where(tenants.c.id == tenant)).first() is not None:
         return False
     key = secrets.token_bytes(_AUDIT_KEY_BYTES)

@@ -1,4 +1,4 @@
-"""What the engines spell differently in statements that are otherwise the same."""
+"""SQL functions that the engines spell differently."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _POSTGRES = "postgresql"
 class Listing(TypeDecorator[Any]):
     """A list in one parameter: JSON in SQLite, an array in Postgres.
 
-    Numbers go to Postgres as an array is written out: its driver takes six times as long to turn
-    each of them, and one recall asks ten statements of 40 to 120 ids.
+    Numbers go to Postgres as an array literal: its driver takes six times as long to convert each,
+    and one recall runs ten statements with 40 to 120 ids.
     """
 
     impl = JSON
@@ -39,11 +39,11 @@ class Listing(TypeDecorator[Any]):
         self.of = of
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
-        """Take what the engine can unfold again."""
+        """Choose the type that the engine can unnest."""
         return dialect.type_descriptor(ARRAY(self.of()) if dialect.name == _POSTGRES else JSON())
 
     def bind_processor(self, dialect: Dialect) -> Any:  # noqa: ANN401 of the library's own
-        """Write numbers out for Postgres; what else there is goes as it is."""
+        """Format numbers for Postgres; other values stay."""
         is_written = dialect.name == _POSTGRES and self.of is BigInteger
         return _array_of if is_written else super().bind_processor(dialect)
 
@@ -53,7 +53,7 @@ def _array_of(value: Iterable[int] | None) -> str | None:
 
 
 class unnest(FunctionElement[Any]):  # noqa: N801 a function of SQL
-    """The members of a list, a row for each."""
+    """The members of a list, one row each."""
 
     name = "members"
     inherit_cache = True
@@ -70,7 +70,7 @@ def _unfold_array(element: unnest, compiler: SQLCompiler, **more: Any) -> str:  
 
 
 def members_of(name: str, of: type[BigInteger | String] = BigInteger) -> TableValuedAlias:
-    """Give the members of a list, a parameter, as a table with the column `value`."""
+    """Return the members of a list parameter as a table with the column `value`."""
     given: BindParameter[Any] = bindparam(name, type_=Listing(of))
     return unnest(given).table_valued("value")
 

@@ -1,4 +1,4 @@
-"""The only translation of driver errors into those of the house."""
+"""The only translation of driver errors into Commonbrain's."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -9,31 +9,32 @@ from sqlalchemy import exc
 from commonbrain.model.errors import CommonbrainError, StoreCorruptError, UnavailableError
 
 _READ_ONLY = "25006"
-"""What Postgres calls a write where nothing may be written, as on a replica."""
+"""The Postgres error for a write where writing is not allowed, as on a replica."""
 _FULL = frozenset({"53100", "SQLITE_FULL"})
-"""What Postgres and SQLite call a disk without room."""
+"""The errors of Postgres and SQLite for a full disk."""
 
 
 _NAMES = ("sqlstate", "sqlite_errorname")
-"""Where the two drivers say which error it is."""
+"""Attributes in which the drivers give the error code."""
 
 
 @dataclass(slots=True)
 class StatementInProgress:
-    """How far a transaction has come."""
+    """The progress of a transaction."""
 
     is_ending: bool = False
-    """Set when everything was done but the commit, whose answer may be lost."""
+    """Set when only the commit is left, whose reply may be lost."""
 
 
 @contextmanager
 def map_driver_errors(location: str) -> Generator[StatementInProgress]:
-    """Turn a driver's error into one of the house's, here and nowhere else.
+    """Translate driver errors.
 
     Raises:
-        UnavailableError: locked for too long, full, read-only, or not to be opened; rolled back.
-            Where the connection was lost during the commit nobody knows, and the message says so.
-        StoreCorruptError: damaged, or not a database at all; rolled back.
+        UnavailableError: locked for too long, full, read-only, or not accessible; rolled back. If
+            the connection was lost during the commit, the outcome is unknown, and the message says
+            so.
+        StoreCorruptError: damaged, or not a database; rolled back.
 
     """
     under_way = StatementInProgress()
@@ -42,7 +43,7 @@ def map_driver_errors(location: str) -> Generator[StatementInProgress]:
     except CommonbrainError:
         raise
     except exc.IntegrityError:
-        # A row that breaks the schema's promises is a fault of ours, not of the store's.
+        # A violated constraint is a bug of this program, not of the store.
         raise
     except (exc.OperationalError, exc.TimeoutError) as error:
         if (
@@ -73,18 +74,18 @@ def map_driver_errors(location: str) -> Generator[StatementInProgress]:
                 hint="Nothing was written. It can be recalled from; write to the primary server.",
             ) from error
         if type(error) is not exc.DatabaseError:
-            # A statement that is wrong, or of a driver that lacks something: a fault of ours.
+            # An invalid statement or a missing driver feature is a bug of this program.
             raise
         raise StoreCorruptError(
             f"The store {location} cannot be read: {cause_of(error)}.",
-            hint="Nothing was changed. `brain doctor` says what can be mended; what cannot is "
+            hint="Nothing was changed. `brain doctor` says what can be repaired; what cannot is "
             "replaced by `brain restore FILE`, which keeps it.",
         ) from error
 
 
 def cause_of(error: exc.SQLAlchemyError) -> str:
-    """Give the driver's own words, without the statement, its parameters and what it was about."""
+    """Return the driver's message, without the statement and its parameters."""
     if not isinstance(error, exc.DBAPIError):
         return str(error).rstrip(".")
-    told = getattr(error.orig, "diag", None)
-    return str((told and told.message_primary) or error.orig).rstrip(".")
+    diagnostics = getattr(error.orig, "diag", None)
+    return str((diagnostics and diagnostics.message_primary) or error.orig).rstrip(".")

@@ -1,8 +1,8 @@
-"""Statements in the words of the driver: compiled once, then given to it directly.
+"""Fast queries: statements compiled once and then passed to the driver directly.
 
-SQLAlchemy takes 0.05 ms to find a statement that it has compiled, to bind its parameters and to
-wrap its result, and more for every row; SQLite does most of the small ones in 0.01 ms. One recall
-asks fifteen of them, and one memory is written by ten.
+SQLAlchemy takes 0.05 ms to look up a compiled statement, bind its parameters and wrap its result,
+and more for every row; SQLite runs most small ones in 0.01 ms. One recall runs fifteen of them, and
+writing one memory ten.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from sqlalchemy.types import TypeEngine
 from commonbrain.storage.schema.types import EnumText, Instant, JsonText
 
 Row = tuple[Any, ...]
-_Told = TypeVar("_Told")
+_Result = TypeVar("_Result")
 _Turn = Callable[[Any], Any] | None
-"""What turns a value of ours into one of the driver's, or back; None leaves it as it is."""
-_KEPT_MAX: Final = 1024
+"""Converts a value to the driver's form, or back; None if no conversion is needed."""
+_CACHED_STATEMENTS: Final = 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A statement as the driver takes it."""
+    """A statement in the driver's form."""
 
     text: str
     fixed: Sequence[Any]
-    """Its parameters by their places; those that are given each time are None."""
+    """Its parameters by position; None for those passed each time."""
     given: Sequence[tuple[int, str, _Turn]]
 
     def rows(self, connection: Connection, given: Mapping[str, Any]) -> list[Row]:
-        """Ask the driver; every answer is read at once."""
+        """Run a query; all rows are fetched at once."""
         values = self._values(given)
 
         def ask(cursor: Any) -> list[Row]:  # noqa: ANN401 a driver's own
@@ -47,15 +47,16 @@ class Compiled:
         return self._done(connection, ask)
 
     def change(self, connection: Connection, given: Mapping[str, Any]) -> int:
-        """Tell the driver; give the number of rows that it changed."""
+        """Run an update; return the number of changed rows."""
         values = self._values(given)
         return self._done(connection, lambda cursor: cursor.execute(self.text, values).rowcount)
 
     def change_by_each(self, connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Tell the driver once for each of these."""
+        """Run an update once for each of these rows."""
         values = [self._values(row) for row in rows]
         if len(values) == 1:
-            # Postgres' driver begins and ends a pipeline for many, which costs more than one.
+            # For several rows, the Postgres driver starts and ends a pipeline, which costs more for
+            # one.
             self._done(connection, lambda cursor: cursor.execute(self.text, values[0]))
         else:
             self._done(connection, lambda cursor: cursor.executemany(self.text, values))
@@ -66,8 +67,8 @@ class Compiled:
             values[place] = given[name] if write is None else write(given[name])
         return values
 
-    def _done(self, connection: Connection, act: Callable[[Any], _Told]) -> _Told:
-        """Let the driver do it; what it raises is told as SQLAlchemy tells it."""
+    def _done(self, connection: Connection, act: Callable[[Any], _Result]) -> _Result:
+        """Run the driver's call; errors are raised as SQLAlchemy's."""
         failure: Any = connection.dialect.loaded_dbapi.Error
         cursor: Any = connection.connection.cursor()
         try:
@@ -80,12 +81,12 @@ class Compiled:
             cursor.close()
 
 
-@lru_cache(_KEPT_MAX)
+@lru_cache(_CACHED_STATEMENTS)
 def compiled(
     statement: SelectBase | UpdateBase, dialect: Dialect, *, names: tuple[str, ...]
 ) -> Compiled:
-    """Compile a statement whose parameters of these names are given each time."""
-    # An insert puts something into the columns that are named, and no parameter into the others.
+    """Compile a statement whose parameters of these names are passed each time."""
+    # An insert has values for the named columns, and no parameters for the others.
     columns = list(names) if isinstance(statement, Insert) else None
     made = statement.compile(dialect=dialect, column_keys=columns)
     assert isinstance(made, SQLCompiler)  # noqa: S101 whatever selects or writes is compiled by one
@@ -105,18 +106,20 @@ def _turned(value: Any, turn: _Turn) -> Any:  # noqa: ANN401 columns hold anythi
     return value if turn is None else turn(value)
 
 
-_READING_KEPT_MAX: Final = 1024
+_CACHED_READERS: Final = 1024
 _FLOAT8: Final = 701
-"""What Postgres calls a number that is not whole: of those alone SQLAlchemy asks how they come."""
+"""The Postgres type of floating-point numbers, the only ones whose conversion SQLAlchemy chooses.
+"""
 
 
 def rows_of(connection: Connection, question: SelectBase, *, given: Mapping[str, Any]) -> list[Row]:
-    """Ask a question; every answer is read at once.
+    """Run a query; all rows are fetched at once.
 
-    Its parameters have the same names each time. A list of ids goes into one of them, see `LISTED`.
+    Its parameters have the same names each time. A list of ids is passed in one of them, see
+    `LISTED`.
 
     Raises:
-        exc.DBAPIError: whatever SQLAlchemy would raise.
+        exc.DBAPIError: as SQLAlchemy would raise.
 
     """
     dialect = connection.dialect
@@ -127,7 +130,7 @@ def rows_of(connection: Connection, question: SelectBase, *, given: Mapping[str,
 def _reading_turned(
     rows: list[Row], reads: Sequence[tuple[int, Callable[[Any], Any]]]
 ) -> list[Row]:
-    """Turn values column by column, which is faster than row by row."""
+    """Convert values column by column, which is faster than row by row."""
     if not reads:
         return rows
     columns: list[Sequence[Any]] = list(zip(*rows, strict=True))
@@ -136,15 +139,15 @@ def _reading_turned(
     return list(zip(*columns, strict=True))
 
 
-@lru_cache(_READING_KEPT_MAX)
+@lru_cache(_CACHED_READERS)
 def _reads(question: SelectBase, dialect: Dialect) -> Sequence[tuple[int, Callable[[Any], Any]]]:
-    """Give what turns the values of a column into ours, for the columns that need it."""
+    """Return the converters of the columns that need one."""
     reads = [_reader(one.type, dialect) for one in question.selected_columns]
     return [(place, read) for place, read in enumerate(reads) if read is not None]
 
 
 def _reader(of: TypeEngine[Any], dialect: Dialect) -> Callable[[Any], Any] | None:
-    """Give what reads values of a type: ours themselves, without the calls around them."""
+    """Return the converter of a type, without the calls around it."""
     if isinstance(of, Instant | EnumText | JsonText):
         return of.read
     return of.dialect_impl(dialect).result_processor(dialect, _FLOAT8)

@@ -1,4 +1,4 @@
-"""A look as SQL: the one place where tenant, visibility and filter become conditions."""
+"""A query scope as SQL: the one place where tenant, visibility and filter become conditions."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -44,38 +44,38 @@ _NOW: Final[BindParameter[datetime]] = bindparam("now", type_=Instant())
 
 
 def confine(scope: QueryScope, tenant: str) -> ColumnElement[bool]:
-    """Say which rows a look allows; the domain says the same of each row again at the end."""
+    """Return which rows a scope allows; the model checks each row again at the end."""
     of = _Of(tenant=tenant, viewer=scope.caller.agent, now=scope.now)
     return and_(*_open_to(scope.filter, of), *_in_project(scope.filter))
 
 
 def given(scope: QueryScope, tenant: str) -> dict[str, Any]:
-    """Give the parameters that `allowed` and `within` leave open."""
+    """Return the parameters of `allowed` and `within`."""
     return {"tenant": tenant, "viewer": scope.caller.agent, "now": scope.now}
 
 
 @lru_cache(_BUILT_MAX)
-def allowed(wanted: Filter) -> Select[int] | CompoundSelect[int]:
-    """Select the ids that a look allows, whose tenant, viewer and moment are parameters.
+def allowed(criteria: Filter) -> Select[int] | CompoundSelect[int]:
+    """Select the ids that a scope allows, with tenant, viewer and time as parameters.
 
-    Building a statement costs more than running it, so it is built once for all looks that differ
-    in nothing but these: a server has hundreds of viewers.
+    Building a statement costs more than running it, so it is built once for all scopes that differ
+    only in these: a server has hundreds of viewers.
     """
-    ids = select(memories.c.id).where(*_open_to(wanted, _OPEN))
+    ids = select(memories.c.id).where(*_open_to(criteria, _OPEN))
     # One part per project, because no index serves two values of which one is NULL.
-    parts = [ids.where(one) for one in _projects(wanted)]
+    parts = [ids.where(one) for one in _projects(criteria)]
     return union_all(*parts) if parts else ids
 
 
 @lru_cache(_BUILT_MAX)
-def within(wanted: Filter) -> ColumnElement[bool]:
-    """Say which rows a look allows, whose tenant, viewer and moment are parameters."""
-    return and_(*_open_to(wanted, _OPEN), *_in_project(wanted))
+def within(criteria: Filter) -> ColumnElement[bool]:
+    """Return which rows a scope allows, with tenant, viewer and time as parameters."""
+    return and_(*_open_to(criteria, _OPEN), *_in_project(criteria))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Of:
-    """Whose look it is, and when: values, or parameters that are told each time."""
+    """Viewer and time: values, or parameters."""
 
     tenant: str | BindParameter[str]
     viewer: str | BindParameter[str]
@@ -85,15 +85,15 @@ class _Of:
 _OPEN: Final = _Of(tenant=TENANT, viewer=_VIEWER, now=_NOW)
 
 
-def _open_to(wanted: Filter, of: _Of) -> list[ColumnElement[bool]]:
-    """Give every condition of a look but its project."""
+def _open_to(criteria: Filter, of: _Of) -> list[ColumnElement[bool]]:
+    """Return every condition of a scope except its project."""
     row = memories.c
-    believed = believed_from(wanted.trust_min)
+    believed = believed_from(criteria.trust_min)
     conditions = [
         row.tenant_id == of.tenant,
         open_to(of.viewer),
-        *_believed(wanted, now=of.now),
-        *_given(wanted),
+        *_believed(criteria, now=of.now),
+        *_given(criteria),
     ]
     if len(believed) < len(Trust):
         conditions.append(row.trust.in_(believed))
@@ -101,18 +101,18 @@ def _open_to(wanted: Filter, of: _Of) -> list[ColumnElement[bool]]:
 
 
 def open_to(viewer: str | BindParameter[str]) -> ColumnElement[bool]:
-    """Say which rows an agent may see of those of its tenant."""
+    """Return which rows of its tenant an agent may see."""
     row = memories.c
     return or_(row.scope != Scope.PRIVATE, row.agent == viewer, _is_shared(viewer))
 
 
 def believed_from(trust_min: float) -> list[Trust]:
-    """Give the kinds of trust that weigh so much."""
+    """Return the trust values with at least this weight."""
     return [trust for trust in Trust if trust.weight >= trust_min]
 
 
 def _is_shared(viewer: str | BindParameter[str]) -> ColumnElement[bool]:
-    """Say which rows went to an agent; asked only of what is private to others."""
+    """Return which private rows were shared with an agent."""
     return (
         select(1)
         .where(
@@ -124,25 +124,27 @@ def _is_shared(viewer: str | BindParameter[str]) -> ColumnElement[bool]:
     )
 
 
-def _in_project(wanted: Filter) -> list[ColumnElement[bool]]:
-    projects = _projects(wanted)
+def _in_project(criteria: Filter) -> list[ColumnElement[bool]]:
+    projects = _projects(criteria)
     return [or_(*projects)] if projects else []
 
 
-def _projects(wanted: Filter) -> list[ColumnElement[bool]]:
-    """Give the two ways to belong to a project; none when every project is wanted."""
+def _projects(criteria: Filter) -> list[ColumnElement[bool]]:
+    """Return the two ways to belong to a project; none if all projects are allowed."""
     row = memories.c
-    return [] if wanted.project is None else [row.project == wanted.project, row.project.is_(None)]
+    return (
+        [] if criteria.project is None else [row.project == criteria.project, row.project.is_(None)]
+    )
 
 
 def _believed(
-    wanted: Filter, *, now: datetime | BindParameter[datetime]
+    criteria: Filter, *, now: datetime | BindParameter[datetime]
 ) -> list[ColumnElement[bool]]:
-    row, as_of = memories.c, wanted.as_of
-    moment = now if as_of is None else as_of
-    unexpired = or_(row.expires_at.is_(None), row.expires_at > moment)
+    row, as_of = memories.c, criteria.as_of
+    time = now if as_of is None else as_of
+    unexpired = or_(row.expires_at.is_(None), row.expires_at > time)
     if as_of is None:
-        return [unexpired, row.state.in_(sorted(wanted.states or CURRENT_STATES))]
+        return [unexpired, row.state.in_(sorted(criteria.states or CURRENT_STATES))]
     is_held = and_(
         row.state.in_(sorted(CURRENT_STATES)),
         func.coalesce(row.believed_since, row.recorded_at) <= as_of,
@@ -155,55 +157,55 @@ def _believed(
     ]
 
 
-def _was_held(moment: datetime) -> ColumnElement[bool]:
+def _was_held(time: datetime) -> ColumnElement[bool]:
     return (
         select(1)
         .where(
             changes.c.tenant_id == memories.c.tenant_id,
             changes.c.memory_id == memories.c.id,
-            changes.c.believed_since <= moment,
-            changes.c.believed_until > moment,
+            changes.c.believed_since <= time,
+            changes.c.believed_until > time,
         )
         .exists()
     )
 
 
-def _given(wanted: Filter) -> list[ColumnElement[bool]]:
-    return [*_projected(wanted), *_beside(wanted)]
+def _given(criteria: Filter) -> list[ColumnElement[bool]]:
+    return [*_projected(criteria), *_related(criteria)]
 
 
-def _projected(wanted: Filter) -> Iterator[ColumnElement[bool]]:
-    """Say what a filter asks of the row itself."""
+def _projected(criteria: Filter) -> Iterator[ColumnElement[bool]]:
+    """Return the conditions of a filter on the row itself."""
     row = memories.c
-    if wanted.kinds:
-        yield row.kind.in_(wanted.kinds)
-    if wanted.field is not None:
+    if criteria.kinds:
+        yield row.kind.in_(criteria.kinds)
+    if criteria.field is not None:
         yield row.kind == Kind.ATOM
-    if wanted.labels:
-        yield row.label.in_(wanted.labels)
+    if criteria.labels:
+        yield row.label.in_(criteria.labels)
     for name in ("scope", "session", "agent"):
-        given = getattr(wanted, name)
+        given = getattr(criteria, name)
         if given is not None:
             yield row[name] == given
-    if wanted.since is not None:
-        yield row.occurred_at >= wanted.since
-    if wanted.until is not None:
-        yield row.occurred_at <= wanted.until
-    if wanted.min_confidence > 0:
-        yield row.confidence >= wanted.min_confidence
+    if criteria.since is not None:
+        yield row.occurred_at >= criteria.since
+    if criteria.until is not None:
+        yield row.occurred_at <= criteria.until
+    if criteria.min_confidence > 0:
+        yield row.confidence >= criteria.min_confidence
 
 
-def _beside(wanted: Filter) -> Iterator[ColumnElement[bool]]:
-    """Say what a filter asks of what stands beside the row."""
-    if wanted.thread is not None:
-        yield _is_of_thread(wanted.thread)
-    if wanted.field is not None:
-        yield _tells(wanted.field)
-    if wanted.people:
-        yield _is_named(EntityType.PERSON, wanted.people)
-    if wanted.needs_review:
+def _related(criteria: Filter) -> Iterator[ColumnElement[bool]]:
+    """Return the conditions of a filter on related rows."""
+    if criteria.thread is not None:
+        yield _is_of_thread(criteria.thread)
+    if criteria.field is not None:
+        yield _has_field(criteria.field)
+    if criteria.people:
+        yield _is_named(EntityType.PERSON, criteria.people)
+    if criteria.needs_review:
         yield _needs_review()
-    for tag in wanted.tags:
+    for tag in criteria.tags:
         yield _is_named(EntityType.TAG, (tag,))
 
 
@@ -221,7 +223,7 @@ def _is_named(type_: EntityType, names: Sequence[str]) -> ColumnElement[bool]:
     )
 
 
-def _tells(field: CausalField) -> ColumnElement[bool]:
+def _has_field(field: CausalField) -> ColumnElement[bool]:
     atom = DETAILS[Kind.ATOM].c
     return (
         select(1)

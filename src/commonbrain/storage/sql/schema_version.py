@@ -1,4 +1,4 @@
-"""The schema's version: whether a database is a store of ours, and upgrading it."""
+"""The schema version: whether a database is a store, and upgrading it."""
 
 from pathlib import Path
 from typing import Final
@@ -19,7 +19,7 @@ MIGRATIONS: Final = Path(__file__).parents[1] / "migrations"
 
 
 def version_of(connection: Connection, location: str) -> str | None:
-    """Give the schema's version, None for an empty database.
+    """Return the schema version; None for an empty database.
 
     Raises:
         StoreCorruptError: it belongs to another program.
@@ -28,7 +28,7 @@ def version_of(connection: Connection, location: str) -> str | None:
     names = set(inspect(connection).get_table_names())
     if not names:
         return None
-    # Other programs keep their migrations by Alembic as well.
+    # Other programs use Alembic too.
     if not names.issuperset(OURS):
         raise StoreCorruptError(
             f"{location} is a database of another program.",

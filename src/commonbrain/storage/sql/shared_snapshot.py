@@ -1,7 +1,7 @@
-"""One reading shared by all that a call reads, until it writes.
+"""A snapshot shared by all reads of a call, until it writes.
 
-A call of a server meets its session, asks for names and then ranks: in three transactions that is a
-begin, an end and a connection each, of one moment it is one.
+A server's call touches its session, looks up names and ranks. Three transactions would need a
+begin, an end and a connection each; one snapshot needs one.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class _SharedSnapshot:
-    """What a call reads: nothing before it first asks."""
+    """The snapshot of a call; nothing before its first read."""
 
     whose: tuple[int, str] | None = None
-    """Which store is read, and of which tenant."""
+    """The store and tenant that it reads."""
     transaction: Any = None
     stack: ExitStack = field(default_factory=ExitStack)
 
     def end(self) -> None:
-        """Let go of the reading; who asks again begins another."""
+        """Release the snapshot; the next read starts another."""
         self.whose, self.transaction = None, None
         self.stack.close()
 
@@ -38,38 +38,38 @@ _NOW: Final[ContextVar[_SharedSnapshot | None]] = ContextVar("moment", default=N
 
 @contextmanager
 def shared_read() -> Generator[None]:
-    """Let all readings inside, in this thread, be one: of one tenant, and until it writes."""
-    moment = _SharedSnapshot()
-    token = _NOW.set(moment)
+    """Share one snapshot between all reads in this thread, of one tenant and until it writes."""
+    snapshot = _SharedSnapshot()
+    token = _NOW.set(snapshot)
     try:
-        with moment.stack:
+        with snapshot.stack:
             yield
     finally:
         _NOW.reset(token)
 
 
 def end_shared_read(store: object) -> None:
-    """Begin anew: whoever writes into a store reads afterwards what was written."""
-    moment = _NOW.get()
-    if moment is not None and moment.whose is not None and moment.whose[0] == id(store):
-        moment.end()
+    """Start a new snapshot after a write, so that reads see what was written."""
+    snapshot = _NOW.get()
+    if snapshot is not None and snapshot.whose is not None and snapshot.whose[0] == id(store):
+        snapshot.end()
 
 
 @contextmanager
 def shared(
     store: object, tenant: str, *, begin: Callable[[], AbstractContextManager[T]]
 ) -> Generator[T]:
-    """Give the reading of the call, which begins here if it has not; its own where it is alone."""
-    moment, whose = _NOW.get(), (id(store), tenant)
-    if moment is None or (moment.whose is not None and moment.whose != whose):
+    """Return the snapshot of the call, starting it if necessary; a separate one outside a call."""
+    snapshot, whose = _NOW.get(), (id(store), tenant)
+    if snapshot is None or (snapshot.whose is not None and snapshot.whose != whose):
         with begin() as alone:
             yield alone
         return
-    if moment.whose is None:
-        moment.transaction = moment.stack.enter_context(begin())
-        moment.whose = whose
+    if snapshot.whose is None:
+        snapshot.transaction = snapshot.stack.enter_context(begin())
+        snapshot.whose = whose
     with ExitStack() as unless_well:
-        # What fails may leave it unfit to be asked.
-        unless_well.callback(moment.end)
-        yield moment.transaction
+        # After an error the connection may be unusable.
+        unless_well.callback(snapshot.end)
+        yield snapshot.transaction
         unless_well.pop_all()

@@ -1,16 +1,16 @@
-"""What reads leave behind, written to SQLite in as few steps as can be.
+"""Writes what reads leave behind in as few SQLite steps as possible.
 
-A process that reads all day writes its traces from a thread of its own, which has to ask for the
-interpreter again after every step of a statement, up to 5 ms each while a reader computes. Row by
-row, the write lock would be held for all that time: 8 readers left 8 writers one write a second. So
-each of the statements is one step, whatever the number of rows.
+A process that reads all day writes its traces from a separate thread, which has to wait for the
+interpreter after every step of a statement, up to 5 ms each while a reader computes. Row by row,
+the write lock would be held all that time: 8 readers left 8 writers one write per second. So each
+statement is one step, whatever the number of rows.
 """
 
 from typing import Any, Final
 
 from commonbrain.storage.repositories.sessions import BEAT_COLUMNS, session_update
 
-_KEPT: Final = (
+_STORED: Final = (
     "INSERT INTO recall_traces (tenant_id, id, asked_at, agent, session, query, verdict, "
     "considered, packed, degraded, stages_ms, ranker) "
     "SELECT :tenant, value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, "
@@ -39,11 +39,14 @@ _OLD: Final = (
 
 
 def write_reads(cursor: Any, given: dict[str, Any]) -> int:  # noqa: ANN401 a driver's own
-    """Write traces, accesses and beats, given as JSON lists; drop old traces, count new ones."""
-    cursor.execute(_KEPT, given)
-    kept = cursor.rowcount
+    """Write traces, accesses and heartbeats, given as JSON lists.
+
+    Delete old traces, count new ones.
+    """
+    cursor.execute(_STORED, given)
+    stored = cursor.rowcount
     cursor.execute(_TOUCHED, given)
     cursor.execute(_HEARD, given)
     for statement in _OLD:
         cursor.execute(statement, given)
-    return kept
+    return stored

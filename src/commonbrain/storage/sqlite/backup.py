@@ -1,7 +1,7 @@
-"""Whole copies of a store: taken while others write, verified before anybody is told of them.
+"""Backups: complete copies of a store, made while others write and verified before they appear.
 
-Copied is by SQLite's backup API under one read transaction: a snapshot to compare the copy with,
-which no writer disturbs. Without the transaction every write of another process starts it again.
+SQLite's backup API copies under one read transaction: a snapshot to compare the copy with, which no
+writer disturbs. Without the transaction, every write of another process restarts the copy.
 """
 
 import hashlib
@@ -26,28 +26,28 @@ from commonbrain.storage.sql.errors import map_driver_errors
 from commonbrain.storage.sqlite.file import StoreFile, driver, found_file, sibling_path
 
 _PAGES: Final = 256
-"""Copied at a time: a megabyte, some 30 steps a second on a slow disk."""
+"""Pages copied at a time: a megabyte."""
 _COPIED: Final = 0.2
-"""How much of the work is done when the pages are copied; checking them takes the longest."""
+"""Progress when the pages are copied; verification takes the longest."""
 _CHECKED: Final = 0.6
-"""How much when they are checked the first time."""
+"""Progress after the first verification."""
 SIDES: Final = ("-wal", "-shm", "-journal")
-"""What SQLite may keep beside a file."""
+"""Files that SQLite may keep next to its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contents:
-    """What stands in a store, for people and to be compared."""
+    """The contents of a store, for display and comparison."""
 
     schema_version: str
     memories: int
     newest_at: datetime | None
     digest: str
-    """Of the identity, state and text of every memory."""
+    """Digest of id, state and text of every memory."""
 
     @property
     def holdings(self) -> Holdings:
-        """What of it people are told."""
+        """The part for display."""
         return Holdings(
             memories=self.memories,
             newest_at=self.newest_at,
@@ -57,22 +57,22 @@ class Contents:
 
 @contextmanager
 def connected(file: StoreFile, *, wait_s: float) -> Generator[sqlite3.Connection]:
-    """Connect to a file for one task, with errors as the house has them.
+    """Connect to a file for one task, with translated errors.
 
     Raises:
-        UnavailableError: it is locked, full, or the system refuses it.
+        UnavailableError: it is locked, full, or the system denies access.
         StoreCorruptError: it is damaged, or not a database.
 
     """
     sqlite = driver()
     with map_driver_errors(str(file.path)):
         try:
-            asked, given = str(file.path), file.url.query
+            name, given = str(file.path), file.url.query
             if given:
-                kept = "&".join(f"{key}={value}" for key, value in given.items() if key != "uri")
-                asked = f"{file.url.database}?{kept}"
+                options = "&".join(f"{key}={value}" for key, value in given.items() if key != "uri")
+                name = f"{file.url.database}?{options}"
             connection: sqlite3.Connection = sqlite.connect(
-                asked, timeout=wait_s, isolation_level=None, uri=bool(given)
+                name, timeout=wait_s, isolation_level=None, uri=bool(given)
             )
             with closing(connection):
                 yield connection
@@ -83,21 +83,21 @@ def connected(file: StoreFile, *, wait_s: float) -> Generator[sqlite3.Connection
         except OSError as error:
             raise UnavailableError(
                 f"{error.filename or file.path}: {error.strerror}.",
-                hint="Nothing was changed. Mend that and try again.",
+                hint="Nothing was changed. Fix that and try again.",
             ) from error
 
 
 def schema_of(connection: sqlite3.Connection) -> str | None:
-    """Give the schema version of a store, None when it is of another program or empty."""
+    """Return the schema version of a store; None if it is another program's or empty."""
     rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
     if not {name for (name,) in rows}.issuperset(OURS):
         return None
-    found = connection.execute("SELECT version_num FROM alembic_version").fetchone()
-    return found[0] if found else None
+    row = connection.execute("SELECT version_num FROM alembic_version").fetchone()
+    return row[0] if row else None
 
 
 def contents(connection: sqlite3.Connection) -> Contents:
-    """Read what stands in a store; every memory is looked at."""
+    """Read the contents of a store, including every memory."""
     (version,) = connection.execute("SELECT version_num FROM alembic_version").fetchone()
     hashed, current, newest = hashlib.sha256(), 0, None
     rows = connection.execute(
@@ -120,16 +120,16 @@ def check_whole(connection: sqlite3.Connection, path: Path) -> None:
     """Check every page, index and reference of a file.
 
     Raises:
-        StoreCorruptError: something is wrong with one of them.
+        StoreCorruptError: one of them is damaged.
 
     """
     pages = [row[0] for row in connection.execute("PRAGMA integrity_check(3)")]
     dangling = connection.execute("PRAGMA foreign_key_check").fetchone()
     if pages == ["ok"] and dangling is None:
         return
-    found = "; ".join(pages) if pages != ["ok"] else "a reference leads nowhere"
+    problem = "; ".join(pages) if pages != ["ok"] else "a reference leads nowhere"
     raise StoreCorruptError(
-        f"{path} is damaged: {found}.",
+        f"{path} is damaged: {problem}.",
         hint="Keep the file. If only what is derived is damaged, `brain doctor --repair` mends it.",
     )
 
@@ -137,18 +137,18 @@ def check_whole(connection: sqlite3.Connection, path: Path) -> None:
 def copy_store(
     source: sqlite3.Connection, target: Path, *, origin: Path, on_progress: Progress
 ) -> Contents:
-    """Copy a store as of one moment into an empty file, check the copy, and make it durable.
+    """Copy a consistent snapshot into an empty file, verify it, and make it durable.
 
-    What was deleted from the store but still lies in its free pages does not go along.
+    Deleted data in free pages is not copied.
 
     Raises:
-        StoreCorruptError: the store is damaged, or the copy does not say the same.
+        StoreCorruptError: the store is damaged, or the copy differs.
 
     """
     source.execute("BEGIN")
     expected = contents(source)
     with connected(found_file(target), wait_s=0) as copy:
-        # The copy is thrown away if anything fails: it needs no journal of its own.
+        # The copy is discarded on failure, so it needs no journal.
         copy.execute("PRAGMA journal_mode = OFF")
         copy.execute("PRAGMA synchronous = OFF")
         source.backup(
@@ -157,9 +157,9 @@ def copy_store(
             progress=lambda _, left, total: on_progress(_COPIED * (1 - left / max(total, 1))),
         )
         source.execute("ROLLBACK")
-        # One file, to be carried anywhere: a copy of a WAL file would grow others beside it.
+        # One file that can be moved: a copy in WAL mode would create others next to it.
         copy.execute("PRAGMA journal_mode = DELETE")
-        # Before VACUUM, which may stumble over damage or hide it.
+        # Before VACUUM, which may fail on damage or hide it.
         check_whole(copy, origin)
         on_progress(_CHECKED)
         copy.execute("VACUUM")
@@ -178,10 +178,10 @@ def copy_store(
 def write_backup(
     file: StoreFile, destination: Path, *, replace: bool, wait_s: float, on_progress: Progress
 ) -> Backup:
-    """Write a verified copy under another name and put it in its place as the last step.
+    """Write a verified copy under another name, and rename it as the last step.
 
     Raises:
-        InvalidInputError: the destination exists and is not to be replaced, or is the store itself.
+        InvalidInputError: the destination exists and may not be replaced, or is the store itself.
         UnavailableError: the destination cannot be written, or the store cannot be read.
         StoreCorruptError: the store is damaged.
 
@@ -207,7 +207,7 @@ def write_backup(
 
 @contextmanager
 def partial_path(path: Path) -> Generator[Path]:
-    """Make an empty file of our own beside a path, and take away what is left of it."""
+    """Create an empty file next to a path, and remove what is left of it."""
     partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
     os.close(os.open(partial, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     try:
@@ -218,13 +218,13 @@ def partial_path(path: Path) -> Generator[Path]:
 
 
 def digest_of(path: Path) -> str:
-    """Give the SHA-256 of a file."""
+    """Return the SHA-256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def sync_folder(folder: Path) -> None:
-    """Make a renaming durable where folders can be opened for that."""
+    """Make a rename durable, where folders can be opened for that."""
     with suppress(PermissionError):
         _sync(folder)
 

@@ -1,4 +1,4 @@
-"""What `doctor` asks of a SQLite file: is it whole, and do its indexes agree with its rows?"""
+"""Checks of a SQLite file: its integrity, and whether indexes agree with rows."""
 
 from contextlib import suppress
 from typing import Final
@@ -9,11 +9,11 @@ from commonbrain.model.kinds import CausalField
 from commonbrain.model.memory import FINDABLE_STATES
 from commonbrain.storage.maintenance import Finding
 
-# Every memory that can be found must stand in the full text, and nothing else may. Contentless
-# FTS5 keeps one row per document in memory_text_docsize.
+# Every searchable memory must be in the full text, and nothing else. Contentless FTS5 has one row
+# per document in memory_text_docsize.
 _STATES: Final = ", ".join(f"'{state}'" for state in sorted(FINDABLE_STATES))
 _INDEXED: Final = f"state IN ({_STATES})"
-# ruff: noqa: S608 the statements are put together from constants of this file alone
+# ruff: noqa: S608 the statements are built from constants of this file alone
 _REPAIR: Final = "brain doctor --repair writes what is derived anew from the rows."
 _REPLACE: Final = "brain restore FILE puts a backup in its place and keeps it."
 _STALE_TEXT: Final = f"NOT IN (SELECT id FROM memories WHERE {_INDEXED})"
@@ -64,11 +64,11 @@ _COUNTS: Final = {
 }
 
 
-_TELLS: Final = " OR ".join(f"a.{name} <> ''" for name in CausalField)
+_HAS_FIELDS: Final = " OR ".join(f"a.{name} <> ''" for name in CausalField)
 
 
 def _embedded(vectors: str) -> str:
-    """Say in SQL that a memory `m` has vectors in a table."""
+    """Return SQL that tests whether memory `m` has vectors in a table."""
     return (
         f"EXISTS (SELECT 1 FROM {vectors} v WHERE v.tenant_id = m.tenant_id "
         "AND v.memory_id = m.id AND v.space_id = :space AND v.vector IS NOT NULL)"
@@ -76,13 +76,13 @@ def _embedded(vectors: str) -> str:
 
 
 def examine_sqlite(connection: Connection, space_id: int, *, is_read_only: bool) -> list[Finding]:
-    """Check the file's pages, its mode, its references, and what is derived from the rows."""
+    """Check pages, journal mode, references, and data derived from rows."""
     run = connection.exec_driver_sql
     version = run("SELECT sqlite_version()").scalar_one()
     mode = run("PRAGMA journal_mode").scalar_one()
-    # A search first: FTS5 holds what it remembers of its index against pages that other connections
-    # have changed since, and calls them corrupt, unless it was asked for something in between. If
-    # it is corrupt indeed, the check that follows says so.
+    # A search first: FTS5 compares its cached index with pages that other connections have changed
+    # since and reports corruption, unless it was queried in between. Real corruption is reported by
+    # the next check.
     with suppress(exc.DatabaseError):
         run("SELECT rowid FROM memory_text WHERE memory_text MATCH 'a' LIMIT 1").all()
         run("SELECT rowid FROM atom_text WHERE atom_text MATCH 'a' LIMIT 1").all()
@@ -92,14 +92,14 @@ def examine_sqlite(connection: Connection, space_id: int, *, is_read_only: bool)
         text(
             f"SELECT count(*) FROM memories m WHERE {_INDEXED} AND (NOT {_embedded('vectors')} "
             "OR (kind = 'atom' AND EXISTS (SELECT 1 FROM atoms a WHERE a.tenant_id = m.tenant_id "
-            f"AND a.memory_id = m.id AND ({_TELLS})) AND NOT {_embedded('field_vectors')}))"
+            f"AND a.memory_id = m.id AND ({_HAS_FIELDS})) AND NOT {_embedded('field_vectors')}))"
         ),
         {"space": space_id},
     ).scalar_one()
     return [
         Finding(
             check="engine",
-            # A file that must stay as it is may be in another mode, such as a backup's.
+            # A read-only file may be in another mode, such as a backup's.
             is_sound=mode == "wal" or is_read_only,
             detail=f"SQLite {version}, {mode} mode",
         ),
@@ -121,24 +121,24 @@ def examine_sqlite(connection: Connection, space_id: int, *, is_read_only: bool)
 
 
 def clear_text(connection: Connection) -> None:
-    """Take entries without a memory out of the full text; empty it if it is malformed."""
+    """Remove full-text entries without a memory; clear the index if it is malformed."""
     run = connection.exec_driver_sql
     for name, stale in (("memory_text", _STALE_TEXT), ("atom_text", _STALE_FIELDS)):
         if run(f"PRAGMA integrity_check({name})").scalars().all() == ["ok"]:
             ids = f"SELECT id FROM {name}_docsize WHERE id {stale}"
             run(f"DELETE FROM {name} WHERE rowid IN ({ids})")
         else:
-            # It answers with errors or nonsense as it is: emptied it finds less until it is
-            # written.
+            # A malformed index gives errors or wrong results; an empty one finds less until it is
+            # rewritten.
             run(f"INSERT INTO {name} ({name}) VALUES ('delete-all')")
 
 
-def _pages(found: list[str]) -> Finding:
-    is_derived = all("FTS5 table" in line for line in found)
+def _pages(problems: list[str]) -> Finding:
+    is_derived = all("FTS5 table" in line for line in problems)
     hint = _REPAIR if is_derived else _REPLACE
-    is_sound = found == ["ok"]
+    is_sound = problems == ["ok"]
     return Finding(
-        check="pages", is_sound=is_sound, detail="; ".join(found), hint="" if is_sound else hint
+        check="pages", is_sound=is_sound, detail="; ".join(problems), hint="" if is_sound else hint
     )
 
 

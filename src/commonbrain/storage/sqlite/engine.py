@@ -1,4 +1,4 @@
-"""How SQLite is connected to: pragmas, transactions, and the switch to WAL mode."""
+"""The SQLite engine: connections, pragmas, transactions and WAL mode."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ from commonbrain.observability.health import ReplicaReads
 from commonbrain.storage.maintenance import Backup, Finding, Progress
 from commonbrain.storage.schema.memories import spaces, tenants
 from commonbrain.storage.sql.binary_index import (
-    KEPT_BYTES_MAX,
-    KEPT_BYTES_MAX_OF_FIELD,
+    FIELD_MEMORY_BYTES_MAX,
+    MEMORY_BYTES_MAX,
     BinaryVectorIndex,
 )
 from commonbrain.storage.sql.context import SqlContext
@@ -43,12 +43,12 @@ from commonbrain.storage.sqlite.checks import clear_text, examine_sqlite
 from commonbrain.storage.sqlite.file import StoreFile, driver, make_file
 from commonbrain.storage.sqlite.index import SqliteIndex
 
-_Told = TypeVar("_Told")
+_Result = TypeVar("_Result")
 
 _TO_WAL: Final = "PRAGMA journal_mode = WAL"
 _TO_WRITE: Final = "BEGIN IMMEDIATE"
 _TRIES_APART_S: Final = 0.01
-"""Who is in the way is done in a few milliseconds."""
+"""Seconds between attempts; other processes finish within milliseconds."""
 
 
 @cache
@@ -58,12 +58,12 @@ def _insert_or_skip(into: Table) -> Insert:
 
 @dataclass(slots=True, kw_only=True)
 class Sqlite:
-    """One file in WAL mode: many readers, one writer at a time, in any number of processes."""
+    """One file in WAL mode: many readers and one writer at a time, in any number of processes."""
 
     path: Path
     space: EmbeddingSpace
     space_id: int = 0
-    """The row of the space in this file; set when the store is opened."""
+    """The row of the embedding space in this file; set on opening."""
     is_durable: bool
     lock_timeout_s: float
     engine: Engine = field(init=False)
@@ -74,7 +74,10 @@ class Sqlite:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
-        """Make the file, readable by its owner alone, and the pool; connect to nothing yet."""
+        """Create the file, readable by its owner only, and the connection pool.
+
+        Does not connect.
+        """
         self._file = make_file(self.path)
         self.engine = create_engine(
             self._file.url,
@@ -83,7 +86,7 @@ class Sqlite:
             pool_size=8,
             max_overflow=24,
             json_serializer=_compact_json,
-            # An error tells what is wrong, never what was being stored.
+            # Errors never contain what was being stored.
             hide_parameters=True,
         )
         event.listen(self.engine, "connect", self._on_connect)
@@ -95,22 +98,22 @@ class Sqlite:
         return str(self.path)
 
     def is_prepared(self, connection: Connection) -> bool:
-        """Say whether the file is in WAL mode, which a copy is not, or must stay as it is."""
+        """Return whether the file is in WAL mode, which a copy is not, or read-only."""
         if self._file.is_read_only:
             return True
         return connection.exec_driver_sql("PRAGMA journal_mode").scalar_one() == "wal"
 
     def prepare(self) -> None:
-        """Put a file into WAL mode, which it keeps; only outside a transaction can it be."""
-        # SQLite refuses this at once while another process looks at the file, however long the
-        # timeout: when several make a store together, the waiting has to be done here.
+        """Switch a file to WAL mode permanently; only possible outside a transaction."""
+        # SQLite rejects this at once while another process uses the file, whatever the timeout, so
+        # processes that create a store together have to wait here.
         self._wait_for(self._turn_to_wal, _TO_WAL)
 
     def _wait_for(self, action: Callable[[], object], statement: str) -> None:
-        """Do it as soon as nobody is in the way.
+        """Retry an action until no other process is in the way.
 
         Raises:
-            exc.OperationalError: somebody stayed in the way, or something else is wrong.
+            exc.OperationalError: another process stayed in the way, or the error is another.
 
         """
         waiting = Retrying(
@@ -136,9 +139,9 @@ class Sqlite:
         return write_reads(connection.connection.cursor(), given)
 
     def compact(self) -> None:
-        """Merge the full text, rewrite the file, and empty the write-ahead log into it."""
+        """Merge the full text, rewrite the file, and truncate the write-ahead log."""
         # Deleted words stay in old segments of the full text, deleted rows in free pages, and both
-        # in the log, until each of these is written anew.
+        # in the log, until each of them is rewritten.
         connection = self.engine.raw_connection()
         try:
             cursor = connection.cursor()
@@ -157,110 +160,112 @@ class Sqlite:
             )
 
     def insert_or_skip(self, into: Table) -> Insert:
-        """Build an insert that does nothing when the primary key is taken."""
+        """Build an insert that does nothing if the primary key exists."""
         return _insert_or_skip(into)
 
     def writer(self, tenant: str) -> Connection:  # noqa: ARG002 one lock is for all
-        """Open a connection whose transaction takes the write lock as it begins.
+        """Open a connection whose transaction takes the write lock when it begins.
 
-        A deferred one would have to be thrown away whenever somebody else wrote in between.
+        A deferred transaction fails if another process writes in between.
         """
         self._file.check_writable()
         return self.engine.connect().execution_options(begins=_TO_WRITE)
 
-    def check_kept(self) -> None:
-        """Acknowledge nothing that went into a file which was moved meanwhile."""
-        self._file.check_kept()
+    def check_location(self) -> None:
+        """Check that the file was not moved during the transaction."""
+        self._file.check_location()
 
     def reader(self, tenant: str | None) -> Connection:  # noqa: ARG002 a file has no roles
-        """Open a connection whose transaction sees one moment and waits for nobody."""
+        """Open a connection whose transaction reads a snapshot without waiting."""
         self._file.check_readable()
         return self.engine.connect()
 
-    def ask_copy(self, tenant: str, ask: Callable[[Connection], _Told]) -> tuple[_Told] | None:  # noqa: ARG002
-        """Have no copies: whoever reads a file waits for nobody."""
+    def ask_copy(self, tenant: str, ask: Callable[[Connection], _Result]) -> tuple[_Result] | None:  # noqa: ARG002
+        """Return None: a file has no replicas, because readers never wait."""
         return None
 
     def replica_reads(self) -> list[ReplicaReads]:
-        """Have none to tell of."""
+        """Return no replicas."""
         return []
 
     def dispose(self) -> None:
-        """Let go of every connection."""
+        """Close every connection."""
         self.engine.dispose()
 
     def each_tenant(self, connection: Connection) -> Iterator[str]:
-        """Give the tenants; what confines a statement to one is in the statement itself."""
+        """Yield the tenants; each statement contains its own tenant condition."""
         return iter(connection.execute(select(tenants.c.id).order_by(tenants.c.id)).scalars().all())
 
     def schema_mark(self, connection: Connection) -> int:
-        """Give a number that every change of the schema changes; asking takes microseconds."""
-        # SQLAlchemy would take ten times as long as SQLite, and this is asked at every beginning.
-        asked = connection.connection.cursor()
-        asked.execute("PRAGMA schema_version")
-        (mark,) = asked.fetchone() or (0,)
-        asked.close()
+        """Return a number that changes with every change of the schema; takes microseconds."""
+        # SQLAlchemy would take ten times as long, and this runs at the start of every transaction.
+        cursor = connection.connection.cursor()
+        cursor.execute("PRAGMA schema_version")
+        (mark,) = cursor.fetchone() or (0,)
+        cursor.close()
         return mark
 
     def mark_switch(self, connection: Connection) -> None:
-        """Write an index of spaces anew: that is a change of the schema, which all look out for."""
+        """Recreate an index, which is a schema change that every process notices."""
         for index in spaces.indexes:
             index.drop(connection)
             index.create(connection)
 
     def take_turn(self, connection: Connection, tenant: str) -> None:
-        """Have it already: one lock is for all tenants."""
+        """Do nothing: one lock covers all tenants."""
 
     def is_indexed(self, connection: Connection, space_id: int) -> bool:  # noqa: ARG002 no index
-        """Say that it is: vectors are searched by what the process keeps of them."""
+        """Return True: vectors are searched in memory."""
         return True
 
     def beside(self, space: EmbeddingSpace, space_id: int) -> Sqlite:
-        """Give the same file as it is in another space; what is kept of vectors is its own."""
+        """Return the engine of the same file in another embedding space, with its own vectors."""
         other = copy(self)
         other.be_in(space, space_id)
         return other
 
     def be_in(self, space: EmbeddingSpace, space_id: int) -> None:
-        """Take on a space, of whose vectors nothing is kept yet."""
+        """Use an embedding space, without cached vectors yet."""
         self.space, self.space_id = space, space_id
         self._codes, self._lock = {}, threading.Lock()
 
     def readable_from(self, connection: Connection) -> str | None:  # noqa: ARG002 see Dialect
-        """Let no older program go on: whoever upgraded a file is on the same machine."""
+        """Return None, so that no older program continues: it runs on the same machine."""
         return None
 
-    def as_kept(self, table: Table) -> Table:
-        """Give the table itself: a file has all as the schema says."""
+    def stored_table(self, table: Table) -> Table:
+        """Return the table itself: a file matches the schema."""
         return table
 
     def index(self, work: SqlContext) -> SqliteIndex:
-        """Give the shelf of full text and vectors."""
+        """Return the index of full text and vectors."""
         codes = partial(self._codes_of, work.tenant)
         return SqliteIndex.of(work, space_id=self.space_id, codes=codes)
 
     def _codes_of(self, tenant: str, field: CausalField | None) -> BinaryVectorIndex:
-        """Give the codes of one tenant, or of one field of its atoms, shared by all threads."""
-        kept = KEPT_BYTES_MAX if field is None else KEPT_BYTES_MAX_OF_FIELD
+        """Return the binary vectors of a tenant, or of one field, shared by all threads."""
+        bytes_max = MEMORY_BYTES_MAX if field is None else FIELD_MEMORY_BYTES_MAX
         with self._lock:
             known = self._codes.get((tenant, field))
             if known is None:
-                known = BinaryVectorIndex(dimensions=self.space.dimensions, kept_bytes_max=kept)
+                known = BinaryVectorIndex(
+                    dimensions=self.space.dimensions, memory_bytes_max=bytes_max
+                )
                 self._codes[tenant, field] = known
             return known
 
     def examine(self, connection: Connection) -> list[Finding]:
         """Check the file, its mode, and that full text and vectors agree with the rows."""
         is_read_only = self._file.is_read_only
-        found = examine_sqlite(connection, self.space_id, is_read_only=is_read_only)
-        return [*found, self._file.examine()]
+        findings = examine_sqlite(connection, self.space_id, is_read_only=is_read_only)
+        return [*findings, self._file.examine()]
 
     def clear_text(self, connection: Connection) -> None:
-        """Take entries without a memory out of the full text; empty it if it is malformed."""
+        """Remove full-text entries without a memory; clear the index if it is malformed."""
         clear_text(connection)
 
     def backup(self, destination: Path, *, replace: bool, on_progress: Progress) -> Backup:
-        """Write everything, as of one moment, into another file."""
+        """Write a consistent snapshot into another file."""
         return write_backup(
             self._file,
             destination,
@@ -270,7 +275,7 @@ class Sqlite:
         )
 
     def _on_connect(self, connection: Any, _record: object) -> None:  # noqa: ANN401 a driver's own
-        # The driver must not open transactions by itself: `begin` decides how they open.
+        # The driver must not open transactions: `begin` decides how they open.
         connection.isolation_level = None
         cursor = connection.cursor()
         cursor.execute(f"PRAGMA synchronous = {'FULL' if self.is_durable else 'NORMAL'}")
@@ -287,10 +292,10 @@ class Sqlite:
             cursor.close()
 
     def _begin_to_write(self, cursor: DBAPICursor) -> None:
-        """Take the write lock with the same chance as everybody else who waits for it.
+        """Take the write lock with the same chance as every other waiter.
 
-        SQLite's own waiting sleeps longer the longer it has waited, so that who comes late goes
-        first: among eight writers on a busy machine one waited for more than 30 seconds.
+        SQLite's busy handler sleeps longer the longer it has waited, so later waiters go first: of
+        eight writers on a busy machine one waited for more than 30 seconds.
         """
         cursor.execute("PRAGMA busy_timeout = 0")
         try:
@@ -301,4 +306,4 @@ class Sqlite:
 
 
 _compact_json: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-"""Kept: `json.dumps` makes an encoder anew for every value."""
+"""Cached: `json.dumps` creates an encoder for every value."""

@@ -1,4 +1,4 @@
-"""The file under a SQLite store: made for its owner alone, and known again before each write."""
+"""The file of a SQLite store: created for its owner only, and checked before each write."""
 
 import importlib
 import os
@@ -22,31 +22,34 @@ _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreFile:
-    """A file as it was opened; `path` is absolute, so that it stays where it is if we move."""
+    """A file as it was opened.
+
+    `path` is absolute, so it stays valid if the working folder changes.
+    """
 
     path: Path
     opened: os.stat_result
     is_read_only: bool
     is_at_rest: bool
-    """Read-only and without a -wal file: nothing but the file itself need be looked at."""
+    """Read-only and without a -wal file, so only the file itself is read."""
 
     @property
     def url(self) -> URL:
-        """How SQLite is asked for it."""
+        """The URL for SQLite."""
         if not self.is_read_only:
-            # A plain string would end at a question mark, and stay relative to wherever we go.
+            # A plain string would end at a question mark and depend on the working folder.
             return URL.create("sqlite", database=str(self.path))
-        # To read in WAL mode SQLite makes files beside it, unless it is told that nobody writes.
+        # To read in WAL mode SQLite creates files next to it, unless it is told that no one writes.
         query: Mapping[str, str] = {"mode": "ro", "uri": "true"}
         if self.is_at_rest:
             query = {**query, "immutable": "1"}
         return URL.create("sqlite", database=f"file:{quote(str(self.path))}", query=query)
 
     def check_writable(self) -> None:
-        """Refuse to write into a file that is read-only, or that nobody will find again.
+        """Check that the file is writable and still where it was opened.
 
         Raises:
-            UnavailableError: `store_read_only`, or another file, or none, lies where it was opened.
+            UnavailableError: `store_read_only`, or the path has another file or none.
 
         """
         if self.is_read_only:
@@ -57,23 +60,23 @@ class StoreFile:
                 "its folder writable, then open it again.",
             )
         if not self._is_in_place():
-            raise self._gone("Nothing was written.")
+            raise self._moved("Nothing was written.")
 
-    def check_kept(self) -> None:
-        """Acknowledge nothing that went into a file which was moved while it was being written.
+    def check_location(self) -> None:
+        """Check that the file was not moved during a write.
 
         Raises:
-            UnavailableError: another file, or none, lies where the store was opened.
+            UnavailableError: the path has another file or none.
 
         """
         if not self._is_in_place():
-            raise self._gone("What was being written went with it and is not acknowledged.")
+            raise self._moved("What was being written went with it and is not acknowledged.")
 
     def check_readable(self) -> None:
-        """Refuse to read on when a file that was taken to be at rest was written to.
+        """Check that a file opened as static was not written to.
 
         Raises:
-            UnavailableError: somebody who may write to it does.
+            UnavailableError: another process writes to it.
 
         """
         if not self.is_at_rest:
@@ -87,7 +90,7 @@ class StoreFile:
             )
 
     def examine(self) -> Finding:
-        """Say whether others than its owner may read it."""
+        """Check whether others than its owner may read it."""
         mode = stat.S_IMODE(self.path.stat().st_mode)
         is_private = not mode & _OTHERS
         access = "read-only, " if self.is_read_only else ""
@@ -105,7 +108,7 @@ class StoreFile:
         except OSError:
             return False
 
-    def _gone(self, what: str) -> UnavailableError:
+    def _moved(self, what: str) -> UnavailableError:
         return UnavailableError(
             f"The store {self.path} was moved, replaced or deleted while it was open.",
             hint=f"{what} Put it back with its -wal file, or open it again.",
@@ -113,10 +116,10 @@ class StoreFile:
 
 
 def make_file(path: Path) -> StoreFile:
-    """Find a file or make it, readable by its owner alone.
+    """Open or create a file, readable by its owner only.
 
     Raises:
-        OSError: it cannot be made.
+        OSError: it cannot be created.
 
     """
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -126,14 +129,14 @@ def make_file(path: Path) -> StoreFile:
 
 
 def found_file(path: Path) -> StoreFile:
-    """Look at a file that is there.
+    """Open an existing file.
 
     Raises:
-        OSError: it is not.
+        OSError: it does not exist.
 
     """
     opened = path.stat()
-    # Beside the file SQLite keeps two more while it is in use: without them it can only be read.
+    # SQLite needs two more files next to it while it is in use; without them it is read-only.
     makes_files = os.access(path.parent, os.W_OK) or has_wal(path)
     is_read_only = not (os.access(path, os.W_OK) and makes_files)
     return StoreFile(
@@ -145,7 +148,7 @@ def found_file(path: Path) -> StoreFile:
 
 
 def has_wal(path: Path) -> bool:
-    """Say whether a file's latest changes may lie beside it."""
+    """Return whether recent changes may be in a -wal file."""
     try:
         return sibling_path(path, "-wal").stat().st_size > 0
     except FileNotFoundError:
@@ -153,20 +156,20 @@ def has_wal(path: Path) -> bool:
 
 
 def sibling_path(path: Path, suffix: str) -> Path:
-    """Name one of the files that SQLite keeps beside its own."""
+    """Return the path of one of SQLite's files next to its own."""
     return path.with_name(path.name + suffix)
 
 
-_MENDED: Final = (3, 51, 3)
+_FIXED_IN: Final = (3, 51, 3)
 """The first SQLite without the WAL corruption bug."""
 
 
 def driver() -> ModuleType:
-    """Give the module with a SQLite that is safe for several processes, or warn that none is."""
+    """Return a module with a SQLite that is safe for several processes; warn if there is none."""
     try:
         return importlib.import_module("pysqlite3.dbapi2")
     except ImportError:
-        if sqlite3.sqlite_version_info < _MENDED:
+        if sqlite3.sqlite_version_info < _FIXED_IN:
             warnings.warn(
                 f"SQLite {sqlite3.sqlite_version} has a bug that can corrupt a store which several "
                 f"processes write. Install pysqlite3, or use a Python with SQLite 3.51.3 or newer.",

@@ -1,4 +1,4 @@
-"""What a look allows of what a search of SQLite found."""
+"""Apply a query scope to the results of a search in SQLite."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from commonbrain.storage.sql.context import SqlContext
 from commonbrain.storage.sql.filters import allowed, given, within
 
 LOOKED_AT: Final = 200
-"""How many of the best are held against a look before a narrow one is searched for itself."""
-_SPARE: Final = 4
-"""One in so many is held against a look beyond the limit, before all that is looked at are."""
+"""Best results checked against a scope before a narrow scope is searched by itself."""
+_RESERVE: Final = 4
+"""One in this many results beyond the limit is checked before all of them are."""
 _BUILT_MAX: Final = 256
-"""Statements kept for the looks that were asked with last."""
+"""Cached statements of recently used scopes."""
 _MEMBERS: Final[TextClause] = text("SELECT value FROM json_each(:listed)")
 LISTED: Final = _MEMBERS.columns(column("value"))
 """The members of a JSON list."""
@@ -29,56 +29,59 @@ LISTED: Final = _MEMBERS.columns(column("value"))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AllowedIds:
-    """Looks held against ids in one transaction."""
+    """Checks scopes against ids in one transaction."""
 
     work: SqlContext
     known: dict[QueryScope, list[int]] = field(default_factory=dict["QueryScope", "list[int]"])
-    """What narrow looks of this transaction allow: several arms ask with the same one."""
+    """Ids allowed by narrow scopes, because several retrievers use the same one."""
 
     def every(self, scope: QueryScope) -> list[int]:
-        """Give all that a look allows; a project is found by its index, other looks read all."""
+        """Return all ids that a scope allows.
+
+        A project is found by its index, others read all rows.
+        """
         known = self.known.get(scope)
         if known is None or self.work.changed:
-            told = given(scope, self.work.tenant)
-            [(listed,)] = self.work.rows(_all_allowed(scope.filter), told)
+            parameters = given(scope, self.work.tenant)
+            [(listed,)] = self.work.rows(_all_allowed(scope.filter), parameters)
             known = self.known[scope] = json.loads(listed)
         return known
 
     def best(self, scores: Mapping[int, float], scope: QueryScope, *, limit: int) -> list[Hit]:
-        """Keep the best that a look allows of the best scores, best first, newest on a tie."""
-        # Sorted twice by one number each, which is faster than once by pairs.
+        """Return the allowed ids with the best scores, best first, newest on a tie."""
+        # Two sorts by one number each are faster than one by pairs.
         newest = sorted(scores, reverse=True)
         best = sorted(newest, key=scores.__getitem__, reverse=True)[:LOOKED_AT]
-        kept: list[int] = []
-        enough = limit + limit // _SPARE
+        chosen: list[int] = []
+        enough = limit + limit // _RESERVE
         for some in (best[:enough], best[enough:]):
-            if some and len(kept) < limit:
+            if some and len(chosen) < limit:
                 permitted = self.among(some, scope)
-                kept += (id_ for id_ in some if id_ in permitted)
-        return [Hit(id=id_, score=scores[id_]) for id_ in kept[:limit]]
+                chosen += (id_ for id_ in some if id_ in permitted)
+        return [Hit(id=id_, score=scores[id_]) for id_ in chosen[:limit]]
 
     def among(self, ids: Sequence[int], scope: QueryScope) -> set[int]:
-        """Say which of a few a look allows."""
-        told = given(scope, self.work.tenant) | {"listed": json.dumps(ids)}
-        [(listed,)] = self.work.rows(_allowed_of(scope.filter), told)
+        """Return which of a few ids a scope allows."""
+        parameters = given(scope, self.work.tenant) | {"listed": json.dumps(ids)}
+        [(listed,)] = self.work.rows(_allowed_of(scope.filter), parameters)
         return set(json.loads(listed))
 
     def among_many(self, ids: Sequence[int], scope: QueryScope) -> set[int]:
-        """Say which of many a look allows: asked of each, or of all where an index finds all."""
+        """Return which of many ids a scope allows: by checking each, or by an index."""
         if scope.filter.project is None:
             return self.among(ids, scope)
         return set(self.every(scope))
 
 
-# One row that lists the ids is read several times as fast as a row for each.
+# One row with a list of ids is read several times as fast as a row for each.
 @lru_cache(_BUILT_MAX)
-def _allowed_of(wanted: Filter) -> Select[str]:
-    """List what a look allows of the ids `listed`, a JSON list too."""
+def _allowed_of(criteria: Filter) -> Select[str]:
+    """Select those of the ids in `listed`, a JSON list, that a scope allows."""
     ids = func.json_group_array(memories.c.id)
-    return select(ids).where(within(wanted), memories.c.id.in_(LISTED))
+    return select(ids).where(within(criteria), memories.c.id.in_(LISTED))
 
 
 @lru_cache(_BUILT_MAX)
-def _all_allowed(wanted: Filter) -> Select[str]:
-    """List all that a look allows."""
-    return select(func.json_group_array(allowed(wanted).subquery().c.id))
+def _all_allowed(criteria: Filter) -> Select[str]:
+    """Select all ids that a scope allows."""
+    return select(func.json_group_array(allowed(criteria).subquery().c.id))

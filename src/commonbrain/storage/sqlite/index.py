@@ -1,4 +1,4 @@
-"""Finding in SQLite: full text in FTS5, vectors by codes in the process and rows in the file."""
+"""The index in SQLite: full text by FTS5, vectors by in-memory codes and rows of the file."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from commonbrain.storage.sqlite.filters import AllowedIds
 from commonbrain.storage.sqlite.fts import SqliteFullText
 from commonbrain.storage.sqlite.vectors import SqliteVectors, drop_unsound
 
-# The row of a vector that was dropped may still be there, without its value.
+# The row of a removed vector may remain, without its value.
 _PUT_WINDOW: Final = insert(vectors).prefix_with("OR REPLACE")
 # Each field of each space numbers its own changes.
 _OTHERS: Final = field_vectors.alias()
@@ -73,11 +73,11 @@ class SqliteIndex:
     work: SqlContext
     space_id: int
     codes: Callable[[CausalField | None], BinaryVectorIndex]
-    """What the process keeps of the vectors of whole memories, or of one field."""
+    """Returns the in-memory vectors of whole memories, or of one field."""
     permits: AllowedIds
     words: SqliteFullText
     whole: SqliteVectors
-    lacking: MissingEmbeddings
+    missing: MissingEmbeddings
 
     @classmethod
     def of(
@@ -87,7 +87,7 @@ class SqliteIndex:
         space_id: int,
         codes: Callable[[CausalField | None], BinaryVectorIndex],
     ) -> SqliteIndex:
-        """Set up the index on a transaction in progress."""
+        """Set up the index of a transaction."""
         permits = AllowedIds(work=work)
         return cls(
             work=work,
@@ -96,19 +96,19 @@ class SqliteIndex:
             permits=permits,
             words=SqliteFullText(work=work, permits=permits),
             whole=SqliteVectors(work=work, space_id=space_id, codes=codes(None), permits=permits),
-            lacking=MissingEmbeddings(work=work, space_id=space_id),
+            missing=MissingEmbeddings(work=work, space_id=space_id),
         )
 
     def put(self, memory: Memory, given: Vectors | None) -> None:
-        """Make a memory findable by its words, and by its meaning where vectors are given."""
+        """Index a memory by its words, and by its vectors if given."""
         self.words.put(memory)
         if given is not None:
             self._put_windows(memory.id, given.windows)
             self._put_fields(memory.id, given.fields)
 
     def embed(self, memory_id: int, given: Vectors) -> bool:
-        """Give a memory the vectors that it lacks, if it is findable."""
-        lacks_own, lacks_fields = self.lacking.of(memory_id)
+        """Store the missing vectors of a memory, if it is searchable."""
+        lacks_own, lacks_fields = self.missing.of(memory_id)
         if lacks_own:
             self._put_windows(memory_id, given.windows)
         if lacks_fields:
@@ -116,7 +116,10 @@ class SqliteIndex:
         return lacks_own or lacks_fields
 
     def drop_unsound_vectors(self) -> int:
-        """Take away vectors of another size or of memories that cannot be found; count them."""
+        """Remove vectors of the wrong size or of memories that are not searchable.
+
+        Return their number.
+        """
         dropped = drop_unsound(
             self.work.connection,
             tenant=self.work.tenant,
@@ -125,17 +128,17 @@ class SqliteIndex:
             seq=self.whole.last_seq + 1,
         )
         self.work.highest.pop(vectors, None)
-        # What is kept in the process follows after the commit, like every other reader.
+        # In-memory vectors follow after the commit, as for every other reader.
         self.work.followed.update((None, *CausalField))
         return dropped
 
     def reword(self, memory: Memory) -> None:
-        """Index the words of a memory anew, whose tags or people changed; its vectors stay."""
+        """Index the words of a memory again after its tags or people changed; its vectors stay."""
         self.words.drop(memory.id)
         self.words.put(memory)
 
     def drop(self, memory_id: int) -> None:
-        """Make a memory unfindable; readers learn it from the new sequence numbers."""
+        """Remove a memory from the index; readers learn it from new sequence numbers."""
         self.words.drop(memory_id)
         row = vectors.c
         own = (row.tenant_id == self.work.tenant) & (row.memory_id == memory_id)
@@ -151,51 +154,54 @@ class SqliteIndex:
         self.work.changed.add(memory_id)
 
     def lexical(self, terms: Sequence[str], scope: QueryScope, *, limit: int) -> list[Hit]:
-        """Rank by BM25 over stemmed words, best first; any of the terms may match."""
+        """Rank by BM25 over stemmed words, best first; any term may match."""
         return self.words.search(terms, scope, limit=limit)
 
     def nearest(
         self, query: Matrix, scope: QueryScope, *, limit: int, at_least: float = -1.0
     ) -> list[Hit]:
         """Rank by cosine to a unit vector, the best window of each memory, best first."""
-        shelf = self._shelf(scope.filter.field)
-        return shelf.nearest(query, scope, limit=limit, at_least=at_least)
+        vectors = self._vectors_of(scope.filter.field)
+        return vectors.nearest(query, scope, limit=limit, at_least=at_least)
 
     def similarities(
         self, query: Matrix, ids: Sequence[int], *, field: CausalField | None = None
     ) -> dict[int, float]:
-        """Give the cosine of each memory, or of a field; those without a vector are absent."""
-        return self._shelf(field).similarities(query, ids)
+        """Return the cosine of each memory, or of a field; those without a vector are absent."""
+        return self._vectors_of(field).similarities(query, ids)
 
     def cosines(self, ids: Sequence[int]) -> list[list[float]]:
-        """Give the cosine of every two of these memories, each by the mean of its windows."""
+        """Return the cosine of each pair of memories, by the means of their windows."""
         return self.whole.cosines(ids)
 
     def first_windows(self, ids: Sequence[int]) -> dict[int, Matrix]:
-        """Give the vector of how each memory begins; those without a vector are absent."""
+        """Return the vector of each memory's first window; those without a vector are absent."""
         return self.whole.firsts(ids)
 
     def follow(self) -> None:
-        """Bring what is kept of whole memories up to the rows; a field waits until it is asked."""
+        """Update the in-memory vectors of whole memories.
+
+        A field is updated when it is searched.
+        """
         self.whole.follow()
 
     def pending(self) -> int:
-        """Count the findable memories that lack vectors: all, or those of their fields."""
-        return self.lacking.pending()
+        """Count searchable memories without vectors, of their text or of their fields."""
+        return self.missing.pending()
 
     def lacks_fields(self) -> bool:
-        """Say whether there are findable atoms whose fields never got vectors."""
-        return self.lacking.any_fields()
+        """Return whether searchable atoms have no vectors of their fields."""
+        return self.missing.any_fields()
 
     def unembedded(self, *, limit: int, after: int = 0) -> list[int]:
-        """List findable memories above an id that lack vectors, ascending."""
-        return self.lacking.oldest(limit=limit, after=after)
+        """List searchable memories above an id that have no vectors, ascending."""
+        return self.missing.oldest(limit=limit, after=after)
 
     def unworded(self, *, limit: int, after: int = 0) -> list[int]:
-        """List findable memories above an id that the full text lacks, ascending."""
-        return self.words.lacking(limit=limit, after=after)
+        """List searchable memories above an id that are missing from the full text, ascending."""
+        return self.words.missing(limit=limit, after=after)
 
-    def _shelf(self, field: CausalField | None) -> SqliteVectors:
+    def _vectors_of(self, field: CausalField | None) -> SqliteVectors:
         if field is None:
             return self.whole
         return SqliteVectors(

@@ -1,4 +1,4 @@
-"""Opening a file as a store, making or upgrading it if need be."""
+"""Open a file as a store, creating or upgrading it if necessary."""
 
 from contextlib import ExitStack
 from pathlib import Path
@@ -48,7 +48,7 @@ def open_sqlite(
 
 
 def _settle(dialect: Dialect, *, space: EmbeddingSpace, clock: Clock) -> int:
-    """Give the id of the space in a store of our version; take the write lock only to change it."""
+    """Return the id of the embedding space; takes the write lock only to change it."""
     with dialect.engine.connect() as connection, connection.begin():
         version = version_of(connection, dialect.location)
         check_upgradable(version, dialect.location)
@@ -60,7 +60,7 @@ def _settle(dialect: Dialect, *, space: EmbeddingSpace, clock: Clock) -> int:
     if not is_prepared:
         dialect.prepare()
     with dialect.writer(LOCAL_TENANT) as connection, connection.begin():
-        # Another process may have been faster; what it made is found and left alone.
+        # Another process may have been faster; its rows are used.
         version = version_of(connection, dialect.location)
         check_upgradable(version, dialect.location)
         if version != SCHEMA_VERSION:

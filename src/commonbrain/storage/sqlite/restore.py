@@ -1,7 +1,7 @@
-"""Putting a backup in the place of a store: nothing is lost, and never are two files mixed.
+"""Replace a store by a backup, losing nothing and never mixing two files.
 
-SQLite applies what lies in `brain.db-wal` to whatever lies in `brain.db`. So the old store is
-brought to rest in its one file, under a lock that keeps others out, before the new one replaces it.
+SQLite applies the contents of `brain.db-wal` to whatever file is `brain.db`. So the old store is
+checkpointed into its one file, under a lock that excludes others, before the new one replaces it.
 """
 
 from collections.abc import Generator
@@ -27,16 +27,16 @@ from commonbrain.storage.sqlite.backup import (
 from commonbrain.storage.sqlite.file import driver, found_file, sibling_path
 
 _WAIT_S: Final = 2.0
-"""How long whoever just uses the store for one command is waited for."""
+"""Seconds to wait for processes that use the store for one command."""
 
 
 def plan_restore(file: Path, store: Path) -> Replacement:
-    """Look at both files and change neither.
+    """Check both files without changing them.
 
     Raises:
-        InvalidInputError: the file is not there, or is the store itself.
-        StoreCorruptError: the file is damaged, no store, or newer; or another program's database
-            lies where the store should.
+        InvalidInputError: the file does not exist, or is the store itself.
+        StoreCorruptError: the file is damaged, not a store, or newer; or the store's path has
+            another program's database.
         UnavailableError: one of them cannot be read.
 
     """
@@ -59,39 +59,39 @@ def plan_restore(file: Path, store: Path) -> Replacement:
 def put_in_place(
     file: Path, store: Path, *, digest: str | None, clock: Clock, on_progress: Progress
 ) -> RestoreResult:
-    """Put a verified copy of a backup where a store is; keep what was there under another name.
+    """Replace a store by a verified copy of a backup; keep the old file under another name.
 
     Raises:
-        InvalidInputError: the file has another digest, is not there, or is the store itself.
-        StoreCorruptError: the file is damaged, no store, or newer; the store is as it was.
-        UnavailableError: the store is open in another process, or the folder cannot be written; the
-            store is as it was.
+        InvalidInputError: the file has another digest, does not exist, or is the store itself.
+        StoreCorruptError: the file is damaged, not a store, or newer; the store is unchanged.
+        UnavailableError: another process has the store open, or the folder cannot be written; the
+            store is unchanged.
 
     """
     plan = plan_restore(file, store)
     _check_digest(file, digest)
     store = store.absolute()
-    moment = clock.now().strftime("%Y%m%dT%H%M%S.%f")[:-3]
-    kept = store.with_name(f"{store.name}.before-restore-{moment}Z")
+    timestamp = clock.now().strftime("%Y%m%dT%H%M%S.%f")[:-3]
+    old_file = store.with_name(f"{store.name}.before-restore-{timestamp}Z")
     try:
         store.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with partial_path(store) as partial:
             with connected(found_file(file), wait_s=_WAIT_S) as source:
                 held = copy_store(source, partial, origin=file, on_progress=on_progress)
-            with _nobody_else(store):
-                _set_aside(store, kept)
+            with _exclusive(store):
+                _rename_old(store, old_file)
                 partial.replace(store)
                 sync_folder(store.parent)
     except OSError as error:
         raise UnavailableError(
             f"{error.filename or store}: {error.strerror}.",
-            hint="The store is as it was. Mend that and try again.",
+            hint="The store is unchanged. Fix that and try again.",
         ) from error
     return RestoreResult(
         store=str(store),
         memories=held.memories,
         newest_at=held.newest_at,
-        kept=str(kept) if plan.goes or plan.trouble else None,
+        old_file=str(old_file) if plan.goes or plan.trouble else None,
     )
 
 
@@ -112,17 +112,17 @@ def _holdings(path: Path) -> Holdings:
 def _check_digest(file: Path, digest: str | None) -> None:
     if digest is None:
         return
-    found = digest_of(file)
-    if found != digest.lower():
+    digest = digest_of(file)
+    if digest != digest.lower():
         raise InvalidInputError(
-            f"{file} has the digest {found}, not {digest[:64]}.",
+            f"{file} has the digest {digest}, not {digest[:64]}.",
             hint="It was changed, or is another backup.",
         )
 
 
 @contextmanager
-def _nobody_else(store: Path) -> Generator[None]:
-    """Bring a store to rest in one file and keep others out, as far as it can be read at all.
+def _exclusive(store: Path) -> Generator[None]:
+    """Checkpoint a store into one file and exclude others, as far as it can be read.
 
     Raises:
         UnavailableError: `store_in_use`, another process has it open.
@@ -134,7 +134,7 @@ def _nobody_else(store: Path) -> Generator[None]:
     sqlite = driver()
     with connected(found_file(store), wait_s=_WAIT_S) as connection:
         try:
-            # Refused while anybody else has the file open, even one who does nothing with it.
+            # Fails while any other process has the file open.
             connection.execute("PRAGMA journal_mode = DELETE")
             connection.execute("BEGIN EXCLUSIVE")
         except sqlite.OperationalError as error:
@@ -147,27 +147,27 @@ def _nobody_else(store: Path) -> Generator[None]:
                 "again.",
             ) from error
         except sqlite.DatabaseError:
-            # What is damaged cannot be locked; it is set aside with all that lies beside it.
+            # A damaged file cannot be locked; it is moved with all files next to it.
             connection.close()
         yield
 
 
-def _set_aside(store: Path, kept: Path) -> None:
-    """Give what is there another name, and take away from beside it what would be mixed in."""
+def _rename_old(store: Path, old_file: Path) -> None:
+    """Rename the old file, and remove files next to it that would be mixed in."""
     if store.exists():
-        _name_too(store, kept)
+        _name_too(store, old_file)
     for side in SIDES:
         left = sibling_path(store, side)
         if left.exists():
-            left.replace(sibling_path(kept, side))
+            left.replace(sibling_path(old_file, side))
 
 
-def _name_too(store: Path, kept: Path) -> None:
+def _name_too(store: Path, old_file: Path) -> None:
     try:
-        # With both names there is no moment without a store, should we die between the two steps.
-        kept.hardlink_to(store)
+        # With both names the path always has a store, even after a crash between the two steps.
+        old_file.hardlink_to(store)
     except FileExistsError:
         raise
     except OSError:
-        # Some file systems know no second names.
-        store.rename(kept)
+        # Some file systems have no hard links.
+        store.rename(old_file)

@@ -1,6 +1,6 @@
-"""Vectors in SQLite: searched by codes in the process, scored by what is kept or by the rows.
+"""Vectors in SQLite: searched by in-memory codes, scored by in-memory vectors or by rows.
 
-One shelf is over the windows of memories, and one over each field of atoms.
+There is one set for the windows of memories, and one for each field of atoms.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ from commonbrain.storage.sql.fast_queries import rows_of
 from commonbrain.storage.sqlite.filters import LISTED, LOOKED_AT, AllowedIds
 
 _RESCORED: Final = 500
-"""How many of the nearest codes are scored exactly."""
+"""Nearest codes that are scored exactly."""
 _RESCORED_OF_FIELD: Final = 1000
-"""The same in a field: clauses are much alike, and a search of one is rarer."""
+"""The same in a field: clauses are similar, and such searches rarer."""
 _BITE: Final = 2000
-"""How many of the nearest codes are held against a narrow look before all that it allows are."""
+"""Nearest codes checked against a narrow scope before everything that it allows is read."""
 _BITE_HOLDS: Final = 2
-"""Times the limit that a bite must bring: the nearest by code are not quite the nearest."""
+"""Factor by which the checked codes must exceed the limit, since codes are approximate."""
 _FOLLOWED_AT_ONCE: Final = 1000
-"""Vectors read at a time when the codes follow the rows: less than a megabyte."""
+"""Vectors read at a time to update the codes: less than a megabyte."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Statements:
-    """What is asked of the rows of one shelf."""
+    """Statements of one set of vectors."""
 
     last_seq: Select[int]
     changes: Select[int, int, bytes]
@@ -65,7 +65,7 @@ def _statements(field: CausalField | None) -> _Statements:
     ]
     if field is not None:
         here.append(row.field == field)
-    # A vector of another size can be compared with none: it is as good as dropped.
+    # A vector of another size cannot be compared; it counts as removed.
     is_whole = func.length(row.vector) == bindparam("size")
     blobs = select(row.memory_id, row.vector).where(*here, is_whole, row.memory_id.in_(LISTED))
     return _Statements(
@@ -74,14 +74,14 @@ def _statements(field: CausalField | None) -> _Statements:
         .where(*here, row.seq > bindparam("seq"))
         .order_by(row.seq),
         blobs=blobs,
-        # A field is one clause, and begins with itself.
+        # A field is one clause, with one vector.
         firsts=blobs.where(vectors.c.part == 0) if field is None else blobs,
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SqliteVectors:
-    """The vectors of one tenant's memories, or of one field of them, in one transaction."""
+    """The vectors of one tenant's memories, or of one field, in one transaction."""
 
     work: SqlContext
     space_id: int
@@ -91,12 +91,12 @@ class SqliteVectors:
 
     @property
     def here(self) -> dict[str, Any]:
-        """What every statement is confined to."""
+        """Parameters of every statement."""
         return {"tenant": self.work.tenant, "space": self.space_id}
 
     @property
     def vector_bytes(self) -> int:
-        """How long a vector is as it is stored."""
+        """The size of a stored vector."""
         return self.codes.dimensions * np.dtype(np.float16).itemsize
 
     @property
@@ -121,10 +121,10 @@ class SqliteVectors:
         near = self.codes.nearest(query, limit=self._rescored).tolist()
         scores = self._scored(query, near, at_least=at_least)
         hits = self.permits.best(scores, scope, limit=limit)
-        # Every vector was scored, or all that were not are farther than is asked for.
+        # Every vector was scored, or all others are farther than requested.
         is_all_scored = len(self.codes) <= self._rescored or len(scores) < len(set(near))
         if len(hits) < limit and not (is_all_scored and len(scores) <= LOOKED_AT):
-            # The look is narrow: most of the nearest were not allowed. Look among the allowed.
+            # The scope is narrow: most of the nearest were not allowed. Search among the allowed.
             among = self.codes.nearest(
                 query, limit=self._rescored, among=self._among(query, scope, limit=limit)
             ).tolist()
@@ -133,7 +133,7 @@ class SqliteVectors:
         return hits
 
     def similarities(self, query: Matrix, ids: Sequence[int]) -> dict[int, float]:
-        """Give the cosine of each memory to a unit vector; memories without one are absent."""
+        """Return the cosine of each memory to a unit vector; memories without one are absent."""
         self.follow()
         changed = [id_ for id_ in ids if id_ in self.work.changed] if self.work.changed else []
         settled = [id_ for id_ in ids if id_ not in self.work.changed] if changed else ids
@@ -141,19 +141,19 @@ class SqliteVectors:
         return cosines | self._read_cosines(query, [*unkept, *changed])
 
     def cosines(self, ids: Sequence[int]) -> list[list[float]]:
-        """Give the cosine of every two of these memories, as the rows have them."""
+        """Return the cosine of each pair of memories, from the rows."""
         rows = self._read(self._of.blobs, ids)
         return cosines_of(ids, ((id_, np.frombuffer(blob, np.float16)) for id_, blob in rows))
 
     def firsts(self, ids: Sequence[int]) -> dict[int, Matrix]:
-        """Give the vector of how each of these memories begins, as the rows have it."""
+        """Return the vector of each memory's first window, from the rows."""
         rows = self._read(self._of.firsts, ids)
         return {id_: np.frombuffer(blob, np.float16).astype(np.float32) for id_, blob in rows}
 
     def follow(self) -> None:
-        """Bring what is kept up to the rows, once for a transaction: it sees no later ones.
+        """Update the in-memory vectors, once per transaction, which sees no later rows.
 
-        What this transaction wrote itself may yet be rolled back, so it is never kept here.
+        Rows of this transaction may be rolled back, so they are never included.
         """
         if self.field in self.work.followed:
             return
@@ -174,12 +174,12 @@ class SqliteVectors:
                 self.codes.apply(settled)
 
     def _scored(self, query: Matrix, near: Sequence[int], *, at_least: float) -> dict[int, float]:
-        """Score exactly what is near by code, and what this transaction changed itself."""
+        """Score exactly the nearest by code, and the memories that this transaction changed."""
         cosines = self.similarities(query, [*self.work.changed, *near])
         return {id_: cosine for id_, cosine in cosines.items() if cosine >= at_least}
 
     def _read_cosines(self, query: Matrix, ids: Sequence[int]) -> dict[int, float]:
-        """Score by the rows what is not kept in the process."""
+        """Score memories whose vectors are not in memory, from the rows."""
         if not ids:
             return {}
         rows = self._read(self._of.blobs, ids)
@@ -200,7 +200,7 @@ class SqliteVectors:
         return rows_of(self.work.connection, statement, given=given)
 
     def _among(self, query: Matrix, scope: QueryScope, *, limit: int) -> Ids:
-        """Give what a narrow look allows: all of it, or enough of the nearest by code."""
+        """Return what a narrow scope allows: everything, or enough of the nearest by code."""
         if scope.filter.project is None and len(self.codes) > _BITE:
             near = self.permits.among(self.codes.nearest(query, limit=_BITE).tolist(), scope)
             if len(near) >= _BITE_HOLDS * limit:
@@ -208,7 +208,7 @@ class SqliteVectors:
         return np.array(self.permits.every(scope), dtype=np.int64)
 
 
-# ruff: noqa: S608 the statements are put together from constants of this file alone
+# ruff: noqa: S608 the statements are built from constants of this file alone
 _FINDABLE: Final = ", ".join(f"'{state}'" for state in sorted(FINDABLE_STATES))
 _ORPHANS: Final = (
     "DELETE FROM {0} WHERE tenant_id = :tenant AND NOT EXISTS "
@@ -216,7 +216,7 @@ _ORPHANS: Final = (
 )
 _DROP_ORPHANS: Final = text(_ORPHANS.format("vectors"))
 _DROP_ORPHANS_OF_FIELDS: Final = text(_ORPHANS.format("field_vectors"))
-# The rows stay without their values under a new number, from which readers learn of it.
+# The rows stay without values under a new number, from which readers learn of the removal.
 _UNSOUND: Final = (
     "UPDATE {0} SET vector = NULL, seq = {1} "
     "WHERE tenant_id = :tenant AND space_id = :space AND vector IS NOT NULL AND memory_id IN ("
@@ -237,10 +237,10 @@ _EMPTY_UNSOUND_OF_FIELDS: Final = text(
 
 
 def drop_unsound(connection: Connection, *, tenant: str, space_id: int, size: int, seq: int) -> int:
-    """Empty the vectors of another size in bytes, or of what cannot be found; count the rows.
+    """Clear vectors of the wrong size in bytes, or of unsearchable memories; return the rows.
 
-    A memory loses all of its windows, or all of its fields, for they are made together. What is
-    emptied is numbered from `seq`, and by field, from which readers learn of it.
+    A memory loses all of its windows, or all of its fields, which are made together. Cleared rows
+    get numbers from `seq`, per field, from which readers learn of it.
     """
     given = {"tenant": tenant, "space": space_id, "size": size}
     return (
