@@ -66,7 +66,7 @@ def test_in_a_small_tenant_every_word_is_searched_for() -> None:
 
 
 @pytest.mark.parametrize(
-    ("memories", "beside", "is_large"),
+    ("memories", "common_terms", "is_large"),
     [
         (9_000, 0, False),
         (20_000, 0, True),
@@ -77,6 +77,6 @@ def test_in_a_small_tenant_every_word_is_searched_for() -> None:
 def test_vectors_are_searched_by_index_where_that_is_sooner(
     memories: int, beside: int, *, is_large: bool
 ) -> None:
-    size = Size(memories=memories, average_words=40, beside=beside)
+    size = Size(memories=memories, average_words=40, common_terms=beside)
 
     assert size.is_large is is_large

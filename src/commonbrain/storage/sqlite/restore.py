@@ -91,7 +91,7 @@ def put_in_place(
         store=str(store),
         memories=held.memories,
         newest_at=held.newest_at,
-        old_file=str(old_file) if plan.goes or plan.trouble else None,
+        kept=str(old_file) if plan.goes or plan.trouble else None,
     )
 
 
