@@ -10,7 +10,7 @@ from typing import Final
 import sqlalchemy as sa
 from alembic import op
 
-from commonbrain.storage.postgres.schema import FIELDS, FIRST_LIGHT
+from commonbrain.storage.postgres.schema import FIELDS, INDEX_TABLES
 
 revision: Final = "0012"
 down_revision: Final = None
@@ -47,7 +47,7 @@ _SQLITE: Final = (
     ),
 )
 _POSTGRES: Final = (
-    *FIRST_LIGHT,
+    *INDEX_TABLES,
     *FIELDS,
     "CREATE FUNCTION access_audit_is_append_only() RETURNS trigger LANGUAGE plpgsql AS "
     "$$ BEGIN RAISE EXCEPTION 'access_audit is append-only' "
