@@ -75,8 +75,8 @@ def test_in_a_small_tenant_every_word_is_searched_for() -> None:
     ],
 )
 def test_vectors_are_searched_by_index_where_that_is_sooner(
-    memories: int, beside: int, *, is_large: bool
+    memories: int, common_terms: int, *, is_large: bool
 ) -> None:
-    size = Size(memories=memories, average_words=40, common_terms=beside)
+    size = Size(memories=memories, average_words=40, common_terms=common_terms)
 
     assert size.is_large is is_large
