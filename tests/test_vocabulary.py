@@ -14,7 +14,7 @@ from typing import Final
 
 ROOT: Final = Path(__file__).parents[1]
 
-REMAINING = 1_511
+REMAINING = 0
 """The hits that are left. It only falls: set it to the number that the failing test names."""
 
 RETIRED: Final = frozenset(
@@ -60,11 +60,16 @@ bury, doubt, spare, said, asked, found; and `verdict` and `premise`, which the s
 """
 
 ALLOWED: Final = {
+    "asked": "field of a trace's result",
+    "behind_bytes": "field of a replica's health",
     "door": "column of the table of tool events",
     "fall": "column of the table of invalidations",
     "falls": "table of invalidations",
     "keep_both": "action on the wire",
+    "kept": "field of a restore's result",
+    "lacking": "key of a stored job's result",
     "nobody": "system account, and a word that recall understands in texts",
+    "parcel": "key of a stored job's arguments",
     "seal": "column of the table of API keys",
     "told": "column of the table of recalls",
     "verdict": "field of a recall's reply, and column of the table of recalls",
@@ -137,7 +142,9 @@ def _hits(path: Path) -> Iterator[Hit]:
     module = path.parent.name if path.stem == "__init__" else path.stem
     yield from _hits_of_name(path, 1, module)
     for line, name, may_be_allowed in _names(tree):
-        if not (may_be_allowed and name.lower() in ALLOWED):
+        # A table of the schema has a variable of its name.
+        is_table = "schema" in path.parts
+        if not ((may_be_allowed or is_table) and name.lower() in ALLOWED):
             yield from _hits_of_name(path, line, name)
     lines = text.splitlines()
     for node, value in _texts(tree):
@@ -167,7 +174,8 @@ def _names(tree: ast.Module) -> Iterator[tuple[int, str, bool]]:
     for node in ast.walk(tree):
         match node:
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
-                yield node.lineno, node.name, False
+                # `Brain.revise.keep_both` is called as its action is.
+                yield node.lineno, node.name, node.name == "keep_both"
             case ast.arg():
                 yield node.lineno, node.arg, True
             case ast.Name(ctx=ast.Store()):

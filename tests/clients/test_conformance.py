@@ -33,12 +33,12 @@ NAMES: Final = """
 """They call what only the suite's own example server has."""
 CAPABILITIES: Final = "completion-complete"
 """Arguments are not completed."""
-BESIDE: Final = "tools-call-with-progress"
+TEXT_PRESERVING_ACTIONS: Final = "tools-call-with-progress"
 """Nothing is sent beside the answer, which is plain JSON."""
 EXPECTED: Final[Mapping[str, Mapping[str, str]]] = {
     "2025-11-25": {
         "names": NAMES,
-        "nothing beside the answer": f"{BESIDE} tools-call-with-logging",
+        "nothing beside the answer": f"{TEXT_PRESERVING_ACTIONS} tools-call-with-logging",
         "capabilities": CAPABILITIES + " logging-set-level resources-subscribe"
         " resources-unsubscribe",
         "tools that ask the client": "tools-call-sampling tools-call-elicitation"
@@ -48,7 +48,7 @@ EXPECTED: Final[Mapping[str, Mapping[str, str]]] = {
     "2026-07-28": {
         "names": f"{NAMES} input-required-result-ignore-extra-params",
         "the example asks for nothing": "input-required-result-validate-input",
-        "nothing beside the answer": f"{BESIDE} server-stateless",
+        "nothing beside the answer": f"{TEXT_PRESERVING_ACTIONS} server-stateless",
         "capabilities": CAPABILITIES,
         "tools that ask the client": """
             input-required-result-basic-elicitation input-required-result-basic-sampling

@@ -29,7 +29,7 @@ def allows(
     now: datetime = NOON,
     past: Sequence[BeliefPeriod] = (),
 ) -> bool:
-    return is_allowed(memory, ANN, wanted=wanted, now=now, past=past)
+    return is_allowed(memory, ANN, criteria=wanted, now=now, past=past)
 
 
 def test_an_open_filter_lets_a_current_memory_pass() -> None:

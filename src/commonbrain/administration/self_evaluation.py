@@ -394,7 +394,7 @@ class Evaluate:
         return questions_from_recalls(late, findable=findable, count=count)
 
     def _may(self, memory: Memory, at: datetime) -> bool:
-        return is_allowed(memory, self.caller, wanted=Filter(), now=at)
+        return is_allowed(memory, self.caller, criteria=Filter(), now=at)
 
     def _setup(self, tx: Transaction) -> dict[str, object]:
         """Describe the models that answer, to explain differences between results."""

@@ -65,7 +65,7 @@ class OutcomeWindow:
         terms = search_terms(outcome)
         query_scope = self._query_scope(Filter(kinds=_OUTCOMES, project=self.caller.project))
         hits = [hit.id for hit in self.tx.index.lexical(terms, query_scope, limit=OCCURRENCES_MAX)]
-        memories = seen(self.tx, self.caller, wanted=hits).values()
+        memories = seen(self.tx, self.caller, memory_ids=hits).values()
         matching = [
             one
             for one in memories
@@ -84,7 +84,7 @@ class OutcomeWindow:
 
     def _fetched(self, windows: Sequence[Sequence[int]]) -> Sequence[Sequence[Memory]]:
         memory_ids = dict.fromkeys(id_ for window in windows for id_ in window)
-        memories = seen(self.tx, self.caller, wanted=list(memory_ids))
+        memories = seen(self.tx, self.caller, memory_ids=list(memory_ids))
         return [[memories[id_] for id_ in window if id_ in memories] for window in windows]
 
     def _until(self, at: datetime, project: str | None) -> Sequence[int]:

@@ -206,7 +206,7 @@ def steps_of(
     """Render a chain as a tree in list form, beginning with its start."""
     inside = [memories[chain.start], *(memories[hop.there] for hop in chain.hops)]
     source_ids = [one.source_message_id for one in inside if one.source_message_id is not None]
-    messages = seen(walker.tx, walker.caller, wanted=source_ids)
+    messages = seen(walker.tx, walker.caller, memory_ids=source_ids)
     roots = set(chain.ends) - {chain.start} if walker.way is Direction.AGAINST else set[int]()
 
     def source_message(memory: Memory) -> Memory | None:
@@ -327,7 +327,7 @@ class Trace:
         _check(depth, "depth", low=1, high=DEPTH_MAX)
         recalled = self._recalled(query, limit=_TARGETS_MAX)
         with self._snapshot() as tx:
-            targets = episodes(tx, list(seen(tx, self.caller, wanted=recalled).values()))
+            targets = episodes(tx, list(seen(tx, self.caller, memory_ids=recalled).values()))
             if not targets:
                 return TraceResult(op="deepen", asked=query, limits=(_NOTHING,))
             walker = self._trail(tx, way=Direction.AGAINST, depth=depth)
@@ -354,7 +354,7 @@ class Trace:
         is_id = query.startswith(_ID_MARK)
         recalled = [] if is_id else self._recalled(query, limit=1)
         with self._snapshot() as tx:
-            memories = seen(tx, self.caller, wanted=recalled).values()
+            memories = seen(tx, self.caller, memory_ids=recalled).values()
             starts = [self._fetch(tx, query)] if is_id else list(memories)
             if not starts:
                 return TraceResult(op=op, asked=query, limits=(_NOTHING,))

@@ -234,7 +234,7 @@ class ChainWalker:
 
     def _lexical_hop(self, end: int, *, known: Mapping[int, int]) -> Hop | None:
         """Find the memory that reads like the cause or effect of one without further links."""
-        memory = seen(self.tx, self.caller, wanted=[end]).get(end)
+        memory = seen(self.tx, self.caller, memory_ids=[end]).get(end)
         if memory is None or memory.state is State.FORGOTTEN or memory.kind not in _EVENT_KINDS:
             return None
         is_back = self.way is Direction.AGAINST
@@ -250,7 +250,7 @@ class ChainWalker:
         fresh = [id_ for id_ in hits if id_ not in known]
         scored = (
             (self._likeness(memory, other, terms=terms), other.id)
-            for other in seen(self.tx, self.caller, wanted=fresh).values()
+            for other in seen(self.tx, self.caller, memory_ids=fresh).values()
             if other.project in {memory.project, None}
         )
         score, best = max(scored, key=lambda one: (one[0], -one[1]), default=(0.0, 0))

@@ -82,7 +82,9 @@ def _render_item(item: Item, *, when: str) -> RenderableType:
     notes = "".join(f"\n({note})" for note in (*cut, *item.notes))
     why = f"{item.score:.2f} {' + '.join(item.why)}"
     return Panel(
-        Text.assemble(item.body or item.said or "(its text exceeds the budget)", (notes, "dim")),
+        Text.assemble(
+            item.body or item.shown_text or "(its text exceeds the budget)", (notes, "dim")
+        ),
         title=Text(" · ".join(part for part in details if part)),
         subtitle=Text(f"{item.id} · {why}", style="dim"),
         title_align="left",

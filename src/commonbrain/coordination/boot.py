@@ -272,7 +272,7 @@ def _of(unit: UnitOfWork, ranked: RankedRule, *, known: Mapping[int, Memory]) ->
 def _holds(unit: UnitOfWork, memory: Memory) -> bool:
     """Check visibility and validity of a memory again."""
     criteria = active_scope(unit, memory.kind).filter
-    is_open = is_allowed(memory, unit.caller, wanted=criteria, now=unit.now)
+    is_open = is_allowed(memory, unit.caller, criteria=criteria, now=unit.now)
     return is_open and not is_dormant(memory, unit.now)
 
 

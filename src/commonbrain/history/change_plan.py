@@ -196,7 +196,7 @@ def _put_ack(unit: UnitOfWork, step: PutAck) -> None:
     record_related_change(
         unit.tx,
         step.memory,
-        change_context=unit.change_context(Action.ACK, step.ack.told()),
+        change_context=unit.change_context(Action.ACK, step.ack.describe()),
         before={"ack": ack_image(step.known)} if step.known else {},
         after={"ack": ack_image(step.ack)},
     )
@@ -234,7 +234,7 @@ def describe(step: Step) -> list[str]:
         case PutLink(known=known, link=link):
             lines = _describe_link(known, link)
         case PutAck(ack=ack):
-            lines = [f"acknowledged: {ack.told()}"]
+            lines = [f"acknowledged: {ack.describe()}"]
         case AddAnnotation():
             lines = ["annotated"]
         case ResolveReviews(reviews=reviews):

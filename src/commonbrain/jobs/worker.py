@@ -75,7 +75,7 @@ def dead_letter_removed_kinds(services: Services, tenant: str) -> int:
 
 
 def _removed_kind_fault(kind: str) -> JobError:
-    return JobError.told(
+    return JobError.of(
         "kind_gone", f"There is no job {kind} any more; {REMOVED_KINDS[kind]} does its work."
     )
 
@@ -283,10 +283,10 @@ class Worker:
         except LeaseLostError:
             self._ended(JobEvent.LOST, task.job)
         except CommonbrainError as error:
-            self._fail(task, JobError.told(error.code, error.message), error=error)
+            self._fail(task, JobError.of(error.code, error.message), error=error)
         except Exception as error:  # noqa: BLE001 a worker outlives whatever one job meets
             _LOG.exception("job %s failed", ids.show(ids.JOB, held.id))
-            self._fail(task, JobError.told("internal", type(error).__name__), error=error)
+            self._fail(task, JobError.of("internal", type(error).__name__), error=error)
         else:
             self._ended(JobEvent.DONE, task.job)
 

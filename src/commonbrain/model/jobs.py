@@ -40,7 +40,7 @@ class JobError:
     message: str
 
     @classmethod
-    def told(cls, code: str, message: str) -> JobError:
+    def of(cls, code: str, message: str) -> JobError:
         """Create one of bounded length."""
         return cls(code=code, message=message[:JOB_FAULT_CHARS_MAX])
 

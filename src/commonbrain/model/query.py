@@ -270,7 +270,7 @@ def is_allowed(
     memory: Memory,
     caller: Caller,
     *,
-    wanted: Filter,
+    criteria: Filter,
     now: datetime,
     past: Sequence[BeliefPeriod] = (),
 ) -> bool:
@@ -280,27 +280,27 @@ def is_allowed(
     """
     return (
         is_visible(caller, memory)
-        and _was_believed(memory, wanted, now=now, past=past)
-        and memory.trust.weight >= wanted.trust_min
-        and memory.confidence >= wanted.min_confidence
-        and _matches(memory, wanted)
+        and _was_believed(memory, criteria, now=now, past=past)
+        and memory.trust.weight >= criteria.trust_min
+        and memory.confidence >= criteria.min_confidence
+        and _matches(memory, criteria)
     )
 
 
-def _matches(memory: Memory, wanted: Filter) -> bool:
+def _matches(memory: Memory, criteria: Filter) -> bool:
     return (
-        (not wanted.kinds or memory.kind in wanted.kinds)
-        and (not wanted.labels or memory.label in wanted.labels)
-        and (not wanted.tags or set(wanted.tags) <= set(memory.tags))
-        and (not wanted.people or not _named(memory).isdisjoint(wanted.people))
-        and (wanted.scope is None or memory.scope == wanted.scope)
-        and (wanted.session is None or memory.session == wanted.session)
-        and (wanted.thread is None or _thread_of(memory) == wanted.thread)
-        and (wanted.field is None or wanted.field in fields_of(memory.detail))
-        and (wanted.project is None or memory.project in {None, wanted.project})
-        and (wanted.agent is None or memory.agent == wanted.agent)
-        and (wanted.since is None or memory.occurred_at >= wanted.since)
-        and (wanted.until is None or memory.occurred_at <= wanted.until)
+        (not criteria.kinds or memory.kind in criteria.kinds)
+        and (not criteria.labels or memory.label in criteria.labels)
+        and (not criteria.tags or set(criteria.tags) <= set(memory.tags))
+        and (not criteria.people or not _named(memory).isdisjoint(criteria.people))
+        and (criteria.scope is None or memory.scope == criteria.scope)
+        and (criteria.session is None or memory.session == criteria.session)
+        and (criteria.thread is None or _thread_of(memory) == criteria.thread)
+        and (criteria.field is None or criteria.field in fields_of(memory.detail))
+        and (criteria.project is None or memory.project in {None, criteria.project})
+        and (criteria.agent is None or memory.agent == criteria.agent)
+        and (criteria.since is None or memory.occurred_at >= criteria.since)
+        and (criteria.until is None or memory.occurred_at <= criteria.until)
     )
 
 
@@ -314,14 +314,14 @@ def _thread_of(memory: Memory) -> int | None:
 
 
 def _was_believed(
-    memory: Memory, wanted: Filter, *, now: datetime, past: Sequence[BeliefPeriod]
+    memory: Memory, criteria: Filter, *, now: datetime, past: Sequence[BeliefPeriod]
 ) -> bool:
-    as_of = wanted.as_of
-    moment = as_of or now
-    if memory.is_over(moment):
+    as_of = criteria.as_of
+    time = as_of or now
+    if memory.is_over(time):
         return False
     if as_of is None:
-        return memory.state in (wanted.states or CURRENT_STATES)
+        return memory.state in (criteria.states or CURRENT_STATES)
     if memory.state not in FINDABLE_STATES or memory.recorded_at > as_of:
         return False
     since = memory.believed_since or memory.recorded_at

@@ -74,7 +74,7 @@ class Item:
     """The best matching sentences, if the body exceeds the budget."""
 
     @property
-    def said(self) -> str:
+    def shown_text(self) -> str:
         """Its text, as far as it fits."""
         if self.body is not None:
             return full_text(self.headline or "", self.body)
@@ -370,7 +370,7 @@ def provenance(item: Item, metadata: ItemMetadata, *, number: int) -> str:
 
 def quoted(item: Item) -> Iterable[str]:
     """Return the lines of an item's text, quoted."""
-    return [f"> {inert(line)}" for line in item.said.splitlines()]
+    return [f"> {inert(line)}" for line in item.shown_text.splitlines()]
 
 
 def _form(item: Item) -> str:

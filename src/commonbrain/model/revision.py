@@ -53,7 +53,7 @@ class Action(StrEnum):
     RELEASE = "release"
 
 
-BESIDE: Final = frozenset(
+TEXT_PRESERVING_ACTIONS: Final = frozenset(
     {
         Action.ANNOTATE,
         Action.RATE,
@@ -74,9 +74,9 @@ class BeliefPeriod:
     since: datetime
     until: datetime
 
-    def holds(self, moment: datetime) -> bool:
+    def holds(self, time: datetime) -> bool:
         """Return whether it contains a time."""
-        return self.since <= moment < self.until
+        return self.since <= time < self.until
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -95,7 +95,7 @@ SILENCE_MAX: Final = timedelta(hours=24)
 """Time without a heartbeat after which a session ends whose process cannot be checked."""
 BIRTHS_APART: Final = timedelta(seconds=1)
 """How much two readings of one start time may differ: clocks are adjusted."""
-TOLD: Final = frozenset({Ending.ENDED, Ending.REBOOTED})
+EXPLICIT_ENDINGS: Final = frozenset({Ending.ENDED, Ending.REBOOTED})
 """Explicit endings; a heartbeat revokes any other."""
 
 
@@ -115,7 +115,7 @@ def is_idle(session: Session, now: datetime) -> bool:
 
 def is_over(session: Session) -> bool:
     """Return whether it has ended explicitly, so that only a new start makes it active again."""
-    return session.ending in TOLD
+    return session.ending in EXPLICIT_ENDINGS
 
 
 def ending_of(

@@ -55,7 +55,7 @@ class Ack:
         """Return whether another decision is the same apart from its time."""
         return self == replace(other, at=self.at)
 
-    def told(self) -> str:
+    def describe(self) -> str:
         """The decision in words, for the audit."""
         until = f" until {show_instant(self.until)}" if self.until else ""
         return f"{self.decision}{until}{f': {self.reason}' if self.reason else ''}"

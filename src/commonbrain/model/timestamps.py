@@ -17,15 +17,15 @@ def instant(given: datetime | str, *, ends_day: bool = False) -> datetime:
     return parse_instant(given, ends_day=ends_day) if isinstance(given, str) else to_utc(given)
 
 
-def to_utc(moment: datetime) -> datetime:
+def to_utc(time: datetime) -> datetime:
     """Interpret a naive time as UTC and convert an aware one; cut to whole milliseconds."""
-    aware = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    aware = time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
     return aware.replace(microsecond=aware.microsecond // 1000 * 1000)
 
 
-def to_millis(moment: datetime) -> int:
+def to_millis(time: datetime) -> int:
     """Return whole milliseconds since 1970 in UTC; negative before."""
-    return (moment - _EPOCH) // timedelta(milliseconds=1)
+    return (time - _EPOCH) // timedelta(milliseconds=1)
 
 
 def from_millis(millis: int) -> datetime:
@@ -54,12 +54,12 @@ def parse_instant(text: str, *, ends_day: bool = False) -> datetime:
         ) from error
 
 
-def show_day(moment: datetime) -> str:
+def show_day(time: datetime) -> str:
     """Format the UTC day as ISO 8601."""
-    return moment.astimezone(UTC).date().isoformat()
+    return time.astimezone(UTC).date().isoformat()
 
 
-def show_instant(moment: datetime) -> str:
+def show_instant(time: datetime) -> str:
     """Format as ISO 8601 in UTC with Z, to the second, or finer if needed."""
-    spec = "milliseconds" if moment.microsecond else "seconds"
-    return moment.astimezone(UTC).isoformat(timespec=spec).replace("+00:00", "Z")
+    spec = "milliseconds" if time.microsecond else "seconds"
+    return time.astimezone(UTC).isoformat(timespec=spec).replace("+00:00", "Z")

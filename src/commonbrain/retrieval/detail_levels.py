@@ -59,7 +59,7 @@ class DetailLevel:
     """One way to show a memory, and the cost of its text."""
 
     item: Item
-    said: DetailCosts
+    text_cost: DetailCosts
 
 
 @dataclass(slots=True, kw_only=True)
@@ -92,7 +92,7 @@ class Text:
             return None
         if self._body is None:
             self._body = _form(self.whole)
-        return self._body if self._body.said.most <= within else None
+        return self._body if self._body.text_cost.most <= within else None
 
     def part(self, sought: Sought, *, within: int) -> DetailLevel | None:
         """Return the best matching sentences that fit."""
@@ -106,7 +106,7 @@ class Text:
             if not sentences:
                 return None
             form = _form(replace(self.whole, body=None, excerpt=self._headed(sentences)))
-            if form.said.most <= within:
+            if form.text_cost.most <= within:
                 return form
         return None
 
@@ -140,7 +140,7 @@ class Text:
 
     def cost(self, form: DetailLevel, renderer: EvidenceRenderer) -> DetailCosts:
         """Count the item at a level if it comes next, with its separator."""
-        return self._around(form.item, renderer) + form.said
+        return self._around(form.item, renderer) + form.text_cost
 
     def _around(self, item: Item, renderer: EvidenceRenderer) -> DetailCosts:
         is_bare = item.headline is None

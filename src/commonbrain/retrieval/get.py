@@ -156,7 +156,7 @@ def edges(tx: Transaction, caller: Caller, *, memory: Memory) -> tuple[LinkView,
     """List the links to memories that the caller may see, strongest first."""
     links = tx.links.touching([memory.id], limit=LINKS_MAX)
     others = {link: link.to_id if link.from_id == memory.id else link.from_id for link in links}
-    known = seen(tx, caller, wanted=list(others.values()))
+    known = seen(tx, caller, memory_ids=list(others.values()))
     return tuple(
         LinkView(
             type=link.type,

@@ -120,7 +120,7 @@ def _episodes(plan: QueryPlan, graph: LinkExpansion) -> Iterator[tuple[int, str]
         if link.type is not LinkType.DERIVED_FROM or episode is None:
             continue
         if episode.kind is Kind.EPISODE and is_allowed(
-            episode, plan.caller, wanted=Filter(), now=plan.now
+            episode, plan.caller, criteria=Filter(), now=plan.now
         ):
             yield link.to_id, _truncate(episode.headline, _CONTEXT_CHARS_MAX)
 
@@ -140,7 +140,7 @@ def find_conflicts(
     """List current memories that disagree with a memory and that the caller may see."""
 
     def holds(one: Memory) -> bool:
-        return is_allowed(one, caller, wanted=Filter(trust_min=0.0), now=now)
+        return is_allowed(one, caller, criteria=Filter(trust_min=0.0), now=now)
 
     if not holds(memory):
         return ()
@@ -188,6 +188,6 @@ def _outdated(
     criteria = Filter(trust_min=0.0)
     for source in tx.memories.get(causes).values():
         *_, head = (source, *successors(tx, source))
-        is_seen = is_allowed(head, caller, wanted=criteria, now=now)
+        is_seen = is_allowed(head, caller, criteria=criteria, now=now)
         if is_seen and repeats(memory.text, old=source.text, new=head.text):
             yield conflict_with_source(memory, head=head)

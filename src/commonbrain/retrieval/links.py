@@ -99,7 +99,7 @@ def find_contradicted(
         if isolates(one.project, other.project):
             continue
         is_entitled = link.trust.weight >= rest.trust.weight
-        if is_entitled and is_allowed(best, plan.caller, wanted=plan.filter, now=plan.now):
+        if is_entitled and is_allowed(best, plan.caller, criteria=plan.filter, now=plan.now):
             strengths[rest.id] = max(link.strength, strengths.get(rest.id, 0.0))
     return strengths
 
@@ -125,7 +125,7 @@ def _added(
     worth = {
         id_: pull[id_] * recency(memory, plan.now)
         for id_, memory in ends.items()
-        if pull[id_] > 0 and is_allowed(memory, plan.caller, wanted=plan.filter, now=plan.now)
+        if pull[id_] > 0 and is_allowed(memory, plan.caller, criteria=plan.filter, now=plan.now)
     }
     limit = min(EXPANSION_MAX, plan.budget.max_items // 2)
     best = sorted(worth, key=lambda id_: (-worth[id_], -id_))[:limit]

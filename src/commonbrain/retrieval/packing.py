@@ -268,16 +268,16 @@ class _Plan:
         if form is None and place < _FOREMOST:
             form = text.part(self.sought, within=_share_of(left, _OF_A_PART, most=left))
         if form is not None:
-            self._take(place, text, form=form, cost=around + form.said)
+            self._take(place, text, form=form, cost=around + form.text_cost)
 
     def _widen(self, place: int, text: Text, *, form: DetailLevel) -> None:
         """Show in full what is shown in part, if it fits after all."""
         if form.item.body is not None:
             return
-        body = text.body(within=self.tokens_left - self.spent.most + form.said.most)
+        body = text.body(within=self.tokens_left - self.spent.most + form.text_cost.most)
         if body is not None:
             self.forms[place] = body
-            self.spent += body.said - form.said
+            self.spent += body.text_cost - form.text_cost
 
     def _rest(self, place: int, text: Text, *, reserved_tokens: int) -> None:
         """Show as much as fits of an item without a share."""

@@ -124,12 +124,12 @@ def provenance(tx: Transaction, caller: Caller, *, memory: Memory, now: datetime
     )
 
 
-def seen(tx: Transaction, caller: Caller, *, wanted: Sequence[int]) -> Mapping[int, Memory]:
+def seen(tx: Transaction, caller: Caller, *, memory_ids: Sequence[int]) -> Mapping[int, Memory]:
     """Fetch the memories that the caller may see, in the given order."""
-    memories = tx.memories.get(wanted)
+    memories = tx.memories.get(memory_ids)
     return {
         id_: memories[id_]
-        for id_ in wanted
+        for id_ in memory_ids
         if id_ in memories and is_visible(caller, memories[id_])
     }
 
@@ -143,7 +143,7 @@ def _walk_back(tx: Transaction, caller: Caller, *, memory: Memory) -> tuple[Sequ
         for to, source, via in _sources(tx, frontier):
             if source not in known:
                 level.setdefault(source, (to, via))
-        sources = seen(tx, caller, wanted=list(level))
+        sources = seen(tx, caller, memory_ids=list(level))
         if not sources:
             return steps, False
         capacity = STEPS_MAX - len(steps) if depth <= DEPTH_MAX else 0

@@ -120,7 +120,7 @@ class _Ranked:
     """Time of the model, by stage."""
 
     @property
-    def verdict(self) -> ResultStatus:
+    def result_status(self) -> ResultStatus:
         if self.is_empty:
             return ResultStatus.NOTHING_STORED
         return ResultStatus.FOUND if self.is_answered else ResultStatus.BELOW_THRESHOLD
@@ -196,7 +196,7 @@ class Recall:
         return RecallResult(
             items=packed.items,
             tokens=packed.tokens,
-            verdict=ranked.verdict,
+            verdict=ranked.result_status,
             trace_id=ids.show(ids.TRACE, trace.id),
             conflicts=packed.conflicts,
             confidence=certainty(packed.items),
@@ -306,7 +306,7 @@ class Recall:
             caller=self.caller,
             asked_at=plan.now,
             query=plan.query,
-            verdict=ranked.verdict,
+            verdict=ranked.result_status,
             considered=tuple(ranked.considered),
             packed=packed.ids,
             extents=dict(zip(packed.ids, map(ShownExtent.of, packed.items), strict=True)),
@@ -367,7 +367,7 @@ def filter_visible(
         if plan.filter.needs_review and memory.id not in reviews:
             continue
         spans = past.get(memory.id, ())
-        if is_allowed(memory, plan.caller, wanted=plan.filter, now=plan.now, past=spans):
+        if is_allowed(memory, plan.caller, criteria=plan.filter, now=plan.now, past=spans):
             visible.setdefault(memory.semantic_hash, candidate)
     return list(visible.values())
 

@@ -208,8 +208,8 @@ TABLES: Final = tuple(one for one in METADATA.sorted_tables if one not in {tenan
 """All tables with tenants' rows, referenced tables first."""
 _EMPTY: Final = (
     "Nothing was changed. Copy into a store that is new: a file that is not there yet, or a "
-    "database after `brain store upgrade` that nobody has worked in. To go on with an interrupted "
-    "copy, the source must be as it was: let nobody work in it meanwhile."
+    "database after `brain store upgrade` without any other data. To go on with an interrupted "
+    "copy, the source must be unchanged: let no program write to it meanwhile."
 )
 _IS_TIED: Final = or_(*(memories.c[name].is_not(None) for name in TIES))
 
@@ -350,9 +350,9 @@ class _Copy:
                     f"with digest {has.digest[:16]}, the source {read.rows} with "
                     f"{read.digest[:16]}.",
                     code="copy_differs",
-                    hint="Somebody worked in the destination, or it lost what it was given. Do not "
-                    "use it. Run the copy again while nobody else has it open: it adds what is "
-                    "missing, and refuses what is other than in the source.",
+                    hint="The destination was changed meanwhile, or lost rows. Do not use it. "
+                    "Close it in all other programs and run the copy again: it adds missing rows and "
+                    "rejects different ones.",
                 )
 
     def _copy_tenant(self, here: Transaction) -> Tally:

@@ -215,7 +215,7 @@ class Store:
     def in_space(self, space: EmbeddingSpace) -> "Store":
         """Return this store in another space, created if needed; `close` closes both."""
         self._check_open()
-        dialect = self.dialect.beside(space, self.spaces.add(space).id)
+        dialect = self.dialect.in_space(space, self.spaces.add(space).id)
         return Store(dialect, space, Schema(self.schema.version), self.closed)
 
     @contextmanager

@@ -72,7 +72,7 @@ class EmbedderContract:
         for text, matrix in zip(TEXTS, embedder.passages(TEXTS), strict=True):
             _assert_same(matrix, embedder.passages([text])[0])
 
-    def test_the_order_of_texts_is_kept(self, embedder: Embedder) -> None:
+    def test_vectors_are_in_the_order_of_texts(self, embedder: Embedder) -> None:
         matrices = embedder.passages(TEXTS)
         backwards = embedder.passages(TEXTS[::-1])
 
@@ -82,7 +82,7 @@ class EmbedderContract:
     def test_a_fact_at_the_end_of_a_long_text_is_found_by_its_last_window(
         self, embedder: Embedder
     ) -> None:
-        long = "The weather stayed mild and nobody had much to say. " * 100
+        long = "The weather stayed mild and there was not much to say. " * 100
         (windows,) = embedder.passages([f"{long}The vault code is kept by Miriam Okafor."])
 
         nearness = windows @ embedder.query("Who keeps the vault code? Miriam Okafor?")

@@ -219,7 +219,7 @@ class JsonLines:
         except OSError as error:
             raise UnavailableError(
                 f"{target} cannot be written: {error.strerror}.",
-                hint="No file was left. Name a file in a folder with room.",
+                hint="No file was left. Name a file on a disk with free space.",
             ) from error
         return count
 

@@ -86,11 +86,10 @@ def check_may_move(caller: Caller) -> None:
 
 
 def withdraw_archives(tx: Transaction, *, now: datetime) -> list[Upload]:
-    """Take every archive back that an export job has made, and let those begin anew that run.
+    """Withdraw all archives of export jobs, which contain erased text; running jobs start again.
 
-    What is erased is in them, and in what one has left that died while it kept its archive. Nobody
-    is given one any more; its parts are to be dropped once this transaction is committed, and
-    whoever dies before that leaves it to the job that is due now.
+    They can no longer be fetched. Their parts are deleted after this transaction is committed, or
+    by a job that is due now if the process dies before.
     """
     parcels: list[Upload] = []
     before: int | None = None
@@ -113,7 +112,7 @@ def archive_of(export: Job) -> Upload | None:
 
 
 def expedite_discard(tx: Transaction, upload: Upload, *, now: datetime) -> bool:
-    """Have a parcel dropped now that was to be dropped later; say whether that was still to be."""
+    """Delete an upload now rather than later; return whether it still existed."""
     key = key_of(DISCARD, {"parcel": asdict(upload)})
     waiting = tx.jobs.keyed(key)
     if waiting is None:
@@ -125,7 +124,7 @@ def expedite_discard(tx: Transaction, upload: Upload, *, now: datetime) -> bool:
 
 
 def read_upload(told: object) -> Upload:
-    """Read a parcel as a job's row holds it."""
+    """Parse an upload from the row of a job."""
     given: dict[str, Any] = {**cast("Mapping[str, Any]", told)}
     given["parts"] = tuple(given["parts"])
     return Upload(**given)

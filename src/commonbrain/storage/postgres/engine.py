@@ -193,7 +193,7 @@ class Postgres:
         """Return whether an upgrade has indexed the vectors of a space."""
         return connection.execute(_INDEXED, {"suffix": f"%_nearest_{space_id}"}).scalar_one()
 
-    def beside(self, space: EmbeddingSpace, space_id: int) -> Postgres:
+    def in_space(self, space: EmbeddingSpace, space_id: int) -> Postgres:
         """Return the dialect of the same database in another embedding space."""
         other = copy(self)
         other.space, other.space_id = space, space_id

@@ -143,7 +143,7 @@ def preview_distribution(url: str, *, lock_timeout_s: float) -> DistributeResult
 
 
 def distribute_postgres(url: str, *, lock_timeout_s: float) -> DistributeResult:
-    """Distribute a store by tenant while nobody works on it; give what was done.
+    """Distribute a store by tenant while no program uses it; return what was done.
 
     Args:
         url: the database, as its owner.

@@ -11,7 +11,7 @@ from sqlalchemy import Column, ColumnElement, RowMapping, bindparam, func, selec
 
 from commonbrain.model import ids as ids_
 from commonbrain.model.kinds import KINDS, Kind
-from commonbrain.model.revision import BESIDE, Action, BeliefPeriod, Change
+from commonbrain.model.revision import TEXT_PRESERVING_ACTIONS, Action, BeliefPeriod, Change
 from commonbrain.storage.schema.memories import DETAILS, changes, memories
 from commonbrain.storage.sql.bulk import bulk_insert
 from commonbrain.storage.sql.context import SqlContext
@@ -41,7 +41,7 @@ _VERSIONS: Final = (
     .where(
         changes.c.tenant_id == bindparam("tenant"),
         changes.c.memory_id.in_(bindparam("ids", expanding=True)),
-        changes.c.action.not_in(sorted(BESIDE)),
+        changes.c.action.not_in(sorted(TEXT_PRESERVING_ACTIONS)),
     )
     .group_by(changes.c.memory_id)
 )

@@ -105,7 +105,7 @@ class Dialect(Protocol):
         """Return whether vectors of a space have a search index."""
         ...
 
-    def beside(self, space: EmbeddingSpace, space_id: int) -> "Dialect":
+    def in_space(self, space: EmbeddingSpace, space_id: int) -> "Dialect":
         """Return the dialect of the same store in another embedding space.
 
         Connections are shared.

@@ -59,8 +59,8 @@ def map_driver_errors(location: str) -> Generator[StatementInProgress]:
             raise UnavailableError(
                 f"The store {location} is full: {cause_of(error)}.",
                 code="store_full",
-                hint="Nothing was changed, and what is stored can be recalled. Make room on the "
-                "disk of the store; writing goes on by itself then.",
+                hint="Nothing was changed, and reading still works. Free space on the "
+                "disk of the store; writing then works again.",
             ) from error
         raise UnavailableError(
             f"The store {location} did not answer: {cause_of(error)}.",

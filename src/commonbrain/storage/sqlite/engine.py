@@ -218,7 +218,7 @@ class Sqlite:
         """Return True: vectors are searched in memory."""
         return True
 
-    def beside(self, space: EmbeddingSpace, space_id: int) -> Sqlite:
+    def in_space(self, space: EmbeddingSpace, space_id: int) -> Sqlite:
         """Return the engine of the same file in another embedding space, with its own vectors."""
         other = copy(self)
         other.be_in(space, space_id)

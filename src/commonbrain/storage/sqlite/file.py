@@ -85,7 +85,7 @@ class StoreFile:
         is_same = (now.st_mtime_ns, now.st_size) == (self.opened.st_mtime_ns, self.opened.st_size)
         if not is_same or has_wal(self.path):
             raise UnavailableError(
-                f"The store {self.path}, read-only here, was written by somebody else.",
+                f"The store {self.path}, read-only here, was changed by another process.",
                 hint="Open it again.",
             )
 

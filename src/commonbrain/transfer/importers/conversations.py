@@ -38,7 +38,7 @@ _MILLIS_FROM: Final = 100_000_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """One thing somebody said; `time` is what the source gives, of any sort."""
+    """One message of a speaker; `time` is as the source gives it."""
 
     text: str
     speaker: str | None = None
@@ -64,7 +64,7 @@ def is_turn(value: object) -> bool:
 
 
 def read_turn(fields: Mapping[str, object]) -> Turn:
-    """Read a turn; a caption is said to be one, since nobody spoke it."""
+    """Parse a turn; the caption of an image is marked as one."""
     caption_text = _text(fields.get("text")) or _text(fields.get("content"))
     caption = _text(fields.get("blip_caption"))
     shared = f"[shared a picture: {caption}]" if caption else ""
