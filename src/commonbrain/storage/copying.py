@@ -351,7 +351,7 @@ class _Copy:
                     f"{read.digest[:16]}.",
                     code="copy_differs",
                     hint="The destination was changed meanwhile, or lost rows. Do not use it. "
-                    "Close it in all other programs and run the copy again: it adds missing rows and "
+                    "Close it in all programs and run the copy again: it adds missing rows and "
                     "rejects different ones.",
                 )
 

@@ -1,4 +1,4 @@
-"""One record as a JSON object, and back; a test holds the two to each other."""
+"""The archive format: records as JSON lines; a test checks that writing and reading agree."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ _POINTERS: Final = {
     "thread_id": ids.THREAD,
     "changed": ids.CHANGE,
 }
-"""Fields that hold the id of something, and the prefix it is shown with."""
+"""Fields with an id, and the prefix with which it is shown."""
 _OWN: Final = {
     "memory": ids.MEMORY,
     "thread": ids.THREAD,
     "annotation": ids.ANNOTATION,
     "change": ids.CHANGE,
 }
-"""What a record's own id is shown with; a link, a receipt or an ack has none."""
+"""Prefix of a record's own id; links, receipts and acknowledgements have none."""
 _TYPES: Final[Mapping[str, type]] = {
     "thread": Thread,
     "link": Link,
@@ -63,11 +63,11 @@ Fields = dict[str, Any]
 
 
 class NotARecord(Exception):
-    """An object that is none of ours; the message says why and quotes nothing of it."""
+    """An object that is not a record; the message gives the reason and quotes nothing."""
 
 
 def to_json(record: Record) -> Fields:
-    """Write a record as an object of one key, the name of what it is."""
+    """Convert a record to an object with one key, the name of its type."""
     match record:
         case ArchivedRecord(memory=memory, changed=changed):
             return {"memory": _memory(memory) | _each({"changed": changed}, _show)}
@@ -79,10 +79,10 @@ def to_json(record: Record) -> Fields:
 
 
 def from_json(value: object) -> Record:
-    """Read what `to_json` wrote.
+    """Convert the result of `to_json` to a record.
 
     Raises:
-        NotARecord: it is something else, or holds what no memory may.
+        NotARecord: it is something else, or has invalid values.
 
     """
     try:
@@ -124,7 +124,7 @@ def _change(change: Change) -> Fields:
 
 
 def _plain(what: str, record: object) -> Fields:
-    """Give the fields that are not as usual, as JSON values, with every id as it is shown."""
+    """Return the fields without a default value as JSON, with ids as they are shown."""
     fields = _adapter(type(record)).dump_python(record, mode="json", exclude_defaults=True)
     if what in _OWN:
         fields["id"] = ids.show(_OWN[what], fields["id"])
@@ -161,7 +161,7 @@ def _detail(given: Mapping[str, Any]) -> object:
 
 
 def _each(fields: Mapping[str, Any], turn: Callable[[str, Any], Any]) -> Fields:
-    """Turn the ids among the fields."""
+    """Convert the ids among the fields."""
     return {
         name: turn(_POINTERS[name], value) if name in _POINTERS and value is not None else value
         for name, value in fields.items()
@@ -193,13 +193,13 @@ def _adapter(type_: type) -> TypeAdapter[Any]:
 
 @cache
 def _field(name: str) -> TypeAdapter[Any]:
-    """Give how a field of an image is read: as a memory's, or as plain JSON beside it."""
+    """Return the parser of a field of an image: a memory's, or plain JSON."""
     return TypeAdapter(get_type_hints(Memory).get(name, object))
 
 
 VERSION: Final = 1
 _LINE_BYTES_MAX: Final = 4 * 1024 * 1024
-"""Far above the longest record; a longer line is none of ours."""
+"""Far above the longest record; a longer line is invalid."""
 _HEAD: Final = "commonbrain"
 _END: Final = "end"
 
@@ -209,7 +209,10 @@ class JsonLines:
     """Commonbrain's own format in a file."""
 
     def write(self, target: Path, records: Iterable[Record]) -> int:
-        """Write records to a new file, whole or not at all, for its owner alone; count them."""
+        """Write all records to a new file or none, readable by its owner only.
+
+        Return their number.
+        """
         if target.exists():
             raise InvalidInputError(
                 f"{target} exists already.", hint="Name a new file, or remove it."
@@ -224,7 +227,7 @@ class JsonLines:
         return count
 
     def read(self, source: Path) -> Iterator[Line]:
-        """Give the records in their order, one in memory at a time."""
+        """Read the records in order, one in memory at a time."""
         try:
             stream = source.open("rb")
         except OSError as error:
@@ -237,7 +240,7 @@ class JsonLines:
 
 
 def _write_then_rename(target: Path, records: Iterable[Record]) -> int:
-    """Write into a file of another name, so that the target is there whole or not at all."""
+    """Write under another name and rename, so that the target is complete or absent."""
     handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     partial = Path(name)
     try:
@@ -303,7 +306,7 @@ def _content(value: object, *, number: int) -> Record | Unreadable:
     try:
         return from_json(value)
     except NotARecord as error:
-        # The head is the first line of the file.
+        # The header is the first line of the file.
         return Unreadable(where=f"line {number + 1}", reason=str(error))
 
 

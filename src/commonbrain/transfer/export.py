@@ -1,4 +1,4 @@
-"""Export: everything a tenant holds but what can be derived, in one file of one moment."""
+"""Export: all data of a tenant that cannot be derived, in one consistent file."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
 
 PENDING_ARCHIVE: Final = "keeping"
-"""Where an export notes the parcel that it is about to keep, of which a part may be there."""
+"""Key of the upload that an export is about to store, parts of which may exist."""
 _PAGE: Final = 500
-"""Memories held at once; the file is as long as the store, this part of it is not."""
+"""Memories in memory at once; the file is as long as the store."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,12 +34,12 @@ class ExportResult:
     path: str
     memories: int
     records: int
-    """With the threads, links, annotations, changes, receipts and acks beside the memories."""
+    """Includes threads, links, annotations, changes, receipts and acknowledgements."""
 
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """Exporting for one caller."""
+    """Exports for one caller."""
 
     services: Services
     caller: Caller
@@ -47,19 +47,19 @@ class Export:
     def __call__(
         self, target: str | Path, *, on_progress: Callable[[float], None] = lambda _: None
     ) -> ExportResult:
-        """Write every memory of the tenant to a new file, of every state and scope.
+        """Write every memory of the tenant to a new file, in every state and scope.
 
-        Private memories of every agent are in it, so that nothing is lost: keep the file as you
-        keep the store. The audit, traces and vectors are not: they are of the store, or derived.
+        Private memories of all agents are included: protect the file like the store. The audit,
+        traces and vectors are not included.
 
         Args:
             target: a file that does not exist yet.
-            on_progress: told how far it is, 0..1, after every 500 memories.
+            on_progress: called with the progress, 0..1, after every 500 memories.
 
         Raises:
-            RejectedError: `insufficient_role`, the caller is no admin.
+            RejectedError: `insufficient_role`, the caller is not an admin.
             InvalidInputError: the file exists already.
-            UnavailableError: the store or the file cannot be used; no file is left behind.
+            UnavailableError: the store or the file cannot be used; no file is left.
 
         """
         check_may_move(self.caller)
@@ -71,10 +71,10 @@ class Export:
 
 
 def check_may_move(caller: Caller) -> None:
-    """Let an admin take everything out or in.
+    """Check that the caller is an admin.
 
     Raises:
-        RejectedError: `insufficient_role`, the caller is none.
+        RejectedError: `insufficient_role`.
 
     """
     if caller.role is not Role.ADMIN:
@@ -106,7 +106,7 @@ def withdraw_archives(tx: Transaction, *, now: datetime) -> list[Upload]:
 
 
 def archive_of(export: Job) -> Upload | None:
-    """Give the archive of an export, or what it has begun to keep of one."""
+    """Return the archive of an export, or what it has begun to store."""
     stored = export.reached.get("parcel", export.reached.get(PENDING_ARCHIVE))
     return None if stored is None else read_upload(stored)
 
@@ -131,7 +131,7 @@ def read_upload(told: object) -> Upload:
 
 
 def _all(tx: Transaction, *, total: int, told: Callable[[float], None]) -> Iterator[Record]:
-    """Give everything in an order in which it can be taken in: what is pointed at comes first."""
+    """Yield all records so that each refers to earlier ones only."""
     yield from _threads(tx)
     for done, page in enumerate(_pages(tx), 1):
         latest = tx.changes.latest(page)
@@ -141,7 +141,7 @@ def _all(tx: Transaction, *, total: int, told: Callable[[float], None]) -> Itera
     for page in _pages(tx):
         yield from _related_records(tx, page)
     for page in _pages(tx):
-        # They follow from the rest but for what somebody vouched for, and name any two memories.
+        # They follow from the rest, except confirmations, and may refer to any two memories.
         for those in tx.reviews.of(page).values():
             yield from those
 
@@ -161,7 +161,7 @@ def _pages(tx: Transaction) -> Iterator[list[int]]:
 
 
 def _related_records(tx: Transaction, page: list[int]) -> Iterator[Record]:
-    """Give what stands beside some memories; a link is told with the memory it comes from."""
+    """Yield the records related to some memories; a link belongs to its first memory."""
     here = set(page)
     yield from (link for link in tx.links.touching(page) if link.from_id in here)
     for notes in tx.annotations.of(page).values():

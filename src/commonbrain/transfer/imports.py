@@ -1,4 +1,4 @@
-"""Import: a foreign format in, piece by piece, in batches that are durable as they pass."""
+"""Import: read foreign formats in batches, each durable when it is done."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _REFUSALS_SHOWN_MAX = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """One piece that did not get in: where it stands in the source, and why."""
+    """A piece that was not stored: its place in the source, and the reason."""
 
     where: str
     reason: str
@@ -35,7 +35,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportReport:
-    """What became of every piece read: the counts of outcomes add up to `read`."""
+    """The outcome of every piece; the counts add up to `read`."""
 
     format: str
     source: str
@@ -43,16 +43,16 @@ class ImportReport:
     stored: int = 0
     exists: int = 0
     changed: int = 0
-    """Known ones whose later state was taken in; only an export tells of such."""
+    """Known memories that were updated; only an archive can do that."""
     quarantined: int = 0
     rejected: int = 0
     unreadable: int = 0
     parts: int = 0
-    """Of those that were read, the parts of texts that are too long for one memory."""
+    """Pieces that are parts of texts too long for one memory."""
     refusals: tuple[Refusal, ...] = ()
-    """The first hundred that were rejected or unreadable."""
+    """The first hundred rejected or unreadable pieces."""
     progress: float = 0.0
-    """How far into the source this has come, 0..1."""
+    """Progress in the source, 0..1."""
 
     def counting(
         self,
@@ -62,7 +62,7 @@ class ImportReport:
         progress: float,
         parts: int = 0,
     ) -> ImportReport:
-        """Add one batch: an outcome a piece, by the names of the counts above."""
+        """Add a batch, with one outcome per piece."""
         counts = Counter(outcomes)
         return replace(
             self,
@@ -76,18 +76,18 @@ class ImportReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResumeOptions:
-    """How an import goes on where another one stopped, and tells how far it has come."""
+    """How an import continues an earlier one and reports its progress."""
 
     since: ImportReport | None = None
-    """What the other one made of the pieces that it read; they are passed over."""
+    """The report of the earlier import, whose pieces are skipped."""
     batch_context: Callable[[], AbstractContextManager[None]] = nullcontext
-    """What every batch is done in."""
+    """Context manager around every batch."""
     on_commit: Callable[[Transaction, ImportReport], None] = lambda _tx, _report: None
-    """Told in the transaction of each batch."""
+    """Called in the transaction of each batch."""
 
 
 FROM_START = ResumeOptions()
-"""From the beginning to the end, by one."""
+"""From beginning to end."""
 
 
 _COUNTED: Final = {
@@ -97,12 +97,12 @@ _COUNTED: Final = {
     ItemStatus.REJECTED: "rejected",
     ItemStatus.DUPLICATE: "rejected",
 }
-"""The count of the report that each outcome adds to."""
+"""The counter of each outcome."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportSource:
-    """What is read, and how."""
+    """What to read, and how."""
 
     format: str
     path: Path
@@ -113,7 +113,7 @@ class ImportSource:
 
 @dataclass(frozen=True, slots=True)
 class Import:
-    """Importing for one caller."""
+    """Imports for one caller."""
 
     services: Services
     caller: Caller
@@ -128,26 +128,26 @@ class Import:
         extract_causes: bool = False,
         on_progress: Callable[[ImportReport], None] = lambda _: None,
     ) -> ImportReport:
-        """Read a source and remember its pieces; what is stored already is left alone.
+        """Read a source and store its pieces; known ones stay as they are.
 
         Args:
             format: a name in `importers.IMPORTERS`.
-            source: a file or folder, as the format has it.
+            source: a file or folder, depending on the format.
             project: overrides the project that the source suggests.
-            dry_run: read and gate everything, store nothing.
-            extract_causes: make atoms of what the pieces say caused what, messages included; it
-                takes its time, and `atomize` can do it later.
-            on_progress: told after every batch of at most 64.
+            dry_run: read and validate everything, store nothing.
+            extract_causes: store stated causes as atoms, also from messages; takes time, and
+                `atomize` can do it later.
+            on_progress: called after every batch of at most 64.
 
         Returns:
-            The fidelity report: how many pieces were read and what became of each.
+            The number of pieces read, and the outcome of each.
 
         Raises:
-            InvalidInputError: the format is unknown, or the source is not of it; nothing was
+            InvalidInputError: the format is unknown, or the source does not have it; nothing was
                 stored.
-            RejectedError: `action_items_pending`; the batches before are stored.
-            UnavailableError: the store went away midway; the batches before it are stored, and
-                running the import again goes on from there.
+            RejectedError: `action_items_pending`; earlier batches are stored.
+            UnavailableError: the store failed; earlier batches are stored, and repeating the import
+                continues.
 
         """
         import_source = ImportSource(
@@ -168,12 +168,13 @@ class Import:
         key: str | None,
         on_progress: Callable[[ImportReport], None],
     ) -> ImportReport:
-        """Import from behind the pieces of a report on; see `__call__`.
+        """Import the pieces after those of a report; see `__call__`.
 
-        Under a key a batch that is in already, though its report was lost, tells what it told.
+        With a key, a batch that was stored although its report was lost gives the same report
+        again.
 
         Raises:
-            InvalidInputError: the format is unknown, or the source is not of it.
+            InvalidInputError: the format is unknown, or the source does not have it.
 
         """
         report = since
@@ -217,7 +218,7 @@ def _batches(pieces: Iterator[Piece]) -> Iterator[list[Piece]]:
 def _add(
     report: ImportReport, batch: Sequence[Piece], *, outcomes: Sequence[ItemResult]
 ) -> ImportReport:
-    """Count one batch; drafts and outcomes stand in the same order."""
+    """Count a batch; drafts and outcomes are in the same order."""
     counted: list[str] = []
     refusals = list(report.refusals)
     results = iter(outcomes)

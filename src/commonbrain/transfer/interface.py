@@ -1,4 +1,4 @@
-"""What the house needs of its own file format: everything out, line by line, and in again."""
+"""Interfaces of importers and of the archive format."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from commonbrain.storage.interface import Annotation
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unreadable:
-    """A piece of the source that could not become a draft: where it stands, and why."""
+    """A piece of the source that could not become a draft: its place, and the reason."""
 
     where: str
     reason: str
@@ -26,7 +26,7 @@ class Unreadable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """One thing read from a source, and how far into the source it ends, 0..1."""
+    """A piece read from a source, and the progress at its end, 0..1."""
 
     content: Draft | Unreadable
     progress: float
@@ -37,18 +37,18 @@ class Importer(Protocol):
 
     @property
     def name(self) -> str:
-        """What people call the format on the command line."""
+        """The name of the format on the command line."""
         ...
 
     def read(self, source: Path, project: str | None) -> Iterator[Piece]:
-        """Give what the source holds, in its order, without reading it whole where it is large.
+        """Yield the pieces of a source in order, without reading a large one as a whole.
 
         `project` overrides the project that the source suggests. The same source gives the same
         drafts with the same `source_ref`s, so that reading it twice stores nothing twice.
 
         Raises:
-            InvalidInputError: the source is missing or not of this format; raised before the first
-                piece.
+            InvalidInputError: the source is missing or does not have this format; raised before the
+                first piece.
 
         """
         ...
@@ -56,19 +56,19 @@ class Importer(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArchivedRecord:
-    """A memory of any state, and the id of what was last done to it: the later state stands."""
+    """A memory in any state, and the id of its last change: the later state wins."""
 
     memory: Memory
     changed: int
 
 
 Record = Thread | ArchivedRecord | Link | Annotation | Change | Receipt | Review | Ack
-"""What a store holds beside what can be derived from it, in the order it is written."""
+"""Everything in a store that cannot be derived, in the order in which it is written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """One record read, and how far into the file it ends, 0..1."""
+    """A record, and the progress at its end, 0..1."""
 
     content: Record | Unreadable
     progress: float
@@ -78,22 +78,22 @@ class Archive(Protocol):
     """Writes and reads Commonbrain's own format."""
 
     def write(self, target: Path, records: Iterable[Record]) -> int:
-        """Write records to a new file, whole or not at all, for its owner alone; count them.
+        """Write all records to a new file or none, readable by its owner only; return their number.
 
         Raises:
             InvalidInputError: the file exists already, or its folder does not; nothing was written.
-            UnavailableError: the disk is full or refuses; nothing is left behind.
+            UnavailableError: the disk is full or fails; no file is left.
 
         """
         ...
 
     def read(self, source: Path) -> Iterator[Line]:
-        """Give the records in their order, one in memory at a time.
+        """Read the records in order, one in memory at a time.
 
         Raises:
-            InvalidInputError: the file is missing, of another format or of a newer version; raised
-                before the first line. Also when the file ends too early: what came before was
-                given.
+            InvalidInputError: the file is missing, of another format or a newer version; raised
+                before the first record. Also if the file ends too early, after the records before
+                that.
 
         """
         ...

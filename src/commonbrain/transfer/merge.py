@@ -1,8 +1,7 @@
-"""Merge: what another store exported is taken in, so that both end alike whoever goes first.
+"""Merge an archive of another store, so that both stores end alike in either order.
 
-A memory that is new comes in whole, under its own id. Of one that is known the later state stands:
-the one whose last change is the younger. Links, annotations, changes, receipts and acks are
-united: what was read or answered in one of the stores is so.
+A new memory is added under its own id. Of a known one the later state wins: the one with the later
+last change. Links, annotations, changes, receipts and acknowledgements are united.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
 
 
 def exists_in_store(tx: Transaction, record: Record) -> bool:
-    """Say whether a record is here, in whatever state."""
+    """Return whether a record exists, in any state."""
     match record:
         case ArchivedRecord(memory=memory):
             return bool(tx.memories.get([memory.id]))
@@ -70,20 +69,20 @@ def _is_related_known(
 
 
 def same_link(tx: Transaction, link: Link) -> Link | None:
-    """Give the link of the same ends and type."""
+    """Return the link with the same ends and type."""
     key = link.from_id, link.to_id
     there = tx.links.touching([link.from_id], types=[link.type])
     return next((one for one in there if (one.from_id, one.to_id) == key), None)
 
 
 def same_ack(tx: Transaction, ack: Ack) -> Ack | None:
-    """Give the answer that the same session gave."""
+    """Return the acknowledgement by the same session."""
     there = tx.acks.of([ack.memory_id]).get(ack.memory_id, ())
     return next((one for one in there if one.whose == ack.whose), None)
 
 
 def was_dropped(tx: Transaction, link: Link) -> bool:
-    """Say whether the last that was done to a link here took it away, after it was observed."""
+    """Return whether the last change of a link here removed it, after it was observed."""
     key = link.from_id, link.to_id, link.type
     last: Change | None = None
     for change in tx.changes.of([link.from_id, link.to_id]):
@@ -100,12 +99,12 @@ def was_dropped(tx: Transaction, link: Link) -> bool:
 
 
 OWN_FORMAT: Final = "commonbrain"
-"""What the house's own format is called where formats are named."""
+"""The name of the archive format in lists of formats."""
 
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """Taking in an export for one caller."""
+    """Merges an archive for one caller."""
 
     services: Services
     caller: Caller
@@ -118,22 +117,23 @@ class Merge:
         on_progress: Callable[[ImportReport], None] = lambda _: None,
         resume: ResumeOptions = FROM_START,
     ) -> ImportReport:
-        """Take in a file that `export` wrote; doing it again changes nothing.
+        """Merge a file that `export` wrote; repeating it changes nothing.
 
         Args:
             source: the file.
-            dry_run: say what would be new, change nothing.
-            on_progress: told after every batch of at most 64 lines.
-            resume: where another one stopped, and how this one tells of itself.
+            dry_run: return what would be new; change nothing.
+            on_progress: called after every batch of at most 64 lines.
+            resume: where an earlier merge stopped.
 
         Returns:
-            How many lines were read and what became of each.
+            The number of lines read, and the outcome of each.
 
         Raises:
-            RejectedError: `insufficient_role`, the caller is no admin; or `action_items_pending`.
-            InvalidInputError: the file is of another format, or was cut short: what came before is
-                in.
-            UnavailableError: the store went away midway; doing it again goes on from there.
+            RejectedError: `insufficient_role`, the caller is not an admin; or
+                `action_items_pending`.
+            InvalidInputError: the file has another format, or was truncated: earlier lines are
+                merged.
+            UnavailableError: the store failed; repeating the call continues.
 
         """
         check_may_move(self.caller)
@@ -152,7 +152,7 @@ class Merge:
         return replace(report, progress=1.0)
 
     def _known(self, lines: Iterable[Line], *, is_begun: bool) -> _MergeState:
-        """Gather from lines that are in already what has to be remembered of them."""
+        """Collect what later lines need from lines that were merged before."""
         merge_state = _MergeState(is_begun=is_begun)
         if not is_begun:
             return merge_state
@@ -184,7 +184,7 @@ class Merge:
         opened = self.services.store.snapshot if dry_run else self.services.store.begin
         with opened(self.caller.tenant) as tx:
             if not (dry_run or merge_state.is_begun):
-                # What the file itself brings binds others, and not the rest of the file.
+                # Action items in the file bind others, but not the rest of the file.
                 check_pending_acks(tx, self.caller, projects=None, now=self.services.clock.now())
                 merge_state.is_begun = True
             for line in batch:
@@ -207,7 +207,7 @@ class Merge:
         return done
 
     def _embed(self, batch: Sequence[Line]) -> Mapping[int, Vectors]:
-        """Give vectors to what is new here and can be found; without an embedder, to nothing."""
+        """Embed new searchable memories; none if the embedder is unavailable."""
         offered = [
             line.content.memory for line in batch if isinstance(line.content, ArchivedRecord)
         ]
@@ -227,7 +227,7 @@ class Merge:
         merge_state: _MergeState,
         vectors: Mapping[int, Vectors],
     ) -> str:
-        """Take in one record; say whether it was new, known, or the later state of a known one."""
+        """Merge one record; return whether it is new, known, or a later state of a known one."""
         match record:
             case Thread():
                 is_new = not exists_in_store(tx, record)
@@ -302,7 +302,7 @@ class Merge:
         tx.records.publish("memory.imported", memory.id, at=now)
 
     def _chain(self, successors: Sequence[Memory]) -> None:
-        """Point the superseded at their successors, now that all of these are here."""
+        """Link superseded memories to their successors, now that all of them exist."""
         rest = iter(successors)
         while batch := list(islice(rest, IMPORT_BATCH)):
             with self.services.store.begin(self.caller.tenant) as tx:
@@ -311,7 +311,7 @@ class Merge:
 
 
 def _not_free(line: Line) -> Refusal:
-    """Refuse one whose id is taken in this store, and yet nothing of this tenant."""
+    """Reject a record whose id is taken, but not by this tenant."""
     return Refusal(
         where=f"{line.progress:.1%} into the file",
         reason="Its id is not free in this store; remember it anew.",
@@ -320,14 +320,14 @@ def _not_free(line: Line) -> Refusal:
 
 @dataclass(slots=True)
 class _MergeState:
-    """What has to be remembered from line to line."""
+    """What later lines need from earlier ones."""
 
     is_begun: bool = False
-    """Whether anything of the file is in."""
+    """Whether anything was merged."""
     threads: dict[int, int] = field(default_factory=dict[int, int])
-    """The ids that threads of the file have here."""
+    """Ids in this store of the file's threads."""
     successors: list[Memory] = field(default_factory=list[Memory])
-    """Memories that another one superseded, which may stand further down in the file."""
+    """Superseded memories, whose successors may come later in the file."""
 
     def follow(self, memory: Memory) -> None:
         if memory.superseded_by is not None:
@@ -335,7 +335,7 @@ class _MergeState:
 
 
 def _take_ack(tx: Transaction, ack: Ack) -> bool:
-    """Keep an answer to an action item, unless the same session gave a later one here."""
+    """Store an acknowledgement, unless the same session gave a later one here."""
     item = tx.memories.get([ack.memory_id]).get(ack.memory_id)
     known = same_ack(tx, ack)
     if item is None or is_erased(item) or (known is not None and known.at >= ack.at):
@@ -350,7 +350,7 @@ def _becomes_findable(offered: Memory, known: Memory | None) -> bool:
 
 
 def _localized(tx: Transaction, memory: Memory, *, threads: Mapping[int, int]) -> Memory:
-    """Give a memory as it can be added here: without a successor yet, with ids that hold here."""
+    """Return a memory ready to add: without a successor yet, with ids of this store."""
     source = memory.source_message_id
     is_sourced = source is not None and bool(tx.memories.get([source]))
     return replace(
@@ -372,7 +372,7 @@ def _localized_detail(tx: Transaction, detail: Detail, *, threads: Mapping[int, 
 
 
 def _accessed(memory: Memory, *, other: Memory) -> Memory:
-    """Give a memory with the accesses of whichever copy was read more, and later."""
+    """Return a memory with the accesses of the copy that was read more, and later."""
     times = [one.last_access_at for one in (memory, other) if one.last_access_at is not None]
     return replace(
         memory,
@@ -382,7 +382,7 @@ def _accessed(memory: Memory, *, other: Memory) -> Memory:
 
 
 def _move(tx: Transaction, known: Memory, *, to: Memory, vectors: Vectors | None) -> None:
-    """Bring a known memory into the state it has elsewhere; its text is the same there."""
+    """Update a known memory to its state in the archive; the text is the same."""
     after = replace(to, headline=known.headline, body=known.body)
     tx.memories.update(known, after)
     follow_changes(tx, known, after=after, vectors=vectors)
@@ -399,7 +399,7 @@ def _link_successor(tx: Transaction, old: Memory) -> None:
 
 
 def _take_review(tx: Transaction, review: Review) -> str:
-    """Take in what somebody vouched for; the rest follows from states and links, as everywhere."""
+    """Merge a confirmation; everything else follows from states and links."""
     ends = tx.memories.get([review.memory_id, review.cause_id])
     if {review.memory_id, review.cause_id} > ends.keys():
         return "rejected"
@@ -414,12 +414,12 @@ def _take_review(tx: Transaction, review: Review) -> str:
 
 
 def _review_order(review: Review) -> tuple[bool, datetime]:
-    """Order two copies of one review: what is settled stands, then what is older."""
+    """Sort key for two copies of a review: confirmed first, then older."""
     return review.is_open, review.settled_at or review.at
 
 
 def _take_change(tx: Transaction, change: Change) -> bool:
-    """Take in a change; of what is erased here, no word of it."""
+    """Merge a change; without text if the memory is erased here."""
     changed = tx.memories.get([change.memory_id]).get(change.memory_id)
     if changed is None:
         return False
@@ -429,7 +429,7 @@ def _take_change(tx: Transaction, change: Change) -> bool:
 
 
 def _take_link(tx: Transaction, link: Link) -> str:
-    """Of two observations of one link the more frequent stands, then the later."""
+    """Merge a link: of two observations the more frequent wins, then the later."""
     ends = tx.memories.get([link.from_id, link.to_id]).values()
     if len(ends) < len((link.from_id, link.to_id)):
         return "rejected"
