@@ -402,19 +402,19 @@ class _Copy:
 
 def _plan_tenant(source: Store, destination: Store | None, *, owner: str) -> Iterator[CopiedTable]:
     with source.snapshot(owner) as here:
-        counts = {table: Rows.of(here, table).count() for table in TABLES}
-        counts = dict.fromkeys(TABLES, 0)
+        rows = {table: Rows.of(here, table).count() for table in TABLES}
+        existing = dict.fromkeys(TABLES, 0)
         own = CopiedTable(tenant=owner, table=tenants.name, rows=1, there=0)
         if destination is not None:
             with destination.snapshot(owner) as there:
-                counts = {table: Rows.of(there, table).count() for table in TABLES}
+                existing = {table: Rows.of(there, table).count() for table in TABLES}
                 _compare(here, there, destination=destination)
                 own = replace(own, there=int(_tenant(there) == _tenant(here)))
         yield own
         for table in TABLES:
-            if counts[table]:
+            if rows[table]:
                 yield CopiedTable(
-                    tenant=owner, table=table.name, rows=counts[table], there=counts[table]
+                    tenant=owner, table=table.name, rows=rows[table], there=existing[table]
                 )
 
 

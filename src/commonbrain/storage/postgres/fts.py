@@ -203,7 +203,7 @@ def _given(text: str) -> dict[str, Any]:
 @lru_cache(_BUILT_MAX)
 def _best(criteria: Filter) -> Select[*tuple[Any, ...]]:
     """Select the best allowed results, with the numbers of checked and matching rows."""
-    matches = func.words_found(
+    search = func.words_found(
         bindparam("asked", type_=ARRAY(String)),
         bindparam("sought", type_=Integer),
         bindparam("weights", type_=ARRAY(Float)),
@@ -216,20 +216,20 @@ def _best(criteria: Filter) -> Select[*tuple[Any, ...]]:
     ).table_valued(
         column("memory_id", BigInteger), column("score", Float), column("matches", BigInteger)
     )
-    every = select(matches.c.memory_id, matches.c.score, matches.c.matches)
-    best = every.cte("found").prefix_with("MATERIALIZED")
+    every = select(search.c.memory_id, search.c.score, search.c.matches)
+    scored = every.cte("found").prefix_with("MATERIALIZED")
     best = (
-        select(memories.c.id, best.c.score)
-        .join_from(best, memories, memories.c.id == best.c.memory_id)
+        select(memories.c.id, scored.c.score)
+        .join_from(scored, memories, memories.c.id == scored.c.memory_id)
         .where(within(criteria))
-        .order_by(best.c.score.desc(), memories.c.id.desc())
+        .order_by(scored.c.score.desc(), memories.c.id.desc())
         .limit(bindparam("limit", type_=Integer))
         .subquery("best")
     )
-    matches = func.coalesce(func.max(best.c.matches), 0).label("matches")
-    count = select(func.count().label("found"), matches).select_from(best).subquery("counted")
+    matches = func.coalesce(func.max(scored.c.matches), 0).label("matches")
+    count = select(func.count().label("found"), matches).select_from(scored).subquery("counted")
     return (
-        select(best.c.id, best.c.score, count.c.best, count.c.matches)
+        select(best.c.id, best.c.score, count.c.found, count.c.matches)
         .select_from(count.outerjoin(best, true()))
         .order_by(best.c.score.desc(), best.c.id.desc())
     )
