@@ -15,7 +15,7 @@ KETTLE = "The zebra of the writer is in the blue cupboard."
 BUDGET = 300
 GIVEN = {
     "remember": {"text": KETTLE},
-    "revise": {"op": "rate", "id": "mem_0000000000001"},
+    "revise": {"op": "rate", "id": "mem_0000000000001", "value": "up"},
     "forget": {"ids": ["mem_0000000000001"], "reason": "Why not?"},
     "message": {"op": "send", "to": ["ann"], "text": KETTLE},
     "session": {"op": "list"},

@@ -76,7 +76,9 @@ class CommandGroup(TyperGroup):
         """Find a command and give it its example."""
         row = operation_commands(self.path).get(cmd_name)
         path = f"{self.path} {cmd_name}".strip()
-        command = _command_of(row, path) if row else super().get_command(ctx, cmd_name)
+        command = super().get_command(ctx, cmd_name)
+        if command is None and row is not None:
+            command = _command_of(row, path)
         if command is not None:
             example = EXAMPLES.get(path)
             command.epilog = f"Example: {example}" if example else command.epilog
