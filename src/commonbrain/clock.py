@@ -1,8 +1,10 @@
-"""Clock and random source, passed in so that tests control both."""
+"""Clock, stage timer and random source, passed in so that tests control time and chance."""
 
 import secrets
 import time
+from collections.abc import Mapping
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final, Protocol
 
@@ -54,3 +56,30 @@ class SystemRandom:
     def bits(self, count: int) -> int:
         """Return `count` random bits as an integer from 0 to 2**count - 1."""
         return secrets.randbits(count)
+
+
+@dataclass(slots=True)
+class StageTimer:
+    """Measures how long each stage of a call takes, in milliseconds."""
+
+    clock: Clock
+    stages_ms: dict[str, float] = field(default_factory=dict[str, float])
+    last_ms: float = field(init=False)
+    """When the previous stage ended, or the call began."""
+
+    def __post_init__(self) -> None:
+        """Start the timer."""
+        self.last_ms = self.clock.elapsed_ms()
+
+    def end_stage(self, stage: str) -> None:
+        """Add the time since the previous stage ended."""
+        now_ms = self.clock.elapsed_ms()
+        self.stages_ms[stage] = round(self.stages_ms.get(stage, 0.0) + now_ms - self.last_ms, 3)
+        self.last_ms = now_ms
+
+    def split_stage(self, stage: str, parts_ms: Mapping[str, float]) -> None:
+        """Record parts of a finished stage as stages of their own."""
+        if parts_ms:
+            rest_ms = max(self.stages_ms[stage] - sum(parts_ms.values()), 0.0)
+            self.stages_ms[stage] = round(rest_ms, 3)
+            self.stages_ms.update(parts_ms)

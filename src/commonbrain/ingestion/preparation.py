@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from commonbrain.clock import Clock
+from commonbrain.clock import StageTimer
 from commonbrain.embeddings.interface import Embedder, Matrix, Vectors
 from commonbrain.ingestion.embedding import embedded
 from commonbrain.ingestion.secret_scanning import scan_drafts
@@ -51,25 +51,6 @@ from commonbrain.text.classification import (
 from commonbrain.text.entities import Entities, extract_entities
 from commonbrain.text.normalisation import normalise_draft
 from commonbrain.text.rationale import rationales
-
-
-@dataclass(slots=True)
-class StageTimer:
-    """Measures the stages of one call."""
-
-    clock: Clock
-    stages_ms: dict[str, float] = field(default_factory=dict[str, float])
-    _since: float = field(init=False)
-
-    def __post_init__(self) -> None:
-        """Start the timer."""
-        self._since = self.clock.elapsed_ms()
-
-    def end_stage(self, stage: str) -> None:
-        """Record the time since the previous stage ended."""
-        now = self.clock.elapsed_ms()
-        self.stages_ms[stage] = round(self.stages_ms.get(stage, 0.0) + now - self._since, 3)
-        self._since = now
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

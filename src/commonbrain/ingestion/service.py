@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Unpack
 
+from commonbrain.clock import StageTimer
 from commonbrain.ingestion.commit import build_memory, commit
 from commonbrain.ingestion.deduplication import (
     CandidateMemory,
@@ -24,7 +25,6 @@ from commonbrain.ingestion.idempotency import make_idempotency_record, replay_re
 from commonbrain.ingestion.pending_acks import check_pending_acks
 from commonbrain.ingestion.preparation import (
     PreparedDraft,
-    StageTimer,
     embed_drafts,
     prepare_drafts,
 )

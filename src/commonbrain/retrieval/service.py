@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Final, Unpack
 
-from commonbrain.clock import Clock
+from commonbrain.clock import StageTimer
 from commonbrain.embeddings.interface import Matrix
 from commonbrain.invalidation.reviews import open_reviews
 from commonbrain.learning.outcomes import LOAD, RERANKER
@@ -74,34 +74,6 @@ _CHARS_PER_TOKEN: Final = 4
 """Typical of English prose; counting the tokens of every text would take as long as ranking."""
 
 
-@dataclass(slots=True)
-class _StageTimer:
-    """Measures how long each stage of one recall takes."""
-
-    clock: Clock
-    last_ms: float
-    stages_ms: dict[str, float] = field(default_factory=dict[str, float])
-
-    def end(self, stage: str) -> None:
-        """Record the time since the previous stage ended."""
-        now_ms = self.clock.elapsed_ms()
-        self.stages_ms[stage] = round(now_ms - self.last_ms, 3)
-        self.last_ms = now_ms
-
-    def split(self, stage: str, parts_ms: Mapping[str, float]) -> None:
-        """Record parts of a finished stage as stages of their own."""
-        if parts_ms:
-            rest_ms = max(self.stages_ms[stage] - sum(parts_ms.values()), 0.0)
-            self.stages_ms[stage] = round(rest_ms, 3)
-            self.stages_ms.update(parts_ms)
-
-    def record_replica_wait(self) -> None:
-        """Record the time until a replica answered, including attempts that failed."""
-        lost_ms = self.stages_ms.get("replica", 0.0) + self.stages_ms.pop("retrieve", 0.0)
-        self.end("replica")
-        self.stages_ms["replica"] = round(self.stages_ms["replica"] + lost_ms, 3)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Ranked:
     """The candidates in order, before and after the visibility check."""
@@ -159,29 +131,32 @@ class Recall:
         """
         check_length(query)
         clock = self.services.clock
-        timer = _StageTimer(clock, clock.elapsed_ms())
+        timer = StageTimer(clock)
         limit_ms = read_deadline(options)
         deadline = Deadline(clock, None if limit_ms is None else timer.last_ms + limit_ms)
         plan = self._plan(normalise(query), options)
-        timer.end("plan")
+        timer.end_stage("plan")
         pending_vector = self._embed(plan, has_deadline=limit_ms is not None)
-        timer.end("embed")
+        timer.end_stage("embed")
         ranker = get_reranker(self.services, plan, deadline=deadline)
         if ranker is not None:
-            timer.end(LOAD)
+            timer.end_stage(LOAD)
 
         def read(tx: Transaction) -> _Ranked:
             if self.services.store.replicas():
-                timer.record_replica_wait()
+                # A failed attempt counts as waiting for a replica.
+                lost_ms = timer.stages_ms.pop("retrieve", 0.0)
+                timer.end_stage("replica")
+                timer.stages_ms["replica"] = round(timer.stages_ms["replica"] + lost_ms, 3)
             retrieved = retrieve_candidates(
                 tx, plan, pending_vector=pending_vector, deadline=deadline
             )
-            timer.end("retrieve")
+            timer.end_stage("retrieve")
             return self._rank(tx, plan, retrieved=retrieved, ranker=ranker, deadline=deadline)
 
         ranked = self.services.store.read(self.caller.tenant, read)
-        timer.end("rank")
-        timer.split("rank", ranked.taken_ms)
+        timer.end_stage("rank")
+        timer.split_stage("rank", ranked.taken_ms)
         packed = pack(
             ranked.allowed,
             choose_budget(plan, is_answered=ranked.is_answered),
@@ -189,7 +164,7 @@ class Recall:
             terms=plan.terms,
             is_unsure=not ranked.is_answered,
         )
-        timer.end("pack")
+        timer.end_stage("pack")
         trace = self._log(plan, ranked, packed=packed, stages_ms=timer.stages_ms)
         if options.get("bump", True):
             self._record_access(plan, packed)
