@@ -100,7 +100,7 @@ def test_a_read_only_store_that_somebody_else_writes_is_not_read_on(tmp_path: Pa
             assert reader.recall("kettle").items
         with a_brain(path) as brain:
             brain.remember("The kettle moved to the shed.", kind="event")
-            with pytest.raises(UnavailableError, match="somebody else"):
+            with pytest.raises(UnavailableError, match="another process"):
                 reader.recall("kettle")
         reader.services.store.close()
 

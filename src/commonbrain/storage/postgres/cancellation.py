@@ -99,10 +99,10 @@ def as_alchemy_s(connection: Connection, statement: str) -> Generator[Any]:
         yield cursor
     except psycopg.Error as error:
         dialect = connection.dialect
-        error = exc.DBAPIError.instance(
+        translated = exc.DBAPIError.instance(
             statement, None, error, psycopg.Error, hide_parameters=True, dialect=dialect
         )
-        raise error from error
+        raise translated from error
     finally:
         cursor.close()
 

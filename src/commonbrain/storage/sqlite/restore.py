@@ -112,10 +112,10 @@ def _holdings(path: Path) -> Holdings:
 def _check_digest(file: Path, digest: str | None) -> None:
     if digest is None:
         return
-    digest = digest_of(file)
-    if digest != digest.lower():
+    actual = digest_of(file)
+    if actual != digest.lower():
         raise InvalidInputError(
-            f"{file} has the digest {digest}, not {digest[:64]}.",
+            f"{file} has the digest {actual}, not {digest[:64]}.",
             hint="It was changed, or is another backup.",
         )
 
