@@ -14,9 +14,14 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from commonbrain.hooks.table import HOOKS, LIMITS_S, Hook
-from commonbrain.integrations.entry import SERVER, invalid_file_error
-from commonbrain.integrations.json_clients import in_current_folder, in_home_folder
-from commonbrain.integrations.json_text import JsonObject, read_object, strip_comments
+from commonbrain.integrations.entry import SERVER
+from commonbrain.integrations.json_clients import (
+    in_current_folder,
+    in_home_folder,
+    object_member,
+    parse_settings,
+)
+from commonbrain.integrations.json_text import JsonObject
 from commonbrain.model.errors import InvalidInputError
 
 _EVENTS: Final = "hooks"
@@ -68,7 +73,7 @@ class HooksFile:
             return json.dumps(new, ensure_ascii=False, indent=2) + "\n"
         members: Mapping[str, object] = {**self.head, _EVENTS: {}}
         for name, value in members.items():
-            whole = self._read(text, path)
+            whole = self._parse(text, path)
             text = text if whole.find(name) else whole.with_member(name, value)
         for name, entry in expected.items():
             text = self._with_event(text, name, entry=entry, path=path)
@@ -81,7 +86,7 @@ class HooksFile:
             InvalidInputError: the text is not valid, or not laid out as the client has it.
 
         """
-        if not text.strip() or self._read(text, path).find(_EVENTS) is None:
+        if not text.strip() or self._parse(text, path).find(_EVENTS) is None:
             return text
         for hook in self.hooks:
             text = self._with_event(text, hook.native, entry=None, path=path)
@@ -95,7 +100,7 @@ class HooksFile:
     def _with_event(
         self, text: str, name: str, *, entry: Mapping[str, object] | None, path: Path
     ) -> str:
-        events = self._events(text, path)
+        events = object_member(self._parse(text, path), _EVENTS, path)
         current = events.find(name)
         if current is None:
             return events.with_member(name, [entry]) if entry else text
@@ -110,25 +115,8 @@ class HooksFile:
             return text
         return events.with_value(current, expected) if expected else events.without(current)
 
-    def _read(self, text: str, path: Path) -> JsonObject:
-        try:
-            json.loads(strip_comments(text) if self.has_comments else text)
-            return read_object(text)
-        except json.JSONDecodeError as error:
-            raise invalid_file_error(path, "JSON", line=error.lineno) from error
-        except ValueError as error:
-            raise InvalidInputError(
-                f"{path} does not hold a JSON object.", hint="It was left as it is."
-            ) from error
-
-    def _events(self, text: str, path: Path) -> JsonObject:
-        whole = self._read(text, path)
-        events = whole.find(_EVENTS)
-        if events is None or not isinstance(events.value, dict):
-            raise InvalidInputError(
-                f"{_EVENTS} in {path} is not an object.", hint="It was left as it is."
-            )
-        return whole.object_at(events)
+    def _parse(self, text: str, path: Path) -> JsonObject:
+        return parse_settings(text, path, has_comments=self.has_comments)
 
     def _without_own(self, listed: Sequence[object]) -> list[object]:
         """Leave our handlers out of a list of handlers, or of groups of them."""

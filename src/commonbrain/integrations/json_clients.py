@@ -52,10 +52,10 @@ class JsonFile:
         ours = self.shape(entry)
         if text is None or not text.strip():
             return json.dumps({self.servers: {SERVER: ours}}, ensure_ascii=False, indent=2) + "\n"
-        whole = self._read(text, path)
+        whole = parse_settings(text, path, has_comments=self.has_comments)
         if whole.find(self.servers) is None:
             return whole.with_member(self.servers, {SERVER: ours})
-        listed = self._server_list(whole, path)
+        listed = object_member(whole, self.servers, path)
         existing = listed.find(SERVER)
         if existing is None:
             return listed.with_member(SERVER, ours)
@@ -68,31 +68,41 @@ class JsonFile:
         """Take the entry out, and leave the list of servers even if it is empty then."""
         if not text.strip():
             return text
-        whole = self._read(text, path)
+        whole = parse_settings(text, path, has_comments=self.has_comments)
         if whole.find(self.servers) is None:
             return text
-        listed = self._server_list(whole, path)
+        listed = object_member(whole, self.servers, path)
         existing = listed.find(SERVER)
         return listed.without(existing) if existing else text
 
-    def _read(self, text: str, path: Path) -> JsonObject:
-        try:
-            json.loads(strip_comments(text) if self.has_comments else text)
-            return read_object(text)
-        except json.JSONDecodeError as error:
-            raise invalid_file_error(path, "JSON", line=error.lineno) from error
-        except ValueError as error:
-            raise InvalidInputError(
-                f"{path} does not hold a JSON object.", hint="It was left as it is."
-            ) from error
 
-    def _server_list(self, whole: JsonObject, path: Path) -> JsonObject:
-        servers = whole.find(self.servers)
-        if servers is None or not isinstance(servers.value, dict):
-            raise InvalidInputError(
-                f"{self.servers} in {path} is not an object.", hint="It was left as it is."
-            )
-        return whole.object_at(servers)
+def parse_settings(text: str, path: Path, *, has_comments: bool) -> JsonObject:
+    """Parse the text of a client's JSON file.
+
+    Raises:
+        InvalidInputError: it is not JSON, or not an object; the file is unchanged.
+    """
+    try:
+        json.loads(strip_comments(text) if has_comments else text)
+        return read_object(text)
+    except json.JSONDecodeError as error:
+        raise invalid_file_error(path, "JSON", line=error.lineno) from error
+    except ValueError as error:
+        raise InvalidInputError(
+            f"{path} does not hold a JSON object.", hint="It was left as it is."
+        ) from error
+
+
+def object_member(settings: JsonObject, name: str, path: Path) -> JsonObject:
+    """Return the object that is a member of the settings.
+
+    Raises:
+        InvalidInputError: there is no such member, or it is not an object; the file is unchanged.
+    """
+    member = settings.find(name)
+    if member is None or not isinstance(member.value, dict):
+        raise InvalidInputError(f"{name} in {path} is not an object.", hint="It was left as it is.")
+    return settings.object_at(member)
 
 
 def command_and_args(entry: Entry) -> Mapping[str, object]:
