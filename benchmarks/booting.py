@@ -19,8 +19,7 @@ from benchmarks.corpus import drafts
 from benchmarks.filling import Lending
 from benchmarks.timing import timing
 from commonbrain.client import Brain
-from commonbrain.coordination.briefing import Briefing, prefix
-from commonbrain.coordination.briefing_packing import CAPS
+from commonbrain.coordination.briefing import CAPS, Briefing, prefix
 from commonbrain.ingestion.service import Remember, WriteOptions
 from commonbrain.model.kinds import TaskDetail, TaskPriority
 from commonbrain.model.memory import Draft

@@ -16,9 +16,9 @@ import commonbrain_minilm
 import numpy as np
 from tokenizers import Encoding, Tokenizer
 
+from commonbrain.embeddings.http import token_windows
 from commonbrain.embeddings.interface import Matrix
 from commonbrain.embeddings.local import OVERLAP_TOKENS, WINDOW_TOKENS, MiniLmEmbedder
-from commonbrain.embeddings.windows import token_windows
 
 
 class Packaged(Protocol):

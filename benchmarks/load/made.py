@@ -11,7 +11,7 @@ from benchmarks.corpus import drafts
 from commonbrain.ingestion.validation import derive_headline
 from commonbrain.model.kinds import KINDS, Kind
 from commonbrain.model.memory import Memory, semantic_hash
-from commonbrain.model.trust import Trust
+from commonbrain.model.scope import Trust
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from commonbrain.model.kinds import Kind
     from commonbrain.model.memory import Draft
     from commonbrain.model.recall_result import Item, RecallResult, ResultStatus
-    from commonbrain.model.scope import Scope
-    from commonbrain.model.trust import Trust
+    from commonbrain.model.scope import Scope, Trust
     from commonbrain.storage.maintenance import Backup, Progress, RestoreResult
 
 __all__ = [
@@ -72,8 +71,7 @@ _PUBLIC_MODULES: Final = {
     "commonbrain.model.kinds": "Kind",
     "commonbrain.model.memory": "Draft",
     "commonbrain.model.recall_result": "Item RecallResult ResultStatus",
-    "commonbrain.model.scope": "Scope",
-    "commonbrain.model.trust": "Trust",
+    "commonbrain.model.scope": "Scope Trust",
     "commonbrain.history.selection": "BulkChangeResult",
     "commonbrain.ingestion.result": "ItemResult RememberResult ItemStatus",
     "commonbrain.history.change_plan": "ReviseResult",

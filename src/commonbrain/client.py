@@ -44,9 +44,8 @@ if TYPE_CHECKING:
     from commonbrain.model.kinds import CausalField, Detail, Kind
     from commonbrain.model.memory import Draft, State, ThreadRef
     from commonbrain.model.recall_result import Order, RecallResult
-    from commonbrain.model.scope import Caller, Scope
+    from commonbrain.model.scope import Caller, Scope, Trust
     from commonbrain.model.sessions import ClientInfo
-    from commonbrain.model.trust import Trust
     from commonbrain.retrieval.get import MemoryView, View
     from commonbrain.retrieval.log import ListRecalls
     from commonbrain.services import Services

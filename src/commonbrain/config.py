@@ -18,7 +18,7 @@ from commonbrain.model.limits import (
     TENANT_CALLS_PER_MINUTE,
 )
 from commonbrain.model.scope import LOCAL_TENANT
-from commonbrain.text.locations import is_url
+from commonbrain.text.redaction import is_url
 
 ASYMMETRIC: Final = frozenset(
     "RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 ES256K EdDSA".split()

@@ -17,9 +17,9 @@ from commonbrain.text.redaction import OnSecret
 
 if TYPE_CHECKING:
     from commonbrain.clock import Clock, RandomSource
-    from commonbrain.coordination.processes import Processes
+    from commonbrain.coordination.registry import Processes
     from commonbrain.embeddings.interface import Embedder, Extractor, Reflector
-    from commonbrain.ingestion.salience import SalienceModels
+    from commonbrain.ingestion.embedding import SalienceModels
     from commonbrain.learning.interface import SalienceTrainer, Trainer
     from commonbrain.learning.monitor import CanaryMonitor
     from commonbrain.learning.serving import RerankerRegistry
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from commonbrain.storage.job_queue import Queue
     from commonbrain.storage.store import Store
     from commonbrain.storage.uploads import UploadStore
-    from commonbrain.transfer.interface import Archive, Importer
+    from commonbrain.transfer.archive import Archive, Importer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

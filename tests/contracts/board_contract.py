@@ -7,8 +7,7 @@ from typing import Any
 from commonbrain.model.kinds import Kind, RuleDetail, Severity, TaskDetail, TaskPriority, TaskStatus
 from commonbrain.model.memory import Memory, State
 from commonbrain.model.query import Filter
-from commonbrain.model.scope import LOCAL_TENANT, Caller, Scope
-from commonbrain.model.trust import Trust
+from commonbrain.model.scope import LOCAL_TENANT, Caller, Scope, Trust
 from commonbrain.storage.interface import QueryScope
 from commonbrain.testing.builders import NOON, a_memory
 from tests.contracts.store_steps import OpenStore, look, put

@@ -10,9 +10,8 @@ import pytest
 
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import State
-from commonbrain.model.scope import LOCAL_TENANT, Caller, Scope
+from commonbrain.model.scope import LOCAL_TENANT, Caller, Scope, Trust
 from commonbrain.model.support import SUPPORTS, InvalidationReason, Review, Support
-from commonbrain.model.trust import Trust
 from commonbrain.storage.interface import Direction, GraphReader, ReachedMemory
 from commonbrain.storage.store import Store
 from commonbrain.testing.builders import NOON, a_memory

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from commonbrain.model.agents import Agent, ApiKey, KeyScope
-from commonbrain.model.scope import LOCAL_TENANT, Policy, Role
-from commonbrain.model.trust import Trust
+from commonbrain.model.scope import LOCAL_TENANT, Policy, Role, Trust
 from commonbrain.storage.interface import AccessEntry, Tenant
 from commonbrain.storage.store import Store
 from commonbrain.testing.builders import NOON

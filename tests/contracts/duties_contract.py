@@ -11,10 +11,9 @@ import pytest
 
 from commonbrain.model.kinds import Kind, RuleDetail, TaskDetail, TaskStatus
 from commonbrain.model.memory import Memory, State
-from commonbrain.model.scope import LOCAL_TENANT, Caller, Scope
+from commonbrain.model.scope import LOCAL_TENANT, Caller, Scope, Trust
 from commonbrain.model.sessions import Note, Session
 from commonbrain.model.tasks import Ack, Decision
-from commonbrain.model.trust import Trust
 from commonbrain.storage.store import Store
 from commonbrain.testing.builders import NOON, a_memory
 from tests.contracts.store_steps import LATER, OpenStore, a_change, put

@@ -13,8 +13,7 @@ from commonbrain.model.kinds import KINDS, Kind, MessageDetail, RuleDetail, Seve
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import State, ThreadRef
 from commonbrain.model.revision import Action, BeliefPeriod
-from commonbrain.model.scope import LOCAL_TENANT
-from commonbrain.model.trust import Trust
+from commonbrain.model.scope import LOCAL_TENANT, Trust
 from commonbrain.storage.interface import Annotation, MemoryAccess, Reply
 from commonbrain.storage.store import Store
 from commonbrain.testing.builders import NOON, a_memory

@@ -14,8 +14,7 @@ from commonbrain.embeddings.interface import Matrix, Vectors
 from commonbrain.model.kinds import CausalField, Kind
 from commonbrain.model.memory import Memory, State
 from commonbrain.model.revision import Action, BeliefPeriod
-from commonbrain.model.scope import LOCAL_TENANT, Scope
-from commonbrain.model.trust import Trust
+from commonbrain.model.scope import LOCAL_TENANT, Scope, Trust
 from commonbrain.storage.interface import QueryScope
 from commonbrain.storage.store import Store
 from commonbrain.testing.builders import NOON, a_memory

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from commonbrain.model.jobs import Job, JobError, JobState
-from commonbrain.model.scope import LOCAL_TENANT, Caller, Role
-from commonbrain.model.trust import Trust
+from commonbrain.model.scope import LOCAL_TENANT, Caller, Role, Trust
 from commonbrain.storage.interface import JobFilter
 from commonbrain.storage.store import Store
 from commonbrain.testing.builders import NOON

@@ -25,8 +25,8 @@ from commonbrain.model.query import (
 from commonbrain.model.recall_result import ResultStatus
 from commonbrain.model.scope import LOCAL_TENANT, Caller
 from commonbrain.observability.tool_events import EventBatch
-from commonbrain.storage.evaluation import Evaluation, figure
 from commonbrain.storage.interface import EntryFilter
+from commonbrain.storage.repositories.learning import Evaluation, figure
 from commonbrain.storage.store import Store
 from commonbrain.testing.builders import NOON, a_memory
 from tests.contracts.store_steps import OpenStore

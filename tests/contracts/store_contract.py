@@ -17,8 +17,7 @@ from commonbrain.model.links import Link
 from commonbrain.model.memory import State, ThreadRef
 from commonbrain.model.query import Candidate, Trace
 from commonbrain.model.recall_result import ResultStatus
-from commonbrain.model.scope import LOCAL_TENANT, Caller, Scope
-from commonbrain.model.trust import Trust
+from commonbrain.model.scope import LOCAL_TENANT, Caller, Scope, Trust
 from commonbrain.storage.interface import AuditEntry, IdTaken
 from commonbrain.storage.store import Store, Transaction
 from commonbrain.testing.builders import NOON, a_memory

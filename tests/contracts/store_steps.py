@@ -13,8 +13,7 @@ from commonbrain.model.links import Link, LinkType
 from commonbrain.model.memory import Memory
 from commonbrain.model.query import Filter
 from commonbrain.model.revision import Action, Change
-from commonbrain.model.scope import LOCAL_TENANT, Caller
-from commonbrain.model.trust import Trust
+from commonbrain.model.scope import LOCAL_TENANT, Caller, Trust
 from commonbrain.storage.interface import QueryScope
 from commonbrain.storage.store import Store, Transaction
 from commonbrain.testing.builders import NOON

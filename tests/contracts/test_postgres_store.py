@@ -19,8 +19,7 @@ from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.storage.postgres.opening import open_postgres, upgrade_postgres
 from commonbrain.storage.postgres.roles import FUNCTIONS
 from commonbrain.storage.postgres.vectors import PostgresVectors, VectorTable, half
-from commonbrain.storage.sql.context import SqlContext
-from commonbrain.storage.sql.fast_queries import compiled
+from commonbrain.storage.sql.context import SqlContext, compiled
 from commonbrain.storage.sql.schema_version import SCHEMA_VERSION
 from commonbrain.storage.store import Store
 from commonbrain.testing.builders import a_memory

@@ -15,8 +15,7 @@ from commonbrain.model.errors import StoreCorruptError, UnavailableError
 from commonbrain.model.kinds import Kind
 from commonbrain.model.limits import LOCK_TIMEOUT_S
 from commonbrain.model.query import Filter
-from commonbrain.model.scope import LOCAL_TENANT, Caller
-from commonbrain.model.trust import Trust
+from commonbrain.model.scope import LOCAL_TENANT, Caller, Trust
 from commonbrain.storage.interface import IdTaken, QueryScope
 from commonbrain.storage.schema import memories
 from commonbrain.storage.schema.types import METADATA

@@ -9,22 +9,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commonbrain.coordination.briefing import (
-    ActiveSession,
-    Briefing,
-    BriefingEntry,
-    InheritedHandoff,
-    PinnedNote,
-    WorkingContext,
-    prefix,
-)
-from commonbrain.coordination.briefing_packing import (
     BRIEFING_TOKENS_MAX,
     CAPS,
     CUT_IDS_MAX,
     STABLE_TOKENS_MAX,
+    ActiveSession,
+    Briefing,
+    BriefingEntry,
     BriefingMaterial,
+    InheritedHandoff,
     Listed,
+    PinnedNote,
+    WorkingContext,
     pack_briefing,
+    prefix,
     token_cost,
 )
 from commonbrain.model.escaping import inert_line

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from commonbrain.model.kinds import Kind
 from commonbrain.model.links import Link, LinkType
 from commonbrain.model.memory import State
-from commonbrain.model.scope import Scope
+from commonbrain.model.scope import Scope, Trust
 from commonbrain.model.support import (
     SUPPORTS,
     InvalidationReason,
@@ -19,7 +19,6 @@ from commonbrain.model.support import (
     is_supported_by,
     unsupported,
 )
-from commonbrain.model.trust import Trust
 from commonbrain.testing.builders import NOON
 
 DERIVED, DEPENDS = SUPPORTS

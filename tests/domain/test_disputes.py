@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from commonbrain.model import ids
 from commonbrain.model.links import Basis, basis_of, conflict_of, preferred
-from commonbrain.model.trust import Trust
+from commonbrain.model.scope import Trust
 from commonbrain.testing.builders import NOON, a_memory
 from commonbrain.text.contradictions import repeats
 from tests.contracts.store_steps import a_link

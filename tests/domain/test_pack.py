@@ -25,7 +25,7 @@ from commonbrain.model.recall_result import (
     render_item,
 )
 from commonbrain.model.recall_result import to_evidence as told_to_agents
-from commonbrain.model.trust import Trust
+from commonbrain.model.scope import Trust
 from commonbrain.retrieval.packing import Packed, pack, to_item
 from commonbrain.testing.builders import a_memory
 from commonbrain.text.tokens import estimate

@@ -12,8 +12,7 @@ from commonbrain.model.kinds import Kind
 from commonbrain.model.memory import CURRENT_STATES, Memory, State
 from commonbrain.model.query import Budget, Filter, is_allowed
 from commonbrain.model.revision import BeliefPeriod
-from commonbrain.model.scope import Caller, Scope
-from commonbrain.model.trust import Trust
+from commonbrain.model.scope import Caller, Scope, Trust
 from commonbrain.testing.builders import NOON, a_memory
 
 ANN = Caller(agent="ann")

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commonbrain.model.kinds import KINDS, Kind
-from commonbrain.model.scoring import LOW, salience
+from commonbrain.model.memory import LOW, salience
 
 KIND = st.sampled_from(Kind)
 COUNT = st.integers(0, 10**9)

@@ -3,8 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commonbrain.model.errors import RejectedError
-from commonbrain.model.scope import Caller, Role, Scope, check_may_write, is_visible
-from commonbrain.model.trust import Trust, granted
+from commonbrain.model.scope import Caller, Role, Scope, Trust, check_may_write, granted, is_visible
 from commonbrain.testing.builders import a_memory
 
 TRUSTS = st.sampled_from(Trust)

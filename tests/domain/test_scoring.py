@@ -6,9 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commonbrain.model.kinds import KINDS, Kind
-from commonbrain.model.memory import CURRENT_STATES, State
-from commonbrain.model.scoring import confidence, half_life, is_archived, is_dormant, strength
-from commonbrain.model.trust import Trust
+from commonbrain.model.memory import (
+    CURRENT_STATES,
+    State,
+    confidence,
+    half_life,
+    is_archived,
+    is_dormant,
+    strength,
+)
+from commonbrain.model.scope import Trust
 from commonbrain.testing.builders import NOON, a_memory
 
 DAYS = st.floats(0, 4000).map(lambda days: timedelta(days=days))

@@ -11,7 +11,7 @@ import pytest
 from mcp import Client
 from mcp.types import Implementation
 
-from commonbrain.api.connection import Connection
+from commonbrain.api.threads import Connection
 from commonbrain.client import Brain
 from commonbrain.mcp.server import build_server
 from commonbrain.model import ids

@@ -7,8 +7,7 @@ from typing import Any
 import typer
 from typer.testing import CliRunner
 
-from commonbrain.cli.examples import EXAMPLES
-from commonbrain.cli.groups import FIRST_SCREEN
+from commonbrain.cli.groups import EXAMPLES, FIRST_SCREEN
 from commonbrain.cli.main import app
 
 

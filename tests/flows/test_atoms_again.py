@@ -9,7 +9,7 @@ from commonbrain.client import Brain
 from commonbrain.ingestion.result import ItemResult, ItemStatus
 from commonbrain.ingestion.service import DraftFields
 from commonbrain.model.memory import State
-from commonbrain.model.trust import Trust
+from commonbrain.model.scope import Trust
 from commonbrain.testing.clock import FakeClock
 from tests.flows.asking import told
 

@@ -10,7 +10,7 @@ from commonbrain.ingestion.result import ItemStatus
 from commonbrain.model import ids
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import State
-from commonbrain.model.trust import Trust
+from commonbrain.model.scope import Trust
 from commonbrain.testing.clock import FakeClock
 from tests.flows.asking import bodies, stored, told
 

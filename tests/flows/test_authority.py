@@ -10,8 +10,7 @@ from commonbrain.history.change_plan import ChangeStatus, ReviseResult
 from commonbrain.ingestion.result import ItemStatus
 from commonbrain.model.errors import NotFoundError, RejectedError
 from commonbrain.model.memory import State
-from commonbrain.model.scope import Role
-from commonbrain.model.trust import Trust
+from commonbrain.model.scope import Role, Trust
 from tests.flows.asking import bodies, stored
 
 TWO = "The nightly build runs on two cores"

@@ -8,7 +8,7 @@ from commonbrain.client import Brain
 from commonbrain.model.errors import RejectedError
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import State
-from commonbrain.model.trust import Trust
+from commonbrain.model.scope import Trust
 from commonbrain.testing.clock import FakeClock
 from tests.flows.asking import stored
 

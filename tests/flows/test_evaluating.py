@@ -18,8 +18,8 @@ from commonbrain.model.limits import EVALUATED_MIN, EVALUATION_MEMORIES_MIN
 from commonbrain.model.memory import Draft
 from commonbrain.model.query import Feedback, FeedbackMark
 from commonbrain.model.scope import LOCAL_TENANT, Scope
-from commonbrain.storage.evaluation import changed, figure, moved
 from commonbrain.storage.interface import EntryFilter
+from commonbrain.storage.repositories.learning import changed, figure, moved
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.clock import FakeClock
 from commonbrain.testing.deterministic_embedder import WordHashEmbedder

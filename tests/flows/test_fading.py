@@ -5,8 +5,7 @@ from datetime import timedelta
 import pytest
 
 from commonbrain.client import Brain
-from commonbrain.model.memory import State
-from commonbrain.model.scoring import ACCESSES_PER_RECALL
+from commonbrain.model.memory import ACCESSES_PER_RECALL, State
 from commonbrain.retrieval.get import AccessStatus
 from commonbrain.testing.clock import FakeClock
 from tests.flows.asking import bodies, stored

@@ -8,8 +8,7 @@ from commonbrain.model.errors import InvalidInputError, NotFoundError, RejectedE
 from commonbrain.model.kinds import IncidentDetail
 from commonbrain.model.memory import State
 from commonbrain.model.recall_result import ResultStatus
-from commonbrain.model.scope import Role
-from commonbrain.model.trust import Trust
+from commonbrain.model.scope import Role, Trust
 from tests.flows.asking import bodies, stored
 
 FACT = "The nightly build runs on two cores"

@@ -12,8 +12,7 @@ from commonbrain.model.errors import InvalidInputError, NotFoundError, RejectedE
 from commonbrain.model.kinds import IncidentDetail, Kind, TaskDetail, TaskStatus
 from commonbrain.model.limits import FORGET_AT_ONCE_MAX
 from commonbrain.model.memory import Draft, State
-from commonbrain.model.scope import Role
-from commonbrain.model.trust import Trust
+from commonbrain.model.scope import Role, Trust
 from commonbrain.runtime.bootstrap import open_brain
 from commonbrain.testing.clock import FakeClock
 from tests.flows.asking import bodies, stored

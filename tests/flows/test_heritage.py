@@ -9,7 +9,7 @@ from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import State
-from commonbrain.model.trust import Trust
+from commonbrain.model.scope import Trust
 from commonbrain.testing.clock import FakeClock
 from tests.flows.asking import stored
 

@@ -10,8 +10,8 @@ from commonbrain.model.errors import InvalidInputError, UnavailableError
 from commonbrain.model.kinds import MessageDetail
 from commonbrain.model.memory import Draft, ThreadRef
 from commonbrain.testing.builders import a_brain
+from commonbrain.transfer.archive import Piece, Unreadable
 from commonbrain.transfer.imports import ImportReport
-from commonbrain.transfer.interface import Piece, Unreadable
 from tests.flows.asking import bodies, stored
 
 

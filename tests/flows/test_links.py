@@ -8,7 +8,7 @@ from commonbrain.model.errors import RejectedError
 from commonbrain.model.kinds import MessageDetail
 from commonbrain.model.links import Link, LinkType
 from commonbrain.model.memory import ThreadRef
-from commonbrain.model.trust import Trust
+from commonbrain.model.scope import Trust
 from commonbrain.storage.interface import Annotation
 from commonbrain.testing.clock import FakeClock
 from tests.flows.asking import bodies, stored

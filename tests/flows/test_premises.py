@@ -5,7 +5,7 @@ import pytest
 from commonbrain.client import Brain
 from commonbrain.ingestion.result import SuggestionBasis
 from commonbrain.model.links import LinkType
-from commonbrain.model.trust import Trust
+from commonbrain.model.scope import Trust
 from tests.flows.asking import stored, told
 
 POSTGRES = "The shop runs on one Postgres server"

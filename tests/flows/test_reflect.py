@@ -12,8 +12,7 @@ from commonbrain.model.errors import RejectedError
 from commonbrain.model.kinds import EpisodeDetail, Kind
 from commonbrain.model.limits import JOB_LEASE_S, REFLECT_SOON
 from commonbrain.model.memory import State
-from commonbrain.model.scope import LOCAL_TENANT, Scope
-from commonbrain.model.trust import Trust
+from commonbrain.model.scope import LOCAL_TENANT, Scope, Trust
 from commonbrain.testing.builders import NOON, a_brain
 from commonbrain.testing.clock import FakeClock
 from tests.flows.reflecting import CHECKOUT, GARDEN, every, reflect, sources, tell

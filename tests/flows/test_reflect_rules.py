@@ -7,7 +7,7 @@ import pytest
 from commonbrain.model import ids
 from commonbrain.model.kinds import Kind
 from commonbrain.model.memory import State
-from commonbrain.model.trust import Trust
+from commonbrain.model.scope import Trust
 from commonbrain.testing.builders import a_brain
 from tests.flows.reflecting import every, reflect, sources
 

@@ -14,8 +14,7 @@ from commonbrain.model.errors import InvalidInputError, RejectedError
 from commonbrain.model.kinds import EventDetail, FactDetail, Kind
 from commonbrain.model.memory import Draft, State
 from commonbrain.model.recall_result import ResultStatus
-from commonbrain.model.scope import Role, Scope
-from commonbrain.model.trust import Trust
+from commonbrain.model.scope import Role, Scope, Trust
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.clock import FakeClock
 from tests.flows.asking import FailingEmbedder, bodies, stored, told

@@ -24,7 +24,7 @@ from commonbrain.model.limits import (
 from commonbrain.model.model_card import ModelCard, ModelRole, ModelState
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.storage.blobs import Blobs
-from commonbrain.storage.evaluation import Evaluation
+from commonbrain.storage.repositories.learning import Evaluation
 from commonbrain.storage.uploads import UploadStore
 from commonbrain.testing.builders import NOON
 from commonbrain.testing.clock import FakeClock

@@ -10,8 +10,7 @@ from commonbrain.model.errors import CommonbrainError, InvalidInputError, Reject
 from commonbrain.model.kinds import TaskStatus
 from commonbrain.model.links import LinkType
 from commonbrain.model.query import Filter
-from commonbrain.model.scope import LOCAL_TENANT
-from commonbrain.model.trust import Trust
+from commonbrain.model.scope import LOCAL_TENANT, Trust
 from commonbrain.storage.interface import Annotation, QueryScope
 from tests.flows.asking import bodies, stored
 

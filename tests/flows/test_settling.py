@@ -14,7 +14,7 @@ from commonbrain.ingestion.result import ItemStatus
 from commonbrain.model import ids
 from commonbrain.model.errors import CommonbrainError, InvalidInputError
 from commonbrain.model.memory import Memory
-from commonbrain.model.trust import Trust
+from commonbrain.model.scope import Trust
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.clock import FakeClock
 from tests.flows.asking import bodies, stored

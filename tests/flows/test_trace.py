@@ -9,7 +9,7 @@ from commonbrain.causality.result import VIA_LEXICAL, TraceResult
 from commonbrain.client import Brain
 from commonbrain.model.errors import NotFoundError, RejectedError
 from commonbrain.model.kinds import AtomDetail
-from commonbrain.model.trust import Trust
+from commonbrain.model.scope import Trust
 from commonbrain.retrieval.provenance import FORGOTTEN
 from commonbrain.testing.clock import FakeClock
 from tests.flows.asking import stored

@@ -8,7 +8,7 @@ from commonbrain.client import Brain
 from commonbrain.history.review_queue import ReviewCategory, ReviewQueue
 from commonbrain.model.errors import InvalidInputError, RejectedError
 from commonbrain.model.revision import Action
-from commonbrain.model.trust import Trust
+from commonbrain.model.scope import Trust
 from commonbrain.testing.clock import FakeClock
 from tests.flows.asking import stored
 from tests.flows.test_settling import NEW, OLD, a_conflict

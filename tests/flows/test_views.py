@@ -11,7 +11,7 @@ from commonbrain.model.kinds import MessageDetail, RuleDetail
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import ThreadRef
 from commonbrain.model.revision import Action
-from commonbrain.model.trust import Trust
+from commonbrain.model.scope import Trust
 from commonbrain.retrieval.get import View
 from commonbrain.testing.clock import FakeClock
 from tests.flows.asking import stored

@@ -9,7 +9,7 @@ from commonbrain.history.selection import Phase
 from commonbrain.ingestion.result import ItemStatus
 from commonbrain.model.errors import InvalidInputError, RejectedError
 from commonbrain.model.memory import State
-from commonbrain.model.trust import Trust
+from commonbrain.model.scope import Trust
 from commonbrain.testing.clock import FakeClock
 from tests.flows.asking import stored, told
 

@@ -17,10 +17,16 @@ from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import MessageDetail
 from commonbrain.model.limits import SOURCE_REF_CHARS_MAX, TEXT_BYTES_MAX
 from commonbrain.model.memory import Draft, ThreadRef
+from commonbrain.transfer.archive import Piece, Unreadable
 from commonbrain.transfer.importers import IMPORTERS
-from commonbrain.transfer.importers.conversations import Conversation, Turn, as_list, parse_time
-from commonbrain.transfer.importers.json_stream import NotJson, records
-from commonbrain.transfer.interface import Piece, Unreadable
+from commonbrain.transfer.importers.conversations import (
+    Conversation,
+    NotJson,
+    Turn,
+    as_list,
+    parse_time,
+    records,
+)
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer

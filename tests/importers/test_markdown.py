@@ -11,9 +11,9 @@ from commonbrain.ingestion.validation import Valid, validate
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.limits import NAME_CHARS_MAX, SOURCE_REF_CHARS_MAX
 from commonbrain.model.memory import Draft
+from commonbrain.transfer.archive import Unreadable
 from commonbrain.transfer.importers import IMPORTERS
 from commonbrain.transfer.importers.markdown_sections import sections, split_blocks
-from commonbrain.transfer.interface import Unreadable
 
 NOTES = Path(__file__).parent / "samples" / "notes"
 

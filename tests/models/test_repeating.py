@@ -2,7 +2,7 @@
 
 import pytest
 
-from commonbrain.embeddings.cache import CACHED_QUERIES_MAX, CachingEmbedder
+from commonbrain.embeddings.interface import CACHED_QUERIES_MAX, CachingEmbedder
 from commonbrain.model.errors import UnavailableError
 from tests.models.server import ModelServer
 

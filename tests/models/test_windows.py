@@ -3,7 +3,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.embeddings.windows import WINDOW_TOKENS, token_windows
+from commonbrain.embeddings.http import WINDOW_TOKENS, token_windows
 from commonbrain.text.tokens import estimate
 
 TEXTS = st.text(st.sampled_from("ab é漢🧠\n\t9_-"), max_size=3000)

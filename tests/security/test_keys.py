@@ -16,8 +16,7 @@ from commonbrain.model.errors import (
     RejectedError,
 )
 from commonbrain.model.limits import WRONG_CREDENTIALS_PER_MINUTE
-from commonbrain.model.scope import Role
-from commonbrain.model.trust import Trust
+from commonbrain.model.scope import Role, Trust
 from commonbrain.security.api_keys import ApiKeyAuthenticator
 from commonbrain.security.authentication import Authenticator
 from commonbrain.testing.clock import FakeClock

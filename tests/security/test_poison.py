@@ -7,8 +7,7 @@ import pytest
 from commonbrain.client import Brain
 from commonbrain.model.errors import RejectedError
 from commonbrain.model.memory import Draft
-from commonbrain.model.scope import Caller, Role
-from commonbrain.model.trust import Trust
+from commonbrain.model.scope import Caller, Role, Trust
 from commonbrain.testing.clock import FakeClock
 from tests.flows.asking import stored, told
 

@@ -23,8 +23,7 @@ from commonbrain.model.errors import (
     UnavailableError,
 )
 from commonbrain.model.limits import ACCESS_CACHE_S
-from commonbrain.model.scope import Role
-from commonbrain.model.trust import Trust
+from commonbrain.model.scope import Role, Trust
 from commonbrain.security.authentication import Authenticator
 from commonbrain.testing.builders import an_access
 from commonbrain.testing.clock import FakeClock

@@ -14,7 +14,7 @@ from commonbrain.jobs.registry import JOBS
 from commonbrain.model import ids
 from commonbrain.model.model_card import ModelCard, ModelRole, ModelState
 from commonbrain.model.scope import Admission, Policy, Role
-from commonbrain.storage.evaluation import Evaluation, Figure
+from commonbrain.storage.repositories.learning import Evaluation, Figure
 from commonbrain.storage.schema.types import METADATA
 from commonbrain.storage.store import Store
 from tests.flows.working import a_worker

@@ -20,10 +20,9 @@ from starlette.testclient import TestClient
 
 from commonbrain.client import Brain
 from commonbrain.http.app import BodyLimits, make_app
-from commonbrain.http.oauth import ProtectedResource
+from commonbrain.http.authentication import ProtectedResource
 from commonbrain.model.errors import AuthenticationError
-from commonbrain.model.scope import LOCAL_TENANT, Caller, Role
-from commonbrain.model.trust import Trust
+from commonbrain.model.scope import LOCAL_TENANT, Caller, Role, Trust
 from tests.processes import PATIENCE_S, clean_environment, command
 
 Era = Literal["auto", "legacy"]

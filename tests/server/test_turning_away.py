@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 
 from commonbrain.client import Brain
 from commonbrain.http.app import make_app
-from commonbrain.http.oauth import ProtectedResource
+from commonbrain.http.authentication import ProtectedResource
 from commonbrain.model.scope import Admission, Policy, Role
 from commonbrain.testing.builders import NOON, a_brain
 from tests.server.serving import CALLERS, KeyRing, calling

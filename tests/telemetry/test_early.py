@@ -15,8 +15,7 @@ from commonbrain.cli.context import State
 from commonbrain.client import Brain
 from commonbrain.model import ids
 from commonbrain.model.errors import CommonbrainError, UnavailableError
-from commonbrain.observability.early_events import EarlyEventFile
-from commonbrain.observability.tool_events import ToolEvent
+from commonbrain.observability.tool_events import EarlyEventFile, ToolEvent
 from commonbrain.testing.clock import FakeClock
 from tests.doors.conftest import Command
 from tests.telemetry.reading import an_event, events

@@ -14,7 +14,7 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 
 from commonbrain.client import Brain
-from commonbrain.http.tracing import TracingMiddleware
+from commonbrain.http.app import TracingMiddleware
 from commonbrain.observability.metrics import PrometheusMetrics
 from commonbrain.observability.tracing import OtelSpans, install_globally
 from tests.telemetry.reading import call, heard

@@ -41,8 +41,8 @@ from commonbrain.retrieval.query_plan import search_terms
 from commonbrain.retrieval.service import Recall
 from commonbrain.retrieval.write_behind import RecallLogPolicy, WriteBehindQueue
 from commonbrain.services import Services
-from commonbrain.storage.evaluation import DEPTH, Evaluation, Figure, figure, gain
 from commonbrain.storage.interface import EntryFilter
+from commonbrain.storage.repositories.learning import DEPTH, Evaluation, Figure, figure, gain
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction

@@ -30,8 +30,7 @@ from commonbrain.model.limits import (
     ROTATION_MINUTES_MAX,
 )
 from commonbrain.model.retention import Retention
-from commonbrain.model.scope import NO_POLICY, OWNERS, Caller, Policy, PolicyChange, Role
-from commonbrain.model.trust import Trust
+from commonbrain.model.scope import NO_POLICY, OWNERS, Caller, Policy, PolicyChange, Role, Trust
 from commonbrain.security.quotas import count_stored
 from commonbrain.services import Services
 from commonbrain.storage.interface import AccessEntry, Tenant

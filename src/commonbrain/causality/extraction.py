@@ -19,10 +19,9 @@ from commonbrain.model.errors import (
 )
 from commonbrain.model.kinds import KINDS, Atom, Kind, kinds_where
 from commonbrain.model.limits import ITEMS_PER_CALL_MAX
-from commonbrain.model.memory import CURRENT_STATES, Draft, Memory
+from commonbrain.model.memory import CURRENT_STATES, Draft, Memory, confidence_of
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import Caller, Role, Scope, is_visible
-from commonbrain.model.scoring import confidence_of
 from commonbrain.services import Services
 from commonbrain.storage.interface import QueryScope
 from commonbrain.text.normalisation import normalise_line

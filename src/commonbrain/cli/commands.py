@@ -3,24 +3,132 @@
 import inspect
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, NoReturn, get_args, get_origin
+from typing import Annotated, Any, Final, Literal, NoReturn, cast, get_args, get_origin
 
 import typer
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
 from commonbrain.api.errors import EXIT_REFUSED
 from commonbrain.api.operation import flat_fields
 from commonbrain.api.operations import Command, Operation
-from commonbrain.cli.choices import CHOICES
 from commonbrain.cli.context import State, open_brain_for
 from commonbrain.client import Brain
 from commonbrain.ingestion.result import RememberResult
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import escaped
-from commonbrain.model.limits import RAW_TEXT_BYTES_MAX
+from commonbrain.model.kinds import CausalField, Kind, Severity
+from commonbrain.model.limits import ITEMS_PER_CALL_MAX, RAW_TEXT_BYTES_MAX, TEXT_BYTES_MAX
+from commonbrain.model.scope import Scope, Trust
+
+Complete = Callable[[str], list[str]]
+"""Takes the beginning of a word and gives the words it may become, as Typer calls it."""
+
+
+def complete_from(names: Callable[[], Iterable[str]]) -> Complete:
+    """Complete to the names that are given when the shell asks, and not before."""
+
+    def complete(incomplete: str) -> list[str]:
+        return [str(name) for name in names() if name.startswith(incomplete)]
+
+    return complete
+
+
+def clients() -> Iterable[str]:
+    """Name the clients that can be connected."""
+    # Loaded when a shell asks for them: no command waits for it.
+    from commonbrain.integrations import CLIENTS  # noqa: PLC0415
+
+    return CLIENTS
+
+
+def client_scopes() -> Iterable[str]:
+    """Name what any of the clients can be connected for."""
+    from commonbrain.integrations import CLIENTS  # noqa: PLC0415 see clients
+
+    return dict.fromkeys(scope for client in CLIENTS.values() for scope in client.scopes)
+
+
+def formats() -> Iterable[str]:
+    """Name the formats that can be imported."""
+    from commonbrain.transfer.importers import IMPORTERS  # noqa: PLC0415 see clients
+    from commonbrain.transfer.merge import OWN_FORMAT  # noqa: PLC0415 see clients
+
+    return [*IMPORTERS, OWN_FORMAT]
+
+
+CHOICES: Final[Mapping[str, Complete]] = {
+    "field": complete_from(lambda: CausalField),
+    "kind": complete_from(lambda: Kind),
+    "kinds": complete_from(lambda: Kind),
+    "scope": complete_from(lambda: Scope),
+    "severity": complete_from(lambda: Severity),
+    "trust": complete_from(lambda: Trust),
+}
+"""By the name of a request's field."""
+
+
+_BYTES_MAX: Final = 4 * ITEMS_PER_CALL_MAX * TEXT_BYTES_MAX
+"""Far more than as many items as one call takes, written with every letter escaped."""
+_HINT: Final = 'Give one JSON object a line, such as {"text": "...", "kind": "fact"}.'
+
+
+def read_requests(file: Path, request: type[BaseModel], *, shared: Mapping[str, Any]) -> list[Any]:
+    """Read every line of a file, or of stdin for `-`, as a request; `shared` fills what it omits.
+
+    Raises:
+        InvalidInputError: the file cannot be read, is too large, or a line is no such request.
+
+    """
+    raw = _read(file)
+    if len(raw) > _BYTES_MAX:
+        raise InvalidInputError(
+            f"The file has over {_BYTES_MAX:,} bytes.", hint="Send it in parts, or import it."
+        )
+    # An encoding that is none reads as replaced letters, as it does in a text from stdin.
+    lines = raw.decode("utf-8", "replace").split("\n")
+    return [
+        _parse_request(request, {**shared, **value}, number=number)
+        for number, value in _parse_objects(lines)
+    ]
+
+
+def _read(file: Path) -> bytes:
+    if str(file) == "-":
+        return sys.stdin.buffer.read(_BYTES_MAX + 1)
+    try:
+        with file.open("rb") as opened:
+            return opened.read(_BYTES_MAX + 1)
+    except OSError as error:
+        raise InvalidInputError(f"{file} cannot be read: {error.strerror}.", hint=_HINT) from error
+
+
+def _parse_objects(lines: list[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            value = json.loads(line)
+        except (ValueError, RecursionError):
+            value = None
+        if not isinstance(value, dict):
+            raise InvalidInputError(f"Line {number} is no JSON object.", hint=_HINT)
+        yield number, cast("dict[str, Any]", value)
+
+
+def _parse_request(request: type[BaseModel], value: Mapping[str, Any], *, number: int) -> BaseModel:
+    try:
+        return request.model_validate(value)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        path = [at for at in first["loc"] if at != "details"]
+        name = str(path[0]) if path else "the object"
+        raise InvalidInputError(
+            f"Line {number}, {name[:40]!r}: {first['msg']}.", hint=_HINT
+        ) from error
+
 
 # A list is given by repeating its option, which reads better in the singular.
 SINGULAR: Final = {
@@ -143,7 +251,7 @@ def _requests(
             "Give a text or a file, not both.", hint=f"See brain {command} --help."
         )
     # Only who has a file waits for its reader to be loaded.
-    from commonbrain.cli.batch import read_requests  # noqa: PLC0415
+    from commonbrain.cli.commands import read_requests  # noqa: PLC0415
 
     fields = flat_fields(operation.request)
     shared = {
@@ -159,7 +267,7 @@ def _run_with_progress(operation: Operation[Any, Any], request: Any, *, brain: B
     if operation.handle_with_progress is None:
         return operation.handle(brain, request)
     # Bars take long to load, as tables do.
-    from commonbrain.cli.progress import progress_bar  # noqa: PLC0415
+    from commonbrain.cli.terminal import progress_bar  # noqa: PLC0415
 
     with progress_bar(operation.name, is_shown=True) as move:
         return operation.handle_with_progress(brain, request, on_progress=move)

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.syntax import Syntax
 from rich.text import Text
 
-from commonbrain.cli import choices
+from commonbrain.cli.commands import client_scopes, clients, complete_from
 from commonbrain.cli.context import State
 from commonbrain.cli.terminal import Sanitized
 from commonbrain.integrations import (
@@ -38,7 +38,7 @@ from commonbrain.integrations import (
 from commonbrain.integrations.change import read
 from commonbrain.mcp.proxy import endpoint, expand_home, read_key, validate_key
 from commonbrain.model.errors import InvalidInputError
-from commonbrain.text.locations import is_here, is_url
+from commonbrain.text.redaction import is_here, is_url
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,14 +49,14 @@ class ConnectOptions:
         str,
         typer.Argument(
             help="claude-code, codex, cursor, gemini, opencode or vscode",
-            autocompletion=choices.complete_from(choices.clients),
+            autocompletion=complete_from(clients),
         ),
     ]
     scope: Annotated[
         str,
         typer.Option(
             help="user: every project; project: this folder.",
-            autocompletion=choices.complete_from(choices.client_scopes),
+            autocompletion=complete_from(client_scopes),
         ),
     ] = "user"
     url: Annotated[

@@ -12,8 +12,7 @@ from commonbrain.administration.embedding_spaces import Comparison, Figures
 from commonbrain.cli.commands import Json
 from commonbrain.cli.context import State
 from commonbrain.cli.groups import CommandGroup
-from commonbrain.cli.progress import progress_bar
-from commonbrain.cli.terminal import Sanitized, render_counts
+from commonbrain.cli.terminal import Sanitized, progress_bar, render_counts
 
 app = typer.Typer(
     cls=CommandGroup,

@@ -12,13 +12,12 @@ from typing import Annotated, Final
 import typer
 
 from commonbrain.api.errors import describe_error, to_transport_error
-from commonbrain.cli import choices
-from commonbrain.cli.commands import Json
+from commonbrain.cli.commands import Json, complete_from, formats
 from commonbrain.cli.context import State, StoreOption
 from commonbrain.cli.groups import MainGroup, add_groups
 from commonbrain.model.errors import CommonbrainError
 from commonbrain.model.escaping import escaped
-from commonbrain.text.locations import is_url
+from commonbrain.text.redaction import is_url
 
 _STATE: Final = ContextVar("_STATE", default=State())  # noqa: B039 it is frozen
 """What Typer's context holds, for a command that has all the parameters a function may have."""
@@ -141,7 +140,7 @@ def import_(
         str,
         typer.Argument(
             help="conversations, markdown, or commonbrain (a file from brain export).",
-            autocompletion=choices.complete_from(choices.formats),
+            autocompletion=complete_from(formats),
         ),
     ],
     path: Annotated[Path, typer.Argument(help="A file or folder.")],
@@ -155,7 +154,7 @@ def import_(
     as_json: Json = False,
 ) -> None:
     """Import memories from another format; a second run stores nothing twice."""
-    from commonbrain.cli.transfer import run_import  # noqa: PLC0415
+    from commonbrain.cli.backup import run_import  # noqa: PLC0415
 
     source = StoreOption(
         format=format,
@@ -175,7 +174,7 @@ def export(
     as_json: Json = False,
 ) -> None:
     """Export everything to a file for `brain import commonbrain`."""
-    from commonbrain.cli.transfer import run_export  # noqa: PLC0415
+    from commonbrain.cli.backup import run_export  # noqa: PLC0415
 
     run_export(context.obj, path, as_json=as_json)
 

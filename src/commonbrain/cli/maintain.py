@@ -8,8 +8,7 @@ from rich.text import Text
 
 from commonbrain.api.operations.job import describe_result
 from commonbrain.cli.context import State
-from commonbrain.cli.progress import progress_bar
-from commonbrain.cli.terminal import Sanitized
+from commonbrain.cli.terminal import Sanitized, progress_bar
 from commonbrain.consolidation.maintenance import MaintenancePreview
 from commonbrain.jobs.service import JobView
 from commonbrain.jobs.worker import JobEvent, Worker, make_worker_name

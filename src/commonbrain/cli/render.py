@@ -16,9 +16,9 @@ from commonbrain.administration.status import Diagnosis
 from commonbrain.api.operations import Operation
 from commonbrain.api.operations.get import GetResponse, origin_line, view_rows
 from commonbrain.api.operations.status import StatusReply, metrics_lines
-from commonbrain.cli.render_messages import render_messages
 from commonbrain.cli.render_views import (
     render_briefing,
+    render_messages,
     render_review_queue,
     render_session,
     render_trace,

@@ -13,8 +13,7 @@ from rich.text import Text
 from commonbrain.cli.commands import Json
 from commonbrain.cli.context import State
 from commonbrain.cli.groups import CommandGroup
-from commonbrain.cli.progress import progress_bar
-from commonbrain.cli.terminal import Sanitized
+from commonbrain.cli.terminal import Sanitized, progress_bar
 from commonbrain.storage.maintenance import DistributeResult, StoreCopy, UpgradeResult
 
 app = typer.Typer(

@@ -1,9 +1,12 @@
 """What every command prints: replies, errors, and texts without control characters."""
 
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
 from commonbrain.ingestion.result import ItemResult, ItemStatus, RememberResult
@@ -76,3 +79,25 @@ def _render_remember(reply: RememberResult) -> RenderableType:
 def render_counts(count: int, one: str, *, many: str) -> str:
     """Say how many there are of something."""
     return f"{count:,} {one if count == 1 else many}"
+
+
+@contextmanager
+def progress_bar(label: str, *, is_shown: bool) -> Generator[Callable[[float], None]]:
+    """Show a progress bar; yields a function that takes the fraction done, 0..1."""
+    with progress(is_shown=is_shown) as shown:
+        # Hidden until something moves: what is refused at once never showed a bar.
+        task = shown.add_task(label, total=1.0, visible=False)
+        yield lambda fraction: shown.update(task, completed=fraction, visible=True)
+
+
+def progress(*, is_shown: bool) -> Progress:
+    """Make the display that all long work shares; a log gets none."""
+    console = Console(stderr=True)
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeRemainingColumn(),
+        console=console,
+        disable=not (is_shown and console.is_terminal),
+    )

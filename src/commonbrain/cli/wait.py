@@ -7,8 +7,7 @@ from typing import Final
 from rich.console import Console
 from rich.text import Text
 
-from commonbrain.cli.progress import progress_bar
-from commonbrain.cli.terminal import Sanitized
+from commonbrain.cli.terminal import Sanitized, progress_bar
 from commonbrain.cli.worker import stopped_by_signals
 from commonbrain.client import Brain
 from commonbrain.jobs.service import JobsReply

@@ -18,8 +18,7 @@ from rich.progress import Progress, TaskID
 
 from commonbrain.api.operations.job import describe_result
 from commonbrain.cli.context import State
-from commonbrain.cli.progress import progress
-from commonbrain.cli.terminal import Sanitized
+from commonbrain.cli.terminal import Sanitized, progress
 from commonbrain.client import Brain
 from commonbrain.jobs.registry import JOBS, kind_of
 from commonbrain.jobs.worker import JobEvent, Worker, make_worker_name

@@ -13,9 +13,8 @@ from commonbrain.ingestion.validation import derive_headline
 from commonbrain.model.kinds import EpisodeDetail, EventDetail, Kind, MessageDetail, kinds_where
 from commonbrain.model.limits import REFLECT_PAGE, SOURCES_MAX
 from commonbrain.model.links import LinkType
-from commonbrain.model.memory import Draft, Memory, State
+from commonbrain.model.memory import Draft, Memory, State, confidence
 from commonbrain.model.scope import Caller, Role, Scope, is_visible, isolates
-from commonbrain.model.scoring import confidence
 from commonbrain.text.normalisation import normalise_line
 from commonbrain.text.summaries import COMPACTED, SUMMARY, Point, Reflection, SourceText, body_of
 

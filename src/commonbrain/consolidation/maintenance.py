@@ -31,11 +31,10 @@ from commonbrain.model.limits import (
     OUTBOX_RETENTION_DAYS,
     RETAINED_AT_ONCE,
 )
-from commonbrain.model.memory import CURRENT_STATES, FINDABLE_STATES, Memory, State
+from commonbrain.model.memory import CURRENT_STATES, FINDABLE_STATES, Memory, State, last_touched
 from commonbrain.model.retention import Retention, RetentionRule
 from commonbrain.model.revision import Action
 from commonbrain.model.scope import NO_POLICY, Caller, is_visible
-from commonbrain.model.scoring import last_touched
 from commonbrain.model.tasks import OPEN_STATUSES
 from commonbrain.model.timestamps import show_instant
 from commonbrain.services import Services

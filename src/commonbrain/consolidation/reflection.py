@@ -38,8 +38,7 @@ from commonbrain.model.links import LinkType
 from commonbrain.model.memory import CURRENT_STATES, Draft, Memory, State
 from commonbrain.model.query import Filter
 from commonbrain.model.revision import Action, Change
-from commonbrain.model.scope import Caller, Role, Scope, is_visible, isolates
-from commonbrain.model.trust import Trust
+from commonbrain.model.scope import Caller, Role, Scope, Trust, is_visible, isolates
 from commonbrain.retrieval.service import Recall
 from commonbrain.services import Services
 from commonbrain.storage.change_log import annotation_of

@@ -8,19 +8,17 @@ from datetime import datetime
 from typing import Final, TypeVar
 
 from commonbrain.coordination.briefing import (
-    ActiveSession,
-    Briefing,
-    BriefingEntry,
-    InheritedHandoff,
-    PinnedNote,
-    WorkingContext,
-)
-from commonbrain.coordination.briefing_packing import (
     CAPS,
     CUT_IDS_MAX,
     NOTE_CHARS_MAX,
+    ActiveSession,
+    Briefing,
+    BriefingEntry,
     BriefingMaterial,
+    InheritedHandoff,
     Listed,
+    PinnedNote,
+    WorkingContext,
     pack_briefing,
 )
 from commonbrain.coordination.handoff import last_handoff
@@ -29,8 +27,8 @@ from commonbrain.coordination.registry import active_sessions, open_session
 from commonbrain.embeddings.interface import Matrix
 from commonbrain.history.unit_of_work import UnitOfWork, read_unit, write_unit
 from commonbrain.ingestion.pending_acks import pending_items
-from commonbrain.ingestion.secret_scanning import scan_text
 from commonbrain.ingestion.skills import always_on, match_skills
+from commonbrain.ingestion.validation import scan_text
 from commonbrain.model import ids
 from commonbrain.model.errors import RejectedError, UnavailableError
 from commonbrain.model.escaping import inert, inert_line
@@ -44,10 +42,9 @@ from commonbrain.model.kinds import (
     TaskStatus,
 )
 from commonbrain.model.limits import NAME_CHARS_MAX, QUERY_CHARS_MAX, SKILLS_MAX, TASK_CHARS_MAX
-from commonbrain.model.memory import Memory, State
+from commonbrain.model.memory import Memory, State, is_dormant
 from commonbrain.model.query import Filter, is_allowed
 from commonbrain.model.scope import Caller
-from commonbrain.model.scoring import is_dormant
 from commonbrain.model.sessions import Note, Session, is_idle
 from commonbrain.model.skills import skill_of
 from commonbrain.model.timestamps import show_day

@@ -34,7 +34,7 @@ from commonbrain.coordination.sending import (
 )
 from commonbrain.history.unit_of_work import write_unit
 from commonbrain.ingestion.preparation import PreparedDraft
-from commonbrain.ingestion.secret_scanning import scan_text
+from commonbrain.ingestion.validation import scan_text
 from commonbrain.model import ids, limits
 from commonbrain.model.errors import InvalidInputError, RejectedError
 from commonbrain.model.kinds import Kind, MessageDetail, MessagePriority

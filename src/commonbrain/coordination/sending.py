@@ -11,10 +11,9 @@ from commonbrain.history.unit_of_work import UnitOfWork
 from commonbrain.ingestion.commit import open_thread
 from commonbrain.ingestion.preparation import PreparedDraft, embed_drafts, prepare_drafts
 from commonbrain.ingestion.result import DerivedResult, ItemStatus
-from commonbrain.ingestion.secret_scanning import scan_text
 from commonbrain.ingestion.service import Remember, WriteOptions
 from commonbrain.ingestion.sources import put_link
-from commonbrain.ingestion.validation import Rejection, derive_headline
+from commonbrain.ingestion.validation import Rejection, derive_headline, scan_text
 from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError, NotFoundError, RejectedError, parse_choice
 from commonbrain.model.kinds import (

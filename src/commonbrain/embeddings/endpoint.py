@@ -29,7 +29,7 @@ from tenacity import (
 
 from commonbrain.embeddings.options import Options
 from commonbrain.model.errors import InvalidInputError, UnavailableError
-from commonbrain.text.locations import is_here
+from commonbrain.text.redaction import is_here
 
 if TYPE_CHECKING:
     from collections.abc import Generator

@@ -28,11 +28,10 @@ from commonbrain.invalidation.propagation import continue_propagation
 from commonbrain.model.errors import RejectedError, parse_choice
 from commonbrain.model.kinds import KINDS, Kind, TaskDetail, TaskStatus
 from commonbrain.model.limits import PRUNE_AT_ONCE_MAX, PRUNE_DAYS_MIN, SCANNED_MAX
-from commonbrain.model.memory import CURRENT_STATES, Memory, State
+from commonbrain.model.memory import CURRENT_STATES, Memory, State, is_archived, last_touched
 from commonbrain.model.query import FeedbackEvent, FeedbackMark, Filter
 from commonbrain.model.revision import Action
 from commonbrain.model.scope import Caller, Scope, check_may_write
-from commonbrain.model.scoring import is_archived, last_touched
 from commonbrain.model.support import InvalidationReason
 from commonbrain.security.authority import Proposal, is_authorized
 from commonbrain.services import Services

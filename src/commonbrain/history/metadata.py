@@ -19,8 +19,8 @@ from commonbrain.history.change_plan import (
     show,
 )
 from commonbrain.history.unit_of_work import UnitOfWork
-from commonbrain.ingestion.secret_scanning import scan_text
 from commonbrain.ingestion.sources import SCOPE_WIDTH
+from commonbrain.ingestion.validation import scan_text
 from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError, RejectedError, parse_choice
 from commonbrain.model.kinds import TaskDetail, TaskPriority, TaskStatus

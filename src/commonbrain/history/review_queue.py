@@ -17,8 +17,7 @@ from commonbrain.model.links import Basis, Link, basis_of, conflict_of, is_place
 from commonbrain.model.memory import AWAITING_STATES, Memory
 from commonbrain.model.query import Filter
 from commonbrain.model.revision import Action
-from commonbrain.model.scope import Caller, Scope
-from commonbrain.model.trust import Trust
+from commonbrain.model.scope import Caller, Scope, Trust
 from commonbrain.retrieval.item_metadata import outdated_of
 from commonbrain.security.authority import proposal_of
 from commonbrain.services import Services

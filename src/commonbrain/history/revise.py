@@ -37,13 +37,13 @@ from commonbrain.history.unit_of_work import (
     vectors_of,
     write_unit,
 )
+from commonbrain.ingestion.embedding import with_salience
 from commonbrain.ingestion.pending_acks import check_pending_acks, check_pending_acks_of
 from commonbrain.ingestion.preparation import PreparedDraft, embed_drafts, prepare_drafts
 from commonbrain.ingestion.result import ItemResult, rejected
-from commonbrain.ingestion.salience import with_salience
-from commonbrain.ingestion.secret_scanning import scan_text
 from commonbrain.ingestion.service import DraftFields, draft_of
 from commonbrain.ingestion.skills import namesakes
+from commonbrain.ingestion.validation import scan_text
 from commonbrain.invalidation.preview import AffectedDependents, preview_affected
 from commonbrain.invalidation.propagation import continue_propagation
 from commonbrain.model import ids
@@ -53,10 +53,9 @@ from commonbrain.model.links import STRENGTH_DEFAULT, LinkType
 from commonbrain.model.memory import AWAITING_STATES, CURRENT_STATES, FINDABLE_STATES, Memory, State
 from commonbrain.model.query import FeedbackEvent, FeedbackMark
 from commonbrain.model.revision import Action
-from commonbrain.model.scope import Caller, Role, Scope, check_may_write
+from commonbrain.model.scope import Caller, Role, Scope, Trust, check_may_write
 from commonbrain.model.skills import skill_of
 from commonbrain.model.tasks import Decision
-from commonbrain.model.trust import Trust
 from commonbrain.retrieval.get import fetch
 from commonbrain.security.authority import (
     Proposal,

@@ -25,8 +25,7 @@ from commonbrain.model.memory import FINDABLE_STATES, Draft, Memory, State
 from commonbrain.model.messages import deliveries
 from commonbrain.model.query import FeedbackEvent, FeedbackMark, Filter
 from commonbrain.model.revision import Action, superseded
-from commonbrain.model.scope import EVERYBODY, Scope, check_may_write, is_visible
-from commonbrain.model.trust import Trust
+from commonbrain.model.scope import EVERYBODY, Scope, Trust, check_may_write, is_visible
 from commonbrain.security.authority import Proposal, intrinsic_trust, is_authorized, proposal_of
 from commonbrain.storage.change_log import check_lease, record_feedback
 

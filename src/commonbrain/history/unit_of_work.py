@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from commonbrain.embeddings.interface import Vectors
 from commonbrain.ingestion.embedding import vectors_for
-from commonbrain.ingestion.secret_scanning import scan_text
+from commonbrain.ingestion.validation import scan_text
 from commonbrain.invalidation.preview import AffectedDependents, summarize_affected
 from commonbrain.invalidation.propagation import propagate
 from commonbrain.model.errors import InvalidInputError, UnavailableError

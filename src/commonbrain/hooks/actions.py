@@ -13,12 +13,12 @@ from commonbrain.coordination.registry import detect_client
 from commonbrain.hooks.config import capture_mode
 from commonbrain.hooks.event import HookEvent
 from commonbrain.hooks.table import Hook, HookAction
-from commonbrain.ingestion.drafts import DraftFields
+from commonbrain.ingestion.preparation import DraftFields
 from commonbrain.jobs.worker import run_maintenance_slice
 from commonbrain.model.escaping import inert_line
 from commonbrain.model.kinds import Kind, kinds_where
 from commonbrain.model.limits import HOOK_NOTES_TOKENS, QUERY_CHARS_MAX, SOURCE_REF_CHARS_MAX
-from commonbrain.model.trust import Trust
+from commonbrain.model.scope import Trust
 from commonbrain.retrieval.query_plan import RecallOptions
 from commonbrain.runtime.bootstrap import load_settings, open_brain
 from commonbrain.text.capture import both_ends, select_captured

@@ -6,9 +6,11 @@ nothing to do.
 
 import json
 import os
+import re
+import subprocess
 import sys
 from argparse import ArgumentParser
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -17,13 +19,80 @@ from threading import Thread
 from time import monotonic
 from typing import Final, NoReturn
 
-from commonbrain.api.project_folder import FolderConfig, find_folder_config
+from commonbrain.api.project_folder import CONFIG_FILE, FolderConfig, find_folder_config
 from commonbrain.hooks.config import capture_mode, is_disabled, limit_s
 from commonbrain.hooks.event import INPUT_BYTES_MAX, HookEvent, read_event
-from commonbrain.hooks.table import HOOKS, Hook, HookAction
-from commonbrain.hooks.trivial import is_trivial
-from commonbrain.model.errors import CommonbrainError
-from commonbrain.model.escaping import inert_line
+from commonbrain.hooks.table import HOOKS, LIMITS_S, Hook, HookAction
+from commonbrain.model.errors import CommonbrainError, InvalidInputError
+from commonbrain.model.escaping import inert, inert_line
+from commonbrain.text.segmentation import count_words
+
+WORDS_MIN: Final = 3
+"""Below it a text is a word of assent, a name, a number."""
+_COMMAND: Final = re.compile(r"/[\w:-]+(?:\s|$)|!")
+"""What begins so is for the client itself: a command by its name, or a line for the shell."""
+_CHECKED_CHARS: Final = 2000
+
+
+def is_trivial(text: str) -> bool:
+    """Say whether a text is a command for the client, or too short to be about anything."""
+    stripped = text[:_CHECKED_CHARS].strip()
+    return _COMMAND.match(stripped) is not None or count_words(stripped) < WORDS_MIN
+
+
+def render_status(environment: Mapping[str, str], path: Path) -> str:
+    """Say whether hooks are on in a folder, for which project, with which limits."""
+    try:
+        folder = find_folder_config(path)
+    except InvalidInputError as error:
+        return inert(f"hooks: off, {error}")
+    clients: dict[str, list[str]] = {}
+    for client, event in HOOKS:
+        clients.setdefault(client, []).append(event)
+    limits = (f"{action.name.lower()} {limit_s(action, environment):g} s" for action in LIMITS_S)
+    lines = [
+        f"hooks: {_switch(environment, folder)}",
+        f"project: {folder.project or 'none'}",
+        f"capture: {capture_mode(folder, environment)}",
+        f"limits: {', '.join(limits)}",
+        *(f"{client}: {', '.join(events)}" for client, events in clients.items()),
+    ]
+    return inert("\n".join(lines))
+
+
+def _switch(environment: Mapping[str, str], folder: FolderConfig) -> str:
+    if is_disabled(environment):
+        return "off, by COMMONBRAIN_HOOKS"
+    if not folder.has_hooks:
+        return f"off, by {folder.source}"
+    return f"on; hooks = false in {CONFIG_FILE} or COMMONBRAIN_HOOKS=off switches them off"
+
+
+def run_detached(words: Sequence[str], payload: bytes) -> None:
+    """Start the hook again in a background process, with the same input.
+
+    Its input goes to stdin, because other users can read a command line.
+    """
+    process = subprocess.Popen(  # noqa: S603 this very program, with words of our own
+        # Without -P a folder of our name in the project would be run in our place.
+        [sys.executable, "-P", "-m", "commonbrain", "hook", *words, "--detached"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        # Neither a signal to the client's group nor a closed console is meant for it.
+        start_new_session=True,
+        creationflags=_flags(),
+    )
+    if process.stdin is not None:
+        process.stdin.write(payload)
+        process.stdin.close()
+
+
+def _flags() -> int:
+    if sys.platform == "win32":
+        return subprocess.DETACHED_PROCESS | subprocess.CREATE_NEW_PROCESS_GROUP
+    return 0
+
 
 _CLOSING_S: Final = 0.3
 """Kept back from the time a deed has, to write its answer and to let go of the store."""
@@ -63,7 +132,7 @@ def run_hook(arguments: Sequence[str]) -> NoReturn:
     """
     began = monotonic()
     if list(arguments[:1]) == ["status"]:
-        from commonbrain.hooks.status import render_status  # noqa: PLC0415
+        from commonbrain.hooks.runner import render_status  # noqa: PLC0415
 
         print(render_status(os.environ, Path.cwd()))  # noqa: T201 it is what was asked for
         _leave()
@@ -147,7 +216,7 @@ def _answer(hook: Hook, call: HookCall, *, until: float) -> str:
         return ""
     if hook.action is HookAction.END and not call.is_detached:
         # Claude Code stops after a second and a half whatever ends with it, and so cannot wait.
-        from commonbrain.hooks.background import run_detached  # noqa: PLC0415
+        from commonbrain.hooks.runner import run_detached  # noqa: PLC0415
 
         run_detached(call.words, raw)
         return ""

@@ -1,44 +1,235 @@
 """The application: REST, MCP and health for one house, in one process."""
 
+from __future__ import annotations
+
+import asyncio
 import gc
 import logging
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
+from http import HTTPStatus
 from importlib.metadata import version
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import anyio
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from mcp.server.lowlevel import Server
+from opentelemetry import propagate, trace
+from opentelemetry.trace import SpanKind, Status, StatusCode
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import HTTPConnection, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from commonbrain.api.threads import ThreadLimiter
 from commonbrain.client import Brain
-from commonbrain.http.authentication import RequestAuthenticator
-from commonbrain.http.compat import register_compat_routes
-from commonbrain.http.files import IMPORT_PATH, register_file_routes
-from commonbrain.http.limits import RequestLimitsMiddleware
+from commonbrain.http.authentication import (
+    MCP_PATH,
+    WELL_KNOWN,
+    ProtectedResource,
+    RequestAuthenticator,
+)
 from commonbrain.http.mcp_http import McpEndpoint
-from commonbrain.http.oauth import MCP_PATH, WELL_KNOWN, ProtectedResource
 from commonbrain.http.problems import (
     framework_problem,
     internal_problem,
     malformed,
+    problem,
     problem_schemas,
 )
-from commonbrain.http.rest import PROBLEMS, register_routes
-from commonbrain.http.tracing import TracingMiddleware
-from commonbrain.model.errors import CommonbrainError
+from commonbrain.http.rest import (
+    IMPORT_PATH,
+    PROBLEMS,
+    register_compat_routes,
+    register_file_routes,
+    register_routes,
+)
+from commonbrain.model.errors import (
+    CommonbrainError,
+    InvalidInputError,
+    RejectedError,
+    UnavailableError,
+)
 from commonbrain.model.limits import UPLOAD_BYTES_MAX
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.security.authentication import Authenticator
+
+_SAFE: Final = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+"""What every response tells a browser, unless it says so itself: nothing here is a page."""
+_ALLOWED_METHODS: Final = ("/v1/", "/v0/", MCP_PATH)
+"""Where bodies are taken, of who has a credential."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestLimitsMiddleware:
+    """Refuses what is meant for another host, comes from a foreign page, or is too much or slow.
+
+    A page in a browser may make requests to loopback, and may give its own name an address there:
+    its `Origin` and `Host` give it away.
+    """
+
+    app: ASGIApp
+    _: KW_ONLY
+    hosts: frozenset[str]
+    """Names and addresses, without ports, that may stand in `Host` and `Origin`; `*` is any."""
+    body_bytes_max: int
+    larger: Mapping[str, int]
+    """The same for paths that take files."""
+    body_s: float
+    """How long a request's body may take to arrive."""
+    reject: Callable[[HTTPConnection], Awaitable[Response | None]]
+    """Looks at the credential of a request; who has none that is good is not listened to."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass on what may be."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+
+        async def send_safely(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in _SAFE.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        headers = Headers(scope=scope)
+        refusal = self._reject_cross_origin(headers) or self._check_declared_length(
+            headers, bytes_max=self._bytes_max(scope)
+        )
+        body = refusal or await self._read(scope, receive)
+        if isinstance(body, Response):
+            await body(scope, receive, send_safely)
+        elif body is not None:
+            await self.app(scope, _replay_body(body, receive), send_safely)
+
+    async def _read(self, scope: Scope, receive: Receive) -> bytes | Response | None:
+        """Read the body of who may send one: whoever is not let in fills no memory of ours."""
+        if scope["method"] != "POST" or not scope["path"].startswith(_ALLOWED_METHODS):
+            # Nothing here takes a body in another way.
+            return b""
+        return await self.reject(HTTPConnection(scope)) or await self._body(
+            receive, bytes_max=self._bytes_max(scope)
+        )
+
+    def _reject_cross_origin(self, headers: Headers) -> Response | None:
+        origin = headers.get("origin")
+        if not self._is_ours(f"//{headers.get('host', '')}"):
+            error_text = RejectedError(
+                "This host is not served here.", code="host_denied", hint=_HOSTS
+            )
+            return problem(error_text, status=HTTPStatus.MISDIRECTED_REQUEST)
+        if origin is not None and not self._is_ours(origin):
+            error_text = RejectedError(
+                "Pages of this origin may not call.", code="origin_denied", hint=_HOSTS
+            )
+            return problem(error_text)
+        return None
+
+    def _is_ours(self, url: str) -> bool:
+        try:
+            host = urlsplit(url).hostname
+        except ValueError:
+            return False
+        return bool(host) and (host in self.hosts or "*" in self.hosts)
+
+    def _bytes_max(self, scope: Scope) -> int:
+        return self.larger.get(scope["path"], self.body_bytes_max)
+
+    def _check_declared_length(self, headers: Headers, *, bytes_max: int) -> Response | None:
+        declared = headers.get("content-length", "0")
+        is_too_large = declared.isdecimal() and int(declared) > bytes_max
+        return self._too_large(bytes_max) if is_too_large else None
+
+    async def _body(self, receive: Receive, *, bytes_max: int) -> bytes | Response | None:
+        """Read the body; None when the client hung up, a response when it may not go on."""
+        body = bytearray()
+        try:
+            async with asyncio.timeout(self.body_s):
+                while True:
+                    message = await receive()
+                    if message["type"] != "http.request":
+                        return None
+                    body += message.get("body", b"")
+                    if len(body) > bytes_max:
+                        return self._too_large(bytes_max)
+                    if not message.get("more_body", False):
+                        return bytes(body)
+        except TimeoutError:
+            late = UnavailableError(
+                "The body did not arrive in time.", code="deadline", hint="Resend."
+            )
+            return problem(late, status=HTTPStatus.REQUEST_TIMEOUT)
+
+    def _too_large(self, bytes_max: int) -> Response:
+        error_text = InvalidInputError(
+            f"The body has more than {bytes_max} bytes.",
+            code="limit_exceeded",
+            hint="Send it in parts.",
+        )
+        return problem(error_text, status=HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+
+
+_HOSTS: Final = "Who runs the server allows hosts: brain serve --allow-host NAME."
+
+
+def _replay_body(body: bytes, receive: Receive) -> Receive:
+    """Give the body again, then whatever comes after it."""
+    waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def replay() -> Message:
+        return waiting.pop() if waiting else await receive()
+
+    return replay
+
+
+_BROKEN: Final = 500
+
+
+class TracingMiddleware:
+    """Draws a span round every request; its name is the method, for a path may hold an id."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+        self._tracer = trace.get_tracer("commonbrain")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on inside its span."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        before = propagate.extract(Headers(scope=scope))
+        attributes = {"http.request.method": scope["method"]}
+        with self._tracer.start_as_current_span(
+            scope["method"],
+            before,
+            kind=SpanKind.SERVER,
+            attributes=attributes,
+            record_exception=False,
+        ) as span:
+
+            async def send_traced(message: Message) -> None:
+                if message["type"] == "http.response.start":
+                    span.set_attribute("http.response.status_code", message["status"])
+                    if message["status"] >= _BROKEN:
+                        span.set_status(Status(StatusCode.ERROR))
+                    propagate.inject(MutableHeaders(scope=message))
+                await send(message)
+
+            await self._app(scope, receive, send_traced)
+
 
 _LOG: Final = logging.getLogger(__name__)
 LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})

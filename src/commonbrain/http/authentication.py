@@ -12,7 +12,6 @@ from commonbrain.api.dispatch import authorize, record_denial
 from commonbrain.api.operations import Transport
 from commonbrain.api.threads import ThreadLimiter
 from commonbrain.client import Brain
-from commonbrain.http.oauth import MCP_PATH, ProtectedResource
 from commonbrain.http.problems import OutageHandler, problem
 from commonbrain.model.errors import AuthenticationError, CommonbrainError, RejectedError
 from commonbrain.model.limits import NAME_CHARS_MAX
@@ -20,6 +19,36 @@ from commonbrain.model.scope import Caller, check_claims
 from commonbrain.model.sessions import ClientInfo, printable_name
 from commonbrain.security.authentication import Authenticator
 from commonbrain.storage.interface import ADMITTING
+
+WELL_KNOWN: Final = "/.well-known/oauth-protected-resource"
+MCP_PATH: Final = "/mcp"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProtectedResource:
+    """Under which URL callers know the server, and who issues tokens for it."""
+
+    url: str
+    """Without a slash at the end."""
+    issuer: str | None = None
+    """None where API keys are all that there is."""
+
+    def challenge(self, *, has_credential: bool) -> str:
+        """Give `WWW-Authenticate` for a caller that is not known."""
+        parts = ['error="invalid_token"'] if has_credential else []
+        if self.issuer:
+            parts.append(f'resource_metadata="{self.url}{WELL_KNOWN}{MCP_PATH}"')
+        return " ".join(("Bearer", ", ".join(parts))).strip()
+
+    def document(self) -> dict[str, object]:
+        """Give the metadata of the resource."""
+        return {
+            "resource": f"{self.url}{MCP_PATH}",
+            "resource_name": "Commonbrain",
+            "authorization_servers": [self.issuer],
+            "bearer_methods_supported": ["header"],
+        }
+
 
 SESSION_HEADERS: Final = ("commonbrain-session", "mcp-session-id")
 """Where a client may name its session, the first that is there."""

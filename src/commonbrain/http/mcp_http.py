@@ -19,8 +19,7 @@ from commonbrain.http.problems import problem
 from commonbrain.mcp.clients import Message, client_of
 from commonbrain.mcp.server import server_of
 from commonbrain.model.errors import CommonbrainError, InvalidInputError
-from commonbrain.model.scope import Role
-from commonbrain.model.trust import Trust
+from commonbrain.model.scope import Role, Trust
 from commonbrain.runtime.bootstrap import load_settings
 
 

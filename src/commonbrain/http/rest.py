@@ -1,22 +1,35 @@
 """REST: every operation of the table that has this door, as `POST /v1/{operation}`."""
 
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from hashlib import sha256
 from inspect import Parameter, Signature
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Body, Depends, Header, Path, Query, Request, Response, Security
+from fastapi import APIRouter, Body, Depends, Header, Query, Request, Response, Security
+from fastapi import Path as InPath
 from fastapi.security import APIKeyHeader, HTTPBearer
+from starlette.responses import StreamingResponse
 
 from commonbrain.api.dispatch import dispatch
 from commonbrain.api.operation import Request as OperationRequest
 from commonbrain.api.operations import Operation, Transport, load_operations
+from commonbrain.api.operations.forget import FORGET
 from commonbrain.api.operations.get import GET, ViewName
+from commonbrain.api.operations.job import JOB, JobRequest
+from commonbrain.api.operations.recall import RECALL
+from commonbrain.api.operations.reflect import REFLECT
+from commonbrain.api.operations.remember import REMEMBER
+from commonbrain.api.operations.train import TRAIN
+from commonbrain.client import Brain
 from commonbrain.http.authentication import KEY_HEADER, RequestAuthenticator
 from commonbrain.http.problems import MEDIA_TYPE
+from commonbrain.jobs.service import JobsReply
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.limits import NAME_CHARS_MAX
-from commonbrain.model.scope import Caller
+from commonbrain.model.scope import Caller, Role
 
 SERVED: Final = tuple(one for one in load_operations() if Transport.REST in one.transports)
 KEY_FIELD: Final = "idempotency_key"
@@ -213,7 +226,7 @@ def describing(authenticator: RequestAuthenticator) -> Callable[..., Awaitable[R
         *,
         request: Request,
         caller: Annotated[Caller, Depends(caller_dependency(authenticator))],
-        id_: Annotated[str, Path(alias="id", description="mem_...")],
+        id_: Annotated[str, InPath(alias="id", description="mem_...")],
         views: Annotated[list[ViewName], Query(description=fetched.description)] = [],  # noqa: B006
         known: Annotated[str | None, Header(alias="If-None-Match")] = None,
     ) -> Response:
@@ -230,3 +243,141 @@ def describing(authenticator: RequestAuthenticator) -> Callable[..., Awaitable[R
         return Response(body, media_type="application/json", headers=headers)
 
     return show
+
+
+def register_compat_routes(authenticator: RequestAuthenticator) -> APIRouter:
+    """Draw the routes."""
+    router = APIRouter(prefix="/v0/memory", tags=["v0"], responses=PROBLEMS)
+    for operation in (REMEMBER, RECALL, REFLECT, TRAIN):
+        path, name = f"/{operation.name}", f"v0_{operation.name}"
+        add_route(router, authenticator, operation=operation, path=path, name=name)
+    router.add_api_route(
+        "/{id}",
+        describing(authenticator),
+        response_model=GET.reply,
+        **response_of(GET, "v0_memory"),
+    )
+    router.add_api_route(
+        "/{id}",
+        _forget_route(authenticator),
+        methods=["DELETE"],
+        response_model=FORGET.reply,
+        **response_of(FORGET, "v0_forget"),
+    )
+    return router
+
+
+def _forget_route(authenticator: RequestAuthenticator) -> Callable[..., Awaitable[Response]]:
+    async def forget(
+        *,
+        request: Request,
+        caller: Annotated[Caller, Depends(caller_dependency(authenticator))],
+        id_: Annotated[str, InPath(alias="id", description="mem_...")],
+        reason: Annotated[str, Query(description="Why; it is kept")] = "Deleted by its id.",
+    ) -> Response:
+        operation_request = FORGET.request(ids=[id_], reason=reason)
+        done = await run_operation(
+            authenticator,
+            FORGET,
+            caller=caller,
+            request=request,
+            operation_request=operation_request,
+        )
+        return Response(done, media_type="application/json")
+
+    return forget
+
+
+IMPORT_PATH: Final = "/v1/import"
+_BYTES: Final = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
+_NameQuery = Query(max_length=NAME_CHARS_MAX)
+
+
+def register_file_routes(authenticator: RequestAuthenticator) -> APIRouter:
+    """Draw the routes."""
+    router = APIRouter(tags=["v1"], responses=PROBLEMS)
+    router.add_api_route(
+        IMPORT_PATH,
+        _import_route(authenticator),
+        methods=["POST"],
+        response_model=JobsReply,
+        operation_id="import",
+        summary="Import",
+        description="Send a file, or a folder as a zip; a job imports it. Takes the role writer.",
+        openapi_extra={"requestBody": {"required": True, "content": _BYTES}},
+    )
+    router.add_api_route(
+        "/v1/exports/{id}",
+        _fetch_route(authenticator),
+        operation_id="export",
+        summary="Export",
+        description="Fetch what a job of kind export wrote, for a day. Takes the role admin.",
+        response_class=StreamingResponse,
+        responses={200: {"description": "The archive", "content": _BYTES}},
+    )
+    return router
+
+
+def _import_route(authenticator: RequestAuthenticator) -> Callable[..., Awaitable[Response]]:
+    async def import_(
+        *,
+        request: Request,
+        caller: Annotated[Caller, Depends(caller_dependency(authenticator))],
+        format_: Annotated[str, Query(alias="format", description="conversations, ...")],
+        name: Annotated[str, Query(max_length=NAME_CHARS_MAX, description="Of the file")] = "file",
+        project: Annotated[str | None, _NameQuery] = None,
+    ) -> Response:
+        body = await request.body()
+
+        def receive_upload(brain: Brain, _request: JobRequest) -> JobsReply:
+            # Whatever a name says, the file lies in a folder of its own.
+            with TemporaryDirectory(prefix="commonbrain-") as folder:
+                path = Path(folder) / "sent"
+                path.write_bytes(body)
+                own = Path(name).name or "file"
+                return JobsReply(
+                    jobs=(brain.jobs.import_(format_, path, name=own, project=project),)
+                )
+
+        operation_request = JobRequest(op="run", kind="import")
+        upload_operation = replace(JOB, handle=receive_upload)
+        done = await run_operation(
+            authenticator,
+            upload_operation,
+            caller=caller,
+            request=request,
+            operation_request=operation_request,
+        )
+        return Response(done, media_type="application/json")
+
+    return import_
+
+
+def _fetch_route(authenticator: RequestAuthenticator) -> Callable[..., Awaitable[Response]]:
+    async def fetch(
+        *,
+        request: Request,
+        caller: Annotated[Caller, Depends(caller_dependency(authenticator))],
+        id_: Annotated[str, InPath(alias="id", description="job_...")],
+    ) -> Response:
+        archive_operation: Any = replace(JOB, role=Role.ADMIN, handle=_archive)
+        operation_request = JobRequest(op="show", id=id_)
+        archive = await authenticator.threads.run(
+            lambda: dispatch(
+                archive_operation,
+                authenticator.brain_for(caller, request),
+                request=operation_request,
+                transport=Transport.REST,
+            )
+        )
+        return StreamingResponse(
+            authenticator.brain.services.staging.read(archive),
+            media_type="application/octet-stream",
+            headers={"Content-Disposition": f'attachment; filename="{archive.name}"'},
+        )
+
+    return fetch
+
+
+def _archive(brain: Brain, operation_request: JobRequest) -> object:
+    return brain.jobs.archive(operation_request.id or "")

@@ -15,7 +15,7 @@ from fastapi import FastAPI
 from commonbrain.client import Brain
 from commonbrain.config import ServerSettings
 from commonbrain.http.app import LOOPBACK, BodyLimits, make_app
-from commonbrain.http.oauth import ProtectedResource
+from commonbrain.http.authentication import ProtectedResource
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.runtime.bootstrap import (
     load_server_settings,
@@ -25,7 +25,7 @@ from commonbrain.runtime.bootstrap import (
     open_brain,
 )
 from commonbrain.security.authentication import Authenticator
-from commonbrain.text.locations import is_here
+from commonbrain.text.redaction import is_here
 
 _PREFIX = "COMMONBRAIN_SERVE_"
 _COUNTS = "PROMETHEUS_MULTIPROC_DIR"

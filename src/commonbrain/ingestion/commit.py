@@ -23,19 +23,20 @@ from commonbrain.model.kinds import (
 from commonbrain.model.memory import (
     AUDIENCE,
     AWAITING_STATES,
+    LOW,
     Draft,
     Memory,
     State,
     ThreadRef,
+    confidence,
+    salience,
     semantic_hash,
 )
 from commonbrain.model.messages import deliveries
 from commonbrain.model.revision import Action
-from commonbrain.model.scope import Caller, Scope
-from commonbrain.model.scoring import LOW, confidence, salience
+from commonbrain.model.scope import Caller, Scope, Trust
 from commonbrain.model.tasks import must_be_acknowledged
 from commonbrain.model.timestamps import instant
-from commonbrain.model.trust import Trust
 from commonbrain.services import Services
 from commonbrain.storage.change_log import ChangeContext, record_created
 from commonbrain.storage.interface import IdTaken

@@ -19,13 +19,17 @@ from commonbrain.ingestion.deduplication import (
     find_exact,
     is_recurrence,
 )
-from commonbrain.ingestion.drafts import DraftBatch, DraftFields, draft_of, listed, parse_drafts
-from commonbrain.ingestion.embedding import EmbedPending
+from commonbrain.ingestion.embedding import EmbedPending, with_salience
 from commonbrain.ingestion.idempotency import make_idempotency_record, replay_reply, save_reply
 from commonbrain.ingestion.pending_acks import check_pending_acks
 from commonbrain.ingestion.preparation import (
+    DraftBatch,
+    DraftFields,
     PreparedDraft,
+    draft_of,
     embed_drafts,
+    listed,
+    parse_drafts,
     prepare_drafts,
 )
 from commonbrain.ingestion.result import (
@@ -39,7 +43,6 @@ from commonbrain.ingestion.result import (
     stored,
     to_derived_result,
 )
-from commonbrain.ingestion.salience import with_salience
 from commonbrain.ingestion.sources import (
     add_supporting_sources,
     check_skill,
@@ -59,11 +62,10 @@ from commonbrain.model.errors import RejectedError, UnavailableError
 from commonbrain.model.kinds import KINDS, EventDetail, Kind
 from commonbrain.model.limits import ITEMS_PER_CALL_MAX
 from commonbrain.model.links import LinkType
-from commonbrain.model.memory import AWAITING_STATES, Draft, Memory, State
+from commonbrain.model.memory import AWAITING_STATES, Draft, Memory, State, recurring
 from commonbrain.model.query import Filter
 from commonbrain.model.revision import Action
 from commonbrain.model.scope import Caller
-from commonbrain.model.scoring import recurring
 from commonbrain.model.tasks import is_report
 from commonbrain.observability.interface import RememberMetrics
 from commonbrain.services import Services

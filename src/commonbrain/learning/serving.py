@@ -17,6 +17,8 @@ from typing import Final, Generic, TypeAlias, TypeVar
 from commonbrain.clock import Clock
 from commonbrain.embeddings.interface import Reranker
 from commonbrain.executors import DetachedExecutor
+from commonbrain.extras import load_extra
+from commonbrain.learning.interface import SalienceTrainer, Trainer
 from commonbrain.model.errors import CommonbrainError, StoreCorruptError
 from commonbrain.model.limits import MODELS_LOADED_MAX, RERANK_MS_MAX
 from commonbrain.model.model_card import ModelCard, serving_of
@@ -292,3 +294,31 @@ def _scores(reranker: Reranker, feature_rows: FeatureRows) -> list[float]:
     if len(values) != len(feature_rows) or not all(map(isfinite, values)):
         raise InvalidModelError("it gave no score that is a number to each candidate")
     return values
+
+
+def make_trainer() -> Trainer:
+    """Create the trainer of rerankers.
+
+    Raises:
+        InvalidInputError: `extra_missing`.
+
+    """
+    for library in ("lightgbm", "pytrec_eval", "scipy.stats"):
+        load_extra(library, extra="learn")
+    from commonbrain.learning.boosting import BoostingTrainer  # noqa: PLC0415
+
+    return BoostingTrainer()
+
+
+def make_salience_trainer() -> SalienceTrainer:
+    """Create the trainer of salience models.
+
+    Raises:
+        InvalidInputError: `extra_missing`.
+
+    """
+    for library in ("lightgbm", "scipy.stats"):
+        load_extra(library, extra="learn")
+    from commonbrain.learning.salience_model import SalienceBoosting  # noqa: PLC0415
+
+    return SalienceBoosting()

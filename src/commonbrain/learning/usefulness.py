@@ -12,10 +12,9 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from commonbrain.model.kinds import RuleDetail, Severity, TaskDetail, kinds_where
-from commonbrain.model.memory import Memory
+from commonbrain.model.memory import Memory, confidence, salience
 from commonbrain.model.query import FeedbackMark
 from commonbrain.model.scope import Scope
-from commonbrain.model.scoring import confidence, salience
 
 SETTLED_AFTER: Final = timedelta(days=30)
 """A memory has settled after this time: memories that are used at all are used by then."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Annotated, Final
@@ -10,6 +11,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from commonbrain.embeddings.endpoint import OLLAMA_URL, OPENAI_URL, joined
 from commonbrain.model.errors import InvalidInputError
+from commonbrain.model.kinds import Atom
+from commonbrain.text.causal_extraction import extract_atoms
+from commonbrain.text.summaries import Reflection, SourceText, digest
 from commonbrain.text.tokens import estimate
 
 if TYPE_CHECKING:
@@ -188,3 +192,29 @@ class ChatClient:
                     serves=SERVICES[self._serves],
                 )
             return self._endpoint
+
+
+PATTERNS: Final = "patterns"
+
+
+class PatternExtractor:
+    """Extracts causes by English patterns; needs no network."""
+
+    name = PATTERNS
+
+    def atoms(self, text: str) -> Sequence[Atom]:
+        """Extract atoms by patterns, most specific first."""
+        return extract_atoms(text)
+
+
+EXTRACTIVE: Final = "extractive"
+
+
+class ExtractiveReflector:
+    """Selects sentences by their content; needs no network."""
+
+    name = EXTRACTIVE
+
+    def reflect(self, told: Sequence[SourceText], *, claims_max: int) -> Reflection:
+        """Select the most informative sentences, without repetition."""
+        return digest(told, claims_max=claims_max)

@@ -11,14 +11,13 @@ from mcp.types import (
     Implementation,
 )
 
-from commonbrain.api.connection import Connection
 from commonbrain.api.dispatch import CallContext, record_failed_open
+from commonbrain.api.threads import Connection
 from commonbrain.client import Brain
 from commonbrain.jobs.worker import EmbeddedWorker
 from commonbrain.model.errors import CommonbrainError
-from commonbrain.model.scope import Role
+from commonbrain.model.scope import Role, Trust
 from commonbrain.model.sessions import printable_name
-from commonbrain.model.trust import Trust
 
 Message = ServerRequestContext[Any]
 """One message of a client, with what is known of where it came from."""

@@ -34,12 +34,11 @@ from mcp.types import (
 )
 from pydantic import ValidationError
 
-from commonbrain.api.connection import Connection
 from commonbrain.api.dispatch import dispatch, record_call
 from commonbrain.api.operation import Request
 from commonbrain.api.operations import Operation, Profile, Transport, load_operations
 from commonbrain.api.schemas import compact_output_schema, compact_schema
-from commonbrain.api.threads import ThreadLimiter
+from commonbrain.api.threads import Connection, ThreadLimiter
 from commonbrain.client import Brain
 from commonbrain.coordination.registry import detect_client
 from commonbrain.mcp.clients import ClientResolver, LazyBrain, Message, StdioClient

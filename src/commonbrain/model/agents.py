@@ -9,8 +9,7 @@ from typing import Final
 
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.limits import NAME_CHARS_MAX, NETWORKS_MAX
-from commonbrain.model.scope import NOBODYS_NAMES, Role
-from commonbrain.model.trust import Trust
+from commonbrain.model.scope import NOBODYS_NAMES, Role, Trust
 
 PREFIX_CHARS: Final = 8
 SECRET_CHARS: Final = 48

@@ -12,8 +12,8 @@ from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import inert_line
 from commonbrain.model.kinds import KINDS, TaskDetail
 from commonbrain.model.memory import Memory
+from commonbrain.model.scope import Trust
 from commonbrain.model.tasks import OPEN_STATUSES
-from commonbrain.model.trust import Trust
 
 STRENGTH_DEFAULT: Final = 0.5
 """Strength of a link if none is given."""

@@ -17,8 +17,7 @@ from typing import Final
 from commonbrain.model.kinds import Kind
 from commonbrain.model.links import Link, LinkType
 from commonbrain.model.memory import CURRENT_STATES, State
-from commonbrain.model.scope import Scope, isolates
-from commonbrain.model.trust import Trust
+from commonbrain.model.scope import Scope, Trust, isolates
 
 SUPPORTS: Final = (LinkType.DERIVED_FROM, LinkType.DEPENDS_ON)
 """Links by which a memory depends on another, from dependent to support."""

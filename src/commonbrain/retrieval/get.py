@@ -14,13 +14,11 @@ from commonbrain.model import ids, limits
 from commonbrain.model.errors import NotFoundError, RejectedError, parse_choice
 from commonbrain.model.kinds import KINDS, Kind
 from commonbrain.model.links import Conflict, LinkType
-from commonbrain.model.memory import CURRENT_STATES, ERASED, Memory, State
+from commonbrain.model.memory import CURRENT_STATES, ERASED, Memory, State, is_dormant, strength
 from commonbrain.model.query import FeedbackEvent, FeedbackMark, Filter
 from commonbrain.model.revision import Action, shown_detail
-from commonbrain.model.scope import Caller, Scope, is_visible
-from commonbrain.model.scoring import is_dormant, strength
+from commonbrain.model.scope import Caller, Scope, Trust, is_visible
 from commonbrain.model.timestamps import show_instant
-from commonbrain.model.trust import Trust
 from commonbrain.retrieval.item_metadata import DEPRECATED, find_conflicts
 from commonbrain.retrieval.provenance import FORGOTTEN, Provenance, provenance, seen
 from commonbrain.services import Services

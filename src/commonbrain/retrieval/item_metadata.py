@@ -24,7 +24,7 @@ from commonbrain.model.query import Candidate, Filter, is_allowed
 from commonbrain.model.scope import Caller
 from commonbrain.model.skills import skill_of
 from commonbrain.model.support import InvalidationReason, Review
-from commonbrain.retrieval.links import LinkExpansion
+from commonbrain.retrieval.fusion import LinkExpansion
 from commonbrain.retrieval.query_plan import QueryPlan
 from commonbrain.storage.change_log import successors
 from commonbrain.storage.interface import Annotation

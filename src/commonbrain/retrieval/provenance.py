@@ -15,9 +15,8 @@ from commonbrain.model.kinds import Kind, MessageDetail
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import Memory, State, is_erased
 from commonbrain.model.query import Filter
-from commonbrain.model.scope import Caller, is_visible
+from commonbrain.model.scope import Caller, Trust, is_visible
 from commonbrain.model.timestamps import show_day
-from commonbrain.model.trust import Trust
 from commonbrain.storage.interface import QueryScope
 
 if TYPE_CHECKING:

@@ -16,24 +16,24 @@ from commonbrain.learning.outcomes import LOAD, RERANKER
 from commonbrain.model import ids, limits
 from commonbrain.model.errors import RejectedError, UnavailableError
 from commonbrain.model.links import Conflict, basis_of, conflict_of
-from commonbrain.model.memory import Memory
+from commonbrain.model.memory import ACCESSES_PER_RECALL, Memory
 from commonbrain.model.model_card import ModelCard, ModelState
 from commonbrain.model.query import Candidate, ExclusionReason, ShownExtent, Trace, is_allowed
 from commonbrain.model.recall_result import RecallResult, ResultStatus, certainty
 from commonbrain.model.revision import BeliefPeriod
 from commonbrain.model.scope import Caller
-from commonbrain.model.scoring import ACCESSES_PER_RECALL
 from commonbrain.model.support import Review
 from commonbrain.observability.interface import RecallMetrics
-from commonbrain.retrieval.answerability import choose_budget, has_answer
 from commonbrain.retrieval.fusion import (
     FusedScores,
+    LinkExpansion,
     ThreadContext,
     expand_context,
+    expand_links,
+    find_contradicted,
     fuse,
 )
 from commonbrain.retrieval.item_metadata import attach_metadata, outdated_of
-from commonbrain.retrieval.links import LinkExpansion, expand_links, find_contradicted
 from commonbrain.retrieval.packing import Packed, pack
 from commonbrain.retrieval.query_plan import (
     NO_OVERRIDES,
@@ -49,7 +49,9 @@ from commonbrain.retrieval.query_plan import (
 )
 from commonbrain.retrieval.ranking import (
     ServingReranker,
+    choose_budget,
     get_reranker,
+    has_answer,
     is_informative,
     question_share,
     rank,

@@ -8,10 +8,9 @@ from typing import Generic, Protocol, TypeVar
 
 from commonbrain.model.agents import KEY_SIGN, Agent
 from commonbrain.model.errors import AuthenticationError, RejectedError
-from commonbrain.model.scope import Admission, Caller, Role
-from commonbrain.model.trust import Trust
+from commonbrain.model.scope import Admission, Caller, Role, Trust
 from commonbrain.storage.interface import Tenant
-from commonbrain.text.locations import is_loopback
+from commonbrain.text.redaction import is_loopback
 
 
 class Authenticator(Protocol):

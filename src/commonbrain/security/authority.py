@@ -12,11 +12,9 @@ from typing import Any, Final, cast
 
 from commonbrain.model import ids
 from commonbrain.model.errors import RejectedError
-from commonbrain.model.memory import Memory
+from commonbrain.model.memory import Memory, confidence
 from commonbrain.model.revision import Action
-from commonbrain.model.scope import Caller, Role, check_may_write
-from commonbrain.model.scoring import confidence
-from commonbrain.model.trust import Trust, granted
+from commonbrain.model.scope import Caller, Role, Trust, check_may_write, granted
 
 _KEY: Final = "proposal"
 """Payload key of the proposed change."""

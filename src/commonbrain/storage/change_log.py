@@ -15,11 +15,10 @@ from commonbrain.model.links import link_of
 from commonbrain.model.memory import FINDABLE_STATES, Memory
 from commonbrain.model.query import FeedbackEvent
 from commonbrain.model.revision import Action, Change, difference, ended_belief
-from commonbrain.model.scope import Caller
+from commonbrain.model.scope import Caller, Trust
 from commonbrain.model.support import CONCERNED, InvalidationReason, Review
 from commonbrain.model.tasks import holder_of, is_leased, needs_ack
 from commonbrain.model.timestamps import show_instant
-from commonbrain.model.trust import Trust
 from commonbrain.services import Services
 from commonbrain.storage.interface import Annotation, AuditEntry
 

@@ -33,8 +33,7 @@ from commonbrain.model.timestamps import to_millis
 from commonbrain.storage.maintenance import CopiedTable, Progress, StoreCopy, ignore_progress
 from commonbrain.storage.schema.memories import memories, spaces, tenants
 from commonbrain.storage.schema.types import METADATA
-from commonbrain.storage.sql.context import known_spaces
-from commonbrain.storage.sql.errors import cause_of
+from commonbrain.storage.sql.context import cause_of, known_spaces
 from commonbrain.storage.store import Store, Transaction
 
 Row = dict[str, Any]

@@ -16,9 +16,8 @@ from commonbrain.model.links import LinkType
 from commonbrain.model.memory import Memory
 from commonbrain.model.query import Filter
 from commonbrain.model.retention import Retention
-from commonbrain.model.scope import NO_POLICY, Caller, Policy
+from commonbrain.model.scope import NO_POLICY, Caller, Policy, Trust
 from commonbrain.model.sessions import Session
-from commonbrain.model.trust import Trust
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

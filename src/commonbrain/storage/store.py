@@ -55,9 +55,16 @@ from commonbrain.storage.repositories.sessions import (
 )
 from commonbrain.storage.repositories.threads import ThreadRepository
 from commonbrain.storage.schema.memories import DETAILS, memories
-from commonbrain.storage.sql.context import Dialect, SqlContext, add_tenant, serving_space
-from commonbrain.storage.sql.errors import map_driver_errors
-from commonbrain.storage.sql.shared_snapshot import end_shared_read, shared, shared_read
+from commonbrain.storage.sql.context import (
+    Dialect,
+    SqlContext,
+    add_tenant,
+    end_shared_read,
+    map_driver_errors,
+    serving_space,
+    shared,
+    shared_read,
+)
 
 _Result = TypeVar("_Result")
 _VERSION = text("SELECT version_num FROM alembic_version")

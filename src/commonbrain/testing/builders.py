@@ -13,19 +13,17 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from commonbrain.client import Brain
 from commonbrain.clock import Clock, RandomSource
 from commonbrain.embeddings.interface import Embedder, EmbeddingSpace
-from commonbrain.ingestion.salience import SalienceModels
+from commonbrain.ingestion.embedding import SalienceModels
 from commonbrain.ingestion.validation import derive_headline
 from commonbrain.jobs.local_queue import LocalQueue
-from commonbrain.learning.factory import make_salience_trainer, make_trainer
 from commonbrain.learning.intervals import make_statistics
 from commonbrain.learning.monitor import CanaryMonitor
-from commonbrain.learning.serving import RerankerRegistry
-from commonbrain.llm.offline import ExtractiveReflector, PatternExtractor
+from commonbrain.learning.serving import RerankerRegistry, make_salience_trainer, make_trainer
+from commonbrain.llm.client import ExtractiveReflector, PatternExtractor
 from commonbrain.model.kinds import KINDS, Kind
 from commonbrain.model.limits import LOCK_TIMEOUT_S
 from commonbrain.model.memory import Memory, semantic_hash
-from commonbrain.model.scope import Caller
-from commonbrain.model.trust import Trust
+from commonbrain.model.scope import Caller, Trust
 from commonbrain.retrieval.write_behind import WriteBehindQueue
 from commonbrain.security.authentication import Authenticator, Issuer
 from commonbrain.security.denials import AccessDenials

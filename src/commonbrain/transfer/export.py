@@ -16,7 +16,7 @@ from commonbrain.services import Services
 from commonbrain.storage.interface import JobFilter
 from commonbrain.storage.job_queue import DISCARD, EXPORT, key_of
 from commonbrain.storage.uploads import Upload
-from commonbrain.transfer.interface import ArchivedRecord, Record
+from commonbrain.transfer.archive import ArchivedRecord, Record
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction

@@ -17,7 +17,7 @@ from commonbrain.model.limits import IMPORT_BATCH
 from commonbrain.model.memory import Draft
 from commonbrain.model.scope import Caller
 from commonbrain.services import Services
-from commonbrain.transfer.interface import Importer, Piece
+from commonbrain.transfer.archive import Importer, Piece
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction

@@ -31,9 +31,9 @@ from commonbrain.security.quotas import UNCOUNTED_STATES
 from commonbrain.services import Services
 from commonbrain.storage.change_log import follow_changes, touch_linked
 from commonbrain.storage.interface import Annotation, AuditEntry, IdTaken
+from commonbrain.transfer.archive import ArchivedRecord, Line, Record, Unreadable
 from commonbrain.transfer.export import check_may_move
 from commonbrain.transfer.imports import FROM_START, ImportReport, Refusal, ResumeOptions
-from commonbrain.transfer.interface import ArchivedRecord, Line, Record, Unreadable
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction

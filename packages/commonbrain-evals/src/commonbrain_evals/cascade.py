@@ -25,7 +25,7 @@ from commonbrain.model.kinds import Kind
 from commonbrain.model.links import Link, LinkType
 from commonbrain.model.memory import State
 from commonbrain.model.revision import Action
-from commonbrain.model.trust import Trust
+from commonbrain.model.scope import Trust
 from commonbrain.storage.change_log import ChangeContext, record_update
 from commonbrain.testing.builders import NOON, a_brain, a_memory
 from commonbrain.testing.clock import FakeClock

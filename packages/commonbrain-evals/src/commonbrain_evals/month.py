@@ -23,9 +23,15 @@ from commonbrain.client import Brain
 from commonbrain.jobs.worker import Worker
 from commonbrain.model import ids
 from commonbrain.model.kinds import KINDS, Kind
-from commonbrain.model.memory import CURRENT_STATES, Memory, State
+from commonbrain.model.memory import (
+    CURRENT_STATES,
+    DORMANT_BELOW,
+    Memory,
+    State,
+    is_dormant,
+    strength,
+)
 from commonbrain.model.scope import LOCAL_TENANT
-from commonbrain.model.scoring import DORMANT_BELOW, is_dormant, strength
 from commonbrain.storage.job_queue import MAINTAIN
 from commonbrain.storage.maintenance import Progress, ignore_progress
 from commonbrain.testing.builders import a_brain

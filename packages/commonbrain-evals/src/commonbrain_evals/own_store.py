@@ -13,13 +13,12 @@ from rich.table import Table
 from rich.text import Text
 
 from commonbrain.cli.context import State
-from commonbrain.cli.progress import progress_bar
-from commonbrain.cli.terminal import Sanitized
+from commonbrain.cli.terminal import Sanitized, progress_bar
 from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import escaped
 from commonbrain.model.timestamps import show_instant
-from commonbrain.storage.evaluation import Evaluation, Figure, Moved, changed, moved
+from commonbrain.storage.repositories.learning import Evaluation, Figure, Moved, changed, moved
 from commonbrain_evals.retrieval.plotting import over_time
 
 _MEANINGS: Final = {

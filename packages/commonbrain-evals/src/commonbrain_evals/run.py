@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from commonbrain.cli.progress import progress_bar
+from commonbrain.cli.terminal import progress_bar
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import escaped
 from commonbrain.runtime.bootstrap import load_settings

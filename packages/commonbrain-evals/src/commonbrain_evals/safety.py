@@ -23,8 +23,7 @@ from commonbrain.model.errors import CommonbrainError
 from commonbrain.model.kinds import Kind
 from commonbrain.model.memory import State
 from commonbrain.model.recall_result import HEADING, RecallResult
-from commonbrain.model.scope import Caller, Role, Scope
-from commonbrain.model.trust import Trust
+from commonbrain.model.scope import Caller, Role, Scope, Trust
 from commonbrain.retrieval.get import View
 from commonbrain.storage.maintenance import Progress, ignore_progress
 from commonbrain.testing.builders import NOON, a_brain

@@ -19,9 +19,8 @@ from commonbrain.client import Brain
 from commonbrain.model.agents import KEY_SIGN, Agent, ApiKey, KeyScope
 from commonbrain.model.escaping import inert_line
 from commonbrain.model.limits import ITEMS_PER_CALL_MAX, ROTATION_MINUTES_DEFAULT
-from commonbrain.model.scope import Policy, PolicyChange, Role
+from commonbrain.model.scope import Policy, PolicyChange, Role, Trust
 from commonbrain.model.timestamps import show_instant
-from commonbrain.model.trust import Trust
 from commonbrain.storage.interface import AccessEntry
 
 _AGENT: Final = frozenset({"agent"})

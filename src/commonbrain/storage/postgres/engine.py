@@ -9,37 +9,210 @@ from __future__ import annotations
 import json
 import selectors
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, LiteralString, TypeVar
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final, LiteralString, TypeVar
 
 import psycopg
 from pgvector.psycopg.halfvec import register_halfvec_info
 from psycopg import sql
 from psycopg.types import TypeInfo
-from sqlalchemy import URL, Connection, Engine, Insert, Table, create_engine, event, exc, text
+from sqlalchemy import (
+    URL,
+    Connection,
+    Engine,
+    ExceptionContext,
+    Insert,
+    Table,
+    create_engine,
+    event,
+    exc,
+    text,
+)
 from sqlalchemy.dialects.postgresql import insert as postgres_insert
 
+from commonbrain.clock import UNTIL
 from commonbrain.embeddings.interface import EmbeddingSpace
-from commonbrain.model.errors import RejectedError
+from commonbrain.model.errors import RejectedError, UnavailableError
 from commonbrain.observability.health import ReplicaReads
 from commonbrain.storage.maintenance import Backup, Finding, Progress
-from commonbrain.storage.postgres.access_log import write_reads
-from commonbrain.storage.postgres.cancellation import (
-    as_alchemy_s,
-    check_awaited,
-    silence_after,
-    wire,
-)
 from commonbrain.storage.postgres.checks import clear_text, examine_postgres
 from commonbrain.storage.postgres.citus import BEGIN_READING, BEGIN_WRITING, EF_SEARCH, MARK
 from commonbrain.storage.postgres.index import PostgresIndex
 from commonbrain.storage.postgres.replicas import FOUND, Cluster, Replica, Replicas
 from commonbrain.storage.postgres.schema import OF_BYTES
 from commonbrain.storage.postgres.statistics import TenantSizes
+from commonbrain.storage.repositories.sessions import BEAT_COLUMNS, session_update
 from commonbrain.storage.sql.context import SqlContext
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from psycopg.abc import PQGen
+
+
+_T = TypeVar("_T")
+_LATE_S: Final = 2.0
+"""Seconds after the server's statement timeout before its error counts as overdue."""
+
+
+class Abandoned(psycopg.OperationalError):
+    """A connection was closed during a statement, because the caller's deadline passed."""
+
+
+class CancellableConnection(psycopg.Connection[Any]):
+    """A connection that is closed if a reply does not arrive in time."""
+
+    silence_s: float | None = None
+    """The longest wait for a reply; None is unlimited."""
+
+    def wait(self, gen: PQGen[_T], *given: Any, **named: Any) -> _T:  # noqa: ANN401 as it has it
+        """Wait for a reply, at most until the caller's deadline.
+
+        Raises:
+            Abandoned: the deadline passed; the connection is closed. psycopg.OperationalError: the
+                reply is overdue, and the connection is closed; or it failed.
+
+        """
+        if len(given) > 1 or named.get("timeout") is not None:
+            # The driver has a timeout of its own.
+            return super().wait(gen, *given, **named)
+        since, called_off = monotonic(), UNTIL.get()
+        ends = [one for one in (called_off, self._overdue(since)) if one is not None]
+        if not ends:
+            return super().wait(gen, *given, **named)
+        try:
+            # A reply that has arrived is taken even after the deadline.
+            left_s = max(min(ends) - since, 0.0)
+            return super().wait(gen, *given, **{**named, "timeout": left_s})
+        except psycopg.OperationalError as error:
+            now = monotonic()
+            if now < min(ends):
+                raise
+            self.close()
+            if called_off is not None and now >= called_off:
+                raise Abandoned("whoever asked waits no longer") from error
+            raise psycopg.OperationalError("no word came from the server in time") from error
+
+    def _overdue(self, since: float) -> float | None:
+        return None if self.silence_s is None else since + self.silence_s
+
+
+def silence_after(statement_s: float) -> float | None:
+    """Return how long to wait for a server with this statement timeout; 0 is unlimited."""
+    return statement_s + _LATE_S if statement_s else None
+
+
+def wire(engine: Engine, *, silence_s: float | None) -> None:
+    """Use such connections in a pool; None waits without limit."""
+
+    def connect(*told: Any) -> CancellableConnection:  # noqa: ANN401 of the driver's own
+        given, named = told[2:]
+        made = CancellableConnection.connect(*given, **named)
+        made.silence_s = silence_s
+        return made
+
+    event.listen(engine, "do_connect", connect)
+    event.listen(engine, "handle_error", _retain_others)
+
+
+@contextmanager
+def as_alchemy_s(connection: Connection, statement: str) -> Generator[Any]:
+    """Yield a cursor of the driver whose errors are translated like those of every statement.
+
+    Raises:
+        exc.DBAPIError: whatever the driver raises.
+
+    """
+    cursor = connection.connection.cursor()
+    try:
+        yield cursor
+    except psycopg.Error as error:
+        dialect = connection.dialect
+        translated = exc.DBAPIError.instance(
+            statement, None, error, psycopg.Error, hide_parameters=True, dialect=dialect
+        )
+        raise translated from error
+    finally:
+        cursor.close()
+
+
+def check_awaited() -> None:
+    """Start nothing after the caller's deadline.
+
+    Raises:
+        UnavailableError: `deadline`.
+
+    """
+    until = UNTIL.get()
+    if until is not None and monotonic() >= until:
+        raise UnavailableError(
+            "Whoever asked waits no longer; nothing more was begun.",
+            code="deadline",
+            hint="Ask again, with the same idempotency key where you gave one.",
+        )
+
+
+def _retain_others(context: ExceptionContext) -> None:
+    """Keep the other connections when one is closed; they may be fine."""
+    if isinstance(context.original_exception, Abandoned):
+        context.invalidate_pool_on_disconnect = False
+
+
+_STORED: Final = (
+    "INSERT INTO recall_traces (tenant_id, id, asked_at, agent, session, query, verdict, "
+    "considered, packed, degraded, stages_ms, ranker) "
+    "SELECT %(tenant)s, (value ->> 0)::bigint, (value ->> 1)::bigint, value ->> 2, value ->> 3, "
+    "value ->> 4, value ->> 5, value -> 6, value -> 7, value -> 8, value -> 9, "
+    "(value ->> 10)::bigint "
+    "FROM json_array_elements(%(traces)s::json) ON CONFLICT DO NOTHING"
+)
+_TOUCHED: Final = (
+    "UPDATE memories SET access_count = access_count + touched.times, "
+    "last_access_at = greatest(last_access_at, touched.at) "
+    "FROM (SELECT (value ->> 0)::bigint AS id, count(*) AS times, "
+    "max((value ->> 1)::bigint) AS at FROM json_array_elements(%(accesses)s::json) GROUP BY 1) "
+    "AS touched WHERE memories.tenant_id = %(tenant)s AND memories.id = touched.id"
+)
+_OLD: Final = (
+    "DELETE FROM recall_traces WHERE tenant_id = %(tenant)s AND id < %(before)s",
+    "DELETE FROM feedback WHERE tenant_id = %(tenant)s AND trace_id < %(before)s",
+)
+# Rows whose id another session used first are skipped, as are sessions that were ended explicitly.
+_HEARD: Final = (
+    f"INSERT INTO sessions (tenant_id, {', '.join(BEAT_COLUMNS)}) "  # noqa: S608 all are our own
+    f"SELECT %s, {', '.join('%s' for _ in BEAT_COLUMNS)} WHERE NOT EXISTS (SELECT 1 FROM sessions "
+    "AS known WHERE known.tenant_id = %s AND known.id = %s "
+    "AND (known.agent, known.key) <> (%s, %s)) "
+    f"ON CONFLICT (tenant_id, agent, key) DO UPDATE SET {session_update(greatest='greatest')} "
+    "WHERE sessions.ending IS NULL OR sessions.ending NOT IN ('ended', 'rebooted')"
+)
+_PLACE: Final = {name: place for place, name in enumerate(BEAT_COLUMNS)}
+
+
+def write_reads(cursor: Any, given: dict[str, Any]) -> int:  # noqa: ANN401 a driver's own
+    """Write traces, accesses and heartbeats, given as JSON lists.
+
+    Delete old traces, count new ones.
+    """
+    cursor.execute(_STORED, given)
+    stored: int = cursor.rowcount
+    cursor.execute(_TOUCHED, given)
+    tenant, beats = given["tenant"], json.loads(given["beats"])
+    if beats:
+        cursor.executemany(_HEARD, [[tenant, *beat, tenant, *_key(beat)] for beat in beats])
+    for statement in _OLD:
+        cursor.execute(statement, given)
+    return stored
+
+
+def _key(beat: list[Any]) -> list[Any]:
+    return [beat[_PLACE[name]] for name in ("id", "agent", "key")]
+
 
 _Result = TypeVar("_Result")
 _CONNECT_S: Final = 10

@@ -23,8 +23,7 @@ from commonbrain.storage.postgres.roles import (
     role_of,
     unconfined,
 )
-from commonbrain.storage.sql.context import known_space, known_spaces, register
-from commonbrain.storage.sql.errors import map_driver_errors
+from commonbrain.storage.sql.context import known_space, known_spaces, map_driver_errors, register
 from commonbrain.storage.sql.schema_version import (
     READABLE_FROM,
     SCHEMA_VERSION,

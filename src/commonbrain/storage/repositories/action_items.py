@@ -29,9 +29,8 @@ from sqlalchemy import (
 from commonbrain.model.kinds import Kind, Severity, TaskPriority
 from commonbrain.model.memory import State
 from commonbrain.model.query import Filter
-from commonbrain.model.scope import Caller, Scope
+from commonbrain.model.scope import Caller, Scope, Trust
 from commonbrain.model.tasks import OPEN_STATUSES, Ack, Decision
-from commonbrain.model.trust import Trust
 from commonbrain.storage.interface import QueryScope, RankedRule
 from commonbrain.storage.schema.coordination import acks, sessions
 from commonbrain.storage.schema.memories import DETAILS, memories

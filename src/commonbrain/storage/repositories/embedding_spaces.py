@@ -29,8 +29,7 @@ from commonbrain.model.kinds import CausalField, Kind
 from commonbrain.model.memory import FINDABLE_STATES
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.storage.schema.memories import DETAILS, field_vectors, memories, spaces, vectors
-from commonbrain.storage.sql.context import Dialect, SqlContext, known_spaces
-from commonbrain.storage.sql.errors import map_driver_errors
+from commonbrain.storage.sql.context import Dialect, SqlContext, known_spaces, map_driver_errors
 
 _NAME_CHARS: Final = 100
 """Characters kept of the name of a dropped space, before its number."""

@@ -30,9 +30,8 @@ from sqlalchemy import (
 from commonbrain.model.kinds import Kind
 from commonbrain.model.links import Link, LinkType, strengthened
 from commonbrain.model.memory import AWAITING_STATES, State
-from commonbrain.model.scope import Scope
+from commonbrain.model.scope import Scope, Trust
 from commonbrain.model.support import SUPPORTS, Support, SupportStatus
-from commonbrain.model.trust import Trust
 from commonbrain.storage.interface import Annotation, Direction, GraphReader, ReachedMemory, Walk
 from commonbrain.storage.schema.coordination import receipts
 from commonbrain.storage.schema.memories import annotations, links, memories

@@ -17,8 +17,7 @@ from sqlalchemy import (
 )
 
 from commonbrain.model.jobs import JobState
-from commonbrain.model.scope import Role
-from commonbrain.model.trust import Trust
+from commonbrain.model.scope import Role, Trust
 from commonbrain.storage.schema.types import METADATA, EnumText, Instant, Names, fraction, tenant
 
 agents = Table(

@@ -42,9 +42,8 @@ from commonbrain.model.kinds import (
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import State
 from commonbrain.model.revision import Action
-from commonbrain.model.scope import Scope
+from commonbrain.model.scope import Scope, Trust
 from commonbrain.model.support import InvalidationReason
-from commonbrain.model.trust import Trust
 from commonbrain.storage.schema.types import (
     METADATA,
     EnumText,

@@ -23,8 +23,7 @@ from sqlalchemy import (
 from commonbrain.model.kinds import CausalField, Kind
 from commonbrain.model.memory import CURRENT_STATES, FINDABLE_STATES
 from commonbrain.model.query import Filter
-from commonbrain.model.scope import Scope
-from commonbrain.model.trust import Trust
+from commonbrain.model.scope import Scope, Trust
 from commonbrain.storage.interface import QueryScope
 from commonbrain.storage.schema.coordination import receipts
 from commonbrain.storage.schema.memories import (

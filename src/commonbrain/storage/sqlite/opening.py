@@ -7,8 +7,7 @@ from commonbrain.clock import Clock
 from commonbrain.embeddings.interface import EmbeddingSpace
 from commonbrain.model.errors import UnavailableError
 from commonbrain.model.scope import LOCAL_TENANT
-from commonbrain.storage.sql.context import Dialect, known_space, register
-from commonbrain.storage.sql.errors import map_driver_errors
+from commonbrain.storage.sql.context import Dialect, known_space, map_driver_errors, register
 from commonbrain.storage.sql.schema_version import (
     SCHEMA_VERSION,
     check_upgradable,

@@ -6,9 +6,9 @@
 from collections.abc import Mapping
 from typing import Final
 
+from commonbrain.transfer.archive import Importer
 from commonbrain.transfer.importers.conversations import ConversationFile
 from commonbrain.transfer.importers.markdown import MarkdownFolder
-from commonbrain.transfer.interface import Importer
 
 IMPORTERS: Final[Mapping[str, Importer]] = {
     importer.name: importer for importer in (ConversationFile(), MarkdownFolder())

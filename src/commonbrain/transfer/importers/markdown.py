@@ -20,6 +20,7 @@ from commonbrain.model.kinds import Kind
 from commonbrain.model.limits import NAME_CHARS_MAX, SOURCE_REF_CHARS_MAX
 from commonbrain.model.memory import Draft
 from commonbrain.text.classification import classify, severity_of
+from commonbrain.transfer.archive import Piece, Unreadable
 from commonbrain.transfer.importers.markdown_sections import (
     STATEMENT_CHARS_MIN,
     Section,
@@ -27,7 +28,6 @@ from commonbrain.transfer.importers.markdown_sections import (
     sections,
     split_blocks,
 )
-from commonbrain.transfer.interface import Piece, Unreadable
 
 _DIGEST_CHARS: Final = 16
 """Enough of a digest that two long names which begin alike stay apart."""

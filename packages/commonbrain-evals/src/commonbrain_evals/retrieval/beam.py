@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from commonbrain.model.errors import InvalidInputError
-from commonbrain.transfer.importers.json_stream import Record
+from commonbrain.transfer.importers.conversations import Record
 from commonbrain.transfer.importers.markdown import source_reference
 from commonbrain_evals.retrieval.corpora import Corpus, DataSet, Question
 from commonbrain_evals.retrieval.reading import files_in, read_json

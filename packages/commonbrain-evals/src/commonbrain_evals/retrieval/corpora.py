@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 
 from commonbrain.model.memory import Draft
-from commonbrain.transfer.interface import Piece, Unreadable
+from commonbrain.transfer.archive import Piece, Unreadable
 from commonbrain_evals.retrieval.recipes import Recipe
 
 

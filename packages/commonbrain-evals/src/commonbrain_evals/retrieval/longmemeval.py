@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from commonbrain.model.errors import InvalidInputError
-from commonbrain.transfer.importers.json_stream import Record
+from commonbrain.transfer.importers.conversations import Record
 from commonbrain.transfer.importers.markdown import source_reference
 from commonbrain_evals.retrieval.corpora import Corpus, DataSet, Question
 from commonbrain_evals.retrieval.reading import read_json_list, require_file

@@ -4,7 +4,7 @@ import io
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from commonbrain.storage.evaluation import Evaluation
+from commonbrain.storage.repositories.learning import Evaluation
 from commonbrain_evals.retrieval.extra import needed
 from commonbrain_evals.retrieval.figures import Figure
 from commonbrain_evals.retrieval.metrics import CUTS

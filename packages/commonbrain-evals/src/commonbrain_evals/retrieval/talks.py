@@ -5,9 +5,8 @@ from datetime import UTC, datetime
 from typing import Final
 
 from commonbrain.model.memory import Draft
-from commonbrain.transfer.importers.conversations import drafts_of
-from commonbrain.transfer.importers.json_stream import Record
-from commonbrain.transfer.interface import Unreadable
+from commonbrain.transfer.archive import Unreadable
+from commonbrain.transfer.importers.conversations import Record, drafts_of
 from commonbrain_evals.retrieval.corpora import Corpus, Question
 
 UNDATED: Final = datetime(2026, 1, 1, tzinfo=UTC)
