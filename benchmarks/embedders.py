@@ -25,7 +25,7 @@ from benchmarks.timing import timed, timing
 from commonbrain.embeddings.interface import Matrix
 from commonbrain.model.query import Filter
 from commonbrain.retrieval.query_plan import search_terms
-from commonbrain.runtime.bootstrap import load_settings
+from commonbrain.runtime.settings_loading import load_settings
 from commonbrain.storage.interface import QueryScope
 
 embedders = typer.Typer()

@@ -15,7 +15,8 @@ from commonbrain.client import Brain
 from commonbrain.model.query import Filter, Trace
 from commonbrain.retrieval.query_plan import search_terms
 from commonbrain.retrieval.write_behind import WriteBehindQueue
-from commonbrain.runtime.bootstrap import load_settings, make_embedder
+from commonbrain.runtime.bootstrap import make_embedder
+from commonbrain.runtime.settings_loading import load_settings
 from commonbrain.services import Services
 from commonbrain.storage.interface import QueryScope
 

@@ -7,7 +7,8 @@ import pytest
 import commonbrain
 from commonbrain.config import Settings
 from commonbrain.model.scope import Caller
-from commonbrain.runtime.bootstrap import build_services, load_settings, make_embedder
+from commonbrain.runtime.bootstrap import build_services, make_embedder
+from commonbrain.runtime.settings_loading import load_settings
 from tests.models.server import ModelServer
 
 KEY = "sk-do-not-tell-me"

@@ -21,8 +21,9 @@ from benchmarks.load.places import Disk, copy, disk, move_log, size_of
 from benchmarks.load.running import postmaster
 from benchmarks.load.stack import SETTINGS, Stack, again, stack
 from benchmarks.load.supervised import Supervised, supervised
-from commonbrain.runtime.bootstrap import load_settings, make_embedder
+from commonbrain.runtime.bootstrap import make_embedder
 from commonbrain.runtime.dev_servers import postgres_server
+from commonbrain.runtime.settings_loading import load_settings
 
 _WRITTEN: Final = "SELECT pg_logical_emit_message(false, 'load', repeat('x', 8000000))"
 _WRITES_MAX: Final = 1000

@@ -26,8 +26,9 @@ from benchmarks.load.made import Clusters, sizes
 from benchmarks.load.plan import Plan
 from benchmarks.load.stack import PROGRAM, SETTINGS, Stack, keys, stack
 from benchmarks.load.watching import Use, uses
-from commonbrain.runtime.bootstrap import load_settings, make_embedder, upgrade_store
+from commonbrain.runtime.bootstrap import make_embedder, upgrade_store
 from commonbrain.runtime.dev_servers import login, postgres_server
+from commonbrain.runtime.settings_loading import load_settings
 
 load = typer.Typer(help="A shared server under load.", no_args_is_help=True)
 

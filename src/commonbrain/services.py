@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from commonbrain.clock import Clock, RandomSource
     from commonbrain.coordination.registry import Processes
     from commonbrain.embeddings.interface import Embedder, Extractor, Reflector
-    from commonbrain.ingestion.embedding import SalienceModels
+    from commonbrain.ingestion.salience import SalienceModels
     from commonbrain.learning.interface import SalienceTrainer, Trainer
     from commonbrain.learning.monitor import CanaryMonitor
     from commonbrain.learning.serving import RerankerRegistry

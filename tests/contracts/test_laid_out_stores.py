@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from commonbrain.model.limits import LOCK_TIMEOUT_S
-from commonbrain.storage.sqlite.engine import driver
+from commonbrain.storage.sqlite.file import driver
 from commonbrain.storage.sqlite.opening import open_sqlite
 from commonbrain.testing.clock import FakeClock
 from tests.contracts.store_steps import SPACE

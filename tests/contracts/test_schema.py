@@ -13,7 +13,7 @@ from commonbrain.model.kinds import KINDS, Kind
 from commonbrain.storage.schema import memories
 from commonbrain.storage.schema.types import METADATA, EnumText
 from commonbrain.storage.sql.schema_version import MIGRATIONS, SCHEMA_VERSION, upgrade
-from commonbrain.storage.sqlite.engine import driver
+from commonbrain.storage.sqlite.file import driver
 from tests.postgres import Server
 
 

@@ -19,7 +19,7 @@ from commonbrain.model.scope import LOCAL_TENANT, Caller, Trust
 from commonbrain.storage.interface import IdTaken, QueryScope
 from commonbrain.storage.schema import memories
 from commonbrain.storage.schema.types import METADATA
-from commonbrain.storage.sqlite.engine import driver
+from commonbrain.storage.sqlite.file import driver
 from commonbrain.storage.sqlite.opening import open_sqlite
 from commonbrain.storage.store import Store, Transaction
 from commonbrain.testing.builders import NOON, a_memory

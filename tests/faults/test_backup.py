@@ -13,7 +13,7 @@ import commonbrain
 from commonbrain import InvalidInputError, StoreCorruptError, UnavailableError
 from commonbrain.client import Brain
 from commonbrain.storage.maintenance import RestoreResult, ignore_progress
-from commonbrain.storage.sqlite.engine import driver
+from commonbrain.storage.sqlite.file import driver
 from commonbrain.storage.sqlite.restore import plan_restore, put_in_place
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.clock import FakeClock

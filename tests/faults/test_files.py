@@ -13,7 +13,7 @@ import pytest
 
 from commonbrain import CommonbrainError, StoreCorruptError, UnavailableError
 from commonbrain.client import Brain
-from commonbrain.storage.sqlite.engine import driver
+from commonbrain.storage.sqlite.file import driver
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.clock import FakeClock, SeededRandom
 from tests.faults.mounts import made_read_only, small_disk

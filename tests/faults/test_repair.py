@@ -9,7 +9,7 @@ import pytest
 
 from commonbrain.administration.status import Diagnosis
 from commonbrain.client import Brain
-from commonbrain.storage.sqlite.engine import driver
+from commonbrain.storage.sqlite.file import driver
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.clock import SeededRandom
 from tests.faults.test_processes import acknowledged, start_together

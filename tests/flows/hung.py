@@ -7,7 +7,7 @@ from threading import Event
 
 from commonbrain.client import Brain
 from commonbrain.embeddings.interface import Matrix
-from commonbrain.ingestion.embedding import SalienceModels
+from commonbrain.ingestion.salience import SalienceModels
 from commonbrain.learning.interface import Salience
 from commonbrain.learning.usefulness import FEATURES
 from commonbrain.model.limits import EMBEDDINGS_AT_ONCE_MAX

@@ -20,7 +20,8 @@ from commonbrain.model.scope import NO_POLICY, Admission, Role
 from commonbrain.observability.health import ReplicaReads, ReplicaTrouble
 from commonbrain.observability.interface import NoTelemetry, RecallMetrics
 from commonbrain.observability.metrics import PrometheusMetrics
-from commonbrain.runtime.bootstrap import load_settings, make_embedder
+from commonbrain.runtime.bootstrap import make_embedder
+from commonbrain.runtime.settings_loading import load_settings
 from commonbrain.storage.store import Store, Transaction
 from commonbrain.testing.builders import a_brain, use_store_opener
 from commonbrain.testing.clock import FakeClock

@@ -14,7 +14,7 @@ import pytest
 from commonbrain.api.operations.model import MODEL, ModelRequest
 from commonbrain.client import Brain
 from commonbrain.embeddings.interface import Matrix
-from commonbrain.ingestion.embedding import SalienceModels
+from commonbrain.ingestion.salience import SalienceModels
 from commonbrain.learning.usefulness import FEATURES
 from commonbrain.model import ids
 from commonbrain.model.errors import RejectedError

@@ -15,8 +15,8 @@ import pytest
 
 from commonbrain.http.server import proxies_of
 from commonbrain.model.errors import InvalidInputError
-from commonbrain.runtime.bootstrap import load_server_settings
-from commonbrain.storage.sqlite.engine import driver
+from commonbrain.runtime.settings_loading import load_server_settings
+from commonbrain.storage.sqlite.file import driver
 from tests.processes import PATIENCE_S, clean_environment, command
 from tests.server.serving import free_port, started
 

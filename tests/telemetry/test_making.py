@@ -7,7 +7,8 @@ from commonbrain.model.errors import InvalidInputError
 from commonbrain.observability.factory import TelemetryOptions, make_telemetry, wants_spans
 from commonbrain.observability.interface import SILENT
 from commonbrain.observability.notifications import DesktopNotifications
-from commonbrain.runtime.bootstrap import load_settings, open_brain
+from commonbrain.runtime.bootstrap import open_brain
+from commonbrain.runtime.settings_loading import load_settings
 from commonbrain.testing.clock import FakeClock
 from tests.telemetry.reading import an_event
 

@@ -45,7 +45,7 @@ class State:
 
     def profile(self) -> Profile:
         """Give the settings' choice of tools that an MCP client is shown."""
-        from commonbrain.runtime.bootstrap import load_settings  # noqa: PLC0415
+        from commonbrain.runtime.settings_loading import load_settings  # noqa: PLC0415
 
         return Profile(load_settings().mcp_profile)
 

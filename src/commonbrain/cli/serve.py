@@ -76,7 +76,7 @@ def _server_settings(state: State, options: dict[str, object]) -> ServerSettings
             code="extra_missing",
             hint="Install it with: pip install 'commonbrain[server]'",
         )
-    from commonbrain.runtime.bootstrap import load_server_settings  # noqa: PLC0415
+    from commonbrain.runtime.settings_loading import load_server_settings  # noqa: PLC0415
 
     if state.agent is not None:
         os.environ["COMMONBRAIN_AGENT"] = state.agent

@@ -20,7 +20,8 @@ from commonbrain.model.kinds import Kind, kinds_where
 from commonbrain.model.limits import HOOK_NOTES_TOKENS, QUERY_CHARS_MAX, SOURCE_REF_CHARS_MAX
 from commonbrain.model.scope import Trust
 from commonbrain.retrieval.query_plan import RecallOptions
-from commonbrain.runtime.bootstrap import load_settings, open_brain
+from commonbrain.runtime.bootstrap import open_brain
+from commonbrain.runtime.settings_loading import load_settings
 from commonbrain.text.capture import both_ends, select_captured
 from commonbrain.text.normalisation import injected_block
 from commonbrain.text.tokens import upper_bound

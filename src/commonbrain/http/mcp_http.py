@@ -20,7 +20,7 @@ from commonbrain.mcp.clients import Message, client_of
 from commonbrain.mcp.server import server_of
 from commonbrain.model.errors import CommonbrainError, InvalidInputError
 from commonbrain.model.scope import Role, Trust
-from commonbrain.runtime.bootstrap import load_settings
+from commonbrain.runtime.settings_loading import load_settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

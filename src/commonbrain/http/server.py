@@ -17,13 +17,8 @@ from commonbrain.config import ServerSettings
 from commonbrain.http.app import LOOPBACK, BodyLimits, make_app
 from commonbrain.http.authentication import ProtectedResource
 from commonbrain.model.errors import InvalidInputError
-from commonbrain.runtime.bootstrap import (
-    load_server_settings,
-    load_settings,
-    make_access,
-    make_local_access,
-    open_brain,
-)
+from commonbrain.runtime.bootstrap import make_access, make_local_access, open_brain
+from commonbrain.runtime.settings_loading import load_server_settings, load_settings
 from commonbrain.security.authentication import Authenticator
 from commonbrain.text.redaction import is_here
 

@@ -19,7 +19,7 @@ from commonbrain.ingestion.deduplication import (
     find_exact,
     is_recurrence,
 )
-from commonbrain.ingestion.embedding import EmbedPending, with_salience
+from commonbrain.ingestion.embedding import EmbedPending
 from commonbrain.ingestion.idempotency import make_idempotency_record, replay_reply, save_reply
 from commonbrain.ingestion.pending_acks import check_pending_acks
 from commonbrain.ingestion.preparation import (
@@ -43,6 +43,7 @@ from commonbrain.ingestion.result import (
     stored,
     to_derived_result,
 )
+from commonbrain.ingestion.salience import with_salience
 from commonbrain.ingestion.sources import (
     add_supporting_sources,
     check_skill,

@@ -100,7 +100,7 @@ class HooksFile:
     def _with_event(
         self, text: str, name: str, *, entry: Mapping[str, object] | None, path: Path
     ) -> str:
-        events = object_member(self._parse(text, path), _EVENTS, path)
+        events = object_member(self._parse(text, path), _EVENTS, path=path)
         current = events.find(name)
         if current is None:
             return events.with_member(name, [entry]) if entry else text

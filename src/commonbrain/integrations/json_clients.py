@@ -55,7 +55,7 @@ class JsonFile:
         whole = parse_settings(text, path, has_comments=self.has_comments)
         if whole.find(self.servers) is None:
             return whole.with_member(self.servers, {SERVER: ours})
-        listed = object_member(whole, self.servers, path)
+        listed = object_member(whole, self.servers, path=path)
         existing = listed.find(SERVER)
         if existing is None:
             return listed.with_member(SERVER, ours)
@@ -71,7 +71,7 @@ class JsonFile:
         whole = parse_settings(text, path, has_comments=self.has_comments)
         if whole.find(self.servers) is None:
             return text
-        listed = object_member(whole, self.servers, path)
+        listed = object_member(whole, self.servers, path=path)
         existing = listed.find(SERVER)
         return listed.without(existing) if existing else text
 
@@ -93,7 +93,7 @@ def parse_settings(text: str, path: Path, *, has_comments: bool) -> JsonObject:
         ) from error
 
 
-def object_member(settings: JsonObject, name: str, path: Path) -> JsonObject:
+def object_member(settings: JsonObject, name: str, *, path: Path) -> JsonObject:
     """Return the object that is a member of the settings.
 
     Raises:

@@ -1,7 +1,5 @@
 """Builds the services from settings; the only module that knows all implementations."""
 
-import getpass
-import os
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
@@ -9,18 +7,17 @@ from datetime import timedelta
 from functools import cache, partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Final, TypeVar, Unpack
+from typing import Final, Unpack
 
-from pydantic import SecretStr, ValidationError
-from pydantic_settings import BaseSettings
+from pydantic import SecretStr
 
 from commonbrain.client import Brain, Identity
 from commonbrain.clock import Clock, RandomSource, SystemClock, SystemRandom
-from commonbrain.config import ServerSettings, Settings, StoreLocation
+from commonbrain.config import Settings, StoreLocation
 from commonbrain.coordination.registry import LocalProcesses
 from commonbrain.embeddings.endpoint import ENDPOINTS
 from commonbrain.embeddings.interface import CachingEmbedder, EmbeddingSpace, Reranker
-from commonbrain.ingestion.embedding import SalienceModels
+from commonbrain.ingestion.salience import SalienceModels
 from commonbrain.learning.intervals import make_statistics
 from commonbrain.learning.monitor import CanaryMonitor
 from commonbrain.learning.serving import RerankerRegistry, make_salience_trainer, make_trainer
@@ -40,6 +37,7 @@ from commonbrain.runtime.models import (
     suggesting_settings,
     with_thresholds,
 )
+from commonbrain.runtime.settings_loading import load_server_settings, load_settings, login_name
 from commonbrain.runtime.stores import (
     copy_store,
     distribute_store,
@@ -64,77 +62,6 @@ from commonbrain.storage.uploads import UploadStore
 from commonbrain.text.redaction import OnSecret
 from commonbrain.transfer.archive import JsonLines
 from commonbrain.transfer.importers import IMPORTERS
-
-_SettingsT = TypeVar("_SettingsT", bound=BaseSettings)
-
-
-_HIDDEN = frozenset(
-    {
-        "embedder_api_key",
-        "embedder_next_api_key",
-        "embedder_next_url",
-        "embedder_url",
-        "extractor_api_key",
-        "extractor_url",
-        "redis_url",
-        "store",
-        "store_replicas",
-    }
-)
-"""Settings that may hold a secret: errors do not repeat their values."""
-
-
-def load_settings() -> Settings:
-    """Load the settings from the environment and from the files of `COMMONBRAIN_SECRETS_DIR`.
-
-    Each file there is named after a variable, as container secrets are; variables take precedence.
-
-    Raises:
-        InvalidInputError: A setting is invalid, or the folder does not exist.
-
-    """
-    return _load(Settings)
-
-
-def load_server_settings(**overrides: Any) -> ServerSettings:  # noqa: ANN401 settings of any type
-    """Load the server settings from the environment; arguments take precedence.
-
-    Raises:
-        InvalidInputError: A setting is invalid.
-
-    """
-    return _load(ServerSettings, **overrides)
-
-
-def _load(model: type[_SettingsT], **overrides: Any) -> _SettingsT:  # noqa: ANN401 the same
-    folder = os.environ.get("COMMONBRAIN_SECRETS_DIR") or None
-    if folder is not None and not Path(folder).is_dir():
-        raise InvalidInputError(
-            "COMMONBRAIN_SECRETS_DIR is not a folder.",
-            hint="Name one that holds files, or unset it.",
-        )
-    try:
-        return model(_secrets_dir=folder, **overrides)
-    except ValidationError as error:
-        first = error.errors()[0]
-        name = "_".join(str(part) for part in first["loc"])
-        prefix = model.model_config.get("env_prefix", "")
-        is_hidden = name in _HIDDEN
-        shown = "not valid" if is_hidden else repr(str(first["input"])[:80])
-        raise InvalidInputError(
-            f"{prefix}{name.upper()} is {shown}: {first['msg']}.",
-            hint="Correct or unset it.",
-        ) from (None if is_hidden else error)
-
-
-def login_name() -> str:
-    """Return the name of the current user."""
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):
-        # A container may run under a user id without a name.
-        return "user"
-
 
 __all__ = [
     "build_services",

@@ -12,8 +12,8 @@ from commonbrain.config import Settings, StoreLocation
 from commonbrain.embeddings.interface import EmbeddingSpace
 from commonbrain.jobs.local_queue import LocalQueue
 from commonbrain.model.errors import InvalidInputError
-from commonbrain.runtime.bootstrap import load_settings
 from commonbrain.runtime.models import make_embedder, suggesting_settings, with_thresholds
+from commonbrain.runtime.settings_loading import load_settings
 from commonbrain.storage.copying import copy_rows, plan_copy
 from commonbrain.storage.job_queue import Queue
 from commonbrain.storage.maintenance import (

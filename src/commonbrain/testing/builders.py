@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from commonbrain.client import Brain
 from commonbrain.clock import Clock, RandomSource
 from commonbrain.embeddings.interface import Embedder, EmbeddingSpace
-from commonbrain.ingestion.embedding import SalienceModels
+from commonbrain.ingestion.salience import SalienceModels
 from commonbrain.ingestion.validation import derive_headline
 from commonbrain.jobs.local_queue import LocalQueue
 from commonbrain.learning.intervals import make_statistics

@@ -6,7 +6,8 @@ from typing import Any, Final
 
 from rich.console import Console
 
-from commonbrain.runtime.bootstrap import load_settings, make_embedder
+from commonbrain.runtime.bootstrap import make_embedder
+from commonbrain.runtime.settings_loading import load_settings
 from commonbrain.storage.maintenance import Progress
 from commonbrain_evals import (
     atomizer,

@@ -10,7 +10,7 @@ import typer
 from commonbrain.cli.terminal import progress_bar
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import escaped
-from commonbrain.runtime.bootstrap import load_settings
+from commonbrain.runtime.settings_loading import load_settings
 from commonbrain_evals import aged, month
 from commonbrain_evals.curves import curves
 from commonbrain_evals.evaluations import EVALUATIONS

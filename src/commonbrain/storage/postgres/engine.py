@@ -9,37 +9,29 @@ from __future__ import annotations
 import json
 import selectors
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from time import monotonic
-from typing import TYPE_CHECKING, Any, Final, LiteralString, TypeVar
+from typing import Any, Final, LiteralString, TypeVar
 
 import psycopg
 from pgvector.psycopg.halfvec import register_halfvec_info
 from psycopg import sql
 from psycopg.types import TypeInfo
-from sqlalchemy import (
-    URL,
-    Connection,
-    Engine,
-    ExceptionContext,
-    Insert,
-    Table,
-    create_engine,
-    event,
-    exc,
-    text,
-)
+from sqlalchemy import URL, Connection, Engine, Insert, Table, create_engine, event, exc, text
 from sqlalchemy.dialects.postgresql import insert as postgres_insert
 
-from commonbrain.clock import UNTIL
 from commonbrain.embeddings.interface import EmbeddingSpace
-from commonbrain.model.errors import RejectedError, UnavailableError
+from commonbrain.model.errors import RejectedError
 from commonbrain.observability.health import ReplicaReads
 from commonbrain.storage.maintenance import Backup, Finding, Progress
+from commonbrain.storage.postgres.cancellation import (
+    as_alchemy_s,
+    check_awaited,
+    silence_after,
+    wire,
+)
 from commonbrain.storage.postgres.checks import clear_text, examine_postgres
 from commonbrain.storage.postgres.citus import BEGIN_READING, BEGIN_WRITING, EF_SEARCH, MARK
 from commonbrain.storage.postgres.index import PostgresIndex
@@ -48,120 +40,6 @@ from commonbrain.storage.postgres.schema import OF_BYTES
 from commonbrain.storage.postgres.statistics import TenantSizes
 from commonbrain.storage.repositories.sessions import BEAT_COLUMNS, session_update
 from commonbrain.storage.sql.context import SqlContext
-
-if TYPE_CHECKING:
-    from collections.abc import Generator
-
-    from psycopg.abc import PQGen
-
-
-_T = TypeVar("_T")
-_LATE_S: Final = 2.0
-"""Seconds after the server's statement timeout before its error counts as overdue."""
-
-
-class Abandoned(psycopg.OperationalError):
-    """A connection was closed during a statement, because the caller's deadline passed."""
-
-
-class CancellableConnection(psycopg.Connection[Any]):
-    """A connection that is closed if a reply does not arrive in time."""
-
-    silence_s: float | None = None
-    """The longest wait for a reply; None is unlimited."""
-
-    def wait(self, gen: PQGen[_T], *given: Any, **named: Any) -> _T:  # noqa: ANN401 as it has it
-        """Wait for a reply, at most until the caller's deadline.
-
-        Raises:
-            Abandoned: the deadline passed; the connection is closed. psycopg.OperationalError: the
-                reply is overdue, and the connection is closed; or it failed.
-
-        """
-        if len(given) > 1 or named.get("timeout") is not None:
-            # The driver has a timeout of its own.
-            return super().wait(gen, *given, **named)
-        since, called_off = monotonic(), UNTIL.get()
-        ends = [one for one in (called_off, self._overdue(since)) if one is not None]
-        if not ends:
-            return super().wait(gen, *given, **named)
-        try:
-            # A reply that has arrived is taken even after the deadline.
-            left_s = max(min(ends) - since, 0.0)
-            return super().wait(gen, *given, **{**named, "timeout": left_s})
-        except psycopg.OperationalError as error:
-            now = monotonic()
-            if now < min(ends):
-                raise
-            self.close()
-            if called_off is not None and now >= called_off:
-                raise Abandoned("whoever asked waits no longer") from error
-            raise psycopg.OperationalError("no word came from the server in time") from error
-
-    def _overdue(self, since: float) -> float | None:
-        return None if self.silence_s is None else since + self.silence_s
-
-
-def silence_after(statement_s: float) -> float | None:
-    """Return how long to wait for a server with this statement timeout; 0 is unlimited."""
-    return statement_s + _LATE_S if statement_s else None
-
-
-def wire(engine: Engine, *, silence_s: float | None) -> None:
-    """Use such connections in a pool; None waits without limit."""
-
-    def connect(*told: Any) -> CancellableConnection:  # noqa: ANN401 of the driver's own
-        given, named = told[2:]
-        made = CancellableConnection.connect(*given, **named)
-        made.silence_s = silence_s
-        return made
-
-    event.listen(engine, "do_connect", connect)
-    event.listen(engine, "handle_error", _retain_others)
-
-
-@contextmanager
-def as_alchemy_s(connection: Connection, statement: str) -> Generator[Any]:
-    """Yield a cursor of the driver whose errors are translated like those of every statement.
-
-    Raises:
-        exc.DBAPIError: whatever the driver raises.
-
-    """
-    cursor = connection.connection.cursor()
-    try:
-        yield cursor
-    except psycopg.Error as error:
-        dialect = connection.dialect
-        translated = exc.DBAPIError.instance(
-            statement, None, error, psycopg.Error, hide_parameters=True, dialect=dialect
-        )
-        raise translated from error
-    finally:
-        cursor.close()
-
-
-def check_awaited() -> None:
-    """Start nothing after the caller's deadline.
-
-    Raises:
-        UnavailableError: `deadline`.
-
-    """
-    until = UNTIL.get()
-    if until is not None and monotonic() >= until:
-        raise UnavailableError(
-            "Whoever asked waits no longer; nothing more was begun.",
-            code="deadline",
-            hint="Ask again, with the same idempotency key where you gave one.",
-        )
-
-
-def _retain_others(context: ExceptionContext) -> None:
-    """Keep the other connections when one is closed; they may be fine."""
-    if isinstance(context.original_exception, Abandoned):
-        context.invalidate_pool_on_disconnect = False
-
 
 _STORED: Final = (
     "INSERT INTO recall_traces (tenant_id, id, asked_at, agent, session, query, verdict, "

@@ -18,8 +18,8 @@ from sqlalchemy import Connection, Engine, exc, text
 
 from commonbrain.model.errors import RejectedError
 from commonbrain.observability.health import ReplicaReads, ReplicaTrouble
+from commonbrain.storage.postgres.cancellation import as_alchemy_s
 from commonbrain.storage.postgres.citus import MARK
-from commonbrain.storage.postgres.engine import as_alchemy_s
 from commonbrain.storage.postgres.roles import role_of, unconfined
 from commonbrain.storage.sql.context import cause_of
 

@@ -12,7 +12,7 @@ from typing import Final
 from sqlalchemy import String, bindparam, text
 from sqlalchemy.dialects.postgresql import ARRAY
 
-from commonbrain.storage.postgres.fts import SCORED_MAX
+from commonbrain.storage.postgres.term_selection import SCORED_MAX
 from commonbrain.storage.sql.context import SqlContext
 
 # How much there is, and how much where it lies with that of others; -1 where that is not known.

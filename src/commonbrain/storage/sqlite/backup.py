@@ -23,7 +23,7 @@ from commonbrain.model.timestamps import from_millis
 from commonbrain.storage.maintenance import Backup, Holdings, Progress
 from commonbrain.storage.schema.memories import OURS
 from commonbrain.storage.sql.context import map_driver_errors
-from commonbrain.storage.sqlite.engine import StoreFile, driver, found_file, sibling_path
+from commonbrain.storage.sqlite.file import StoreFile, driver, found_file, sibling_path
 
 _PAGES: Final = 256
 """Pages copied at a time: a megabyte."""

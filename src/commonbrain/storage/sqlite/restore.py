@@ -24,7 +24,7 @@ from commonbrain.storage.sqlite.backup import (
     schema_of,
     sync_folder,
 )
-from commonbrain.storage.sqlite.engine import driver, found_file, sibling_path
+from commonbrain.storage.sqlite.file import driver, found_file, sibling_path
 
 _WAIT_S: Final = 2.0
 """Seconds to wait for processes that use the store for one command."""

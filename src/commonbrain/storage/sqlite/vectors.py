@@ -31,7 +31,7 @@ from commonbrain.storage.schema.memories import field_vectors, vectors
 from commonbrain.storage.sql.binary_index import BinaryVectorIndex, Ids
 from commonbrain.storage.sql.bulk import cosines_of
 from commonbrain.storage.sql.context import SqlContext, rows_of
-from commonbrain.storage.sqlite.index import LISTED, LOOKED_AT, AllowedIds
+from commonbrain.storage.sqlite.filters import LISTED, LOOKED_AT, AllowedIds
 
 _RESCORED: Final = 500
 """Nearest codes that are scored exactly."""
