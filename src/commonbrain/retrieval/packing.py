@@ -148,15 +148,12 @@ class Text:
         yield self.headline()
         yield self.bare()
 
-    def around(self, renderer: EvidenceRenderer) -> DetailCosts:
-        """Count the metadata of the item if it comes next."""
-        return self._around(self.whole, renderer)
-
     def cost(self, form: DetailLevel, renderer: EvidenceRenderer) -> DetailCosts:
         """Count the item at a level if it comes next, with its separator."""
-        return self._around(form.item, renderer) + form.text_cost
+        return self.around(form.item, renderer) + form.text_cost
 
-    def _around(self, item: Item, renderer: EvidenceRenderer) -> DetailCosts:
+    def around(self, item: Item, renderer: EvidenceRenderer) -> DetailCosts:
+        """Count the metadata of an item if it comes next."""
         is_bare = item.headline is None
         first = None if is_bare else renderer.first(self._whole)
         rest_as = first and first[0]
@@ -423,7 +420,7 @@ class _Plan:
 
     def _share(self, place: int, text: Text, *, left: int) -> None:
         """Show a body within its share, or an excerpt of one of the best."""
-        around = text.around(self.renderer)
+        around = text.around(text.whole, self.renderer)
         left -= around.most
         form = text.body(within=_share_of(left, _OF_A_BODY, most=left) if place else left)
         if form is None and place < _FOREMOST:
@@ -443,7 +440,7 @@ class _Plan:
     def _rest(self, place: int, text: Text, *, reserved_tokens: int) -> None:
         """Show as much as fits of an item without a share."""
         tokens_left = self.tokens_left - reserved_tokens
-        left = tokens_left - self.spent.most - text.around(self.renderer).most
+        left = tokens_left - self.spent.most - text.around(text.whole, self.renderer).most
         part = text.part(
             self.sought, within=_share_of(self.tokens_left, _OF_A_LATE_PART, most=left)
         )
