@@ -377,6 +377,8 @@ class Store:
 
         """
         self._check_open()
+        # A snapshot of this call would keep the log from being truncated.
+        end_shared_read(self)
         with map_driver_errors(self.location):
             self.dialect.compact()
 
