@@ -283,13 +283,7 @@ def is_allowed(
         and _was_believed(memory, criteria, now=now, past=past)
         and memory.trust.weight >= criteria.trust_min
         and memory.confidence >= criteria.min_confidence
-        and _matches(memory, criteria)
-    )
-
-
-def _matches(memory: Memory, criteria: Filter) -> bool:
-    return (
-        (not criteria.kinds or memory.kind in criteria.kinds)
+        and (not criteria.kinds or memory.kind in criteria.kinds)
         and (not criteria.labels or memory.label in criteria.labels)
         and (not criteria.tags or set(criteria.tags) <= set(memory.tags))
         and (not criteria.people or not _named(memory).isdisjoint(criteria.people))

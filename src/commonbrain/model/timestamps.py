@@ -4,7 +4,7 @@ from datetime import UTC, date, datetime, timedelta
 
 from commonbrain.model.errors import InvalidInputError
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def instant(given: datetime | str, *, ends_day: bool = False) -> datetime:
@@ -25,12 +25,12 @@ def to_utc(time: datetime) -> datetime:
 
 def to_millis(time: datetime) -> int:
     """Return whole milliseconds since 1970 in UTC; negative before."""
-    return (time - _EPOCH) // timedelta(milliseconds=1)
+    return (time - EPOCH) // timedelta(milliseconds=1)
 
 
 def from_millis(millis: int) -> datetime:
     """Return the time of `to_millis`."""
-    return _EPOCH + timedelta(milliseconds=millis)
+    return EPOCH + timedelta(milliseconds=millis)
 
 
 def parse_instant(text: str, *, ends_day: bool = False) -> datetime:

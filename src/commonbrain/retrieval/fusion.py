@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from heapq import nlargest
-from itertools import pairwise
+from itertools import chain, pairwise
 from math import fsum
 from statistics import fmean
 from typing import TYPE_CHECKING, Final
@@ -79,7 +79,7 @@ def expand_context(
     """Add the messages around those that matched, as far as the caller may see them."""
     if not plan.query or plan.is_proactive or not plan.overrides.is_enabled(STAGE):
         return ThreadContext(matches=matches)
-    ids = list(dict.fromkeys(id_ for retriever in (LEXICAL, VECTOR) for id_ in matches[retriever]))
+    ids = list(dict.fromkeys([*matches[LEXICAL], *matches[VECTOR]]))
     around = tx.threads.around(ids, plan.query_scope, before=_REACH, after=_REACH)
     if not around:
         return ThreadContext(matches=matches)
@@ -155,7 +155,9 @@ class FusedScores:
         """Return the ids with the best fused scores; skills come first."""
         skills = self.normalized.get("skill", _EMPTY)
         best = sorted(self.fused, key=self.fused.__getitem__, reverse=True)
-        return sorted(best, key=lambda id_: -skills.get(id_, 0.0))[:count]
+        if skills:
+            best = [*filter(skills.get, best), *(id_ for id_ in best if not skills.get(id_))]
+        return best[:count]
 
 
 def fuse(
@@ -185,7 +187,7 @@ def fuse(
         self_scores=self_scores,
         context_scores=context_scores,
         fused={
-            id_: blend_scores(one, context_scores.get(id_, one), share=_DEFAULT_CONTEXT_SHARE)
+            id_: one + _DEFAULT_CONTEXT_SHARE * (context_scores.get(id_, one) - one)
             for id_, one in self_scores.items()
         },
         thread=_score_threads(self_scores, threads),
@@ -203,7 +205,7 @@ def _quadratic_means(
     normalized: ScoresByRetriever, *, weights: Mapping[str, float]
 ) -> dict[int, float]:
     """Return the root of the weighted mean of squares: one strong match outranks two weak ones."""
-    squares = dict.fromkeys((id_ for scores in normalized.values() for id_ in scores), 0.0)
+    squares = dict.fromkeys(chain.from_iterable(normalized.values()), 0.0)
     for name, weight in weights.items():
         for id_, score in normalized[name].items():
             squares[id_] += weight * score**2
@@ -239,11 +241,6 @@ def _weighted_sums(
         for id_, score in scores.items():
             sums[id_] += weight * score
     return sums
-
-
-def blend_scores(self_score: float, context_score: float, *, share: float) -> float:
-    """Mix a message's own score with that of its context; `share` is the context's, 0..1."""
-    return self_score + share * (context_score - self_score)
 
 
 def _score_threads(
@@ -330,7 +327,7 @@ def expand_links(
     tx: Transaction, plan: QueryPlan, *, matches: Mapping[int, Memory], fused: Mapping[int, float]
 ) -> LinkExpansion:
     """Follow the links of the best candidates by one step."""
-    seeds = sorted(matches, key=lambda id_: -fused[id_])[:SEEDS_MAX]
+    seeds = sorted(matches, key=fused.__getitem__, reverse=True)[:SEEDS_MAX]
     every = tx.links.touching(seeds, limit=_LINKS_MAX)
     links = [link for link in every if link.trust.weight >= plan.filter.trust_min]
     if not links:

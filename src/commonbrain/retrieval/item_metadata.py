@@ -83,8 +83,7 @@ def _notes(
     review_note: str | None,
 ) -> Iterator[str]:
     memory = candidate.memory
-    skill = skill_of(memory)
-    if skill and candidate.features.get("skill"):
+    if candidate.features.get("skill") and (skill := skill_of(memory)):
         yield f"skill:{skill.name}"
     if memory.state is State.SUPERSEDED and KINDS[memory.kind].is_binding:
         yield DEPRECATED

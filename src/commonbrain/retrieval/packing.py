@@ -80,6 +80,8 @@ class DetailLevel:
 class Text:
     """A candidate with its detail levels, each counted once."""
 
+    id: int
+    """Its memory."""
     candidate: Candidate
     whole: Item
     _whole: FullEvidence
@@ -93,12 +95,12 @@ class Text:
     @classmethod
     def of(cls, candidate: Candidate, whole: Item) -> "Text":
         """Prepare a candidate."""
-        return cls(candidate=candidate, whole=whole, _whole=FullEvidence.of(whole))
-
-    @property
-    def id(self) -> int:
-        """Its memory."""
-        return self.candidate.memory.id
+        return cls(
+            id=candidate.memory.id,
+            candidate=candidate,
+            whole=whole,
+            _whole=FullEvidence.of(whole),
+        )
 
     def body(self, *, within: int) -> DetailLevel | None:
         """Return the full text if it fits."""
@@ -253,13 +255,12 @@ def _alike(words: frozenset[str], word_sets: Sequence[frozenset[str]]) -> int:
     """Count near duplicates; most texts differ too much in size to be compared."""
     size = len(words)
     least = _NEAR_AT * size
-    sized = [one for one in word_sets if len(one) >= least and size >= _NEAR_AT * len(one)]
-    return sum([_is_near(words, one) for one in sized])
-
-
-def _is_near(one: frozenset[str], other: frozenset[str]) -> bool:
-    shared = len(one & other)
-    return bool(shared) and shared >= _NEAR_AT * (len(one) + len(other) - shared)
+    alike = 0
+    for one in word_sets:
+        if len(one) >= least and size >= _NEAR_AT * len(one):
+            shared = len(words & one)
+            alike += bool(shared) and shared >= _NEAR_AT * (size + len(one) - shared)
+    return alike
 
 
 _REASON_AT: Final = 0.5
@@ -585,14 +586,14 @@ def to_item(candidate: Candidate) -> Item:
 
 
 def _reasons(candidate: Candidate) -> Iterator[str]:
-    skill = skill_of(candidate.memory)
-    if skill and is_matching_skill(candidate):
+    features = candidate.features
+    if is_matching_skill(candidate) and (skill := skill_of(candidate.memory)):
         yield f"skill:{skill.name}"
-    yield from (name for name in candidate.features if name.startswith(FIELD))
+    yield from [name for name in features if name.startswith(FIELD)]
     for name, reason in _REASONS.items():
-        if candidate.features.get(name, 0.0) >= _REASON_AT:
+        if features.get(name, 0.0) >= _REASON_AT:
             yield reason
-    own, context = (candidate.features.get(name, 0.0) for name in ("self_score", "context_score"))
+    own, context = features.get("self_score", 0.0), features.get("context_score", 0.0)
     if own < _REASON_AT and own + _CONTEXT_GAIN_MIN <= context:
         yield "passage"
     if candidate.features.get("linked"):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from math import log
-from operator import mul
+from operator import attrgetter, mul
 from typing import Final
 
 from commonbrain.embeddings.interface import EmbeddingSpace
@@ -19,7 +19,7 @@ from commonbrain.model.memory import Memory, doubted, effective_strength
 from commonbrain.model.model_card import ModelCard, ModelRole
 from commonbrain.model.query import FIELD, Budget, Candidate
 from commonbrain.model.revision import BeliefPeriod
-from commonbrain.retrieval.fusion import blend_scores, recency
+from commonbrain.retrieval.fusion import recency
 from commonbrain.retrieval.query_plan import QueryPlan, kind_prior, words_of
 from commonbrain.retrieval.retrievers import Deadline
 from commonbrain.services import Services
@@ -110,15 +110,16 @@ def rank(
         all_features = _compute_features(context, one, given=features[one.id])
         score = sum(map(mul, shares, map(all_features.__getitem__, weights))) / _FULL_SCORE
         candidates.append(Candidate(memory=one, features=all_features, score=max(score, 0.0)))
-    newest_first = sorted(candidates, key=_recency_key, reverse=True)
+    newest_first = sorted(candidates, key=_BY_RECENCY, reverse=True)
     if not plan.query:
         return newest_first
-    return sorted(newest_first, key=lambda c: (-c.features["skill"], -c.score))
+    best_first = sorted(newest_first, key=_BY_SCORE, reverse=True)
+    skills = [one for one in best_first if one.features["skill"]]
+    return [*skills, *(one for one in best_first if one not in skills)] if skills else best_first
 
 
-def _recency_key(candidate: Candidate) -> tuple[datetime, datetime, int]:
-    memory = candidate.memory
-    return memory.occurred_at, memory.recorded_at, memory.id
+_BY_RECENCY: Final = attrgetter("memory.occurred_at", "memory.recorded_at", "memory.id")
+_BY_SCORE: Final = attrgetter("score")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,6 +155,7 @@ def _compute_features(
 ) -> Mapping[str, float]:
     plan, now = context.plan, context.now
     awake = effective_strength(memory, now)
+    is_message = isinstance(memory.detail, MessageDetail)
     # Events stay true; claims may become outdated.
     penalties = {**given, "stale": float(not awake and KINDS[memory.kind].makes_claims)}
     return {
@@ -163,18 +165,12 @@ def _compute_features(
         "needs_review": 0.0,
         "thread": 0.0,
         **penalties,
-        "fused": blend_scores(
-            given["self_score"], given["context_score"], share=_context_share(memory)
-        ),
-        **(
-            _message_features(plan, memory)
-            if isinstance(memory.detail, MessageDetail)
-            else _DEFAULT_MESSAGE_FEATURES
-        ),
-        "date": _date_proximity(memory, plan.period),
+        "fused": _blend_scores(given, memory),
+        **(_message_features(plan, memory) if is_message else _DEFAULT_MESSAGE_FEATURES),
+        "date": 0.0 if plan.period is None else _date_proximity(memory, plan.period),
         "dated": float(context.asks_when and names_time(memory.body)),
         "kind": context.kinds[memory.kind],
-        "speaker": float((memory.speaker or "").casefold() in plan.speakers),
+        "speaker": float(is_message and (memory.speaker or "").casefold() in plan.speakers),
         "recency": 1.0 if KINDS[memory.kind].half_life is None else recency(memory, now),
         # Dormant memories stay recallable, after equally good matches that are not.
         "strength": awake,
@@ -218,9 +214,11 @@ def question_share(memory: Memory) -> float:
     return sum(part.endswith("?") for part in parts) / len(parts)
 
 
-def _context_share(memory: Memory) -> float:
-    """Return the share of the context in the score: larger for shorter texts."""
-    return _CONTEXT_SHARE_MAX / (1 + len(memory.body) / _HALVING_CHARS)
+def _blend_scores(given: Mapping[str, float], memory: Memory) -> float:
+    """Mix a memory's own score with that of its context, which counts more for a shorter text."""
+    own = given["self_score"]
+    share = _CONTEXT_SHARE_MAX / (1 + len(memory.body) / _HALVING_CHARS)
+    return own + share * (given["context_score"] - own)
 
 
 def _field_match(plan: QueryPlan) -> Mapping[str, float]:
@@ -230,10 +228,8 @@ def _field_match(plan: QueryPlan) -> Mapping[str, float]:
     return {f"{FIELD}{field}": 1.0} if is_asked else {}
 
 
-def _date_proximity(memory: Memory, period: BeliefPeriod | None) -> float:
+def _date_proximity(memory: Memory, period: BeliefPeriod) -> float:
     """Return how near to a period a memory occurred: 1 within it, decaying by the day."""
-    if period is None:
-        return 0.0
     gap = max(period.since - memory.occurred_at, memory.occurred_at - period.until, timedelta())
     return math.exp(-(gap / _DATE_DECAY))
 

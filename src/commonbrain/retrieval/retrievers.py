@@ -6,6 +6,7 @@ its row; ranking, ablation, traces and the reasons shown with results follow fro
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -116,6 +117,10 @@ class RetrievalState:
         )
 
 
+ALWAYS: Final = -math.inf
+NEVER: Final = math.inf
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retriever:
     """One way to find candidates; no field has a default, so none can be forgotten."""
@@ -127,8 +132,8 @@ class Retriever:
     """Share in the fused score; 0 if the match counts as a ranking feature alone."""
     score_of_no_match: float | None
     """The raw score that means no match; None if only the lowest candidate's score does."""
-    passes_threshold: Callable[[Threshold, float], bool]
-    """Whether a raw score alone makes a candidate relevant."""
+    relevant_from: Callable[[Threshold], float]
+    """The raw score from which a match alone makes a candidate relevant, or `ALWAYS` or `NEVER`."""
     reason: str | None
     """How results name a strong match; None if another feature names it."""
 
@@ -193,7 +198,7 @@ RETRIEVERS: Final[Mapping[str, Retriever]] = {
         fetch=_fetch_newest,
         weight=1.0,
         score_of_no_match=None,
-        passes_threshold=lambda _threshold, _score: True,
+        relevant_from=lambda _: ALWAYS,
         reason="newest",
     ),
     "skill": Retriever(
@@ -201,7 +206,7 @@ RETRIEVERS: Final[Mapping[str, Retriever]] = {
         fetch=_fetch_skills,
         weight=0.0,
         score_of_no_match=None,
-        passes_threshold=lambda _threshold, _score: True,
+        relevant_from=lambda _: ALWAYS,
         reason=None,
     ),
     LEXICAL: Retriever(
@@ -209,7 +214,7 @@ RETRIEVERS: Final[Mapping[str, Retriever]] = {
         fetch=_fetch_lexical,
         weight=0.5,
         score_of_no_match=0.0,
-        passes_threshold=lambda threshold, _score: not threshold.is_proactive,
+        relevant_from=lambda threshold: NEVER if threshold.is_proactive else ALWAYS,
         reason="words",
     ),
     "time": Retriever(
@@ -217,8 +222,8 @@ RETRIEVERS: Final[Mapping[str, Retriever]] = {
         fetch=_fetch_by_time,
         weight=0.0,
         score_of_no_match=None,
-        passes_threshold=lambda threshold, _score: (
-            threshold.is_about_time and not threshold.is_proactive
+        relevant_from=lambda threshold: (
+            ALWAYS if threshold.is_about_time and not threshold.is_proactive else NEVER
         ),
         reason=None,
     ),
@@ -227,7 +232,7 @@ RETRIEVERS: Final[Mapping[str, Retriever]] = {
         fetch=_fetch_by_vector,
         weight=0.5,
         score_of_no_match=None,
-        passes_threshold=lambda threshold, cosine: cosine >= threshold.cosine,
+        relevant_from=lambda threshold: threshold.cosine,
         reason="meaning",
     ),
 }
@@ -275,12 +280,10 @@ def apply_relevance_threshold(
     matches: ScoresByRetriever, threshold: Threshold
 ) -> ScoresByRetriever:
     """Drop every candidate that no retriever considers relevant."""
-    relevant = {
-        id_
-        for name, scores in matches.items()
-        for id_, score in scores.items()
-        if RETRIEVERS[name].passes_threshold(threshold, score)
-    }
+    relevant: set[int] = set()
+    for name, scores in matches.items():
+        lowest = RETRIEVERS[name].relevant_from(threshold)
+        relevant.update([id_ for id_, score in scores.items() if score >= lowest])
     return {
         name: {id_: score for id_, score in scores.items() if id_ in relevant}
         for name, scores in matches.items()

@@ -339,12 +339,13 @@ def filter_visible(
     `reviews` the ids with an open review.
     """
     visible: dict[str, Candidate] = {}
+    caller, criteria, now = plan.caller, plan.filter, plan.now
     for candidate in ranked:
         memory = candidate.memory
-        if plan.filter.needs_review and memory.id not in reviews:
+        if criteria.needs_review and memory.id not in reviews:
             continue
         spans = past.get(memory.id, ())
-        if is_allowed(memory, plan.caller, criteria=plan.filter, now=plan.now, past=spans):
+        if is_allowed(memory, caller, criteria=criteria, now=now, past=spans):
             visible.setdefault(memory.semantic_hash, candidate)
     return list(visible.values())
 
@@ -417,7 +418,7 @@ def _left_out(ranked: _Ranked, packed: Packed) -> Mapping[int, ExclusionReason]:
         else ExclusionReason.NEAR_DUPLICATE
         if id_ in alike
         else ExclusionReason.OVER_BUDGET
-        for id_ in (candidate.memory.id for candidate in ranked.considered)
+        for id_ in [candidate.memory.id for candidate in ranked.considered]
         if id_ not in shown
     }
 

@@ -165,7 +165,7 @@ def estimate(text: str) -> int:
     + estimate(b) + 1 and at least max(estimate(a), estimate(b)) - 1, so the counts of parts add up
     to the count of the whole.
     """
-    return -(-_hundredths(text, _shape(text)) // 100)
+    return -(-_hundredths(text) // 100)
 
 
 def upper_bound(text: str) -> int:
@@ -176,7 +176,7 @@ def upper_bound(text: str) -> int:
     than English, by up to 14%. It never exceeds the number of bytes, a proven bound, since every
     token has at least one byte.
     """
-    hundredths = _hundredths(text, _shape(text))
+    hundredths = _hundredths(text)
     size = len(text.encode("utf-8", "surrogatepass"))
     return max(-(-hundredths // 100), min(size, -(-hundredths // 80) + 4))
 
@@ -188,9 +188,9 @@ def ceiling(text: str) -> int:
     this value hold for both. It is a seventh above the estimate for English and code, and about
     three times the real count for scripts other than Latin.
     """
-    shape = _shape(text)
-    hundredths = _hundredths(text, shape) * 23 // 20
+    hundredths = _hundredths(text) * 23 // 20
     if not text.isascii():
+        shape = _shape(text)
         hundredths += sum(shape.count(kind) * price for kind, price in _DENSE.items())
     if _is_odd(text):
         hundredths = max(hundredths, _ODD_PRICE * len(text))
@@ -206,7 +206,8 @@ def _shape(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass").translate(_CLASSES, _CONTINUATION)
 
 
-def _hundredths(text: str, shape: bytes) -> int:
+def _hundredths(text: str) -> int:
+    shape = _shape(text)
     unsimplified = _unsimplified(text) if b"Z" in shape else 0
     return sum(map(_PRICES.__getitem__, _PIECE.findall(shape))) + _UNSIMPLIFIED * unsimplified
 

@@ -57,7 +57,7 @@ class AllowedIds:
         for some in (best[:enough], best[enough:]):
             if some and len(chosen) < limit:
                 permitted = self.among(some, scope)
-                chosen += (id_ for id_ in some if id_ in permitted)
+                chosen += [id_ for id_ in some if id_ in permitted]
         return [Hit(id=id_, score=scores[id_]) for id_ in chosen[:limit]]
 
     def among(self, ids: Sequence[int], scope: QueryScope) -> set[int]:
