@@ -12,9 +12,9 @@ import sqlalchemy as sa
 from commonbrain.embeddings.interface import Vectors
 from commonbrain.model.limits import LOCK_TIMEOUT_S
 from commonbrain.model.scope import LOCAL_TENANT
-from commonbrain.storage.sql.binary_index import BinaryVectorIndex
 from commonbrain.storage.sqlite.index import SqliteIndex
 from commonbrain.storage.sqlite.opening import open_sqlite
+from commonbrain.storage.sqlite.vectors import BinaryVectorIndex
 from commonbrain.storage.store import Store
 from commonbrain.testing.builders import a_memory
 from commonbrain.testing.clock import FakeClock

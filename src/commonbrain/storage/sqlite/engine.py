@@ -32,16 +32,16 @@ from commonbrain.observability.health import ReplicaReads
 from commonbrain.storage.maintenance import Backup, Finding, Progress
 from commonbrain.storage.repositories.sessions import BEAT_COLUMNS, session_update
 from commonbrain.storage.schema.memories import spaces, tenants
-from commonbrain.storage.sql.binary_index import (
-    FIELD_MEMORY_BYTES_MAX,
-    MEMORY_BYTES_MAX,
-    BinaryVectorIndex,
-)
 from commonbrain.storage.sql.context import SqlContext
 from commonbrain.storage.sqlite.backup import write_backup
 from commonbrain.storage.sqlite.checks import clear_text, examine_sqlite
 from commonbrain.storage.sqlite.file import StoreFile, driver, make_file
 from commonbrain.storage.sqlite.index import SqliteIndex
+from commonbrain.storage.sqlite.vectors import (
+    FIELD_MEMORY_BYTES_MAX,
+    MEMORY_BYTES_MAX,
+    BinaryVectorIndex,
+)
 
 _STORED: Final = (
     "INSERT INTO recall_traces (tenant_id, id, asked_at, agent, session, query, verdict, "
