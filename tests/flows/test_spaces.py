@@ -120,7 +120,7 @@ def test_a_program_of_the_old_space_goes_on_in_it_and_says_so(path: Path, clock:
         answer = late.recall("Where is the kettle?")
         assert answer.items[0].body == FACTS[0]
         assert answer.degraded == (
-            f"space: {NEXT} serves now, start this program anew with its embedder.",
+            f"space: {NEXT} serves now; restart this program with its embedder.",
         )
         assert [one.detail for one in late.doctor().findings if not one.is_sound] == [
             f"this program knows {OLD}, {NEXT} serves"

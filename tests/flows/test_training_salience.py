@@ -237,7 +237,7 @@ def test_a_model_of_salience_serves_by_force_and_is_taken_back_at_once(brain: Br
     forced = {"op": "promote", "id": id_, "force": True, "reason": "Its AUC is better."}
     for op in ("canary", "promote"):
         with pytest.raises(
-            RejectedError, match="which has no trial, and no guard looks at it"
+            RejectedError, match="which cannot be tried on a share of calls or monitored"
         ) as why:
             asked(learnt, op=op, id=id_)
         assert "Promote it with force and a reason" in (why.value.hint or "")

@@ -39,11 +39,11 @@ from commonbrain.storage.uploads import Upload
 from commonbrain.transfer.export import withdraw_archives
 
 _UNFINISHED: Final = (
-    "The text is out of every table, but its bytes are in the file until it is written anew, which "
-    "cannot be done while others read it ({why}). Close the other programs that have it open and "
-    "repeat this call."
+    "The text is deleted from every table, but its bytes stay in the file until the file is "
+    "rewritten, which is not possible while others read it ({why}). Close the other programs that "
+    "have it open and repeat this call."
 )
-_BEYOND: Final = "A selector does not reach what is forgotten or expired; erase that by its ids."
+_BEYOND: Final = "Selectors do not match forgotten or expired memories; erase those by id."
 
 
 @dataclass(frozen=True, slots=True)

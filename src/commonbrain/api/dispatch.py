@@ -118,7 +118,7 @@ def record_failed_open(
     describe_call: CallContext, error: CommonbrainError, *, agent: str | None
 ) -> None:
     """Record a call for which no store could be opened."""
-    # What opens stores takes long to load; here it was loaded before.
+    # The wiring takes long to import; here it was imported before.
     from commonbrain.runtime.bootstrap import note_unopened  # noqa: PLC0415
 
     tool = describe_call.operation.name

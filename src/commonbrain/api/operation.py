@@ -45,7 +45,7 @@ class Profile(StrEnum):
     OPERATOR = "operator"
 
     def includes(self, profile: "Profile") -> bool:
-        """Say whether it shows the tools of another one."""
+        """Return whether it includes the tools of another profile."""
         order = tuple(Profile)
         return order.index(self) >= order.index(profile)
 
@@ -158,7 +158,7 @@ class ProgressHandler(Protocol[RequestT_contra, ReplyT_co]):
     def __call__(
         self, brain: Brain, request: RequestT_contra, /, *, on_progress: Progress
     ) -> ReplyT_co:
-        """Do it."""
+        """Run the operation."""
         ...
 
 
@@ -241,20 +241,20 @@ class Operation(Generic[RequestT, ReplyT]):
 
     @cached_property
     def reply_adapter(self) -> TypeAdapter[ReplyT]:
-        """How the reply is written as JSON."""
+        """The serializer of the reply."""
         return TypeAdapter(self.reply)
 
     def to_json(self, reply: ReplyT) -> dict[str, Any]:
-        """Write a reply as plain JSON values, for programs."""
+        """Convert a reply to plain JSON values, for programs."""
         return self.reply_adapter.dump_python(reply, mode="json")
 
     @cached_property
     def agent_reply_adapter(self) -> TypeAdapter[Any]:
-        """How the reply is written as JSON for agents."""
+        """The serializer of the reply for agents."""
         return TypeAdapter(self.compact_reply or self.reply)
 
     def to_agent_json(self, reply: ReplyT) -> dict[str, Any]:
-        """Write a reply as plain JSON values for agents, without nulls to save tokens."""
+        """Convert a reply to plain JSON values for agents, without nulls to save tokens."""
         compact = self.to_compact(reply) if self.to_compact else reply
         return _strip_controls(
             self.agent_reply_adapter.dump_python(compact, mode="json", exclude_none=True)

@@ -1,7 +1,7 @@
-"""Which project a folder belongs to, and what its owner said of hooks in it.
+"""The project of a folder, and its owner's settings for hooks.
 
 The nearest folder upwards that names a project in `.commonbrain.toml`, or that is a repository,
-decides. Nothing is read but those two names.
+decides. Nothing else is read.
 """
 
 import tomllib
@@ -14,13 +14,13 @@ from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.limits import NAME_CHARS_MAX
 
 CONFIG_FILE: Final = ".commonbrain.toml"
-"""What an owner puts into a folder, for it and everything below."""
+"""The configuration file of a folder, for it and everything below."""
 CAPTURE_MODES: Final = ("off", "tags", "turns")
-"""What hooks keep of an agent's last message: nothing, what it marks, also what it decided."""
+"""What hooks store of an agent's last message: nothing, what it tags, or also what it decided."""
 _DEPTH_MAX: Final = 64
 _BYTES_MAX: Final = 65_536
 _WORKTREES: Final = "/.git/worktrees/"
-"""What stands in the `.git` file of a worktree, behind its repository's folder."""
+"""The part of a worktree's `.git` file after its repository's folder."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,14 +31,14 @@ class FolderConfig:
     has_hooks: bool = True
     capture: str | None = None
     source: Path | None = None
-    """The file that said so."""
+    """The file that was read."""
 
 
 def find_folder_config(path: Path) -> FolderConfig:
-    """Say what is known of a folder from it and those above.
+    """Return the configuration of a folder from it and those above.
 
     Raises:
-        InvalidInputError: the nearest `.commonbrain.toml` cannot be understood.
+        InvalidInputError: the nearest `.commonbrain.toml` cannot be parsed.
 
     """
     above = [path, *path.parents][:_DEPTH_MAX]
@@ -55,9 +55,10 @@ def find_folder_config(path: Path) -> FolderConfig:
 
 
 def _repositories(folders: list[Path]) -> Iterator[str]:
-    """Give the names of the repositories among folders, nearest first.
+    """Return the names of the repositories among folders, nearest first.
 
-    Many keep their settings in a repository that is all of their home: that is no project.
+    Many people keep their settings in a repository that is their whole home folder: that is no
+    project.
     """
     home = Path.home()
     for folder in folders:
@@ -69,7 +70,7 @@ def _repositories(folders: list[Path]) -> Iterator[str]:
 
 
 def _main_worktree(mark: Path) -> Path:
-    """Give the folder that a worktree was made from: all of them are one project."""
+    """Return the folder that a worktree was made from: all of them are one project."""
     if mark.is_file():
         points_to, _, _ = _head(mark).decode(errors="replace").partition(_WORKTREES)
         repository = points_to.removeprefix("gitdir:").strip()

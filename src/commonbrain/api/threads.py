@@ -1,4 +1,4 @@
-"""Works on calls in threads of its own: so many at once, and each for so long."""
+"""Runs calls in a bounded number of threads with a timeout, and gives each call its session."""
 
 import asyncio
 from collections.abc import Callable
@@ -19,15 +19,15 @@ from commonbrain.model.sessions import UNKNOWN, ClientInfo
 
 _T = TypeVar("_T")
 _AFTER_S: Final = 0.1
-"""How much later than whoever asked the thread gives up: who waits hears of it first."""
+"""How much later than its caller the thread times out, so that the caller's error comes first."""
 
 
 class ThreadLimiter:
-    """A bounded number of threads; what comes while all are busy waits its turn.
+    """A bounded number of threads; further calls wait.
 
-    With `seconds_max` a call, its wait counted, is left behind when that is over. What it waits
-    for below knows that moment and lets go, so that its thread comes back; what computes goes on.
-    Without, whoever asked waits for it, even when called off.
+    With `seconds_max`, a call is abandoned after that time, including its wait. Database calls see
+    the same deadline and stop, so that the thread becomes free; computations continue. Without it,
+    the caller waits for the result, even when cancelled.
     """
 
     def __init__(
@@ -37,17 +37,17 @@ class ThreadLimiter:
         seconds_max: float | None = None,
         around: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
-        """Have so many threads; each call is worked on inside what `around` gives."""
+        """Create the limiter; each call runs inside the context manager that `around` returns."""
         self._pool = ThreadPoolExecutor(at_once, "call")
         self._seconds_max = seconds_max
         self._around = around
 
     async def run(self, call: Callable[[], _T]) -> _T:
-        """Do it in a thread and give what it gives.
+        """Run a call in a thread and return its result.
 
         Raises:
-            UnavailableError: `deadline`; what was begun goes on and may still be done.
-            CommonbrainError: whatever the work raises.
+            UnavailableError: `deadline`; a call that was started continues and may still succeed.
+            CommonbrainError: whatever the call raises.
 
         """
         context = copy_context()
@@ -66,7 +66,7 @@ class ThreadLimiter:
                 hint="Ask again, with the same idempotency key where you gave one.",
             )
         finally:
-            # What still waits for its turn is not begun, and nobody hears how the rest ends.
+            # Calls that still wait are not started, and the result of the others is dropped.
             answer.cancel()
             future.cancel()
 
@@ -75,7 +75,7 @@ class ThreadLimiter:
             return call()
 
     def close(self) -> None:
-        """Take on nothing more; what is under way ends by itself."""
+        """Accept no more calls; running ones end by themselves."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
 
@@ -95,7 +95,7 @@ class Connection:
     _lock: Lock = field(default_factory=Lock)
 
     def view(self, brain: Brain, *, client: str | None = None) -> Brain:
-        """Give the brain for the connection's session and project; counts as a heartbeat."""
+        """Return the store for the connection's session and project; counts as a heartbeat."""
         with self._lock:
             if self._contact is None:
                 self._contact = replace(self.find(brain), client=client)

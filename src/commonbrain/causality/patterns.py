@@ -147,7 +147,7 @@ def patterns(window: OutcomeWindow, outcome: str) -> TraceResult:
         return TraceResult(op="patterns", asked=outcome, limits=(line,))
     peak = peak_hour(one.occurred_at for one in those)
     latest = those[-_WINDOWS_MAX:]
-    limits = ["Times and orders are counted; sequence is no proof of cause."]
+    limits = ["Times and orders are counted; sequence does not prove a cause."]
     limits += [] if peak else ["No hour of the day stands out."]
     return TraceResult(
         op="patterns",

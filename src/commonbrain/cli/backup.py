@@ -1,4 +1,4 @@
-"""`brain backup` and `brain restore`: what is replaced is shown first, and kept."""
+"""Commands that move data: `brain backup`, `restore`, `import` and `export`."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ from commonbrain.transfer.merge import OWN_FORMAT
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackupOptions:
-    """What is to be restored, and whether it was agreed to or is only to be seen."""
+    """What to restore, and whether it is confirmed or only previewed."""
 
     file: Path
     digest: str | None
@@ -45,13 +45,13 @@ def run_backup(state: State, destination: Path, *, replace: bool, as_json: bool)
 
 
 def run_restore(state: State, options: BackupOptions, *, as_json: bool) -> None:
-    """Show what would be replaced, ask, and replace it.
+    """Show what would be replaced, ask for confirmation, and replace it.
 
     Raises:
         InvalidInputError: `--json` without `--yes`: a program cannot confirm.
 
     """
-    # The adapters are what takes long to load; help and completion do without.
+    # The adapters take long to load; help and completion do without.
     from commonbrain.runtime.bootstrap import preview_restore, restore  # noqa: PLC0415
 
     if as_json and not (options.is_confirmed or options.is_dry_run):
@@ -130,10 +130,10 @@ def run_import(state: State, source: StoreOption, *, as_json: bool) -> None:
 
 
 def _enqueue_import(state: State, source: StoreOption, *, as_json: bool) -> None:
-    """Send a source to where workers find it, and print the job that reads it.
+    """Upload a source for the workers, and print the job that imports it.
 
     Raises:
-        InvalidInputError: nothing is to be stored, which needs no worker.
+        InvalidInputError: a dry run was requested, which needs no worker.
 
     """
     if source.is_dry_run:
@@ -149,7 +149,7 @@ def _enqueue_import(state: State, source: StoreOption, *, as_json: bool) -> None
 
 
 def run_export(state: State, target: Path, *, as_json: bool) -> None:
-    """Write everything to a file and say how much that was; progress goes to stderr."""
+    """Export everything to a file and print a summary; progress goes to stderr."""
     with state.open() as brain, progress(is_shown=not as_json) as shown:
         task = shown.add_task("exporting", total=1.0)
         exported = brain.export(
@@ -165,10 +165,10 @@ def run_export(state: State, target: Path, *, as_json: bool) -> None:
 def _run_import(
     brain: Brain, source: StoreOption, *, on_progress: Callable[[ImportReport], None]
 ) -> ImportReport:
-    """Read the house's own format, which is merged, or a foreign one, which is remembered.
+    """Merge an archive, or import a foreign format as new memories.
 
     Raises:
-        InvalidInputError: another project is named for what was exported with its own.
+        InvalidInputError: a project was given for an archive, whose memories have their own.
 
     """
     if source.format != OWN_FORMAT:

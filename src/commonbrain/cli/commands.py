@@ -1,4 +1,4 @@
-"""Commands drawn from the operations: a request's fields become arguments and options."""
+"""Commands made from the operations: a request's fields become arguments and options."""
 
 import inspect
 import json
@@ -24,11 +24,11 @@ from commonbrain.model.limits import ITEMS_PER_CALL_MAX, RAW_TEXT_BYTES_MAX, TEX
 from commonbrain.model.scope import Scope, Trust
 
 Complete = Callable[[str], list[str]]
-"""Takes the beginning of a word and gives the words it may become, as Typer calls it."""
+"""Takes the beginning of a word and returns its completions, as Typer expects."""
 
 
 def complete_from(names: Callable[[], Iterable[str]]) -> Complete:
-    """Complete to the names that are given when the shell asks, and not before."""
+    """Return a completion whose names are computed when the shell asks."""
 
     def complete(incomplete: str) -> list[str]:
         return [str(name) for name in names() if name.startswith(incomplete)]
@@ -37,22 +37,22 @@ def complete_from(names: Callable[[], Iterable[str]]) -> Complete:
 
 
 def clients() -> Iterable[str]:
-    """Name the clients that can be connected."""
-    # Loaded when a shell asks for them: no command waits for it.
+    """Names of the clients that can be connected."""
+    # Imported when a shell asks for completions, so that no command waits for it.
     from commonbrain.integrations import CLIENTS  # noqa: PLC0415
 
     return CLIENTS
 
 
 def client_scopes() -> Iterable[str]:
-    """Name what any of the clients can be connected for."""
+    """Names of the scopes of all clients."""
     from commonbrain.integrations import CLIENTS  # noqa: PLC0415 see clients
 
     return dict.fromkeys(scope for client in CLIENTS.values() for scope in client.scopes)
 
 
 def formats() -> Iterable[str]:
-    """Name the formats that can be imported."""
+    """Names of the formats that can be imported."""
     from commonbrain.transfer.importers import IMPORTERS  # noqa: PLC0415 see clients
     from commonbrain.transfer.merge import OWN_FORMAT  # noqa: PLC0415 see clients
 
@@ -71,15 +71,15 @@ CHOICES: Final[Mapping[str, Complete]] = {
 
 
 _BYTES_MAX: Final = 4 * ITEMS_PER_CALL_MAX * TEXT_BYTES_MAX
-"""Far more than as many items as one call takes, written with every letter escaped."""
+"""Far more than the maximum number of items of one call, with every character escaped."""
 _HINT: Final = 'Give one JSON object a line, such as {"text": "...", "kind": "fact"}.'
 
 
 def read_requests(file: Path, request: type[BaseModel], *, shared: Mapping[str, Any]) -> list[Any]:
-    """Read every line of a file, or of stdin for `-`, as a request; `shared` fills what it omits.
+    """Parse every line of a file, or of stdin for `-`, as a request; `shared` fills what it omits.
 
     Raises:
-        InvalidInputError: the file cannot be read, is too large, or a line is no such request.
+        InvalidInputError: the file cannot be read, is too large, or a line is not a request.
 
     """
     raw = _read(file)
@@ -87,7 +87,7 @@ def read_requests(file: Path, request: type[BaseModel], *, shared: Mapping[str, 
         raise InvalidInputError(
             f"The file has over {_BYTES_MAX:,} bytes.", hint="Send it in parts, or import it."
         )
-    # An encoding that is none reads as replaced letters, as it does in a text from stdin.
+    # Bytes that are not UTF-8 are replaced, as in a text from stdin.
     lines = raw.decode("utf-8", "replace").split("\n")
     return [
         _parse_request(request, {**shared, **value}, number=number)
@@ -158,7 +158,7 @@ _FLAGS: Final = (("as_json", Json), ("yes", Yes))
 def build_command(
     operation: Operation[Any, Any], subcommand: Command | None = None
 ) -> Callable[..., None]:
-    """Make the command of one operation: parse, run, show, and exit by what became of it."""
+    """Build the command of one operation: parse, run, print, and exit with the reply's code."""
     name = subcommand.name if subcommand else operation.name
 
     def command(
@@ -234,7 +234,7 @@ def _signature(
 
 
 def _print_and_exit(operation: Operation[Any, Any], reply: Any, *, as_json: bool) -> NoReturn:  # noqa: ANN401
-    """Show a reply and leave by what became of it."""
+    """Print a reply and exit with its code."""
     if as_json:
         typer.echo(escaped(json.dumps(operation.to_json(reply), ensure_ascii=False)))
     else:
@@ -245,12 +245,12 @@ def _print_and_exit(operation: Operation[Any, Any], reply: Any, *, as_json: bool
 def _requests(
     operation: Operation[Any, Any], options: dict[str, Any], *, file: Path, command: str
 ) -> list[Any]:
-    """Read a file of requests; what else was typed holds for each of them."""
+    """Read a file of requests; the other options apply to each of them."""
     if any(options.get(name) for name in operation.positional):
         raise InvalidInputError(
             "Give a text or a file, not both.", hint=f"See brain {command} --help."
         )
-    # Only who has a file waits for its reader to be loaded.
+    # Only commands with a file load its parser.
     from commonbrain.cli.commands import read_requests  # noqa: PLC0415
 
     fields = flat_fields(operation.request)
@@ -263,10 +263,10 @@ def _requests(
 
 
 def _run_with_progress(operation: Operation[Any, Any], request: Any, *, brain: Brain) -> Any:  # noqa: ANN401
-    """Do what was asked, with a bar where it may take long."""
+    """Run an operation, with a progress bar if it may take long."""
     if operation.handle_with_progress is None:
         return operation.handle(brain, request)
-    # Bars take long to load, as tables do.
+    # Progress bars take long to load, as tables do.
     from commonbrain.cli.terminal import progress_bar  # noqa: PLC0415
 
     with progress_bar(operation.name, is_shown=True) as move:
@@ -274,7 +274,7 @@ def _run_with_progress(operation: Operation[Any, Any], request: Any, *, brain: B
 
 
 def _wait_for_job(brain: Brain, reply: Any, *, as_json: bool) -> Any:  # noqa: ANN401 see _answer
-    # What works on jobs is loaded for who waits for one.
+    # The worker is loaded only to wait for a job.
     from commonbrain.cli.wait import follow_job  # noqa: PLC0415
 
     return follow_job(brain, reply, is_shown=not as_json)
@@ -293,7 +293,7 @@ def _show(operation: Operation[Any, Any], reply: Any) -> None:  # noqa: ANN401 e
 
 
 def _confirm_count(operation: Operation[Any, Any], reply: Any, *, expected: int) -> bool:  # noqa: ANN401
-    """Show a preview and ask, where somebody sits at the other end."""
+    """Show a preview and ask for confirmation at a terminal."""
     if not _is_interactive():
         return False
     _show(operation, reply)
@@ -301,7 +301,7 @@ def _confirm_count(operation: Operation[Any, Any], reply: Any, *, expected: int)
 
 
 def _confirm_preview(operation: Operation[Any, Any], request: Any, *, brain: Brain) -> None:  # noqa: ANN401
-    """Show what would follow from a change on which much rests, and ask."""
+    """Show the consequences of a far-reaching change, and ask for confirmation."""
     preview = operation.preview(brain, request) if operation.preview else None
     if preview is None:
         return
@@ -311,7 +311,7 @@ def _confirm_preview(operation: Operation[Any, Any], request: Any, *, brain: Bra
 
 
 def _is_interactive() -> bool:
-    """Say whether somebody sits at the other end."""
+    """Return whether a person is at the terminal."""
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
@@ -343,13 +343,13 @@ def _parameters(
 
 
 def _as_single(parameter: inspect.Parameter) -> inspect.Parameter:
-    """Take one where the request takes several, which it reads as a list of it."""
+    """Accept a single value for a list field."""
     _, annotation = get_args(parameter.annotation)
     return parameter.replace(annotation=Annotated[str, annotation])
 
 
 def _takes_file(operation: Operation[Any, Any], subcommand: Command | None) -> bool:
-    """Say whether a command takes a file of requests, which none does that settles some fields."""
+    """Return whether a command accepts a file of requests; one with preset fields does not."""
     return operation.handle_batch is not None and subcommand is None
 
 
@@ -361,7 +361,7 @@ def _parameter(
     is_mandatory: bool,
     is_replaced_by_file: bool,
 ) -> inspect.Parameter:
-    """Draw one parameter; `is_spared` when a file may be given in the place of what is required."""
+    """Build one parameter; `is_spared` if a file may replace the required ones."""
     help_ = _help(field)
     required = is_mandatory and not is_replaced_by_file
     if is_positional:
@@ -387,7 +387,7 @@ def _parameter(
 
 
 def _help(field: FieldInfo) -> str | None:
-    """Describe a field, with the words of a closed set, which a schema would list by itself."""
+    """Describe a field, with its choices, which a schema would list by itself."""
     description = field.description
     words = _literal_values(field.annotation)
     return (
@@ -402,7 +402,7 @@ def _literal_values(annotation: Any) -> list[str]:  # noqa: ANN401 annotations a
 
 
 def _cli_type(annotation: Any) -> Any:  # noqa: ANN401 annotations are of any sort
-    """Give the type the command line reads; the request itself judges the value."""
+    """Return the type for the command line; the request validates the value."""
     if get_origin(annotation) in {list, dict}:
         return list[str]
     if annotation in {int, float, bool}:
@@ -418,14 +418,14 @@ def _default(field: FieldInfo) -> Any:  # noqa: ANN401 defaults are of any sort
 
 
 def _request(operation: Operation[Any, Any], options: dict[str, Any], *, command: str) -> Any:  # noqa: ANN401
-    """Check what was typed.
+    """Validate the arguments.
 
     Raises:
         InvalidInputError: a value is malformed; the message names its option.
 
     """
     if options.get("text") == _FROM_STDIN:
-        # One byte more than the gate allows, so that it sees what is too long without reading on.
+        # One byte more than allowed, so that the write gate detects a text that is too long.
         options["text"] = sys.stdin.buffer.read(RAW_TEXT_BYTES_MAX + 1).decode("utf-8", "replace")
     fields = flat_fields(operation.request)
     paired = {name for name in options if get_origin(fields[name].annotation) is dict}
@@ -450,7 +450,7 @@ def _request(operation: Operation[Any, Any], options: dict[str, Any], *, command
 
 
 def _parse_pairs(name: str, texts: Sequence[str]) -> dict[str, Any]:
-    """Read `NAME=VALUE`; a name that is repeated has a list of values.
+    """Parse `NAME=VALUE`; a repeated name has a list of values.
 
     Raises:
         InvalidInputError: one of them has no `=`.

@@ -43,7 +43,7 @@ from commonbrain.text.redaction import is_here, is_url
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectOptions:
-    """What is to be done with a client."""
+    """How to connect or disconnect a client."""
 
     client: Annotated[
         str,
@@ -108,11 +108,11 @@ app.command("connect")(_command)
 
 
 def connect_client(state: State, connect_options: ConnectOptions) -> None:
-    """Ask for a key where one is wanted, show the changes, and make them.
+    """Ask for a key if needed, show the changes, and apply them.
 
     Raises:
-        InvalidInputError: there is no such client or scope, what is wished does not go together, or
-            a file is not valid; all are left alone.
+        InvalidInputError: there is no such client or scope, options contradict each other, or a
+            file is not valid; no file is changed.
         RejectedError: an entry of the same name reaches something else.
         UnavailableError: a file cannot be read or written.
 
@@ -134,11 +134,11 @@ def connect_client(state: State, connect_options: ConnectOptions) -> None:
 
 
 def plan_changes(state: State, connect_options: ConnectOptions) -> list[Change]:
-    """Compute the changes to a client's files; it reaches the store or the server that is named.
+    """Compute the changes to a client's files; the entry reaches the store or the given server.
 
     Raises:
-        InvalidInputError: there is no such client or scope, what is wished does not go together, or
-            a file is not valid; all are left alone.
+        InvalidInputError: there is no such client or scope, options contradict each other, or a
+            file is not valid; no file is changed.
         RejectedError: an entry of the same name reaches something else.
         UnavailableError: a file cannot be read.
 
@@ -171,7 +171,7 @@ def plan_changes(state: State, connect_options: ConnectOptions) -> list[Change]:
 
 
 def _entry_options(state: State) -> list[str]:
-    """Give the options of this call that become part of the entry."""
+    """Return the options of this call that become part of the entry."""
     options: list[str] = []
     if is_url(state.store):
         raise InvalidInputError(
@@ -186,8 +186,8 @@ def _entry_options(state: State) -> list[str]:
 
 
 def _remote(state: State, connect_options: ConnectOptions, *, url: str) -> ServerTarget:
-    """Say how the client reaches a server: by itself, or over a bridge that reads a file."""
-    # What the environment says is of this machine's own memory, and stays as it is.
+    """Describe how the client reaches a server: directly, or over the proxy, which reads a file."""
+    # The environment is about this machine's own memory, and is not copied.
     configured = {"COMMONBRAIN_STORE": state.store, "COMMONBRAIN_AGENT": state.agent}
     if any(
         value is not None and os.environ.get(name) != value for name, value in configured.items()
@@ -210,14 +210,14 @@ def _remote(state: State, connect_options: ConnectOptions, *, url: str) -> Serve
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectRequest:
-    """A key that was typed in, and the file that is to hold it."""
+    """A key that was typed in, and the file to store it in."""
 
     path: Path
     key: str
 
 
 def _prompt_for_key(connect_options: ConnectOptions) -> ConnectRequest | None:
-    """Ask who sits at the terminal for a key, where none is told in another way."""
+    """Ask for a key at the terminal, unless it is given in another way."""
     needs_key = connect_options.url is not None and not (
         connect_options.remove or connect_options.no_key or connect_options.key_file
     )
@@ -246,12 +246,12 @@ def _prompt_for_key(connect_options: ConnectOptions) -> ConnectRequest | None:
 
 
 def _keys_folder() -> Path:
-    """Give the folder of keys that were typed in."""
+    """Return the folder of keys that were typed in."""
     return user_config_path("commonbrain", appauthor=False) / "keys"
 
 
 def _save_key(typed_key: ConnectRequest, *, is_dry_run: bool) -> None:
-    """Write a key to its file, which only its owner reads; it is never shown."""
+    """Write a key to its file, which only its owner can read; it is never shown."""
     if is_dry_run:
         Console().print(Sanitized(Text(f"The key would go to {typed_key.path}.")))
         return
@@ -260,7 +260,7 @@ def _save_key(typed_key: ConnectRequest, *, is_dry_run: bool) -> None:
 
 
 def _print_remaining_keys(changes: Sequence[Change]) -> None:
-    """Say which typed keys are left that what is taken out has named; others may use them too."""
+    """Name the key files of removed entries that remain; others may use them too."""
     for path in sorted(_keys_folder().glob("*")):
         quoted_path = json.dumps(str(path), ensure_ascii=False)
         if any(
@@ -272,7 +272,7 @@ def _print_remaining_keys(changes: Sequence[Change]) -> None:
 
 
 def _print_next_steps(connect_options: ConnectOptions, at: SplitResult) -> None:
-    """Say what is left to do, and what somebody on the way could read."""
+    """Print the next steps, and a warning if the connection is not encrypted."""
     console = Console()
     if connect_options.key_file is None and not connect_options.no_key:
         message = f"Put the key into {KEY_VARIABLE} where {connect_options.client} starts."
@@ -282,7 +282,7 @@ def _print_next_steps(connect_options: ConnectOptions, at: SplitResult) -> None:
 
 
 def apply_change(client: str, change: Change, *, is_dry_run: bool) -> None:
-    """Print a change and make it, unless it is only to be seen."""
+    """Print a change and apply it, unless this is a dry run."""
     console = Console()
     if not change.is_needed:
         console.print(Sanitized(Text(f"{client}: nothing to change in {change.path}.")))
@@ -294,6 +294,4 @@ def apply_change(client: str, change: Change, *, is_dry_run: bool) -> None:
         return
     apply(change)
     backup_note = "" if change.is_new else f" The previous file is in {change.backup}."
-    console.print(
-        Sanitized(Text(f"Wrote {change.path}.{backup_note} Start {client} anew to use it."))
-    )
+    console.print(Sanitized(Text(f"Wrote {change.path}.{backup_note} Restart {client} to use it.")))

@@ -1,4 +1,4 @@
-"""What the options before the command settle: which store, and who acts."""
+"""The options before the command: the store, and the agent."""
 
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
@@ -24,14 +24,14 @@ from commonbrain.model.sessions import UNKNOWN, ClientInfo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreOption:
-    """What is to be imported, and whether only to see what would happen."""
+    """What to import, and whether only to preview it."""
 
     format: str
     path: Path
     project: str | None
     is_dry_run: bool
     is_background: bool = False
-    """Whether a worker does it."""
+    """Whether a worker imports it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,14 +44,14 @@ class State:
     tenant: str | None = None
 
     def profile(self) -> Profile:
-        """Give the settings' choice of tools that an MCP client is shown."""
+        """Return the profile of tools for an MCP client, from the settings."""
         from commonbrain.runtime.settings_loading import load_settings  # noqa: PLC0415
 
         return Profile(load_settings().mcp_profile)
 
     def open(self, *, server_name: str | None = None) -> Brain:
-        """Open the brain they name, for one command or for the server that it `serves`."""
-        # The adapters are what takes long to load; help and completion do without.
+        """Open the store, for one command or for a server of this name."""
+        # The adapters take long to load; help and completion do without.
         from commonbrain.runtime.bootstrap import open_brain  # noqa: PLC0415
 
         identity = Identity()
@@ -62,15 +62,15 @@ class State:
         brain = open_brain(self.store, tenant=self.tenant, server_name=server_name, **identity)
         if brain.caller.session is None:
             return brain.acting_as(contact=_current_folder_contact())
-        # A command is over in a moment: it is a sign of life of the session that it names, whose
-        # project it means.
+        # A command is short, so it counts as a heartbeat of the session that it names, with that
+        # session's project.
         session = brain.session.meet()
         project = brain.caller.project or session.project
         return brain.acting_as(project=project, contact=_current_folder_contact())
 
 
 def _current_folder_contact() -> ClientInfo:
-    """Tell the folder that a command was given in, which is all that lasts of it."""
+    """Return the current folder as the client's only lasting property."""
     with suppress(OSError):
         return ClientInfo(cwd=str(Path.cwd()))
     return UNKNOWN
@@ -80,7 +80,7 @@ def _current_folder_contact() -> ClientInfo:
 def open_brain_for(
     state: State, operation: Operation[Any, Any], *, request: Request | None
 ) -> Generator[tuple[Brain, Call]]:
-    """Open the brain and note the call; `request` is None where a file holds many of them.
+    """Open the store and record the call; `request` is None if a file contains several.
 
     Raises:
         CommonbrainError: the store cannot be opened; the call is recorded later.

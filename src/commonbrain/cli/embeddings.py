@@ -1,4 +1,4 @@
-"""`brain embeddings`: moving a store to another embedder while everybody works."""
+"""`brain embeddings`: moves a store to another embedder while it is in use."""
 
 from typing import Annotated, Any
 
@@ -31,7 +31,7 @@ Space = Annotated[str, typer.Argument(metavar="SPACE", help="As `brain embedding
 
 @app.command("list")
 def list_spaces(context: typer.Context, *, as_json: Json = False) -> None:
-    """Show the spaces of the store: which serves, and what each lacks."""
+    """List the embedding spaces of the store, which one serves, and the vectors each is missing."""
     state: State = context.obj
     with state.open() as brain:
         spaces = brain.spaces()
@@ -64,7 +64,7 @@ def build(context: typer.Context, space: Embedder = None, *, as_json: Json = Fal
 
 @app.command()
 def compare(context: typer.Context, space: Embedder = None, *, as_json: Json = False) -> None:
-    """Ask what was asked before in the serving space and in another; nothing is changed."""
+    """Repeat past queries in the serving space and in another one; nothing is changed."""
     state: State = context.obj
     with state.open() as brain, progress_bar("asking", is_shown=not as_json) as move:
         result = brain.spaces.compare(space, on_progress=move)
@@ -88,7 +88,7 @@ def switch(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Change nothing.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Let another space serve, from one moment to the next; the same way leads back."""
+    """Make another space serve, at once; the same command switches back."""
     state: State = context.obj
     with state.open() as brain:
         result = brain.spaces.switch(space, dry_run=dry_run)
@@ -98,7 +98,7 @@ def switch(
         pending = f"{_memories(result.missing)} lack vectors in it"
         _print_line(f"Would let {result.after} serve in the place of {result.before}: {pending}.")
     else:
-        _print_line(f"{result.after} serves. Start every program anew with its embedder.")
+        _print_line(f"{result.after} serves. Restart every program with its embedder.")
         _print_line(
             f"{result.before} stays: `brain embeddings switch` goes back, `drop` removes it."
         )
@@ -118,7 +118,7 @@ def drop(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Delete the vectors of a space that does not serve; there is no way back then."""
+    """Delete the vectors of a space that does not serve. This cannot be undone."""
     state: State = context.obj
     with state.open() as brain, progress_bar("deleting", is_shown=not as_json) as move:
         result = brain.spaces.drop(space, compact=compact, on_progress=move)

@@ -1,7 +1,7 @@
-"""Every operation as a command: under its own name, or in a group of commands about one thing.
+"""Every operation as a command: under its own name, or in a group of commands.
 
-A command whose name has two words, `skill list`, stands in the group of the first. An operation
-whose name is that of a group has no command but those in it.
+A command whose name has two words, `skill list`, belongs to the group of the first. An operation
+with the name of a group has only the commands in it.
 """
 
 from collections.abc import Mapping
@@ -148,7 +148,7 @@ GROUPS: Final[Mapping[str, str]] = {
     "agent": "Agents of a tenant, with their role and trust.",
     "key": "API keys for a shared server.",
 }
-"""What each group is about."""
+"""The help of each group."""
 
 
 IMPORTED: Final[Mapping[str, str]] = {
@@ -187,11 +187,11 @@ class CommandGroup(TyperGroup):
 
     @property
     def path(self) -> str:
-        """What is typed between `brain` and the command."""
+        """The words between `brain` and the command."""
         return self.name or ""
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401
-        """Find a command and give it its example."""
+        """Find a command and add its example."""
         row = operation_commands(self.path).get(cmd_name)
         path = f"{self.path} {cmd_name}".strip()
         command = super().get_command(ctx, cmd_name)
@@ -225,7 +225,7 @@ class MainGroup(CommandGroup):
         return [*super().list_commands(ctx), *IMPORTED, "eval"]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401
-        """Find a command; where its package is not installed, say which one to install."""
+        """Find a command; if its package is not installed, say which one to install."""
         own = super().get_command(ctx, cmd_name)
         if own is not None or cmd_name not in {*IMPORTED, "eval"}:
             return own

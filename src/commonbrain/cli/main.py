@@ -20,7 +20,7 @@ from commonbrain.model.escaping import escaped
 from commonbrain.text.redaction import is_url
 
 _STATE: Final = ContextVar("_STATE", default=State())  # noqa: B039 it is frozen
-"""What Typer's context holds, for a command that has all the parameters a function may have."""
+"""Typer's context, for a command that already has the maximum number of parameters."""
 
 app = typer.Typer(
     name="brain",
@@ -83,7 +83,7 @@ def mcp(
 
         run_proxy(url, key_file=key_file)
         return
-    # The protocol's library costs every other command half a second.
+    # The MCP library takes half a second to load, which no other command should pay.
     from commonbrain.mcp.server import serve_stdio  # noqa: PLC0415
 
     state: State = context.obj
@@ -131,8 +131,8 @@ def dev(
     run_dev_server(_STATE.get(), folder, port=port, workers=workers)
 
 
-# What shows progress, tables and colours is loaded by the commands that do, for it takes longer to
-# load than a client waits for a server to start.
+# Progress bars, tables and colours are loaded by the commands that use them: loading takes longer
+# than a client waits for a server to start.
 @app.command("import")
 def import_(
     *,
@@ -255,7 +255,7 @@ def hook(
 
     state: State = context.obj
     if is_url(state.store):
-        # A command line can be read by every user of the machine, a URL may hold a password.
+        # Every user of the machine can read a command line, and a URL may contain a password.
         os.environ["COMMONBRAIN_STORE"] = str(state.store)
     store = ("--store", state.store) if state.store and not is_url(state.store) else ()
     agent = ("--agent", state.agent) if state.agent else ()

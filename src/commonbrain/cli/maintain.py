@@ -1,4 +1,4 @@
-"""`brain maintain`: upkeep now, in this process, or what it would do."""
+"""`brain maintain`: runs maintenance now, in this process, or previews it."""
 
 import typer
 from pydantic import TypeAdapter
@@ -19,12 +19,12 @@ from commonbrain.storage.job_queue import MAINTAIN, QueueMessage
 
 
 def run_maintain(state: State, *, dry_run: bool, as_json: bool) -> None:
-    """Keep the store and print what was done, or only what would be.
+    """Run maintenance and print what was done, or would be done.
 
     Raises:
-        RejectedError: the caller is no admin.
-        UnavailableError: `job_unfinished`, another worker is at it, or it failed and is tried
-            again.
+        RejectedError: the caller is not an admin.
+        UnavailableError: `job_unfinished`, another worker runs it, or it failed and will be
+            retried.
 
     """
     if dry_run:

@@ -58,7 +58,7 @@ _EMPTY_MESSAGES: Final = {
 
 
 def _render_items(reply: RecallResult) -> Iterator[RenderableType]:
-    """Show the items; those of a timeline under their days."""
+    """Render the items; those of a timeline by day."""
     if reply.order is Order.RELEVANCE:
         yield from (_render_item(item, when=show_day(item.occurred_at)) for item in reply.items)
         return
@@ -114,7 +114,7 @@ def _render_memory(reply: MemoryView) -> RenderableType:
 
 
 def _render_provenance(id_: str, provenance: Provenance) -> RenderableType:
-    """Draw where a memory comes from as a tree, and say in a sentence what it ends in."""
+    """Render the provenance of a memory as a tree, with a sentence on where it ends."""
     branches = [Tree(Text(id_))]
     for one in provenance.origins:
         # A step belongs to the last one that is nearer.
@@ -125,7 +125,10 @@ def _render_provenance(id_: str, provenance: Provenance) -> RenderableType:
 
 
 def _render_view(view: View, side: object) -> RenderableType | None:
-    """Show a view as a table, a row for each entry; one that was not asked for is None."""
+    """Render a view as a table with a row for each entry.
+
+    None for a view that was not requested.
+    """
     rows = view_rows(side)
     if side is None or not rows:
         return None if side is None else Text(f"{view}: none", style="dim")
@@ -143,7 +146,7 @@ def _cell_text(value: object) -> str:
 
 
 def _add_row(table: Table, name: str, *, value: object) -> None:
-    """Show a value that is there."""
+    """Add a value, if there is one."""
     if value is None or value == ():
         return
     table.add_row(name, Text(_cell_text(value)))
@@ -157,7 +160,7 @@ def _render_status(reply: StatusReply) -> RenderableType:
         table.add_row(kind, f"{count:,}")
     memories_text = render_counts(reply.memories, "memory", many="memories")
     return Group(
-        # Not the table's title, which would be cut to its few columns.
+        # A title of the table would be cut to the width of its columns.
         Text(f"{memories_text} in {reply.store}", overflow="fold"),
         Text(f"You are {reply.agent}, {reply.role} of the tenant {reply.tenant}.", style="dim"),
         table,
@@ -184,7 +187,7 @@ def _render_diagnosis(reply: Diagnosis) -> RenderableType:
     if done is None:
         return Group(table, *hints)
     summary = Text(
-        f"Written anew: the words of {render_counts(done.words, 'memory', many='memories')}, "
+        f"Reindexed: the words of {render_counts(done.words, 'memory', many='memories')}, "
         f"the vectors of {done.vectors_made:,}; {done.vectors_dropped:,} unsound vectors dropped."
     )
     return Group(summary, table, *hints)
@@ -216,7 +219,7 @@ def _render_skills(reply: SkillList) -> RenderableType:
 
 
 def report(reply: ImportReport) -> RenderableType:
-    """Show what became of everything an import read."""
+    """Render the result of an import."""
     table = Table()
     table.add_column("outcome")
     table.add_column("pieces", justify="right")
@@ -229,7 +232,7 @@ def report(reply: ImportReport) -> RenderableType:
 
 
 def render_revision(done: ReviseResult) -> RenderableType:
-    """Show what became of a revision."""
+    """Render the result of a revision."""
     if done.outcome is not None:
         return render_item_result(done.outcome)
     colour = {"done": "green", "unchanged": "cyan", "proposed": "yellow"}.get(done.status, "red")
@@ -242,7 +245,7 @@ def render_revision(done: ReviseResult) -> RenderableType:
 
 
 def render_bulk_change(reply: BulkChangeResult) -> RenderableType:
-    """Show what a sweep did or would do."""
+    """Render the result or the preview of a bulk change."""
     kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(reply.by_kind.items()))
     line = Text(f"{reply.action} {reply.status}  {reply.count:,} ({kinds or 'none'})", style="bold")
     lists = (
@@ -275,10 +278,10 @@ _RENDERERS: Final[Mapping[str, Callable[[Any], RenderableType]]] = {
     "review": render_review_queue,
     "doctor": _render_diagnosis,
 }
-"""By operation; those of the others are their text."""
+"""By operation; other operations are rendered as their text."""
 
 
 def print_reply(operation: Operation[Any, Any], reply: Any) -> None:  # noqa: ANN401 each its own
-    """Print a reply other than that of remember."""
+    """Print any reply except that of remember."""
     render = _RENDERERS.get(operation.name)
     Console().print(Sanitized(render(reply) if render else Text(operation.render_text(reply))))

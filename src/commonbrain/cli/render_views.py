@@ -1,4 +1,4 @@
-"""How a briefing looks to people."""
+"""Replies about sessions, traces, reviews and messages, as tables and trees."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -32,7 +32,7 @@ from commonbrain.model.timestamps import show_instant
 
 
 def render_briefing(reply: Briefing) -> RenderableType:
-    """Show the briefing, section by section."""
+    """Render the briefing by section."""
     return Group(*_render_sections(reply))
 
 
@@ -84,7 +84,7 @@ _UNITS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
 def render_session(reply: SessionResponse) -> RenderableType:
-    """Show what became of a call about sessions."""
+    """Render the reply of a session call."""
     if reply.op in STATE_OPS:
         return Text("\n".join(task_lines(reply)))
     if reply.sessions is None:
@@ -129,7 +129,7 @@ def _format_age(seconds: int) -> str:
 
 
 def render_trace(reply: TraceResult) -> RenderableType:
-    """Draw each thing that was asked about as a tree, with what led to it or came of it."""
+    """Render each traced memory as a tree of its causes or effects."""
     trees: list[Tree] = []
     branches: list[Tree] = []
     for one in reply.steps:
@@ -153,7 +153,7 @@ def _is_caveat(line: str) -> bool:
 
 
 def render_review_queue(reply: ReviewQueue) -> RenderableType:
-    """Show what wants a decision, each with its commands."""
+    """Render what needs a decision, with the commands that resolve it."""
     rows = (*reply.conflicts, *reply.needs_review, *reply.proposals)
     if not rows:
         return Text("Nothing needs a decision.", style="green")
@@ -180,7 +180,7 @@ _EMPTY_MESSAGES: Final = {
 
 
 def render_messages(reply: MessageResponse) -> RenderableType:
-    """Show what one call brought."""
+    """Render the reply of a message call."""
     lines = list(_lines(reply))
     if not lines:
         lines = [Text(_EMPTY_MESSAGES.get(reply.op, ""), style="dim")]

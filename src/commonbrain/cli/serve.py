@@ -13,21 +13,21 @@ from commonbrain.model.errors import InvalidInputError
 
 
 def run_server(state: State, **options: object) -> None:
-    """Serve until told to stop.
+    """Serve until stopped.
 
     Args:
         state: the store, and the agent of callers without a key.
-        options: settings of the server that the command line names; None where it does not.
+        options: settings of the server from the command line; None for those not given.
 
     Raises:
-        InvalidInputError: the extra is not installed, a setting is wrong, or strangers would be let
-            in.
+        InvalidInputError: the extra is not installed, a setting is wrong, or the server would
+            accept strangers.
 
     """
     settings = _server_settings(state, options)
     from commonbrain.http.server import prepare, serve, url_of  # noqa: PLC0415
 
-    # Workers open the store by themselves, and know no options.
+    # Workers open the store themselves, and receive no options.
     if state.store is not None:
         os.environ["COMMONBRAIN_STORE"] = str(state.store)
     prepare(settings)
@@ -36,12 +36,12 @@ def run_server(state: State, **options: object) -> None:
 
 
 def run_dev_server(state: State, folder: Path, **options: object) -> None:
-    """Serve from a Postgres and a Redis of its own, with a worker, until told to stop.
+    """Serve from a Postgres and a Redis of its own, with a worker, until stopped.
 
     Args:
         state: the agent of callers without a key.
-        folder: where the two keep what they hold.
-        options: settings of the server that the command line names; None where it does not.
+        folder: the data folder of Postgres and Redis.
+        options: settings of the server from the command line; None for those not given.
 
     Raises:
         InvalidInputError: the extra or a wheel is not installed, or a setting is wrong.

@@ -1,4 +1,4 @@
-"""`brain store`: bringing a store on a server up to date, and moving one between engines."""
+"""`brain store`: upgrades a store on a server, and copies one between engines."""
 
 from collections.abc import Iterator
 from itertools import groupby
@@ -33,8 +33,8 @@ def upgrade(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Bring a store in Postgres to this version, as its owner; others may go on working."""
-    # The adapters are what takes long to load; help and completion do without.
+    """Upgrade a store in Postgres to this version, as its owner; others can keep working."""
+    # The adapters take long to load; help and completion do without.
     from commonbrain.runtime.bootstrap import upgrade_store  # noqa: PLC0415
 
     state: State = context.obj
@@ -62,8 +62,8 @@ def distribute(
 
     Stop all other processes first.
 
-    It runs as the owner, and goes on where it ended when it is run again. What --dry-run prints is
-    a script for psql.
+    Run it as the owner; a second run continues an interrupted one. --dry-run prints a script for
+    psql.
     """
     from commonbrain.runtime.bootstrap import distribute_store, preview_distribute  # noqa: PLC0415
 
@@ -83,9 +83,9 @@ def distribute(
 
 
 def _render_sql(plan: DistributeResult) -> Iterator[str]:
-    """Write statements as psql reads them."""
+    """Render statements in psql's syntax."""
     if plan.was_complete:
-        yield "-- It is distributed already: this only tells every machine the functions again."
+        yield "-- It is already distributed: this only installs the functions again."
         yield from (f"{one};" for one in plan.spread)
         return
     if plan.flat:
@@ -106,7 +106,7 @@ def copy(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Count only.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Copy all tenants of a store into a new one and verify it; run again, it goes on."""
+    """Copy all tenants of a store into a new one and verify it; a second run continues."""
     from commonbrain.runtime.bootstrap import copy_store, preview_copy  # noqa: PLC0415
 
     if dry_run:
@@ -128,7 +128,7 @@ def copy(
 
 
 def _counts_table(done: StoreCopy) -> Table:
-    """Show each tenant's rows, table by table."""
+    """Render the number of rows by tenant and table."""
     table = Table()
     for name in ("tenant", "table", "rows", "there before"):
         table.add_column(name, overflow="fold")

@@ -1,4 +1,4 @@
-"""What every command prints: replies, errors, and texts without control characters."""
+"""What every command prints: replies, errors, progress, without control characters."""
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -23,25 +23,25 @@ _COLOURS: Final = {
 
 
 def print_remembered(reply: RememberResult) -> None:
-    """Print what became of the items."""
+    """Print the result of each item."""
     Console().print(Sanitized(_render_remember(reply)))
 
 
 @dataclass(frozen=True, slots=True)
 class Sanitized:
-    """Anything to be printed, without what a terminal would obey in the texts it shows."""
+    """Wraps a renderable to remove control characters from its text."""
 
     shown: RenderableType
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Give the same segments with their styles, and no control characters in their text."""
+        """Render the same segments with their styles, without control characters."""
         for segment in console.render(self.shown, options):
             plain = segment._replace(text=inert(segment.text))
             yield segment if segment.is_control else plain
 
 
 def print_error(error: CommonbrainError) -> None:
-    """Print what is wrong and the next step, to stderr."""
+    """Print an error and the next step to stderr."""
     console = Console(stderr=True)
     console.print(Sanitized(Text(f"{error.code}: {error.message}", style="bold red")))
     if error.hint:
@@ -49,7 +49,7 @@ def print_error(error: CommonbrainError) -> None:
 
 
 def render_item_result(one: ItemResult) -> RenderableType:
-    """Show what became of one item."""
+    """Render the result of one item."""
     line = Text.assemble(
         (f"{one.status}", f"bold {_COLOURS[one.status]}"), f"  {one.id or ''}  {one.headline or ''}"
     )
@@ -77,7 +77,7 @@ def _render_remember(reply: RememberResult) -> RenderableType:
 
 
 def render_counts(count: int, one: str, *, many: str) -> str:
-    """Say how many there are of something."""
+    """Format a count with its noun."""
     return f"{count:,} {one if count == 1 else many}"
 
 
@@ -85,13 +85,13 @@ def render_counts(count: int, one: str, *, many: str) -> str:
 def progress_bar(label: str, *, is_shown: bool) -> Generator[Callable[[float], None]]:
     """Show a progress bar; yields a function that takes the fraction done, 0..1."""
     with progress(is_shown=is_shown) as shown:
-        # Hidden until something moves: what is refused at once never showed a bar.
+        # Hidden until there is progress, so that a call rejected at once shows no bar.
         task = shown.add_task(label, total=1.0, visible=False)
         yield lambda fraction: shown.update(task, completed=fraction, visible=True)
 
 
 def progress(*, is_shown: bool) -> Progress:
-    """Make the display that all long work shares; a log gets none."""
+    """Build the progress display of all long tasks; none in a log."""
     console = Console(stderr=True)
     return Progress(
         TextColumn("{task.description}"),

@@ -1,4 +1,4 @@
-"""`brain job run --wait`: a person follows a job until it has ended, and works on it if need be."""
+"""`brain job run --wait`: follows a job until it has ended, and runs it if no worker does."""
 
 from dataclasses import replace
 from threading import Event
@@ -18,13 +18,13 @@ from commonbrain.model.jobs import FAILED, LIVE
 from commonbrain.storage.job_queue import QueueMessage
 
 _POLL_S: Final = 0.5
-"""How long another worker's job is left alone before it is looked at again."""
+"""Seconds between checks of a job that another worker runs."""
 
 
 def follow_job(brain: Brain, reply: JobsReply, *, is_shown: bool) -> JobsReply:
-    """Follow the job of a reply to its end, or until Ctrl-C; give it as it is then.
+    """Follow the job of a reply to its end, or until Ctrl-C; return its last state.
 
-    Where no other process is known to work on jobs, this one runs the job.
+    If no worker is known, this process runs the job.
 
     Raises:
         RejectedError: `job_failed`, it is a dead letter or was cancelled.

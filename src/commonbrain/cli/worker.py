@@ -1,4 +1,4 @@
-"""`brain worker`: a process that works on jobs, and tells what becomes of each."""
+"""`brain worker`: runs background jobs, and reports each of them."""
 
 import json
 import logging
@@ -37,17 +37,17 @@ _FINAL_EVENTS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerOptions:
-    """How a worker is to work."""
+    """The options of a worker."""
 
     is_once: bool
     concurrency: int
     kinds: tuple[str, ...]
 
     def checked(self) -> "WorkerOptions":
-        """Give it back, if it makes sense.
+        """Return the options if they are valid.
 
         Raises:
-            InvalidInputError: there is no such kind, or too many are to be done at once.
+            InvalidInputError: there is no such kind, or the concurrency is too high.
 
         """
         for name in self.kinds:
@@ -61,7 +61,7 @@ class WorkerOptions:
 
 
 def run_worker(state: State, options: WorkerOptions, *, as_json: bool) -> None:
-    """Work until told to stop, or once until nothing is due; the last job is given back whole."""
+    """Run jobs until stopped, or once until none is due; return the last job."""
     options.checked()
     logging.basicConfig(format="%(levelname)s %(name)s: %(message)s")
     stop = Event()
@@ -87,7 +87,7 @@ def run_worker(state: State, options: WorkerOptions, *, as_json: bool) -> None:
 
 
 class _JobReporter:
-    """Tells of jobs: a line each for people, with a bar while they move, or JSON for programs."""
+    """Reports jobs: a line each, with a progress bar, or JSON."""
 
     def __init__(self, *, as_json: bool, shown: Progress, of: Brain) -> None:
         self._as_json = as_json
@@ -102,14 +102,14 @@ class _JobReporter:
             Console(stderr=True).print(Sanitized(line), soft_wrap=True)
 
     def on_event(self, event_type: JobEvent, job: Job) -> None:
-        """Report an event of a job; threads may call it at once."""
+        """Report an event of a job; called from several threads."""
         with self._lock:
             self._move(event_type, job)
             if self._as_json:
                 event = _as_json(event_type, job, at=self._clock.now())
                 typer.echo(escaped(json.dumps(event, ensure_ascii=False)))
             elif event_type is not JobEvent.MOVED:
-                # While a bar is shown on the same terminal, it makes room for what is printed.
+                # Printing goes through the progress bar's display while it is shown.
                 typer.echo(inert(_line(event_type, job)))
 
     def _move(self, event_type: JobEvent, job: Job) -> None:
@@ -152,12 +152,12 @@ def _line(event_type: JobEvent, job: Job) -> str:
 
 
 def _run_in_threads(function: Callable[[], object], *, count: int, stop: Event) -> None:
-    """Do the same in several threads; when one breaks, all are stopped, and its error is told."""
+    """Run the function in several threads; if one fails, stop all and raise its error."""
     with ThreadPoolExecutor(count, "worker") as threads:
         done = [threads.submit(function) for _ in range(count)]
         pending = set(done)
         while pending:
-            # A signal may reach another thread, and this one, which handles it, would sleep on.
+            # A signal may reach another thread, while this one, which handles it, would sleep on.
             finished, pending = wait(pending, timeout=_POLL_S, return_when=FIRST_COMPLETED)
             if any(one.exception() is not None for one in finished):
                 stop.set()
@@ -167,7 +167,7 @@ def _run_in_threads(function: Callable[[], object], *, count: int, stop: Event) 
 
 @contextmanager
 def stopped_by_signals(stop: Event) -> Generator[None]:
-    """Set an event when the process is asked to end, instead of ending it there and then."""
+    """Set an event when the process is asked to stop, instead of ending it."""
 
     def request_stop(_signal: int, _frame: FrameType | None) -> None:
         stop.set()

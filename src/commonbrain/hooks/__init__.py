@@ -1,1 +1,1 @@
-"""Hooks of coding agents, which never break the agent."""
+"""Hooks for coding agents, which never break the agent."""

@@ -1,4 +1,4 @@
-"""What hooks do: `DEEDS` is the table. Each gives text for the client's model, or none."""
+"""What hooks do: each action returns text for the client's model, or none."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -27,12 +27,12 @@ from commonbrain.text.normalisation import injected_block
 from commonbrain.text.tokens import upper_bound
 
 _ITEMS_MAX: Final = 5
-"""More than five answers to what nobody asked are a lecture."""
+"""More results than this, which nobody asked for, would only distract."""
 _HEARTBEAT_ACTIONS: Final = frozenset({HookAction.RECALL, HookAction.CAPTURE, HookAction.SUMMARISE})
-"""The others say of a session that it begins or ends."""
+"""The other actions start or end a session."""
 _WAITED_FOR: Final = frozenset({HookAction.BOOT, HookAction.RECALL})
 _MAINTENANCE_S_MAX: Final = 2.0
-"""A day of one agent takes far less; what is left is done after the next session."""
+"""Maintenance for one agent's day takes far less; the rest is done after the next session."""
 _COMPACTED: Final = "compact"
 _WAIT_S_MIN: Final = 0.01
 _WAIT_S_MAX: Final = 1.0
@@ -40,7 +40,7 @@ _WAIT_S_MAX: Final = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookRequest:
-    """One thing to do for a client, and the time there is for it."""
+    """One action for a client, and its time limit."""
 
     hook: Hook
     event: HookEvent
@@ -48,7 +48,7 @@ class HookRequest:
     agent: str
     remaining_s: Callable[[], float]
     tokens: int = 0
-    """How much may be told beside a prompt; settings say."""
+    """Token budget for memories added to a prompt, from the settings."""
 
 
 def run_action(order: HookRequest, store: Path | None) -> str | None:
@@ -66,7 +66,7 @@ def run_action(order: HookRequest, store: Path | None) -> str | None:
             contact=detect_client(base_brain.services, client=order.hook.client),
             session=order.event.session or None,
             project=settings.project or order.folder.project,
-            # A model wrote what is kept: it may not claim more than its user could.
+            # A model wrote what is stored, so it may not claim more trust than its user.
             trust_ceiling=Trust.USER_CLAIM,
         )
         if brain.caller.session and order.hook.action in _HEARTBEAT_ACTIONS:
@@ -75,15 +75,15 @@ def run_action(order: HookRequest, store: Path | None) -> str | None:
 
 
 def _lock_timeout_s(order: HookRequest) -> float:
-    """Say how long to wait for others that write; what only tells does without them."""
+    """Return how long to wait for other writers; actions that only read do not wait."""
     remaining_s = max(order.remaining_s(), _WAIT_S_MIN)
     return min(remaining_s / 4, _WAIT_S_MAX) if order.hook.action in _WAITED_FOR else remaining_s
 
 
 def _boot(brain: Brain, order: HookRequest) -> str:
-    """Begin the session; tell its agent what binds it, what is owed and who else is at work.
+    """Start the session; return the rules, open work and active sessions for its agent.
 
-    After a compaction its own working notes come with it: the conversation has lost them.
+    After a compaction, its own notes are included, because the conversation has lost them.
     """
     parts = [brain.boot(client=order.hook.client).text]
     if order.event.cause == _COMPACTED and brain.caller.session:
@@ -94,7 +94,7 @@ def _boot(brain: Brain, order: HookRequest) -> str:
 
 
 def truncated(lines: Sequence[str]) -> list[str]:
-    """Give the first lines that fit into the hook's budget."""
+    """Return the first lines that fit into the hook's budget."""
     shown: list[str] = []
     budget = HOOK_NOTES_TOKENS
     for line in lines:
@@ -106,7 +106,7 @@ def truncated(lines: Sequence[str]) -> list[str]:
 
 
 def _recall(brain: Brain, order: HookRequest) -> str | None:
-    """Tell what stands out of what is known about a prompt."""
+    """Return the memories that stand out for a prompt."""
     options = RecallOptions(
         project=brain.caller.project,
         kinds=kinds_where(lambda policy: policy.answers_prompts),
@@ -120,9 +120,9 @@ def _recall(brain: Brain, order: HookRequest) -> str | None:
 
 
 def _capture(brain: Brain, order: HookRequest) -> None:
-    """Keep what the agent's last message tells that outlives the turn.
+    """Store what matters beyond this turn from the agent's last message.
 
-    What the gate does not let in is not worth a word to anybody.
+    Texts that the write gate rejects are dropped silently.
     """
     mode = capture_mode(order.folder, os.environ)
     fields = DraftFields(auto_captured=True)
@@ -135,27 +135,27 @@ def _capture(brain: Brain, order: HookRequest) -> None:
 
 
 def _summarise(brain: Brain, order: HookRequest) -> None:
-    """Keep what a compaction made of the conversation, for whoever goes on after this one."""
+    """Store the summary of a compacted conversation for later sessions."""
     summary = both_ends(order.event.summary)
     if summary and order.event.session:
         brain.session.sum_up(summary)
 
 
 def _end(brain: Brain, order: HookRequest) -> None:
-    """End the session, with what it last told of note where it left nothing itself."""
+    """End the session; store its last noteworthy message if it wrote no handoff."""
     captures = capture_mode(order.folder, os.environ) != "off"
     if captures and not _newest_of_session(brain, (Kind.EPISODE,), labels=(LABEL,)):
         for last in _newest_of_session(brain, (Kind.EVENT,)):
             brain.session.sum_up(both_ends(last))
     brain.session.end()
-    # Nobody waits for this process: a store that no server is ever open on is kept here.
+    # No client waits for this process, so a store without a server is maintained here.
     run_maintenance_slice(brain.services, seconds=min(order.remaining_s() / 2, _MAINTENANCE_S_MAX))
 
 
 def _newest_of_session(
     brain: Brain, kinds: Sequence[Kind], *, labels: Sequence[str] = ()
 ) -> list[str]:
-    """Give the newest that this session left of some kinds, whole; nothing when it left none."""
+    """Return the newest complete memory of some kinds from this session; None without one."""
     caller = brain.caller
     newest = RecallOptions(
         kinds=kinds,

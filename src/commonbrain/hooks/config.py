@@ -1,4 +1,4 @@
-"""What users say of hooks in the environment, read without loading the settings."""
+"""The environment variables of hooks, read without loading the settings."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -7,18 +7,18 @@ from commonbrain.api.project_folder import CAPTURE_MODES, FolderConfig
 from commonbrain.hooks.table import LIMITS_S, HookAction
 
 _NO: Final = frozenset({"off", "0", "false", "no", "n", "f"})
-"""What the settings read as false."""
+"""What the settings parse as false."""
 _SECONDS_MAX: Final = 60
-"""The bound of the settings."""
+"""The same bound as in the settings."""
 
 
 def is_disabled(environment: Mapping[str, str]) -> bool:
-    """Say whether the user switched all hooks off."""
+    """Return whether the user disabled all hooks."""
     return environment.get("COMMONBRAIN_HOOKS", "").strip().lower() in _NO
 
 
 def limit_s(action: HookAction, environment: Mapping[str, str]) -> float:
-    """Give the timeout of an action in seconds, from the start of the process."""
+    """Return the timeout of an action in seconds, from the start of the process."""
     variable, default = LIMITS_S[action]
     try:
         seconds = float(environment.get(variable, ""))
@@ -28,6 +28,9 @@ def limit_s(action: HookAction, environment: Mapping[str, str]) -> float:
 
 
 def capture_mode(folder: FolderConfig, environment: Mapping[str, str]) -> str:
-    """Say what is kept of messages: as the folder says, else the user, else what is usual."""
+    """Return what to store of messages.
+
+    By the folder's setting, then the user's, then the default.
+    """
     mode = environment.get("COMMONBRAIN_CAPTURE", "")
     return folder.capture or (mode if mode in CAPTURE_MODES else CAPTURE_MODES[-1])

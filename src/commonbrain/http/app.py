@@ -1,4 +1,4 @@
-"""The application: REST, MCP and health for one house, in one process."""
+"""The application: REST, MCP and health checks of one store, in one process."""
 
 from __future__ import annotations
 
@@ -67,33 +67,33 @@ _SAFE: Final = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
-"""What every response tells a browser, unless it says so itself: nothing here is a page."""
+"""Headers of every response that does not set them itself; nothing here is a web page."""
 _ALLOWED_METHODS: Final = ("/v1/", "/v0/", MCP_PATH)
-"""Where bodies are taken, of who has a credential."""
+"""Paths that accept bodies from authenticated callers."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestLimitsMiddleware:
-    """Refuses what is meant for another host, comes from a foreign page, or is too much or slow.
+    """Rejects requests that are for another host, from a foreign web page, too large or too slow.
 
-    A page in a browser may make requests to loopback, and may give its own name an address there:
-    its `Origin` and `Host` give it away.
+    A page in a browser can send requests to loopback, and can resolve its own name to a loopback
+    address; its `Origin` and `Host` headers reveal it.
     """
 
     app: ASGIApp
     _: KW_ONLY
     hosts: frozenset[str]
-    """Names and addresses, without ports, that may stand in `Host` and `Origin`; `*` is any."""
+    """Names and addresses, without ports, allowed in `Host` and `Origin`; `*` allows any."""
     body_bytes_max: int
     larger: Mapping[str, int]
-    """The same for paths that take files."""
+    """The limits of paths that accept files."""
     body_s: float
-    """How long a request's body may take to arrive."""
+    """Seconds in which the body of a request must arrive."""
     reject: Callable[[HTTPConnection], Awaitable[Response | None]]
-    """Looks at the credential of a request; who has none that is good is not listened to."""
+    """Authenticates a request; without a valid credential its body is not read."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on what may be."""
+        """Forward an allowed request."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
@@ -116,9 +116,9 @@ class RequestLimitsMiddleware:
             await self.app(scope, _replay_body(body, receive), send_safely)
 
     async def _read(self, scope: Scope, receive: Receive) -> bytes | Response | None:
-        """Read the body of who may send one: whoever is not let in fills no memory of ours."""
+        """Read the body of an authenticated request, so that strangers cannot fill the memory."""
         if scope["method"] != "POST" or not scope["path"].startswith(_ALLOWED_METHODS):
-            # Nothing here takes a body in another way.
+            # No other path accepts a body.
             return b""
         return await self.reject(HTTPConnection(scope)) or await self._body(
             receive, bytes_max=self._bytes_max(scope)
@@ -154,7 +154,7 @@ class RequestLimitsMiddleware:
         return self._too_large(bytes_max) if is_too_large else None
 
     async def _body(self, receive: Receive, *, bytes_max: int) -> bytes | Response | None:
-        """Read the body; None when the client hung up, a response when it may not go on."""
+        """Read the body; None if the client disconnected, a response if the request is rejected."""
         body = bytearray()
         try:
             async with asyncio.timeout(self.body_s):
@@ -186,7 +186,7 @@ _HOSTS: Final = "Who runs the server allows hosts: brain serve --allow-host NAME
 
 
 def _replay_body(body: bytes, receive: Receive) -> Receive:
-    """Give the body again, then whatever comes after it."""
+    """Return a channel that repeats the body, then continues with what follows."""
     waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def replay() -> Message:
@@ -199,14 +199,14 @@ _BROKEN: Final = 500
 
 
 class TracingMiddleware:
-    """Draws a span round every request; its name is the method, for a path may hold an id."""
+    """Creates a span for every request, named by its method, because a path may contain an id."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
         self._tracer = trace.get_tracer("commonbrain")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on inside its span."""
+        """Forward a request within its span."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -241,28 +241,28 @@ _ABOUT: Final = (
 
 
 class Application(FastAPI):
-    """What is served, with a description in which every error has its schema."""
+    """The server, whose OpenAPI description includes the schema of every error."""
 
     def openapi(self) -> dict[str, Any]:
-        """Describe it."""
+        """Return the OpenAPI description."""
         described = super().openapi()
         described["components"]["schemas"].update(problem_schemas())
         return described
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve; a fault of ours goes to our log, for it is answered when it arrives here."""
+        """Serve a request; an internal error is logged here, after it was answered."""
         try:
             await super().__call__(scope, receive, send)
         except Exception:
             if scope["type"] != "http":
                 raise
-            # Whoever runs this would print its message, which may be a caller's own words.
+            # The server process would print its message, which may contain a caller's text.
             _LOG.exception("a request failed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BodyLimits:
-    """How much one process takes on."""
+    """Size limits of requests in one process."""
 
     body_bytes_max: int = 1024 * 1024
     upload_bytes_max: int = UPLOAD_BYTES_MAX
@@ -279,15 +279,15 @@ def make_app(
     limits: BodyLimits | None = None,
     served: Server[Any] | None = None,
 ) -> FastAPI:
-    """Make the application for an open brain, and close the brain when it ends.
+    """Build the application for an open store, and close the store when it ends.
 
     Args:
         brain: the open store; each request acts as its own caller.
-        access: who tells callers by their credentials.
-        resource: under which URL callers know this server, and who issues tokens for it.
+        access: authenticates callers by their credentials.
+        resource: the public URL of this server, and the issuer of its tokens.
         hosts: names and addresses that requests may be meant for.
-        limits: how much is taken on at once.
-        served: what MCP carries, where it is not the operations.
+        limits: size limits of requests.
+        served: the MCP server to mount instead of the operations'.
 
     """
     limits = limits or BodyLimits()
@@ -307,7 +307,7 @@ def make_app(
         description=_ABOUT,
         version=version("commonbrain"),
         lifespan=partial(_lifespan, authenticator=authenticator, transport=transport),
-        # Both pages load scripts from elsewhere.
+        # Both pages load scripts from other hosts.
         docs_url=None,
         redoc_url=None,
         separate_input_output_schemas=True,
@@ -345,15 +345,15 @@ async def _lifespan(
 
 
 async def _warm_up(authenticator: RequestAuthenticator) -> None:
-    """Load the embedder and touch the store, so that the first caller need not wait for it."""
+    """Load the embedder and read the store, so that the first caller need not wait."""
     try:
         await authenticator.threads.run(partial(check_readiness, authenticator.brain))
     except CommonbrainError as error:
-        # It is told by /readyz, and asked again by it.
+        # /readyz reports this, and tries again.
         authenticator.outages.record(error)
     except Exception:  # noqa: BLE001 a server starts whatever an embedder does
         _LOG.exception("warming up failed")
-    # What is there now stays to the end: no collection needs to look through it again.
+    # Objects made so far live until the end; the garbage collector need not scan them again.
     gc.collect()
     gc.freeze()
 
@@ -377,7 +377,7 @@ def _handle_errors(app: FastAPI, authenticator: RequestAuthenticator) -> None:
 
 
 def _add_health(app: FastAPI, authenticator: RequestAuthenticator) -> None:
-    """Add what a supervisor asks: whether this lives, whether it can be sent requests."""
+    """Add the health checks: whether the process runs, and whether it can accept requests."""
 
     async def live() -> dict[str, str]:
         return {"status": "live"}
@@ -386,7 +386,7 @@ def _add_health(app: FastAPI, authenticator: RequestAuthenticator) -> None:
         try:
             await authenticator.threads.run(partial(check_readiness, authenticator.brain))
         except CommonbrainError as error:
-            # Anybody may ask, and as often as they like: the log tells once.
+            # Anyone may call this as often as they like, so each problem is logged once.
             authenticator.outages.record(error)
             raise
         authenticator.outages.clear()
@@ -410,7 +410,7 @@ def _add_health(app: FastAPI, authenticator: RequestAuthenticator) -> None:
 
 
 def check_readiness(brain: Brain) -> None:
-    """See to it that the store can be read and that the embedder is loaded and has answered.
+    """Check that the store can be read, and that the embedder is loaded and has answered once.
 
     Raises:
         UnavailableError: one of them does not answer.
@@ -418,6 +418,6 @@ def check_readiness(brain: Brain) -> None:
     """
     with brain.services.store.snapshot(LOCAL_TENANT) as tx:
         tx.sessions.get("readiness", "readiness")
-    # An answer to the same question is kept: an embedder that goes away later degrades recall,
-    # which goes on by words, and takes no server out of service.
+    # The answer to one question is cached: an embedder that fails later degrades recall, which
+    # continues by words, and must not take a server out of service.
     brain.services.embedder.query("readiness")

@@ -1,7 +1,7 @@
-"""A whole server on one machine without a container: Postgres, Redis, a worker and a first key.
+"""A complete server on one machine without a container: Postgres, Redis, a worker and a first key.
 
-The two servers come from wheels, as the tests run them, and keep what they hold in one folder. It
-is for trying things out: who answers for data runs their own Postgres and Redis.
+Postgres and Redis come from wheels, as in the tests, and store their data in one folder. Use it to
+try things out; for production data, run your own Postgres and Redis.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from commonbrain.runtime.bootstrap import open_brain, upgrade_store
 from commonbrain.runtime.dev_servers import login, postgres_server, redis_server
 
 _PROGRAM: Final = "commonbrain_program"
-"""The role that the doors and the worker have: it sees one tenant at a time."""
+"""The role of the server and the worker, which sees one tenant at a time."""
 FIRST_AGENT: Final = "first-admin"
 _STOP_S: Final = 30
 _CONFIGURED: Final = ("COMMONBRAIN_STORE", "COMMONBRAIN_REDIS_URL")
@@ -35,9 +35,10 @@ class DevServer:
 
     schema_version: str
     environment: Path
-    """A file that tells a shell of the two servers, passwords and all: its owner's alone."""
+    """A file of environment variables for both servers, with passwords, readable by its owner only.
+    """
     key: str | None
-    """The key of the first admin, which is shown this once; None where there is one already."""
+    """The key of the first admin, which is shown once; None if there is one already."""
 
 
 @contextmanager
@@ -70,9 +71,9 @@ def dev_server(folder: Path) -> Generator[DevServer]:
 
 
 def _write_environment(file: Path) -> Path:
-    """Write what this process was told of the two, for a shell to read; give the file."""
+    """Write the servers' environment variables to a file for a shell; return the file."""
     lines = [f"export {name}={shlex.quote(os.environ[name])}\n" for name in _CONFIGURED]
-    # Made anew each time, so that it never belonged to somebody else or was open to them.
+    # Created anew each time, so that it never belonged to another user or was readable by one.
     file.unlink(missing_ok=True)
     file.touch(mode=0o600, exist_ok=False)
     file.write_text("".join(lines), "utf-8")
@@ -80,7 +81,7 @@ def _write_environment(file: Path) -> Path:
 
 
 def _first_key() -> str | None:
-    """Make a key for an admin where there is none."""
+    """Create the first admin's key if there is none."""
     with open_brain() as brain:
         if brain.govern.keys():
             return None

@@ -25,20 +25,20 @@ from commonbrain.runtime.settings_loading import load_settings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthenticatedClients:
-    """The clients that were let in: each message comes with its caller."""
+    """Authenticated clients: each message carries its caller."""
 
     authenticator: RequestAuthenticator
 
     def role(self, context: Message) -> Role:
-        """Give the role of the credential."""
+        """Return the role of the credential."""
         return authenticated(_request(context)).role
 
     def brain_for(self, context: Message) -> Brain:
-        """See the brain as the credential's agent, in the client's session."""
+        """Return the store for the credential's agent, in the client's session."""
         request = _request(context)
         client = client_of(context)
         caller = authenticated(request)
-        # A model fills the arguments: it may not claim more trust than a user has.
+        # A model fills the arguments, so it may not claim more trust than a user.
         ceiling = min(caller.trust_ceiling, Trust.USER_CLAIM, key=lambda trust: trust.weight)
         named = f"{client.name}/{client.version}" if client else None
         return self.authenticator.brain_for(
@@ -48,17 +48,17 @@ class AuthenticatedClients:
     def record_missed_call(
         self, context: Message, *, call: CallContext, error: CommonbrainError
     ) -> None:
-        """Leave it at the answer: strangers make no file on this machine grow."""
+        """Do nothing: strangers cannot make a file on this machine grow."""
 
     def redact_error(self, error: CommonbrainError) -> CommonbrainError:
-        """Tell no stranger where things lie."""
+        """Return the error without locations."""
         return self.authenticator.outages.redact(error)
 
 
 class McpEndpoint:
-    """Lets in who has a credential, and gives what they send to the protocol's library.
+    """Authenticates requests, and passes them to the MCP library.
 
-    The server is that of the operations, unless another is to be carried.
+    It serves the operations' MCP server unless another is given.
     """
 
     def __init__(
@@ -75,12 +75,12 @@ class McpEndpoint:
 
     @asynccontextmanager
     async def open(self) -> AsyncGenerator[None]:
-        """Be ready for messages."""
+        """Run the MCP library until the block ends."""
         async with self._manager.run():
             yield
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one message."""
+        """Answer one request."""
         error_response = await self._admit(scope)
         await (error_response or self._manager.handle_request)(scope, receive, send)
 

@@ -22,7 +22,7 @@ from commonbrain.model.errors import (
 
 MEDIA_TYPE: Final = "application/problem+json"
 RETRY_AFTER_S: Final = 2
-"""After which something that is down may be asked again; a guess that spares it a crowd."""
+"""Seconds after which to retry when something is down; a guess that spreads the load."""
 _CODES: Final = {404: "no_such_path", 405: "method_not_allowed", 413: "limit_exceeded"}
 _INTERNAL: Final = CommonbrainError(
     "An internal error occurred.", code="internal", hint="The server's log shows the cause."
@@ -30,14 +30,14 @@ _INTERNAL: Final = CommonbrainError(
 
 
 class ProblemDetail(BaseModel):
-    """One field that is wrong."""
+    """One invalid field."""
 
     field: str = Field(description="Where it stands, its parts joined by dots")
     message: str
 
 
 class Problem(BaseModel):
-    """What is wrong, and what to do about it."""
+    """What is wrong, and how to fix it."""
 
     type: str = Field(description="urn:commonbrain: and the code")
     title: str
@@ -51,7 +51,7 @@ class Problem(BaseModel):
 
 
 def problem_schemas() -> dict[str, Any]:
-    """Give the schemas of a problem by their names."""
+    """Return the schemas of a problem by name."""
     schema = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
     return {**schema.pop("$defs"), "Problem": schema}
 
@@ -59,7 +59,7 @@ def problem_schemas() -> dict[str, Any]:
 def problem(
     error: CommonbrainError, *, status: int | None = None, wrong: list[ProblemDetail] | None = None
 ) -> Response:
-    """Write an error as an HTTP response."""
+    """Convert an error to an HTTP response."""
     status = status or to_transport_error(error).http_status
     body = Problem(
         type=f"urn:commonbrain:{error.code}",
@@ -70,7 +70,7 @@ def problem(
         hint=error.hint,
         errors=wrong,
     )
-    # An error of a limit knows when it is over; of what is down nobody does.
+    # The error of a limit knows when to retry; for an outage nobody does.
     usual = RETRY_AFTER_S if isinstance(error, UnavailableError) else None
     waits: int | None = getattr(error, "retry_after_s", usual)
     headers = None if waits is None else {"Retry-After": str(waits)}
@@ -80,7 +80,7 @@ def problem(
 
 
 def malformed(error: RequestValidationError) -> Response:
-    """Say which fields are wrong, and repeat nothing of what was given."""
+    """Name the invalid fields, without repeating their values."""
     errors = error.errors()
     wrong = [
         ProblemDetail(field=".".join(str(part) for part in one["loc"]), message=one["msg"])
@@ -95,7 +95,7 @@ def malformed(error: RequestValidationError) -> Response:
 
 
 def framework_problem(error: HTTPException) -> Response:
-    """Say what the framework refused: an unknown path, a method that is not there."""
+    """Convert an error of the framework: an unknown path or method."""
     code = _CODES.get(error.status_code, "invalid")
     error_type = NotFoundError if error.status_code == HTTPStatus.NOT_FOUND else InvalidInputError
     framework_error = error_type(
@@ -107,7 +107,7 @@ def framework_problem(error: HTTPException) -> Response:
 
 
 def internal_problem() -> Response:
-    """Say nothing of a fault of ours: the log has all of it."""
+    """Return a response without details; the log has them."""
     return problem(_INTERNAL)
 
 
@@ -121,7 +121,7 @@ _NEEDED: Final = {
     "embedder": "The server's embedder",
     "extractor": "The server's extractor",
 }
-"""By the first word of a code; what else may be unavailable is not the server's own affair."""
+"""By the first word of a code; other outages are not the server's own."""
 
 
 @dataclass(slots=True)
@@ -129,10 +129,10 @@ class OutageHandler:
     """Logs each problem once until it is over."""
 
     reported: set[str] = field(default_factory=set[str])
-    """The codes of what is wrong."""
+    """The codes of current problems."""
 
     def redact(self, error: CommonbrainError) -> CommonbrainError:
-        """Give an error without where things lie: its message may name files and hosts."""
+        """Return an error without locations; its message may contain files and hosts."""
         needed = _NEEDED.get(error.code.partition("_")[0])
         if needed is None or not isinstance(error, UnavailableError | StoreCorruptError):
             return error
@@ -140,13 +140,13 @@ class OutageHandler:
         return type(error)(f"{needed} cannot do this now.", code=error.code, hint=_HINT)
 
     def record(self, error: CommonbrainError) -> None:
-        """Write down what is wrong, unless it was wrong already."""
+        """Log a problem unless it was logged already."""
         if error.code not in self.reported:
             self.reported.add(error.code)
             _LOG.warning("not ready: %s: %s", error.code, error)
 
     def clear(self) -> None:
-        """Write down that all is well again, where it was not."""
+        """Log that a problem is over, if there was one."""
         if self.reported:
             self.reported.clear()
             _LOG.warning("ready again")

@@ -1,4 +1,4 @@
-"""REST: every operation of the table that has this door, as `POST /v1/{operation}`."""
+"""REST: every operation of the table that has this transport, as `POST /v1/{operation}`."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
@@ -72,7 +72,7 @@ _KEY: Final = APIKeyHeader(name=KEY_HEADER, auto_error=False, description="An AP
 
 
 def caller_dependency(authenticator: RequestAuthenticator) -> Callable[..., Awaitable[Caller]]:
-    """Make what tells the caller of every request before its body is looked at."""
+    """Return the dependency that authenticates a request before its body is parsed."""
 
     async def authenticated_caller(
         *,
@@ -94,7 +94,7 @@ async def run_operation(
     request: Request,
     operation_request: OperationRequest,
 ) -> bytes:
-    """Do what is asked in a thread, and give the reply as JSON."""
+    """Run an operation in a thread, and return the reply as JSON."""
 
     def call() -> bytes:
         reply = dispatch(
@@ -109,7 +109,7 @@ async def run_operation(
 
 
 def register_routes(authenticator: RequestAuthenticator) -> APIRouter:
-    """Draw the routes of version 1."""
+    """Return the routes of version 1."""
     router = APIRouter(prefix="/v1", tags=["v1"], responses=PROBLEMS)
     for operation in SERVED:
         add_route(
@@ -136,7 +136,7 @@ def add_route(
     path: str,
     name: str,
 ) -> None:
-    """Add an operation as a POST whose body is its request and whose answer is its reply."""
+    """Add an operation as a POST of its request that returns its reply."""
     router.add_api_route(
         path,
         _endpoint(authenticator, operation),
@@ -147,7 +147,7 @@ def add_route(
 
 
 def response_of(operation: Operation[Any, Any], name: str) -> dict[str, Any]:
-    """Give the OpenAPI description of a route."""
+    """Return the OpenAPI description of a route."""
     return {
         "summary": operation.title,
         "description": f"{operation.purpose} Takes the role {operation.role}.",
@@ -173,7 +173,7 @@ def _endpoint(
         )
         return Response(done, media_type="application/json")
 
-    # FastAPI reads what a route takes from its signature, which here the table gives.
+    # FastAPI derives a route's parameters from its signature, which is made from the table here.
     is_needed = any(field.is_required() for field in operation.request.model_fields.values())
     body = Body() if is_needed else Body(default_factory=operation.request)
     parts: dict[str, Any] = {
@@ -187,7 +187,7 @@ def _endpoint(
 
 
 def signature_for(parts: Mapping[str, Any]) -> Signature:
-    """Make the signature of a function that is called with these by name."""
+    """Return the signature of a function with these keyword parameters."""
     return Signature(
         [
             Parameter(
@@ -202,10 +202,10 @@ def signature_for(parts: Mapping[str, Any]) -> Signature:
 
 
 def with_idempotency_key(operation_request: OperationRequest, key: str | None) -> OperationRequest:
-    """Put the key of the header into the request, which has a field for it.
+    """Copy the key of the header into the request, which has a field for it.
 
     Raises:
-        InvalidInputError: the body names another one.
+        InvalidInputError: the body contains a different key.
 
     """
     if key is None:
@@ -219,7 +219,7 @@ def with_idempotency_key(operation_request: OperationRequest, key: str | None) -
 
 
 def describing(authenticator: RequestAuthenticator) -> Callable[..., Awaitable[Response]]:
-    """Make the route that shows one memory, to who does not have it as it is already."""
+    """Return the route of one memory, which supports conditional requests."""
     fetched = GET.request.model_fields["views"]
 
     async def show(
@@ -246,7 +246,7 @@ def describing(authenticator: RequestAuthenticator) -> Callable[..., Awaitable[R
 
 
 def register_compat_routes(authenticator: RequestAuthenticator) -> APIRouter:
-    """Draw the routes."""
+    """Return the routes of the previous version."""
     router = APIRouter(prefix="/v0/memory", tags=["v0"], responses=PROBLEMS)
     for operation in (REMEMBER, RECALL, REFLECT, TRAIN):
         path, name = f"/{operation.name}", f"v0_{operation.name}"
@@ -294,7 +294,7 @@ _NameQuery = Query(max_length=NAME_CHARS_MAX)
 
 
 def register_file_routes(authenticator: RequestAuthenticator) -> APIRouter:
-    """Draw the routes."""
+    """Return the routes for uploads and downloads."""
     router = APIRouter(tags=["v1"], responses=PROBLEMS)
     router.add_api_route(
         IMPORT_PATH,
@@ -330,7 +330,7 @@ def _import_route(authenticator: RequestAuthenticator) -> Callable[..., Awaitabl
         body = await request.body()
 
         def receive_upload(brain: Brain, _request: JobRequest) -> JobsReply:
-            # Whatever a name says, the file lies in a folder of its own.
+            # Each file gets a folder of its own, whatever its name is.
             with TemporaryDirectory(prefix="commonbrain-") as folder:
                 path = Path(folder) / "sent"
                 path.write_bytes(body)

@@ -182,7 +182,7 @@ def listed(drafts: Draft | Sequence[Draft]) -> list[Draft]:
     known = [one for one in listed if isinstance(one, Draft)]
     if len(known) < len(listed):
         raise InvalidInputError(
-            "What is to be remembered is neither a text nor drafts.",
+            "The argument is neither a text nor drafts.",
             hint="Give a text, a Draft, or a list of them.",
         )
     return known

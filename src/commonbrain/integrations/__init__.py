@@ -1,7 +1,7 @@
-"""Clients that can be told of this memory by a change to one of their files.
+"""Clients that can be connected to this memory by a change to one of their files.
 
 `CLIENTS` is the table: to add a client, add a file and a row. `connect` and `disconnect` compute a
-change and touch nothing; `apply` makes it; `diff` shows it.
+change without applying it; `apply` applies it; `diff` shows it.
 """
 
 from collections.abc import Callable, Mapping
@@ -56,13 +56,13 @@ def connect(
 
     Args:
         client: a name in `CLIENTS`.
-        entry: how the client gets at the memory.
+        entry: how the client reaches the memory.
         scope: `user` for all projects, or another that the client has.
         force: replace an entry of the same name that reaches something else.
 
     Raises:
         InvalidInputError: there is no such client or scope, or its file is not valid; the file is
-            left alone.
+            unchanged.
         RejectedError: an entry of the same name reaches something else; code `connect_conflict`.
         UnavailableError: the file cannot be read.
 
@@ -75,11 +75,11 @@ def connect(
 
 
 def disconnect(client: str, *, scope: str = "user") -> Change:
-    """Compute what makes a client forget this memory; nothing when it has no such entry.
+    """Compute the change that removes this memory from a client; none if it has no such entry.
 
     Raises:
         InvalidInputError: there is no such client or scope, or its file is not valid; the file is
-            left alone.
+            unchanged.
         UnavailableError: the file cannot be read.
 
     """
@@ -90,11 +90,11 @@ def disconnect(client: str, *, scope: str = "user") -> Change:
 
 
 def with_hooks(change: Change, client: str, *, scope: str, command: HookCommand) -> list[Change]:
-    """Add to what tells a client of this memory what makes it call our hooks.
+    """Add the installation of hooks to the change that connects a client.
 
     Raises:
-        InvalidInputError: the client has no hooks there, or its file is not valid; the file is left
-            alone.
+        InvalidInputError: the client has no hooks there, or its file is not valid; the file is
+            unchanged.
         UnavailableError: the file cannot be read.
 
     """
@@ -108,10 +108,10 @@ def with_hooks(change: Change, client: str, *, scope: str, command: HookCommand)
 
 
 def without_hooks(change: Change, client: str, *, scope: str) -> list[Change]:
-    """Add to what makes a client forget this memory what takes out our hooks, if it has any.
+    """Add the removal of hooks, if there are any, to the change that disconnects a client.
 
     Raises:
-        InvalidInputError: its file is not valid; it is left alone.
+        InvalidInputError: its file is not valid; it is unchanged.
         UnavailableError: the file cannot be read.
 
     """
@@ -128,7 +128,7 @@ def _change_both(
     scope: str,
     alter: Callable[[str | None, Path], str | None],
 ) -> list[Change]:
-    """Give the changes to both files, or the one change where they are the same file."""
+    """Return the changes of both files, or a single change if they are the same file."""
     path = file.files[scope]()
     if path == change.path:
         return [replace(change, after=alter(change.after, path))]

@@ -1,4 +1,4 @@
-"""Clients that list their servers in a JSON file, each in a shape of its own."""
+"""Clients that list their servers in a JSON file, each in its own form."""
 
 import json
 import os
@@ -28,15 +28,15 @@ class JsonFile:
 
     name: str
     files: Mapping[str, Callable[[], Path]]
-    """Where the file of each scope lies."""
+    """The file of each scope."""
     servers: str
     """The member that lists the servers by name."""
     shape: Callable[[ServerTarget], Mapping[str, object]]
-    """How the client has an entry."""
+    """The client's form of an entry."""
     environment: str = "env"
-    """The member of an entry that holds its environment."""
+    """The member of an entry that contains its environment."""
     has_comments: bool = True
-    """Whether the client reads comments and last commas in its file."""
+    """Whether the client accepts comments and trailing commas."""
 
     @property
     def scopes(self) -> tuple[str, ...]:
@@ -44,11 +44,11 @@ class JsonFile:
         return tuple(self.files)
 
     def path(self, scope: str) -> Path:
-        """Say where the file of a scope lies, whether it exists or not."""
+        """Return the file of a scope, whether it exists or not."""
         return self.files[scope]()
 
     def add(self, text: str | None, entry: ServerTarget, *, path: Path, force: bool) -> str:
-        """Put the entry last among the servers, or replace it where it stands."""
+        """Append the entry to the servers, or replace the existing one."""
         ours = self.shape(entry)
         if text is None or not text.strip():
             return json.dumps({self.servers: {SERVER: ours}}, ensure_ascii=False, indent=2) + "\n"
@@ -65,7 +65,7 @@ class JsonFile:
         return text if value == existing.value else listed.with_value(existing, value)
 
     def remove(self, text: str, *, path: Path) -> str:
-        """Take the entry out, and leave the list of servers even if it is empty then."""
+        """Remove the entry; the list of servers stays even if it becomes empty."""
         if not text.strip():
             return text
         whole = parse_settings(text, path, has_comments=self.has_comments)
@@ -106,23 +106,23 @@ def object_member(settings: JsonObject, name: str, *, path: Path) -> JsonObject:
 
 
 def command_and_args(entry: Entry) -> Mapping[str, object]:
-    """Show an entry as most clients have it, its environment only where it has one."""
+    """Return an entry in the form of most clients, with an environment only if it has one."""
     shown: dict[str, object] = {"command": entry.command, "args": list(entry.args)}
     return {**shown, "env": dict(entry.env)} if entry.env else shown
 
 
 def in_current_folder(*parts: str) -> Callable[[], Path]:
-    """Point to a file of the folder we are in."""
+    """Return a path in the current folder."""
     return lambda: Path.cwd().joinpath(*parts)
 
 
 def in_home_folder(*parts: str) -> Callable[[], Path]:
-    """Point to a file of the user's home."""
+    """Return a path in the user's home folder."""
     return lambda: Path.home().joinpath(*parts)
 
 
 def _user_file() -> Path:
-    """Follow CLAUDE_CONFIG_DIR as Claude Code does."""
+    """Return Claude Code's file; follows CLAUDE_CONFIG_DIR."""
     folder = os.environ.get("CLAUDE_CONFIG_DIR")
     return (Path(folder) if folder else Path.home()) / ".claude.json"
 
@@ -185,7 +185,7 @@ GEMINI: Final = JsonFile(
 
 
 def _opencode_user_file() -> Path:
-    """Follow XDG_CONFIG_HOME as opencode does on every system."""
+    """Return opencode's file; follows XDG_CONFIG_HOME on every system."""
     folder = os.environ.get("XDG_CONFIG_HOME")
     return _in((Path(folder) if folder else Path.home() / ".config") / "opencode")
 
@@ -195,7 +195,7 @@ def _project_file() -> Path:
 
 
 def _in(folder: Path) -> Path:
-    """Take the file that is there; where there are both, opencode reads this one last."""
+    """Return the existing file; if there are both, opencode reads this one last."""
     with_comments = folder / "opencode.jsonc"
     return with_comments if with_comments.exists() else folder / "opencode.json"
 
@@ -203,7 +203,7 @@ def _in(folder: Path) -> Path:
 def _opencode_shape(entry: ServerTarget) -> Mapping[str, object]:
     if isinstance(entry, Remote):
         headers = entry.headers(f"{{env:{entry.variable}}}")
-        # It would look for a login of its own where a credential is refused.
+        # Otherwise it would start its own login when a credential is rejected.
         return {"type": "remote", "url": entry.url, "enabled": True, "oauth": False, **headers}
     shown: dict[str, object] = {
         "type": "local",
@@ -223,7 +223,7 @@ OPENCODE: Final = JsonFile(
 
 
 def _vscode_user_file() -> Path:
-    """Find the files of the default profile, which VS Code keeps where its system wants them."""
+    """Return the file of VS Code's default profile on this system."""
     return user_config_path("Code", appauthor=False, roaming=True) / "User" / "mcp.json"
 
 
@@ -231,7 +231,7 @@ def _vscode_shape(entry: ServerTarget) -> Mapping[str, object]:
     if isinstance(entry, Remote):
         if entry.variable is None:
             return {"type": "http", "url": entry.url}
-        # Its headers refer to what it asks for, not to variables; the bridge reads those.
+        # Its headers refer to prompts, not to variables; the proxy reads the variables.
         entry = proxy_entry(entry.url)
     return {"type": "stdio", **command_and_args(entry)}
 

@@ -77,8 +77,8 @@ class AffectedDependents:
             )
             return "\n".join([what, *map(_path_line, self.first)])
         first = f" ({', '.join(self.ids[:3])})" if self.ids else ""
-        next_ = "Get tells why; if one holds: revise review; if not: supersede or forget it."
-        return f"Needs review now, for it rests on that: {self._counted()}{first}. {next_}"
+        next_ = "Get shows why; if one still holds: revise review; if not: supersede or forget it."
+        return f"Now needs review, because it depends on that: {self._counted()}{first}. {next_}"
 
     def _counted(self) -> str:
         more = " and more" if self.is_more else ""

@@ -136,7 +136,7 @@ class Jobs:
             raise RejectedError(
                 f"{kind} works on what all tenants of this store share.",
                 code="scope_denied",
-                hint="Ask whoever runs the server.",
+                hint="Ask the operator of the server.",
             )
         return self._add(kind, arguments)
 

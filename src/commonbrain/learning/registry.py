@@ -432,9 +432,10 @@ def _check_is_offered(card: ModelCard, *, is_forced: bool) -> None:
 def _no_trial_error(card: ModelCard, *, code: str) -> RejectedError:
     """Create the error for a model whose effect cannot be measured soon."""
     return RejectedError(
-        f"{model_name(card)} is for {card.role}, which has no trial, and no guard looks at it.",
+        f"{model_name(card)} is for {card.role}, which cannot be tried on a share of calls or "
+        "monitored.",
         code=code,
-        hint="Promote it with force and a reason, by what its card tells; retire takes it back.",
+        hint="Judge it by its card, and promote it with force and a reason; retire reverses it.",
     )
 
 

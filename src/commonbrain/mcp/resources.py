@@ -1,7 +1,7 @@
-"""What the MCP door offers beside tools: a prompt to begin with, and resources to be read.
+"""The prompt and the resources of the MCP server.
 
-`PAGES` is the table of resources: each is an operation with one of its arguments in the address, so
-that what may be read is decided in one place for every door.
+`PAGES` is the table of resources: each is an operation with one argument in its URI, so that
+permissions are checked in one place for all transports.
 """
 
 from collections.abc import Callable, Mapping
@@ -39,7 +39,7 @@ _USAGE_HINT: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resource:
-    """A resource: the operation that it shows, and how its address becomes the arguments."""
+    """A resource: its operation, and how its URI maps to the arguments."""
 
     scheme: str
     argument: str
@@ -50,7 +50,7 @@ class Resource:
 
     @property
     def template(self) -> ResourceTemplate:
-        """How a client is shown it."""
+        """The template for clients."""
         return ResourceTemplate(
             name=self.scheme,
             uri_template=f"{self.scheme}://{{{self.argument}}}",
@@ -98,10 +98,10 @@ PROMPT: Final = Prompt(
 
 
 def read_resource(brain: Brain, uri: str) -> ReadResourceResult:
-    """Read a resource as the operation shows it to an agent.
+    """Read a resource as the operation renders it for agents.
 
     Raises:
-        NotFoundError: there is none, or it may not be seen; the two look the same.
+        NotFoundError: it does not exist or may not be seen; the two look the same.
         RejectedError: the caller's role does not allow it.
 
     """
@@ -119,7 +119,7 @@ def read_resource(brain: Brain, uri: str) -> ReadResourceResult:
 
 
 def render_startup(brain: Brain, name: str, *, arguments: Mapping[str, str]) -> GetPromptResult:
-    """Boot, and give what an agent should know with two lines on how to work.
+    """Boot, and return what an agent should know, with two lines on how to work.
 
     Raises:
         InvalidInputError: there is no such prompt, or it takes no such argument.

@@ -222,9 +222,9 @@ def check_claims(caller: Caller, *, tenant: str | None, agent: str | None) -> No
     ):
         if claimed is not None and claimed != known:
             raise RejectedError(
-                f"The credential is not of the {what} that the call claims.",
+                f"The credential belongs to another {what} than the call claims.",
                 code=f"{what}_mismatch",
-                hint=f"Leave the {what} out: the credential tells it.",
+                hint=f"Omit the {what}: the credential determines it.",
             )
 
 

@@ -272,7 +272,7 @@ class Recall:
         name = self.services.store.moved_to
         if name is None or not plan.query:
             return ()
-        return (f"space: {name} serves now, start this program anew with its embedder.",)
+        return (f"space: {name} serves now; restart this program with its embedder.",)
 
     def _log(
         self, plan: QueryPlan, ranked: _Ranked, *, packed: Packed, stages_ms: Mapping[str, float]

@@ -188,7 +188,7 @@ def _open_both(
     ]
     if files[0] is not None and not files[0].is_file():
         raise InvalidInputError(
-            f"There is no store at {files[0]}.", hint="Name the file that is to be copied first."
+            f"There is no store at {files[0]}.", hint="Give the file to copy as the first argument."
         )
     if locations_resolved[0] == locations_resolved[1] or (
         files[0] is not None and files[0] == files[1]

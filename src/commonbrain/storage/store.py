@@ -175,10 +175,10 @@ class Schema:
         version = connection.execute(_VERSION).scalar_one()
         if version != self.version and not self.reads(connection, dialect):
             raise StoreCorruptError(
-                f"{dialect.location} was brought to schema version {version} while it was open "
-                f"here; this program knows {self.version}.",
+                f"{dialect.location} was upgraded to schema version {version} while it was open "
+                f"here; this program supports {self.version}.",
                 code="store_newer",
-                hint="Nothing was changed. Start this program anew with the newer Commonbrain.",
+                hint="Nothing was changed. Restart this program with the newer Commonbrain.",
             )
         self.serving = serving_space(connection)
         self.mark = mark

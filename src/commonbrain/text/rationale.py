@@ -85,7 +85,7 @@ _REASON: Final = re.compile(
     r"|as long as|(?:^|(?<=, ))as(?! (?:well|soon|a|an|of|if|far|for|usual|such)\b))\s",
     re.IGNORECASE,
 )
-"""Words after which a reason follows; in the group `so`, before which it stands."""
+"""Words that introduce a reason; in the group `so`, the reason comes before them."""
 _NEXT: Final = re.compile(r", (?:so|but|which|and we|while|whereas|although)\b|; | -- | \u2014 ")
 """Words at which the reason ends."""
 _MENTION: Final = re.compile(

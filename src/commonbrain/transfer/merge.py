@@ -314,7 +314,7 @@ def _not_free(line: Line) -> Refusal:
     """Reject a record whose id is taken, but not by this tenant."""
     return Refusal(
         where=f"{line.progress:.1%} into the file",
-        reason="Its id is not free in this store; remember it anew.",
+        reason="Its id is taken in this store; remember it again.",
     )
 
 

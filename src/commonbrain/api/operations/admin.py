@@ -111,7 +111,7 @@ Op = Literal[
 
 
 class AdminRequest(VerbRequest):
-    """What to see or change."""
+    """What to show or change."""
 
     VERBS: ClassVar = {
         "agents": Verb(),
@@ -187,7 +187,7 @@ class KeyView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdminReply:
-    """What there is after a call."""
+    """The state after a call."""
 
     op: str
     tenant: str
@@ -271,7 +271,7 @@ def _handle(brain: Brain, request: AdminRequest) -> AdminReply:
 
 
 def _preview(brain: Brain, request: AdminRequest) -> AdminReply | None:
-    """Show what would be shut out."""
+    """Return whom a change would lock out."""
     tenant = brain.caller.tenant
     if request.op == "key_revoke":
         prefix = _prefix(request)
@@ -285,7 +285,10 @@ def _preview(brain: Brain, request: AdminRequest) -> AdminReply | None:
 
 
 def _prefix(request: AdminRequest) -> str:
-    """Read which key is meant: its digits, also as a list shows them; never a whole key."""
+    """Return the digits that identify a key, also in the form that lists show.
+
+    Never a whole key.
+    """
     value = request.key or ""
     return value.rpartition("_")[2] if value.startswith(KEY_SIGN) else value
 
@@ -318,7 +321,7 @@ def _render(reply: AdminReply) -> str:
 
 
 def render_usage(usage: Usage) -> str:
-    """Say what a tenant uses."""
+    """Render a tenant's usage."""
     limit = usage.policy.memories_max
     of_limit = "" if limit is None else f" of {limit}"
     return (
@@ -328,7 +331,7 @@ def render_usage(usage: Usage) -> str:
 
 
 def render_policy(policy: Policy) -> str:
-    """Say what a policy settles."""
+    """Render a policy."""
     server_default = "as the server has it"
     parts = [
         f"calls a minute of a key: {policy.key_calls_per_minute or server_default}, "

@@ -11,7 +11,7 @@ from commonbrain.model.scope import Role
 
 
 class AtomizeRequest(Request):
-    """Which memories to look for causes in."""
+    """Which memories to extract atoms from."""
 
     ids: list[str] = Field(default=[], description="Ids; default: the newest memories")
     kinds: list[str] = Field(default=[], description="Only of these kinds")

@@ -89,7 +89,7 @@ def _handle(brain: Brain, request: ForgetRequest) -> BulkChangeResult:
 
 
 def _preview(brain: Brain, request: ForgetRequest) -> BulkChangeResult | None:
-    """Give what forgetting one memory would unseat, where that is much."""
+    """Return what forgetting one memory would invalidate, if that is much."""
     if request.op != "forget" or len(request.ids) != 1 or request.dry_run:
         return None
     preview_result = _handle(brain, request.model_copy(update={"dry_run": True}))
@@ -98,7 +98,7 @@ def _preview(brain: Brain, request: ForgetRequest) -> BulkChangeResult | None:
 
 
 def render_bulk_change(reply: BulkChangeResult) -> str:
-    """Say what was done or would be, with the first of each list."""
+    """Render what was done or would be done, with the first of each list."""
     kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(reply.by_kind.items()))
     lines = [f"{reply.action} {reply.status}: {reply.count}" + (f" ({kinds})" if kinds else "")]
     lines += _render_list(reply.items, count=reply.count, mark="-")

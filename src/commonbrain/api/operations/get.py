@@ -17,7 +17,7 @@ from commonbrain.retrieval.provenance import Origin, Provenance
 
 
 def _as_list(value: object) -> object:
-    """Take one id for a list of it."""
+    """Accept one id as a list of one."""
     return [value] if isinstance(value, str) else value
 
 
@@ -25,7 +25,7 @@ ViewName = Literal["history", "provenance", "links", "annotations", "policy", "d
 
 
 class GetRequest(Request):
-    """Which memories to fetch, and what to show of them."""
+    """Which memories to fetch, and which views to include."""
 
     id: Annotated[list[str], BeforeValidator(_as_list)] = Field(
         default=[], description="mem_..., one or several"
@@ -36,7 +36,7 @@ class GetRequest(Request):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GetResponse(MemoryView):
-    """The memory asked for; the others, where several were, stand in `more`."""
+    """The memory; if several were requested, the others are in `more`."""
 
     more: tuple[MemoryView, ...] = ()
 
@@ -86,9 +86,9 @@ def _render_provenance(provenance: Provenance) -> Iterator[str]:
 
 
 def view_rows(side: object) -> Sequence[Mapping[str, object]]:
-    """Give the rows of a view, each name with what it holds; one not asked for has none.
+    """Return the rows of a view, each as names and values; none for a view that was not requested.
 
-    The way back of a provenance is no row: it is a tree, and shown as one.
+    Provenance is shown as a tree, not as rows.
     """
     if side is None:
         return ()

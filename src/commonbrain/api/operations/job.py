@@ -1,4 +1,4 @@
-"""The operation job: what is done behind the calls, and what became of it."""
+"""The operation job: background jobs and their results."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, cast
@@ -23,7 +23,7 @@ from commonbrain.model.limits import JOBS_PAGE_DEFAULT, JOBS_PAGE_MAX
 from commonbrain.model.scope import Role
 
 Result = Mapping[str, Any]
-"""As it is kept; a job that another version did may lack something, or tell more."""
+"""As it is stored; a job of another version may lack values or have others."""
 
 
 def describe_result(kind: str, result: Mapping[str, object], *, is_preview: bool = False) -> str:
@@ -41,7 +41,7 @@ def describe_result(kind: str, result: Mapping[str, object], *, is_preview: bool
 
 
 def render_entries(result: Mapping[str, object]) -> Iterator[str]:
-    """Give what a result lists, each entry in lines of its own."""
+    """Render the lists in a result, one entry a line."""
     for name, value in result.items():
         for entry in cast("list[Any]", value) if isinstance(value, list) else ():
             render = _ENTRIES.get(name)
@@ -49,12 +49,12 @@ def render_entries(result: Mapping[str, object]) -> Iterator[str]:
 
 
 def _brief(value: object) -> object:
-    """Give a value of a result, or of a list how long it is."""
+    """Return a value of a result; for a list, its length."""
     return len(cast("list[object]", value)) if isinstance(value, list) else value
 
 
 def _count(result: Result, name: str, *, one: str, many: str) -> str:
-    """Count something of a result in words; of a list, how long it is."""
+    """Format a count in a result; for a list, its length."""
     return pluralize(cast("int", _brief(result.get(name, 0))), one, many=many)
 
 
@@ -63,7 +63,7 @@ def _memories(result: Result, name: str) -> str:
 
 
 def _nonzero_counts(result: Result, **labels: str) -> list[str]:
-    """Give of some counts those that are not 0, each with what it counts."""
+    """Format the counts that are not 0, with their labels."""
     return [f"{result[name]:,} {label}" for name, label in labels.items() if result.get(name)]
 
 
@@ -80,7 +80,7 @@ def _atomized(result: Result) -> str:
 
 
 def _trained(result: Result) -> str:
-    """Say how a model fared, by the one metric that its role is judged by."""
+    """Describe a model by the metric of its role."""
     model, outcome = result.get("model"), result.get("outcome")
     metric = "nDCG@10" if "nDCG@10" in result else "auc"
     outcome_text = f"{metric} {result.get(metric)}, gain {result.get('gain')}"
@@ -200,7 +200,7 @@ _SENTENCES: Final[Mapping[str, Callable[[Result], str]]] = {
     "consolidate": _consolidated,
     "maintain": _maintained,
 }
-"""By kind of job; a test holds it to the table of kinds."""
+"""By kind of job; a test compares it with the table of kinds."""
 _ENTRIES: Final[Mapping[str, Callable[[Result], Iterator[str]]]] = {
     "cliques": _clique,
     "revised": _revised,
@@ -216,14 +216,17 @@ _ALLOWED: Final = {
     "retry": frozenset({"id"}),
     "cancel": frozenset({"id"}),
 }
-"""What each can be told; of `id` and `kind` it needs those it takes, but for list."""
+"""The fields that each verb accepts.
+
+`id` and `kind` are required where they are accepted, except by list.
+"""
 _KINDS: Final = ", ".join(JOBS)
 _AGENT_OPS: Final = ", ".join(name for name, kind in JOBS.items() if kind.role is not Role.ADMIN)
-"""What every agent may ask for; whoever names another is told of all."""
+"""The jobs that every agent may start; a request for another lists all."""
 
 
 class JobRequest(Request):
-    """What is asked about which job."""
+    """Which jobs to show, start or change."""
 
     op: Literal["list", "show", "run", "retry", "cancel"] = Field(
         default="list", description="What to do", json_schema_extra=OMIT_DESCRIPTION
@@ -286,7 +289,7 @@ def _render(reply: JobsReply) -> str:
 
 
 def render_job(one: JobView) -> str:
-    """Give a job on one line."""
+    """Render a job on one line."""
     parts = [one.id, one.kind, f"{one.state} {one.progress:.0%}"]
     if one.attempts:
         parts.append(f"attempt {one.attempts}")

@@ -1,4 +1,4 @@
-"""The operation model: what was learnt, what of it serves whom, and what the guards make of it."""
+"""The operation model: trained models, which of them serves whom, and how they are monitored."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -63,7 +63,7 @@ _ALLOWED: Final[Mapping[Op, frozenset[str]]] = {
     "guards": _ID,
     "train": frozenset({"role"}),
 }
-"""What each can be told."""
+"""The fields that each verb accepts."""
 _NEEDS_NO_ID: Final = frozenset({"list", "guards", "train"})
 
 
@@ -119,7 +119,7 @@ def _transition_options(request: ModelRequest) -> TransitionOptions:
 
 
 def _preview(brain: Brain, request: ModelRequest) -> ModelsResponse | None:
-    """Show what a move would do."""
+    """Return what a change would do."""
     if request.op not in {"promote", "rollback", "retire"} or request.dry_run:
         return None
     return _handle(brain, request.model_copy(update={"dry_run": True}))
@@ -140,7 +140,7 @@ def _render(reply: ModelsResponse) -> str:
 
 
 def _render_absence(reply: ModelsResponse) -> str:
-    """Say what serves instead where there is no model."""
+    """Say what serves instead if there is no model."""
     reranker_text, salience_text = (
         "fixed weights order every recall",
         "a rule says how much what is new matters",

@@ -35,7 +35,7 @@ _NO_RESULT_MESSAGES = {
 
 
 class RecallRequest(Request):
-    """A question, or nothing to browse the newest, with its bounds."""
+    """A query, or nothing to list the newest memories, with its limits."""
 
     query: str = Field(default="", description="A question; empty: the newest")
     max_items: int = Field(default=limits.RECALL_ITEMS_DEFAULT, description="1 to 100")
@@ -76,7 +76,7 @@ def _handle(brain: Brain, request: RecallRequest) -> RecallResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactResponse:
-    """A recollection as an agent reads it in JSON, which leaves out what is None."""
+    """A result in JSON for agents, without default values."""
 
     notice: str | None
     items: tuple[Evidence, ...]
@@ -84,7 +84,7 @@ class CompactResponse:
     verdict: ResultStatus
     omitted: int | None
     degraded: tuple[str, ...] | None
-    """The names of the arms that did not take part."""
+    """The names of the retrievers that did not take part."""
     trace_id: str
 
 

@@ -1,4 +1,4 @@
-"""The operation ledger: what recalls considered, and why they answered as they did."""
+"""The operation recalls: what recalls considered, and why they returned what they did."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ from commonbrain.retrieval.log import CandidateView, RecallPage, RecallView
 
 
 class RecallsRequest(Request):
-    """Which recalls to show: one with all that it considered, or the latest."""
+    """Which recalls to show: one with all its candidates, or the latest."""
 
     trace: str | None = Field(
         default=None, description="trc_..., as recall gives it: this one, with all it considered"

@@ -50,12 +50,12 @@ class ReflectRequest(Request):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReflectResponse:
-    """The job that reflects, or what it would make."""
+    """The job that reflects, or a preview of its result."""
 
     job: JobView | None = None
     preview: ReflectPreview | None = None
     compacted: SummaryResult | None = None
-    """The episode that a query asked for."""
+    """The episode that was made for a query."""
 
 
 def _handle(brain: Brain, request: ReflectRequest) -> ReflectResponse:

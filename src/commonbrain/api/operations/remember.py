@@ -25,7 +25,7 @@ from commonbrain.model.scope import Role
 
 
 class RememberDetails(Request):
-    """What applies to one kind only, or is rarely known; a column of another kind is an error."""
+    """Fields of one kind only, or rarely used ones; a column of another kind is an error."""
 
     severity: Name = Field(default=None, description="rule: BLOCKER or PATTERN")
     must_ack: bool = Field(
@@ -122,7 +122,7 @@ _SKILL: Final = {
     "skill_projects": "projects",
     "always_on": "always_on",
 }
-"""What the fields are called that make up the trigger of a skill."""
+"""The names of the fields that form the trigger of a skill."""
 
 
 _OF_TASKS: Final = frozenset(
@@ -135,7 +135,7 @@ def _handle(brain: Brain, request: RememberRequest) -> RememberResult:
     reply = brain.remember(
         request.text, idempotency_key=request.idempotency_key, **_metadata(request)
     )
-    # How long the stages took is for who measures, and costs who reads.
+    # Programs measure the stage times; agents would pay tokens for them.
     return replace(reply, stages_ms=None)
 
 

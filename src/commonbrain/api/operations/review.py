@@ -1,4 +1,4 @@
-"""The operation unsettled: what wants somebody's decision."""
+"""The operation review: everything that needs a decision."""
 
 from collections.abc import Iterator
 from typing import Literal
@@ -20,7 +20,7 @@ from commonbrain.model.timestamps import show_day
 
 
 class ReviewRequest(Request):
-    """Which sort to list, of which project, and which page of it."""
+    """Which entries to list, of which project, and which page."""
 
     category: Literal["conflicts", "needs_review", "proposals"] | None = Field(
         default=None, description="Only one sort"

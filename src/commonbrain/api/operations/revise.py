@@ -1,4 +1,4 @@
-"""The operation revise: every way to correct a memory behind one name."""
+"""The operation revise: every way to correct a memory."""
 
 from collections.abc import Callable, Mapping
 from typing import ClassVar, Final, Literal, cast
@@ -126,7 +126,7 @@ _TASK_UPDATES: Final = (
     ("block", "blocked", "Mark a task as blocked."),
     ("open", "open", "Reopen a task."),
 )
-"""Commands that move a task on."""
+"""The commands that change the status of a task."""
 
 _Call = Callable[[Revise, ReviseRequest], ReviseResult]
 _CALLS: Final[Mapping[str, _Call]] = {
@@ -208,7 +208,7 @@ def _dry_run(brain: Brain, request: ReviseRequest) -> ReviseResult:
 
 
 def _preview(brain: Brain, request: ReviseRequest) -> ReviseResult | None:
-    """Give what a supersede would unseat, where that is much."""
+    """Return what a supersede would invalidate, if that is much."""
     if request.op != "supersede" or request.dry_run:
         return None
     preview_result = _dry_run(brain, request)

@@ -1,4 +1,4 @@
-"""The operation session: who else is at work, and what one's own session is at."""
+"""The operation session: the state of one's own session, and who else is at work."""
 
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, ClassVar, Final, Literal
@@ -82,11 +82,11 @@ SESSION_COMMANDS: Final = (
 
 
 STATE_OPS: Final = frozenset({"note", "notes", "checkpoint", "tasks", "claim", "release"})
-"""What is told by these lines alone."""
+"""The verbs whose replies are these lines alone."""
 
 
 def task_lines(reply: SessionResponse) -> list[str]:
-    """Tell what a session keeps, owes and claims, of what a reply speaks of."""
+    """Render the notes, open tasks and claims that a reply contains."""
     lines: list[str] = []
     if reply.notes is not None:
         lines += [_render_note(one) for one in reply.notes] or ["Nothing is noted."]
@@ -102,7 +102,7 @@ def task_lines(reply: SessionResponse) -> list[str]:
 
 
 def _render_note(one: NoteView) -> str:
-    # What others pinned stands here too: its further lines are not to be taken for ours.
+    # Others' pinned notes are included; their further lines must not look like ours.
     value = "\n> ".join(one.value.splitlines())
     return f"{one.key}{f' (pinned by {one.agent})' if one.pinned else ''}: {value}"
 
@@ -146,7 +146,7 @@ def _check_nul(name: str | None) -> str | None:
     return name
 
 
-# Postgres fails on a query with NUL.
+# Postgres fails on a text with NUL.
 _FilterName = Annotated[Name, AfterValidator(_check_nul)]
 
 _HANDOFF: Final = ("text", "next_steps", "blockers", "context")
@@ -218,7 +218,7 @@ _CALLS: Final[Mapping[Op, _Call]] = {
 
 
 class _HandoffParts(Request):
-    """A handoff as one JSON object in the place of the text, as a script pipes it in."""
+    """A handoff as one JSON object instead of the text, as a script pipes it in."""
 
     summary: str
     next_steps: list[str] = Field(default=[])

@@ -1,4 +1,4 @@
-"""The operation skill: which skills there are, and which of them a question fires."""
+"""The operation skill: lists skills, and finds those that a query triggers."""
 
 from collections.abc import Iterator
 from typing import Literal
@@ -12,7 +12,7 @@ from commonbrain.model.escaping import inert_line
 
 
 class SkillRequest(Request):
-    """Whether to list all skills or those that a question fires."""
+    """Whether to list all skills or those that a query triggers."""
 
     op: Literal["list", "test"] = Field(default="list", description="test: what a question fires")
     query: str = Field(default="", description="The question, as it would be recalled")

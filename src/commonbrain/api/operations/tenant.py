@@ -1,4 +1,4 @@
-"""The operation tenant: what the owner of a store does across tenants, at its machine only."""
+"""The operation tenant: manages the tenants of a store, on its machine only."""
 
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -44,7 +44,7 @@ class TenantRequest(Request):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TenantsReply:
-    """The tenants that were asked for, or changed."""
+    """The tenants that were requested or changed."""
 
     op: str
     tenants: tuple[Tenant, ...]
@@ -85,7 +85,7 @@ def _change(request: TenantRequest) -> PolicyChange:
 
 
 def _preview(brain: Brain, request: TenantRequest) -> TenantsReply | None:
-    """Show whom a suspension would shut out."""
+    """Return whom a suspension would lock out."""
     if request.op != "suspend":
         return None
     return TenantsReply(

@@ -1,4 +1,4 @@
-"""The operation trace: why something came about, what came of it, and what it rests on."""
+"""The operation trace: the causes, effects and provenance of a memory."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, Literal
@@ -106,7 +106,7 @@ def render_step(one: TraceStep) -> str:
 
 
 def render_summary(reply: TraceResult) -> Iterator[str]:
-    """Tell what the steps come to, and what they do not carry."""
+    """Render the conclusion of the steps, and what they do not support."""
     for root in reply.roots:
         explains = f", explains {root.explains}" if reply.op == "deepen" else ""
         guess_note = ", a guess by alike words" if root.is_guess else ""

@@ -1,4 +1,7 @@
-"""The operation train, for who knows other memory servers; ours have `model train` and `job`."""
+"""The operation train, under the name that other memory servers use.
+
+See `model train` and `job`.
+"""
 
 from pydantic import Field
 
@@ -11,7 +14,7 @@ from commonbrain.model.scope import Role
 
 
 class TrainRequest(Request):
-    """What is learnt from."""
+    """The data to train on."""
 
     lookback_days: int = Field(
         default=LOOKBACK_DAYS_DEFAULT,

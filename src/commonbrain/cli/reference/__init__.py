@@ -1,1 +1,1 @@
-"""The reference, drawn from the tables that the program runs on; never edited, never kept."""
+"""The reference pages, generated from the program's tables."""

@@ -1,4 +1,4 @@
-"""`python -m commonbrain.cli.reference FOLDER` writes the pages anew."""
+"""`python -m commonbrain.cli.reference FOLDER` generates the pages."""
 
 import typer
 

@@ -1,6 +1,6 @@
-"""The pages of the reference, and how they are written into a folder.
+"""The reference pages, and the command that writes them into a folder.
 
-`PAGES` is the table: a file name and the function that draws it.
+`PAGES` is the table: a file name and the function that generates it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -88,7 +88,7 @@ def rest_page() -> str:
 
 
 def _commands(group: TyperGroup, name: str) -> Iterator[tuple[str, TyperCommand]]:
-    """Give every command with its full name, those of groups in the place of the group."""
+    """Return every command with its full name; a group is replaced by its commands."""
     context = typer.Context(group, info_name=name)
     for own in group.list_commands(context):
         command = group.get_command(context, own)
@@ -114,7 +114,7 @@ def _operation(row: OperationRow) -> str:
 
 
 def _usage(row: OperationRow) -> str:
-    """Name the commands of an operation with their arguments."""
+    """List the commands of an operation with their arguments."""
     operation = row.load()
     positional = {one.name: one.positional for one in operation.commands}
     return code(
@@ -124,7 +124,7 @@ def _usage(row: OperationRow) -> str:
 
 
 def _request(schema: _Schema) -> str:
-    """Write what a caller gives as a table."""
+    """Render the arguments as a table."""
     required = schema.get("required", ())
     rows = [
         (f"`{name}`", _type(field), yes_or_no(name in required), field.get("description", ""))
@@ -134,7 +134,7 @@ def _request(schema: _Schema) -> str:
 
 
 def _flat_properties(properties: _Schema) -> Iterator[tuple[str, _Schema]]:
-    """Give each property, one of a nested object as `details.priority`."""
+    """Return each property; a nested one as `details.priority`."""
     for name, field in properties.items():
         yield name, field
         for part, one in field.get("properties", {}).items():
@@ -142,20 +142,20 @@ def _flat_properties(properties: _Schema) -> Iterator[tuple[str, _Schema]]:
 
 
 def _reply(schema: _Schema) -> str:
-    """Write what comes back as a table; every field is always there."""
+    """Render the reply as a table; every field is always present."""
     rows = ((f"`{name}`", _type(field)) for name, field in schema["properties"].items())
     return table("field|type", rows)
 
 
 def _shape(name: str, schema: _Schema) -> str:
-    """Write what a name in a reply stands for: an object, or one word of several."""
+    """Describe a type of a reply: an object, or a choice of words."""
     if "enum" in schema:
         return f"\n`{name}` is one of {code(schema['enum'])}.\n"
     return f"\nEach `{name}`:\n\n{_reply(schema)}\n"
 
 
 def _type(field: _Schema) -> str:
-    """Name a JSON type in words; what is defined elsewhere goes by its name."""
+    """Describe a JSON type in words; types defined elsewhere by name."""
     if "$ref" in field:
         return f"`{field['$ref'].rpartition('/')[2]}`"
     if "anyOf" in field:
@@ -168,7 +168,7 @@ def _type(field: _Schema) -> str:
 
 
 def _parameters(parameters: Iterable[object]) -> str:
-    """Write arguments and options as a table; those that set up the user's shell are left out."""
+    """Render arguments and options as a table, without those for shell completion."""
     rows = [
         (_name(one), yes_or_no(one.required), one.help or "")
         for one in parameters

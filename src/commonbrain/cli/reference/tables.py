@@ -16,18 +16,18 @@ from commonbrain.model.kinds import ALIASES, KINDS
 
 
 def table(heads: str, rows: Iterable[Iterable[object]]) -> str:
-    """Write a Markdown table; `heads` are parted by bars."""
+    """Render a Markdown table; bars separate the `heads`."""
     cells = [heads.split("|"), ["---"] * (heads.count("|") + 1), *rows]
     return "\n".join(f"| {' | '.join(_cell(cell) for cell in row)} |" for row in cells)
 
 
 def code(names: Iterable[str]) -> str:
-    """List names as code, or say that there are none."""
+    """List names as code; "none" if there are none."""
     return ", ".join(f"`{name}`" for name in names) or "none"
 
 
 def yes_or_no(is_so: bool) -> str:  # noqa: FBT001 it is the value shown
-    """Write a claim as a word."""
+    """Return `yes` or `no`."""
     return "yes" if is_so else "no"
 
 
@@ -120,7 +120,7 @@ def limits_page() -> str:
 
 
 def limit_meanings() -> list[tuple[str, str]]:
-    """Read each limit's name and the docstring below it, empty where it has none."""
+    """Return each limit's name and the docstring below it; empty without one."""
     body = ast.parse(inspect.getsource(limits)).body
     return [
         (statement.target.id, _docstring(below))
@@ -136,14 +136,14 @@ def _span(span: timedelta | None) -> str:
 
 
 def _default(field: FieldInfo) -> str:
-    # The place depends on the machine and its user; the page must not.
+    # The default depends on the machine and its user; the page must not.
     if field.default_factory is not None:
         return "`brain.db` in the user's data folder"
     return "not set" if field.default is None else f"`{field.default}`"
 
 
 def _bounds(schema: dict[str, Any]) -> str:
-    """Say what a setting may be, as its schema says it."""
+    """Describe the bounds of a setting, from its schema."""
     choices: list[dict[str, Any]] = schema.get("anyOf") or [{}]
     allowed = schema | choices[0]
     if "enum" in allowed:

@@ -13,7 +13,7 @@ from commonbrain.storage.postgres.roles import role_of
 # ruff: noqa: S608 the statements are built from constants of this file alone
 _STATES: Final = ", ".join(f"'{state}'" for state in sorted(FINDABLE_STATES))
 _INDEXED: Final = f"m.state IN ({_STATES})"
-_REPAIR: Final = "brain doctor --repair writes what is derived anew from the rows."
+_REPAIR: Final = "brain doctor --repair rebuilds derived data from the rows."
 _ENGINE: Final = text(
     "SELECT current_setting('server_version'), "
     "(SELECT extversion FROM pg_extension WHERE extname = 'vector')"

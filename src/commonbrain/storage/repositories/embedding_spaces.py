@@ -135,7 +135,7 @@ class SpaceRepository:
                     code="space_in_use",
                     hint="Let another serve first: `brain embeddings switch NAME`.",
                 )
-            # Who has it open still writes into it, and its name is free to be built anew.
+            # Programs that have it open still write into it, and its name can be used again.
             renamed = f"{target.name[:_NAME_CHARS]} dropped {target.id}"
             _write(connection, replace(target, state=SpaceState.DROPPED, name=renamed))
             return target

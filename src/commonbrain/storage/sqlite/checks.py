@@ -14,7 +14,7 @@ from commonbrain.storage.maintenance import Finding
 _STATES: Final = ", ".join(f"'{state}'" for state in sorted(FINDABLE_STATES))
 _INDEXED: Final = f"state IN ({_STATES})"
 # ruff: noqa: S608 the statements are built from constants of this file alone
-_REPAIR: Final = "brain doctor --repair writes what is derived anew from the rows."
+_REPAIR: Final = "brain doctor --repair rebuilds derived data from the rows."
 _REPLACE: Final = "brain restore FILE puts a backup in its place and keeps it."
 _STALE_TEXT: Final = f"NOT IN (SELECT id FROM memories WHERE {_INDEXED})"
 _STALE_FIELDS: Final = f"NOT IN (SELECT id FROM memories WHERE kind = 'atom' AND {_INDEXED})"
