@@ -44,20 +44,21 @@ def developing(folder: Path, *options: str) -> Generator[subprocess.Popen[bytes]
             process.wait(PATIENCE_S)
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
-def test_who_is_told_to_stop_leaves_no_process_behind(folder: Path, workers: str) -> None:
-    with developing(folder, "--workers", workers) as process:
-        children = psutil.Process(process.pid).children(recursive=True)
-        assert any("worker" in one.cmdline() for one in children)
-        process.send_signal(signal.SIGTERM)
-        _gone, left = psutil.wait_procs(children, timeout=PATIENCE_S)
-        assert left == []
-        assert process.wait(PATIENCE_S) == 0
+def assert_stops_cleanly(process: subprocess.Popen[bytes]) -> None:
+    children = psutil.Process(process.pid).children(recursive=True)
+    assert any("worker" in one.cmdline() for one in children)
+    process.send_signal(signal.SIGTERM)
+    _gone, left = psutil.wait_procs(children, timeout=PATIENCE_S)
+    assert left == []
+    assert process.wait(PATIENCE_S) == 0
 
 
-def test_a_second_start_tells_a_shell_how_to_make_another_key(folder: Path) -> None:
-    with developing(folder):
+def test_a_stopped_server_leaves_no_process_and_the_next_start_names_a_command_for_a_key(
+    folder: Path,
+) -> None:
+    with developing(folder, "--workers", "2") as process:
         first = (folder / "env").read_text()
+        assert_stops_cleanly(process)
     with developing(folder) as process:
         file = folder / "env"
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
@@ -70,8 +71,9 @@ def test_a_second_start_tells_a_shell_how_to_make_another_key(folder: Path) -> N
             check=True,
             timeout=PATIENCE_S,
         )
-    assert told["Environment"] == f". {file}"
-    assert b"cb_default_" in made.stdout
+        assert told["Environment"] == f". {file}"
+        assert b"cb_default_" in made.stdout
+        assert_stops_cleanly(process)
 
 
 def told_by(process: subprocess.Popen[bytes]) -> dict[str, str]:

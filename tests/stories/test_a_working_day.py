@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
+from typer.testing import CliRunner
 
+from commonbrain.cli.main import app
 from tests.processes import PATIENCE_S, clean_environment, command
 
 PROJECT = "harbour"
@@ -155,14 +157,21 @@ async def test_a_day_of_three_agents_over_mcp(path: Path) -> None:
 
 
 def brain(store: Path, who: str, *words: str) -> dict[str, Any]:
-    """Run a command as an agent in its session; give its JSON, whatever it exits with."""
+    """Run a command as an agent in its session in this process; return its JSON."""
+    own = ["--agent", who, "--session", f"{who}-1", "--store", str(store)]
+    result = CliRunner().invoke(app, [*own, *words, "--json"], catch_exceptions=False)
+    return json.loads(result.stdout)
+
+
+def refused_by_command(store: Path, who: str, *words: str) -> str:
+    """Run a command that fails as a process; return the code of its error."""
     line = command(store, *words, "--json")
     at = line.index("--store")
     line[at:at] = ["--agent", who, "--session", f"{who}-1"]
     ran = subprocess.run(
         line, capture_output=True, timeout=PATIENCE_S, env=clean_environment(), check=False
     )
-    return json.loads(ran.stdout)
+    return json.loads(ran.stdout)["error"]["code"]
 
 
 @pytest.mark.requirement("SE-16", "MS-04")
@@ -182,7 +191,7 @@ def test_the_same_day_by_command(path: Path) -> None:
     assert woken["writes_blocked"]
     assert siblings(woken) == {"ann"}
     note = ("remember", "The release notes live in docs/releases.", "--project", PROJECT)
-    assert bo(*note)["error"]["code"] == "action_items_pending"
+    assert refused_by_command(path, "bo", *note) == "action_items_pending"
     bo("task", "ack", duty_id, "will_execute")
     assert bo(*note)["items"][0]["status"] == "stored"
 
