@@ -96,6 +96,13 @@ def drawn(world: World, *, seed: int = 0) -> Iterator[Attempt]:
             yield alike[number % len(alike)]
 
 
+def mixed(world: World) -> list[Attempt]:
+    """Draw the same in a fixed random order, in which a hole of any operation is met early."""
+    attempts_drawn = list(drawn(world))
+    random.Random(0).shuffle(attempts_drawn)  # noqa: S311 it is meant to be foreseen
+    return attempts_drawn
+
+
 def _attempt(
     operation: AnyOperation, base: dict[str, Any], *, field: str, way: tuple[str, str]
 ) -> Attempt:

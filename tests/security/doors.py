@@ -150,8 +150,8 @@ DOORS: dict[str, Way] = {
     "library": Way(opened=library),
     "library, as a reader": Way(opened=reading, every=7),
     "MCP": Way(opened=mcp, of=Transport.MCP, every=7),
-    "MCP over HTTP": Way(opened=mcp_http, of=Transport.MCP, every=4),
-    "REST": Way(opened=rest, of=Transport.REST, every=3),
+    "MCP over HTTP": Way(opened=mcp_http, of=Transport.MCP, every=6),
+    "REST": Way(opened=rest, of=Transport.REST, every=5),
 }
 
 

@@ -24,7 +24,7 @@ from commonbrain.model.memory import Memory
 from commonbrain.model.scope import Scope
 from commonbrain.storage.repositories.memories import MemoryRepository
 from commonbrain.storage.store import Store, Transaction
-from tests.security.attempts import drawn
+from tests.security.attempts import drawn, mixed
 from tests.security.doors import DOORS, Tried, Way, asking, tried
 from tests.security.watching import ROWS, statements
 from tests.security.world import ID, NOBODY, THEIRS, World, a_world, rows_of
@@ -202,7 +202,7 @@ def test_a_planted_hole_is_found(owner: Brain, path: Path, hole: str) -> None:
     store = cast("Store", Holed(owner.services.store, hole))
     world = a_world(owner, path, attackers=store)
 
-    among = drawn(world)
+    among = mixed(world)
     found = tried(world, asking(world.attacker), among=among, is_first_enough=True)
 
     assert found.leaks, f"{found.count} attempts found nothing"

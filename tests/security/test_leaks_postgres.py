@@ -23,7 +23,7 @@ from commonbrain.storage.store import Store
 from commonbrain.testing.builders import a_brain, use_store_opener
 from commonbrain.testing.clock import FakeClock
 from tests.postgres import Database, Server
-from tests.security.attempts import drawn
+from tests.security.attempts import drawn, mixed
 from tests.security.doors import Tried, asking, tried
 from tests.security.test_leaks import Holed
 from tests.security.world import OURS, World, a_world, mark
@@ -115,7 +115,7 @@ def kept(postgres: Server, path: Path) -> Iterator[Kept]:
 
 def attacked(world: World, *, is_first_enough: bool = False) -> Tried:
     """Try a part of what the suite tries: every operation, and each way several times."""
-    among = islice(drawn(world), 0, None, 1 if is_first_enough else 7)
+    among = mixed(world) if is_first_enough else islice(drawn(world), 0, None, 7)
     return tried(world, asking(world.attacker), among=among, is_first_enough=is_first_enough)
 
 
