@@ -17,7 +17,7 @@ from commonbrain.text.redaction import OnSecret
 
 if TYPE_CHECKING:
     from commonbrain.clock import Clock, RandomSource
-    from commonbrain.coordination.registry import Processes
+    from commonbrain.coordination.processes import Processes
     from commonbrain.embeddings.interface import Embedder, Extractor, Reflector
     from commonbrain.ingestion.salience import SalienceModels
     from commonbrain.learning.interface import SalienceTrainer, Trainer
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from commonbrain.storage.job_queue import Queue
     from commonbrain.storage.store import Store
     from commonbrain.storage.uploads import UploadStore
-    from commonbrain.transfer.archive import Archive, Importer
+    from commonbrain.transfer.archive import Importer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,16 +49,16 @@ class Services:
     clock: Clock
     random_source: RandomSource
     journal: WriteBehindQueue
-    importers: Mapping[str, Importer]
+    importers: Callable[[], Mapping[str, Importer]]
+    """The readers of foreign formats by name; imported on demand."""
     screen: SecretScanner
-    archive: Archive
     processes: Processes
     quotas: Quotas
     refusals: AccessDenials
     rerankers: RerankerRegistry
     """The models that rank candidates."""
-    guards: CanaryMonitor
-    """Monitors canaries and rolls them back."""
+    guards: Callable[[], CanaryMonitor]
+    """Monitors canaries and rolls them back; created on demand."""
     password_hasher: Callable[[], PasswordHasher]
     """Created on demand, because local use does not need the library."""
     trainer: Callable[[], Trainer]

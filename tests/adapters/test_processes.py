@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from commonbrain.coordination.registry import LocalProcesses, client_among
+from commonbrain.coordination.processes import LocalProcesses, client_among
 from tests.processes import PATIENCE_S
 
 HOLD = (

@@ -117,11 +117,11 @@ def with_models(brain: Brain, shop: Shop) -> Brain:
         services.store, clock=services.clock, statistics=make_statistics, moved=rerankers.forget
     )
     journal = WriteBehindQueue(
-        services.store, services.screen, clock=services.clock, told=guards.on_traces_written
+        services.store, services.screen, clock=services.clock, on_written=guards.on_traces_written
     )
     # It writes when a test says so, and by no thread of its own.
     journal.close()
-    mine = replace(services, rerankers=rerankers, guards=guards, journal=journal)
+    mine = replace(services, rerankers=rerankers, guards=lambda: guards, journal=journal)
     return Brain(mine, brain.caller)
 
 

@@ -48,7 +48,7 @@ class Lines:
 
 def importing(brain: Brain, importer: Lines | None = None) -> Brain:
     """Give a brain that knows the format."""
-    services = replace(brain.services, importers={"lines": importer or Lines()})
+    services = replace(brain.services, importers=lambda: {"lines": importer or Lines()})
     return Brain(services, brain.caller)
 
 

@@ -152,7 +152,7 @@ class Jobs:
 
         """
         self._check_role(Role.ADMIN if format_ == OWN_FORMAT else Role.WRITER, what="import")
-        known = [*self.services.importers, OWN_FORMAT]
+        known = [*self.services.importers(), OWN_FORMAT]
         if format_ not in known:
             raise InvalidInputError(
                 f"There is no importer for {format_[:40]!r}.", hint=", ".join(known)

@@ -365,7 +365,7 @@ class ManageModels:
     def _judged(self, tx: Transaction, card: ModelCard) -> ModelEvaluation | None:
         """Evaluate a model; None for roles that are not monitored."""
         is_watched = card.state in SERVING and card.role is ModelRole.RERANKER
-        return self.services.guards.judged(tx, card) if is_watched else None
+        return self.services.guards().judged(tx, card) if is_watched else None
 
     def _moved(self, op: str, id_: str, *, move: _Transition, is_preview: bool) -> ModelsResponse:
         """Change a model's state in one transaction; a preview rolls it back."""

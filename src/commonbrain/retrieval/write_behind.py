@@ -107,11 +107,11 @@ class WriteBehindQueue:
         clock: Clock,
         ledger: RecallLogPolicy | None = None,
         flush_interval_s: float = _PAUSE_S,
-        told: Callable[[str, Sequence[Trace]], None] | None = None,
+        on_written: Callable[[str, Sequence[Trace]], None] | None = None,
     ) -> None:
         """Create the queue of a store, whose entries are written together at an interval.
 
-        `told` is called with every stored batch of a tenant's traces.
+        `on_written` is called with every stored batch of a tenant's traces.
         """
         self._store = store
         self._screen = screen
@@ -124,7 +124,7 @@ class WriteBehindQueue:
         self._uses: deque[_PendingUse] = deque()
         self._faults: deque[ToolEvent] = deque(maxlen=FAULTS_MAX)
         self._gather_s = flush_interval_s
-        self._on_written = told
+        self._on_written = on_written
         self._since_ms: dict[str, float] = {}
         self._lock = threading.Lock()
         self._writing = threading.Lock()

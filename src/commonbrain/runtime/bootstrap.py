@@ -1,25 +1,25 @@
 """Builds the services from settings; the only module that knows all implementations."""
 
-from collections.abc import Callable
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import timedelta
 from functools import cache, partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Final, Unpack
+from typing import TYPE_CHECKING, Final, Unpack
 
 from pydantic import SecretStr
 
 from commonbrain.client import Brain, Identity
 from commonbrain.clock import Clock, RandomSource, SystemClock, SystemRandom
 from commonbrain.config import Settings, StoreLocation
-from commonbrain.coordination.registry import LocalProcesses
+from commonbrain.coordination.processes import LocalProcesses
 from commonbrain.embeddings.endpoint import ENDPOINTS
 from commonbrain.embeddings.interface import CachingEmbedder, EmbeddingSpace, Reranker
 from commonbrain.ingestion.salience import SalienceModels
-from commonbrain.learning.intervals import make_statistics
-from commonbrain.learning.monitor import CanaryMonitor
 from commonbrain.learning.serving import RerankerRegistry, make_salience_trainer, make_trainer
 from commonbrain.model import ids
 from commonbrain.model.errors import CommonbrainError, InvalidInputError
@@ -60,8 +60,11 @@ from commonbrain.storage.blobs import Blobs, make_blobs
 from commonbrain.storage.store import Store as StoreInterface
 from commonbrain.storage.uploads import UploadStore
 from commonbrain.text.redaction import OnSecret
-from commonbrain.transfer.archive import JsonLines
-from commonbrain.transfer.importers import IMPORTERS
+
+if TYPE_CHECKING:
+    from commonbrain.learning.monitor import CanaryMonitor
+    from commonbrain.model.query import Trace
+    from commonbrain.transfer.archive import Importer
 
 __all__ = [
     "build_services",
@@ -159,7 +162,7 @@ def build_services(
     blobs = cache(partial(make_blobs, _blobs_location(settings, location), _blobs_key(settings)))
     salience_trainer = cache(make_salience_trainer)
     rerankers = RerankerRegistry(partial(_reranker, blobs), clock=clock)
-    guards = CanaryMonitor(store, clock=clock, statistics=make_statistics, moved=rerankers.forget)
+    guards = cache(partial(_make_guards, store, clock=clock, moved=rerankers.forget))
     return Services(
         store=store,
         embedder=embedder,
@@ -180,8 +183,7 @@ def build_services(
         ),
         rerankers=rerankers,
         guards=guards,
-        importers=IMPORTERS,
-        archive=JsonLines(),
+        importers=_load_importers,
         embedders=partial(make_next_embedder, settings=settings),
         next_space=settings.embedder_next,
         processes=LocalProcesses(),
@@ -211,15 +213,34 @@ def build_services(
     )
 
 
+def _load_importers() -> Mapping[str, Importer]:
+    from commonbrain.transfer.importers import IMPORTERS  # noqa: PLC0415
+
+    return IMPORTERS
+
+
+def _make_guards(
+    store: StoreInterface, *, clock: Clock, moved: Callable[[str], None]
+) -> CanaryMonitor:
+    from commonbrain.learning.intervals import make_statistics  # noqa: PLC0415
+    from commonbrain.learning.monitor import CanaryMonitor  # noqa: PLC0415
+
+    return CanaryMonitor(store, clock=clock, statistics=make_statistics, moved=moved)
+
+
 def _recall_log_queue(
     store: StoreInterface,
     screen: SecretScanner,
     *,
     settings: Settings,
-    guards: CanaryMonitor,
+    guards: Callable[[], CanaryMonitor],
     clock: Clock,
     flush_interval_s: float,
 ) -> WriteBehindQueue:
+    def check_models(tenant: str, traces: Sequence[Trace]) -> None:
+        if any(trace.ranker is not None for trace in traces):
+            guards().on_traces_written(tenant, traces)
+
     return WriteBehindQueue(
         store,
         screen,
@@ -230,7 +251,7 @@ def _recall_log_queue(
             event_retention=timedelta(days=settings.event_retention_days),
         ),
         flush_interval_s=flush_interval_s,
-        told=guards.on_traces_written,
+        on_written=check_models,
     )
 
 

@@ -14,7 +14,6 @@ from commonbrain.jobs.local_queue import LocalQueue
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.runtime.models import make_embedder, suggesting_settings, with_thresholds
 from commonbrain.runtime.settings_loading import load_settings
-from commonbrain.storage.copying import copy_rows, plan_copy
 from commonbrain.storage.job_queue import Queue
 from commonbrain.storage.maintenance import (
     DistributeResult,
@@ -26,7 +25,6 @@ from commonbrain.storage.maintenance import (
     ignore_progress,
 )
 from commonbrain.storage.sqlite.opening import open_sqlite
-from commonbrain.storage.sqlite.restore import plan_restore, put_in_place
 from commonbrain.storage.store import Store
 from commonbrain.text.redaction import is_url
 
@@ -146,6 +144,8 @@ def preview_copy(source: str | Path, destination: str | Path) -> StoreCopy:
         StoreCorruptError: One of the two is damaged, foreign, newer, or of another embedding space.
 
     """
+    from commonbrain.storage.copying import plan_copy  # noqa: PLC0415
+
     with ExitStack() as opened:
         source_store, destination_store = _open_both(opened, (source, destination), makes=False)
         plan = plan_copy(source_store, destination_store)
@@ -170,6 +170,8 @@ def copy_store(
             `copy_unfit`: the destination cannot hold a row; `copy_differs`: verification failed.
 
     """
+    from commonbrain.storage.copying import copy_rows  # noqa: PLC0415
+
     with ExitStack() as opened:
         source_store, destination_store = _open_both(opened, (source, destination), makes=True)
         assert destination_store is not None  # noqa: S101 it was made
@@ -217,6 +219,8 @@ def preview_restore(file: str | Path, store: str | Path | None = None) -> Replac
         StoreCorruptError: The backup is damaged, not a store, or newer.
 
     """
+    from commonbrain.storage.sqlite.restore import plan_restore  # noqa: PLC0415
+
     return plan_restore(Path(file).expanduser(), _store_path(store))
 
 
@@ -241,6 +245,8 @@ def restore(
         StoreCorruptError: The backup is damaged, not a store, or newer; the store is unchanged.
 
     """
+    from commonbrain.storage.sqlite.restore import put_in_place  # noqa: PLC0415
+
     return put_in_place(
         Path(file).expanduser(),
         _store_path(store),

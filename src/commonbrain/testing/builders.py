@@ -43,7 +43,6 @@ from commonbrain.testing.clock import FakeClock, SeededRandom
 from commonbrain.testing.deterministic_embedder import WordHashEmbedder
 from commonbrain.testing.processes import FakeProcesses
 from commonbrain.text.redaction import OnSecret
-from commonbrain.transfer.archive import JsonLines
 from commonbrain.transfer.importers import IMPORTERS
 
 if TYPE_CHECKING:
@@ -107,11 +106,10 @@ def a_brain(
         reflector=ExtractiveReflector(),
         clock=clock,
         random_source=random_source or SeededRandom(),
-        journal=WriteBehindQueue(store, screen, clock=clock, told=guards.on_traces_written),
+        journal=WriteBehindQueue(store, screen, clock=clock, on_written=guards.on_traces_written),
         rerankers=rerankers,
-        guards=guards,
-        importers=IMPORTERS,
-        archive=JsonLines(),
+        guards=lambda: guards,
+        importers=lambda: IMPORTERS,
         processes=FakeProcesses(born=NOON),
         queue=LocalQueue(),
         screen=screen,

@@ -84,31 +84,6 @@ class Line:
     progress: float
 
 
-class Archive(Protocol):
-    """Writes and reads Commonbrain's own format."""
-
-    def write(self, target: Path, records: Iterable[Record]) -> int:
-        """Write all records to a new file or none, readable by its owner only; return their number.
-
-        Raises:
-            InvalidInputError: the file exists already, or its folder does not; nothing was written.
-            UnavailableError: the disk is full or fails; no file is left.
-
-        """
-        ...
-
-    def read(self, source: Path) -> Iterator[Line]:
-        """Read the records in order, one in memory at a time.
-
-        Raises:
-            InvalidInputError: the file is missing, of another format or a newer version; raised
-                before the first record. Also if the file ends too early, after the records before
-                that.
-
-        """
-        ...
-
-
 _POINTERS: Final = {
     "superseded_by": ids.MEMORY,
     "source_message_id": ids.MEMORY,
@@ -287,39 +262,42 @@ _HEAD: Final = "commonbrain"
 _END: Final = "end"
 
 
-@dataclass(frozen=True, slots=True)
-class JsonLines:
-    """Commonbrain's own format in a file."""
+def write_archive(target: Path, records: Iterable[Record]) -> int:
+    """Write all records to a new file or none, readable by its owner only; return their number.
 
-    def write(self, target: Path, records: Iterable[Record]) -> int:
-        """Write all records to a new file or none, readable by its owner only.
+    Raises:
+        InvalidInputError: the file exists already, or its folder does not; nothing was written.
+        UnavailableError: the disk is full or fails; no file is left.
 
-        Return their number.
-        """
-        if target.exists():
-            raise InvalidInputError(
-                f"{target} exists already.", hint="Name a new file, or remove it."
-            )
-        try:
-            count = _write_then_rename(target, records)
-        except OSError as error:
-            raise UnavailableError(
-                f"{target} cannot be written: {error.strerror}.",
-                hint="No file was left. Name a file on a disk with free space.",
-            ) from error
-        return count
+    """
+    if target.exists():
+        raise InvalidInputError(f"{target} exists already.", hint="Name a new file, or remove it.")
+    try:
+        return _write_then_rename(target, records)
+    except OSError as error:
+        raise UnavailableError(
+            f"{target} cannot be written: {error.strerror}.",
+            hint="No file was left. Name a file on a disk with free space.",
+        ) from error
 
-    def read(self, source: Path) -> Iterator[Line]:
-        """Read the records in order, one in memory at a time."""
-        try:
-            stream = source.open("rb")
-        except OSError as error:
-            raise InvalidInputError(f"{source} cannot be read: {error.strerror}.") from error
-        with ExitStack() as unless_read:
-            unless_read.enter_context(stream)
-            _check_head(stream, source)
-            unless_read.pop_all()
-        return _lines(stream, source)
+
+def read_archive(source: Path) -> Iterator[Line]:
+    """Read the records in order, one in memory at a time.
+
+    Raises:
+        InvalidInputError: the file is missing, of another format or a newer version; raised before
+            the first record. Also if the file ends too early, after the records before that.
+
+    """
+    try:
+        stream = source.open("rb")
+    except OSError as error:
+        raise InvalidInputError(f"{source} cannot be read: {error.strerror}.") from error
+    with ExitStack() as unless_read:
+        unless_read.enter_context(stream)
+        _check_head(stream, source)
+        unless_read.pop_all()
+    return _lines(stream, source)
 
 
 def _write_then_rename(target: Path, records: Iterable[Record]) -> int:

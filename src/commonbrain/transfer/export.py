@@ -16,7 +16,7 @@ from commonbrain.services import Services
 from commonbrain.storage.interface import JobFilter
 from commonbrain.storage.job_queue import DISCARD, EXPORT, key_of
 from commonbrain.storage.uploads import Upload
-from commonbrain.transfer.archive import ArchivedRecord, Record
+from commonbrain.transfer.archive import ArchivedRecord, Record, write_archive
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
@@ -66,7 +66,7 @@ class Export:
         path = Path(target)
         with self.services.store.snapshot(self.caller.tenant) as tx:
             total = sum(tx.memories.counts().values())
-            records = self.services.archive.write(path, _all(tx, total=total, told=on_progress))
+            records = write_archive(path, _all(tx, total=total, told=on_progress))
         return ExportResult(path=str(path), memories=total, records=records)
 
 

@@ -192,11 +192,12 @@ class Import:
         return replace(report, progress=1.0)
 
     def _importer(self, format_: str) -> Importer:
-        importer = self.services.importers.get(format_)
+        known = self.services.importers()
+        importer = known.get(format_)
         if importer is None:
             raise InvalidInputError(
                 f"There is no importer for {format_[:40]!r}.",
-                hint=f"Choose one of {', '.join(self.services.importers)}.",
+                hint=f"Choose one of {', '.join(known)}.",
             )
         return importer
 

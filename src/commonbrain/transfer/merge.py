@@ -31,7 +31,7 @@ from commonbrain.security.quotas import UNCOUNTED_STATES
 from commonbrain.services import Services
 from commonbrain.storage.change_log import follow_changes, touch_linked
 from commonbrain.storage.interface import Annotation, AuditEntry, IdTaken
-from commonbrain.transfer.archive import ArchivedRecord, Line, Record, Unreadable
+from commonbrain.transfer.archive import ArchivedRecord, Line, Record, Unreadable, read_archive
 from commonbrain.transfer.export import check_may_move
 from commonbrain.transfer.imports import FROM_START, ImportReport, Refusal, ResumeOptions
 
@@ -138,7 +138,7 @@ class Merge:
         """
         check_may_move(self.caller)
         report = resume.since or ImportReport(format=OWN_FORMAT, source=str(source))
-        lines = self.services.archive.read(Path(source))
+        lines = read_archive(Path(source))
         merge_state = self._known(islice(lines, report.read), is_begun=report.read > 0)
         while batch := list(islice(lines, IMPORT_BATCH)):
             with resume.batch_context():

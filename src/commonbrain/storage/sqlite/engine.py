@@ -33,8 +33,6 @@ from commonbrain.storage.maintenance import Backup, Finding, Progress
 from commonbrain.storage.repositories.sessions import BEAT_COLUMNS, session_update
 from commonbrain.storage.schema.memories import spaces, tenants
 from commonbrain.storage.sql.context import SqlContext
-from commonbrain.storage.sqlite.backup import write_backup
-from commonbrain.storage.sqlite.checks import clear_text, examine_sqlite
 from commonbrain.storage.sqlite.file import StoreFile, driver, make_file
 from commonbrain.storage.sqlite.index import SqliteIndex
 from commonbrain.storage.sqlite.vectors import (
@@ -299,15 +297,21 @@ class Sqlite:
     def examine(self, connection: Connection) -> list[Finding]:
         """Check the file, its mode, and that full text and vectors agree with the rows."""
         is_read_only = self._file.is_read_only
+        from commonbrain.storage.sqlite.checks import examine_sqlite  # noqa: PLC0415
+
         findings = examine_sqlite(connection, self.space_id, is_read_only=is_read_only)
         return [*findings, self._file.examine()]
 
     def clear_text(self, connection: Connection) -> None:
         """Remove full-text entries without a memory; clear the index if it is malformed."""
+        from commonbrain.storage.sqlite.checks import clear_text  # noqa: PLC0415
+
         clear_text(connection)
 
     def backup(self, destination: Path, *, replace: bool, on_progress: Progress) -> Backup:
         """Write a consistent snapshot into another file."""
+        from commonbrain.storage.sqlite.backup import write_backup  # noqa: PLC0415
+
         return write_backup(
             self._file,
             destination,

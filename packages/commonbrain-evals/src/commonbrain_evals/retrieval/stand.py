@@ -103,7 +103,7 @@ def open_eval_store(corpus: Corpus, *, settings: Settings, seed: int) -> Generat
         )
         # Baselines ask what recall is asked: it must not find their vectors ready.
         embedder = make_embedder(settings)
-        services = replace(built, embedder=embedder, importers={_FORMAT: corpus})
+        services = replace(built, embedder=embedder, importers=lambda: {_FORMAT: corpus})
         with Brain(services, Caller(agent="evaluation")) as brain:
             started = time.perf_counter()
             report = brain.import_(_FORMAT, path)
