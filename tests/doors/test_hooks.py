@@ -95,7 +95,7 @@ def test_an_unknown_hook_is_no_fault_of_the_client(words: tuple[str, ...], store
     answered = call_hook(store, *words, told={})
 
     assert (answered.status, answered.out) == (0, "")
-    assert answered.err.startswith("commonbrain: There is no hook")
+    assert answered.err.startswith("commonbrain: Unknown hook")
     assert answered.err.count("\n") == 1
 
 
@@ -157,7 +157,7 @@ def test_a_client_that_never_stops_telling_is_not_waited_for(store: Path) -> Non
         assert process.stdout is not None
         assert process.stderr is not None
         assert process.stdout.read() == b""
-        assert process.stderr.read() == b"commonbrain: There was not enough time.\n"
+        assert process.stderr.read() == b"commonbrain: The hook timed out.\n"
 
 
 def test_hooks_are_off_by_the_environment_or_the_folder(store: Path, tmp_path: Path) -> None:

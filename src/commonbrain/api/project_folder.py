@@ -1,7 +1,7 @@
-"""Which project a folder belongs to, and what its owner said of hooks in it.
+"""The project of a folder, and its owner's settings for hooks in it.
 
 The nearest folder upwards that names a project in `.commonbrain.toml`, or that is a repository,
-decides. Nothing is read but those two names.
+decides. No other files are read.
 """
 
 import tomllib
@@ -14,13 +14,13 @@ from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.limits import NAME_CHARS_MAX
 
 CONFIG_FILE: Final = ".commonbrain.toml"
-"""What an owner puts into a folder, for it and everything below."""
+"""The settings file for a folder and everything below it."""
 CAPTURE_MODES: Final = ("off", "tags", "turns")
-"""What hooks keep of an agent's last message: nothing, what it marks, also what it decided."""
+"""What hooks store of an agent's last message: nothing, tagged lines, or decisions too."""
 _DEPTH_MAX: Final = 64
 _BYTES_MAX: Final = 65_536
 _WORKTREES: Final = "/.git/worktrees/"
-"""What stands in the `.git` file of a worktree, behind its repository's folder."""
+"""Follows the repository's folder in the `.git` file of a worktree."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,14 +31,14 @@ class FolderConfig:
     has_hooks: bool = True
     capture: str | None = None
     source: Path | None = None
-    """The file that said so."""
+    """The file with these settings."""
 
 
 def find_folder_config(path: Path) -> FolderConfig:
-    """Say what is known of a folder from it and those above.
+    """Find the settings of a folder in it and the folders above.
 
     Raises:
-        InvalidInputError: the nearest `.commonbrain.toml` cannot be understood.
+        InvalidInputError: the nearest `.commonbrain.toml` is not valid.
 
     """
     above = [path, *path.parents][:_DEPTH_MAX]
@@ -55,9 +55,9 @@ def find_folder_config(path: Path) -> FolderConfig:
 
 
 def _repositories(folders: list[Path]) -> Iterator[str]:
-    """Give the names of the repositories among folders, nearest first.
+    """Yield the names of the repositories among folders, nearest first.
 
-    Many keep their settings in a repository that is all of their home: that is no project.
+    A home folder that is a repository, as some users have for their settings, is no project.
     """
     home = Path.home()
     for folder in folders:
@@ -69,7 +69,7 @@ def _repositories(folders: list[Path]) -> Iterator[str]:
 
 
 def _main_worktree(mark: Path) -> Path:
-    """Give the folder that a worktree was made from: all of them are one project."""
+    """Return the folder of the main worktree, since all worktrees are one project."""
     if mark.is_file():
         points_to, _, _ = _head(mark).decode(errors="replace").partition(_WORKTREES)
         repository = points_to.removeprefix("gitdir:").strip()
@@ -97,7 +97,9 @@ def _text(table: Mapping[str, object], key: str, *, file: Path | None) -> str | 
     if value is None:
         return None
     if not isinstance(value, str) or not (value.isprintable() and 0 < len(value) <= NAME_CHARS_MAX):
-        raise InvalidInputError(f"{key} in {file} is no name.", hint=f'Write {key} = "a name".')
+        raise InvalidInputError(
+            f"{key} in {file} is not a valid name.", hint=f'Write {key} = "a name".'
+        )
     return value
 
 

@@ -1,4 +1,4 @@
-"""Works on calls in threads of its own: so many at once, and each for so long."""
+"""Runs calls in a bounded number of threads, each with a deadline."""
 
 import asyncio
 from collections.abc import Callable
@@ -19,15 +19,15 @@ from commonbrain.model.sessions import UNKNOWN, ClientInfo
 
 _T = TypeVar("_T")
 _AFTER_S: Final = 0.1
-"""How much later than whoever asked the thread gives up: who waits hears of it first."""
+"""The thread's deadline is later than the caller's by this, so that the caller raises first."""
 
 
 class ThreadLimiter:
-    """A bounded number of threads; what comes while all are busy waits its turn.
+    """A bounded number of threads; a call waits while all are busy.
 
-    With `seconds_max` a call, its wait counted, is left behind when that is over. What it waits
-    for below knows that moment and lets go, so that its thread comes back; what computes goes on.
-    Without, whoever asked waits for it, even when called off.
+    With `seconds_max`, `run` stops waiting after that time, which includes the wait for a thread.
+    Waits inside the call have the same deadline, so that its thread is freed; a computation goes
+    on. Without it, `run` waits for the end of the call, even if it is cancelled.
     """
 
     def __init__(
@@ -37,17 +37,17 @@ class ThreadLimiter:
         seconds_max: float | None = None,
         around: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
-        """Have so many threads; each call is worked on inside what `around` gives."""
+        """Start `at_once` threads; each call runs inside the context that `around` returns."""
         self._pool = ThreadPoolExecutor(at_once, "call")
         self._seconds_max = seconds_max
         self._around = around
 
     async def run(self, call: Callable[[], _T]) -> _T:
-        """Do it in a thread and give what it gives.
+        """Run a call in a thread and return its result.
 
         Raises:
-            UnavailableError: `deadline`; what was begun goes on and may still be done.
-            CommonbrainError: whatever the work raises.
+            UnavailableError: `deadline`; a call that has started continues and may succeed.
+            CommonbrainError: raised by the call.
 
         """
         context = copy_context()
@@ -66,7 +66,7 @@ class ThreadLimiter:
                 hint="Ask again, with the same idempotency key where you gave one.",
             )
         finally:
-            # What still waits for its turn is not begun, and nobody hears how the rest ends.
+            # A call that has not started never will, and the result of one that has is dropped.
             answer.cancel()
             future.cancel()
 
@@ -75,17 +75,17 @@ class ThreadLimiter:
             return call()
 
     def close(self) -> None:
-        """Take on nothing more; what is under way ends by itself."""
+        """Accept no more calls; those in progress finish."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
 
 @dataclass(slots=True, kw_only=True)
 class Connection:
-    """Gives each call its session; a server makes one of these for every client it serves.
+    """Assigns each call its session; a server creates one for every client.
 
     A call belongs to the session that the caller names, else to the one that the client reported,
     else to one created for this connection. `find` identifies the client at the first call;
-    `reported_session` gives the key that it reported at the start.
+    `reported_session` returns the key that it reported at the start.
     """
 
     find: Callable[[Brain], ClientInfo] = lambda _: UNKNOWN
@@ -95,7 +95,7 @@ class Connection:
     _lock: Lock = field(default_factory=Lock)
 
     def view(self, brain: Brain, *, client: str | None = None) -> Brain:
-        """Give the brain for the connection's session and project; counts as a heartbeat."""
+        """Return the brain for the connection's session and project; counts as a heartbeat."""
         with self._lock:
             if self._contact is None:
                 self._contact = replace(self.find(brain), client=client)
@@ -107,7 +107,7 @@ class Connection:
             return self._last
 
     def close(self) -> None:
-        """Record that the client disconnected; it is written soon, or when the brain is closed."""
+        """Record that the client disconnected; written soon, or when the brain is closed."""
         with self._lock:
             if self._last is not None:
                 self._last.session.leave()

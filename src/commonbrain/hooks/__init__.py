@@ -1,1 +1,1 @@
-"""Hooks of coding agents, which never break the agent."""
+"""Hooks of coding agents: errors and delays never reach the agent."""

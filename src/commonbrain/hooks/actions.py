@@ -1,4 +1,7 @@
-"""What hooks do: `DEEDS` is the table. Each gives text for the client's model, or none."""
+"""The actions of hooks.
+
+`ACTIONS` is the table. Each returns text for the client's model, or None.
+"""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -27,12 +30,12 @@ from commonbrain.text.normalisation import injected_block
 from commonbrain.text.tokens import upper_bound
 
 _ITEMS_MAX: Final = 5
-"""More than five answers to what nobody asked are a lecture."""
+"""Few, because the user did not ask for them."""
 _HEARTBEAT_ACTIONS: Final = frozenset({HookAction.RECALL, HookAction.CAPTURE, HookAction.SUMMARISE})
-"""The others say of a session that it begins or ends."""
+"""The other actions start or end the session, which counts as a heartbeat."""
 _WAITED_FOR: Final = frozenset({HookAction.BOOT, HookAction.RECALL})
 _MAINTENANCE_S_MAX: Final = 2.0
-"""A day of one agent takes far less; what is left is done after the next session."""
+"""Enough for a day of one agent; the rest is done after the next session."""
 _COMPACTED: Final = "compact"
 _WAIT_S_MIN: Final = 0.01
 _WAIT_S_MAX: Final = 1.0
@@ -40,7 +43,7 @@ _WAIT_S_MAX: Final = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookRequest:
-    """One thing to do for a client, and the time there is for it."""
+    """An action to run for a client, and its deadline."""
 
     hook: Hook
     event: HookEvent
@@ -48,14 +51,14 @@ class HookRequest:
     agent: str
     remaining_s: Callable[[], float]
     tokens: int = 0
-    """How much may be told beside a prompt; settings say."""
+    """Budget for the memories added to a prompt, from the settings."""
 
 
 def run_action(order: HookRequest, store: Path | None) -> str | None:
     """Run a hook's action; returns the text for the client's model.
 
     Raises:
-        CommonbrainError: it could not be done.
+        CommonbrainError: the action failed.
 
     """
     settings = load_settings()
@@ -66,7 +69,7 @@ def run_action(order: HookRequest, store: Path | None) -> str | None:
             contact=detect_client(base_brain.services, client=order.hook.client),
             session=order.event.session or None,
             project=settings.project or order.folder.project,
-            # A model wrote what is kept: it may not claim more than its user could.
+            # A model wrote the captured text: it cannot claim more trust than its user.
             trust_ceiling=Trust.USER_CLAIM,
         )
         if brain.caller.session and order.hook.action in _HEARTBEAT_ACTIONS:
@@ -75,15 +78,15 @@ def run_action(order: HookRequest, store: Path | None) -> str | None:
 
 
 def _lock_timeout_s(order: HookRequest) -> float:
-    """Say how long to wait for others that write; what only tells does without them."""
+    """Return how long to wait for other writers; at most 1 s while a client waits."""
     remaining_s = max(order.remaining_s(), _WAIT_S_MIN)
     return min(remaining_s / 4, _WAIT_S_MAX) if order.hook.action in _WAITED_FOR else remaining_s
 
 
 def _boot(brain: Brain, order: HookRequest) -> str:
-    """Begin the session; tell its agent what binds it, what is owed and who else is at work.
+    """Start the session; returns the briefing for its agent.
 
-    After a compaction its own working notes come with it: the conversation has lost them.
+    After a compaction it includes the session's working notes, which the conversation has lost.
     """
     parts = [brain.boot(client=order.hook.client).text]
     if order.event.cause == _COMPACTED and brain.caller.session:
@@ -94,7 +97,7 @@ def _boot(brain: Brain, order: HookRequest) -> str:
 
 
 def truncated(lines: Sequence[str]) -> list[str]:
-    """Give the first lines that fit into the hook's budget."""
+    """Return the first lines that fit into the budget for notes."""
     shown: list[str] = []
     budget = HOOK_NOTES_TOKENS
     for line in lines:
@@ -106,7 +109,7 @@ def truncated(lines: Sequence[str]) -> list[str]:
 
 
 def _recall(brain: Brain, order: HookRequest) -> str | None:
-    """Tell what stands out of what is known about a prompt."""
+    """Return memories that are highly relevant to a prompt."""
     options = RecallOptions(
         project=brain.caller.project,
         kinds=kinds_where(lambda policy: policy.answers_prompts),
@@ -120,9 +123,9 @@ def _recall(brain: Brain, order: HookRequest) -> str | None:
 
 
 def _capture(brain: Brain, order: HookRequest) -> None:
-    """Keep what the agent's last message tells that outlives the turn.
+    """Store the lasting statements in the agent's last message.
 
-    What the gate does not let in is not worth a word to anybody.
+    Rejected statements are not reported.
     """
     mode = capture_mode(order.folder, os.environ)
     fields = DraftFields(auto_captured=True)
@@ -135,27 +138,27 @@ def _capture(brain: Brain, order: HookRequest) -> None:
 
 
 def _summarise(brain: Brain, order: HookRequest) -> None:
-    """Keep what a compaction made of the conversation, for whoever goes on after this one."""
+    """Store the summary of a compacted conversation for later sessions."""
     summary = both_ends(order.event.summary)
     if summary and order.event.session:
         brain.session.sum_up(summary)
 
 
 def _end(brain: Brain, order: HookRequest) -> None:
-    """End the session, with what it last told of note where it left nothing itself."""
+    """End the session; if its agent left no handoff, its last event becomes the summary."""
     captures = capture_mode(order.folder, os.environ) != "off"
     if captures and not _newest_of_session(brain, (Kind.EPISODE,), labels=(LABEL,)):
         for last in _newest_of_session(brain, (Kind.EVENT,)):
             brain.session.sum_up(both_ends(last))
     brain.session.end()
-    # Nobody waits for this process: a store that no server is ever open on is kept here.
+    # No user waits for this process, so it maintains a store that has no server.
     run_maintenance_slice(brain.services, seconds=min(order.remaining_s() / 2, _MAINTENANCE_S_MAX))
 
 
 def _newest_of_session(
     brain: Brain, kinds: Sequence[Kind], *, labels: Sequence[str] = ()
 ) -> list[str]:
-    """Give the newest that this session left of some kinds, whole; nothing when it left none."""
+    """Return the full text of the session's newest memory of some kinds, in a list; or none."""
     caller = brain.caller
     newest = RecallOptions(
         kinds=kinds,

@@ -1,4 +1,4 @@
-"""What users say of hooks in the environment, read without loading the settings."""
+"""Hook settings from environment variables, read without loading the settings."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -7,18 +7,18 @@ from commonbrain.api.project_folder import CAPTURE_MODES, FolderConfig
 from commonbrain.hooks.table import LIMITS_S, HookAction
 
 _NO: Final = frozenset({"off", "0", "false", "no", "n", "f"})
-"""What the settings read as false."""
+"""Values that the settings read as false."""
 _SECONDS_MAX: Final = 60
-"""The bound of the settings."""
+"""The maximum in the settings."""
 
 
 def is_disabled(environment: Mapping[str, str]) -> bool:
-    """Say whether the user switched all hooks off."""
+    """Return whether the user switched all hooks off."""
     return environment.get("COMMONBRAIN_HOOKS", "").strip().lower() in _NO
 
 
 def limit_s(action: HookAction, environment: Mapping[str, str]) -> float:
-    """Give the timeout of an action in seconds, from the start of the process."""
+    """Return the timeout of an action in seconds, from the start of the process."""
     variable, default = LIMITS_S[action]
     try:
         seconds = float(environment.get(variable, ""))
@@ -28,6 +28,6 @@ def limit_s(action: HookAction, environment: Mapping[str, str]) -> float:
 
 
 def capture_mode(folder: FolderConfig, environment: Mapping[str, str]) -> str:
-    """Say what is kept of messages: as the folder says, else the user, else what is usual."""
+    """Return what to store of messages: the folder's mode, else the user's, else the default."""
     mode = environment.get("COMMONBRAIN_CAPTURE", "")
     return folder.capture or (mode if mode in CAPTURE_MODES else CAPTURE_MODES[-1])

@@ -1,4 +1,4 @@
-"""What a client tells a hook on stdin: untrusted JSON, read into names that every client shares."""
+"""Parses a client's hook input, which is untrusted JSON, into one type for all clients."""
 
 import json
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.limits import NAME_CHARS_MAX
 
 INPUT_BYTES_MAX: Final = 4 * 1024 * 1024
-"""A summary of a long conversation takes a hundredth of it."""
+"""About a hundred times the summary of a long conversation."""
 _NAMES: Final = {
     "session": ("session_id", "conversation_id"),
     "prompt": ("prompt",),
@@ -20,12 +20,12 @@ _NAMES: Final = {
     "turn": ("prompt_id", "turn_id", "generation_id"),
     "transcript": ("transcript_path",),
 }
-"""Each client's names for the same thing, in the order they are tried."""
+"""Each client's names for a field, in the order they are tried."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookEvent:
-    """One event in a client; what it does not tell is empty."""
+    """One event in a client; a field that the client does not send is empty."""
 
     session: str = ""
     folder: Path | None = None
@@ -33,24 +33,24 @@ class HookEvent:
     reply: str = ""
     """The agent's last message."""
     summary: str = ""
-    """What a compaction made of the conversation."""
+    """The summary that a compaction made."""
     cause: str = ""
     turn: str = ""
     transcript: str = ""
-    """Where the client keeps the conversation; it is named as a source and never read."""
+    """The client's file with the conversation; named as a source, never read."""
 
     @property
     def source_ref(self) -> str | None:
-        """Name where it was said."""
+        """The source of texts captured from this event."""
         place = self.transcript or self.session
         return f"{place}#{self.turn}" if place and self.turn else place or None
 
 
 def read_event(raw: bytes) -> HookEvent:
-    """Read what a client wrote.
+    """Parse a client's input.
 
     Raises:
-        InvalidInputError: it is too large, or no JSON object.
+        InvalidInputError: the input is too large, or not a JSON object.
 
     """
     if len(raw) > INPUT_BYTES_MAX:
@@ -75,7 +75,7 @@ def _name(text: str) -> str:
 
 
 def _folder(payload: Mapping[str, Any]) -> Path | None:
-    """Give the folder it happens in, by its own field or the first of several."""
+    """Return the event's folder: its own field, or the first workspace root."""
     roots = payload.get("workspace_roots")
     first = cast("list[object]", roots)[0] if isinstance(roots, list) and roots else None
     path = payload.get("cwd") or first

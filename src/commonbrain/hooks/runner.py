@@ -1,7 +1,6 @@
-"""Runs a hook so that the client goes on whatever happens: in time, with exit status 0.
+"""Runs a hook so that the client always continues: in time, with exit status 0.
 
-Nothing here may be slow to load: a client waits for it at every prompt, and most often there is
-nothing to do.
+Imports must be fast: a client waits for a hook at every prompt, and most prompts need no action.
 """
 
 import json
@@ -28,20 +27,20 @@ from commonbrain.model.escaping import inert, inert_line
 from commonbrain.text.segmentation import count_words
 
 WORDS_MIN: Final = 3
-"""Below it a text is a word of assent, a name, a number."""
+"""A shorter text is an assent, a name or a number."""
 _COMMAND: Final = re.compile(r"/[\w:-]+(?:\s|$)|!")
-"""What begins so is for the client itself: a command by its name, or a line for the shell."""
+"""Starts a client command or a shell line."""
 _CHECKED_CHARS: Final = 2000
 
 
 def is_trivial(text: str) -> bool:
-    """Say whether a text is a command for the client, or too short to be about anything."""
+    """Return whether a text is a client command, or too short to have a topic."""
     stripped = text[:_CHECKED_CHARS].strip()
     return _COMMAND.match(stripped) is not None or count_words(stripped) < WORDS_MIN
 
 
 def render_status(environment: Mapping[str, str], path: Path) -> str:
-    """Say whether hooks are on in a folder, for which project, with which limits."""
+    """Describe whether hooks are on in a folder, its project and the timeouts."""
     try:
         folder = find_folder_config(path)
     except InvalidInputError as error:
@@ -71,15 +70,15 @@ def _switch(environment: Mapping[str, str], folder: FolderConfig) -> str:
 def run_detached(words: Sequence[str], payload: bytes) -> None:
     """Start the hook again in a background process, with the same input.
 
-    Its input goes to stdin, because other users can read a command line.
+    The input goes to stdin, because other users can read a command line.
     """
     process = subprocess.Popen(  # noqa: S603 this very program, with words of our own
-        # Without -P a folder of our name in the project would be run in our place.
+        # Without -P, a folder in the project with our name would run instead.
         [sys.executable, "-P", "-m", "commonbrain", "hook", *words, "--detached"],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        # Neither a signal to the client's group nor a closed console is meant for it.
+        # Signals to the client's group and closing its console must not end the process.
         start_new_session=True,
         creationflags=_flags(),
     )
@@ -95,40 +94,40 @@ def _flags() -> int:
 
 
 _CLOSING_S: Final = 0.3
-"""Kept back from the time a deed has, to write its answer and to let go of the store."""
+"""Reserved from an action's time to write its output and close the store."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookCall:
-    """What was called: which hook, and the store and agent that it was set up with."""
+    """The arguments of a hook call."""
 
     client: str = ""
     event: str = ""
     store: Path | None = None
     agent: str | None = None
     is_detached: bool = False
-    """Whether the client is gone already, so that nobody waits."""
+    """Whether this is the background process, for which no client waits."""
 
     @property
     def words(self) -> list[str]:
-        """Give it as a command line again."""
+        """The positional arguments and options, to call the hook again."""
         store = ["--store", str(self.store)] if self.store else []
         return [self.client, self.event, *store, *(["--agent", self.agent] if self.agent else [])]
 
 
 @dataclass(slots=True)
 class _HookRun:
-    """A deed under way; one that is late is left behind."""
+    """The result of a hook; one that is late is dropped."""
 
     answer: str = ""
     complaint: str = ""
 
 
 def run_hook(arguments: Sequence[str]) -> NoReturn:
-    """Answer a hook on stdout, or say in one line on stderr why not, and leave at once.
+    """Run a hook, write its output to stdout or one line about a problem to stderr, and exit.
 
-    Threads that still wait for something (an embedder, a lock) die with the process; what they had
-    not committed is rolled back.
+    Threads that still wait, for an embedder or a lock, end with the process; uncommitted changes
+    roll back.
     """
     began = monotonic()
     if list(arguments[:1]) == ["status"]:
@@ -140,7 +139,7 @@ def run_hook(arguments: Sequence[str]) -> NoReturn:
     call = _read(arguments)
     hook = HOOKS.get((call.client, call.event))
     if hook is None:
-        running.complaint = f"There is no hook {call.client[:40]!r} {call.event[:40]!r}."
+        running.complaint = f"Unknown hook {call.client[:40]!r} {call.event[:40]!r}."
     elif not is_disabled(os.environ):
         until = began + limit_s(hook.action, os.environ)
         _run_until(running, partial(_answer, hook, call, until=until), until=until)
@@ -149,16 +148,16 @@ def run_hook(arguments: Sequence[str]) -> NoReturn:
 
 
 def _run_until(running: _HookRun, answer: Callable[[], str], *, until: float) -> None:
-    """Wait for an answer until there is no time left."""
+    """Run a hook in a thread and wait for it until its deadline."""
     worker = Thread(target=_attempt, args=(running, answer), daemon=True)
     worker.start()
     worker.join(max(0.0, until - monotonic()))
     if worker.is_alive():
-        running.complaint = "There was not enough time."
+        running.complaint = "The hook timed out."
 
 
 def is_idle(hook: Hook, event: HookEvent, *, folder: FolderConfig) -> bool:
-    """Say whether there is nothing to do, before anything heavy is loaded."""
+    """Return whether there is nothing to do, before slow imports."""
     if not folder.has_hooks:
         return True
     match hook.action:
@@ -175,8 +174,8 @@ def is_idle(hook: Hook, event: HookEvent, *, folder: FolderConfig) -> bool:
 
 
 def _captured_texts(event: HookEvent, folder: FolderConfig) -> list[str]:
-    """Choose what to keep of a message; that is seldom anything, and costs no brain to say."""
-    # Prompts, which somebody waits for, do without.
+    """Return the texts to store of a message; most messages have none."""
+    # A prompt is time-critical and does not need this import.
     from commonbrain.text.capture import select_captured  # noqa: PLC0415
 
     return select_captured(event.reply, capture_mode(folder, os.environ))
@@ -191,19 +190,19 @@ def _read(arguments: Sequence[str]) -> HookCall:
     parser.add_argument("--detached", dest="is_detached", action="store_true")
     try:
         given, _ = parser.parse_known_args(arguments)
-    # The parser leaves with 2 for some mistakes, which clients take for an order to stop.
+    # The parser exits with 2 for some mistakes, which clients take as a request to block.
     except (Exception, SystemExit):  # noqa: BLE001 see above
         return HookCall()
     return HookCall(**vars(given))
 
 
 def _attempt(running: _HookRun, answer: Callable[[], str]) -> None:
-    """Do what the hook is for, and note the answer or what went wrong."""
+    """Run a hook and record its output or its error."""
     try:
         running.answer = answer()
     except CommonbrainError as error:
         running.complaint = f"{error.code}: {error}"
-    # Whatever it is, the client must go on; its text might hold what is nobody's business.
+    # The client must continue after any error; the error's text could contain private data.
     except BaseException as error:  # noqa: BLE001 see above
         running.complaint = f"An internal error occurred: {type(error).__name__}."
 
@@ -215,12 +214,13 @@ def _answer(hook: Hook, call: HookCall, *, until: float) -> str:
     if is_idle(hook, event, folder=folder):
         return ""
     if hook.action is HookAction.END and not call.is_detached:
-        # Claude Code stops after a second and a half whatever ends with it, and so cannot wait.
+        # Claude Code ends a hook after 1.5 s when it exits, so the work continues in the
+        # background.
         from commonbrain.hooks.runner import run_detached  # noqa: PLC0415
 
         run_detached(call.words, raw)
         return ""
-    # The brain takes half a second to load.
+    # The brain takes half a second to import.
     from commonbrain.hooks.actions import HookRequest, run_action  # noqa: PLC0415
 
     order = HookRequest(

@@ -1,7 +1,7 @@
-"""`HOOKS`, the table: what each client tells us of, what is done then, and how it is answered.
+"""`HOOKS` is the table: each client's events, their actions and the format of the reply.
 
-To serve another event or client, add a row. It is read before anything else is loaded, so it names
-deeds and does not hold them.
+To support another event or client, add a row. The module is imported before anything heavy, so it
+names actions and does not import them.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,22 +17,22 @@ from commonbrain.model.limits import (
 )
 
 HookReply: TypeAlias = Callable[[str], Mapping[str, object]]
-"""How a client wants to be given text for its model."""
+"""Formats text for the client's model."""
 
 
 class HookAction(Enum):
-    """What is done of an event."""
+    """The action of an event."""
 
     BOOT = auto()
-    """A session starts: what binds it, what is open and who is at work."""
+    """A session starts: return its briefing."""
     RECALL = auto()
-    """A prompt was given: what is known about it."""
+    """The user sends a prompt: return related memories."""
     CAPTURE = auto()
-    """The agent has answered: what it decided is kept."""
+    """The agent has answered: store its decisions."""
     SUMMARISE = auto()
-    """The conversation was compacted: its summary is kept."""
+    """The conversation was compacted: store its summary."""
     END = auto()
-    """The session is over."""
+    """The session ends."""
 
 
 LIMITS_S: Final[Mapping[HookAction, tuple[str, float]]] = {
@@ -42,7 +42,7 @@ LIMITS_S: Final[Mapping[HookAction, tuple[str, float]]] = {
     HookAction.SUMMARISE: ("COMMONBRAIN_HOOK_WRITE_TIMEOUT_S", HOOK_WRITE_TIMEOUT_S),
     HookAction.END: ("COMMONBRAIN_HOOK_WRITE_TIMEOUT_S", HOOK_WRITE_TIMEOUT_S),
 }
-"""How long each may take from its start to its answer, and the setting that says otherwise."""
+"""The timeout of each action, with the setting that changes it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,12 +51,12 @@ class Hook:
 
     client: str
     event: str
-    """What it is called here, for every client the same."""
+    """The event's name in Commonbrain, the same for every client."""
     native: str
-    """What the client calls it."""
+    """The event's name in the client."""
     action: HookAction
     answer: HookReply | None = None
-    """None where the client takes nothing in."""
+    """None if the client accepts no reply."""
 
 
 def _specific(native: str, text: str) -> Mapping[str, object]:
@@ -68,7 +68,7 @@ def _additional(text: str) -> Mapping[str, object]:
 
 
 def _continue_block(text: str) -> Mapping[str, object]:
-    # Accepted by Cursor's program since 3.20, and in no page of its manual yet.
+    # Cursor accepts it since 3.20, but does not document it.
     return {"continue": True, "additional_context": text}
 
 
@@ -104,7 +104,7 @@ _ROWS: Final = (
     _row("claude-code", STOP, native="Stop", action=HookAction.CAPTURE),
     _row("claude-code", COMPACTED, native="PostCompact", action=HookAction.SUMMARISE),
     _row("claude-code", END, native="SessionEnd", action=HookAction.END),
-    # Codex tells of no summary after a compaction and of no end of a session.
+    # Codex has no event with the summary of a compaction, and none for the end of a session.
     _like_claude("codex", START, native="SessionStart", action=HookAction.BOOT),
     _like_claude("codex", PROMPT, native="UserPromptSubmit", action=HookAction.RECALL),
     _row("codex", STOP, native="Stop", action=HookAction.CAPTURE),
@@ -116,7 +116,7 @@ _ROWS: Final = (
         action=HookAction.RECALL,
         answer=_continue_block,
     ),
-    # Its stop event does not tell what was said.
+    # Cursor's stop event does not contain the message.
     _row("cursor", STOP, native="afterAgentResponse", action=HookAction.CAPTURE),
     _row("cursor", END, native="sessionEnd", action=HookAction.END),
     _like_claude("gemini", START, native="SessionStart", action=HookAction.BOOT),

@@ -1,4 +1,4 @@
-"""The application: REST, MCP and health for one house, in one process."""
+"""The HTTP application: REST, MCP and health in one process."""
 
 from __future__ import annotations
 
@@ -67,33 +67,33 @@ _SAFE: Final = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
-"""What every response tells a browser, unless it says so itself: nothing here is a page."""
+"""Default headers for browsers; no response is a page."""
 _ALLOWED_METHODS: Final = ("/v1/", "/v0/", MCP_PATH)
-"""Where bodies are taken, of who has a credential."""
+"""Paths that accept a body, from authenticated callers only."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestLimitsMiddleware:
-    """Refuses what is meant for another host, comes from a foreign page, or is too much or slow.
+    """Rejects requests to other hosts, from foreign pages, without a credential, too large or slow.
 
-    A page in a browser may make requests to loopback, and may give its own name an address there:
-    its `Origin` and `Host` give it away.
+    A page in a browser can send requests to loopback, and point its own name to an address there;
+    `Origin` and `Host` reveal it.
     """
 
     app: ASGIApp
     _: KW_ONLY
     hosts: frozenset[str]
-    """Names and addresses, without ports, that may stand in `Host` and `Origin`; `*` is any."""
+    """Names and addresses, without ports, allowed in `Host` and `Origin`; `*` allows any."""
     body_bytes_max: int
     larger: Mapping[str, int]
-    """The same for paths that take files."""
+    """Limits for paths that accept files."""
     body_s: float
-    """How long a request's body may take to arrive."""
+    """Timeout for a request's body."""
     reject: Callable[[HTTPConnection], Awaitable[Response | None]]
-    """Looks at the credential of a request; who has none that is good is not listened to."""
+    """Authenticates a request; returns the error response for one without a valid credential."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on what may be."""
+        """Pass on an allowed request."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
@@ -116,9 +116,9 @@ class RequestLimitsMiddleware:
             await self.app(scope, _replay_body(body, receive), send_safely)
 
     async def _read(self, scope: Scope, receive: Receive) -> bytes | Response | None:
-        """Read the body of who may send one: whoever is not let in fills no memory of ours."""
+        """Read the body of an authenticated request, so that strangers cannot fill the memory."""
         if scope["method"] != "POST" or not scope["path"].startswith(_ALLOWED_METHODS):
-            # Nothing here takes a body in another way.
+            # No other request has a body that is used.
             return b""
         return await self.reject(HTTPConnection(scope)) or await self._body(
             receive, bytes_max=self._bytes_max(scope)
@@ -154,7 +154,10 @@ class RequestLimitsMiddleware:
         return self._too_large(bytes_max) if is_too_large else None
 
     async def _body(self, receive: Receive, *, bytes_max: int) -> bytes | Response | None:
-        """Read the body; None when the client hung up, a response when it may not go on."""
+        """Read the body.
+
+        None if the client disconnected, an error response if it is too large or slow.
+        """
         body = bytearray()
         try:
             async with asyncio.timeout(self.body_s):
@@ -182,11 +185,11 @@ class RequestLimitsMiddleware:
         return problem(error_text, status=HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
 
 
-_HOSTS: Final = "Who runs the server allows hosts: brain serve --allow-host NAME."
+_HOSTS: Final = "The server's operator can allow hosts: brain serve --allow-host NAME."
 
 
 def _replay_body(body: bytes, receive: Receive) -> Receive:
-    """Give the body again, then whatever comes after it."""
+    """Replay the body, then pass on later messages."""
     waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def replay() -> Message:
@@ -199,14 +202,14 @@ _BROKEN: Final = 500
 
 
 class TracingMiddleware:
-    """Draws a span round every request; its name is the method, for a path may hold an id."""
+    """Traces every request in a span named by its method, since a path can contain an id."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
         self._tracer = trace.get_tracer("commonbrain")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on inside its span."""
+        """Pass on a request inside its span."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -241,28 +244,28 @@ _ABOUT: Final = (
 
 
 class Application(FastAPI):
-    """What is served, with a description in which every error has its schema."""
+    """The application; every error in its OpenAPI description has a schema."""
 
     def openapi(self) -> dict[str, Any]:
-        """Describe it."""
+        """Return the OpenAPI description."""
         described = super().openapi()
         described["components"]["schemas"].update(problem_schemas())
         return described
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve; a fault of ours goes to our log, for it is answered when it arrives here."""
+        """Serve a request; log an internal error, which has been answered when it arrives here."""
         try:
             await super().__call__(scope, receive, send)
         except Exception:
             if scope["type"] != "http":
                 raise
-            # Whoever runs this would print its message, which may be a caller's own words.
+            # The server would print the error's message, which can contain a caller's text.
             _LOG.exception("a request failed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BodyLimits:
-    """How much one process takes on."""
+    """Limits of one process."""
 
     body_bytes_max: int = 1024 * 1024
     upload_bytes_max: int = UPLOAD_BYTES_MAX
@@ -279,15 +282,15 @@ def make_app(
     limits: BodyLimits | None = None,
     served: Server[Any] | None = None,
 ) -> FastAPI:
-    """Make the application for an open brain, and close the brain when it ends.
+    """Make the application for an open brain; it closes the brain when it ends.
 
     Args:
         brain: the open store; each request acts as its own caller.
-        access: who tells callers by their credentials.
-        resource: under which URL callers know this server, and who issues tokens for it.
-        hosts: names and addresses that requests may be meant for.
-        limits: how much is taken on at once.
-        served: what MCP carries, where it is not the operations.
+        access: authenticates callers by their credentials.
+        resource: the server's public URL, and the issuer of its tokens.
+        hosts: names and addresses that requests may be addressed to.
+        limits: limits of this process.
+        served: an MCP server to use instead of the operations.
 
     """
     limits = limits or BodyLimits()
@@ -307,7 +310,7 @@ def make_app(
         description=_ABOUT,
         version=version("commonbrain"),
         lifespan=partial(_lifespan, authenticator=authenticator, transport=transport),
-        # Both pages load scripts from elsewhere.
+        # Both pages load scripts from other sites.
         docs_url=None,
         redoc_url=None,
         separate_input_output_schemas=True,
@@ -345,15 +348,15 @@ async def _lifespan(
 
 
 async def _warm_up(authenticator: RequestAuthenticator) -> None:
-    """Load the embedder and touch the store, so that the first caller need not wait for it."""
+    """Load the embedder and open the store, so that the first caller need not wait."""
     try:
         await authenticator.threads.run(partial(check_readiness, authenticator.brain))
     except CommonbrainError as error:
-        # It is told by /readyz, and asked again by it.
+        # /readyz reports it and tries again.
         authenticator.outages.record(error)
     except Exception:  # noqa: BLE001 a server starts whatever an embedder does
         _LOG.exception("warming up failed")
-    # What is there now stays to the end: no collection needs to look through it again.
+    # Startup objects live until the end: exclude them from garbage collection.
     gc.collect()
     gc.freeze()
 
@@ -377,7 +380,7 @@ def _handle_errors(app: FastAPI, authenticator: RequestAuthenticator) -> None:
 
 
 def _add_health(app: FastAPI, authenticator: RequestAuthenticator) -> None:
-    """Add what a supervisor asks: whether this lives, whether it can be sent requests."""
+    """Add the health endpoints, for supervisors and load balancers."""
 
     async def live() -> dict[str, str]:
         return {"status": "live"}
@@ -386,7 +389,7 @@ def _add_health(app: FastAPI, authenticator: RequestAuthenticator) -> None:
         try:
             await authenticator.threads.run(partial(check_readiness, authenticator.brain))
         except CommonbrainError as error:
-            # Anybody may ask, and as often as they like: the log tells once.
+            # Anyone may call it, any number of times: log the outage once.
             authenticator.outages.record(error)
             raise
         authenticator.outages.clear()
@@ -410,7 +413,7 @@ def _add_health(app: FastAPI, authenticator: RequestAuthenticator) -> None:
 
 
 def check_readiness(brain: Brain) -> None:
-    """See to it that the store can be read and that the embedder is loaded and has answered.
+    """Check that the store can be read and that the embedder is loaded and has answered.
 
     Raises:
         UnavailableError: one of them does not answer.
@@ -418,6 +421,6 @@ def check_readiness(brain: Brain) -> None:
     """
     with brain.services.store.snapshot(LOCAL_TENANT) as tx:
         tx.sessions.get("readiness", "readiness")
-    # An answer to the same question is kept: an embedder that goes away later degrades recall,
-    # which goes on by words, and takes no server out of service.
+    # The embedder's answer is cached: if it fails later, recall continues with full text, and the
+    # server stays in service.
     brain.services.embedder.query("readiness")

@@ -1,4 +1,4 @@
-"""Lets callers in: who calls is told by the credential alone, of which session by headers."""
+"""Authenticates requests: the credential identifies the caller, headers the session."""
 
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -26,22 +26,22 @@ MCP_PATH: Final = "/mcp"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProtectedResource:
-    """Under which URL callers know the server, and who issues tokens for it."""
+    """The server's public URL, and the issuer of its tokens."""
 
     url: str
-    """Without a slash at the end."""
+    """Without a trailing slash."""
     issuer: str | None = None
-    """None where API keys are all that there is."""
+    """None if only API keys are accepted."""
 
     def challenge(self, *, has_credential: bool) -> str:
-        """Give `WWW-Authenticate` for a caller that is not known."""
+        """Return the `WWW-Authenticate` header for a request without a valid credential."""
         parts = ['error="invalid_token"'] if has_credential else []
         if self.issuer:
             parts.append(f'resource_metadata="{self.url}{WELL_KNOWN}{MCP_PATH}"')
         return " ".join(("Bearer", ", ".join(parts))).strip()
 
     def document(self) -> dict[str, object]:
-        """Give the metadata of the resource."""
+        """Return the OAuth metadata of the resource."""
         return {
             "resource": f"{self.url}{MCP_PATH}",
             "resource_name": "Commonbrain",
@@ -51,16 +51,16 @@ class ProtectedResource:
 
 
 SESSION_HEADERS: Final = ("commonbrain-session", "mcp-session-id")
-"""Where a client may name its session, the first that is there."""
+"""Headers that name a session; the first one present counts."""
 KEY_HEADER: Final = "x-api-key"
 CLAIM_HEADERS: Final = ("commonbrain-tenant", "commonbrain-agent")
-"""Who a call says that it is of; another than the credential's is refused, not believed."""
+"""A caller's claimed tenant and agent; a claim that differs from the credential is refused."""
 REQUEST_HEADER: Final = "x-request-id"
-"""The name of a request, as the audit of access has it; one is drawn where there is none."""
+"""The request id in the access audit; generated if missing."""
 _REQUEST_BYTES: Final = 8
 _UNKNOWN_CLIENT: Final = "client"
 _CALLER_KEY: Final = "commonbrain.caller"
-"""Where a request carries who makes it, once that is known."""
+"""The key in the request's scope under which the caller is stored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,19 +68,19 @@ class RequestAuthenticator:
     """Authenticates every request."""
 
     brain: Brain
-    """What shows the house that all callers share."""
+    """A brain with the services that all callers share."""
     access: Authenticator
     threads: ThreadLimiter
     resource: ProtectedResource
     outages: OutageHandler = field(default_factory=OutageHandler)
 
     async def admit(self, request: HTTPConnection) -> Caller:
-        """Say who calls; a request is let in once, however often it is asked.
+        """Authenticate a request; repeated calls return the same caller.
 
         Raises:
             AuthenticationError: the credential is missing or not valid.
-            RejectedError: the key may not be used from that address, or by that agent.
-            UnavailableError: it cannot be checked now.
+            RejectedError: the key is not allowed from that address, or for that agent.
+            UnavailableError: the credential cannot be checked now.
 
         """
         known: Caller | None = request.scope.get(_CALLER_KEY)
@@ -105,7 +105,7 @@ class RequestAuthenticator:
         return identified
 
     async def reject(self, request: HTTPConnection) -> Response | None:
-        """Let a caller in before anything else of a request is read; else say why not."""
+        """Authenticate a request before its body is read; return the error response if it fails."""
         try:
             await self.admit(request)
         except CommonbrainError as error:
@@ -115,15 +115,14 @@ class RequestAuthenticator:
     def brain_for(
         self, caller: Caller, request: HTTPConnection, *, client: str | None = None
     ) -> Brain:
-        """Open the brain for a caller, in the session of the request; counts as its heartbeat.
+        """Return the brain for a caller, in the session of the request; counts as a heartbeat.
 
-        A client that names no session has one for each agent, under its own name: a program that
-        keeps nothing between two calls does not begin a session with each.
-
-        Who calls too often is turned away before that: it begins no session.
+        A client that names no session has one per agent, under the client's name: a program that
+        stores nothing between two calls does not start a session with each. A caller above its rate
+        limit starts no session.
 
         Raises:
-            InvalidInputError: what a header says is no name.
+            InvalidInputError: a header is not a valid name.
             LimitExceededError: `rate_limited`.
 
         """
@@ -140,7 +139,7 @@ class RequestAuthenticator:
         )
 
     def error_response(self, error: CommonbrainError, request: HTTPConnection) -> Response:
-        """Write an error as a response; 401 says how to authenticate."""
+        """Convert an error to a response; 401 says how to authenticate."""
         response = problem(self.outages.redact(error))
         if isinstance(error, AuthenticationError):
             self.brain.services.telemetry.turned_away(error.code, transport=_transport_of(request))
@@ -150,12 +149,12 @@ class RequestAuthenticator:
 
 
 def authenticated(request: HTTPConnection) -> Caller:
-    """Give who makes a request that was let in."""
+    """Return the caller of an authenticated request."""
     return request.scope[_CALLER_KEY]
 
 
 def credential_of(request: HTTPConnection) -> str | None:
-    """Give the credential that a request bears: a bearer token, or a key in its own header."""
+    """Return a request's credential: a bearer token, or the key header."""
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer" and token.strip():
         return token.strip()
@@ -167,6 +166,6 @@ def _transport_of(request: HTTPConnection) -> Transport:
 
 
 def _client_family(client: str) -> str:
-    """Give a client's name without its version, which changes while it is the same client."""
+    """Return a client's name without its version, which changes with updates."""
     words = (printable_name(client) or "").partition("/")[0].split()
     return " ".join(words)[: NAME_CHARS_MAX // 2] or _UNKNOWN_CLIENT

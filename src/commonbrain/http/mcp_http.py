@@ -1,4 +1,4 @@
-"""MCP over streamable HTTP: stateless, so that any worker may answer any message."""
+"""MCP over streamable HTTP: stateless, so that any worker can answer any message."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -25,20 +25,20 @@ from commonbrain.runtime.settings_loading import load_settings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthenticatedClients:
-    """The clients that were let in: each message comes with its caller."""
+    """Resolves authenticated clients: each request carries its caller."""
 
     authenticator: RequestAuthenticator
 
     def role(self, context: Message) -> Role:
-        """Give the role of the credential."""
+        """Return the role of the credential."""
         return authenticated(_request(context)).role
 
     def brain_for(self, context: Message) -> Brain:
-        """See the brain as the credential's agent, in the client's session."""
+        """Return the brain as the credential's agent, in the client's session."""
         request = _request(context)
         client = client_of(context)
         caller = authenticated(request)
-        # A model fills the arguments: it may not claim more trust than a user has.
+        # A model fills in the arguments: it cannot claim more trust than a user.
         ceiling = min(caller.trust_ceiling, Trust.USER_CLAIM, key=lambda trust: trust.weight)
         named = f"{client.name}/{client.version}" if client else None
         return self.authenticator.brain_for(
@@ -48,17 +48,17 @@ class AuthenticatedClients:
     def record_missed_call(
         self, context: Message, *, call: CallContext, error: CommonbrainError
     ) -> None:
-        """Leave it at the answer: strangers make no file on this machine grow."""
+        """Do nothing: remote callers must not be able to fill the disk."""
 
     def redact_error(self, error: CommonbrainError) -> CommonbrainError:
-        """Tell no stranger where things lie."""
+        """Remove file and host names from an error."""
         return self.authenticator.outages.redact(error)
 
 
 class McpEndpoint:
-    """Lets in who has a credential, and gives what they send to the protocol's library.
+    """Authenticates messages and passes them to the MCP library.
 
-    The server is that of the operations, unless another is to be carried.
+    It serves the operations, unless another server is given.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class McpEndpoint:
 
     @asynccontextmanager
     async def open(self) -> AsyncGenerator[None]:
-        """Be ready for messages."""
+        """Accept messages until the block ends."""
         async with self._manager.run():
             yield
 
@@ -87,7 +87,7 @@ class McpEndpoint:
     async def _admit(self, scope: Scope) -> Response | None:
         request = Request(scope)
         if request.method != "POST":
-            # Nothing is pushed and no session is kept, so there is nothing to listen to or end.
+            # The server pushes nothing and has no MCP sessions, so GET and DELETE have no use.
             error_text = InvalidInputError(
                 "Messages come by POST.", code="method_not_allowed", hint="Use POST."
             )

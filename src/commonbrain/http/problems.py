@@ -22,7 +22,7 @@ from commonbrain.model.errors import (
 
 MEDIA_TYPE: Final = "application/problem+json"
 RETRY_AFTER_S: Final = 2
-"""After which something that is down may be asked again; a guess that spares it a crowd."""
+"""When to retry after an outage; a guess that avoids many early retries."""
 _CODES: Final = {404: "no_such_path", 405: "method_not_allowed", 413: "limit_exceeded"}
 _INTERNAL: Final = CommonbrainError(
     "An internal error occurred.", code="internal", hint="The server's log shows the cause."
@@ -30,14 +30,14 @@ _INTERNAL: Final = CommonbrainError(
 
 
 class ProblemDetail(BaseModel):
-    """One field that is wrong."""
+    """One invalid field."""
 
-    field: str = Field(description="Where it stands, its parts joined by dots")
+    field: str = Field(description="The path of the field, joined by dots")
     message: str
 
 
 class Problem(BaseModel):
-    """What is wrong, and what to do about it."""
+    """An error and the next step."""
 
     type: str = Field(description="urn:commonbrain: and the code")
     title: str
@@ -51,7 +51,7 @@ class Problem(BaseModel):
 
 
 def problem_schemas() -> dict[str, Any]:
-    """Give the schemas of a problem by their names."""
+    """Return the schemas of a problem by name."""
     schema = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
     return {**schema.pop("$defs"), "Problem": schema}
 
@@ -59,7 +59,7 @@ def problem_schemas() -> dict[str, Any]:
 def problem(
     error: CommonbrainError, *, status: int | None = None, wrong: list[ProblemDetail] | None = None
 ) -> Response:
-    """Write an error as an HTTP response."""
+    """Convert an error to an HTTP response."""
     status = status or to_transport_error(error).http_status
     body = Problem(
         type=f"urn:commonbrain:{error.code}",
@@ -70,7 +70,7 @@ def problem(
         hint=error.hint,
         errors=wrong,
     )
-    # An error of a limit knows when it is over; of what is down nobody does.
+    # A limit error has its own delay; the length of an outage is unknown.
     usual = RETRY_AFTER_S if isinstance(error, UnavailableError) else None
     waits: int | None = getattr(error, "retry_after_s", usual)
     headers = None if waits is None else {"Retry-After": str(waits)}
@@ -80,7 +80,7 @@ def problem(
 
 
 def malformed(error: RequestValidationError) -> Response:
-    """Say which fields are wrong, and repeat nothing of what was given."""
+    """List the invalid fields without repeating their values."""
     errors = error.errors()
     wrong = [
         ProblemDetail(field=".".join(str(part) for part in one["loc"]), message=one["msg"])
@@ -89,17 +89,17 @@ def malformed(error: RequestValidationError) -> Response:
     is_json = not any(one["type"] == "json_invalid" for one in errors)
     error_text = InvalidInputError(
         "The request does not fit its schema." if is_json else "The body is not JSON.",
-        hint="GET /openapi.json tells what each operation takes.",
+        hint="GET /openapi.json describes each operation.",
     )
     return problem(error_text, status=None if is_json else HTTPStatus.BAD_REQUEST, wrong=wrong)
 
 
 def framework_problem(error: HTTPException) -> Response:
-    """Say what the framework refused: an unknown path, a method that is not there."""
+    """Convert an error of the framework, such as an unknown path or method."""
     code = _CODES.get(error.status_code, "invalid")
     error_type = NotFoundError if error.status_code == HTTPStatus.NOT_FOUND else InvalidInputError
     framework_error = error_type(
-        f"{error.detail}.", code=code, hint="GET /openapi.json tells what there is."
+        f"{error.detail}.", code=code, hint="GET /openapi.json lists all paths."
     )
     response = problem(framework_error, status=error.status_code)
     response.headers.update(error.headers or {})
@@ -107,13 +107,13 @@ def framework_problem(error: HTTPException) -> Response:
 
 
 def internal_problem() -> Response:
-    """Say nothing of a fault of ours: the log has all of it."""
+    """Return a response without details of an internal error, which only the log contains."""
     return problem(_INTERNAL)
 
 
 _LOG: Final = logging.getLogger(__name__)
 _HINT: Final = (
-    "The server's log shows the cause. Ask again later; a write, with the same idempotency key."
+    "The server's log shows the cause. Retry later; a write with the same idempotency key."
 )
 _NEEDED: Final = {
     "store": "The server's store",
@@ -121,32 +121,32 @@ _NEEDED: Final = {
     "embedder": "The server's embedder",
     "extractor": "The server's extractor",
 }
-"""By the first word of a code; what else may be unavailable is not the server's own affair."""
+"""By the first word of a code; other outages are not caused by the server."""
 
 
 @dataclass(slots=True)
 class OutageHandler:
-    """Logs each problem once until it is over."""
+    """Logs each outage once until it is over."""
 
     reported: set[str] = field(default_factory=set[str])
-    """The codes of what is wrong."""
+    """Codes of the current outages."""
 
     def redact(self, error: CommonbrainError) -> CommonbrainError:
-        """Give an error without where things lie: its message may name files and hosts."""
+        """Replace an outage's message, which may name files and hosts."""
         needed = _NEEDED.get(error.code.partition("_")[0])
         if needed is None or not isinstance(error, UnavailableError | StoreCorruptError):
             return error
         self.record(error)
-        return type(error)(f"{needed} cannot do this now.", code=error.code, hint=_HINT)
+        return type(error)(f"{needed} is not available.", code=error.code, hint=_HINT)
 
     def record(self, error: CommonbrainError) -> None:
-        """Write down what is wrong, unless it was wrong already."""
+        """Log an outage, unless it is logged already."""
         if error.code not in self.reported:
             self.reported.add(error.code)
             _LOG.warning("not ready: %s: %s", error.code, error)
 
     def clear(self) -> None:
-        """Write down that all is well again, where it was not."""
+        """Log the end of all outages, if there are any."""
         if self.reported:
             self.reported.clear()
             _LOG.warning("ready again")

@@ -1,4 +1,4 @@
-"""REST: every operation of the table that has this door, as `POST /v1/{operation}`."""
+"""REST: every operation with this transport, as `POST /v1/{operation}`."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
@@ -36,13 +36,13 @@ KEY_FIELD: Final = "idempotency_key"
 _STATUSES: Final = {
     400: "The body is not JSON",
     401: "The credential is missing or not valid",
-    403: "The caller may not",
-    404: "There is none, or the caller may not see it",
+    403: "The caller is not allowed to",
+    404: "Not found, or the caller may not see it",
     413: "The body is too large",
     422: "The request is not valid; nothing was done",
-    429: "A rate or a quota is used up; Retry-After tells how long",
+    429: "A rate limit or quota is used up; wait for Retry-After",
     500: "An internal error occurred",
-    503: "Something that is needed does not answer; retry",
+    503: "A service that is needed does not answer; retry",
 }
 
 
@@ -64,7 +64,7 @@ _Session = Annotated[
     Header(
         alias="Commonbrain-Session",
         max_length=NAME_CHARS_MAX,
-        description="Which of the agent's sessions calls; one per client where it is left out",
+        description="The agent's session; default: one per client",
     ),
 ]
 _BEARER: Final = HTTPBearer(auto_error=False, description="An API key or a JWT")
@@ -72,7 +72,7 @@ _KEY: Final = APIKeyHeader(name=KEY_HEADER, auto_error=False, description="An AP
 
 
 def caller_dependency(authenticator: RequestAuthenticator) -> Callable[..., Awaitable[Caller]]:
-    """Make what tells the caller of every request before its body is looked at."""
+    """Make the dependency that authenticates a request before its body is parsed."""
 
     async def authenticated_caller(
         *,
@@ -94,7 +94,7 @@ async def run_operation(
     request: Request,
     operation_request: OperationRequest,
 ) -> bytes:
-    """Do what is asked in a thread, and give the reply as JSON."""
+    """Run an operation in a thread and return the reply as JSON."""
 
     def call() -> bytes:
         reply = dispatch(
@@ -109,7 +109,7 @@ async def run_operation(
 
 
 def register_routes(authenticator: RequestAuthenticator) -> APIRouter:
-    """Draw the routes of version 1."""
+    """Build the routes of version 1."""
     router = APIRouter(prefix="/v1", tags=["v1"], responses=PROBLEMS)
     for operation in SERVED:
         add_route(
@@ -136,7 +136,7 @@ def add_route(
     path: str,
     name: str,
 ) -> None:
-    """Add an operation as a POST whose body is its request and whose answer is its reply."""
+    """Add an operation as a POST whose body is the request and whose response is the reply."""
     router.add_api_route(
         path,
         _endpoint(authenticator, operation),
@@ -147,7 +147,7 @@ def add_route(
 
 
 def response_of(operation: Operation[Any, Any], name: str) -> dict[str, Any]:
-    """Give the OpenAPI description of a route."""
+    """Return the OpenAPI description of a route."""
     return {
         "summary": operation.title,
         "description": f"{operation.purpose} Takes the role {operation.role}.",
@@ -173,7 +173,7 @@ def _endpoint(
         )
         return Response(done, media_type="application/json")
 
-    # FastAPI reads what a route takes from its signature, which here the table gives.
+    # FastAPI reads a route's parameters from its signature, so it is built from the operation.
     is_needed = any(field.is_required() for field in operation.request.model_fields.values())
     body = Body() if is_needed else Body(default_factory=operation.request)
     parts: dict[str, Any] = {
@@ -187,7 +187,7 @@ def _endpoint(
 
 
 def signature_for(parts: Mapping[str, Any]) -> Signature:
-    """Make the signature of a function that is called with these by name."""
+    """Make the signature of a function with these keyword parameters."""
     return Signature(
         [
             Parameter(
@@ -202,10 +202,10 @@ def signature_for(parts: Mapping[str, Any]) -> Signature:
 
 
 def with_idempotency_key(operation_request: OperationRequest, key: str | None) -> OperationRequest:
-    """Put the key of the header into the request, which has a field for it.
+    """Copy the key of the header into the request.
 
     Raises:
-        InvalidInputError: the body names another one.
+        InvalidInputError: the body has a different key.
 
     """
     if key is None:
@@ -219,7 +219,7 @@ def with_idempotency_key(operation_request: OperationRequest, key: str | None) -
 
 
 def describing(authenticator: RequestAuthenticator) -> Callable[..., Awaitable[Response]]:
-    """Make the route that shows one memory, to who does not have it as it is already."""
+    """Make the route that returns one memory, or 304 if the caller's copy is current."""
     fetched = GET.request.model_fields["views"]
 
     async def show(
@@ -246,7 +246,7 @@ def describing(authenticator: RequestAuthenticator) -> Callable[..., Awaitable[R
 
 
 def register_compat_routes(authenticator: RequestAuthenticator) -> APIRouter:
-    """Draw the routes."""
+    """Build the routes of version 0."""
     router = APIRouter(prefix="/v0/memory", tags=["v0"], responses=PROBLEMS)
     for operation in (REMEMBER, RECALL, REFLECT, TRAIN):
         path, name = f"/{operation.name}", f"v0_{operation.name}"
@@ -273,7 +273,7 @@ def _forget_route(authenticator: RequestAuthenticator) -> Callable[..., Awaitabl
         request: Request,
         caller: Annotated[Caller, Depends(caller_dependency(authenticator))],
         id_: Annotated[str, InPath(alias="id", description="mem_...")],
-        reason: Annotated[str, Query(description="Why; it is kept")] = "Deleted by its id.",
+        reason: Annotated[str, Query(description="Why; stored")] = "Deleted by its id.",
     ) -> Response:
         operation_request = FORGET.request(ids=[id_], reason=reason)
         done = await run_operation(
@@ -294,7 +294,7 @@ _NameQuery = Query(max_length=NAME_CHARS_MAX)
 
 
 def register_file_routes(authenticator: RequestAuthenticator) -> APIRouter:
-    """Draw the routes."""
+    """Build the routes that send and receive files."""
     router = APIRouter(tags=["v1"], responses=PROBLEMS)
     router.add_api_route(
         IMPORT_PATH,
@@ -311,7 +311,7 @@ def register_file_routes(authenticator: RequestAuthenticator) -> APIRouter:
         _fetch_route(authenticator),
         operation_id="export",
         summary="Export",
-        description="Fetch what a job of kind export wrote, for a day. Takes the role admin.",
+        description="Download the archive of an export job, for a day. Takes the role admin.",
         response_class=StreamingResponse,
         responses={200: {"description": "The archive", "content": _BYTES}},
     )
@@ -330,7 +330,7 @@ def _import_route(authenticator: RequestAuthenticator) -> Callable[..., Awaitabl
         body = await request.body()
 
         def receive_upload(brain: Brain, _request: JobRequest) -> JobsReply:
-            # Whatever a name says, the file lies in a folder of its own.
+            # The file gets a fixed path, because its name is untrusted.
             with TemporaryDirectory(prefix="commonbrain-") as folder:
                 path = Path(folder) / "sent"
                 path.write_bytes(body)

@@ -1,4 +1,4 @@
-"""Runs the application: one process or several that share a port, drained when told to stop."""
+"""Runs the application in one or several processes on one port; drains on SIGTERM."""
 
 import json
 import os
@@ -25,16 +25,16 @@ from commonbrain.text.redaction import is_here
 _PREFIX = "COMMONBRAIN_SERVE_"
 _COUNTS = "PROMETHEUS_MULTIPROC_DIR"
 _HEADER_BYTES_MAX = 32 * 1024
-"""The longest head of a request; a JWT of the largest sort takes a quarter of it."""
+"""The maximum size of a request's headers; the largest usual JWT takes a quarter of it."""
 _IDLE_TIMEOUT_S = 30
-"""How long an idle connection is kept, so that an agent that thinks need not dial again."""
+"""Long enough that an agent's connection survives while the agent thinks."""
 
 
 def prepare(settings: ServerSettings) -> None:
-    """See to it that the server can begin, for a worker that cannot is started again for ever.
+    """Check that the server can start; a worker that fails at its start is restarted for ever.
 
     Raises:
-        InvalidInputError: nothing tells callers apart, and not only this machine could call.
+        InvalidInputError: there is no authentication, and other machines can connect.
         UnavailableError: the store cannot be opened.
         StoreCorruptError: the store is damaged, foreign or newer.
 
@@ -45,22 +45,22 @@ def prepare(settings: ServerSettings) -> None:
 
 
 def serve(settings: ServerSettings) -> None:
-    """Serve until told to stop; what is under way then is finished."""
-    # Workers are processes of their own: the environment tells them what this one was told.
+    """Serve until a signal stops the server; requests in progress finish."""
+    # Workers are processes of their own and read the settings from the environment.
     os.environ.update(_environment(settings))
     with stopped_by_signals(), ExitStack() as served:
         if settings.workers > 1 and _COUNTS not in os.environ:
-            # All of them count into one folder, which has to be empty at the beginning.
+            # All workers write their metrics to one folder, which must be empty at the start.
             os.environ[_COUNTS] = served.enter_context(TemporaryDirectory(prefix="commonbrain-"))
         _run(settings)
 
 
 @contextmanager
 def stopped_by_signals() -> Generator[None]:
-    """Let a request to stop end every block inside, before the server listens and after it.
+    """Let SIGTERM end every block inside, before the server listens and after it.
 
-    The server notes the signal while it drains, and raises it again once that is over: without
-    this the process would end there and then, and leave its folders and its children behind.
+    The server catches the signal while it drains and raises it again at the end: without this
+    handler the process would end at once, and leave its folders and child processes.
     """
     before = signal.signal(signal.SIGTERM, _stop)
     try:
@@ -70,7 +70,7 @@ def stopped_by_signals() -> Generator[None]:
 
 
 def _stop(signal_number: int, _frame: FrameType | None) -> None:
-    """End every block; who asks again waits like who asked first."""
+    """End every block; ignore further signals."""
     signal.signal(signal_number, signal.SIG_IGN)
     sys.exit(0)
 
@@ -82,7 +82,7 @@ def _run(settings: ServerSettings) -> None:
         host=settings.host,
         port=settings.port,
         workers=settings.workers,
-        # The faster parser bounds no header.
+        # The faster parser does not limit headers.
         http="h11",
         h11_max_incomplete_event_size=_HEADER_BYTES_MAX,
         ws="none",
@@ -98,7 +98,7 @@ def _run(settings: ServerSettings) -> None:
 
 
 def make_worker() -> FastAPI:
-    """Make the application of one process from the environment."""
+    """Make the application of one process, from the environment."""
     settings = load_server_settings()
     brain = open_brain(server_name="serve")
     return make_app(
@@ -115,7 +115,7 @@ def make_worker() -> FastAPI:
 
 
 def make_authenticator(settings: ServerSettings, brain: Brain) -> Authenticator:
-    """Give what tells callers by their credentials.
+    """Make the authenticator of the settings.
 
     Raises:
         InvalidInputError: only one of the two token issuer settings is set.
@@ -125,13 +125,13 @@ def make_authenticator(settings: ServerSettings, brain: Brain) -> Authenticator:
 
 
 def url_of(settings: ServerSettings) -> str:
-    """Give the URL under which the server is known."""
+    """Return the server's public URL."""
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
     return settings.url or f"http://{host}:{settings.port}"
 
 
 def proxies_of(settings: ServerSettings) -> list[str]:
-    """Give the proxies trusted to report the client's address; none by default.
+    """Return the proxies trusted to report the client's address; none by default.
 
     With `--open`, proxies on this machine are trusted too: a forwarded address can only refuse a
     call, and this covers a proxy that is missing in the settings.
@@ -141,17 +141,17 @@ def proxies_of(settings: ServerSettings) -> list[str]:
 
 
 def _check_reach(settings: ServerSettings) -> None:
-    """Let nobody but this machine in where nobody is told apart."""
+    """Refuse to serve other machines without authentication."""
     if settings.open and not is_here(settings.host):
         raise InvalidInputError(
-            f"Who listens at {settings.host} is reached from elsewhere, and --open lets all in.",
+            f"Other machines can reach {settings.host}, and --open lets every caller in.",
             code="no_access_control",
             hint="Leave out --host, or leave out --open and give each caller a key.",
         )
 
 
 def _environment(settings: ServerSettings) -> dict[str, str]:
-    """Give the settings as workers read them."""
+    """Return the settings as environment variables for workers."""
     variables = settings.model_dump(mode="json", exclude_none=True)
     return {
         f"{_PREFIX}{name.upper()}": value if isinstance(value, str) else json.dumps(value)

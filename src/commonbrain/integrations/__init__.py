@@ -1,7 +1,7 @@
-"""Clients that can be told of this memory by a change to one of their files.
+"""Connects clients to this memory by a change to their configuration files.
 
 `CLIENTS` is the table: to add a client, add a file and a row. `connect` and `disconnect` compute a
-change and touch nothing; `apply` makes it; `diff` shows it.
+change and write nothing; `apply` makes it; `diff` shows it.
 """
 
 from collections.abc import Callable, Mapping
@@ -52,18 +52,18 @@ CLIENTS: Final[Mapping[str, Client]] = {
 def connect(
     client: str, entry: ServerTarget, *, scope: str = "user", force: bool = False
 ) -> Change:
-    """Compute the change that adds this memory to a client; none if it is there already.
+    """Compute the change that adds this memory to a client; no change if it is there already.
 
     Args:
         client: a name in `CLIENTS`.
-        entry: how the client gets at the memory.
-        scope: `user` for all projects, or another that the client has.
-        force: replace an entry of the same name that reaches something else.
+        entry: how the client reaches the memory.
+        scope: `user` for all projects, or another scope of the client.
+        force: replace an entry of the same name for another server.
 
     Raises:
         InvalidInputError: there is no such client or scope, or its file is not valid; the file is
-            left alone.
-        RejectedError: an entry of the same name reaches something else; code `connect_conflict`.
+            unchanged.
+        RejectedError: an entry of the same name is for another server; code `connect_conflict`.
         UnavailableError: the file cannot be read.
 
     """
@@ -75,11 +75,11 @@ def connect(
 
 
 def disconnect(client: str, *, scope: str = "user") -> Change:
-    """Compute what makes a client forget this memory; nothing when it has no such entry.
+    """Compute the change that removes this memory from a client; no change if it has no such entry.
 
     Raises:
         InvalidInputError: there is no such client or scope, or its file is not valid; the file is
-            left alone.
+            unchanged.
         UnavailableError: the file cannot be read.
 
     """
@@ -90,11 +90,11 @@ def disconnect(client: str, *, scope: str = "user") -> Change:
 
 
 def with_hooks(change: Change, client: str, *, scope: str, command: HookCommand) -> list[Change]:
-    """Add to what tells a client of this memory what makes it call our hooks.
+    """Add our hooks to the change that connects a client.
 
     Raises:
-        InvalidInputError: the client has no hooks there, or its file is not valid; the file is left
-            alone.
+        InvalidInputError: the client has no hooks in that scope, or its file is not valid; the file
+            is unchanged.
         UnavailableError: the file cannot be read.
 
     """
@@ -102,16 +102,16 @@ def with_hooks(change: Change, client: str, *, scope: str, command: HookCommand)
     if file is None or scope not in file.files:
         raise InvalidInputError(
             f"There are no hooks for {client[:40]!r} in the scope {scope[:40]!r}.",
-            hint=f"Choose one of {', '.join(HOOKS_FILES)}, and the scope user.",
+            hint=f"Choose one of {', '.join(HOOKS_FILES)}; each has the scope user.",
         )
     return _change_both(change, file, scope=scope, alter=lambda t, p: file.add(t, command, path=p))
 
 
 def without_hooks(change: Change, client: str, *, scope: str) -> list[Change]:
-    """Add to what makes a client forget this memory what takes out our hooks, if it has any.
+    """Remove our hooks, if there are any, in the change that disconnects a client.
 
     Raises:
-        InvalidInputError: its file is not valid; it is left alone.
+        InvalidInputError: the file is not valid; it is unchanged.
         UnavailableError: the file cannot be read.
 
     """
@@ -128,7 +128,7 @@ def _change_both(
     scope: str,
     alter: Callable[[str | None, Path], str | None],
 ) -> list[Change]:
-    """Give the changes to both files, or the one change where they are the same file."""
+    """Return the changes to both files, or a single one if both are the same file."""
     path = file.files[scope]()
     if path == change.path:
         return [replace(change, after=alter(change.after, path))]

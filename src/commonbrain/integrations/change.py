@@ -1,4 +1,4 @@
-"""A change to a file of another program: computed, shown, then made so that nothing can be lost."""
+"""Changes to files of other programs: computed, shown, then written atomically with a backup."""
 
 import difflib
 import os
@@ -11,12 +11,12 @@ from typing import Final
 from commonbrain.model.errors import InvalidInputError, UnavailableError
 
 _PRIVATE: Final = 0o600
-"""Such files hold tokens of other servers: a new one is for its owner only."""
+"""Such files can contain tokens of other servers, so only the owner may read a new one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What a file says before and after; no text before means that there is no file."""
+    """A file's text before and after; None before means that there is no file."""
 
     path: Path
     before: str | None
@@ -24,26 +24,26 @@ class Change:
 
     @property
     def is_new(self) -> bool:
-        """Whether the file would be created."""
+        """Whether the change creates the file."""
         return self.before is None and self.after is not None
 
     @property
     def is_needed(self) -> bool:
-        """Whether anything differs; if not, the client is connected (or disconnected) already."""
+        """Whether the texts differ; if not, the client is connected (or disconnected) already."""
         return self.before != self.after
 
     @property
     def backup(self) -> Path:
-        """Where what was there before is kept."""
+        """The path of the backup."""
         return self.path.with_name(f"{self.path.name}.bak")
 
 
 def read(path: Path) -> str | None:
-    """Read a file as it is, line ends included; None when there is none.
+    """Read a file as it is, line ends included; None if there is none.
 
     Raises:
-        InvalidInputError: it is not UTF-8 text.
-        UnavailableError: it cannot be read.
+        InvalidInputError: the file is not UTF-8 text.
+        UnavailableError: the file cannot be read.
 
     """
     try:
@@ -59,7 +59,7 @@ def read(path: Path) -> str | None:
 
 
 def diff(change: Change) -> str:
-    """Show a change as a unified diff; empty when there is none."""
+    """Render a change as a unified diff; empty if there is none."""
     name = str(change.path)
     lines = difflib.unified_diff(
         (change.before or "").splitlines(),
@@ -72,21 +72,21 @@ def diff(change: Change) -> str:
 
 
 def apply(change: Change) -> None:
-    """Make a change: keep what was there in `.bak`, then put the new text in place in one step.
+    """Back up the file to `.bak`, then replace it with the new text in one step.
 
     Raises:
-        InvalidInputError: the file is not UTF-8 text any more; it was left as found.
-        UnavailableError: the file has changed since it was read, or cannot be written; it was left
-            as found.
+        InvalidInputError: the file is no longer UTF-8 text; it is unchanged.
+        UnavailableError: the file has changed since it was read, or cannot be written; it is
+            unchanged.
 
     """
     if change.after is None or not change.is_needed:
         return
     if read(change.path) != change.before:
         raise UnavailableError(
-            f"{change.path} has changed meanwhile.", hint="Run the command again."
+            f"{change.path} has changed in the meantime.", hint="Run the command again."
         )
-    # A linked file (people keep their settings in repositories) is replaced where it lies.
+    # Replace the target of a link, not the link: some users link to files in a repository.
     target = change.path.resolve()
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -99,7 +99,7 @@ def apply(change: Change) -> None:
 
 
 def _replace_file(target: Path, text: str, *, mode: int) -> None:
-    """Write beside the target and move it there, so that a crash leaves the old or the new."""
+    """Write a temporary file and rename it, so that a crash leaves the old or the new text."""
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
@@ -109,5 +109,5 @@ def _replace_file(target: Path, text: str, *, mode: int) -> None:
         Path(name).chmod(mode)
         Path(name).replace(target)
     finally:
-        # It is gone already where it was moved into place.
+        # It no longer exists after the rename.
         Path(name).unlink(missing_ok=True)

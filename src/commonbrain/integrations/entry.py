@@ -1,4 +1,4 @@
-"""What a client is told: what starts the server, or where one runs, under one name."""
+"""A client's entry for this memory: a command that starts the server, or a server's URL."""
 
 import os
 import shutil
@@ -14,18 +14,18 @@ from commonbrain.model.errors import InvalidInputError, RejectedError
 SERVER: Final = "commonbrain"
 """The name of the entry in every client's file."""
 KEY_VARIABLE: Final = "COMMONBRAIN_KEY"
-"""Holds the credential for a server where no file does."""
+"""The environment variable with the credential, if there is no key file."""
 _COMMANDS: Final = ("brain", "brain.exe")
 _URL_OPTIONS: Final = ("command", "args", "url", "bearer_token_env_var")
-"""The members of an entry that say what it reaches."""
+"""The fields of an entry that identify its server."""
 _PORTS: Final = {"http": 80, "https": 443}
 _Origin: TypeAlias = tuple[str, str | None, int | None]
-"""Scheme, host and port: whoever may have a credential for one of them may have it for no other."""
+"""Scheme, host and port; a credential for one origin must not be sent to another."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """How a client starts the server; the environment holds settings, never secrets of others."""
+    """The command with which a client starts the server; `env` contains settings, no secrets."""
 
     command: str
     args: tuple[str, ...] = ()
@@ -34,28 +34,28 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remote:
-    """Where a server runs, and how the client comes by its credential: never the credential."""
+    """The URL of a server, and the name of the variable with its credential."""
 
     url: str
-    """Of MCP itself."""
+    """The URL of its MCP endpoint."""
     variable: str | None = None
-    """The variable of the client's environment that holds the credential; None where none is."""
+    """The client's environment variable with the credential; None for no credential."""
 
     def headers(self, reference: str) -> Mapping[str, object]:
-        """Give the member `headers`, which refers to the variable as the client's files do."""
+        """Return the field `headers`, with a reference to the variable in the client's syntax."""
         return {"headers": {"Authorization": f"Bearer {reference}"}} if self.variable else {}
 
 
 ServerTarget: TypeAlias = Entry | Remote
-"""How a client gets at the memory: it starts a server, or one runs already."""
+"""A command that starts a server, or a running server."""
 
 
 class Client(Protocol):
-    """One program with one file that lists its servers; the texts go in and out whole."""
+    """A client with one file that lists its MCP servers; methods convert the whole text."""
 
     @property
     def name(self) -> str:
-        """What people call it on the command line."""
+        """The client's name on the command line."""
         ...
 
     @property
@@ -64,21 +64,21 @@ class Client(Protocol):
         ...
 
     def path(self, scope: str) -> Path:
-        """Say where the file of a scope lies, whether it exists or not."""
+        """Return the path of a scope's file, which need not exist."""
         ...
 
     def add(self, text: str | None, entry: ServerTarget, *, path: Path, force: bool) -> str:
-        """Give the file's text with the entry in it and everything else as it is.
+        """Return the text with the entry added and everything else unchanged.
 
         Raises:
             InvalidInputError: the text is not valid; the message names the file and the line.
-            RejectedError: there is such an entry which reaches something else, and no force.
+            RejectedError: there is such an entry for another server, and `force` is not set.
 
         """
         ...
 
     def remove(self, text: str, *, path: Path) -> str:
-        """Give the file's text without the entry and everything else as it is.
+        """Return the text without the entry and with everything else unchanged.
 
         Raises:
             InvalidInputError: the text is not valid; the message names the file and the line.
@@ -95,15 +95,15 @@ def merge_entry(
     force: bool,
     environment: str = "env",
 ) -> Mapping[str, object]:
-    """Give the entry to write where there is one already: the known one itself if it will do.
+    """Return the entry to write if there is one already: the existing one if it is equivalent.
 
-    An entry that starts the same command or has the same URL will do, whatever the user has added
-    to it. What is forced keeps the keys it does not replace, unless it replaces a server of another
-    kind or at another place: what was given for one server is never sent to the next. The client's
-    entries have their variables in the member `environment`.
+    An entry with the same command or URL is equivalent, whatever the user has added to it. With
+    `force`, fields that are not replaced stay, unless the old entry is for another kind of server
+    or another origin: credentials of one server must not be sent to another. `environment` is the
+    field with the client's variables.
 
     Raises:
-        RejectedError: the known one reaches something else, and there is no force.
+        RejectedError: the existing entry is for another server, and `force` is not set.
 
     """
     existing_parts = _mapping(existing)
@@ -111,9 +111,9 @@ def merge_entry(
         return existing_parts
     if not force:
         raise RejectedError(
-            f"{path} has a server {SERVER} already, which is reached in another way.",
+            f"{path} already has an entry {SERVER} for another server.",
             code="connect_conflict",
-            hint="Look at it, and use --force to replace it.",
+            hint="Check it, and use --force to replace it.",
         )
     preserved = _preserved_parts(existing_parts, ours, environment=environment)
     both = {**preserved, **ours}
@@ -128,7 +128,7 @@ def merge_entry(
 def _is_equivalent(
     have: Mapping[str, object], ours: Mapping[str, object], *, parts: tuple[str, ...]
 ) -> bool:
-    """Say whether an entry reaches what ours does; it may say more."""
+    """Return whether an entry reaches the same server as ours; it may have more fields."""
     whole = [key for key in _URL_OPTIONS if key in ours]
     return all(have.get(key, []) == ours[key] for key in whole) and all(
         _mapping(have.get(part)).get(name) == value
@@ -140,14 +140,14 @@ def _is_equivalent(
 def _preserved_parts(
     have: Mapping[str, object], ours: Mapping[str, object], *, environment: str
 ) -> Mapping[str, object]:
-    """Give what stays of an entry that is replaced: no credential of another server."""
+    """Return the fields that stay when an entry is replaced: no credential of another server."""
     if ("command" in have) != ("command" in ours):
         return _mapping(None)
     place = _server_origin(ours)
     if place is None or place == _server_origin(have):
         return have
     if "command" not in ours:
-        # Each client has members of its own by which a credential is sent.
+        # Each client has its own fields for credentials.
         return _mapping(None)
     variables = _mapping(have.get(environment))
     foreign_variables = {
@@ -157,7 +157,7 @@ def _preserved_parts(
 
 
 def _server_origin(entry: Mapping[str, object]) -> _Origin | None:
-    """Say at which server an entry calls, by itself or over a bridge; None where at none."""
+    """Return the origin of an entry's server, also behind a proxy; None if it has no URL."""
     words = [*_words(entry.get("command")), *_words(entry.get("args"))]
     proxy_url = words[words.index("--url") + 1 :] if "--url" in words else []
     url = entry.get("url", next(iter(proxy_url), None))
@@ -174,7 +174,7 @@ def _words(value: object) -> list[object]:
 
 
 def invalid_file_error(path: Path, format_name: str, *, line: int | None) -> InvalidInputError:
-    """Make the error for a file that cannot be understood and is therefore left alone."""
+    """Make the error for a file that is not valid and therefore unchanged."""
     where = f"{path}, line {line}," if line else str(path)
     return InvalidInputError(
         f"{where} is not valid {format_name}.", hint="Fix it first; it is unchanged."
@@ -182,10 +182,11 @@ def invalid_file_error(path: Path, format_name: str, *, line: int | None) -> Inv
 
 
 def brain_command(argv0: str | None = None, *, executable: str | None = None) -> tuple[str, ...]:
-    """Find the absolute command line that starts this program, for others to use.
+    """Return the absolute command line that starts this program, for other programs.
 
-    First the running command, then the one in the interpreter's folder, then the one on the path,
-    and in the end the interpreter with the module. Links are kept: they outlive what they point to.
+    It is the running command, else the one in the interpreter's folder, else the one on the path,
+    else the interpreter with the module. Links are not resolved: they survive updates of their
+    target.
     """
     python = executable or sys.executable
     running = Path(argv0 or sys.argv[0])
@@ -199,7 +200,7 @@ def brain_command(argv0: str | None = None, *, executable: str | None = None) ->
 
 
 def proxy_entry(url: str, *, key_file: Path | None = None) -> Entry:
-    """Make the entry that starts a bridge to a server; it reads the credential by itself."""
+    """Make the entry that starts a proxy to a server; the proxy reads the credential itself."""
     command, *arguments = brain_command()
     key_arguments = ("--key-file", str(key_file)) if key_file else ()
     return Entry(command=command, args=(*arguments, "mcp", "--url", url, *key_arguments))

@@ -1,4 +1,4 @@
-"""Files in which clients list what they run at their events; only our own entries are touched.
+"""Files that list a client's hooks; only our own entries are changed.
 
 `HOOKS_FILES` is the table: to install hooks for another client, add a row.
 """
@@ -25,21 +25,21 @@ from commonbrain.integrations.json_text import JsonObject
 from commonbrain.model.errors import InvalidInputError
 
 _EVENTS: Final = "hooks"
-"""The member that lists hooks by event, in all these files."""
+"""The field that lists hooks by event, in all these files."""
 _TIMEOUT_MARGIN_S: Final = 5
-"""A hook leaves in time by itself; the client need only act when it does not."""
+"""A hook ends in time by itself; the client's timeout is only a fallback."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookCommand:
-    """How a client starts our hooks."""
+    """The command with which a client starts our hooks."""
 
     brain: Sequence[str]
     options: Sequence[str] = ()
-    """Which store and agent, where the user said so."""
+    """`--store` and `--agent`, if the user set them."""
 
     def words(self, hook: Hook) -> Sequence[str]:
-        """Give the command line of one hook; the program looks for `hook` in the first place."""
+        """Return the command line of one hook; the program expects `hook` as the first argument."""
         return (*self.brain, "hook", hook.client, hook.event, *self.options)
 
 
@@ -48,23 +48,23 @@ Shape = Callable[[Hook, Sequence[str]], Mapping[str, object]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HooksFile:
-    """Changes the file of one client in place."""
+    """Changes the hooks file of one client in place."""
 
     client: str
     files: Mapping[str, Callable[[], Path]]
-    """Where the file of each scope lies."""
+    """The file of each scope."""
     shape: Shape
-    """How the client has an entry of an event's list."""
+    """Formats an entry of an event's list."""
     head: Mapping[str, object] = field(default_factory=dict[str, object])
-    """What a file must say besides."""
+    """Other fields that the file must have."""
     has_comments: bool = False
-    """Whether the client reads comments and last commas in its file."""
+    """Whether the client allows comments and trailing commas."""
 
     def add(self, text: str | None, command: HookCommand, *, path: Path) -> str:
-        """Put our entries last in their lists, in the place of former ones.
+        """Replace our entries and put them last in their lists.
 
         Raises:
-            InvalidInputError: the text is not valid, or not laid out as the client has it.
+            InvalidInputError: the text is not valid, or has an unexpected layout.
 
         """
         expected = {hook.native: self.shape(hook, command.words(hook)) for hook in self.hooks}
@@ -80,10 +80,10 @@ class HooksFile:
         return text
 
     def remove(self, text: str, *, path: Path) -> str:
-        """Take our entries out, and the lists that are empty then.
+        """Remove our entries, and lists that are then empty.
 
         Raises:
-            InvalidInputError: the text is not valid, or not laid out as the client has it.
+            InvalidInputError: the text is not valid, or has an unexpected layout.
 
         """
         if not text.strip() or self._parse(text, path).find(_EVENTS) is None:
@@ -107,7 +107,7 @@ class HooksFile:
         value = current.value
         if not isinstance(value, list):
             raise InvalidInputError(
-                f"{name} in {path} is not a list.", hint="It was left as it is."
+                f"{name} in {path} is not a list.", hint="The file is unchanged."
             )
         listed = cast("list[object]", value)
         expected = [*self._without_own(listed), *([entry] if entry else [])]
@@ -119,7 +119,7 @@ class HooksFile:
         return parse_settings(text, path, has_comments=self.has_comments)
 
     def _without_own(self, listed: Sequence[object]) -> list[object]:
-        """Leave our handlers out of a list of handlers, or of groups of them."""
+        """Remove our handlers from a list of handlers, or of groups of handlers."""
         remaining: list[object] = []
         for one in listed:
             group = _handlers(one)
@@ -168,7 +168,7 @@ def _timeout_s(hook: Hook) -> int:
 
 
 def _shell(words: Sequence[str]) -> str:
-    """Write a command line for the shell that a client runs it by; all its words are ours."""
+    """Quote a command line for the client's shell; all its words are ours."""
     return subprocess.list2cmdline(words) if sys.platform == "win32" else shlex.join(words)
 
 

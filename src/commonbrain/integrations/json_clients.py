@@ -1,4 +1,4 @@
-"""Clients that list their servers in a JSON file, each in a shape of its own."""
+"""Clients that list their MCP servers in a JSON file."""
 
 import json
 import os
@@ -28,15 +28,15 @@ class JsonFile:
 
     name: str
     files: Mapping[str, Callable[[], Path]]
-    """Where the file of each scope lies."""
+    """The file of each scope."""
     servers: str
-    """The member that lists the servers by name."""
+    """The field that lists the servers by name."""
     shape: Callable[[ServerTarget], Mapping[str, object]]
-    """How the client has an entry."""
+    """Formats an entry."""
     environment: str = "env"
-    """The member of an entry that holds its environment."""
+    """The field of an entry with its environment variables."""
     has_comments: bool = True
-    """Whether the client reads comments and last commas in its file."""
+    """Whether the client allows comments and trailing commas."""
 
     @property
     def scopes(self) -> tuple[str, ...]:
@@ -44,11 +44,11 @@ class JsonFile:
         return tuple(self.files)
 
     def path(self, scope: str) -> Path:
-        """Say where the file of a scope lies, whether it exists or not."""
+        """Return the path of a scope's file, which need not exist."""
         return self.files[scope]()
 
     def add(self, text: str | None, entry: ServerTarget, *, path: Path, force: bool) -> str:
-        """Put the entry last among the servers, or replace it where it stands."""
+        """Add the entry last among the servers, or replace it in place."""
         ours = self.shape(entry)
         if text is None or not text.strip():
             return json.dumps({self.servers: {SERVER: ours}}, ensure_ascii=False, indent=2) + "\n"
@@ -65,7 +65,7 @@ class JsonFile:
         return text if value == existing.value else listed.with_value(existing, value)
 
     def remove(self, text: str, *, path: Path) -> str:
-        """Take the entry out, and leave the list of servers even if it is empty then."""
+        """Remove the entry, and keep the list of servers even if it is then empty."""
         if not text.strip():
             return text
         whole = parse_settings(text, path, has_comments=self.has_comments)
@@ -89,40 +89,43 @@ def parse_settings(text: str, path: Path, *, has_comments: bool) -> JsonObject:
         raise invalid_file_error(path, "JSON", line=error.lineno) from error
     except ValueError as error:
         raise InvalidInputError(
-            f"{path} does not hold a JSON object.", hint="It was left as it is."
+            f"{path} does not hold a JSON object.", hint="The file is unchanged."
         ) from error
 
 
 def object_member(settings: JsonObject, name: str, *, path: Path) -> JsonObject:
-    """Return the object that is a member of the settings.
+    """Return an object that is a field of the settings.
 
     Raises:
-        InvalidInputError: there is no such member, or it is not an object; the file is unchanged.
+        InvalidInputError: there is no such field, or it is not an object; the file is unchanged.
+
     """
     member = settings.find(name)
     if member is None or not isinstance(member.value, dict):
-        raise InvalidInputError(f"{name} in {path} is not an object.", hint="It was left as it is.")
+        raise InvalidInputError(
+            f"{name} in {path} is not an object.", hint="The file is unchanged."
+        )
     return settings.object_at(member)
 
 
 def command_and_args(entry: Entry) -> Mapping[str, object]:
-    """Show an entry as most clients have it, its environment only where it has one."""
+    """Format an entry as most clients do, with `env` only if it is not empty."""
     shown: dict[str, object] = {"command": entry.command, "args": list(entry.args)}
     return {**shown, "env": dict(entry.env)} if entry.env else shown
 
 
 def in_current_folder(*parts: str) -> Callable[[], Path]:
-    """Point to a file of the folder we are in."""
+    """Make a function that returns a path below the current folder."""
     return lambda: Path.cwd().joinpath(*parts)
 
 
 def in_home_folder(*parts: str) -> Callable[[], Path]:
-    """Point to a file of the user's home."""
+    """Make a function that returns a path below the user's home."""
     return lambda: Path.home().joinpath(*parts)
 
 
 def _user_file() -> Path:
-    """Follow CLAUDE_CONFIG_DIR as Claude Code does."""
+    """Return Claude Code's file, with CLAUDE_CONFIG_DIR."""
     folder = os.environ.get("CLAUDE_CONFIG_DIR")
     return (Path(folder) if folder else Path.home()) / ".claude.json"
 
@@ -185,7 +188,7 @@ GEMINI: Final = JsonFile(
 
 
 def _opencode_user_file() -> Path:
-    """Follow XDG_CONFIG_HOME as opencode does on every system."""
+    """Return opencode's file, with XDG_CONFIG_HOME on every system."""
     folder = os.environ.get("XDG_CONFIG_HOME")
     return _in((Path(folder) if folder else Path.home() / ".config") / "opencode")
 
@@ -195,7 +198,7 @@ def _project_file() -> Path:
 
 
 def _in(folder: Path) -> Path:
-    """Take the file that is there; where there are both, opencode reads this one last."""
+    """Return the existing file; if there are two, the one that opencode reads last."""
     with_comments = folder / "opencode.jsonc"
     return with_comments if with_comments.exists() else folder / "opencode.json"
 
@@ -203,7 +206,7 @@ def _in(folder: Path) -> Path:
 def _opencode_shape(entry: ServerTarget) -> Mapping[str, object]:
     if isinstance(entry, Remote):
         headers = entry.headers(f"{{env:{entry.variable}}}")
-        # It would look for a login of its own where a credential is refused.
+        # If the server rejects the credential, opencode would otherwise start an OAuth login.
         return {"type": "remote", "url": entry.url, "enabled": True, "oauth": False, **headers}
     shown: dict[str, object] = {
         "type": "local",
@@ -223,7 +226,7 @@ OPENCODE: Final = JsonFile(
 
 
 def _vscode_user_file() -> Path:
-    """Find the files of the default profile, which VS Code keeps where its system wants them."""
+    """Return the file of the default profile, in VS Code's folder on this system."""
     return user_config_path("Code", appauthor=False, roaming=True) / "User" / "mcp.json"
 
 
@@ -231,7 +234,7 @@ def _vscode_shape(entry: ServerTarget) -> Mapping[str, object]:
     if isinstance(entry, Remote):
         if entry.variable is None:
             return {"type": "http", "url": entry.url}
-        # Its headers refer to what it asks for, not to variables; the bridge reads those.
+        # VS Code's headers refer to its own inputs, not to variables; the proxy reads the variable.
         entry = proxy_entry(entry.url)
     return {"type": "stdio", **command_and_args(entry)}
 

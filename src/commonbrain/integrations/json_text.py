@@ -1,7 +1,7 @@
-"""JSON text changed in place: one member is put in or taken out, every other byte stays.
+"""Edits JSON text in place: adds or removes one member; every other byte stays.
 
-Reading and writing the whole would reformat numbers, escapes and lists that are not ours, and lose
-the comments that several clients allow in theirs.
+Parsing and writing the whole text would reformat numbers, escapes and lists of the user, and lose
+the comments that several clients allow.
 """
 
 import json
@@ -16,11 +16,11 @@ _STRING_OR_COMMENT: Final = re.compile(rf"{_STRING}|//[^\n]*|/\*.*?\*/", re.DOTA
 _STRING_OR_LAST_COMMA: Final = re.compile(rf"{_STRING}|,(?=[ \t\r\n]*[}}\]])", re.DOTALL)
 _NOT_SPACE: Final = re.compile(r"[^ \t\r\n]")
 _LAST_COMMA: Final = "\t"
-"""Stands for a comma behind the last member, which JSON does not have but some clients allow."""
+"""Replaces a trailing comma, which JSON does not allow but some clients do."""
 
 
 def strip_comments(text: str) -> str:
-    """Blank comments and last commas, so that what is left is JSON of the same length."""
+    """Blank comments and trailing commas, so that the text is JSON of the same length."""
     bare = _STRING_OR_COMMENT.sub(_blanked, text)
     return _STRING_OR_LAST_COMMA.sub(
         lambda match: _LAST_COMMA if match.group() == "," else match.group(), bare
@@ -29,7 +29,7 @@ def strip_comments(text: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """One member of an object: its key and value, and where in the text they stand."""
+    """One member of an object: its key, its value and their positions in the text."""
 
     key: str
     value: object
@@ -40,30 +40,30 @@ class Member:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JsonObject:
-    """An object in a valid text, from its opening brace to past its closing one."""
+    """An object in a valid text, from its opening brace to after its closing one."""
 
     text: str
     strip_comments: str
-    """The text as JSON: of the same length, the same places."""
+    """The text as JSON, with the same length and positions."""
     start: int
     end: int
     members: tuple[Member, ...]
 
     def find(self, key: str) -> Member | None:
-        """Find a member; of several the last, which is the one that readers of JSON take."""
+        """Find a member; the last of several, as JSON parsers do."""
         return next((one for one in reversed(self.members) if one.key == key), None)
 
     def object_at(self, member: Member) -> "JsonObject":
-        """Take a member's value, which must be an object, apart in its turn."""
+        """Return a member's value, which must be an object."""
         return read_object(self.text, member.value_start)
 
     def with_value(self, member: Member, value: object) -> str:
-        """Give the text with another value for a member."""
+        """Return the text with another value for a member."""
         shown = _dump_value(self.text, value, indent=_indent(self.text, member.start))
         return self.text[: member.value_start] + shown + self.text[member.end :]
 
     def with_member(self, key: str, value: object) -> str:
-        """Give the text with one more member at the object's end, laid out like the others."""
+        """Return the text with a member added at the object's end, in the layout of the others."""
         if not self.members:
             return self._with_only(key, value)
         indent = _indent(self.text, self.members[0].start)
@@ -72,15 +72,15 @@ class JsonObject:
         at = self.members[-1].end
         comma = self._comma(at)
         comments_after = at if comma is None else comma + 1
-        # A remark behind the last member on its line stays there.
+        # A comment after the last member stays on its line.
         place = comments_after + len(_trailing_comment(self.text[comments_after:]))
         between = ("," if comma is None else "") + self.text[at:place]
-        # Whoever ends a list with a comma goes on doing so.
+        # If the list ends with a trailing comma, add one after the new member.
         last = "" if comma is None else ","
         return self.text[:at] + between + whitespace + shown + last + self.text[place:]
 
     def without(self, member: Member) -> str:
-        """Give the text without a member and without the comma it needed."""
+        """Return the text without a member and its comma."""
         at = self.members.index(member)
         if len(self.members) == 1:
             start, end = self.start + 1, self.end - 1
@@ -94,7 +94,7 @@ class JsonObject:
         return self.text[:start] + self.text[end:]
 
     def _with_only(self, key: str, value: object) -> str:
-        """Give the text with a first member, behind the remarks that are there."""
+        """Return the text with a first member, after existing comments."""
         line_end = _line_end(self.text)
         outer = _indent(self.text, self.start)
         indent = None if outer is None else outer + indent_unit(self.text)
@@ -105,7 +105,7 @@ class JsonObject:
         return f"{self.text[: self.start]}{{{comments}{inside}}}{self.text[self.end :]}"
 
     def _without_member(self, member: Member) -> str:
-        """Cut the member from its line and one comma, the one behind it if there is one."""
+        """Remove the member and one comma, the following one if there is one."""
         comma = self._comma(member.end)
         at = self.members.index(member)
         if comma is None and at:
@@ -118,7 +118,7 @@ class JsonObject:
         return self.text[:first] + self.text[first_end:second] + self.text[second_end:]
 
     def _comma(self, at: int) -> int | None:
-        """Find the comma behind the member that ends here, also one that JSON does not have."""
+        """Find the comma after the member that ends here, also a trailing one."""
         end = _skip_space(self.strip_comments, at)
         if self.strip_comments[end] == ",":
             return end
@@ -128,7 +128,7 @@ class JsonObject:
 
 
 def read_object(text: str, at: int = 0) -> JsonObject:
-    """Take apart the object that begins at or after `at`; `plain(text)` must be valid JSON.
+    """Parse the object that begins at or after `at`; `strip_comments(text)` must be valid JSON.
 
     Raises:
         ValueError: there is no object.
@@ -156,7 +156,7 @@ def read_object(text: str, at: int = 0) -> JsonObject:
 
 
 def indent_unit(text: str) -> str:
-    """Guess one step of indentation from the first member of the outermost object."""
+    """Guess the indentation unit from the first member of the outermost object."""
     json_text = strip_comments(text)
     inside = _SPACE.match(json_text, json_text.index("{") + 1)
     whitespace = inside.group() if inside else ""
@@ -175,7 +175,7 @@ def _blanked(match: re.Match[str]) -> str:
 
 
 def _trailing_comment(rest: str) -> str:
-    """Give what is left of a line when it is a remark to its end."""
+    """Return the rest of a line if it is a comment."""
     line = rest.partition("\n")[0].rstrip("\r")
     return line if line.lstrip().startswith("//") else ""
 
@@ -190,7 +190,7 @@ def _skip_space(text: str, at: int) -> int:
 
 
 def _indent(text: str, at: int) -> str | None:
-    """Give the indentation of the line on which something stands; None in a text of one line."""
+    """Return the indentation of the line at a position; None if the text has one line."""
     if "\n" not in text.strip():
         return "" if text.strip() in {"{}", "{ }"} else None
     line = text[text.rfind("\n", 0, at) + 1 : at]

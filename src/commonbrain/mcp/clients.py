@@ -1,4 +1,4 @@
-"""Who is behind the messages of MCP: one client at the other end of a pipe, or many over HTTP."""
+"""Resolves the caller of an MCP message: one client over stdio, or many over HTTP."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -20,14 +20,14 @@ from commonbrain.model.scope import Role, Trust
 from commonbrain.model.sessions import printable_name
 
 Message = ServerRequestContext[Any]
-"""One message of a client, with what is known of where it came from."""
+"""One message of a client, with its transport context."""
 
 
 @dataclass(slots=True)
 class LazyBrain:
-    """A brain that is opened behind the first answer, so that a client need not wait for it.
+    """A brain that is opened in the background, so that a client need not wait for it.
 
-    Claude Code shows its model no tools of a server that takes over a second to answer.
+    Claude Code does not offer the tools of a server that takes over a second to answer.
     """
 
     open: Callable[[], Brain]
@@ -37,7 +37,7 @@ class LazyBrain:
     worker: EmbeddedWorker | None = None
 
     def get(self) -> Brain:
-        """Open the brain once, whoever asks first."""
+        """Return the brain; the first call opens it."""
         with self.lock:
             if self.brain is None:
                 self.brain = self.open()
@@ -46,16 +46,16 @@ class LazyBrain:
             return self.brain
 
     def warm(self) -> None:
-        """Begin to open it in the background; a call that comes before waits for that."""
+        """Start to open the brain in the background; an earlier call waits for it."""
         Thread(target=self._open_quietly, daemon=True, name="open").start()
 
     def _open_quietly(self) -> None:
-        # Whoever needs the brain tries again, and is told what is wrong.
+        # The next call tries again and reports the error.
         with suppress(CommonbrainError):
             self.get()
 
     def close(self) -> None:
-        """Tell that the client is gone, and close what was opened or is being opened right now."""
+        """Record that the client disconnected; close the brain, even if it is being opened."""
         self.connection.close()
         with self.lock:
             if self.worker is not None:
@@ -65,48 +65,48 @@ class LazyBrain:
 
 
 class ClientResolver(Protocol):
-    """Tells who is behind a message."""
+    """Resolves the caller of a message."""
 
     def role(self, context: Message, /) -> Role:
-        """Give the role whose tools are shown; never waits."""
+        """Return the role that decides which tools are listed; never waits."""
         ...
 
     def brain_for(self, context: Message, /) -> Brain:
-        """Give the brain as it is seen from there; called in the thread that works on it."""
+        """Return the caller's brain; called in the thread that runs the operation."""
         ...
 
     def record_missed_call(
         self, context: Message, /, *, call: CallContext, error: CommonbrainError
     ) -> None:
-        """Keep what was called of a brain that could not be seen."""
+        """Record a call for which the brain could not be opened."""
         ...
 
     def redact_error(self, error: CommonbrainError, /) -> CommonbrainError:
-        """Give an error as who is there may read it."""
+        """Return an error without details that the caller may not see."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StdioClient:
-    """The one client at the other end of a pipe, who is the user that started it."""
+    """The single client of stdio, which acts for the user who started it."""
 
     brain: Callable[[], Brain]
     agent: str | None
-    """Who acts when the user said so; otherwise the client's own name."""
+    """The agent that the user named; None: the client's own name."""
     connection: Connection
     warm: Callable[[], None]
-    """Called when a client has shown that it is there."""
+    """Called at the client's first request."""
 
     def role(self, _context: Message) -> Role:
-        """Take it for the user, and begin to open the brain."""
+        """Return the user's role, and start to open the brain."""
         self.warm()
         return Role.ADMIN
 
     def brain_for(self, context: Message) -> Brain:
-        """See the brain as the client does, which is the agent unless the user named one."""
+        """Return the brain as the agent: the one that the user named, or the client."""
         opened = self.brain()
-        # A model fills the arguments: it may not claim more trust than its user has, nor is an
-        # agent raised whose own ceiling is lower.
+        # A model fills in the arguments: it cannot claim more trust than its user, and an agent
+        # with a lower ceiling is not raised.
         ceiling = min(opened.caller.trust_ceiling, Trust.USER_CLAIM, key=lambda one: one.weight)
         brain = opened.acting_as(trust_ceiling=ceiling)
         client = client_of(context)
@@ -118,17 +118,17 @@ class StdioClient:
     def record_missed_call(
         self, context: Message, *, call: CallContext, error: CommonbrainError
     ) -> None:
-        """Let the event of a call wait on disk, for the session that boots."""
+        """Store the event of a call on disk until a session boots."""
         client = client_of(context)
         agent = self.agent or (printable_name(client.name) if client else None)
         record_failed_open(call, error, agent=agent)
 
     def redact_error(self, error: CommonbrainError) -> CommonbrainError:
-        """Tell all: the user's own machine is what it is about."""
+        """Return the error unchanged: the client runs on the user's own machine."""
         return error
 
 
 def client_of(context: Message) -> Implementation | None:
-    """Give what the client calls itself, where it said so."""
+    """Return the client's name and version, if it sent them."""
     parameters = context.session.client_params
     return parameters.client_info if parameters else None

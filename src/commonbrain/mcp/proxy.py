@@ -1,7 +1,7 @@
-"""`brain mcp --url`: carries one client's messages from stdin to a running server, and back.
+"""`brain mcp --url`: forwards one client's messages between stdio and a running server.
 
-It starts in a tenth of a second and takes a quarter of the memory that a brain of one's own does,
-for it loads nothing but what it needs; nothing here may be slow to load.
+It starts in 0.1 s and uses a quarter of a brain's memory, because it imports only what it needs;
+all imports here must be fast.
 """
 
 import json
@@ -23,50 +23,50 @@ from uuid import uuid4
 from commonbrain.model.errors import CommonbrainError, InvalidInputError, UnavailableError
 
 REQUESTS_MAX: Final = 8
-"""Messages under way at once; the rest wait their turn."""
+"""Concurrent messages; further ones wait."""
 RESPONSE_TIMEOUT_S: Final = 660.0
-"""More than the longest time that a server may be set to take."""
+"""Longer than the longest request timeout of a server."""
 _FAILED: Final = -32000
-"""JSON-RPC leaves this number to whoever carries messages."""
+"""A server-defined error code of JSON-RPC."""
 _MALFORMED: Final = -32700
 _INTERNAL: Final = -32603
 _CLIENT_CHARS_MAX: Final = 128
 _PROTOCOL: Final = "io.modelcontextprotocol/protocolVersion"
-"""Where a message of the sessionless era names its version."""
+"""Where a message of the stateless protocol carries its version."""
 _HEADER_FIELDS: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
-"""Methods whose target stands in a header too, so that those between need not read the body."""
+"""Methods whose target is also a header, for intermediaries that do not read the body."""
 
 JsonObject = Mapping[str, Any]
 
 
 @dataclass(slots=True)
 class StdioProxy:
-    """One client at one end of two pipes, one server at the other end of a URL."""
+    """Connects one client on stdio with one server at a URL."""
 
     url: SplitResult
     key: str | None
     session: str
     out: TextIO
     protocol: str | None = None
-    """What was agreed on in the handshake, where there was one."""
+    """The protocol version of the handshake; None before it."""
     client: str = "commonbrain-bridge"
-    """What the client called itself in it, which the server cannot know of later messages."""
+    """The client's name in the handshake; later messages do not contain it."""
     lock: Lock = field(default_factory=Lock)
 
     def forward_all(self, lines: Iterable[str]) -> None:
-        """Carry every line until there are no more; then wait for the answers under way."""
+        """Forward every line; at the end, wait for the answers in progress."""
         with ThreadPoolExecutor(REQUESTS_MAX, "message") as threads:
             for line in filter(str.strip, lines):
                 under_way = threads.submit(self.forward, line)
                 if '"initialize"' in line:
-                    # What comes after it speaks the version that it agrees on.
+                    # Later messages use the protocol version of its answer.
                     under_way.result()
 
     def forward(self, line: str) -> None:
-        """Carry one message, and write what comes back; an error where nothing does."""
+        """Forward one message and write the answer, or an error if there is none."""
         message = _parse_object(line)
         if not message:
-            wrong = _error(_MALFORMED, "This is not one message of JSON-RPC.")
+            wrong = _error(_MALFORMED, "This is not a JSON-RPC message.")
             self._write({"jsonrpc": "2.0", "id": None, "error": wrong})
             return
         try:
@@ -93,15 +93,15 @@ class StdioProxy:
             self.out.flush()
 
     def _post(self, body: bytes, message: JsonObject) -> JsonObject:
-        """Send a message and give what the server says.
+        """Send a message and return the server's answer.
 
         Raises:
-            UnavailableError: it does not answer, or with something else than this one would.
+            UnavailableError: the server does not answer, or the answer is not from Commonbrain.
 
         """
         kind = HTTPSConnection if self.url.scheme == "https" else HTTPConnection
-        # A connection for each message: one that is kept may die just as it is used, and nobody
-        # could say whether what was sent was done.
+        # One connection per message: a reused one can close during a request, and then it is
+        # unknown whether the request was executed.
         connection = kind(self.url.hostname or "", self.url.port, timeout=RESPONSE_TIMEOUT_S)
         try:
             connection.request("POST", self.url.path or "/mcp", body, self._headers(message))
@@ -110,7 +110,7 @@ class StdioProxy:
             raise UnavailableError(
                 f"The memory at {self.url.netloc} does not answer ({type(error).__name__}).",
                 code="server_down",
-                hint="Start it with brain serve; the next call finds it again.",
+                hint="Start it with brain serve, then call again.",
             ) from error
         finally:
             connection.close()
@@ -130,7 +130,7 @@ class StdioProxy:
             "Accept": "application/json, text/event-stream",
             "User-Agent": self.client,
         }
-        # What is no text is left out: the server says what is wrong with it.
+        # Values that are not text are left out: the server reports them.
         return {
             name: _encode_header(value)
             for name, value in headers.items()
@@ -139,10 +139,10 @@ class StdioProxy:
 
 
 def run_proxy(url: str, *, key_file: Path | None = None) -> None:
-    """Serve one client over stdin and stdout from a running server until it hangs up.
+    """Connect a client on stdin and stdout to a running server until it disconnects.
 
     Raises:
-        InvalidInputError: the URL or the key cannot be used.
+        InvalidInputError: the URL or the key is not valid.
 
     """
     signal.signal(signal.SIGTERM, _leave)
@@ -154,7 +154,7 @@ def run_proxy(url: str, *, key_file: Path | None = None) -> None:
 
 
 def run_proxy_command(words: list[str]) -> None:
-    """Do the same for a command line, or say in a line on stderr why not."""
+    """Run the proxy from command line arguments; an error is one line on stderr."""
     parser = ArgumentParser("brain mcp")
     parser.add_argument("--url", required=True)
     parser.add_argument("--key-file", type=Path)
@@ -167,15 +167,15 @@ def run_proxy_command(words: list[str]) -> None:
 
 
 def _leave(_signal: int, _frame: object) -> None:
-    """Go at once: what was sent is the server's to finish."""
+    """Exit at once: the server finishes the requests it has received."""
     os._exit(0)
 
 
 def endpoint(url: str) -> SplitResult:
-    """Give where MCP is on a server.
+    """Return the MCP endpoint of a server.
 
     Raises:
-        InvalidInputError: the URL cannot be used, or holds what may be a secret.
+        InvalidInputError: the URL is not valid, or may contain a secret.
 
     """
     try:
@@ -192,16 +192,16 @@ def endpoint(url: str) -> SplitResult:
 
 
 def expand_home(file: Path) -> Path:
-    """Give a file with the home that `~` stands for: no shell puts it into `--key-file=~/x`."""
-    # A home that nobody has stays as it is: there is no such file then.
+    """Expand `~` in a path, since shells do not expand it in `--key-file=~/x`."""
+    # An unknown user's home stays as it is; no such file exists.
     return Path(os.path.expanduser(file))  # noqa: PTH111
 
 
 def read_key(file: Path | None) -> str | None:
-    """Read the key from a file, else from the environment; never from the command line.
+    """Read the key from a file, or from the environment; never from the command line.
 
     Raises:
-        InvalidInputError: the file cannot be read, or what is given is no key.
+        InvalidInputError: the file cannot be read, or the key is not valid.
 
     """
     try:
@@ -214,15 +214,15 @@ def read_key(file: Path | None) -> str | None:
 
 
 def validate_key(text: str) -> str | None:
-    """Give a key without the line end it came with; None where there is nothing.
+    """Return a key without its line end; None for an empty text.
 
     Raises:
-        InvalidInputError: it is no key; it is not repeated.
+        InvalidInputError: the key is not valid; the message does not repeat it.
 
     """
     key = text.strip()
     if not (key.isascii() and key.isprintable() and " " not in key):
-        raise InvalidInputError("The key holds what no key does.", hint="Give the key alone.")
+        raise InvalidInputError("The key contains invalid characters.", hint="Give the key alone.")
     return key or None
 
 
@@ -233,7 +233,7 @@ def _parse_response(response: HTTPResponse) -> JsonObject:
     reply = _parse_object(body)
     if not reply:
         raise UnavailableError(
-            f"What answers there is no memory (HTTP {response.status}).",
+            f"The server there is not Commonbrain (HTTP {response.status}).",
             code="server_down",
             hint="Check the URL.",
         )
@@ -247,7 +247,7 @@ def _parse_response(response: HTTPResponse) -> JsonObject:
 
 
 def _parse_object(text: str | bytes) -> JsonObject:
-    """Read a JSON object; an empty one where it is none."""
+    """Parse a JSON object; an empty one if the text is something else."""
     try:
         read: object = json.loads(text)
     except (ValueError, RecursionError):
@@ -256,13 +256,13 @@ def _parse_object(text: str | bytes) -> JsonObject:
 
 
 def _child_object(message: JsonObject, name: str) -> JsonObject:
-    """Give an object inside another; an empty one where there is none."""
+    """Return a nested object; an empty one if there is none."""
     part: object = message.get(name)
     return cast("JsonObject", part) if isinstance(part, dict) else {}
 
 
 def _encode_header(value: str) -> str:
-    """Write a text as MCP has it in a header: as it stands, or in base64 where it cannot."""
+    """Encode a text for an MCP header: as it is, or in base64 if it contains other characters."""
     is_plain = value.isascii() and value.isprintable() and value == value.strip()
     if is_plain and not value.startswith("=?base64?"):
         return value

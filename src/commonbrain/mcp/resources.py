@@ -1,7 +1,7 @@
-"""What the MCP door offers beside tools: a prompt to begin with, and resources to be read.
+"""The MCP prompt and resources.
 
-`PAGES` is the table of resources: each is an operation with one of its arguments in the address, so
-that what may be read is decided in one place for every door.
+`RESOURCE_TYPES` is the table: each resource is an operation with one argument from the URI, so that
+the same access rules apply on every transport.
 """
 
 from collections.abc import Callable, Mapping
@@ -39,7 +39,7 @@ _USAGE_HINT: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resource:
-    """A resource: the operation that it shows, and how its address becomes the arguments."""
+    """A resource type: its operation, and how its URI becomes the arguments."""
 
     scheme: str
     argument: str
@@ -50,7 +50,7 @@ class Resource:
 
     @property
     def template(self) -> ResourceTemplate:
-        """How a client is shown it."""
+        """The template that clients see."""
         return ResourceTemplate(
             name=self.scheme,
             uri_template=f"{self.scheme}://{{{self.argument}}}",
@@ -72,7 +72,7 @@ RESOURCE_TYPES: Final = {
         Resource(
             scheme="thread",
             argument="id",
-            purpose="What was said in a thread.",
+            purpose="The messages of a thread.",
             operation=MESSAGE,
             arguments=lambda id_: {"op": "history", "thread": id_},
             is_found=lambda reply: bool(reply.messages),
@@ -92,17 +92,17 @@ PROMPT: Final = Prompt(
     description="Begin a session: what binds you, what is open, who else is at work.",
     arguments=[
         PromptArgument(name="project", description="The repository or topic", required=False),
-        PromptArgument(name="task", description="What you are to do", required=False),
+        PromptArgument(name="task", description="Your task", required=False),
     ],
 )
 
 
 def read_resource(brain: Brain, uri: str) -> ReadResourceResult:
-    """Read a resource as the operation shows it to an agent.
+    """Read a resource in the operation's text form.
 
     Raises:
-        NotFoundError: there is none, or it may not be seen; the two look the same.
-        RejectedError: the caller's role does not allow it.
+        NotFoundError: there is none, or the caller may not see it; both look the same.
+        RejectedError: the caller's role is not sufficient.
 
     """
     scheme, _, address = uri.partition("://")
@@ -113,13 +113,13 @@ def read_resource(brain: Brain, uri: str) -> ReadResourceResult:
     request = page.operation.request.model_validate(page.arguments(named))
     reply = dispatch(page.operation, brain, request=request)
     if not page.is_found(reply):
-        raise NotFoundError("Nothing to be seen there.", hint="Check the id.")
+        raise NotFoundError("There is no such memory or thread.", hint="Check the id.")
     text = inert(page.operation.render_text(reply))
     return ReadResourceResult(contents=[TextResourceContents(uri=uri, mime_type=_PLAIN, text=text)])
 
 
 def render_startup(brain: Brain, name: str, *, arguments: Mapping[str, str]) -> GetPromptResult:
-    """Boot, and give what an agent should know with two lines on how to work.
+    """Boot; return the briefing with two lines on how to use the memory.
 
     Raises:
         InvalidInputError: there is no such prompt, or it takes no such argument.

@@ -111,7 +111,7 @@ Op = Literal[
 
 
 class AdminRequest(VerbRequest):
-    """What to see or change."""
+    """The verb and its arguments."""
 
     VERBS: ClassVar = {
         "agents": Verb(),
@@ -130,40 +130,40 @@ class AdminRequest(VerbRequest):
     }
 
     op: Op = Field(
-        description="agent_set: make or change one; key_create, key_rotate: the key is shown once; "
-        "refusals: what was refused and governed of late"
+        description="agent_set: create or change one; key_create, key_rotate: show the key once; "
+        "refusals: recent refusals and changes"
     )
     agent: Name = Field(default=None, description="Of agent_set, key_create, keys")
     role: Role | None = Field(
-        default=None, description="agent_set; key_create: to make the agent with"
+        default=None, description="agent_set; key_create: role of a new agent"
     )
     trust_default: Trust | None = Field(default=None, description="agent_set: the default")
     trust_ceiling: Trust | None = Field(
-        default=None, description="agent_set: the most it may claim"
+        default=None, description="agent_set: the highest it may claim"
     )
-    disabled: bool | None = Field(default=None, description="agent_set: whether it may not call")
+    disabled: bool | None = Field(default=None, description="agent_set: refuse its calls")
     key: Name = Field(default=None, description="The 8 digits of key_rotate, key_revoke")
-    label: Name = Field(default=None, description="key_create: what it is for")
+    label: Name = Field(default=None, description="key_create: its purpose")
     scopes: list[KeyScope] = Field(
         default=[], description="key_create: read, write, admin; none: all of the agent's role"
     )
     networks: list[str] = Field(
-        default=[], description="key_create: addresses or networks it may be used from; none: any"
+        default=[], description="key_create: allowed addresses or networks; none: any"
     )
-    days: float | None = Field(default=None, description="key_create: how long it holds")
+    days: float | None = Field(default=None, description="key_create: until it expires")
     minutes: int = Field(
-        default=ROTATION_MINUTES_DEFAULT, description="key_rotate: how long the old one goes on"
+        default=ROTATION_MINUTES_DEFAULT, description="key_rotate: until the old one expires"
     )
     boot_required: bool | None = Field(
         default=None, description="policy: whether sessions must boot first"
     )
     auto_promote: bool | None = Field(
-        default=None, description="policy: whether a proven canary serves all by itself"
+        default=None, description="policy: whether proven canaries are promoted automatically"
     )
     retention: list[str] = Field(
         default=[],
-        description="policy: what is kept only for so long, each as: kind=event label=log "
-        "scope=team days=30 action=archive (or forget); the word none: all is kept for ever",
+        description="policy: retention rules, each like kind=event label=log "
+        "scope=team days=30 action=archive (or forget); none: keep everything",
     )
     limit: int = Field(
         default=20, ge=1, le=ITEMS_PER_CALL_MAX, description="refusals: how many, the newest first"
@@ -187,7 +187,7 @@ class KeyView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdminReply:
-    """What there is after a call."""
+    """The reply; only the verb's fields are set."""
 
     op: str
     tenant: str
@@ -242,7 +242,7 @@ def _policy(govern: AdministerTenant, request: AdminRequest) -> _Parts:
 
 
 def parse_retention(rules: Sequence[str]) -> tuple[str, ...]:
-    """Parse retention rules; the single rule `none` means no rules."""
+    """Parse retention rules; the single rule `none` removes all rules."""
     return () if list(rules) == ["none"] else tuple(rules)
 
 
@@ -271,7 +271,7 @@ def _handle(brain: Brain, request: AdminRequest) -> AdminReply:
 
 
 def _preview(brain: Brain, request: AdminRequest) -> AdminReply | None:
-    """Show what would be shut out."""
+    """Show the key or agent that would lose access."""
     tenant = brain.caller.tenant
     if request.op == "key_revoke":
         prefix = _prefix(request)
@@ -285,7 +285,7 @@ def _preview(brain: Brain, request: AdminRequest) -> AdminReply | None:
 
 
 def _prefix(request: AdminRequest) -> str:
-    """Read which key is meant: its digits, also as a list shows them; never a whole key."""
+    """Return the key's prefix; accepts the prefix as `key list` shows it, too."""
     value = request.key or ""
     return value.rpartition("_")[2] if value.startswith(KEY_SIGN) else value
 
@@ -308,7 +308,7 @@ def _render(reply: AdminReply) -> str:
     lines = [*(_render_agent(one) for one in reply.agents or ())]
     lines += (_render_key(one) for one in reply.keys or ())
     if reply.secret is not None:
-        lines.append(f"The key, which is not kept and never shown again: {reply.secret}")
+        lines.append(f"The key, which is not stored and never shown again: {reply.secret}")
     if reply.policy is not None:
         lines.append(render_policy(reply.policy))
     if reply.usage is not None:
@@ -318,18 +318,18 @@ def _render(reply: AdminReply) -> str:
 
 
 def render_usage(usage: Usage) -> str:
-    """Say what a tenant uses."""
+    """Render a tenant's usage and limits."""
     limit = usage.policy.memories_max
     of_limit = "" if limit is None else f" of {limit}"
     return (
-        f"memories: {usage.memories}{of_limit}; agents: {usage.agents}; good keys: {usage.keys}; "
+        f"memories: {usage.memories}{of_limit}; agents: {usage.agents}; valid keys: {usage.keys}; "
         f"{render_policy(usage.policy)}"
     )
 
 
 def render_policy(policy: Policy) -> str:
-    """Say what a policy settles."""
-    server_default = "as the server has it"
+    """Render a policy."""
+    server_default = "the server's limit"
     parts = [
         f"calls a minute of a key: {policy.key_calls_per_minute or server_default}, "
         f"of the tenant: {policy.tenant_calls_per_minute or server_default}",
@@ -338,7 +338,7 @@ def render_policy(policy: Policy) -> str:
     if policy.is_promotion_automatic:
         parts.append("models are promoted by guards")
     if policy.retention:
-        parts.append(f"kept only for so long: {', '.join(policy.retention)}")
+        parts.append(f"retention: {', '.join(policy.retention)}")
     return "; ".join(parts)
 
 

@@ -11,10 +11,10 @@ from commonbrain.coordination.briefing import Briefing
 
 
 class BootRequest(Request):
-    """Who begins what, and where."""
+    """The project, task and client of the session that starts."""
 
     project: Name = Field(default=None, description="Default: the folder's")
-    task: str | None = Field(default=None, description="What you are to do")
+    task: str | None = Field(default=None, description="Your task")
     client: Name = Field(default=None, description="Your program")
 
 
@@ -24,7 +24,7 @@ def _handle(brain: Brain, request: BootRequest) -> Briefing:
 
 
 def _project_of(cwd: str | None) -> str | None:
-    """Give the project of the folder that the client was started in, where one is known."""
+    """Return the project of the folder in which the client was started, if it has one."""
     return find_folder_config(Path(cwd)).project if cwd else None
 
 
@@ -42,7 +42,7 @@ BOOT = Operation(
     reply=Briefing,
     handle=_handle,
     render_text=_render,
-    # That a session began is noted as every call is: what agents share stays as it is.
+    # Boot records the session, as every call does, but changes no shared memory.
     is_read_only=True,
     is_allowed_before_boot=True,
 )

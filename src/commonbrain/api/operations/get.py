@@ -17,7 +17,7 @@ from commonbrain.retrieval.provenance import Origin, Provenance
 
 
 def _as_list(value: object) -> object:
-    """Take one id for a list of it."""
+    """Wrap a single id in a list."""
     return [value] if isinstance(value, str) else value
 
 
@@ -25,7 +25,7 @@ ViewName = Literal["history", "provenance", "links", "annotations", "policy", "d
 
 
 class GetRequest(Request):
-    """Which memories to fetch, and what to show of them."""
+    """The memories to fetch, and the views to show."""
 
     id: Annotated[list[str], BeforeValidator(_as_list)] = Field(
         default=[], description="mem_..., one or several"
@@ -36,7 +36,7 @@ class GetRequest(Request):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GetResponse(MemoryView):
-    """The memory asked for; the others, where several were, stand in `more`."""
+    """The first memory; the others are in `more`."""
 
     more: tuple[MemoryView, ...] = ()
 
@@ -86,9 +86,9 @@ def _render_provenance(provenance: Provenance) -> Iterator[str]:
 
 
 def view_rows(side: object) -> Sequence[Mapping[str, object]]:
-    """Give the rows of a view, each name with what it holds; one not asked for has none.
+    """Return the rows of a view as name-value mappings; none if it was not requested.
 
-    The way back of a provenance is no row: it is a tree, and shown as one.
+    The derivation tree of a provenance is left out: `_render_provenance` renders it.
     """
     if side is None:
         return ()
@@ -134,7 +134,7 @@ GET = Operation(
     commands=(
         Command(
             name="skill show",
-            purpose="Show the skill of a name, that of the project before that of all projects.",
+            purpose="Show a skill by name, the project's before a global one.",
             preset={},
             fields=frozenset({"skill", "views"}),
             positional=("skill",),

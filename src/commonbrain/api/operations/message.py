@@ -1,4 +1,4 @@
-"""The operation message: agents write to each other, and read what waits, behind one name."""
+"""The operation message: agents write to each other and read their messages."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ from commonbrain.model.timestamps import show_instant
 
 
 def _command(op: str, purpose: str, *positional: str, **options: frozenset[str]) -> Command:
-    """Make a command whose words without a name cannot be left out."""
+    """Make a command whose positional arguments are required."""
     required = frozenset(positional)
     return Command(
         name=f"message {op}",
@@ -93,7 +93,7 @@ _OPTIONS: Final = ("subject", "priority", "expires_at")
 
 
 class MessageRequest(VerbRequest):
-    """What to write to which agents, or what to read."""
+    """The verb and its arguments."""
 
     VERBS: ClassVar = {
         "send": Verb(optional=("text", "to", "thread", *_OPTIONS)),
@@ -142,13 +142,13 @@ class MessageRequest(VerbRequest):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageResponse:
-    """What one call brought: a message sent, messages, threads or delegations."""
+    """The reply: a sent message, messages, threads or delegated tasks."""
 
     op: str
     sent: SendResult | None = None
     messages: tuple[MessageView, ...] | None = None
     unread: str | None = None
-    """How many wait to be read, counted up to 1,000."""
+    """Number of unread messages, counted up to 1,000."""
     threads: tuple[ThreadSummary, ...] | None = None
     delegated: tuple[AssignedTask, ...] | None = None
     cursor: str | None = None
@@ -326,7 +326,7 @@ def _inline(text: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactMessage:
-    """One message as an agent reads it in JSON, which leaves out what is None: empty or usual."""
+    """One message in JSON for agents; None, which is left out, means empty or the default."""
 
     id: str
     by: str
@@ -342,7 +342,7 @@ class CompactMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactResponse:
-    """What a call brought, as an agent reads it in JSON."""
+    """The reply in JSON for agents."""
 
     notice: str | None
     sent: SendResult | None
@@ -386,8 +386,8 @@ def _to_compact_message(one: MessageView) -> CompactMessage:
 MESSAGE = Operation(
     name="message",
     title="Message",
-    purpose="Write to other agents and read what they wrote, or hand a task over; "
-    "the task's status is set with revise.",
+    purpose="Write to other agents, read their messages, or delegate a task; "
+    "set its status with revise.",
     request=MessageRequest,
     reply=MessageResponse,
     handle=_handle,

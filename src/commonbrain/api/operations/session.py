@@ -1,4 +1,4 @@
-"""The operation session: who else is at work, and what one's own session is at."""
+"""The operation session: other sessions, and this session's task, notes and handoff."""
 
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, ClassVar, Final, Literal
@@ -82,16 +82,16 @@ SESSION_COMMANDS: Final = (
 
 
 STATE_OPS: Final = frozenset({"note", "notes", "checkpoint", "tasks", "claim", "release"})
-"""What is told by these lines alone."""
+"""Verbs whose reply is rendered by `task_lines` alone."""
 
 
 def task_lines(reply: SessionResponse) -> list[str]:
-    """Tell what a session keeps, owes and claims, of what a reply speaks of."""
+    """Render the notes, tasks, lease and checkpoint that a reply contains."""
     lines: list[str] = []
     if reply.notes is not None:
-        lines += [_render_note(one) for one in reply.notes] or ["Nothing is noted."]
+        lines += [_render_note(one) for one in reply.notes] or ["No notes."]
     if reply.tasks is not None:
-        lines += [_render_task(one) for one in reply.tasks] or ["Nothing is to be done."]
+        lines += [_render_task(one) for one in reply.tasks] or ["No open tasks."]
         more = (reply.tasks_total or 0) - len(reply.tasks)
         lines += [f"And {more} more."] if more else []
     if reply.lease is not None:
@@ -102,7 +102,7 @@ def task_lines(reply: SessionResponse) -> list[str]:
 
 
 def _render_note(one: NoteView) -> str:
-    # What others pinned stands here too: its further lines are not to be taken for ours.
+    # Another agent may have written a pinned note: mark its further lines as quoted.
     value = "\n> ".join(one.value.splitlines())
     return f"{one.key}{f' (pinned by {one.agent})' if one.pinned else ''}: {value}"
 
@@ -132,7 +132,7 @@ def _render_checkpoint(checked: CheckpointResult) -> list[str]:
     lines += ["More blockers: recall, kinds rule."] if checked.is_more else []
     lines += [f"PATTERN {one.id}: {one.headline}" for one in checked.patterns]
     lines += [f"skill:{one.skill} {one.id}: {one.headline}" for one in checked.skills]
-    return lines or ["No rule binds this."]
+    return lines or ["No rule applies."]
 
 
 Op = Literal[
@@ -146,14 +146,14 @@ def _check_nul(name: str | None) -> str | None:
     return name
 
 
-# Postgres fails on a query with NUL.
+# Postgres rejects a query that contains NUL.
 _FilterName = Annotated[Name, AfterValidator(_check_nul)]
 
 _HANDOFF: Final = ("text", "next_steps", "blockers", "context")
 
 
 class SessionRequest(VerbRequest):
-    """What to report or to read."""
+    """The verb and its arguments."""
 
     VERBS: ClassVar = {
         "list": Verb(optional=("project", "agent")),
@@ -169,8 +169,8 @@ class SessionRequest(VerbRequest):
     }
 
     op: Op = Field(
-        description="list: who else is at work; task: say what you do now; handoff, also at end: "
-        "leave to the next session what it must know; checkpoint: which rules bind a risky action; "
+        description="list: other active sessions; task: say what you do now; handoff, also at end: "
+        "tell the next session what it must know; checkpoint: rules for a risky action; "
         "claim: a task for minutes"
     )
     text: str = Field(
@@ -218,7 +218,7 @@ _CALLS: Final[Mapping[Op, _Call]] = {
 
 
 class _HandoffParts(Request):
-    """A handoff as one JSON object in the place of the text, as a script pipes it in."""
+    """A handoff as a JSON object in `text`, as a script pipes it in."""
 
     summary: str
     next_steps: list[str] = Field(default=[])
@@ -238,7 +238,7 @@ def _handoff(request: SessionRequest) -> dict[str, Any]:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(map(str, first["loc"])) or "the object"
         raise InvalidInputError(
-            f"The handoff is no such JSON object: {where[:40]}: {first['msg'][:80]}.",
+            f"The handoff's JSON is not valid: {where[:40]}: {first['msg'][:80]}.",
             hint="Give summary, next_steps, blockers, context.",
         ) from None
     return parts.model_dump() | fields
@@ -261,14 +261,13 @@ def _render(reply: SessionResponse) -> str:
 def _render_session(one: ActiveSession) -> str:
     where = f" in {one.project}" if one.project else ""
     activity = f"idle {one.heartbeat_age_s} s" if one.is_idle else "active"
-    return f"{one.session} {one.agent}{where} ({activity}): {one.task or 'no task told'}"
+    return f"{one.session} {one.agent}{where} ({activity}): {one.task or 'no task'}"
 
 
 SESSION = Operation(
     name="session",
     title="Session",
-    purpose="See who else is at work on what; say what you are at; keep notes; claim tasks; "
-    "hand over; end.",
+    purpose="See other active sessions; set your task; keep notes; claim tasks; hand over; end.",
     request=SessionRequest,
     profile=Profile.LITE,
     reply=SessionResponse,

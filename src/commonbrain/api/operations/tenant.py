@@ -1,4 +1,4 @@
-"""The operation tenant: what the owner of a store does across tenants, at its machine only."""
+"""The operation tenant: administer tenants, on the machine of the store only."""
 
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -16,35 +16,35 @@ from commonbrain.storage.interface import Tenant
 
 
 class TenantRequest(Request):
-    """Which tenant, and what to do with it."""
+    """The tenant, the verb and its arguments."""
 
     op: Literal["list", "create", "show", "suspend", "resume", "policy"] = Field(
         default="list", description="What to do"
     )
-    name: str = Field(default="", max_length=63, description="Of the tenant: a-z, 0-9 and -")
+    name: str = Field(default="", max_length=63, description="The tenant's name: a-z, 0-9 and -")
     key_calls_per_minute: int | None = Field(
-        default=None, ge=0, description="Of one credential; 0: as the server's settings say"
+        default=None, ge=0, description="Per credential; 0: the server's limit"
     )
     tenant_calls_per_minute: int | None = Field(
-        default=None, ge=0, description="Of all together; 0: as the server's settings say"
+        default=None, ge=0, description="For the whole tenant; 0: the server's limit"
     )
     memories_max: int | None = Field(
-        default=None, ge=-1, description="How many it may hold; -1: without a bound"
+        default=None, ge=-1, description="Maximum number of memories; -1: no limit"
     )
     boot_required: bool | None = Field(default=None, description="Whether sessions must boot first")
     auto_promote: bool | None = Field(
-        default=None, description="Whether a proven canary serves all by itself"
+        default=None, description="Whether proven canaries are promoted automatically"
     )
     retention: list[str] = Field(
         default=[],
-        description="What is kept only for so long, each as: kind=event label=log scope=team "
-        "days=30 action=archive; the word none: all is kept for ever",
+        description="Retention rules, each like kind=event label=log scope=team "
+        "days=30 action=archive; none: keep everything",
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TenantsReply:
-    """The tenants that were asked for, or changed."""
+    """The tenants requested or changed."""
 
     op: str
     tenants: tuple[Tenant, ...]
@@ -85,7 +85,7 @@ def _change(request: TenantRequest) -> PolicyChange:
 
 
 def _preview(brain: Brain, request: TenantRequest) -> TenantsReply | None:
-    """Show whom a suspension would shut out."""
+    """Show the tenant that would be suspended."""
     if request.op != "suspend":
         return None
     return TenantsReply(
@@ -101,7 +101,7 @@ def _render(reply: TenantsReply) -> str:
         lines.append(render_usage(reply.usage))
     elif reply.op == "policy":
         limit = reply.tenants[0].policy.memories_max
-        lines.append(f"memories: {'no bound' if limit is None else f'at most {limit}'}")
+        lines.append(f"memories: {'no limit' if limit is None else f'at most {limit}'}")
         lines.append(render_policy(reply.tenants[0].policy))
     return "\n".join(inert_line(line) for line in lines)
 
