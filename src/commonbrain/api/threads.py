@@ -5,17 +5,13 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import copy_context
-from dataclasses import dataclass, field, replace
-from threading import Lock
 from time import monotonic
 from typing import Final, TypeVar
 
 import anyio
 
-from commonbrain.client import Brain
 from commonbrain.clock import UNTIL
 from commonbrain.model.errors import UnavailableError
-from commonbrain.model.sessions import UNKNOWN, ClientInfo
 
 _T = TypeVar("_T")
 _AFTER_S: Final = 0.1
@@ -77,38 +73,3 @@ class ThreadLimiter:
     def close(self) -> None:
         """Accept no more calls; those in progress finish."""
         self._pool.shutdown(wait=False, cancel_futures=True)
-
-
-@dataclass(slots=True, kw_only=True)
-class Connection:
-    """Assigns each call its session; a server creates one for every client.
-
-    A call belongs to the session that the caller names, else to the one that the client reported,
-    else to one created for this connection. `find` identifies the client at the first call;
-    `reported_session` returns the key that it reported at the start.
-    """
-
-    find: Callable[[Brain], ClientInfo] = lambda _: UNKNOWN
-    reported_session: Callable[[Brain], str | None] = lambda _: None
-    _contact: ClientInfo | None = None
-    _last: Brain | None = None
-    _lock: Lock = field(default_factory=Lock)
-
-    def view(self, brain: Brain, *, client: str | None = None) -> Brain:
-        """Return the brain for the connection's session and project; counts as a heartbeat."""
-        with self._lock:
-            if self._contact is None:
-                self._contact = replace(self.find(brain), client=client)
-            last_session = self._last.caller.session if self._last else self.reported_session(brain)
-            identified = brain.acting_as(contact=self._contact)
-            session = identified.session.meet(last=last_session)
-            project = session.project or brain.caller.project
-            self._last = identified.acting_as(session=session.key, project=project)
-            return self._last
-
-    def close(self) -> None:
-        """Record that the client disconnected; written soon, or when the brain is closed."""
-        with self._lock:
-            if self._last is not None:
-                self._last.session.leave()
-                self._last = None

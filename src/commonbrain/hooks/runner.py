@@ -18,13 +18,44 @@ from threading import Thread
 from time import monotonic
 from typing import Final, NoReturn
 
-from commonbrain.api.project_folder import CONFIG_FILE, FolderConfig, find_folder_config
-from commonbrain.hooks.config import capture_mode, is_disabled, limit_s
+from commonbrain.api.project_folder import (
+    CAPTURE_MODES,
+    CONFIG_FILE,
+    FolderConfig,
+    find_folder_config,
+)
 from commonbrain.hooks.event import INPUT_BYTES_MAX, HookEvent, read_event
 from commonbrain.hooks.table import HOOKS, LIMITS_S, Hook, HookAction
 from commonbrain.model.errors import CommonbrainError, InvalidInputError
 from commonbrain.model.escaping import inert, inert_line
 from commonbrain.text.segmentation import count_words
+
+_NO: Final = frozenset({"off", "0", "false", "no", "n", "f"})
+"""Values that the settings read as false."""
+_SECONDS_MAX: Final = 60
+"""The maximum in the settings."""
+
+
+def is_disabled(environment: Mapping[str, str]) -> bool:
+    """Return whether the user switched all hooks off."""
+    return environment.get("COMMONBRAIN_HOOKS", "").strip().lower() in _NO
+
+
+def limit_s(action: HookAction, environment: Mapping[str, str]) -> float:
+    """Return the timeout of an action in seconds, from the start of the process."""
+    variable, default = LIMITS_S[action]
+    try:
+        seconds = float(environment.get(variable, ""))
+    except ValueError:
+        return default
+    return seconds if 0 < seconds <= _SECONDS_MAX else default
+
+
+def capture_mode(folder: FolderConfig, environment: Mapping[str, str]) -> str:
+    """Return what to store of messages: the folder's mode, else the user's, else the default."""
+    mode = environment.get("COMMONBRAIN_CAPTURE", "")
+    return folder.capture or (mode if mode in CAPTURE_MODES else CAPTURE_MODES[-1])
+
 
 WORDS_MIN: Final = 3
 """A shorter text is an assent, a name or a number."""
@@ -131,8 +162,6 @@ def run_hook(arguments: Sequence[str]) -> NoReturn:
     """
     began = monotonic()
     if list(arguments[:1]) == ["status"]:
-        from commonbrain.hooks.runner import render_status  # noqa: PLC0415
-
         print(render_status(os.environ, Path.cwd()))  # noqa: T201 it is what was asked for
         _leave()
     running = _HookRun()
@@ -216,8 +245,6 @@ def _answer(hook: Hook, call: HookCall, *, until: float) -> str:
     if hook.action is HookAction.END and not call.is_detached:
         # Claude Code ends a hook after 1.5 s when it exits, so the work continues in the
         # background.
-        from commonbrain.hooks.runner import run_detached  # noqa: PLC0415
-
         run_detached(call.words, raw)
         return ""
     # The brain takes half a second to import.

@@ -72,10 +72,6 @@ def _continue_block(text: str) -> Mapping[str, object]:
     return {"continue": True, "additional_context": text}
 
 
-def _with_event_name(native: str) -> HookReply:
-    return partial(_specific, native)
-
-
 START: Final = "session-start"
 PROMPT: Final = "user-prompt-submit"
 STOP: Final = "stop"
@@ -95,7 +91,7 @@ def _row(
 
 
 def _like_claude(client: str, event: str, *, native: str, action: HookAction) -> Hook:
-    return _row(client, event, native=native, action=action, answer=_with_event_name(native))
+    return _row(client, event, native=native, action=action, answer=partial(_specific, native))
 
 
 _ROWS: Final = (

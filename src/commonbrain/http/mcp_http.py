@@ -16,8 +16,7 @@ from commonbrain.api.operations import Profile
 from commonbrain.client import Brain
 from commonbrain.http.authentication import RequestAuthenticator, authenticated
 from commonbrain.http.problems import problem
-from commonbrain.mcp.clients import Message, client_of
-from commonbrain.mcp.server import server_of
+from commonbrain.mcp.server import Message, client_of, server_of
 from commonbrain.model.errors import CommonbrainError, InvalidInputError
 from commonbrain.model.scope import Role, Trust
 from commonbrain.runtime.settings_loading import load_settings

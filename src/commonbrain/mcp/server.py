@@ -4,13 +4,15 @@ import logging
 import os
 import signal
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from importlib.metadata import version
-from threading import Lock
-from typing import Any, Final, TypeVar
+from threading import Lock, Thread
+from typing import Any, Final, Protocol, TypeVar
 
 import anyio
+from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
@@ -21,6 +23,7 @@ from mcp.types import (
     CallToolResult,
     GetPromptRequestParams,
     GetPromptResult,
+    Implementation,
     ListPromptsResult,
     ListResourcesResult,
     ListResourceTemplatesResult,
@@ -34,17 +37,19 @@ from mcp.types import (
 )
 from pydantic import ValidationError
 
-from commonbrain.api.dispatch import dispatch, record_call
+from commonbrain.api.dispatch import CallContext, dispatch, record_call, record_failed_open
 from commonbrain.api.operation import Request
 from commonbrain.api.operations import Operation, Profile, Transport, load_operations
 from commonbrain.api.schemas import compact_output_schema, compact_schema
-from commonbrain.api.threads import Connection, ThreadLimiter
+from commonbrain.api.threads import ThreadLimiter
 from commonbrain.client import Brain
 from commonbrain.coordination.registry import detect_client
-from commonbrain.mcp.clients import ClientResolver, LazyBrain, Message, StdioClient
+from commonbrain.jobs.worker import EmbeddedWorker
 from commonbrain.mcp.resources import PROMPT, RESOURCE_TYPES, read_resource, render_startup
 from commonbrain.model.errors import CommonbrainError, InvalidInputError, UnavailableError
 from commonbrain.model.escaping import inert
+from commonbrain.model.scope import Role, Trust
+from commonbrain.model.sessions import UNKNOWN, ClientInfo, printable_name
 
 _LOG: Final = logging.getLogger(__name__)
 _T = TypeVar("_T")
@@ -76,6 +81,156 @@ def tools_of(profile: Profile) -> dict[str, Operation[Any, Any]]:
 
 
 TOOLS: Final = tools_of(Profile.CORE)
+
+
+Message = ServerRequestContext[Any]
+"""One message of a client, with its transport context."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Connection:
+    """Assigns each call its session; a server creates one for every client.
+
+    A call belongs to the session that the caller names, else to the one that the client reported,
+    else to one created for this connection. `find` identifies the client at the first call;
+    `reported_session` returns the key that it reported at the start.
+    """
+
+    find: Callable[[Brain], ClientInfo] = lambda _: UNKNOWN
+    reported_session: Callable[[Brain], str | None] = lambda _: None
+    _contact: ClientInfo | None = None
+    _last: Brain | None = None
+    _lock: Lock = field(default_factory=Lock)
+
+    def view(self, brain: Brain, *, client: str | None = None) -> Brain:
+        """Return the brain for the connection's session and project; counts as a heartbeat."""
+        with self._lock:
+            if self._contact is None:
+                self._contact = replace(self.find(brain), client=client)
+            last_session = self._last.caller.session if self._last else self.reported_session(brain)
+            identified = brain.acting_as(contact=self._contact)
+            session = identified.session.meet(last=last_session)
+            project = session.project or brain.caller.project
+            self._last = identified.acting_as(session=session.key, project=project)
+            return self._last
+
+    def close(self) -> None:
+        """Record that the client disconnected; written soon, or when the brain is closed."""
+        with self._lock:
+            if self._last is not None:
+                self._last.session.leave()
+                self._last = None
+
+
+@dataclass(slots=True)
+class LazyBrain:
+    """A brain that is opened in the background, so that a client need not wait for it.
+
+    Claude Code does not offer the tools of a server that takes over a second to answer.
+    """
+
+    open: Callable[[], Brain]
+    lock: Lock
+    connection: Connection
+    brain: Brain | None = None
+    worker: EmbeddedWorker | None = None
+
+    def get(self) -> Brain:
+        """Return the brain; the first call opens it."""
+        with self.lock:
+            if self.brain is None:
+                self.brain = self.open()
+                self.worker = EmbeddedWorker(self.brain.services)
+                self.worker.start()
+            return self.brain
+
+    def warm(self) -> None:
+        """Start to open the brain in the background; an earlier call waits for it."""
+        Thread(target=self._open_quietly, daemon=True, name="open").start()
+
+    def _open_quietly(self) -> None:
+        # The next call tries again and reports the error.
+        with suppress(CommonbrainError):
+            self.get()
+
+    def close(self) -> None:
+        """Record that the client disconnected; close the brain, even if it is being opened."""
+        self.connection.close()
+        with self.lock:
+            if self.worker is not None:
+                self.worker.close()
+            if self.brain is not None:
+                self.brain.close()
+
+
+class ClientResolver(Protocol):
+    """Resolves the caller of a message."""
+
+    def role(self, context: Message, /) -> Role:
+        """Return the role that decides which tools are listed; never waits."""
+        ...
+
+    def brain_for(self, context: Message, /) -> Brain:
+        """Return the caller's brain; called in the thread that runs the operation."""
+        ...
+
+    def record_missed_call(
+        self, context: Message, /, *, call: CallContext, error: CommonbrainError
+    ) -> None:
+        """Record a call for which the brain could not be opened."""
+        ...
+
+    def redact_error(self, error: CommonbrainError, /) -> CommonbrainError:
+        """Return an error without details that the caller may not see."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StdioClient:
+    """The single client of stdio, which acts for the user who started it."""
+
+    brain: Callable[[], Brain]
+    agent: str | None
+    """The agent that the user named; None: the client's own name."""
+    connection: Connection
+    warm: Callable[[], None]
+    """Called at the client's first request."""
+
+    def role(self, _context: Message) -> Role:
+        """Return the user's role, and start to open the brain."""
+        self.warm()
+        return Role.ADMIN
+
+    def brain_for(self, context: Message) -> Brain:
+        """Return the brain as the agent: the one that the user named, or the client."""
+        opened = self.brain()
+        # A model fills in the arguments: it cannot claim more trust than its user, and an agent
+        # with a lower ceiling is not raised.
+        ceiling = min(opened.caller.trust_ceiling, Trust.USER_CLAIM, key=lambda one: one.weight)
+        brain = opened.acting_as(trust_ceiling=ceiling)
+        client = client_of(context)
+        agent = self.agent or (printable_name(client.name) if client else None)
+        agent_brain = brain.acting_as(agent=agent) if agent else brain
+        client_label = printable_name(f"{client.name} {client.version}") if client else None
+        return self.connection.view(agent_brain, client=client_label)
+
+    def record_missed_call(
+        self, context: Message, *, call: CallContext, error: CommonbrainError
+    ) -> None:
+        """Store the event of a call on disk until a session boots."""
+        client = client_of(context)
+        agent = self.agent or (printable_name(client.name) if client else None)
+        record_failed_open(call, error, agent=agent)
+
+    def redact_error(self, error: CommonbrainError) -> CommonbrainError:
+        """Return the error unchanged: the client runs on the user's own machine."""
+        return error
+
+
+def client_of(context: Message) -> Implementation | None:
+    """Return the client's name and version, if it sent them."""
+    parameters = context.session.client_params
+    return parameters.client_info if parameters else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,10 +309,8 @@ class _Handlers:
                 first = error.errors(include_url=False, include_input=False)[0]
                 raise MCPError(INVALID_PARAMS, f"invalid: {first['msg']}.") from None
             except CommonbrainError as error:
-                redact_error = self.clients.redact_error(error)
-                raise MCPError(
-                    INVALID_PARAMS, f"{redact_error.code}: {redact_error}", about
-                ) from None
+                redacted = self.clients.redact_error(error)
+                raise MCPError(INVALID_PARAMS, f"{redacted.code}: {redacted}", about) from None
             except Exception as error:
                 _LOG.exception("a prompt or resource failed")
                 raise MCPError(
@@ -188,9 +341,7 @@ class _Handlers:
             # The log contains the internal error; the client sees no details.
             _LOG.exception("%s failed", operation.name)
             return _failure(
-                CommonbrainError(
-                    "An internal error occurred.", code="internal", hint=_INTERNAL_ERROR_HINT
-                )
+                CommonbrainError(_INTERNAL_ERROR, code="internal", hint=_INTERNAL_ERROR_HINT)
             )
         return CallToolResult(
             content=[TextContent(text=inert(operation.render_text(reply)))],
