@@ -184,6 +184,25 @@ class Command:
     """Whether it has `--wait`, to wait for the job that it starts."""
 
 
+def verb_command(
+    name: str,
+    op: str,
+    purpose: str,
+    *positional: str,
+    required: frozenset[str] = frozenset(),
+    single: frozenset[str] = frozenset(),
+) -> Command:
+    """Make the command of a verb; it requires its positional arguments."""
+    return Command(
+        name=name,
+        purpose=purpose,
+        preset={"op": op},
+        positional=positional,
+        required=required | frozenset(positional),
+        single=single,
+    )
+
+
 @dataclass(frozen=True, kw_only=True)
 class Operation(Generic[RequestT, ReplyT]):
     """An operation, the same on every transport."""
@@ -290,5 +309,13 @@ OMIT_DESCRIPTION: Final[dict[str, JsonValue]] = {"plain": True}
 """Leaves the description out of the tool schema: the field's name is enough."""
 HIDDEN_FROM_AGENTS: Final[dict[str, JsonValue]] = {"unseen": True}
 """Leaves the field out of the tool schema to save tokens: few agents need it."""
+
+
+def _to_list(value: object) -> object:
+    return [value] if isinstance(value, str) else value
+
+
+OneOrMore = Annotated[list[str], BeforeValidator(_to_list)]
+"""A list, or its only element."""
 Id = Annotated[str, Field(description="mem_...")]
 Reason = Annotated[str, Field(description="The reason, in a sentence; stored")]

@@ -93,7 +93,7 @@ async def run_operation(
     caller: Caller,
     request: Request,
     operation_request: OperationRequest,
-) -> bytes:
+) -> Response:
     """Run an operation in a thread and return the reply as JSON."""
 
     def call() -> bytes:
@@ -105,7 +105,7 @@ async def run_operation(
         )
         return operation.reply_adapter.dump_json(reply)
 
-    return await authenticator.threads.run(call)
+    return Response(await authenticator.threads.run(call), media_type="application/json")
 
 
 def register_routes(authenticator: RequestAuthenticator) -> APIRouter:
@@ -163,15 +163,13 @@ def _endpoint(
     async def endpoint(
         *, request: Request, caller: Caller, body: OperationRequest, key: str | None = None
     ) -> Response:
-        operation_request = with_idempotency_key(body, key)
-        done = await run_operation(
+        return await run_operation(
             authenticator,
             operation,
             caller=caller,
             request=request,
-            operation_request=operation_request,
+            operation_request=with_idempotency_key(body, key),
         )
-        return Response(done, media_type="application/json")
 
     # FastAPI reads a route's parameters from its signature, so it is built from the operation.
     is_needed = any(field.is_required() for field in operation.request.model_fields.values())
@@ -230,17 +228,21 @@ def describing(authenticator: RequestAuthenticator) -> Callable[..., Awaitable[R
         views: Annotated[list[ViewName], Query(description=fetched.description)] = [],  # noqa: B006
         known: Annotated[str | None, Header(alias="If-None-Match")] = None,
     ) -> Response:
-        operation_request = GET.request(id=[id_], views=views)
-        body = await run_operation(
-            authenticator, GET, caller=caller, request=request, operation_request=operation_request
+        response = await run_operation(
+            authenticator,
+            GET,
+            caller=caller,
+            request=request,
+            operation_request=GET.request(id=[id_], views=views),
         )
-        tag = f'"{sha256(body).hexdigest()[:32]}"'
+        tag = f'"{sha256(response.body).hexdigest()[:32]}"'
         headers = {"ETag": tag, "Cache-Control": "private, no-cache"}
         if known is not None and tag in {
             one.strip().removeprefix("W/") for one in known.split(",")
         }:
             return Response(status_code=304, headers=headers)
-        return Response(body, media_type="application/json", headers=headers)
+        response.headers.update(headers)
+        return response
 
     return show
 
@@ -275,15 +277,13 @@ def _forget_route(authenticator: RequestAuthenticator) -> Callable[..., Awaitabl
         id_: Annotated[str, InPath(alias="id", description="mem_...")],
         reason: Annotated[str, Query(description="Why; stored")] = "Deleted by its id.",
     ) -> Response:
-        operation_request = FORGET.request(ids=[id_], reason=reason)
-        done = await run_operation(
+        return await run_operation(
             authenticator,
             FORGET,
             caller=caller,
             request=request,
-            operation_request=operation_request,
+            operation_request=FORGET.request(ids=[id_], reason=reason),
         )
-        return Response(done, media_type="application/json")
 
     return forget
 
@@ -339,16 +339,13 @@ def _import_route(authenticator: RequestAuthenticator) -> Callable[..., Awaitabl
                     jobs=(brain.jobs.import_(format_, path, name=own, project=project),)
                 )
 
-        operation_request = JobRequest(op="run", kind="import")
-        upload_operation = replace(JOB, handle=receive_upload)
-        done = await run_operation(
+        return await run_operation(
             authenticator,
-            upload_operation,
+            replace(JOB, handle=receive_upload),
             caller=caller,
             request=request,
-            operation_request=operation_request,
+            operation_request=JobRequest(op="run", kind="import"),
         )
-        return Response(done, media_type="application/json")
 
     return import_
 

@@ -14,7 +14,15 @@ from commonbrain.administration.tenants import (
     NewKey,
     Usage,
 )
-from commonbrain.api.operation import Command, Name, Operation, Profile, Verb, VerbRequest
+from commonbrain.api.operation import (
+    Command,
+    Name,
+    Operation,
+    Profile,
+    Verb,
+    VerbRequest,
+    verb_command,
+)
 from commonbrain.client import Brain
 from commonbrain.model.agents import KEY_SIGN, Agent, ApiKey, KeyScope
 from commonbrain.model.escaping import inert_line
@@ -27,11 +35,7 @@ _AGENT: Final = frozenset({"agent"})
 _KEY: Final = frozenset({"key"})
 
 ADMIN_COMMANDS: Final = (
-    Command(
-        name="agent list",
-        purpose="List agents with their role and trust.",
-        preset={"op": "agents"},
-    ),
+    verb_command("agent list", "agents", "List agents with their role and trust."),
     Command(
         name="agent set",
         purpose="Create an agent, or change its role and trust.",
@@ -57,24 +61,12 @@ ADMIN_COMMANDS: Final = (
         positional=("agent",),
         required=_AGENT,
     ),
-    Command(
-        name="key list",
-        purpose="List keys, valid or not, the newest first.",
-        preset={"op": "keys"},
+    verb_command("key list", "keys", "List keys, valid or not, the newest first."),
+    verb_command(
+        "key create", "key_create", "Create a key for an agent and show it once.", "agent"
     ),
-    Command(
-        name="key create",
-        purpose="Create a key for an agent and show it once.",
-        preset={"op": "key_create"},
-        positional=("agent",),
-        required=_AGENT,
-    ),
-    Command(
-        name="key rotate",
-        purpose="Replace a key; the old one expires after some minutes.",
-        preset={"op": "key_rotate"},
-        positional=("key",),
-        required=_KEY,
+    verb_command(
+        "key rotate", "key_rotate", "Replace a key; the old one expires after some minutes.", "key"
     ),
     Command(
         name="key revoke",
@@ -84,15 +76,11 @@ ADMIN_COMMANDS: Final = (
         required=_KEY,
         needs_confirmation=True,
     ),
-    Command(
-        name="tenant usage",
-        purpose="Show the tenant's usage and limits.",
-        preset={"op": "usage"},
-    ),
-    Command(
-        name="tenant refusals",
-        purpose="List recent refusals and administrative changes, the newest first.",
-        preset={"op": "refusals"},
+    verb_command("tenant usage", "usage", "Show the tenant's usage and limits."),
+    verb_command(
+        "tenant refusals",
+        "refusals",
+        "List recent refusals and administrative changes, the newest first.",
     ),
 )
 
@@ -231,19 +219,26 @@ def _set_agent(govern: AdministerTenant, request: AdminRequest) -> _Parts:
 
 
 def _policy(govern: AdministerTenant, request: AdminRequest) -> _Parts:
-    change = PolicyChange()
-    if request.boot_required is not None:
-        change["is_boot_required"] = request.boot_required
-    if request.auto_promote is not None:
-        change["is_promotion_automatic"] = request.auto_promote
-    if request.retention:
-        change["retention"] = parse_retention(request.retention)
+    change = policy_change(
+        boot_required=request.boot_required,
+        auto_promote=request.auto_promote,
+        retention=request.retention,
+    )
     return {"policy": govern.policy(**change)}
 
 
-def parse_retention(rules: Sequence[str]) -> tuple[str, ...]:
-    """Parse retention rules; the single rule `none` removes all rules."""
-    return () if list(rules) == ["none"] else tuple(rules)
+def policy_change(
+    *, boot_required: bool | None, auto_promote: bool | None, retention: Sequence[str]
+) -> PolicyChange:
+    """Return the policy fields that are set; the single rule `none` removes all retention rules."""
+    change = PolicyChange()
+    if boot_required is not None:
+        change["is_boot_required"] = boot_required
+    if auto_promote is not None:
+        change["is_promotion_automatic"] = auto_promote
+    if retention:
+        change["retention"] = () if list(retention) == ["none"] else tuple(retention)
+    return change
 
 
 _CALLS: Final[Mapping[Op, _Call]] = {

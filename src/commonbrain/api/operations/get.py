@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Annotated, Final, Literal, cast
+from typing import Final, Literal, cast
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
-from commonbrain.api.operation import Command, Name, Operation, Profile, Request
+from commonbrain.api.operation import Command, Name, OneOrMore, Operation, Profile, Request
 from commonbrain.client import Brain
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import inert, inert_line
@@ -15,21 +15,13 @@ from commonbrain.model.timestamps import show_day, show_instant
 from commonbrain.retrieval.get import MemoryView, View
 from commonbrain.retrieval.provenance import Origin, Provenance
 
-
-def _as_list(value: object) -> object:
-    """Wrap a single id in a list."""
-    return [value] if isinstance(value, str) else value
-
-
 ViewName = Literal["history", "provenance", "links", "annotations", "policy", "dependents"]
 
 
 class GetRequest(Request):
     """The memories to fetch, and the views to show."""
 
-    id: Annotated[list[str], BeforeValidator(_as_list)] = Field(
-        default=[], description="mem_..., one or several"
-    )
+    id: OneOrMore = Field(default=[], description="mem_..., one or several")
     skill: Name = Field(default=None, description="A skill's name, instead of id")
     views: list[ViewName] = Field(default=[], description="What else to show")
 

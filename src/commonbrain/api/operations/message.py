@@ -3,18 +3,20 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, ClassVar, Final, Literal
+from typing import ClassVar, Final, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
 from commonbrain.api.operation import (
     OMIT_DESCRIPTION,
     Command,
     Name,
+    OneOrMore,
     Operation,
     Timestamp,
     Verb,
     VerbRequest,
+    verb_command,
 )
 from commonbrain.client import Brain
 from commonbrain.coordination.inbox import MessageView, ThreadSummary
@@ -27,36 +29,24 @@ from commonbrain.model.recall_result import HEADING
 from commonbrain.model.scope import Role
 from commonbrain.model.timestamps import show_instant
 
-
-def _command(op: str, purpose: str, *positional: str, **options: frozenset[str]) -> Command:
-    """Make a command whose positional arguments are required."""
-    required = frozenset(positional)
-    return Command(
-        name=f"message {op}",
-        purpose=purpose,
-        preset={"op": op},
-        positional=positional,
-        required=options.get("required", frozenset()) | required,
-        single=options.get("single", frozenset()),
-    )
-
-
 MESSAGE_COMMANDS: Final = (
-    _command(
+    verb_command(
+        "message send",
         "send",
         "Write to one agent, to several, or to all.",
         "text",
         required=frozenset({"to"}),
     ),
-    _command(
+    verb_command(
+        "message reply",
         "reply",
         "Answer a message in its thread, to all its recipients.",
         "id",
         "text",
         single=frozenset({"id"}),
     ),
-    _command("inbox", "List what is unread, urgent first."),
-    _command("read", "Show messages in full and mark them as read.", "id"),
+    verb_command("message inbox", "inbox", "List what is unread, urgent first."),
+    verb_command("message read", "read", "Show messages in full and mark them as read.", "id"),
     Command(
         name="message ack",
         purpose="Acknowledge a message, with an answer if there is one.",
@@ -65,27 +55,25 @@ MESSAGE_COMMANDS: Final = (
         required=frozenset({"id"}),
         single=frozenset({"id"}),
     ),
-    _command(
+    verb_command(
+        "message history",
         "history",
         "Page through a thread, or through the messages with an agent.",
     ),
-    _command("threads", "List threads, the most recent first."),
-    _command(
+    verb_command("message threads", "threads", "List threads, the most recent first."),
+    verb_command(
+        "message delegate",
         "delegate",
         "Delegate a task to another agent; its status changes with brain task.",
         "text",
         required=frozenset({"to"}),
         single=frozenset({"to"}),
     ),
-    _command("delegated", "List delegated tasks with their status."),
+    verb_command("message delegated", "delegated", "List delegated tasks with their status."),
 )
 
 
 Op = Literal["send", "reply", "inbox", "read", "ack", "history", "threads", "delegate", "delegated"]
-
-
-def _as_list(value: object) -> object:
-    return [value] if isinstance(value, str) else value
 
 
 _PAGED: Final = ("limit", "cursor")
@@ -108,13 +96,9 @@ class MessageRequest(VerbRequest):
     }
 
     op: Op = Field(json_schema_extra=OMIT_DESCRIPTION, description="What to do.")
-    id: Annotated[list[str], BeforeValidator(_as_list)] = Field(
-        default=[], description="mem_...: reply, read, ack"
-    )
+    id: OneOrMore = Field(default=[], description="mem_...: reply, read, ack")
     text: str = Field(default="", json_schema_extra=OMIT_DESCRIPTION, description="What to say.")
-    to: Annotated[list[str], BeforeValidator(_as_list)] = Field(
-        default=[], description="Agents, or all"
-    )
+    to: OneOrMore = Field(default=[], description="Agents, or all")
     subject: str | None = Field(
         default=None, json_schema_extra=OMIT_DESCRIPTION, description="Of a new thread."
     )

@@ -15,6 +15,7 @@ from commonbrain.api.operation import (
     Request,
     Verb,
     VerbRequest,
+    verb_command,
 )
 from commonbrain.api.operations.remember import render_item_result
 from commonbrain.client import Brain
@@ -34,24 +35,13 @@ from commonbrain.model.tasks import LEASE_MINUTES_DEFAULT
 from commonbrain.model.timestamps import show_instant
 
 SESSION_COMMANDS: Final = (
-    Command(
-        name="session list",
-        purpose="List other active sessions with their tasks.",
-        preset={"op": "list"},
-    ),
-    Command(
-        name="session task",
-        purpose="Set the current task of this session.",
-        preset={"op": "task"},
-        positional=("text",),
-        required=frozenset({"text"}),
-    ),
-    Command(
-        name="session handoff",
-        purpose="Leave a handoff for the next session; - reads text or JSON from stdin.",
-        preset={"op": "handoff"},
-        positional=("text",),
-        required=frozenset({"text"}),
+    verb_command("session list", "list", "List other active sessions with their tasks."),
+    verb_command("session task", "task", "Set the current task of this session.", "text"),
+    verb_command(
+        "session handoff",
+        "handoff",
+        "Leave a handoff for the next session; - reads text or JSON from stdin.",
+        "text",
     ),
     Command(
         name="session end",
@@ -59,24 +49,21 @@ SESSION_COMMANDS: Final = (
         preset={"op": "end"},
         positional=("text",),
     ),
-    Command(
-        name="session note",
-        purpose="Store a value under a key for this session; an empty value removes it.",
-        preset={"op": "note"},
-        positional=("key", "text"),
-        required=frozenset({"key", "text"}),
+    verb_command(
+        "session note",
+        "note",
+        "Store a value under a key for this session; an empty value removes it.",
+        "key",
+        "text",
     ),
-    Command(
-        name="session notes",
-        purpose="List this session's notes and those pinned in its project.",
-        preset={"op": "notes"},
+    verb_command(
+        "session notes", "notes", "List this session's notes and those pinned in its project."
     ),
-    Command(
-        name="session checkpoint",
-        purpose="List the rules that apply to a risky action before you take it.",
-        preset={"op": "checkpoint"},
-        positional=("text",),
-        required=frozenset({"text"}),
+    verb_command(
+        "session checkpoint",
+        "checkpoint",
+        "List the rules that apply to a risky action before you take it.",
+        "text",
     ),
 )
 
@@ -278,24 +265,13 @@ SESSION = Operation(
     positional=("op", "text"),
     commands=(
         *SESSION_COMMANDS,
-        Command(
-            name="task list",
-            purpose="List open tasks, the most urgent first.",
-            preset={"op": "tasks"},
+        verb_command("task list", "tasks", "List open tasks, the most urgent first."),
+        verb_command(
+            "task claim",
+            "claim",
+            "Claim a task for some minutes, so that no other agent works on it.",
+            "id",
         ),
-        Command(
-            name="task claim",
-            purpose="Claim a task for some minutes, so that no other agent works on it.",
-            preset={"op": "claim"},
-            positional=("id",),
-            required=frozenset({"id"}),
-        ),
-        Command(
-            name="task release",
-            purpose="Release a claimed task.",
-            preset={"op": "release"},
-            positional=("id",),
-            required=frozenset({"id"}),
-        ),
+        verb_command("task release", "release", "Release a claimed task.", "id"),
     ),
 )

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from commonbrain.administration.tenants import Usage
 from commonbrain.api.operation import Command, Operation, Request, Transport
-from commonbrain.api.operations.admin import parse_retention, render_policy, render_usage
+from commonbrain.api.operations.admin import policy_change, render_policy, render_usage
 from commonbrain.client import Brain
 from commonbrain.model.escaping import inert_line
 from commonbrain.model.scope import PolicyChange, Role
@@ -68,19 +68,17 @@ def _handle(brain: Brain, request: TenantRequest) -> TenantsReply:
 
 
 def _change(request: TenantRequest) -> PolicyChange:
-    change = PolicyChange()
+    change = policy_change(
+        boot_required=request.boot_required,
+        auto_promote=request.auto_promote,
+        retention=request.retention,
+    )
     if request.key_calls_per_minute is not None:
         change["key_calls_per_minute"] = request.key_calls_per_minute or None
     if request.tenant_calls_per_minute is not None:
         change["tenant_calls_per_minute"] = request.tenant_calls_per_minute or None
     if request.memories_max is not None:
         change["memories_max"] = None if request.memories_max < 0 else request.memories_max
-    if request.boot_required is not None:
-        change["is_boot_required"] = request.boot_required
-    if request.auto_promote is not None:
-        change["is_promotion_automatic"] = request.auto_promote
-    if request.retention:
-        change["retention"] = parse_retention(request.retention)
     return change
 
 
