@@ -1,7 +1,7 @@
 """The operation job: list, start, retry and cancel background jobs."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, Literal, cast
+from typing import Any, ClassVar, Final, Literal, cast
 
 from pydantic import Field, JsonValue
 
@@ -11,13 +11,13 @@ from commonbrain.api.operation import (
     Command,
     Name,
     Operation,
-    Request,
+    Verb,
+    VerbRequest,
 )
 from commonbrain.causality.result import pluralize
 from commonbrain.client import Brain
 from commonbrain.jobs.registry import JOBS, parse_arguments
 from commonbrain.jobs.service import JobsReply, JobView
-from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import inert_line
 from commonbrain.model.limits import JOBS_PAGE_DEFAULT, JOBS_PAGE_MAX
 from commonbrain.model.scope import Role
@@ -209,21 +209,21 @@ _ENTRIES: Final[Mapping[str, Callable[[Result], Iterator[str]]]] = {
 """By the name of the list."""
 
 
-_ALLOWED: Final = {
-    "list": frozenset({"state", "kind", "limit", "before"}),
-    "show": frozenset({"id"}),
-    "run": frozenset({"kind", "given"}),
-    "retry": frozenset({"id"}),
-    "cancel": frozenset({"id"}),
-}
-"""The arguments that each verb takes; `id` and `kind` are required, except by list."""
 _KINDS: Final = ", ".join(JOBS)
 _AGENT_OPS: Final = ", ".join(name for name, kind in JOBS.items() if kind.role is not Role.ADMIN)
 """The kinds that every agent may start; an unknown kind lists all of them in its error."""
 
 
-class JobRequest(Request):
+class JobRequest(VerbRequest):
     """The verb and its arguments."""
+
+    VERBS: ClassVar = {
+        "list": Verb(optional=("state", "kind", "limit", "before")),
+        "show": Verb(required=("id",)),
+        "run": Verb(required=("kind",), optional=("given",)),
+        "retry": Verb(required=("id",)),
+        "cancel": Verb(required=("id",)),
+    }
 
     op: Literal["list", "show", "run", "retry", "cancel"] = Field(
         default="list", description="What to do", json_schema_extra=OMIT_DESCRIPTION
@@ -251,31 +251,20 @@ class JobRequest(Request):
 
 
 def _handle(brain: Brain, request: JobRequest) -> JobsReply:
-    fields = request.model_dump(exclude={"op"}, exclude_defaults=True)
-    unknown = sorted(set(fields) - _ALLOWED[request.op])
-    if unknown:
-        allowed = ", ".join(sorted(_ALLOWED[request.op]))
-        raise InvalidInputError(
-            f"{request.op} takes no {', '.join(unknown)}.", hint=f"It takes {allowed}."
-        )
-    if request.op == "list":
-        return brain.jobs(**fields)
-    return JobsReply(jobs=(_handle_one(brain, request),))
-
-
-def _handle_one(brain: Brain, request: JobRequest) -> JobView:
-    match request:
-        case JobRequest(op="run", kind=str(kind)):
-            return brain.jobs.run(kind, parse_arguments(kind, request.given))
-        case JobRequest(op="show", id=str(id_)):
-            return brain.jobs.show(id_)
-        case JobRequest(op="retry", id=str(id_)):
-            return brain.jobs.retry(id_)
-        case JobRequest(op="cancel", id=str(id_)):
-            return brain.jobs.cancel(id_)
-        case _:
-            needed = "kind" if request.op == "run" else "id"
-            raise InvalidInputError(f"{request.op} needs {needed}.", hint=f"Give {needed}.")
+    id_ = request.id or ""
+    match request.op:
+        case "list":
+            return brain.jobs(**request.model_dump(exclude={"op"}, exclude_defaults=True))
+        case "show":
+            job = brain.jobs.show(id_)
+        case "run":
+            kind = request.kind or ""
+            job = brain.jobs.run(kind, parse_arguments(kind, request.given))
+        case "retry":
+            job = brain.jobs.retry(id_)
+        case "cancel":
+            job = brain.jobs.cancel(id_)
+    return JobsReply(jobs=(job,))
 
 
 def _render(reply: JobsReply) -> str:
@@ -305,7 +294,6 @@ _PURPOSES: Final = {
     "retry": "Retry a failed or cancelled job with all its attempts.",
     "cancel": "Cancel a waiting or running job; its completed steps stay.",
 }
-_POSITIONAL: Final = {"show": ("id",), "run": ("kind",), "retry": ("id",), "cancel": ("id",)}
 
 JOB = Operation(
     name="job",
@@ -322,9 +310,8 @@ JOB = Operation(
             name=f"job {op}",
             purpose=purpose,
             preset={"op": op},
-            fields=_ALLOWED[op],
-            positional=_POSITIONAL.get(op, ()),
-            required=frozenset(_POSITIONAL.get(op, ())),
+            positional=JobRequest.VERBS[op].required,
+            required=frozenset(JobRequest.VERBS[op].required),
             is_awaited=op == "run",
         )
         for op, purpose in _PURPOSES.items()

@@ -3,11 +3,11 @@
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Final, Literal
+from typing import ClassVar, Final, Literal
 
 from pydantic import Field
 
-from commonbrain.api.operation import Command, Operation, Profile, Request
+from commonbrain.api.operation import Command, Operation, Profile, Verb, VerbRequest
 from commonbrain.client import Brain
 from commonbrain.learning.outcomes import Figures
 from commonbrain.learning.registry import (
@@ -16,7 +16,6 @@ from commonbrain.learning.registry import (
     ModelView,
     TransitionOptions,
 )
-from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import inert_line
 from commonbrain.model.limits import CANARY_AGENTS_MAX
 from commonbrain.model.model_card import PERCENT_DEFAULT, ModelRole, ModelState
@@ -26,8 +25,22 @@ from commonbrain.model.timestamps import show_instant
 Op = Literal["list", "show", "canary", "promote", "rollback", "retire", "guards", "train"]
 
 
-class ModelRequest(Request):
+_MOVE: Final = ("reason", "dry_run")
+
+
+class ModelRequest(VerbRequest):
     """The verb and its arguments."""
+
+    VERBS: ClassVar = {
+        "list": Verb(optional=("role",)),
+        "show": Verb(required=("id",)),
+        "canary": Verb(required=("id",), optional=("percent", "allow", "force", *_MOVE)),
+        "promote": Verb(required=("id",), optional=("force", *_MOVE)),
+        "rollback": Verb(required=("id",), optional=_MOVE),
+        "retire": Verb(required=("id",), optional=_MOVE),
+        "guards": Verb(optional=("id",)),
+        "train": Verb(optional=("role",)),
+    }
 
     op: Op = Field(
         default="list",
@@ -51,32 +64,7 @@ class ModelRequest(Request):
     dry_run: bool = Field(default=False, description="Show the change, but do not make it")
 
 
-_ID: Final = frozenset({"id"})
-_TRANSITION_FIELDS: Final = frozenset({"id", "reason", "dry_run"})
-_ALLOWED: Final[Mapping[Op, frozenset[str]]] = {
-    "list": frozenset({"role"}),
-    "show": _ID,
-    "canary": _TRANSITION_FIELDS | {"percent", "allow", "force"},
-    "promote": _TRANSITION_FIELDS | {"force"},
-    "rollback": _TRANSITION_FIELDS,
-    "retire": _TRANSITION_FIELDS,
-    "guards": _ID,
-    "train": frozenset({"role"}),
-}
-"""The arguments that each verb takes."""
-_NEEDS_NO_ID: Final = frozenset({"list", "guards", "train"})
-
-
 def _handle(brain: Brain, request: ModelRequest) -> ModelsResponse:
-    fields = set(request.model_dump(exclude={"op"}, exclude_defaults=True))
-    unknown = sorted(fields - _ALLOWED[request.op])
-    if unknown:
-        allowed = ", ".join(sorted(_ALLOWED[request.op]))
-        raise InvalidInputError(
-            f"{request.op} takes no {', '.join(unknown)}.", hint=f"It takes {allowed}."
-        )
-    if request.id is None and request.op not in _NEEDS_NO_ID:
-        raise InvalidInputError(f"{request.op} needs id.", hint="Give id.")
     return _CALLS[request.op](brain, request)
 
 
@@ -227,9 +215,8 @@ MODEL = Operation(
             name=f"model {op}",
             purpose=purpose,
             preset={"op": op},
-            fields=_ALLOWED[op],
-            positional=("id",) if "id" in _ALLOWED[op] else (),
-            required=_ALLOWED[op] & _ID if op not in _NEEDS_NO_ID else frozenset(),
+            positional=("id",) if "id" in ModelRequest.arguments_of(op) else (),
+            required=frozenset(ModelRequest.VERBS[op].required),
             needs_confirmation=op in {"promote", "rollback", "retire"},
         )
         for op, purpose in _PURPOSES.items()
