@@ -59,7 +59,7 @@ class ThreadLimiter:
             raise UnavailableError(
                 f"This took longer than {self._seconds_max:g} seconds; it may still be done.",
                 code="deadline",
-                hint="Ask again, with the same idempotency key where you gave one.",
+                hint="Retry, with the same idempotency key if you gave one.",
             )
         finally:
             # A call that has not started never will, and the result of one that has is dropped.

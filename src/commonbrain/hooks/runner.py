@@ -250,14 +250,14 @@ def _answer(hook: Hook, call: HookCall, *, until: float) -> str:
     # The brain takes half a second to import.
     from commonbrain.hooks.actions import HookRequest, run_action  # noqa: PLC0415
 
-    order = HookRequest(
+    request = HookRequest(
         hook=hook,
         event=event,
         folder=folder,
         agent=call.agent or hook.client,
         remaining_s=lambda: max(0.0, until - _CLOSING_S - monotonic()),
     )
-    reply_text = run_action(order, call.store)
+    reply_text = run_action(request, call.store)
     return json.dumps(hook.answer(reply_text)) if reply_text and hook.answer else ""
 
 

@@ -63,7 +63,7 @@ class McpEndpoint:
     def __init__(
         self, authenticator: RequestAuthenticator, server: Server[Any] | None = None
     ) -> None:
-        self._desk = authenticator
+        self._authenticator = authenticator
         profile = Profile(load_settings().mcp_profile)
         server = server or server_of(
             AuthenticatedClients(authenticator=authenticator),
@@ -93,7 +93,7 @@ class McpEndpoint:
             response = problem(error_text, status=405)
             response.headers["Allow"] = "POST"
             return response
-        return await self._desk.reject(request)
+        return await self._authenticator.reject(request)
 
 
 def _request(context: Message) -> Request:

@@ -45,9 +45,7 @@ class Problem(BaseModel):
     detail: str
     code: str = Field(description="Stable, for programs")
     hint: str = Field(description="The next step")
-    errors: list[ProblemDetail] | None = Field(
-        default=None, description="What is wrong in the request"
-    )
+    errors: list[ProblemDetail] | None = Field(default=None, description="The invalid fields")
 
 
 def problem_schemas() -> dict[str, Any]:

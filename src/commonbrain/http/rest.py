@@ -46,14 +46,10 @@ _STATUSES: Final = {
 }
 
 
-def problem_response(description: str) -> dict[str, Any]:
-    """Describe a response that is a problem."""
-    return {"description": description, "content": {MEDIA_TYPE: {"schema": _PROBLEM}}}
-
-
-_PROBLEM: Final = {"$ref": "#/components/schemas/Problem"}
+_CONTENT: Final = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
 PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
-    status: problem_response(description) for status, description in _STATUSES.items()
+    status: {"description": description, "content": _CONTENT}
+    for status, description in _STATUSES.items()
 }
 _Key = Annotated[
     str | None,
@@ -121,7 +117,7 @@ def register_routes(authenticator: RequestAuthenticator) -> APIRouter:
         )
     router.add_api_route(
         "/memories/{id}",
-        describing(authenticator),
+        _memory_route(authenticator),
         response_model=GET.reply,
         **response_of(GET, "memory"),
     )
@@ -216,7 +212,7 @@ def with_idempotency_key(operation_request: OperationRequest, key: str | None) -
     return operation_request.model_copy(update={KEY_FIELD: key})
 
 
-def describing(authenticator: RequestAuthenticator) -> Callable[..., Awaitable[Response]]:
+def _memory_route(authenticator: RequestAuthenticator) -> Callable[..., Awaitable[Response]]:
     """Make the route that returns one memory, or 304 if the caller's copy is current."""
     fetched = GET.request.model_fields["views"]
 
@@ -255,7 +251,7 @@ def register_compat_routes(authenticator: RequestAuthenticator) -> APIRouter:
         add_route(router, authenticator, operation=operation, path=path, name=name)
     router.add_api_route(
         "/{id}",
-        describing(authenticator),
+        _memory_route(authenticator),
         response_model=GET.reply,
         **response_of(GET, "v0_memory"),
     )

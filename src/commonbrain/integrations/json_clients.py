@@ -130,7 +130,7 @@ def _user_file() -> Path:
     return (Path(folder) if folder else Path.home()) / ".claude.json"
 
 
-def _shape(entry: ServerTarget) -> Mapping[str, object]:
+def _claude_shape(entry: ServerTarget) -> Mapping[str, object]:
     if isinstance(entry, Remote):
         reference = f"${{{entry.variable}}}"
         return {"type": "http", "url": entry.url, **entry.headers(reference)}
@@ -146,7 +146,7 @@ CLAUDE_CODE: Final = JsonFile(
     name="claude-code",
     files={"user": _user_file, "project": in_current_folder(".mcp.json")},
     servers="mcpServers",
-    shape=_shape,
+    shape=_claude_shape,
     has_comments=False,
 )
 
@@ -170,10 +170,7 @@ CURSOR: Final = JsonFile(
 
 
 def _gemini_shape(entry: ServerTarget) -> Mapping[str, object]:
-    if isinstance(entry, Remote):
-        reference = f"${{{entry.variable}}}"
-        return {"type": "http", "url": entry.url, **entry.headers(reference)}
-    return command_and_args(entry)
+    return _claude_shape(entry) if isinstance(entry, Remote) else command_and_args(entry)
 
 
 GEMINI: Final = JsonFile(

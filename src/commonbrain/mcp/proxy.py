@@ -73,7 +73,7 @@ class StdioProxy:
             answer = self._post(line.encode(), message)
         except CommonbrainError as error:
             answer = {"error": _error(_FAILED, f"{error.code}: {error}")}
-        except Exception as error:  # noqa: BLE001 who asked waits for an answer, whatever happened
+        except Exception as error:  # noqa: BLE001 the client waits for an answer
             answer = {"error": _error(_INTERNAL, f"internal: {type(error).__name__}")}
         if "id" in message and "method" in message and answer:
             if message["method"] == "initialize":

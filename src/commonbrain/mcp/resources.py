@@ -65,7 +65,7 @@ RESOURCE_TYPES: Final = {
         Resource(
             scheme="memory",
             argument="id",
-            purpose="One memory, whole.",
+            purpose="One memory in full.",
             operation=GET,
             arguments=lambda id_: {"id": [id_]},
         ),
@@ -89,7 +89,7 @@ RESOURCE_TYPES: Final = {
 PROMPT: Final = Prompt(
     name=STARTUP,
     title="Start up",
-    description="Begin a session: what binds you, what is open, who else is at work.",
+    description="Start a session: your rules, open tasks, other active sessions.",
     arguments=[
         PromptArgument(name="project", description="The repository or topic", required=False),
         PromptArgument(name="task", description="Your task", required=False),

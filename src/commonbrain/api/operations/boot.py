@@ -35,8 +35,8 @@ def _render(reply: Briefing) -> str:
 BOOT = Operation(
     name="boot",
     title="Boot",
-    purpose="Begin: the rules that bind you, open tasks, the last handoff, messages, who else "
-    "is at work. Call it first.",
+    purpose="Start a session: your rules, open tasks, the last handoff, messages, other sessions. "
+    "Call it first.",
     request=BootRequest,
     profile=Profile.LITE,
     reply=Briefing,

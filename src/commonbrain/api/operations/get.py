@@ -23,7 +23,7 @@ class GetRequest(Request):
 
     id: OneOrMore = Field(default=[], description="mem_..., one or several")
     skill: Name = Field(default=None, description="A skill's name, instead of id")
-    views: list[ViewName] = Field(default=[], description="What else to show")
+    views: list[ViewName] = Field(default=[], description="Views to add")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,8 +113,7 @@ def origin_line(one: Origin) -> str:
 GET = Operation(
     name="get",
     title="Get",
-    purpose="Fetch memories whole by id, or a skill by name: where they come from, whether they "
-    "still hold.",
+    purpose="Fetch full memories by id, or a skill by name, with views such as provenance.",
     request=GetRequest,
     profile=Profile.LITE,
     reply=GetResponse,

@@ -67,7 +67,7 @@ class RecallRequest(Request):
     )
     trust_min: float = Field(default=TRUST_MIN_DEFAULT, description="0.3: untrusted web too")
     min_confidence: float = Field(default=0.0, description="0 to 1")
-    deadline_ms: float | None = Field(default=None, description="Drop what is late")
+    deadline_ms: float | None = Field(default=None, description="Skip late retrievers")
 
 
 def _handle(brain: Brain, request: RecallRequest) -> RecallResult:

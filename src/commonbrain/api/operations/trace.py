@@ -147,7 +147,7 @@ _TIMED: Final = frozenset({"hours"})
 TRACE = Operation(
     name="trace",
     title="Trace",
-    purpose="Why it came about, what came of it, precedes it or rests on it; with limits of the "
+    purpose="Find causes, effects, precursors and dependents of a memory, with limits of the "
     "evidence.",
     request=TraceRequest,
     reply=TraceResult,
