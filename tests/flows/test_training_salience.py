@@ -255,7 +255,7 @@ def test_a_model_of_salience_serves_by_force_and_is_taken_back_at_once(brain: Br
     assert asked(learnt, op="guards").startswith("No reranker serves")
     with pytest.raises(RejectedError, match="for salience, is active: no guard looks at it"):
         asked(learnt, op="guards", id=id_)
-    assert "would be so" in asked(learnt, op="retire", id=id_, dry_run=True)
+    assert "Dry run" in asked(learnt, op="retire", id=id_, dry_run=True)
     assert salience("Cups are blue") == 0.31
     assert f"{id_} | salience | retired" in asked(learnt, op="retire", id=id_)
     assert salience("Tea is hot") == 0.7

@@ -186,17 +186,17 @@ class Command:
 
 def verb_command(
     name: str,
-    op: str,
     purpose: str,
     *positional: str,
+    op: str | None = None,
     required: frozenset[str] = frozenset(),
     single: frozenset[str] = frozenset(),
 ) -> Command:
-    """Make the command of a verb; it requires its positional arguments."""
+    """Make the command of a verb, by default the name's last word; it requires its positionals."""
     return Command(
         name=name,
         purpose=purpose,
-        preset={"op": op},
+        preset={"op": op or name.rpartition(" ")[2]},
         positional=positional,
         required=required | frozenset(positional),
         single=single,

@@ -54,6 +54,12 @@ def find_folder_config(path: Path) -> FolderConfig:
     )
 
 
+def capture_mode(folder: FolderConfig, environment: Mapping[str, str]) -> str:
+    """Return what to store of messages: the folder's mode, else the user's, else the default."""
+    mode = environment.get("COMMONBRAIN_CAPTURE", "")
+    return folder.capture or (mode if mode in CAPTURE_MODES else CAPTURE_MODES[-1])
+
+
 def _repositories(folders: list[Path]) -> Iterator[str]:
     """Yield the names of the repositories among folders, nearest first.
 

@@ -9,12 +9,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from commonbrain.api.project_folder import FolderConfig
+from commonbrain.api.project_folder import FolderConfig, capture_mode
 from commonbrain.client import Brain
 from commonbrain.coordination.handoff import LABEL
 from commonbrain.coordination.registry import detect_client
 from commonbrain.hooks.event import HookEvent
-from commonbrain.hooks.runner import capture_mode
 from commonbrain.hooks.table import Hook, HookAction
 from commonbrain.ingestion.preparation import DraftFields
 from commonbrain.jobs.worker import run_maintenance_slice

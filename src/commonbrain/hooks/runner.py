@@ -19,9 +19,9 @@ from time import monotonic
 from typing import Final, NoReturn
 
 from commonbrain.api.project_folder import (
-    CAPTURE_MODES,
     CONFIG_FILE,
     FolderConfig,
+    capture_mode,
     find_folder_config,
 )
 from commonbrain.hooks.event import INPUT_BYTES_MAX, HookEvent, read_event
@@ -49,12 +49,6 @@ def limit_s(action: HookAction, environment: Mapping[str, str]) -> float:
     except ValueError:
         return default
     return seconds if 0 < seconds <= _SECONDS_MAX else default
-
-
-def capture_mode(folder: FolderConfig, environment: Mapping[str, str]) -> str:
-    """Return what to store of messages: the folder's mode, else the user's, else the default."""
-    mode = environment.get("COMMONBRAIN_CAPTURE", "")
-    return folder.capture or (mode if mode in CAPTURE_MODES else CAPTURE_MODES[-1])
 
 
 WORDS_MIN: Final = 3

@@ -35,7 +35,7 @@ _AGENT: Final = frozenset({"agent"})
 _KEY: Final = frozenset({"key"})
 
 ADMIN_COMMANDS: Final = (
-    verb_command("agent list", "agents", "List agents with their role and trust."),
+    verb_command("agent list", "List agents with their role and trust.", op="agents"),
     Command(
         name="agent set",
         purpose="Create an agent, or change its role and trust.",
@@ -61,12 +61,15 @@ ADMIN_COMMANDS: Final = (
         positional=("agent",),
         required=_AGENT,
     ),
-    verb_command("key list", "keys", "List keys, valid or not, the newest first."),
+    verb_command("key list", "List keys, valid or not, the newest first.", op="keys"),
     verb_command(
-        "key create", "key_create", "Create a key for an agent and show it once.", "agent"
+        "key create", "Create a key for an agent and show it once.", "agent", op="key_create"
     ),
     verb_command(
-        "key rotate", "key_rotate", "Replace a key; the old one expires after some minutes.", "key"
+        "key rotate",
+        "Replace a key; the old one expires after some minutes.",
+        "key",
+        op="key_rotate",
     ),
     Command(
         name="key revoke",
@@ -76,10 +79,9 @@ ADMIN_COMMANDS: Final = (
         required=_KEY,
         needs_confirmation=True,
     ),
-    verb_command("tenant usage", "usage", "Show the tenant's usage and limits."),
+    verb_command("tenant usage", "Show the tenant's usage and limits."),
     verb_command(
         "tenant refusals",
-        "refusals",
         "List recent refusals and administrative changes, the newest first.",
     ),
 )

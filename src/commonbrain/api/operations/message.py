@@ -32,21 +32,19 @@ from commonbrain.model.timestamps import show_instant
 MESSAGE_COMMANDS: Final = (
     verb_command(
         "message send",
-        "send",
         "Write to one agent, to several, or to all.",
         "text",
         required=frozenset({"to"}),
     ),
     verb_command(
         "message reply",
-        "reply",
         "Answer a message in its thread, to all its recipients.",
         "id",
         "text",
         single=frozenset({"id"}),
     ),
-    verb_command("message inbox", "inbox", "List what is unread, urgent first."),
-    verb_command("message read", "read", "Show messages in full and mark them as read.", "id"),
+    verb_command("message inbox", "List what is unread, urgent first."),
+    verb_command("message read", "Show messages in full and mark them as read.", "id"),
     Command(
         name="message ack",
         purpose="Acknowledge a message, with an answer if there is one.",
@@ -57,19 +55,17 @@ MESSAGE_COMMANDS: Final = (
     ),
     verb_command(
         "message history",
-        "history",
         "Page through a thread, or through the messages with an agent.",
     ),
-    verb_command("message threads", "threads", "List threads, the most recent first."),
+    verb_command("message threads", "List threads, the most recent first."),
     verb_command(
         "message delegate",
-        "delegate",
         "Delegate a task to another agent; its status changes with brain task.",
         "text",
         required=frozenset({"to"}),
         single=frozenset({"to"}),
     ),
-    verb_command("message delegated", "delegated", "List delegated tasks with their status."),
+    verb_command("message delegated", "List delegated tasks with their status."),
 )
 
 

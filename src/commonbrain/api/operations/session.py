@@ -35,11 +35,10 @@ from commonbrain.model.tasks import LEASE_MINUTES_DEFAULT
 from commonbrain.model.timestamps import show_instant
 
 SESSION_COMMANDS: Final = (
-    verb_command("session list", "list", "List other active sessions with their tasks."),
-    verb_command("session task", "task", "Set the current task of this session.", "text"),
+    verb_command("session list", "List other active sessions with their tasks."),
+    verb_command("session task", "Set the current task of this session.", "text"),
     verb_command(
         "session handoff",
-        "handoff",
         "Leave a handoff for the next session; - reads text or JSON from stdin.",
         "text",
     ),
@@ -51,17 +50,13 @@ SESSION_COMMANDS: Final = (
     ),
     verb_command(
         "session note",
-        "note",
         "Store a value under a key for this session; an empty value removes it.",
         "key",
         "text",
     ),
-    verb_command(
-        "session notes", "notes", "List this session's notes and those pinned in its project."
-    ),
+    verb_command("session notes", "List this session's notes and those pinned in its project."),
     verb_command(
         "session checkpoint",
-        "checkpoint",
         "List the rules that apply to a risky action before you take it.",
         "text",
     ),
@@ -265,13 +260,12 @@ SESSION = Operation(
     positional=("op", "text"),
     commands=(
         *SESSION_COMMANDS,
-        verb_command("task list", "tasks", "List open tasks, the most urgent first."),
+        verb_command("task list", "List open tasks, the most urgent first.", op="tasks"),
         verb_command(
             "task claim",
-            "claim",
             "Claim a task for some minutes, so that no other agent works on it.",
             "id",
         ),
-        verb_command("task release", "release", "Release a claimed task.", "id"),
+        verb_command("task release", "Release a claimed task.", "id"),
     ),
 )
