@@ -97,7 +97,7 @@ def run_detached(words: Sequence[str], payload: bytes) -> None:
 
     The input goes to stdin, because other users can read a command line.
     """
-    process = subprocess.Popen(  # noqa: S603 this very program, with words of our own
+    process = subprocess.Popen(  # noqa: S603 our own program and arguments
         # Without -P, a folder in the project with our name would run instead.
         [sys.executable, "-P", "-m", "commonbrain", "hook", *words, "--detached"],
         stdin=subprocess.PIPE,
@@ -156,7 +156,7 @@ def run_hook(arguments: Sequence[str]) -> NoReturn:
     """
     began = monotonic()
     if list(arguments[:1]) == ["status"]:
-        print(render_status(os.environ, Path.cwd()))  # noqa: T201 it is what was asked for
+        print(render_status(os.environ, Path.cwd()))  # noqa: T201 the output of the command
         _leave()
     running = _HookRun()
     call = _read(arguments)

@@ -354,7 +354,7 @@ async def _warm_up(authenticator: RequestAuthenticator) -> None:
     except CommonbrainError as error:
         # /readyz reports it and tries again.
         authenticator.outages.record(error)
-    except Exception:  # noqa: BLE001 a server starts whatever an embedder does
+    except Exception:  # noqa: BLE001 the server starts without an embedder
         _LOG.exception("warming up failed")
     # Startup objects live until the end: exclude them from garbage collection.
     gc.collect()

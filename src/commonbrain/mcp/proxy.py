@@ -162,7 +162,7 @@ def run_proxy_command(words: list[str]) -> None:
     try:
         run_proxy(options.url, key_file=options.key_file)
     except CommonbrainError as error:
-        print(f"{error.code}: {error}", file=sys.stderr)  # noqa: T201 it is what was asked for
+        print(f"{error.code}: {error}", file=sys.stderr)  # noqa: T201 the output of the command
         sys.exit(2)
 
 

@@ -337,7 +337,7 @@ class _Handlers:
             return _failure(_argument_error(operation, error))
         except CommonbrainError as error:
             return _failure(self.clients.redact_error(error))
-        except Exception:  # noqa: BLE001 a server must not die of one call
+        except Exception:  # noqa: BLE001 one call must not end the server
             # The log contains the internal error; the client sees no details.
             _LOG.exception("%s failed", operation.name)
             return _failure(
