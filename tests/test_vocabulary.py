@@ -67,7 +67,6 @@ ALLOWED: Final = {
     "falls": "table of invalidations",
     "keep_both": "action on the wire",
     "kept": "field of a restore's result",
-    "lacking": "key of a stored job's result",
     "nobody": "system account, and a word that recall understands in texts",
     "parcel": "key of a stored job's arguments",
     "seal": "column of the table of API keys",

@@ -255,7 +255,7 @@ def test_a_file_that_changed_since_is_left_alone(home: Path) -> None:
     path = claude(home)
     change = connect("claude-code", ENTRY)
     path.write_text("{}")
-    with pytest.raises(UnavailableError, match="changed meanwhile"):
+    with pytest.raises(UnavailableError, match="changed in the meantime"):
         apply(change)
     assert path.read_text() == "{}"
 

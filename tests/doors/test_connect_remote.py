@@ -129,7 +129,7 @@ def test_another_kind_of_entry_is_replaced_only_when_forced(
 ) -> None:
     then = LOCAL if first is KEYED else KEYED
     apply(connect(client, first))
-    with pytest.raises(RejectedError, match="reached in another way"):
+    with pytest.raises(RejectedError, match="for another server"):
         connect(client, then)
 
     apply(connect(client, then, force=True))

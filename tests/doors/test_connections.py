@@ -11,9 +11,8 @@ import pytest
 from mcp import Client
 from mcp.types import Implementation
 
-from commonbrain.api.threads import Connection
 from commonbrain.client import Brain
-from commonbrain.mcp.server import build_server
+from commonbrain.mcp.server import Connection, build_server
 from commonbrain.model import ids
 from commonbrain.model.sessions import ClientInfo, Ending, Process
 from commonbrain.testing.builders import a_brain

@@ -36,14 +36,14 @@ def test_the_command_task_leads_a_task_from_its_beginning_to_its_end(command: Co
     code, said = command("task", "done", id_, "--version", "1")
     assert (code, "version_conflict" in said) == (3, True)
     assert command("task", "done", id_, "--version", "2")[0] == 0
-    assert command("task", "list")[1].strip() == "Nothing is to be done."
+    assert command("task", "list")[1].strip() == "No open tasks."
     assert command("task", "open", id_)[0] == 0
 
 
 def test_notes_and_checkpoints_are_told_to_people(command: Command) -> None:
     assert command("session", "note", "cup", "blue")[1].strip() == "cup: blue"
     assert command("session", "notes")[1].strip() == "cup: blue"
-    assert command("session", "note", "cup", "")[1].strip() == "Nothing is noted."
+    assert command("session", "note", "cup", "")[1].strip() == "No notes."
     assert command("session", "note", "cup")[0] == 2
     assert command("task", "claim")[0] == 2
     command("remember", "Never push on a friday", "--kind", "rule", "--severity", "BLOCKER")

@@ -73,7 +73,7 @@ def test_tenants_are_listed_shown_bounded_and_shut(command: Command) -> None:
     assert "suspended" in command("tenant", "list")[1]
     command("tenant", "resume", "acme")
     assert "suspended" not in command("tenant", "list")[1]
-    assert "no bound" in command("tenant", "policy", "acme", "--memories-max", "-1")[1]
+    assert "no limit" in command("tenant", "policy", "acme", "--memories-max", "-1")[1]
 
 
 def test_agents_are_set_disabled_and_enabled(command: Command) -> None:

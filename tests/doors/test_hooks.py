@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 
 import commonbrain
 from commonbrain.config import Settings
-from commonbrain.hooks.config import is_disabled, limit_s
 from commonbrain.hooks.event import INPUT_BYTES_MAX, read_event
-from commonbrain.hooks.runner import is_trivial
+from commonbrain.hooks.runner import is_disabled, is_trivial, limit_s
 from commonbrain.hooks.table import HOOKS, LIMITS_S, HookAction
 from commonbrain.model.errors import InvalidInputError
 from tests.doors.hooking import SESSION, call_hook
@@ -95,7 +94,7 @@ def test_an_unknown_hook_is_no_fault_of_the_client(words: tuple[str, ...], store
     answered = call_hook(store, *words, told={})
 
     assert (answered.status, answered.out) == (0, "")
-    assert answered.err.startswith("commonbrain: There is no hook")
+    assert answered.err.startswith("commonbrain: Unknown hook")
     assert answered.err.count("\n") == 1
 
 
@@ -157,7 +156,7 @@ def test_a_client_that_never_stops_telling_is_not_waited_for(store: Path) -> Non
         assert process.stdout is not None
         assert process.stderr is not None
         assert process.stdout.read() == b""
-        assert process.stderr.read() == b"commonbrain: There was not enough time.\n"
+        assert process.stderr.read() == b"commonbrain: The hook timed out.\n"
 
 
 def test_hooks_are_off_by_the_environment_or_the_folder(store: Path, tmp_path: Path) -> None:

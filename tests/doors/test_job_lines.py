@@ -8,7 +8,7 @@ from commonbrain.jobs.registry import JOBS
 MODEL = "mdl_38G5VPQMFGCMX"
 FARED = {"model": MODEL, "nDCG@10": "0.500 to 0.600", "gain": "+0.010 to +0.190"}
 RESULTS: list[tuple[str, dict[str, object], str]] = [
-    ("embed", {"embedded": 1}, "Gave vectors to 1 memory."),
+    ("embed", {"embedded": 1}, "Embedded 1 memory."),
     ("atomize", {"read": 2, "atoms": 3, "rejected": 1}, "found 3 atoms, 1 refused."),
     ("train_reranker", {"outcome": "better", **FARED}, f"{MODEL} is better (nDCG@10 0.500 to"),
     ("train_reranker", {"outcome": "too_slow", **FARED}, "but too slowly"),
@@ -18,8 +18,8 @@ RESULTS: list[tuple[str, dict[str, object], str]] = [
     ("reflect", {"reflector": "m", "calls": 2, "tokens_in": 5}, "m was asked 2 times, 5 tok"),
     ("eval", {"hit_1": 0.5, "hit_5": 0.75, "abstained": None}, "first in 50% of questions"),
     ("import", {"read": 3, "source": "a.md", "stored": 2, "rejected": 1}, ": 2 stored, 1 refused."),
-    ("respace", {"space": "s", "lacking": 0}, "brain embeddings switch s"),
-    ("respace", {"space": "s", "lacking": 2}, "2 memories still without vectors of s"),
+    ("respace", {"space": "s", "missing": 0}, "brain embeddings switch s"),
+    ("respace", {"space": "s", "missing": 2}, "2 memories still without vectors of s"),
     ("consolidate", {"read": 9, "near_pairs": 1, "cliques": [{}]}, "1 pair says nearly the same"),
     ("maintain", {"expired": 2, "stale": 0}, "2 expired."),
     ("maintain", {"expired": 0}, "Nothing was due."),
@@ -56,7 +56,7 @@ def test_what_a_report_lists_is_told_with_the_calls_that_settle_it() -> None:
     )
     assert told == [
         "nearly the same (cosine 0.9 or more): mem_b, mem_a",
-        "to make one of them: brain forget mem_a --reason WHY",
+        "to merge them: brain forget mem_a --reason WHY",
         "corrected 2 times: x",
     ]
     assert list(render_entries({"refusals": [{"where": "line 3", "reason": "r"}]})) == ["line 3: r"]

@@ -28,7 +28,7 @@ def test_upkeep_is_foreseen_and_then_done_now(command: Command) -> None:
 def test_a_tenants_retention_is_told_and_shown(command: Command) -> None:
     rule = "kind=event label=log scope=team days=30 action=archive"
     _, told = command("tenant", "policy", "default", "--retention", rule)
-    assert f"kept only for so long: {rule}" in told
+    assert f"retention: {rule}" in told
     _, shown = command("tenant", "policy", "default")
     assert rule in shown
     code, refused = command("tenant", "policy", "default", "--retention", "kind=rule days=3")

@@ -245,17 +245,17 @@ def test_a_model_of_salience_serves_by_force_and_is_taken_back_at_once(brain: Br
     def salience(text: str) -> float:
         return learnt.get(stored(learnt, text, kind="fact")).salience
 
-    assert asked(learnt, **forced, dry_run=True).startswith("This would be so; nothing was moved.")
+    assert asked(learnt, **forced, dry_run=True).startswith("Dry run: nothing was changed.")
     assert salience("Pots are round") == 0.7
     promoted = asked(learnt, **forced)
     assert f"{id_} | salience | active | since" in promoted
-    assert "No guard looks at it; retire takes it out, rollback for good." in promoted
+    assert "No guard watches it; use retire or rollback to remove it." in promoted
     # In the process that moved it no write waits until it notices.
     assert salience("Pans hang in Porto") == 0.31
     assert asked(learnt, op="guards").startswith("No reranker serves")
     with pytest.raises(RejectedError, match="for salience, is active: no guard looks at it"):
         asked(learnt, op="guards", id=id_)
-    assert "would be so" in asked(learnt, op="retire", id=id_, dry_run=True)
+    assert "Dry run" in asked(learnt, op="retire", id=id_, dry_run=True)
     assert salience("Cups are blue") == 0.31
     assert f"{id_} | salience | retired" in asked(learnt, op="retire", id=id_)
     assert salience("Tea is hot") == 0.7

@@ -118,7 +118,7 @@ def record_failed_open(
     describe_call: CallContext, error: CommonbrainError, *, agent: str | None
 ) -> None:
     """Record a call for which no store could be opened."""
-    # The wiring takes long to import; here it was imported before.
+    # The bootstrap module is slow to import; by now it is already loaded.
     from commonbrain.runtime.bootstrap import note_unopened  # noqa: PLC0415
 
     tool = describe_call.operation.name
@@ -202,9 +202,9 @@ def _check_has_booted(operation: Operation[Any, Any], brain: Brain) -> None:
         return
     if not brain.session.has_booted():
         raise RejectedError(
-            f"This tenant wants a session to boot before {operation.name}.",
+            f"This tenant requires a session to boot before {operation.name}.",
             code="boot_required",
-            hint="Call boot with your session first: it tells what binds you.",
+            hint="Call boot with your session first: it lists your rules.",
         )
 
 
@@ -217,13 +217,13 @@ def dispatch(
 ) -> ReplyT:
     """Run an operation if the caller is allowed to; record an event either way.
 
-    Refusals are in the access audit. Network transports counted the call before, when
-    they let the caller in.
+    The access audit records refusals. A network transport has already counted the call against the
+    rate limit.
 
     Raises:
         RejectedError: `insufficient_role`, `scope_denied`, `boot_required`; nothing was done.
         LimitExceededError: `quota_exceeded`; nothing was stored.
-        CommonbrainError: whatever the operation raises.
+        CommonbrainError: raised by the operation.
 
     """
     with record_event(brain, record_call(operation, request, transport=transport)) as call:

@@ -23,7 +23,7 @@ EXIT_CORRUPT: Final = 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransportError:
-    """How one class of errors is shown; HTTP statuses follow RFC 9110."""
+    """The exit code and HTTP status of a class of errors; statuses follow RFC 9110."""
 
     error: type[CommonbrainError]
     exit_code: int
@@ -43,12 +43,12 @@ ERRORS: Final = (
 
 
 def to_transport_error(error: CommonbrainError) -> TransportError:
-    """Return how an error is shown."""
+    """Find the row of an error."""
     return next(mapping for mapping in ERRORS if isinstance(error, mapping.error))
 
 
 def describe_error(error: CommonbrainError) -> dict[str, str | int]:
-    """Convert an error to JSON values: its code, what is wrong, and the next step."""
+    """Convert an error to JSON values: code, message and next step."""
     reply: dict[str, str | int] = {
         "code": error.code,
         "message": error.message,

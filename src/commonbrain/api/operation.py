@@ -1,4 +1,4 @@
-"""What an operation is, and the field types that several requests share."""
+"""The operation type, and the field types that several requests share."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ from commonbrain.storage.maintenance import Progress
 
 
 class Transport(StrEnum):
-    """How a call arrives."""
+    """The interface through which a call arrives."""
 
     CLI = "cli"
     MCP = "mcp"
@@ -45,7 +45,7 @@ class Profile(StrEnum):
     OPERATOR = "operator"
 
     def includes(self, profile: "Profile") -> bool:
-        """Return whether it includes the tools of another profile."""
+        """Return whether this profile includes the tools of another."""
         order = tuple(Profile)
         return order.index(self) >= order.index(profile)
 
@@ -57,7 +57,7 @@ class Request(BaseModel):
 
 
 def flat_fields(request: type[BaseModel]) -> dict[str, FieldInfo]:
-    """Map the fields of a request, with those of a nested object in its place."""
+    """Map the fields of a request by name; the fields of a nested object replace it."""
     fields: dict[str, FieldInfo] = {}
     for name, field in request.model_fields.items():
         if isinstance(field.default, BaseModel):
@@ -121,7 +121,7 @@ class VerbRequest(Request):
     def __get_pydantic_json_schema__(
         cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler, /
     ) -> dict[str, Any]:
-        """Write the schema as a union of the verbs."""
+        """Build the schema as a union of the verbs."""
         flat = handler.resolve_ref_schema(handler(core_schema))
         fields = flat["properties"]
         always = [name for name in flat.get("required", []) if name not in cls.SHARED.required]
@@ -171,17 +171,36 @@ class Command:
     purpose: str
     preset: Mapping[str, object]
     fields: frozenset[str] | None = None
-    """The request's other fields that it takes; None: all arguments of the preset verb."""
+    """The other request fields that the command takes; None: all arguments of the preset verb."""
     positional: tuple[str, ...] = ()
-    """Positional arguments in order; empty: those of the operation."""
+    """Positional arguments in order; empty: the operation's."""
     required: frozenset[str] = frozenset()
-    """Fields that the command requires, though the operation does not."""
+    """Fields that the command requires but the operation does not."""
     single: frozenset[str] = frozenset()
     """List fields that take a single value."""
     needs_confirmation: bool = False
     """Whether it asks for confirmation, unless `--yes` is given."""
     is_awaited: bool = False
-    """Whether it has `--wait` for the job that it starts."""
+    """Whether it has `--wait`, to wait for the job that it starts."""
+
+
+def verb_command(
+    name: str,
+    purpose: str,
+    *positional: str,
+    op: str | None = None,
+    required: frozenset[str] = frozenset(),
+    single: frozenset[str] = frozenset(),
+) -> Command:
+    """Make the command of a verb, by default the name's last word; it requires its positionals."""
+    return Command(
+        name=name,
+        purpose=purpose,
+        preset={"op": op or name.rpartition(" ")[2]},
+        positional=positional,
+        required=required | frozenset(positional),
+        single=single,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,7 +215,7 @@ class Operation(Generic[RequestT, ReplyT]):
     reply: type[ReplyT]
     handle: Callable[[Brain, RequestT], ReplyT]
     handle_with_progress: "ProgressHandler[RequestT, ReplyT] | None" = None
-    """The handler with progress, for operations that may take long."""
+    """The handler with progress, for operations that can take long."""
     handle_batch: Callable[[Brain, Sequence[RequestT]], ReplyT] | None = None
     """The handler for a file of requests."""
     render_text: Callable[[ReplyT], str]
@@ -220,7 +239,7 @@ class Operation(Generic[RequestT, ReplyT]):
     expected_confirm: Callable[[ReplyT], int | None] = lambda _: None
     """The count that `confirm` must repeat, if the reply is a preview."""
     preview: Callable[[Brain, RequestT], ReplyT | None] | None = None
-    """The preview shown at a terminal before the user confirms."""
+    """The preview that a terminal shows before the user confirms."""
     commands: tuple[Command, ...] = ()
     """Its other commands on the command line."""
 
@@ -241,7 +260,7 @@ class Operation(Generic[RequestT, ReplyT]):
 
     @cached_property
     def reply_adapter(self) -> TypeAdapter[ReplyT]:
-        """The serializer of the reply."""
+        """The JSON adapter of the reply."""
         return TypeAdapter(self.reply)
 
     def to_json(self, reply: ReplyT) -> dict[str, Any]:
@@ -250,7 +269,7 @@ class Operation(Generic[RequestT, ReplyT]):
 
     @cached_property
     def agent_reply_adapter(self) -> TypeAdapter[Any]:
-        """The serializer of the reply for agents."""
+        """The JSON adapter of the reply for agents."""
         return TypeAdapter(self.compact_reply or self.reply)
 
     def to_agent_json(self, reply: ReplyT) -> dict[str, Any]:
@@ -285,10 +304,18 @@ Timestamp = Annotated[datetime | None, BeforeValidator(_parse_timestamp)]
 TimeBound = Annotated[str | None, Field(max_length=NAME_CHARS_MAX)]
 """A time bound as ISO 8601, or in words relative to now."""
 Name = Annotated[str | None, Field(max_length=NAME_CHARS_MAX)]
-"""A project, label, agent and the like."""
+"""The name of a project, label, agent or similar."""
 OMIT_DESCRIPTION: Final[dict[str, JsonValue]] = {"plain": True}
-"""Leaves the description out of the tool schema: the name is enough."""
+"""Leaves the description out of the tool schema: the field's name is enough."""
 HIDDEN_FROM_AGENTS: Final[dict[str, JsonValue]] = {"unseen": True}
-"""Leaves the field out of the tool schema, to save tokens: few agents need it."""
+"""Leaves the field out of the tool schema to save tokens: few agents need it."""
+
+
+def _to_list(value: object) -> object:
+    return [value] if isinstance(value, str) else value
+
+
+OneOrMore = Annotated[list[str], BeforeValidator(_to_list)]
+"""A list, or its only element."""
 Id = Annotated[str, Field(description="mem_...")]
 Reason = Annotated[str, Field(description="The reason, in a sentence; stored")]

@@ -1,7 +1,7 @@
-"""The project of a folder, and its owner's settings for hooks.
+"""The project of a folder, and its owner's settings for hooks in it.
 
 The nearest folder upwards that names a project in `.commonbrain.toml`, or that is a repository,
-decides. Nothing else is read.
+decides. No other files are read.
 """
 
 import tomllib
@@ -14,13 +14,13 @@ from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.limits import NAME_CHARS_MAX
 
 CONFIG_FILE: Final = ".commonbrain.toml"
-"""The configuration file of a folder, for it and everything below."""
+"""The settings file for a folder and everything below it."""
 CAPTURE_MODES: Final = ("off", "tags", "turns")
-"""What hooks store of an agent's last message: nothing, what it tags, or also what it decided."""
+"""What hooks store of an agent's last message: nothing, tagged lines, or decisions too."""
 _DEPTH_MAX: Final = 64
 _BYTES_MAX: Final = 65_536
 _WORKTREES: Final = "/.git/worktrees/"
-"""The part of a worktree's `.git` file after its repository's folder."""
+"""Follows the repository's folder in the `.git` file of a worktree."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,14 +31,14 @@ class FolderConfig:
     has_hooks: bool = True
     capture: str | None = None
     source: Path | None = None
-    """The file that was read."""
+    """The file with these settings."""
 
 
 def find_folder_config(path: Path) -> FolderConfig:
-    """Return the configuration of a folder from it and those above.
+    """Find the settings of a folder in it and the folders above.
 
     Raises:
-        InvalidInputError: the nearest `.commonbrain.toml` cannot be parsed.
+        InvalidInputError: the nearest `.commonbrain.toml` is not valid.
 
     """
     above = [path, *path.parents][:_DEPTH_MAX]
@@ -54,11 +54,16 @@ def find_folder_config(path: Path) -> FolderConfig:
     )
 
 
-def _repositories(folders: list[Path]) -> Iterator[str]:
-    """Return the names of the repositories among folders, nearest first.
+def capture_mode(folder: FolderConfig, environment: Mapping[str, str]) -> str:
+    """Return what to store of messages: the folder's mode, else the user's, else the default."""
+    mode = environment.get("COMMONBRAIN_CAPTURE", "")
+    return folder.capture or (mode if mode in CAPTURE_MODES else CAPTURE_MODES[-1])
 
-    Many people keep their settings in a repository that is their whole home folder: that is no
-    project.
+
+def _repositories(folders: list[Path]) -> Iterator[str]:
+    """Yield the names of the repositories among folders, nearest first.
+
+    A home folder that is a repository, as some users have for their settings, is no project.
     """
     home = Path.home()
     for folder in folders:
@@ -70,7 +75,7 @@ def _repositories(folders: list[Path]) -> Iterator[str]:
 
 
 def _main_worktree(mark: Path) -> Path:
-    """Return the folder that a worktree was made from: all of them are one project."""
+    """Return the folder of the main worktree, since all worktrees are one project."""
     if mark.is_file():
         points_to, _, _ = _head(mark).decode(errors="replace").partition(_WORKTREES)
         repository = points_to.removeprefix("gitdir:").strip()
@@ -98,7 +103,9 @@ def _text(table: Mapping[str, object], key: str, *, file: Path | None) -> str | 
     if value is None:
         return None
     if not isinstance(value, str) or not (value.isprintable() and 0 < len(value) <= NAME_CHARS_MAX):
-        raise InvalidInputError(f"{key} in {file} is no name.", hint=f'Write {key} = "a name".')
+        raise InvalidInputError(
+            f"{key} in {file} is not a valid name.", hint=f'Write {key} = "a name".'
+        )
     return value
 
 

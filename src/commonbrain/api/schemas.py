@@ -1,4 +1,4 @@
-"""JSON schemas in as few words as possible, because agents pay tokens for them."""
+"""Compact JSON schemas, since agents pay for every token."""
 
 from typing import Any, Final, cast
 
@@ -9,11 +9,10 @@ _PROSE: Final = frozenset({"title", "description", "default"})
 
 
 def compact_schema(model: type[BaseModel], *, shows_all: bool = False) -> dict[str, Any]:
-    """Return a request's schema without titles, nulls and trivial defaults.
+    """Return a request's schema without titles, nulls and empty defaults.
 
     Fields hidden from agents are left out unless `shows_all` is set. A nullable field becomes an
-    optional one, which means the same, takes fewer words and suits clients without support for
-    unions.
+    optional one, which is shorter and works with clients that do not support unions.
     """
     schema = _flat(model.model_json_schema())
     fields = schema.get("properties", {}).items()
@@ -35,7 +34,7 @@ def compact_schema(model: type[BaseModel], *, shows_all: bool = False) -> dict[s
 def _compact_nested(
     field: dict[str, Any], nested: dict[str, Any], *, shows_all: bool
 ) -> dict[str, Any]:
-    """Reduce a nested object to its description, unless everything is shown."""
+    """Reduce a nested object to its description, unless `shows_all` is set."""
     name = field.get("$ref", "").rpartition("/")[2]
     if nested.get(name, {}).get("type") != "object":
         return field
@@ -59,7 +58,7 @@ def _flat(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def compact_output_schema(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return a reply's schema without titles and prose, with nullable fields optional."""
+    """Return a reply's schema without titles and descriptions; nullable fields are optional."""
     lean = {key: _compact_part(value) for key, value in schema.items() if key not in _PROSE}
     nullable = {
         name

@@ -32,10 +32,10 @@ from commonbrain.integrations import (
     diff,
     disconnect,
     proxy_entry,
+    read,
     with_hooks,
     without_hooks,
 )
-from commonbrain.integrations.change import read
 from commonbrain.mcp.proxy import endpoint, expand_home, read_key, validate_key
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.text.redaction import is_here, is_url

@@ -1,1 +1,1 @@
-"""Hooks for coding agents, which never break the agent."""
+"""Hooks of coding agents: errors and delays never reach the agent."""

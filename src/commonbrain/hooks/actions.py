@@ -1,4 +1,7 @@
-"""What hooks do: each action returns text for the client's model, or none."""
+"""The actions of hooks.
+
+`ACTIONS` is the table. Each returns text for the client's model, or None.
+"""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -6,11 +9,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from commonbrain.api.project_folder import FolderConfig
+from commonbrain.api.project_folder import FolderConfig, capture_mode
 from commonbrain.client import Brain
 from commonbrain.coordination.handoff import LABEL
 from commonbrain.coordination.registry import detect_client
-from commonbrain.hooks.config import capture_mode
 from commonbrain.hooks.event import HookEvent
 from commonbrain.hooks.table import Hook, HookAction
 from commonbrain.ingestion.preparation import DraftFields
@@ -27,12 +29,12 @@ from commonbrain.text.normalisation import injected_block
 from commonbrain.text.tokens import upper_bound
 
 _ITEMS_MAX: Final = 5
-"""More results than this, which nobody asked for, would only distract."""
+"""Few, because the user did not ask for them."""
 _HEARTBEAT_ACTIONS: Final = frozenset({HookAction.RECALL, HookAction.CAPTURE, HookAction.SUMMARISE})
-"""The other actions start or end a session."""
-_WAITED_FOR: Final = frozenset({HookAction.BOOT, HookAction.RECALL})
+"""The other actions start or end the session, which counts as a heartbeat."""
+_TIME_CRITICAL: Final = frozenset({HookAction.BOOT, HookAction.RECALL})
 _MAINTENANCE_S_MAX: Final = 2.0
-"""Maintenance for one agent's day takes far less; the rest is done after the next session."""
+"""Enough for a day of one agent; the rest is done after the next session."""
 _COMPACTED: Final = "compact"
 _WAIT_S_MIN: Final = 0.01
 _WAIT_S_MAX: Final = 1.0
@@ -40,7 +42,7 @@ _WAIT_S_MAX: Final = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookRequest:
-    """One action for a client, and its time limit."""
+    """An action to run for a client, and its deadline."""
 
     hook: Hook
     event: HookEvent
@@ -48,45 +50,51 @@ class HookRequest:
     agent: str
     remaining_s: Callable[[], float]
     tokens: int = 0
-    """Token budget for memories added to a prompt, from the settings."""
+    """Budget for the memories added to a prompt, from the settings."""
 
 
-def run_action(order: HookRequest, store: Path | None) -> str | None:
+def run_action(request: HookRequest, store: Path | None) -> str | None:
     """Run a hook's action; returns the text for the client's model.
 
     Raises:
-        CommonbrainError: it could not be done.
+        CommonbrainError: the action failed.
 
     """
     settings = load_settings()
     if not settings.hooks:
         return None
-    with open_brain(store, lock_timeout_s=_lock_timeout_s(order), agent=order.agent) as base_brain:
+    with open_brain(
+        store, lock_timeout_s=_lock_timeout_s(request), agent=request.agent
+    ) as base_brain:
         brain = base_brain.acting_as(
-            contact=detect_client(base_brain.services, client=order.hook.client),
-            session=order.event.session or None,
-            project=settings.project or order.folder.project,
-            # A model wrote what is stored, so it may not claim more trust than its user.
+            contact=detect_client(base_brain.services, client=request.hook.client),
+            session=request.event.session or None,
+            project=settings.project or request.folder.project,
+            # A model wrote the captured text: it cannot claim more trust than its user.
             trust_ceiling=Trust.USER_CLAIM,
         )
-        if brain.caller.session and order.hook.action in _HEARTBEAT_ACTIONS:
+        if brain.caller.session and request.hook.action in _HEARTBEAT_ACTIONS:
             brain.session.meet()
-        return ACTIONS[order.hook.action](brain, replace(order, tokens=settings.hook_prompt_tokens))
+        return ACTIONS[request.hook.action](
+            brain, replace(request, tokens=settings.hook_prompt_tokens)
+        )
 
 
-def _lock_timeout_s(order: HookRequest) -> float:
-    """Return how long to wait for other writers; actions that only read do not wait."""
-    remaining_s = max(order.remaining_s(), _WAIT_S_MIN)
-    return min(remaining_s / 4, _WAIT_S_MAX) if order.hook.action in _WAITED_FOR else remaining_s
+def _lock_timeout_s(request: HookRequest) -> float:
+    """Return how long to wait for other writers; at most 1 s while a client waits."""
+    remaining_s = max(request.remaining_s(), _WAIT_S_MIN)
+    return (
+        min(remaining_s / 4, _WAIT_S_MAX) if request.hook.action in _TIME_CRITICAL else remaining_s
+    )
 
 
-def _boot(brain: Brain, order: HookRequest) -> str:
-    """Start the session; return the rules, open work and active sessions for its agent.
+def _boot(brain: Brain, request: HookRequest) -> str:
+    """Start the session; returns the briefing for its agent.
 
-    After a compaction, its own notes are included, because the conversation has lost them.
+    After a compaction it includes the session's working notes, which the conversation has lost.
     """
-    parts = [brain.boot(client=order.hook.client).text]
-    if order.event.cause == _COMPACTED and brain.caller.session:
+    parts = [brain.boot(client=request.hook.client).text]
+    if request.event.cause == _COMPACTED and brain.caller.session:
         own = (one for one in brain.session.notes().notes or () if not one.pinned)
         lines = [f"> {inert_line(one.key)}: {inert_line(one.value)}" for one in own]
         parts += ["Your working notes:", *truncated(lines)] if lines else []
@@ -94,7 +102,7 @@ def _boot(brain: Brain, order: HookRequest) -> str:
 
 
 def truncated(lines: Sequence[str]) -> list[str]:
-    """Return the first lines that fit into the hook's budget."""
+    """Return the first lines that fit into the budget for notes."""
     shown: list[str] = []
     budget = HOOK_NOTES_TOKENS
     for line in lines:
@@ -105,57 +113,59 @@ def truncated(lines: Sequence[str]) -> list[str]:
     return shown
 
 
-def _recall(brain: Brain, order: HookRequest) -> str | None:
-    """Return the memories that stand out for a prompt."""
+def _recall(brain: Brain, request: HookRequest) -> str | None:
+    """Return memories that are highly relevant to a prompt."""
     options = RecallOptions(
         project=brain.caller.project,
         kinds=kinds_where(lambda policy: policy.answers_prompts),
         max_items=_ITEMS_MAX,
-        max_tokens=order.tokens,
-        deadline_ms=max(1.0, order.remaining_s() * 1000),
+        max_tokens=request.tokens,
+        deadline_ms=max(1.0, request.remaining_s() * 1000),
         proactive=True,
     )
-    result = brain.recall(order.event.prompt[:QUERY_CHARS_MAX], **options)
+    result = brain.recall(request.event.prompt[:QUERY_CHARS_MAX], **options)
     return injected_block(result.evidence) if result.items else None
 
 
-def _capture(brain: Brain, order: HookRequest) -> None:
-    """Store what matters beyond this turn from the agent's last message.
+def _capture(brain: Brain, request: HookRequest) -> None:
+    """Store the lasting statements in the agent's last message.
 
-    Texts that the write gate rejects are dropped silently.
+    Rejected statements are not reported.
     """
-    mode = capture_mode(order.folder, os.environ)
+    mode = capture_mode(request.folder, os.environ)
     fields = DraftFields(auto_captured=True)
     if mode == "turns":
         fields["kind"] = Kind.EVENT
-    if order.event.source_ref:
-        fields["source_ref"] = order.event.source_ref[:SOURCE_REF_CHARS_MAX]
-    for text in select_captured(order.event.reply, mode):
+    if request.event.source_ref:
+        fields["source_ref"] = request.event.source_ref[:SOURCE_REF_CHARS_MAX]
+    for text in select_captured(request.event.reply, mode):
         brain.remember(text, chunks=False, **fields)
 
 
-def _summarise(brain: Brain, order: HookRequest) -> None:
+def _summarise(brain: Brain, request: HookRequest) -> None:
     """Store the summary of a compacted conversation for later sessions."""
-    summary = both_ends(order.event.summary)
-    if summary and order.event.session:
+    summary = both_ends(request.event.summary)
+    if summary and request.event.session:
         brain.session.sum_up(summary)
 
 
-def _end(brain: Brain, order: HookRequest) -> None:
-    """End the session; store its last noteworthy message if it wrote no handoff."""
-    captures = capture_mode(order.folder, os.environ) != "off"
+def _end(brain: Brain, request: HookRequest) -> None:
+    """End the session; if its agent left no handoff, its last event becomes the summary."""
+    captures = capture_mode(request.folder, os.environ) != "off"
     if captures and not _newest_of_session(brain, (Kind.EPISODE,), labels=(LABEL,)):
         for last in _newest_of_session(brain, (Kind.EVENT,)):
             brain.session.sum_up(both_ends(last))
     brain.session.end()
-    # No client waits for this process, so a store without a server is maintained here.
-    run_maintenance_slice(brain.services, seconds=min(order.remaining_s() / 2, _MAINTENANCE_S_MAX))
+    # No user waits for this process, so it maintains a store that has no server.
+    run_maintenance_slice(
+        brain.services, seconds=min(request.remaining_s() / 2, _MAINTENANCE_S_MAX)
+    )
 
 
 def _newest_of_session(
     brain: Brain, kinds: Sequence[Kind], *, labels: Sequence[str] = ()
 ) -> list[str]:
-    """Return the newest complete memory of some kinds from this session; None without one."""
+    """Return the full text of the session's newest memory of some kinds, in a list; or none."""
     caller = brain.caller
     newest = RecallOptions(
         kinds=kinds,

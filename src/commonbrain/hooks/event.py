@@ -1,7 +1,4 @@
-"""The event that a client passes on stdin.
-
-Untrusted JSON, read into names shared by all clients.
-"""
+"""Parses a client's hook input, which is untrusted JSON, into one type for all clients."""
 
 import json
 from collections.abc import Mapping
@@ -13,7 +10,7 @@ from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.limits import NAME_CHARS_MAX
 
 INPUT_BYTES_MAX: Final = 4 * 1024 * 1024
-"""The summary of a long conversation takes a hundredth of this."""
+"""About a hundred times the summary of a long conversation."""
 _NAMES: Final = {
     "session": ("session_id", "conversation_id"),
     "prompt": ("prompt",),
@@ -23,12 +20,12 @@ _NAMES: Final = {
     "turn": ("prompt_id", "turn_id", "generation_id"),
     "transcript": ("transcript_path",),
 }
-"""Each client's names for the same field, in the order in which they are tried."""
+"""Each client's names for a field, in the order they are tried."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookEvent:
-    """One event from a client; fields that it does not send are empty."""
+    """One event in a client; a field that the client does not send is empty."""
 
     session: str = ""
     folder: Path | None = None
@@ -36,24 +33,24 @@ class HookEvent:
     reply: str = ""
     """The agent's last message."""
     summary: str = ""
-    """The summary that a compaction made of the conversation."""
+    """The summary that a compaction made."""
     cause: str = ""
     turn: str = ""
     transcript: str = ""
-    """The client's file of the conversation; it is named as a source and never read."""
+    """The client's file with the conversation; named as a source, never read."""
 
     @property
     def source_ref(self) -> str | None:
-        """The source reference of what was said."""
+        """The source of texts captured from this event."""
         place = self.transcript or self.session
         return f"{place}#{self.turn}" if place and self.turn else place or None
 
 
 def read_event(raw: bytes) -> HookEvent:
-    """Parse what a client sent.
+    """Parse a client's input.
 
     Raises:
-        InvalidInputError: it is too large, or not a JSON object.
+        InvalidInputError: the input is too large, or not a JSON object.
 
     """
     if len(raw) > INPUT_BYTES_MAX:
@@ -78,7 +75,7 @@ def _name(text: str) -> str:
 
 
 def _folder(payload: Mapping[str, Any]) -> Path | None:
-    """Return the folder of the event, from its own field or the first of several."""
+    """Return the event's folder: its own field, or the first workspace root."""
     roots = payload.get("workspace_roots")
     first = cast("list[object]", roots)[0] if isinstance(roots, list) and roots else None
     path = payload.get("cwd") or first

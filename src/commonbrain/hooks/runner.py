@@ -1,7 +1,6 @@
-"""Runs a hook so that the client always continues: within its time limit, with exit status 0.
+"""Runs a hook so that the client always continues: in time, with exit status 0.
 
-Everything imported here must load fast: a client waits for it at every prompt, and most often there
-is nothing to do.
+Imports must be fast: a client waits for a hook at every prompt, and most prompts need no action.
 """
 
 import json
@@ -19,29 +18,54 @@ from threading import Thread
 from time import monotonic
 from typing import Final, NoReturn
 
-from commonbrain.api.project_folder import CONFIG_FILE, FolderConfig, find_folder_config
-from commonbrain.hooks.config import capture_mode, is_disabled, limit_s
+from commonbrain.api.project_folder import (
+    CONFIG_FILE,
+    FolderConfig,
+    capture_mode,
+    find_folder_config,
+)
 from commonbrain.hooks.event import INPUT_BYTES_MAX, HookEvent, read_event
 from commonbrain.hooks.table import HOOKS, LIMITS_S, Hook, HookAction
 from commonbrain.model.errors import CommonbrainError, InvalidInputError
 from commonbrain.model.escaping import inert, inert_line
 from commonbrain.text.segmentation import count_words
 
+_NO: Final = frozenset({"off", "0", "false", "no", "n", "f"})
+"""Values that the settings read as false."""
+_SECONDS_MAX: Final = 60
+"""The maximum in the settings."""
+
+
+def is_disabled(environment: Mapping[str, str]) -> bool:
+    """Return whether the user switched all hooks off."""
+    return environment.get("COMMONBRAIN_HOOKS", "").strip().lower() in _NO
+
+
+def limit_s(action: HookAction, environment: Mapping[str, str]) -> float:
+    """Return the timeout of an action in seconds, from the start of the process."""
+    variable, default = LIMITS_S[action]
+    try:
+        seconds = float(environment.get(variable, ""))
+    except ValueError:
+        return default
+    return seconds if 0 < seconds <= _SECONDS_MAX else default
+
+
 WORDS_MIN: Final = 3
-"""A text with fewer words is an assent, a name or a number."""
+"""A shorter text is an assent, a name or a number."""
 _COMMAND: Final = re.compile(r"/[\w:-]+(?:\s|$)|!")
-"""Texts that start like this are for the client itself: a command, or a line for the shell."""
+"""Starts a client command or a shell line."""
 _CHECKED_CHARS: Final = 2000
 
 
 def is_trivial(text: str) -> bool:
-    """Return whether a text is a command for the client, or too short to have a topic."""
+    """Return whether a text is a client command, or too short to have a topic."""
     stripped = text[:_CHECKED_CHARS].strip()
     return _COMMAND.match(stripped) is not None or count_words(stripped) < WORDS_MIN
 
 
 def render_status(environment: Mapping[str, str], path: Path) -> str:
-    """Return whether hooks are on in a folder, for which project, and their limits."""
+    """Describe whether hooks are on in a folder, its project and the timeouts."""
     try:
         folder = find_folder_config(path)
     except InvalidInputError as error:
@@ -71,15 +95,15 @@ def _switch(environment: Mapping[str, str], folder: FolderConfig) -> str:
 def run_detached(words: Sequence[str], payload: bytes) -> None:
     """Start the hook again in a background process, with the same input.
 
-    Its input goes to stdin, because other users can read a command line.
+    The input goes to stdin, because other users can read a command line.
     """
-    process = subprocess.Popen(  # noqa: S603 this very program, with words of our own
-        # Without -P, a folder named commonbrain in the project would be run instead.
+    process = subprocess.Popen(  # noqa: S603 our own program and arguments
+        # Without -P, a folder in the project with our name would run instead.
         [sys.executable, "-P", "-m", "commonbrain", "hook", *words, "--detached"],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        # A signal to the client's process group or a closed console must not stop it.
+        # Signals to the client's group and closing its console must not end the process.
         start_new_session=True,
         creationflags=_flags(),
     )
@@ -95,52 +119,50 @@ def _flags() -> int:
 
 
 _CLOSING_S: Final = 0.3
-"""Part of an action's time reserved for writing its answer and closing the store."""
+"""Reserved from an action's time to write its output and close the store."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookCall:
-    """A hook's command line: which hook, and the configured store and agent."""
+    """The arguments of a hook call."""
 
     client: str = ""
     event: str = ""
     store: Path | None = None
     agent: str | None = None
     is_detached: bool = False
-    """Whether the client has already gone, so that nobody waits."""
+    """Whether this is the background process, for which no client waits."""
 
     @property
     def words(self) -> list[str]:
-        """Return it as command-line arguments."""
+        """The positional arguments and options, to call the hook again."""
         store = ["--store", str(self.store)] if self.store else []
         return [self.client, self.event, *store, *(["--agent", self.agent] if self.agent else [])]
 
 
 @dataclass(slots=True)
 class _HookRun:
-    """A running action; one that is late is abandoned."""
+    """The result of a hook; one that is late is dropped."""
 
     answer: str = ""
     complaint: str = ""
 
 
 def run_hook(arguments: Sequence[str]) -> NoReturn:
-    """Answer a hook on stdout, or give the reason in one line on stderr, and exit at once.
+    """Run a hook, write its output to stdout or one line about a problem to stderr, and exit.
 
-    Threads that still wait for an embedder or a lock end with the process; what they had not
-    committed is rolled back.
+    Threads that still wait, for an embedder or a lock, end with the process; uncommitted changes
+    roll back.
     """
     began = monotonic()
     if list(arguments[:1]) == ["status"]:
-        from commonbrain.hooks.runner import render_status  # noqa: PLC0415
-
-        print(render_status(os.environ, Path.cwd()))  # noqa: T201 it is what was asked for
+        print(render_status(os.environ, Path.cwd()))  # noqa: T201 the output of the command
         _leave()
     running = _HookRun()
     call = _read(arguments)
     hook = HOOKS.get((call.client, call.event))
     if hook is None:
-        running.complaint = f"There is no hook {call.client[:40]!r} {call.event[:40]!r}."
+        running.complaint = f"Unknown hook {call.client[:40]!r} {call.event[:40]!r}."
     elif not is_disabled(os.environ):
         until = began + limit_s(hook.action, os.environ)
         _run_until(running, partial(_answer, hook, call, until=until), until=until)
@@ -149,16 +171,16 @@ def run_hook(arguments: Sequence[str]) -> NoReturn:
 
 
 def _run_until(running: _HookRun, answer: Callable[[], str], *, until: float) -> None:
-    """Wait for an answer until the time is over."""
+    """Run a hook in a thread and wait for it until its deadline."""
     worker = Thread(target=_attempt, args=(running, answer), daemon=True)
     worker.start()
     worker.join(max(0.0, until - monotonic()))
     if worker.is_alive():
-        running.complaint = "There was not enough time."
+        running.complaint = "The hook timed out."
 
 
 def is_idle(hook: Hook, event: HookEvent, *, folder: FolderConfig) -> bool:
-    """Return whether there is nothing to do, before anything heavy is loaded."""
+    """Return whether there is nothing to do, before slow imports."""
     if not folder.has_hooks:
         return True
     match hook.action:
@@ -175,8 +197,8 @@ def is_idle(hook: Hook, event: HookEvent, *, folder: FolderConfig) -> bool:
 
 
 def _captured_texts(event: HookEvent, folder: FolderConfig) -> list[str]:
-    """Select what to store of a message; this is seldom anything, and needs no store."""
-    # Prompt hooks skip this, because the user waits for them.
+    """Return the texts to store of a message; most messages have none."""
+    # A prompt is time-critical and does not need this import.
     from commonbrain.text.capture import select_captured  # noqa: PLC0415
 
     return select_captured(event.reply, capture_mode(folder, os.environ))
@@ -191,19 +213,19 @@ def _read(arguments: Sequence[str]) -> HookCall:
     parser.add_argument("--detached", dest="is_detached", action="store_true")
     try:
         given, _ = parser.parse_known_args(arguments)
-    # The parser exits with 2 for some errors, which clients take as an order to stop.
+    # The parser exits with 2 for some mistakes, which clients take as a request to block.
     except (Exception, SystemExit):  # noqa: BLE001 see above
         return HookCall()
     return HookCall(**vars(given))
 
 
 def _attempt(running: _HookRun, answer: Callable[[], str]) -> None:
-    """Run the action, and record its answer or its error."""
+    """Run a hook and record its output or its error."""
     try:
         running.answer = answer()
     except CommonbrainError as error:
         running.complaint = f"{error.code}: {error}"
-    # Whatever it is, the client must continue; the error's text might contain secrets.
+    # The client must continue after any error; the error's text could contain private data.
     except BaseException as error:  # noqa: BLE001 see above
         running.complaint = f"An internal error occurred: {type(error).__name__}."
 
@@ -215,22 +237,21 @@ def _answer(hook: Hook, call: HookCall, *, until: float) -> str:
     if is_idle(hook, event, folder=folder):
         return ""
     if hook.action is HookAction.END and not call.is_detached:
-        # Claude Code stops hooks 1.5 seconds after its own end, so they run in the background.
-        from commonbrain.hooks.runner import run_detached  # noqa: PLC0415
-
+        # Claude Code ends a hook after 1.5 s when it exits, so the work continues in the
+        # background.
         run_detached(call.words, raw)
         return ""
-    # Loading the store takes half a second.
+    # The brain takes half a second to import.
     from commonbrain.hooks.actions import HookRequest, run_action  # noqa: PLC0415
 
-    order = HookRequest(
+    request = HookRequest(
         hook=hook,
         event=event,
         folder=folder,
         agent=call.agent or hook.client,
         remaining_s=lambda: max(0.0, until - _CLOSING_S - monotonic()),
     )
-    reply_text = run_action(order, call.store)
+    reply_text = run_action(request, call.store)
     return json.dumps(hook.answer(reply_text)) if reply_text and hook.answer else ""
 
 

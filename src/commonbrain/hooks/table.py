@@ -1,7 +1,7 @@
-"""`HOOKS`: the events of each client, the action for each, and the form of the answer.
+"""`HOOKS` is the table: each client's events, their actions and the format of the reply.
 
-To support another event or client, add a row. The table is read before anything else is loaded, so
-it names actions and does not import them.
+To support another event or client, add a row. The module is imported before anything heavy, so it
+names actions and does not import them.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,22 +17,22 @@ from commonbrain.model.limits import (
 )
 
 HookReply: TypeAlias = Callable[[str], Mapping[str, object]]
-"""The form in which a client accepts text for its model."""
+"""Formats text for the client's model."""
 
 
 class HookAction(Enum):
-    """What to do for an event."""
+    """The action of an event."""
 
     BOOT = auto()
-    """A session starts: return its rules, open work and active sessions."""
+    """A session starts: return its briefing."""
     RECALL = auto()
-    """A prompt was submitted: return what is known about it."""
+    """The user sends a prompt: return related memories."""
     CAPTURE = auto()
     """The agent has answered: store its decisions."""
     SUMMARISE = auto()
-    """The conversation was compacted: store the summary."""
+    """The conversation was compacted: store its summary."""
     END = auto()
-    """The session ended: close it."""
+    """The session ends."""
 
 
 LIMITS_S: Final[Mapping[HookAction, tuple[str, float]]] = {
@@ -42,7 +42,7 @@ LIMITS_S: Final[Mapping[HookAction, tuple[str, float]]] = {
     HookAction.SUMMARISE: ("COMMONBRAIN_HOOK_WRITE_TIMEOUT_S", HOOK_WRITE_TIMEOUT_S),
     HookAction.END: ("COMMONBRAIN_HOOK_WRITE_TIMEOUT_S", HOOK_WRITE_TIMEOUT_S),
 }
-"""The default time limit of each action, and the setting that overrides it."""
+"""The timeout of each action, with the setting that changes it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,12 +51,12 @@ class Hook:
 
     client: str
     event: str
-    """Its name here, the same for every client."""
+    """The event's name in Commonbrain, the same for every client."""
     native: str
-    """The client's name for it."""
+    """The event's name in the client."""
     action: HookAction
     answer: HookReply | None = None
-    """None if the client accepts no text."""
+    """None if the client accepts no reply."""
 
 
 def _specific(native: str, text: str) -> Mapping[str, object]:
@@ -68,12 +68,8 @@ def _additional(text: str) -> Mapping[str, object]:
 
 
 def _continue_block(text: str) -> Mapping[str, object]:
-    # Cursor accepts this since 3.20; its manual does not mention it yet.
+    # Cursor accepts it since 3.20, but does not document it.
     return {"continue": True, "additional_context": text}
-
-
-def _with_event_name(native: str) -> HookReply:
-    return partial(_specific, native)
 
 
 START: Final = "session-start"
@@ -95,7 +91,7 @@ def _row(
 
 
 def _like_claude(client: str, event: str, *, native: str, action: HookAction) -> Hook:
-    return _row(client, event, native=native, action=action, answer=_with_event_name(native))
+    return _row(client, event, native=native, action=action, answer=partial(_specific, native))
 
 
 _ROWS: Final = (
@@ -104,7 +100,7 @@ _ROWS: Final = (
     _row("claude-code", STOP, native="Stop", action=HookAction.CAPTURE),
     _row("claude-code", COMPACTED, native="PostCompact", action=HookAction.SUMMARISE),
     _row("claude-code", END, native="SessionEnd", action=HookAction.END),
-    # Codex reports neither the summary of a compaction nor the end of a session.
+    # Codex has no event with the summary of a compaction, and none for the end of a session.
     _like_claude("codex", START, native="SessionStart", action=HookAction.BOOT),
     _like_claude("codex", PROMPT, native="UserPromptSubmit", action=HookAction.RECALL),
     _row("codex", STOP, native="Stop", action=HookAction.CAPTURE),
@@ -116,7 +112,7 @@ _ROWS: Final = (
         action=HookAction.RECALL,
         answer=_continue_block,
     ),
-    # Its stop event does not contain the message.
+    # Cursor's stop event does not contain the message.
     _row("cursor", STOP, native="afterAgentResponse", action=HookAction.CAPTURE),
     _row("cursor", END, native="sessionEnd", action=HookAction.END),
     _like_claude("gemini", START, native="SessionStart", action=HookAction.BOOT),

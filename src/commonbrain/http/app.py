@@ -1,4 +1,4 @@
-"""The application: REST, MCP and health checks of one store, in one process."""
+"""The HTTP application: REST, MCP and health in one process."""
 
 from __future__ import annotations
 
@@ -67,17 +67,17 @@ _SAFE: Final = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
-"""Headers of every response that does not set them itself; nothing here is a web page."""
+"""Default headers for browsers; no response is a page."""
 _ALLOWED_METHODS: Final = ("/v1/", "/v0/", MCP_PATH)
-"""Paths that accept bodies from authenticated callers."""
+"""Paths that accept a body, from authenticated callers only."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestLimitsMiddleware:
-    """Rejects requests that are for another host, from a foreign web page, too large or too slow.
+    """Rejects requests to other hosts, from foreign pages, without a credential, too large or slow.
 
-    A page in a browser can send requests to loopback, and can resolve its own name to a loopback
-    address; its `Origin` and `Host` headers reveal it.
+    A page in a browser can send requests to loopback, and point its own name to an address there;
+    `Origin` and `Host` reveal it.
     """
 
     app: ASGIApp
@@ -86,14 +86,14 @@ class RequestLimitsMiddleware:
     """Names and addresses, without ports, allowed in `Host` and `Origin`; `*` allows any."""
     body_bytes_max: int
     larger: Mapping[str, int]
-    """The limits of paths that accept files."""
+    """Limits for paths that accept files."""
     body_s: float
-    """Seconds in which the body of a request must arrive."""
+    """Timeout for a request's body."""
     reject: Callable[[HTTPConnection], Awaitable[Response | None]]
-    """Authenticates a request; without a valid credential its body is not read."""
+    """Authenticates a request; returns the error response for one without a valid credential."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Forward an allowed request."""
+        """Pass on an allowed request."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
@@ -118,7 +118,7 @@ class RequestLimitsMiddleware:
     async def _read(self, scope: Scope, receive: Receive) -> bytes | Response | None:
         """Read the body of an authenticated request, so that strangers cannot fill the memory."""
         if scope["method"] != "POST" or not scope["path"].startswith(_ALLOWED_METHODS):
-            # No other path accepts a body.
+            # No other request has a body that is used.
             return b""
         return await self.reject(HTTPConnection(scope)) or await self._body(
             receive, bytes_max=self._bytes_max(scope)
@@ -154,7 +154,10 @@ class RequestLimitsMiddleware:
         return self._too_large(bytes_max) if is_too_large else None
 
     async def _body(self, receive: Receive, *, bytes_max: int) -> bytes | Response | None:
-        """Read the body; None if the client disconnected, a response if the request is rejected."""
+        """Read the body.
+
+        None if the client disconnected, an error response if it is too large or slow.
+        """
         body = bytearray()
         try:
             async with asyncio.timeout(self.body_s):
@@ -182,11 +185,11 @@ class RequestLimitsMiddleware:
         return problem(error_text, status=HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
 
 
-_HOSTS: Final = "Who runs the server allows hosts: brain serve --allow-host NAME."
+_HOSTS: Final = "The server's operator can allow hosts: brain serve --allow-host NAME."
 
 
 def _replay_body(body: bytes, receive: Receive) -> Receive:
-    """Return a channel that repeats the body, then continues with what follows."""
+    """Replay the body, then pass on later messages."""
     waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def replay() -> Message:
@@ -199,14 +202,14 @@ _BROKEN: Final = 500
 
 
 class TracingMiddleware:
-    """Creates a span for every request, named by its method, because a path may contain an id."""
+    """Traces every request in a span named by its method, since a path can contain an id."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
         self._tracer = trace.get_tracer("commonbrain")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Forward a request within its span."""
+        """Pass on a request inside its span."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -241,7 +244,7 @@ _ABOUT: Final = (
 
 
 class Application(FastAPI):
-    """The server, whose OpenAPI description includes the schema of every error."""
+    """The application; every error in its OpenAPI description has a schema."""
 
     def openapi(self) -> dict[str, Any]:
         """Return the OpenAPI description."""
@@ -250,19 +253,19 @@ class Application(FastAPI):
         return described
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve a request; an internal error is logged here, after it was answered."""
+        """Serve a request; log an internal error, which has been answered when it arrives here."""
         try:
             await super().__call__(scope, receive, send)
         except Exception:
             if scope["type"] != "http":
                 raise
-            # The server process would print its message, which may contain a caller's text.
+            # The server would print the error's message, which can contain a caller's text.
             _LOG.exception("a request failed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BodyLimits:
-    """Size limits of requests in one process."""
+    """Limits of one process."""
 
     body_bytes_max: int = 1024 * 1024
     upload_bytes_max: int = UPLOAD_BYTES_MAX
@@ -279,15 +282,15 @@ def make_app(
     limits: BodyLimits | None = None,
     served: Server[Any] | None = None,
 ) -> FastAPI:
-    """Build the application for an open store, and close the store when it ends.
+    """Make the application for an open brain; it closes the brain when it ends.
 
     Args:
         brain: the open store; each request acts as its own caller.
         access: authenticates callers by their credentials.
-        resource: the public URL of this server, and the issuer of its tokens.
-        hosts: names and addresses that requests may be meant for.
-        limits: size limits of requests.
-        served: the MCP server to mount instead of the operations'.
+        resource: the server's public URL, and the issuer of its tokens.
+        hosts: names and addresses that requests may be addressed to.
+        limits: limits of this process.
+        served: an MCP server to use instead of the operations.
 
     """
     limits = limits or BodyLimits()
@@ -307,7 +310,7 @@ def make_app(
         description=_ABOUT,
         version=version("commonbrain"),
         lifespan=partial(_lifespan, authenticator=authenticator, transport=transport),
-        # Both pages load scripts from other hosts.
+        # Both pages load scripts from other sites.
         docs_url=None,
         redoc_url=None,
         separate_input_output_schemas=True,
@@ -345,15 +348,15 @@ async def _lifespan(
 
 
 async def _warm_up(authenticator: RequestAuthenticator) -> None:
-    """Load the embedder and read the store, so that the first caller need not wait."""
+    """Load the embedder and open the store, so that the first caller need not wait."""
     try:
         await authenticator.threads.run(partial(check_readiness, authenticator.brain))
     except CommonbrainError as error:
-        # /readyz reports this, and tries again.
+        # /readyz reports it and tries again.
         authenticator.outages.record(error)
-    except Exception:  # noqa: BLE001 a server starts whatever an embedder does
+    except Exception:  # noqa: BLE001 the server starts without an embedder
         _LOG.exception("warming up failed")
-    # Objects made so far live until the end; the garbage collector need not scan them again.
+    # Startup objects live until the end: exclude them from garbage collection.
     gc.collect()
     gc.freeze()
 
@@ -377,7 +380,7 @@ def _handle_errors(app: FastAPI, authenticator: RequestAuthenticator) -> None:
 
 
 def _add_health(app: FastAPI, authenticator: RequestAuthenticator) -> None:
-    """Add the health checks: whether the process runs, and whether it can accept requests."""
+    """Add the health endpoints, for supervisors and load balancers."""
 
     async def live() -> dict[str, str]:
         return {"status": "live"}
@@ -386,7 +389,7 @@ def _add_health(app: FastAPI, authenticator: RequestAuthenticator) -> None:
         try:
             await authenticator.threads.run(partial(check_readiness, authenticator.brain))
         except CommonbrainError as error:
-            # Anyone may call this as often as they like, so each problem is logged once.
+            # Anyone may call it, any number of times: log the outage once.
             authenticator.outages.record(error)
             raise
         authenticator.outages.clear()
@@ -410,7 +413,7 @@ def _add_health(app: FastAPI, authenticator: RequestAuthenticator) -> None:
 
 
 def check_readiness(brain: Brain) -> None:
-    """Check that the store can be read, and that the embedder is loaded and has answered once.
+    """Check that the store can be read and that the embedder is loaded and has answered.
 
     Raises:
         UnavailableError: one of them does not answer.
@@ -418,6 +421,6 @@ def check_readiness(brain: Brain) -> None:
     """
     with brain.services.store.snapshot(LOCAL_TENANT) as tx:
         tx.sessions.get("readiness", "readiness")
-    # The answer to one question is cached: an embedder that fails later degrades recall, which
-    # continues by words, and must not take a server out of service.
+    # The embedder's answer is cached: if it fails later, recall continues with full text, and the
+    # server stays in service.
     brain.services.embedder.query("readiness")

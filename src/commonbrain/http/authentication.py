@@ -1,4 +1,4 @@
-"""Authentication: the credential alone says who calls, headers name the session."""
+"""Authenticates requests: the credential identifies the caller, headers the session."""
 
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -26,22 +26,22 @@ MCP_PATH: Final = "/mcp"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProtectedResource:
-    """The public URL of the server, and the issuer of its tokens."""
+    """The server's public URL, and the issuer of its tokens."""
 
     url: str
     """Without a trailing slash."""
     issuer: str | None = None
-    """None if the server accepts API keys only."""
+    """None if only API keys are accepted."""
 
     def challenge(self, *, has_credential: bool) -> str:
-        """Return the value of `WWW-Authenticate` for an unknown caller."""
+        """Return the `WWW-Authenticate` header for a request without a valid credential."""
         parts = ['error="invalid_token"'] if has_credential else []
         if self.issuer:
             parts.append(f'resource_metadata="{self.url}{WELL_KNOWN}{MCP_PATH}"')
         return " ".join(("Bearer", ", ".join(parts))).strip()
 
     def document(self) -> dict[str, object]:
-        """Return the metadata of the protected resource."""
+        """Return the OAuth metadata of the resource."""
         return {
             "resource": f"{self.url}{MCP_PATH}",
             "resource_name": "Commonbrain",
@@ -51,16 +51,16 @@ class ProtectedResource:
 
 
 SESSION_HEADERS: Final = ("commonbrain-session", "mcp-session-id")
-"""The headers in which a client may name its session, the first present one counts."""
+"""Headers that name a session; the first one present counts."""
 KEY_HEADER: Final = "x-api-key"
 CLAIM_HEADERS: Final = ("commonbrain-tenant", "commonbrain-agent")
-"""The tenant and agent that a request claims; a mismatch with the credential is rejected."""
+"""A caller's claimed tenant and agent; a claim that differs from the credential is refused."""
 REQUEST_HEADER: Final = "x-request-id"
-"""The id of a request for the access audit; generated if absent."""
+"""The request id in the access audit; generated if missing."""
 _REQUEST_BYTES: Final = 8
 _UNKNOWN_CLIENT: Final = "client"
 _CALLER_KEY: Final = "commonbrain.caller"
-"""The key of the authenticated caller in the request's scope."""
+"""The key in the request's scope under which the caller is stored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,19 +68,19 @@ class RequestAuthenticator:
     """Authenticates every request."""
 
     brain: Brain
-    """The store that all callers share."""
+    """A brain with the services that all callers share."""
     access: Authenticator
     threads: ThreadLimiter
     resource: ProtectedResource
     outages: OutageHandler = field(default_factory=OutageHandler)
 
     async def admit(self, request: HTTPConnection) -> Caller:
-        """Authenticate a request; the result is cached in the request.
+        """Authenticate a request; repeated calls return the same caller.
 
         Raises:
             AuthenticationError: the credential is missing or not valid.
-            RejectedError: the key may not be used from that address, or by that agent.
-            UnavailableError: it cannot be checked now.
+            RejectedError: the key is not allowed from that address, or for that agent.
+            UnavailableError: the credential cannot be checked now.
 
         """
         known: Caller | None = request.scope.get(_CALLER_KEY)
@@ -105,7 +105,7 @@ class RequestAuthenticator:
         return identified
 
     async def reject(self, request: HTTPConnection) -> Response | None:
-        """Authenticate a request before its body is read; return the error response, or None."""
+        """Authenticate a request before its body is read; return the error response if it fails."""
         try:
             await self.admit(request)
         except CommonbrainError as error:
@@ -115,15 +115,14 @@ class RequestAuthenticator:
     def brain_for(
         self, caller: Caller, request: HTTPConnection, *, client: str | None = None
     ) -> Brain:
-        """Open the store for a caller, in the session of the request; counts as a heartbeat.
+        """Return the brain for a caller, in the session of the request; counts as a heartbeat.
 
-        A client that names no session gets one for each agent, under the client's name, so that a
-        program without state does not start a session with each call.
-
-        Callers over the rate limit are rejected before that, and start no session.
+        A client that names no session has one per agent, under the client's name: a program that
+        stores nothing between two calls does not start a session with each. A caller above its rate
+        limit starts no session.
 
         Raises:
-            InvalidInputError: a header's value is not a valid name.
+            InvalidInputError: a header is not a valid name.
             LimitExceededError: `rate_limited`.
 
         """
@@ -140,7 +139,7 @@ class RequestAuthenticator:
         )
 
     def error_response(self, error: CommonbrainError, request: HTTPConnection) -> Response:
-        """Convert an error to a response; a 401 says how to authenticate."""
+        """Convert an error to a response; 401 says how to authenticate."""
         response = problem(self.outages.redact(error))
         if isinstance(error, AuthenticationError):
             self.brain.services.telemetry.turned_away(error.code, transport=_transport_of(request))
@@ -155,7 +154,7 @@ def authenticated(request: HTTPConnection) -> Caller:
 
 
 def credential_of(request: HTTPConnection) -> str | None:
-    """Return the credential of a request: a bearer token, or a key in its own header."""
+    """Return a request's credential: a bearer token, or the key header."""
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer" and token.strip():
         return token.strip()
@@ -167,6 +166,6 @@ def _transport_of(request: HTTPConnection) -> Transport:
 
 
 def _client_family(client: str) -> str:
-    """Return a client's name without its version."""
+    """Return a client's name without its version, which changes with updates."""
     words = (printable_name(client) or "").partition("/")[0].split()
     return " ".join(words)[: NAME_CHARS_MAX // 2] or _UNKNOWN_CLIENT

@@ -1,7 +1,7 @@
-"""A complete server on one machine without a container: Postgres, Redis, a worker and a first key.
+"""A development server on one machine: Postgres, Redis, a worker and a first key.
 
-Postgres and Redis come from wheels, as in the tests, and store their data in one folder. Use it to
-try things out; for production data, run your own Postgres and Redis.
+The two servers come from wheels and store their data in one folder. In production, run your own
+Postgres and Redis.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from commonbrain.runtime.bootstrap import open_brain, upgrade_store
 from commonbrain.runtime.dev_servers import login, postgres_server, redis_server
 
 _PROGRAM: Final = "commonbrain_program"
-"""The role of the server and the worker, which sees one tenant at a time."""
+"""The role of the server and the worker: it sees one tenant at a time."""
 FIRST_AGENT: Final = "first-admin"
 _STOP_S: Final = 30
 _CONFIGURED: Final = ("COMMONBRAIN_STORE", "COMMONBRAIN_REDIS_URL")
@@ -35,19 +35,18 @@ class DevServer:
 
     schema_version: str
     environment: Path
-    """A file of environment variables for both servers, with passwords, readable by its owner only.
-    """
+    """Shell script that exports the addresses with passwords; readable by its owner only."""
     key: str | None
-    """The key of the first admin, which is shown once; None if there is one already."""
+    """The first admin's key, shown only once; None if there is a key already."""
 
 
 @contextmanager
 def dev_server(folder: Path) -> Generator[DevServer]:
-    """Run what a server needs until the block ends; its addresses are set in the environment.
+    """Run Postgres, Redis and a worker until the block ends; sets the environment for a server.
 
     Raises:
         InvalidInputError: `extra_missing`, the wheels with the two servers are not installed.
-        UnavailableError: one of the two did not start; the message says where its log is.
+        UnavailableError: one of the two did not start; the message names its log.
 
     """
     with ExitStack() as running:
@@ -71,9 +70,9 @@ def dev_server(folder: Path) -> Generator[DevServer]:
 
 
 def _write_environment(file: Path) -> Path:
-    """Write the servers' environment variables to a file for a shell; return the file."""
+    """Write the addresses of the two servers as a shell script; return its path."""
     lines = [f"export {name}={shlex.quote(os.environ[name])}\n" for name in _CONFIGURED]
-    # Created anew each time, so that it never belonged to another user or was readable by one.
+    # A new file each time, so that no other user owns it or has it open.
     file.unlink(missing_ok=True)
     file.touch(mode=0o600, exist_ok=False)
     file.write_text("".join(lines), "utf-8")
@@ -81,7 +80,7 @@ def _write_environment(file: Path) -> Path:
 
 
 def _first_key() -> str | None:
-    """Create the first admin's key if there is none."""
+    """Create an admin with a key if there is no key."""
     with open_brain() as brain:
         if brain.govern.keys():
             return None

@@ -1,4 +1,4 @@
-"""MCP over streamable HTTP: stateless, so that any worker may answer any message."""
+"""MCP over streamable HTTP: stateless, so that any worker can answer any message."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -16,8 +16,7 @@ from commonbrain.api.operations import Profile
 from commonbrain.client import Brain
 from commonbrain.http.authentication import RequestAuthenticator, authenticated
 from commonbrain.http.problems import problem
-from commonbrain.mcp.clients import Message, client_of
-from commonbrain.mcp.server import server_of
+from commonbrain.mcp.server import Message, client_of, server_of
 from commonbrain.model.errors import CommonbrainError, InvalidInputError
 from commonbrain.model.scope import Role, Trust
 from commonbrain.runtime.settings_loading import load_settings
@@ -25,7 +24,7 @@ from commonbrain.runtime.settings_loading import load_settings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthenticatedClients:
-    """Authenticated clients: each message carries its caller."""
+    """Resolves authenticated clients: each request carries its caller."""
 
     authenticator: RequestAuthenticator
 
@@ -34,11 +33,11 @@ class AuthenticatedClients:
         return authenticated(_request(context)).role
 
     def brain_for(self, context: Message) -> Brain:
-        """Return the store for the credential's agent, in the client's session."""
+        """Return the brain as the credential's agent, in the client's session."""
         request = _request(context)
         client = client_of(context)
         caller = authenticated(request)
-        # A model fills the arguments, so it may not claim more trust than a user.
+        # A model fills in the arguments: it cannot claim more trust than a user.
         ceiling = min(caller.trust_ceiling, Trust.USER_CLAIM, key=lambda trust: trust.weight)
         named = f"{client.name}/{client.version}" if client else None
         return self.authenticator.brain_for(
@@ -48,23 +47,23 @@ class AuthenticatedClients:
     def record_missed_call(
         self, context: Message, *, call: CallContext, error: CommonbrainError
     ) -> None:
-        """Do nothing: strangers cannot make a file on this machine grow."""
+        """Do nothing: remote callers must not be able to fill the disk."""
 
     def redact_error(self, error: CommonbrainError) -> CommonbrainError:
-        """Return the error without locations."""
+        """Remove file and host names from an error."""
         return self.authenticator.outages.redact(error)
 
 
 class McpEndpoint:
-    """Authenticates requests, and passes them to the MCP library.
+    """Authenticates messages and passes them to the MCP library.
 
-    It serves the operations' MCP server unless another is given.
+    It serves the operations, unless another server is given.
     """
 
     def __init__(
         self, authenticator: RequestAuthenticator, server: Server[Any] | None = None
     ) -> None:
-        self._desk = authenticator
+        self._authenticator = authenticator
         profile = Profile(load_settings().mcp_profile)
         server = server or server_of(
             AuthenticatedClients(authenticator=authenticator),
@@ -75,7 +74,7 @@ class McpEndpoint:
 
     @asynccontextmanager
     async def open(self) -> AsyncGenerator[None]:
-        """Run the MCP library until the block ends."""
+        """Accept messages until the block ends."""
         async with self._manager.run():
             yield
 
@@ -87,14 +86,14 @@ class McpEndpoint:
     async def _admit(self, scope: Scope) -> Response | None:
         request = Request(scope)
         if request.method != "POST":
-            # Nothing is pushed and no session is kept, so there is nothing to listen to or end.
+            # The server pushes nothing and has no MCP sessions, so GET and DELETE have no use.
             error_text = InvalidInputError(
                 "Messages come by POST.", code="method_not_allowed", hint="Use POST."
             )
             response = problem(error_text, status=405)
             response.headers["Allow"] = "POST"
             return response
-        return await self._desk.reject(request)
+        return await self._authenticator.reject(request)
 
 
 def _request(context: Message) -> Request:

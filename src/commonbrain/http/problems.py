@@ -22,7 +22,7 @@ from commonbrain.model.errors import (
 
 MEDIA_TYPE: Final = "application/problem+json"
 RETRY_AFTER_S: Final = 2
-"""Seconds after which to retry when something is down; a guess that spreads the load."""
+"""When to retry after an outage; a guess that avoids many early retries."""
 _CODES: Final = {404: "no_such_path", 405: "method_not_allowed", 413: "limit_exceeded"}
 _INTERNAL: Final = CommonbrainError(
     "An internal error occurred.", code="internal", hint="The server's log shows the cause."
@@ -32,12 +32,12 @@ _INTERNAL: Final = CommonbrainError(
 class ProblemDetail(BaseModel):
     """One invalid field."""
 
-    field: str = Field(description="Where it stands, its parts joined by dots")
+    field: str = Field(description="The path of the field, joined by dots")
     message: str
 
 
 class Problem(BaseModel):
-    """What is wrong, and how to fix it."""
+    """An error and the next step."""
 
     type: str = Field(description="urn:commonbrain: and the code")
     title: str
@@ -45,9 +45,7 @@ class Problem(BaseModel):
     detail: str
     code: str = Field(description="Stable, for programs")
     hint: str = Field(description="The next step")
-    errors: list[ProblemDetail] | None = Field(
-        default=None, description="What is wrong in the request"
-    )
+    errors: list[ProblemDetail] | None = Field(default=None, description="The invalid fields")
 
 
 def problem_schemas() -> dict[str, Any]:
@@ -70,7 +68,7 @@ def problem(
         hint=error.hint,
         errors=wrong,
     )
-    # The error of a limit knows when to retry; for an outage nobody does.
+    # A limit error has its own delay; the length of an outage is unknown.
     usual = RETRY_AFTER_S if isinstance(error, UnavailableError) else None
     waits: int | None = getattr(error, "retry_after_s", usual)
     headers = None if waits is None else {"Retry-After": str(waits)}
@@ -80,7 +78,7 @@ def problem(
 
 
 def malformed(error: RequestValidationError) -> Response:
-    """Name the invalid fields, without repeating their values."""
+    """List the invalid fields without repeating their values."""
     errors = error.errors()
     wrong = [
         ProblemDetail(field=".".join(str(part) for part in one["loc"]), message=one["msg"])
@@ -89,17 +87,17 @@ def malformed(error: RequestValidationError) -> Response:
     is_json = not any(one["type"] == "json_invalid" for one in errors)
     error_text = InvalidInputError(
         "The request does not fit its schema." if is_json else "The body is not JSON.",
-        hint="GET /openapi.json tells what each operation takes.",
+        hint="GET /openapi.json describes each operation.",
     )
     return problem(error_text, status=None if is_json else HTTPStatus.BAD_REQUEST, wrong=wrong)
 
 
 def framework_problem(error: HTTPException) -> Response:
-    """Convert an error of the framework: an unknown path or method."""
+    """Convert an error of the framework, such as an unknown path or method."""
     code = _CODES.get(error.status_code, "invalid")
     error_type = NotFoundError if error.status_code == HTTPStatus.NOT_FOUND else InvalidInputError
     framework_error = error_type(
-        f"{error.detail}.", code=code, hint="GET /openapi.json tells what there is."
+        f"{error.detail}.", code=code, hint="GET /openapi.json lists all paths."
     )
     response = problem(framework_error, status=error.status_code)
     response.headers.update(error.headers or {})
@@ -107,13 +105,13 @@ def framework_problem(error: HTTPException) -> Response:
 
 
 def internal_problem() -> Response:
-    """Return a response without details; the log has them."""
+    """Return a response without details of an internal error, which only the log contains."""
     return problem(_INTERNAL)
 
 
 _LOG: Final = logging.getLogger(__name__)
 _HINT: Final = (
-    "The server's log shows the cause. Ask again later; a write, with the same idempotency key."
+    "The server's log shows the cause. Retry later; a write with the same idempotency key."
 )
 _NEEDED: Final = {
     "store": "The server's store",
@@ -121,32 +119,32 @@ _NEEDED: Final = {
     "embedder": "The server's embedder",
     "extractor": "The server's extractor",
 }
-"""By the first word of a code; other outages are not the server's own."""
+"""By the first word of a code; other outages are not caused by the server."""
 
 
 @dataclass(slots=True)
 class OutageHandler:
-    """Logs each problem once until it is over."""
+    """Logs each outage once until it is over."""
 
     reported: set[str] = field(default_factory=set[str])
-    """The codes of current problems."""
+    """Codes of the current outages."""
 
     def redact(self, error: CommonbrainError) -> CommonbrainError:
-        """Return an error without locations; its message may contain files and hosts."""
+        """Replace an outage's message, which may name files and hosts."""
         needed = _NEEDED.get(error.code.partition("_")[0])
         if needed is None or not isinstance(error, UnavailableError | StoreCorruptError):
             return error
         self.record(error)
-        return type(error)(f"{needed} cannot do this now.", code=error.code, hint=_HINT)
+        return type(error)(f"{needed} is not available.", code=error.code, hint=_HINT)
 
     def record(self, error: CommonbrainError) -> None:
-        """Log a problem unless it was logged already."""
+        """Log an outage, unless it is logged already."""
         if error.code not in self.reported:
             self.reported.add(error.code)
             _LOG.warning("not ready: %s: %s", error.code, error)
 
     def clear(self) -> None:
-        """Log that a problem is over, if there was one."""
+        """Log the end of all outages, if there are any."""
         if self.reported:
             self.reported.clear()
             _LOG.warning("ready again")

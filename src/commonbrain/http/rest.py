@@ -1,4 +1,4 @@
-"""REST: every operation of the table that has this transport, as `POST /v1/{operation}`."""
+"""REST: every operation with this transport, as `POST /v1/{operation}`."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
@@ -36,24 +36,20 @@ KEY_FIELD: Final = "idempotency_key"
 _STATUSES: Final = {
     400: "The body is not JSON",
     401: "The credential is missing or not valid",
-    403: "The caller may not",
-    404: "There is none, or the caller may not see it",
+    403: "The caller is not allowed to",
+    404: "Not found, or the caller may not see it",
     413: "The body is too large",
     422: "The request is not valid; nothing was done",
-    429: "A rate or a quota is used up; Retry-After tells how long",
+    429: "A rate limit or quota is used up; wait for Retry-After",
     500: "An internal error occurred",
-    503: "Something that is needed does not answer; retry",
+    503: "A service that is needed does not answer; retry",
 }
 
 
-def problem_response(description: str) -> dict[str, Any]:
-    """Describe a response that is a problem."""
-    return {"description": description, "content": {MEDIA_TYPE: {"schema": _PROBLEM}}}
-
-
-_PROBLEM: Final = {"$ref": "#/components/schemas/Problem"}
+_CONTENT: Final = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
 PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
-    status: problem_response(description) for status, description in _STATUSES.items()
+    status: {"description": description, "content": _CONTENT}
+    for status, description in _STATUSES.items()
 }
 _Key = Annotated[
     str | None,
@@ -64,7 +60,7 @@ _Session = Annotated[
     Header(
         alias="Commonbrain-Session",
         max_length=NAME_CHARS_MAX,
-        description="Which of the agent's sessions calls; one per client where it is left out",
+        description="The agent's session; default: one per client",
     ),
 ]
 _BEARER: Final = HTTPBearer(auto_error=False, description="An API key or a JWT")
@@ -72,7 +68,7 @@ _KEY: Final = APIKeyHeader(name=KEY_HEADER, auto_error=False, description="An AP
 
 
 def caller_dependency(authenticator: RequestAuthenticator) -> Callable[..., Awaitable[Caller]]:
-    """Return the dependency that authenticates a request before its body is parsed."""
+    """Make the dependency that authenticates a request before its body is parsed."""
 
     async def authenticated_caller(
         *,
@@ -93,8 +89,8 @@ async def run_operation(
     caller: Caller,
     request: Request,
     operation_request: OperationRequest,
-) -> bytes:
-    """Run an operation in a thread, and return the reply as JSON."""
+) -> Response:
+    """Run an operation in a thread and return the reply as JSON."""
 
     def call() -> bytes:
         reply = dispatch(
@@ -105,11 +101,11 @@ async def run_operation(
         )
         return operation.reply_adapter.dump_json(reply)
 
-    return await authenticator.threads.run(call)
+    return Response(await authenticator.threads.run(call), media_type="application/json")
 
 
 def register_routes(authenticator: RequestAuthenticator) -> APIRouter:
-    """Return the routes of version 1."""
+    """Build the routes of version 1."""
     router = APIRouter(prefix="/v1", tags=["v1"], responses=PROBLEMS)
     for operation in SERVED:
         add_route(
@@ -121,7 +117,7 @@ def register_routes(authenticator: RequestAuthenticator) -> APIRouter:
         )
     router.add_api_route(
         "/memories/{id}",
-        describing(authenticator),
+        _memory_route(authenticator),
         response_model=GET.reply,
         **response_of(GET, "memory"),
     )
@@ -136,7 +132,7 @@ def add_route(
     path: str,
     name: str,
 ) -> None:
-    """Add an operation as a POST of its request that returns its reply."""
+    """Add an operation as a POST whose body is the request and whose response is the reply."""
     router.add_api_route(
         path,
         _endpoint(authenticator, operation),
@@ -163,17 +159,15 @@ def _endpoint(
     async def endpoint(
         *, request: Request, caller: Caller, body: OperationRequest, key: str | None = None
     ) -> Response:
-        operation_request = with_idempotency_key(body, key)
-        done = await run_operation(
+        return await run_operation(
             authenticator,
             operation,
             caller=caller,
             request=request,
-            operation_request=operation_request,
+            operation_request=with_idempotency_key(body, key),
         )
-        return Response(done, media_type="application/json")
 
-    # FastAPI derives a route's parameters from its signature, which is made from the table here.
+    # FastAPI reads a route's parameters from its signature, so it is built from the operation.
     is_needed = any(field.is_required() for field in operation.request.model_fields.values())
     body = Body() if is_needed else Body(default_factory=operation.request)
     parts: dict[str, Any] = {
@@ -187,7 +181,7 @@ def _endpoint(
 
 
 def signature_for(parts: Mapping[str, Any]) -> Signature:
-    """Return the signature of a function with these keyword parameters."""
+    """Make the signature of a function with these keyword parameters."""
     return Signature(
         [
             Parameter(
@@ -202,10 +196,10 @@ def signature_for(parts: Mapping[str, Any]) -> Signature:
 
 
 def with_idempotency_key(operation_request: OperationRequest, key: str | None) -> OperationRequest:
-    """Copy the key of the header into the request, which has a field for it.
+    """Copy the key of the header into the request.
 
     Raises:
-        InvalidInputError: the body contains a different key.
+        InvalidInputError: the body has a different key.
 
     """
     if key is None:
@@ -218,8 +212,8 @@ def with_idempotency_key(operation_request: OperationRequest, key: str | None) -
     return operation_request.model_copy(update={KEY_FIELD: key})
 
 
-def describing(authenticator: RequestAuthenticator) -> Callable[..., Awaitable[Response]]:
-    """Return the route of one memory, which supports conditional requests."""
+def _memory_route(authenticator: RequestAuthenticator) -> Callable[..., Awaitable[Response]]:
+    """Make the route that returns one memory, or 304 if the caller's copy is current."""
     fetched = GET.request.model_fields["views"]
 
     async def show(
@@ -230,30 +224,34 @@ def describing(authenticator: RequestAuthenticator) -> Callable[..., Awaitable[R
         views: Annotated[list[ViewName], Query(description=fetched.description)] = [],  # noqa: B006
         known: Annotated[str | None, Header(alias="If-None-Match")] = None,
     ) -> Response:
-        operation_request = GET.request(id=[id_], views=views)
-        body = await run_operation(
-            authenticator, GET, caller=caller, request=request, operation_request=operation_request
+        response = await run_operation(
+            authenticator,
+            GET,
+            caller=caller,
+            request=request,
+            operation_request=GET.request(id=[id_], views=views),
         )
-        tag = f'"{sha256(body).hexdigest()[:32]}"'
+        tag = f'"{sha256(response.body).hexdigest()[:32]}"'
         headers = {"ETag": tag, "Cache-Control": "private, no-cache"}
         if known is not None and tag in {
             one.strip().removeprefix("W/") for one in known.split(",")
         }:
             return Response(status_code=304, headers=headers)
-        return Response(body, media_type="application/json", headers=headers)
+        response.headers.update(headers)
+        return response
 
     return show
 
 
 def register_compat_routes(authenticator: RequestAuthenticator) -> APIRouter:
-    """Return the routes of the previous version."""
+    """Build the routes of version 0."""
     router = APIRouter(prefix="/v0/memory", tags=["v0"], responses=PROBLEMS)
     for operation in (REMEMBER, RECALL, REFLECT, TRAIN):
         path, name = f"/{operation.name}", f"v0_{operation.name}"
         add_route(router, authenticator, operation=operation, path=path, name=name)
     router.add_api_route(
         "/{id}",
-        describing(authenticator),
+        _memory_route(authenticator),
         response_model=GET.reply,
         **response_of(GET, "v0_memory"),
     )
@@ -273,17 +271,15 @@ def _forget_route(authenticator: RequestAuthenticator) -> Callable[..., Awaitabl
         request: Request,
         caller: Annotated[Caller, Depends(caller_dependency(authenticator))],
         id_: Annotated[str, InPath(alias="id", description="mem_...")],
-        reason: Annotated[str, Query(description="Why; it is kept")] = "Deleted by its id.",
+        reason: Annotated[str, Query(description="Why; stored")] = "Deleted by its id.",
     ) -> Response:
-        operation_request = FORGET.request(ids=[id_], reason=reason)
-        done = await run_operation(
+        return await run_operation(
             authenticator,
             FORGET,
             caller=caller,
             request=request,
-            operation_request=operation_request,
+            operation_request=FORGET.request(ids=[id_], reason=reason),
         )
-        return Response(done, media_type="application/json")
 
     return forget
 
@@ -294,7 +290,7 @@ _NameQuery = Query(max_length=NAME_CHARS_MAX)
 
 
 def register_file_routes(authenticator: RequestAuthenticator) -> APIRouter:
-    """Return the routes for uploads and downloads."""
+    """Build the routes that send and receive files."""
     router = APIRouter(tags=["v1"], responses=PROBLEMS)
     router.add_api_route(
         IMPORT_PATH,
@@ -311,7 +307,7 @@ def register_file_routes(authenticator: RequestAuthenticator) -> APIRouter:
         _fetch_route(authenticator),
         operation_id="export",
         summary="Export",
-        description="Fetch what a job of kind export wrote, for a day. Takes the role admin.",
+        description="Download the archive of an export job, for a day. Takes the role admin.",
         response_class=StreamingResponse,
         responses={200: {"description": "The archive", "content": _BYTES}},
     )
@@ -330,7 +326,7 @@ def _import_route(authenticator: RequestAuthenticator) -> Callable[..., Awaitabl
         body = await request.body()
 
         def receive_upload(brain: Brain, _request: JobRequest) -> JobsReply:
-            # Each file gets a folder of its own, whatever its name is.
+            # The file gets a fixed path, because its name is untrusted.
             with TemporaryDirectory(prefix="commonbrain-") as folder:
                 path = Path(folder) / "sent"
                 path.write_bytes(body)
@@ -339,16 +335,13 @@ def _import_route(authenticator: RequestAuthenticator) -> Callable[..., Awaitabl
                     jobs=(brain.jobs.import_(format_, path, name=own, project=project),)
                 )
 
-        operation_request = JobRequest(op="run", kind="import")
-        upload_operation = replace(JOB, handle=receive_upload)
-        done = await run_operation(
+        return await run_operation(
             authenticator,
-            upload_operation,
+            replace(JOB, handle=receive_upload),
             caller=caller,
             request=request,
-            operation_request=operation_request,
+            operation_request=JobRequest(op="run", kind="import"),
         )
-        return Response(done, media_type="application/json")
 
     return import_
 

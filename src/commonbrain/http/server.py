@@ -1,4 +1,4 @@
-"""Runs the application in one or several processes on one port, and drains requests on shutdown."""
+"""Runs the application in one or several processes on one port; drains on SIGTERM."""
 
 import json
 import os
@@ -25,16 +25,16 @@ from commonbrain.text.redaction import is_here
 _PREFIX = "COMMONBRAIN_SERVE_"
 _COUNTS = "PROMETHEUS_MULTIPROC_DIR"
 _HEADER_BYTES_MAX = 32 * 1024
-"""The longest request head in bytes; the largest common JWT takes a quarter of it."""
+"""The maximum size of a request's headers; the largest usual JWT takes a quarter of it."""
 _IDLE_TIMEOUT_S = 30
-"""Seconds an idle connection is kept, so that an agent that thinks need not reconnect."""
+"""Long enough that an agent's connection survives while the agent thinks."""
 
 
 def prepare(settings: ServerSettings) -> None:
-    """Check that the server can start; a worker that cannot would be restarted for ever.
+    """Check that the server can start; a worker that fails at its start is restarted for ever.
 
     Raises:
-        InvalidInputError: authentication is off, and other machines could call.
+        InvalidInputError: there is no authentication, and other machines can connect.
         UnavailableError: the store cannot be opened.
         StoreCorruptError: the store is damaged, foreign or newer.
 
@@ -45,22 +45,22 @@ def prepare(settings: ServerSettings) -> None:
 
 
 def serve(settings: ServerSettings) -> None:
-    """Serve until stopped; running requests are finished."""
-    # Workers are separate processes, so they receive the settings in the environment.
+    """Serve until a signal stops the server; requests in progress finish."""
+    # Workers are processes of their own and read the settings from the environment.
     os.environ.update(_environment(settings))
     with stopped_by_signals(), ExitStack() as served:
         if settings.workers > 1 and _COUNTS not in os.environ:
-            # All of them write metrics into one folder, which must be empty at the start.
+            # All workers write their metrics to one folder, which must be empty at the start.
             os.environ[_COUNTS] = served.enter_context(TemporaryDirectory(prefix="commonbrain-"))
         _run(settings)
 
 
 @contextmanager
 def stopped_by_signals() -> Generator[None]:
-    """Let a stop signal end every block inside, before the server listens and after it.
+    """Let SIGTERM end every block inside, before the server listens and after it.
 
-    The server catches the signal while it drains and raises it again afterwards. Without this, the
-    process would end at that point and leave its folders and child processes behind.
+    The server catches the signal while it drains and raises it again at the end: without this
+    handler the process would end at once, and leave its folders and child processes.
     """
     before = signal.signal(signal.SIGTERM, _stop)
     try:
@@ -70,7 +70,7 @@ def stopped_by_signals() -> Generator[None]:
 
 
 def _stop(signal_number: int, _frame: FrameType | None) -> None:
-    """End every block; a second signal waits like the first."""
+    """End every block; ignore further signals."""
     signal.signal(signal_number, signal.SIG_IGN)
     sys.exit(0)
 
@@ -98,7 +98,7 @@ def _run(settings: ServerSettings) -> None:
 
 
 def make_worker() -> FastAPI:
-    """Build the application of one process from the environment."""
+    """Make the application of one process, from the environment."""
     settings = load_server_settings()
     brain = open_brain(server_name="serve")
     return make_app(
@@ -115,7 +115,7 @@ def make_worker() -> FastAPI:
 
 
 def make_authenticator(settings: ServerSettings, brain: Brain) -> Authenticator:
-    """Return the authenticator of callers.
+    """Make the authenticator of the settings.
 
     Raises:
         InvalidInputError: only one of the two token issuer settings is set.
@@ -125,13 +125,13 @@ def make_authenticator(settings: ServerSettings, brain: Brain) -> Authenticator:
 
 
 def url_of(settings: ServerSettings) -> str:
-    """Return the public URL of the server."""
+    """Return the server's public URL."""
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
     return settings.url or f"http://{host}:{settings.port}"
 
 
 def proxies_of(settings: ServerSettings) -> list[str]:
-    """Give the proxies trusted to report the client's address; none by default.
+    """Return the proxies trusted to report the client's address; none by default.
 
     With `--open`, proxies on this machine are trusted too: a forwarded address can only refuse a
     call, and this covers a proxy that is missing in the settings.
@@ -141,10 +141,10 @@ def proxies_of(settings: ServerSettings) -> list[str]:
 
 
 def _check_reach(settings: ServerSettings) -> None:
-    """Reject other machines if authentication is off."""
+    """Refuse to serve other machines without authentication."""
     if settings.open and not is_here(settings.host):
         raise InvalidInputError(
-            f"Who listens at {settings.host} is reached from elsewhere, and --open lets all in.",
+            f"Other machines can reach {settings.host}, and --open lets every caller in.",
             code="no_access_control",
             hint="Leave out --host, or leave out --open and give each caller a key.",
         )

@@ -1,15 +1,18 @@
-"""Clients that can be connected to this memory by a change to one of their files.
+"""Connects clients to this memory by a change to their configuration files.
 
 `CLIENTS` is the table: to add a client, add a file and a row. `connect` and `disconnect` compute a
-change without applying it; `apply` applies it; `diff` shows it.
+change and write nothing; `apply` makes it; `diff` shows it.
 """
 
+import difflib
+import os
+import stat
+import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from commonbrain.integrations.change import Change, apply, diff, read
 from commonbrain.integrations.codex import Codex
 from commonbrain.integrations.entry import (
     KEY_VARIABLE,
@@ -22,7 +25,7 @@ from commonbrain.integrations.entry import (
 )
 from commonbrain.integrations.hooks_file import HOOKS_FILES, HookCommand, HooksFile
 from commonbrain.integrations.json_clients import CLAUDE_CODE, CURSOR, GEMINI, OPENCODE, VSCODE
-from commonbrain.model.errors import InvalidInputError
+from commonbrain.model.errors import InvalidInputError, UnavailableError
 
 __all__ = [
     "CLIENTS",
@@ -40,9 +43,113 @@ __all__ = [
     "diff",
     "disconnect",
     "proxy_entry",
+    "read",
     "with_hooks",
     "without_hooks",
 ]
+
+_PRIVATE: Final = 0o600
+"""Such files can contain tokens of other servers, so only the owner may read a new one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A file's text before and after; None before means that there is no file."""
+
+    path: Path
+    before: str | None
+    after: str | None
+
+    @property
+    def is_new(self) -> bool:
+        """Whether the change creates the file."""
+        return self.before is None and self.after is not None
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether the texts differ; if not, the client is connected (or disconnected) already."""
+        return self.before != self.after
+
+    @property
+    def backup(self) -> Path:
+        """The path of the backup."""
+        return self.path.with_name(f"{self.path.name}.bak")
+
+
+def read(path: Path) -> str | None:
+    """Read a file as it is, line ends included; None if there is none.
+
+    Raises:
+        InvalidInputError: the file is not UTF-8 text.
+        UnavailableError: the file cannot be read.
+
+    """
+    try:
+        return path.read_bytes().decode()
+    except FileNotFoundError:
+        return None
+    except UnicodeDecodeError as error:
+        raise InvalidInputError(
+            f"{path} is not UTF-8 text.", hint="Fix it first; it is unchanged."
+        ) from error
+    except OSError as error:
+        raise UnavailableError(f"{path} cannot be read: {error.strerror}.") from error
+
+
+def diff(change: Change) -> str:
+    """Render a change as a unified diff; empty if there is none."""
+    name = str(change.path)
+    lines = difflib.unified_diff(
+        (change.before or "").splitlines(),
+        (change.after or "").splitlines(),
+        fromfile="/dev/null" if change.is_new else name,
+        tofile=name,
+        lineterm="",
+    )
+    return "".join(f"{line}\n" for line in lines)
+
+
+def apply(change: Change) -> None:
+    """Back up the file to `.bak`, then replace it with the new text in one step.
+
+    Raises:
+        InvalidInputError: the file is no longer UTF-8 text; it is unchanged.
+        UnavailableError: the file has changed since it was read, or cannot be written; it is
+            unchanged.
+
+    """
+    if change.after is None or not change.is_needed:
+        return
+    if read(change.path) != change.before:
+        raise UnavailableError(
+            f"{change.path} has changed in the meantime.", hint="Run the command again."
+        )
+    # Replace the target of a link, not the link: some users link to files in a repository.
+    target = change.path.resolve()
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        mode = _PRIVATE if change.before is None else stat.S_IMODE(target.stat().st_mode)
+        if change.before is not None:
+            _replace_file(change.backup, change.before, mode=mode)
+        _replace_file(target, change.after, mode=mode)
+    except OSError as error:
+        raise UnavailableError(f"{change.path} cannot be written: {error.strerror}.") from error
+
+
+def _replace_file(target: Path, text: str, *, mode: int) -> None:
+    """Write a temporary file and rename it, so that a crash leaves the old or the new text."""
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(text.encode())
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).chmod(mode)
+        Path(name).replace(target)
+    finally:
+        # It no longer exists after the rename.
+        Path(name).unlink(missing_ok=True)
+
 
 CLIENTS: Final[Mapping[str, Client]] = {
     client.name: client for client in (CLAUDE_CODE, Codex(), CURSOR, GEMINI, OPENCODE, VSCODE)
@@ -52,18 +159,18 @@ CLIENTS: Final[Mapping[str, Client]] = {
 def connect(
     client: str, entry: ServerTarget, *, scope: str = "user", force: bool = False
 ) -> Change:
-    """Compute the change that adds this memory to a client; none if it is there already.
+    """Compute the change that adds this memory to a client; no change if it is there already.
 
     Args:
         client: a name in `CLIENTS`.
         entry: how the client reaches the memory.
-        scope: `user` for all projects, or another that the client has.
-        force: replace an entry of the same name that reaches something else.
+        scope: `user` for all projects, or another scope of the client.
+        force: replace an entry of the same name for another server.
 
     Raises:
         InvalidInputError: there is no such client or scope, or its file is not valid; the file is
             unchanged.
-        RejectedError: an entry of the same name reaches something else; code `connect_conflict`.
+        RejectedError: an entry of the same name is for another server; code `connect_conflict`.
         UnavailableError: the file cannot be read.
 
     """
@@ -75,7 +182,7 @@ def connect(
 
 
 def disconnect(client: str, *, scope: str = "user") -> Change:
-    """Compute the change that removes this memory from a client; none if it has no such entry.
+    """Compute the change that removes this memory from a client; no change if it has no such entry.
 
     Raises:
         InvalidInputError: there is no such client or scope, or its file is not valid; the file is
@@ -90,11 +197,11 @@ def disconnect(client: str, *, scope: str = "user") -> Change:
 
 
 def with_hooks(change: Change, client: str, *, scope: str, command: HookCommand) -> list[Change]:
-    """Add the installation of hooks to the change that connects a client.
+    """Add our hooks to the change that connects a client.
 
     Raises:
-        InvalidInputError: the client has no hooks there, or its file is not valid; the file is
-            unchanged.
+        InvalidInputError: the client has no hooks in that scope, or its file is not valid; the file
+            is unchanged.
         UnavailableError: the file cannot be read.
 
     """
@@ -102,16 +209,16 @@ def with_hooks(change: Change, client: str, *, scope: str, command: HookCommand)
     if file is None or scope not in file.files:
         raise InvalidInputError(
             f"There are no hooks for {client[:40]!r} in the scope {scope[:40]!r}.",
-            hint=f"Choose one of {', '.join(HOOKS_FILES)}, and the scope user.",
+            hint=f"Choose one of {', '.join(HOOKS_FILES)}; each has the scope user.",
         )
     return _change_both(change, file, scope=scope, alter=lambda t, p: file.add(t, command, path=p))
 
 
 def without_hooks(change: Change, client: str, *, scope: str) -> list[Change]:
-    """Add the removal of hooks, if there are any, to the change that disconnects a client.
+    """Remove our hooks, if there are any, in the change that disconnects a client.
 
     Raises:
-        InvalidInputError: its file is not valid; it is unchanged.
+        InvalidInputError: the file is not valid; it is unchanged.
         UnavailableError: the file cannot be read.
 
     """
@@ -128,7 +235,7 @@ def _change_both(
     scope: str,
     alter: Callable[[str | None, Path], str | None],
 ) -> list[Change]:
-    """Return the changes of both files, or a single change if they are the same file."""
+    """Return the changes to both files, or a single one if both are the same file."""
     path = file.files[scope]()
     if path == change.path:
         return [replace(change, after=alter(change.after, path))]

@@ -1,8 +1,8 @@
 """Codex: `[mcp_servers.commonbrain]` in `config.toml`, below CODEX_HOME or `~/.codex`.
 
-A new entry is appended to the text and an old one cut out of it, which leaves every comment in
-place; if the text does not allow it (servers in one inline table), the TOML editor changes it.
-Either way the result is parsed again: it must differ from before in this entry alone.
+An entry is added at the end of the text or cut out of it, which preserves every comment. If the
+layout does not allow it (servers in one inline table), the TOML editor changes it. The result is
+parsed again: only this entry may differ.
 """
 
 import os
@@ -44,13 +44,13 @@ class Codex:
     scopes: tuple[str, ...] = ("user",)
 
     def path(self, scope: str) -> Path:
-        """Return the file for all scopes; follows CODEX_HOME as Codex does."""
+        """Return the file, with CODEX_HOME as in Codex; all scopes share it."""
         del scope
         folder = os.environ.get("CODEX_HOME")
         return (Path(folder) if folder else Path.home() / ".codex") / "config.toml"
 
     def add(self, text: str | None, entry: ServerTarget, *, path: Path, force: bool) -> str:
-        """Append the entry's table, or change the existing one."""
+        """Add the entry's table at the end, or change it in place."""
         existing = text or ""
         before = _read(existing, path)
         servers = _servers(before, path)
@@ -100,13 +100,13 @@ def _servers(whole: Toml, path: Path) -> Toml:
     servers = whole.get(_SERVERS, {})
     if not isinstance(servers, dict):
         raise InvalidInputError(
-            f"{_SERVERS} in {path} is not a table.", hint="It was left as it is."
+            f"{_SERVERS} in {path} is not a table.", hint="The file is unchanged."
         )
     return cast("Toml", servers)
 
 
 def _with_table(text: str, value: Mapping[str, object]) -> str:
-    """Append a table for the entry to the text."""
+    """Append the entry as a table at the end of the text."""
     line_end = "\r\n" if "\r\n" in text else "\n"
     table = tomlkit.dumps({_SERVERS: {SERVER: value}}).replace("\n", line_end)
     if not text.strip():
@@ -150,7 +150,7 @@ def _edited(text: str, value: Mapping[str, object] | None) -> str:
 def _choose_equivalent(
     candidates: Iterable[Callable[[], str]], expected: Toml, *, path: Path
 ) -> str:
-    """Return the first text that contains the entry and otherwise equals the original."""
+    """Return the first candidate text that parses to the expected values."""
     for candidate in candidates:
         try:
             text = candidate()
@@ -160,7 +160,7 @@ def _choose_equivalent(
         if {_SERVERS: {}, **hint} == expected:
             return text
     raise RejectedError(
-        f"{path} is laid out in a way that cannot be changed safely.",
+        f"The layout of {path} does not allow a safe change.",
         code="connect_layout",
-        hint=f"Change [{_SERVERS}.{SERVER}] by hand; the file was left as it is.",
+        hint=f"Change [{_SERVERS}.{SERVER}] by hand; the file is unchanged.",
     )

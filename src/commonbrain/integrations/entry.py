@@ -1,4 +1,4 @@
-"""The entry in a client's file: a command that starts the server, or the URL of a running one."""
+"""A client's entry for this memory: a command that starts the server, or a server's URL."""
 
 import os
 import shutil
@@ -14,21 +14,18 @@ from commonbrain.model.errors import InvalidInputError, RejectedError
 SERVER: Final = "commonbrain"
 """The name of the entry in every client's file."""
 KEY_VARIABLE: Final = "COMMONBRAIN_KEY"
-"""The environment variable with the credential for a server, unless a file contains it."""
+"""The environment variable with the credential, if there is no key file."""
 _COMMANDS: Final = ("brain", "brain.exe")
 _URL_OPTIONS: Final = ("command", "args", "url", "bearer_token_env_var")
-"""The members of an entry that define what it reaches."""
+"""The fields of an entry that identify its server."""
 _PORTS: Final = {"http": 80, "https": 443}
 _Origin: TypeAlias = tuple[str, str | None, int | None]
-"""Scheme, host and port; a credential for one origin must never be sent to another."""
+"""Scheme, host and port; a credential for one origin must not be sent to another."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """The command with which a client starts the server.
-
-    Its environment holds no others' secrets.
-    """
+    """The command with which a client starts the server; `env` contains settings, no secrets."""
 
     command: str
     args: tuple[str, ...] = ()
@@ -37,31 +34,28 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remote:
-    """The URL of a server, and where the client finds the credential.
-
-    Never the credential itself.
-    """
+    """The URL of a server, and the name of the variable with its credential."""
 
     url: str
-    """The URL of MCP itself."""
+    """The URL of its MCP endpoint."""
     variable: str | None = None
-    """The environment variable with the credential; None without one."""
+    """The client's environment variable with the credential; None for no credential."""
 
     def headers(self, reference: str) -> Mapping[str, object]:
-        """Return the member `headers`, which refers to the variable in the client's notation."""
+        """Return the field `headers`, with a reference to the variable in the client's syntax."""
         return {"headers": {"Authorization": f"Bearer {reference}"}} if self.variable else {}
 
 
 ServerTarget: TypeAlias = Entry | Remote
-"""How a client reaches the memory: it starts a server, or uses a running one."""
+"""A command that starts a server, or a running server."""
 
 
 class Client(Protocol):
-    """One program with one file that lists its servers; methods take and return its whole text."""
+    """A client with one file that lists its MCP servers; methods convert the whole text."""
 
     @property
     def name(self) -> str:
-        """Its name on the command line."""
+        """The client's name on the command line."""
         ...
 
     @property
@@ -70,21 +64,21 @@ class Client(Protocol):
         ...
 
     def path(self, scope: str) -> Path:
-        """Return the file of a scope, whether it exists or not."""
+        """Return the path of a scope's file, which need not exist."""
         ...
 
     def add(self, text: str | None, entry: ServerTarget, *, path: Path, force: bool) -> str:
-        """Return the file's text with the entry added and everything else unchanged.
+        """Return the text with the entry added and everything else unchanged.
 
         Raises:
             InvalidInputError: the text is not valid; the message names the file and the line.
-            RejectedError: an existing entry reaches something else, and `force` is not set.
+            RejectedError: there is such an entry for another server, and `force` is not set.
 
         """
         ...
 
     def remove(self, text: str, *, path: Path) -> str:
-        """Return the file's text with the entry removed and everything else unchanged.
+        """Return the text without the entry and with everything else unchanged.
 
         Raises:
             InvalidInputError: the text is not valid; the message names the file and the line.
@@ -103,13 +97,13 @@ def merge_entry(
 ) -> Mapping[str, object]:
     """Return the entry to write if there is one already: the existing one if it is equivalent.
 
-    An entry that starts the same command or has the same URL is equivalent, whatever the user has
-    added to it. With `force`, the keys that are not replaced stay, unless the server is of another
-    kind or at another place: what was meant for one server is never sent to another. `environment`
-    names the member with the variables in this client's entries.
+    An entry with the same command or URL is equivalent, whatever the user has added to it. With
+    `force`, fields that are not replaced stay, unless the old entry is for another kind of server
+    or another origin: credentials of one server must not be sent to another. `environment` is the
+    field with the client's variables.
 
     Raises:
-        RejectedError: the existing entry reaches something else, and `force` is not set.
+        RejectedError: the existing entry is for another server, and `force` is not set.
 
     """
     existing_parts = _mapping(existing)
@@ -117,9 +111,9 @@ def merge_entry(
         return existing_parts
     if not force:
         raise RejectedError(
-            f"{path} has a server {SERVER} already, which is reached in another way.",
+            f"{path} already has an entry {SERVER} for another server.",
             code="connect_conflict",
-            hint="Look at it, and use --force to replace it.",
+            hint="Check it, and use --force to replace it.",
         )
     preserved = _preserved_parts(existing_parts, ours, environment=environment)
     both = {**preserved, **ours}
@@ -134,7 +128,7 @@ def merge_entry(
 def _is_equivalent(
     have: Mapping[str, object], ours: Mapping[str, object], *, parts: tuple[str, ...]
 ) -> bool:
-    """Return whether an entry reaches the same server as ours; it may have more members."""
+    """Return whether an entry reaches the same server as ours; it may have more fields."""
     whole = [key for key in _URL_OPTIONS if key in ours]
     return all(have.get(key, []) == ours[key] for key in whole) and all(
         _mapping(have.get(part)).get(name) == value
@@ -146,14 +140,14 @@ def _is_equivalent(
 def _preserved_parts(
     have: Mapping[str, object], ours: Mapping[str, object], *, environment: str
 ) -> Mapping[str, object]:
-    """Return the members of a replaced entry that stay: no credential of another server."""
+    """Return the fields that stay when an entry is replaced: no credential of another server."""
     if ("command" in have) != ("command" in ours):
         return _mapping(None)
     place = _server_origin(ours)
     if place is None or place == _server_origin(have):
         return have
     if "command" not in ours:
-        # Each client has its own members that send a credential.
+        # Each client has its own fields for credentials.
         return _mapping(None)
     variables = _mapping(have.get(environment))
     foreign_variables = {
@@ -163,7 +157,7 @@ def _preserved_parts(
 
 
 def _server_origin(entry: Mapping[str, object]) -> _Origin | None:
-    """Return the server that an entry calls, directly or over the proxy; None without one."""
+    """Return the origin of an entry's server, also behind a proxy; None if it has no URL."""
     words = [*_words(entry.get("command")), *_words(entry.get("args"))]
     proxy_url = words[words.index("--url") + 1 :] if "--url" in words else []
     url = entry.get("url", next(iter(proxy_url), None))
@@ -180,7 +174,7 @@ def _words(value: object) -> list[object]:
 
 
 def invalid_file_error(path: Path, format_name: str, *, line: int | None) -> InvalidInputError:
-    """Build the error for a file that cannot be parsed and is therefore not changed."""
+    """Make the error for a file that is not valid and therefore unchanged."""
     where = f"{path}, line {line}," if line else str(path)
     return InvalidInputError(
         f"{where} is not valid {format_name}.", hint="Fix it first; it is unchanged."
@@ -188,10 +182,11 @@ def invalid_file_error(path: Path, format_name: str, *, line: int | None) -> Inv
 
 
 def brain_command(argv0: str | None = None, *, executable: str | None = None) -> tuple[str, ...]:
-    """Find the absolute command line that starts this program, for other programs.
+    """Return the absolute command line that starts this program, for other programs.
 
-    It is the running command, or the one in the interpreter's folder, or the one on the path, or
-    the interpreter with the module. Symbolic links are kept, because they outlive their targets.
+    It is the running command, else the one in the interpreter's folder, else the one on the path,
+    else the interpreter with the module. Links are not resolved: they survive updates of their
+    target.
     """
     python = executable or sys.executable
     running = Path(argv0 or sys.argv[0])
@@ -205,7 +200,7 @@ def brain_command(argv0: str | None = None, *, executable: str | None = None) ->
 
 
 def proxy_entry(url: str, *, key_file: Path | None = None) -> Entry:
-    """Build the entry that starts the proxy to a server, which reads the credential itself."""
+    """Make the entry that starts a proxy to a server; the proxy reads the credential itself."""
     command, *arguments = brain_command()
     key_arguments = ("--key-file", str(key_file)) if key_file else ()
     return Entry(command=command, args=(*arguments, "mcp", "--url", url, *key_arguments))

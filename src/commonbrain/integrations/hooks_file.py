@@ -1,4 +1,4 @@
-"""The files in which clients configure hooks; only our own entries are changed.
+"""Files that list a client's hooks; only our own entries are changed.
 
 `HOOKS_FILES` is the table: to install hooks for another client, add a row.
 """
@@ -25,18 +25,18 @@ from commonbrain.integrations.json_text import JsonObject
 from commonbrain.model.errors import InvalidInputError
 
 _EVENTS: Final = "hooks"
-"""The member that lists hooks by event, in all these files."""
+"""The field that lists hooks by event, in all these files."""
 _TIMEOUT_MARGIN_S: Final = 5
-"""A hook ends in time by itself; the client's timeout is only for one that does not."""
+"""A hook ends in time by itself; the client's timeout is only a fallback."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookCommand:
-    """The command line with which a client starts our hooks."""
+    """The command with which a client starts our hooks."""
 
     brain: Sequence[str]
     options: Sequence[str] = ()
-    """The store and the agent, if the user set them."""
+    """`--store` and `--agent`, if the user set them."""
 
     def words(self, hook: Hook) -> Sequence[str]:
         """Return the command line of one hook; the program expects `hook` as the first argument."""
@@ -48,23 +48,23 @@ Shape = Callable[[Hook, Sequence[str]], Mapping[str, object]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HooksFile:
-    """Changes the file of one client in place."""
+    """Changes the hooks file of one client in place."""
 
     client: str
     files: Mapping[str, Callable[[], Path]]
     """The file of each scope."""
     shape: Shape
-    """The client's form of an entry in an event's list."""
+    """Formats an entry of an event's list."""
     head: Mapping[str, object] = field(default_factory=dict[str, object])
-    """Members that the file must have in addition."""
+    """Other fields that the file must have."""
     has_comments: bool = False
-    """Whether the client accepts comments and trailing commas."""
+    """Whether the client allows comments and trailing commas."""
 
     def add(self, text: str | None, command: HookCommand, *, path: Path) -> str:
-        """Append our entries to their lists, replacing earlier ones.
+        """Replace our entries and put them last in their lists.
 
         Raises:
-            InvalidInputError: the text is not valid, or does not have the client's structure.
+            InvalidInputError: the text is not valid, or has an unexpected layout.
 
         """
         expected = {hook.native: self.shape(hook, command.words(hook)) for hook in self.hooks}
@@ -80,10 +80,10 @@ class HooksFile:
         return text
 
     def remove(self, text: str, *, path: Path) -> str:
-        """Remove our entries, and lists that become empty.
+        """Remove our entries, and lists that are then empty.
 
         Raises:
-            InvalidInputError: the text is not valid, or does not have the client's structure.
+            InvalidInputError: the text is not valid, or has an unexpected layout.
 
         """
         if not text.strip() or self._parse(text, path).find(_EVENTS) is None:
@@ -107,7 +107,7 @@ class HooksFile:
         value = current.value
         if not isinstance(value, list):
             raise InvalidInputError(
-                f"{name} in {path} is not a list.", hint="It was left as it is."
+                f"{name} in {path} is not a list.", hint="The file is unchanged."
             )
         listed = cast("list[object]", value)
         expected = [*self._without_own(listed), *([entry] if entry else [])]
@@ -119,7 +119,7 @@ class HooksFile:
         return parse_settings(text, path, has_comments=self.has_comments)
 
     def _without_own(self, listed: Sequence[object]) -> list[object]:
-        """Remove our handlers from a list of handlers, or of groups of them."""
+        """Remove our handlers from a list of handlers, or of groups of handlers."""
         remaining: list[object] = []
         for one in listed:
             group = _handlers(one)

@@ -1,4 +1,4 @@
-"""Clients that list their servers in a JSON file, each in its own form."""
+"""Clients that list their MCP servers in a JSON file."""
 
 import json
 import os
@@ -30,13 +30,13 @@ class JsonFile:
     files: Mapping[str, Callable[[], Path]]
     """The file of each scope."""
     servers: str
-    """The member that lists the servers by name."""
+    """The field that lists the servers by name."""
     shape: Callable[[ServerTarget], Mapping[str, object]]
-    """The client's form of an entry."""
+    """Formats an entry."""
     environment: str = "env"
-    """The member of an entry that contains its environment."""
+    """The field of an entry with its environment variables."""
     has_comments: bool = True
-    """Whether the client accepts comments and trailing commas."""
+    """Whether the client allows comments and trailing commas."""
 
     @property
     def scopes(self) -> tuple[str, ...]:
@@ -44,11 +44,11 @@ class JsonFile:
         return tuple(self.files)
 
     def path(self, scope: str) -> Path:
-        """Return the file of a scope, whether it exists or not."""
+        """Return the path of a scope's file, which need not exist."""
         return self.files[scope]()
 
     def add(self, text: str | None, entry: ServerTarget, *, path: Path, force: bool) -> str:
-        """Append the entry to the servers, or replace the existing one."""
+        """Add the entry last among the servers, or replace it in place."""
         ours = self.shape(entry)
         if text is None or not text.strip():
             return json.dumps({self.servers: {SERVER: ours}}, ensure_ascii=False, indent=2) + "\n"
@@ -65,7 +65,7 @@ class JsonFile:
         return text if value == existing.value else listed.with_value(existing, value)
 
     def remove(self, text: str, *, path: Path) -> str:
-        """Remove the entry; the list of servers stays even if it becomes empty."""
+        """Remove the entry, and keep the list of servers even if it is then empty."""
         if not text.strip():
             return text
         whole = parse_settings(text, path, has_comments=self.has_comments)
@@ -89,45 +89,48 @@ def parse_settings(text: str, path: Path, *, has_comments: bool) -> JsonObject:
         raise invalid_file_error(path, "JSON", line=error.lineno) from error
     except ValueError as error:
         raise InvalidInputError(
-            f"{path} does not hold a JSON object.", hint="It was left as it is."
+            f"{path} does not hold a JSON object.", hint="The file is unchanged."
         ) from error
 
 
 def object_member(settings: JsonObject, name: str, *, path: Path) -> JsonObject:
-    """Return the object that is a member of the settings.
+    """Return an object that is a field of the settings.
 
     Raises:
-        InvalidInputError: there is no such member, or it is not an object; the file is unchanged.
+        InvalidInputError: there is no such field, or it is not an object; the file is unchanged.
+
     """
     member = settings.find(name)
     if member is None or not isinstance(member.value, dict):
-        raise InvalidInputError(f"{name} in {path} is not an object.", hint="It was left as it is.")
+        raise InvalidInputError(
+            f"{name} in {path} is not an object.", hint="The file is unchanged."
+        )
     return settings.object_at(member)
 
 
 def command_and_args(entry: Entry) -> Mapping[str, object]:
-    """Return an entry in the form of most clients, with an environment only if it has one."""
+    """Format an entry as most clients do, with `env` only if it is not empty."""
     shown: dict[str, object] = {"command": entry.command, "args": list(entry.args)}
     return {**shown, "env": dict(entry.env)} if entry.env else shown
 
 
 def in_current_folder(*parts: str) -> Callable[[], Path]:
-    """Return a path in the current folder."""
+    """Make a function that returns a path below the current folder."""
     return lambda: Path.cwd().joinpath(*parts)
 
 
 def in_home_folder(*parts: str) -> Callable[[], Path]:
-    """Return a path in the user's home folder."""
+    """Make a function that returns a path below the user's home."""
     return lambda: Path.home().joinpath(*parts)
 
 
 def _user_file() -> Path:
-    """Return Claude Code's file; follows CLAUDE_CONFIG_DIR."""
+    """Return Claude Code's file, with CLAUDE_CONFIG_DIR."""
     folder = os.environ.get("CLAUDE_CONFIG_DIR")
     return (Path(folder) if folder else Path.home()) / ".claude.json"
 
 
-def _shape(entry: ServerTarget) -> Mapping[str, object]:
+def _claude_shape(entry: ServerTarget) -> Mapping[str, object]:
     if isinstance(entry, Remote):
         reference = f"${{{entry.variable}}}"
         return {"type": "http", "url": entry.url, **entry.headers(reference)}
@@ -143,7 +146,7 @@ CLAUDE_CODE: Final = JsonFile(
     name="claude-code",
     files={"user": _user_file, "project": in_current_folder(".mcp.json")},
     servers="mcpServers",
-    shape=_shape,
+    shape=_claude_shape,
     has_comments=False,
 )
 
@@ -167,10 +170,7 @@ CURSOR: Final = JsonFile(
 
 
 def _gemini_shape(entry: ServerTarget) -> Mapping[str, object]:
-    if isinstance(entry, Remote):
-        reference = f"${{{entry.variable}}}"
-        return {"type": "http", "url": entry.url, **entry.headers(reference)}
-    return command_and_args(entry)
+    return _claude_shape(entry) if isinstance(entry, Remote) else command_and_args(entry)
 
 
 GEMINI: Final = JsonFile(
@@ -185,7 +185,7 @@ GEMINI: Final = JsonFile(
 
 
 def _opencode_user_file() -> Path:
-    """Return opencode's file; follows XDG_CONFIG_HOME on every system."""
+    """Return opencode's file, with XDG_CONFIG_HOME on every system."""
     folder = os.environ.get("XDG_CONFIG_HOME")
     return _in((Path(folder) if folder else Path.home() / ".config") / "opencode")
 
@@ -195,7 +195,7 @@ def _project_file() -> Path:
 
 
 def _in(folder: Path) -> Path:
-    """Return the existing file; if there are both, opencode reads this one last."""
+    """Return the existing file; if there are two, the one that opencode reads last."""
     with_comments = folder / "opencode.jsonc"
     return with_comments if with_comments.exists() else folder / "opencode.json"
 
@@ -203,7 +203,7 @@ def _in(folder: Path) -> Path:
 def _opencode_shape(entry: ServerTarget) -> Mapping[str, object]:
     if isinstance(entry, Remote):
         headers = entry.headers(f"{{env:{entry.variable}}}")
-        # Otherwise it would start its own login when a credential is rejected.
+        # If the server rejects the credential, opencode would otherwise start an OAuth login.
         return {"type": "remote", "url": entry.url, "enabled": True, "oauth": False, **headers}
     shown: dict[str, object] = {
         "type": "local",
@@ -223,7 +223,7 @@ OPENCODE: Final = JsonFile(
 
 
 def _vscode_user_file() -> Path:
-    """Return the file of VS Code's default profile on this system."""
+    """Return the file of the default profile, in VS Code's folder on this system."""
     return user_config_path("Code", appauthor=False, roaming=True) / "User" / "mcp.json"
 
 
@@ -231,7 +231,7 @@ def _vscode_shape(entry: ServerTarget) -> Mapping[str, object]:
     if isinstance(entry, Remote):
         if entry.variable is None:
             return {"type": "http", "url": entry.url}
-        # Its headers refer to prompts, not to variables; the proxy reads the variables.
+        # VS Code's headers refer to its own inputs, not to variables; the proxy reads the variable.
         entry = proxy_entry(entry.url)
     return {"type": "stdio", **command_and_args(entry)}
 

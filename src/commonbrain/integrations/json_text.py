@@ -1,7 +1,7 @@
-"""JSON text changed in place: one member is added or removed, every other byte stays.
+"""Edits JSON text in place: adds or removes one member; every other byte stays.
 
-Parsing and writing the whole file would reformat numbers, escapes and lists of others, and lose the
-comments that several clients allow.
+Parsing and writing the whole text would reformat numbers, escapes and lists of the user, and lose
+the comments that several clients allow.
 """
 
 import json
@@ -20,7 +20,7 @@ _LAST_COMMA: Final = "\t"
 
 
 def strip_comments(text: str) -> str:
-    """Blank comments and trailing commas, so that the rest is JSON of the same length."""
+    """Blank comments and trailing commas, so that the text is JSON of the same length."""
     bare = _STRING_OR_COMMENT.sub(_blanked, text)
     return _STRING_OR_LAST_COMMA.sub(
         lambda match: _LAST_COMMA if match.group() == "," else match.group(), bare
@@ -29,7 +29,7 @@ def strip_comments(text: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """One member of an object: its key and value, and their positions in the text."""
+    """One member of an object: its key, its value and their positions in the text."""
 
     key: str
     value: object
@@ -50,11 +50,11 @@ class JsonObject:
     members: tuple[Member, ...]
 
     def find(self, key: str) -> Member | None:
-        """Find a member; of several with one key the last, as JSON parsers do."""
+        """Find a member; the last of several, as JSON parsers do."""
         return next((one for one in reversed(self.members) if one.key == key), None)
 
     def object_at(self, member: Member) -> "JsonObject":
-        """Parse a member's value, which must be an object."""
+        """Return a member's value, which must be an object."""
         return read_object(self.text, member.value_start)
 
     def with_value(self, member: Member, value: object) -> str:
@@ -63,7 +63,7 @@ class JsonObject:
         return self.text[: member.value_start] + shown + self.text[member.end :]
 
     def with_member(self, key: str, value: object) -> str:
-        """Return the text with a member appended to the object, formatted like the others."""
+        """Return the text with a member added at the object's end, in the layout of the others."""
         if not self.members:
             return self._with_only(key, value)
         indent = _indent(self.text, self.members[0].start)
@@ -72,10 +72,10 @@ class JsonObject:
         at = self.members[-1].end
         comma = self._comma(at)
         comments_after = at if comma is None else comma + 1
-        # A comment after the last member on its line stays there.
+        # A comment after the last member stays on its line.
         place = comments_after + len(_trailing_comment(self.text[comments_after:]))
         between = ("," if comma is None else "") + self.text[at:place]
-        # A list with a trailing comma keeps one.
+        # If the list ends with a trailing comma, add one after the new member.
         last = "" if comma is None else ","
         return self.text[:at] + between + whitespace + shown + last + self.text[place:]
 
@@ -105,7 +105,7 @@ class JsonObject:
         return f"{self.text[: self.start]}{{{comments}{inside}}}{self.text[self.end :]}"
 
     def _without_member(self, member: Member) -> str:
-        """Remove the member from its line, and one comma, the following one if there is one."""
+        """Remove the member and one comma, the following one if there is one."""
         comma = self._comma(member.end)
         at = self.members.index(member)
         if comma is None and at:
@@ -128,7 +128,7 @@ class JsonObject:
 
 
 def read_object(text: str, at: int = 0) -> JsonObject:
-    """Parse the object that begins at or after `at`; `plain(text)` must be valid JSON.
+    """Parse the object that begins at or after `at`; `strip_comments(text)` must be valid JSON.
 
     Raises:
         ValueError: there is no object.
@@ -156,7 +156,7 @@ def read_object(text: str, at: int = 0) -> JsonObject:
 
 
 def indent_unit(text: str) -> str:
-    """Guess the indentation from the first member of the outermost object."""
+    """Guess the indentation unit from the first member of the outermost object."""
     json_text = strip_comments(text)
     inside = _SPACE.match(json_text, json_text.index("{") + 1)
     whitespace = inside.group() if inside else ""
@@ -175,7 +175,7 @@ def _blanked(match: re.Match[str]) -> str:
 
 
 def _trailing_comment(rest: str) -> str:
-    """Return the rest of a line if it is only a comment."""
+    """Return the rest of a line if it is a comment."""
     line = rest.partition("\n")[0].rstrip("\r")
     return line if line.lstrip().startswith("//") else ""
 
@@ -190,7 +190,7 @@ def _skip_space(text: str, at: int) -> int:
 
 
 def _indent(text: str, at: int) -> str | None:
-    """Return the indentation of the line at a position; None in a text of one line."""
+    """Return the indentation of the line at a position; None if the text has one line."""
     if "\n" not in text.strip():
         return "" if text.strip() in {"{}", "{ }"} else None
     line = text[text.rfind("\n", 0, at) + 1 : at]

@@ -136,7 +136,7 @@ def reembed(task: JobContext) -> None:
                 task.save_progress(tx, min(made / total, 1.0), reached=where)
     left = sum(spaces.missing_vectors(space_id).values())
     with task.step() as tx:
-        task.finish(tx, {"space": other.store.space.name, "lacking": left})
+        task.finish(tx, {"space": other.store.space.name, "missing": left})
 
 
 def _reached(task: JobContext) -> BuildCursor:

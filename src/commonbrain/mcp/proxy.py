@@ -1,7 +1,7 @@
-"""`brain mcp --url`: forwards one client's messages from stdin to a running server, and back.
+"""`brain mcp --url`: forwards one client's messages between stdio and a running server.
 
-It starts in a tenth of a second and takes a quarter of the memory of an embedded store, because it
-loads only what it needs; everything imported here must load fast.
+It starts in 0.1 s and uses a quarter of a brain's memory, because it imports only what it needs;
+all imports here must be fast.
 """
 
 import json
@@ -25,55 +25,55 @@ from commonbrain.model.errors import CommonbrainError, InvalidInputError, Unavai
 REQUESTS_MAX: Final = 8
 """Concurrent messages; further ones wait."""
 RESPONSE_TIMEOUT_S: Final = 660.0
-"""Longer than the longest timeout that a server can be set to."""
+"""Longer than the longest request timeout of a server."""
 _FAILED: Final = -32000
-"""JSON-RPC leaves this range to implementations."""
+"""A server-defined error code of JSON-RPC."""
 _MALFORMED: Final = -32700
 _INTERNAL: Final = -32603
 _CLIENT_CHARS_MAX: Final = 128
 _PROTOCOL: Final = "io.modelcontextprotocol/protocolVersion"
-"""The field with the protocol version of a message without a session."""
+"""Where a message of the stateless protocol carries its version."""
 _HEADER_FIELDS: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
-"""Methods whose target is repeated in a header, so that intermediaries need not parse the body."""
+"""Methods whose target is also a header, for intermediaries that do not read the body."""
 
 JsonObject = Mapping[str, Any]
 
 
 @dataclass(slots=True)
 class StdioProxy:
-    """One client on stdin and stdout, and one server at a URL."""
+    """Connects one client on stdio with one server at a URL."""
 
     url: SplitResult
     key: str | None
     session: str
     out: TextIO
     protocol: str | None = None
-    """The version agreed in the handshake, if there was one."""
+    """The protocol version of the handshake; None before it."""
     client: str = "commonbrain-bridge"
-    """The client's name from the handshake, which later messages do not repeat."""
+    """The client's name in the handshake; later messages do not contain it."""
     lock: Lock = field(default_factory=Lock)
 
     def forward_all(self, lines: Iterable[str]) -> None:
-        """Forward lines until there are no more; then wait for pending answers."""
+        """Forward every line; at the end, wait for the answers in progress."""
         with ThreadPoolExecutor(REQUESTS_MAX, "message") as threads:
             for line in filter(str.strip, lines):
                 under_way = threads.submit(self.forward, line)
                 if '"initialize"' in line:
-                    # Later messages use the version that is agreed here.
+                    # Later messages use the protocol version of its answer.
                     under_way.result()
 
     def forward(self, line: str) -> None:
-        """Forward one message, and write the answer, or an error if there is none."""
+        """Forward one message and write the answer, or an error if there is none."""
         message = _parse_object(line)
         if not message:
-            wrong = _error(_MALFORMED, "This is not one message of JSON-RPC.")
+            wrong = _error(_MALFORMED, "This is not a JSON-RPC message.")
             self._write({"jsonrpc": "2.0", "id": None, "error": wrong})
             return
         try:
             answer = self._post(line.encode(), message)
         except CommonbrainError as error:
             answer = {"error": _error(_FAILED, f"{error.code}: {error}")}
-        except Exception as error:  # noqa: BLE001 who asked waits for an answer, whatever happened
+        except Exception as error:  # noqa: BLE001 the client waits for an answer
             answer = {"error": _error(_INTERNAL, f"internal: {type(error).__name__}")}
         if "id" in message and "method" in message and answer:
             if message["method"] == "initialize":
@@ -96,12 +96,12 @@ class StdioProxy:
         """Send a message and return the server's answer.
 
         Raises:
-            UnavailableError: it does not answer, or its answer is not MCP.
+            UnavailableError: the server does not answer, or the answer is not from Commonbrain.
 
         """
         kind = HTTPSConnection if self.url.scheme == "https" else HTTPConnection
-        # A connection for each message: a kept one may close while it is used, and then nobody
-        # knows whether the message was processed.
+        # One connection per message: a reused one can close during a request, and then it is
+        # unknown whether the request was executed.
         connection = kind(self.url.hostname or "", self.url.port, timeout=RESPONSE_TIMEOUT_S)
         try:
             connection.request("POST", self.url.path or "/mcp", body, self._headers(message))
@@ -110,7 +110,7 @@ class StdioProxy:
             raise UnavailableError(
                 f"The memory at {self.url.netloc} does not answer ({type(error).__name__}).",
                 code="server_down",
-                hint="Start it with brain serve; the next call finds it again.",
+                hint="Start it with brain serve, then call again.",
             ) from error
         finally:
             connection.close()
@@ -130,7 +130,7 @@ class StdioProxy:
             "Accept": "application/json, text/event-stream",
             "User-Agent": self.client,
         }
-        # A value that is not text is left out; the server reports what is wrong.
+        # Values that are not text are left out: the server reports them.
         return {
             name: _encode_header(value)
             for name, value in headers.items()
@@ -139,10 +139,10 @@ class StdioProxy:
 
 
 def run_proxy(url: str, *, key_file: Path | None = None) -> None:
-    """Serve one client over stdin and stdout from a running server until it disconnects.
+    """Connect a client on stdin and stdout to a running server until it disconnects.
 
     Raises:
-        InvalidInputError: the URL or the key cannot be used.
+        InvalidInputError: the URL or the key is not valid.
 
     """
     signal.signal(signal.SIGTERM, _leave)
@@ -154,7 +154,7 @@ def run_proxy(url: str, *, key_file: Path | None = None) -> None:
 
 
 def run_proxy_command(words: list[str]) -> None:
-    """Run the proxy for a command line, or give the reason in a line on stderr."""
+    """Run the proxy from command line arguments; an error is one line on stderr."""
     parser = ArgumentParser("brain mcp")
     parser.add_argument("--url", required=True)
     parser.add_argument("--key-file", type=Path)
@@ -162,20 +162,20 @@ def run_proxy_command(words: list[str]) -> None:
     try:
         run_proxy(options.url, key_file=options.key_file)
     except CommonbrainError as error:
-        print(f"{error.code}: {error}", file=sys.stderr)  # noqa: T201 it is what was asked for
+        print(f"{error.code}: {error}", file=sys.stderr)  # noqa: T201 the output of the command
         sys.exit(2)
 
 
 def _leave(_signal: int, _frame: object) -> None:
-    """Exit at once; the server finishes what was sent."""
+    """Exit at once: the server finishes the requests it has received."""
     os._exit(0)
 
 
 def endpoint(url: str) -> SplitResult:
-    """Return the URL of MCP on a server.
+    """Return the MCP endpoint of a server.
 
     Raises:
-        InvalidInputError: the URL cannot be used, or contains what may be a secret.
+        InvalidInputError: the URL is not valid, or may contain a secret.
 
     """
     try:
@@ -192,16 +192,16 @@ def endpoint(url: str) -> SplitResult:
 
 
 def expand_home(file: Path) -> Path:
-    """Expand `~` in a path; no shell expands it in `--key-file=~/x`."""
-    # A home directory of an unknown user stays as it is; such a file does not exist.
+    """Expand `~` in a path, since shells do not expand it in `--key-file=~/x`."""
+    # An unknown user's home stays as it is; no such file exists.
     return Path(os.path.expanduser(file))  # noqa: PTH111
 
 
 def read_key(file: Path | None) -> str | None:
-    """Read the key from a file or the environment; never from the command line.
+    """Read the key from a file, or from the environment; never from the command line.
 
     Raises:
-        InvalidInputError: the file cannot be read, or its content is not a key.
+        InvalidInputError: the file cannot be read, or the key is not valid.
 
     """
     try:
@@ -214,15 +214,15 @@ def read_key(file: Path | None) -> str | None:
 
 
 def validate_key(text: str) -> str | None:
-    """Return a key without its line end; None if the text is empty.
+    """Return a key without its line end; None for an empty text.
 
     Raises:
-        InvalidInputError: it is not a key; the message does not repeat it.
+        InvalidInputError: the key is not valid; the message does not repeat it.
 
     """
     key = text.strip()
     if not (key.isascii() and key.isprintable() and " " not in key):
-        raise InvalidInputError("The key holds what no key does.", hint="Give the key alone.")
+        raise InvalidInputError("The key contains invalid characters.", hint="Give the key alone.")
     return key or None
 
 
@@ -233,7 +233,7 @@ def _parse_response(response: HTTPResponse) -> JsonObject:
     reply = _parse_object(body)
     if not reply:
         raise UnavailableError(
-            f"What answers there is no memory (HTTP {response.status}).",
+            f"The server there is not Commonbrain (HTTP {response.status}).",
             code="server_down",
             hint="Check the URL.",
         )
@@ -247,7 +247,7 @@ def _parse_response(response: HTTPResponse) -> JsonObject:
 
 
 def _parse_object(text: str | bytes) -> JsonObject:
-    """Parse a JSON object; return an empty one if it is not an object."""
+    """Parse a JSON object; an empty one if the text is something else."""
     try:
         read: object = json.loads(text)
     except (ValueError, RecursionError):
@@ -256,13 +256,13 @@ def _parse_object(text: str | bytes) -> JsonObject:
 
 
 def _child_object(message: JsonObject, name: str) -> JsonObject:
-    """Return a nested object; an empty one if it is not an object."""
+    """Return a nested object; an empty one if there is none."""
     part: object = message.get(name)
     return cast("JsonObject", part) if isinstance(part, dict) else {}
 
 
 def _encode_header(value: str) -> str:
-    """Encode a header value as MCP does: as it is, or in base64 if it must be."""
+    """Encode a text for an MCP header: as it is, or in base64 if it contains other characters."""
     is_plain = value.isascii() and value.isprintable() and value == value.strip()
     if is_plain and not value.startswith("=?base64?"):
         return value

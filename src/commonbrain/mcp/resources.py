@@ -1,7 +1,7 @@
-"""The prompt and the resources of the MCP server.
+"""The MCP prompt and resources.
 
-`PAGES` is the table of resources: each is an operation with one argument in its URI, so that
-permissions are checked in one place for all transports.
+`RESOURCE_TYPES` is the table: each resource is an operation with one argument from the URI, so that
+the same access rules apply on every transport.
 """
 
 from collections.abc import Callable, Mapping
@@ -39,7 +39,7 @@ _USAGE_HINT: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resource:
-    """A resource: its operation, and how its URI maps to the arguments."""
+    """A resource type: its operation, and how its URI becomes the arguments."""
 
     scheme: str
     argument: str
@@ -50,7 +50,7 @@ class Resource:
 
     @property
     def template(self) -> ResourceTemplate:
-        """The template for clients."""
+        """The template that clients see."""
         return ResourceTemplate(
             name=self.scheme,
             uri_template=f"{self.scheme}://{{{self.argument}}}",
@@ -65,14 +65,14 @@ RESOURCE_TYPES: Final = {
         Resource(
             scheme="memory",
             argument="id",
-            purpose="One memory, whole.",
+            purpose="One memory in full.",
             operation=GET,
             arguments=lambda id_: {"id": [id_]},
         ),
         Resource(
             scheme="thread",
             argument="id",
-            purpose="What was said in a thread.",
+            purpose="The messages of a thread.",
             operation=MESSAGE,
             arguments=lambda id_: {"op": "history", "thread": id_},
             is_found=lambda reply: bool(reply.messages),
@@ -89,20 +89,20 @@ RESOURCE_TYPES: Final = {
 PROMPT: Final = Prompt(
     name=STARTUP,
     title="Start up",
-    description="Begin a session: what binds you, what is open, who else is at work.",
+    description="Start a session: your rules, open tasks, other active sessions.",
     arguments=[
         PromptArgument(name="project", description="The repository or topic", required=False),
-        PromptArgument(name="task", description="What you are to do", required=False),
+        PromptArgument(name="task", description="Your task", required=False),
     ],
 )
 
 
 def read_resource(brain: Brain, uri: str) -> ReadResourceResult:
-    """Read a resource as the operation renders it for agents.
+    """Read a resource in the operation's text form.
 
     Raises:
-        NotFoundError: it does not exist or may not be seen; the two look the same.
-        RejectedError: the caller's role does not allow it.
+        NotFoundError: there is none, or the caller may not see it; both look the same.
+        RejectedError: the caller's role is not sufficient.
 
     """
     scheme, _, address = uri.partition("://")
@@ -113,13 +113,13 @@ def read_resource(brain: Brain, uri: str) -> ReadResourceResult:
     request = page.operation.request.model_validate(page.arguments(named))
     reply = dispatch(page.operation, brain, request=request)
     if not page.is_found(reply):
-        raise NotFoundError("Nothing to be seen there.", hint="Check the id.")
+        raise NotFoundError("There is no such memory or thread.", hint="Check the id.")
     text = inert(page.operation.render_text(reply))
     return ReadResourceResult(contents=[TextResourceContents(uri=uri, mime_type=_PLAIN, text=text)])
 
 
 def render_startup(brain: Brain, name: str, *, arguments: Mapping[str, str]) -> GetPromptResult:
-    """Boot, and return what an agent should know, with two lines on how to work.
+    """Boot; return the briefing with two lines on how to use the memory.
 
     Raises:
         InvalidInputError: there is no such prompt, or it takes no such argument.

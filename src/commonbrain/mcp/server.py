@@ -4,13 +4,15 @@ import logging
 import os
 import signal
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from importlib.metadata import version
-from threading import Lock
-from typing import Any, Final, TypeVar
+from threading import Lock, Thread
+from typing import Any, Final, Protocol, TypeVar
 
 import anyio
+from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
@@ -21,6 +23,7 @@ from mcp.types import (
     CallToolResult,
     GetPromptRequestParams,
     GetPromptResult,
+    Implementation,
     ListPromptsResult,
     ListResourcesResult,
     ListResourceTemplatesResult,
@@ -34,17 +37,19 @@ from mcp.types import (
 )
 from pydantic import ValidationError
 
-from commonbrain.api.dispatch import dispatch, record_call
+from commonbrain.api.dispatch import CallContext, dispatch, record_call, record_failed_open
 from commonbrain.api.operation import Request
 from commonbrain.api.operations import Operation, Profile, Transport, load_operations
 from commonbrain.api.schemas import compact_output_schema, compact_schema
-from commonbrain.api.threads import Connection, ThreadLimiter
+from commonbrain.api.threads import ThreadLimiter
 from commonbrain.client import Brain
 from commonbrain.coordination.registry import detect_client
-from commonbrain.mcp.clients import ClientResolver, LazyBrain, Message, StdioClient
+from commonbrain.jobs.worker import EmbeddedWorker
 from commonbrain.mcp.resources import PROMPT, RESOURCE_TYPES, read_resource, render_startup
 from commonbrain.model.errors import CommonbrainError, InvalidInputError, UnavailableError
 from commonbrain.model.escaping import inert
+from commonbrain.model.scope import Role, Trust
+from commonbrain.model.sessions import UNKNOWN, ClientInfo, printable_name
 
 _LOG: Final = logging.getLogger(__name__)
 _T = TypeVar("_T")
@@ -59,11 +64,11 @@ INSTRUCTIONS: Final = (
 CALLS_AT_ONCE_MAX: Final = 8
 """Concurrent calls of one client; further ones wait."""
 _CHARS_MAX: Final = 200_000
-"""Above the largest reply of recall, so that a client does not truncate it."""
+"""Above the largest reply of recall, so that a client does not cut it."""
 _INTERNAL_ERROR: Final = "An internal error occurred."
 _INTERNAL_ERROR_HINT: Final = "Run `brain doctor`; see the server's stderr."
 _ALWAYS_LISTED: Final = frozenset({"boot", "remember", "recall"})
-"""Tools whose schema a client should show from the start rather than on demand."""
+"""Tools whose schema a client should load at the start rather than on demand."""
 
 
 def tools_of(profile: Profile) -> dict[str, Operation[Any, Any]]:
@@ -78,6 +83,156 @@ def tools_of(profile: Profile) -> dict[str, Operation[Any, Any]]:
 TOOLS: Final = tools_of(Profile.CORE)
 
 
+Message = ServerRequestContext[Any]
+"""One message of a client, with its transport context."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Connection:
+    """Assigns each call its session; a server creates one for every client.
+
+    A call belongs to the session that the caller names, else to the one that the client reported,
+    else to one created for this connection. `find` identifies the client at the first call;
+    `reported_session` returns the key that it reported at the start.
+    """
+
+    find: Callable[[Brain], ClientInfo] = lambda _: UNKNOWN
+    reported_session: Callable[[Brain], str | None] = lambda _: None
+    _contact: ClientInfo | None = None
+    _last: Brain | None = None
+    _lock: Lock = field(default_factory=Lock)
+
+    def view(self, brain: Brain, *, client: str | None = None) -> Brain:
+        """Return the brain for the connection's session and project; counts as a heartbeat."""
+        with self._lock:
+            if self._contact is None:
+                self._contact = replace(self.find(brain), client=client)
+            last_session = self._last.caller.session if self._last else self.reported_session(brain)
+            identified = brain.acting_as(contact=self._contact)
+            session = identified.session.meet(last=last_session)
+            project = session.project or brain.caller.project
+            self._last = identified.acting_as(session=session.key, project=project)
+            return self._last
+
+    def close(self) -> None:
+        """Record that the client disconnected; written soon, or when the brain is closed."""
+        with self._lock:
+            if self._last is not None:
+                self._last.session.leave()
+                self._last = None
+
+
+@dataclass(slots=True)
+class LazyBrain:
+    """A brain that is opened in the background, so that a client need not wait for it.
+
+    Claude Code does not offer the tools of a server that takes over a second to answer.
+    """
+
+    open: Callable[[], Brain]
+    lock: Lock
+    connection: Connection
+    brain: Brain | None = None
+    worker: EmbeddedWorker | None = None
+
+    def get(self) -> Brain:
+        """Return the brain; the first call opens it."""
+        with self.lock:
+            if self.brain is None:
+                self.brain = self.open()
+                self.worker = EmbeddedWorker(self.brain.services)
+                self.worker.start()
+            return self.brain
+
+    def warm(self) -> None:
+        """Start to open the brain in the background; an earlier call waits for it."""
+        Thread(target=self._open_quietly, daemon=True, name="open").start()
+
+    def _open_quietly(self) -> None:
+        # The next call tries again and reports the error.
+        with suppress(CommonbrainError):
+            self.get()
+
+    def close(self) -> None:
+        """Record that the client disconnected; close the brain, even if it is being opened."""
+        self.connection.close()
+        with self.lock:
+            if self.worker is not None:
+                self.worker.close()
+            if self.brain is not None:
+                self.brain.close()
+
+
+class ClientResolver(Protocol):
+    """Resolves the caller of a message."""
+
+    def role(self, context: Message, /) -> Role:
+        """Return the role that decides which tools are listed; never waits."""
+        ...
+
+    def brain_for(self, context: Message, /) -> Brain:
+        """Return the caller's brain; called in the thread that runs the operation."""
+        ...
+
+    def record_missed_call(
+        self, context: Message, /, *, call: CallContext, error: CommonbrainError
+    ) -> None:
+        """Record a call for which the brain could not be opened."""
+        ...
+
+    def redact_error(self, error: CommonbrainError, /) -> CommonbrainError:
+        """Return an error without details that the caller may not see."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StdioClient:
+    """The single client of stdio, which acts for the user who started it."""
+
+    brain: Callable[[], Brain]
+    agent: str | None
+    """The agent that the user named; None: the client's own name."""
+    connection: Connection
+    warm: Callable[[], None]
+    """Called at the client's first request."""
+
+    def role(self, _context: Message) -> Role:
+        """Return the user's role, and start to open the brain."""
+        self.warm()
+        return Role.ADMIN
+
+    def brain_for(self, context: Message) -> Brain:
+        """Return the brain as the agent: the one that the user named, or the client."""
+        opened = self.brain()
+        # A model fills in the arguments: it cannot claim more trust than its user, and an agent
+        # with a lower ceiling is not raised.
+        ceiling = min(opened.caller.trust_ceiling, Trust.USER_CLAIM, key=lambda one: one.weight)
+        brain = opened.acting_as(trust_ceiling=ceiling)
+        client = client_of(context)
+        agent = self.agent or (printable_name(client.name) if client else None)
+        agent_brain = brain.acting_as(agent=agent) if agent else brain
+        client_label = printable_name(f"{client.name} {client.version}") if client else None
+        return self.connection.view(agent_brain, client=client_label)
+
+    def record_missed_call(
+        self, context: Message, *, call: CallContext, error: CommonbrainError
+    ) -> None:
+        """Store the event of a call on disk until a session boots."""
+        client = client_of(context)
+        agent = self.agent or (printable_name(client.name) if client else None)
+        record_failed_open(call, error, agent=agent)
+
+    def redact_error(self, error: CommonbrainError) -> CommonbrainError:
+        """Return the error unchanged: the client runs on the user's own machine."""
+        return error
+
+
+def client_of(context: Message) -> Implementation | None:
+    """Return the client's name and version, if it sent them."""
+    parameters = context.session.client_params
+    return parameters.client_info if parameters else None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Handlers:
     """Answers clients' messages with the operations."""
@@ -85,18 +240,18 @@ class _Handlers:
     clients: ClientResolver
     threads: ThreadLimiter
     tools: Mapping[str, Operation[Any, Any]]
-    """The tools that are listed and may be called, by name."""
+    """The tools of the profile, by name."""
 
     async def list_tools(
         self, context: Message, _params: PaginatedRequestParams | None
     ) -> ListToolsResult:
-        """List every tool that the client's role may use; they fit on one page."""
+        """List the tools that the client's role may use; too few to need pages."""
         role = self.clients.role(context)
         usable = [operation for operation in self.tools.values() if role.covers(operation.role)]
         return ListToolsResult(tools=[_tool(operation.name) for operation in usable])
 
     async def call_tool(self, context: Message, params: CallToolRequestParams) -> CallToolResult:
-        """Run one operation in a thread and answer when it is committed."""
+        """Run an operation in a thread and reply after the commit."""
         operation = self.tools.get(params.name)
         if operation is None:
             raise MCPError(INVALID_PARAMS, f"There is no tool {params.name[:40]!r}.")
@@ -109,11 +264,11 @@ class _Handlers:
     async def list_prompts(
         self, _context: Message, _params: PaginatedRequestParams | None
     ) -> ListPromptsResult:
-        """List the one prompt."""
+        """List the only prompt."""
         return ListPromptsResult(prompts=[PROMPT])
 
     async def get_prompt(self, context: Message, params: GetPromptRequestParams) -> GetPromptResult:
-        """Boot and return the prompt."""
+        """Boot and return the briefing."""
         given = params.arguments or {}
         return await self._respond(
             context, lambda brain: render_startup(brain, params.name, arguments=given)
@@ -122,13 +277,13 @@ class _Handlers:
     async def list_resources(
         self, _context: Message, _params: PaginatedRequestParams | None
     ) -> ListResourcesResult:
-        """List no resource by name: there are as many as memories, and recall finds them."""
+        """List none: every memory is a resource, and recall finds them."""
         return ListResourcesResult(resources=[])
 
     async def list_templates(
         self, _context: Message, _params: PaginatedRequestParams | None
     ) -> ListResourceTemplatesResult:
-        """List the URI templates of resources."""
+        """List the URI templates."""
         return ListResourceTemplatesResult(
             resource_templates=[page.template for page in RESOURCE_TYPES.values()]
         )
@@ -145,7 +300,7 @@ class _Handlers:
     async def _respond(
         self, context: Message, make: Callable[[Brain], _T], *, about: object = None
     ) -> _T:
-        """Compute an answer in a thread; every failure is a protocol error."""
+        """Run a function in a thread; every error becomes a protocol error."""
 
         def run() -> _T:
             try:
@@ -154,12 +309,10 @@ class _Handlers:
                 first = error.errors(include_url=False, include_input=False)[0]
                 raise MCPError(INVALID_PARAMS, f"invalid: {first['msg']}.") from None
             except CommonbrainError as error:
-                redact_error = self.clients.redact_error(error)
-                raise MCPError(
-                    INVALID_PARAMS, f"{redact_error.code}: {redact_error}", about
-                ) from None
+                redacted = self.clients.redact_error(error)
+                raise MCPError(INVALID_PARAMS, f"{redacted.code}: {redacted}", about) from None
             except Exception as error:
-                _LOG.exception("an offer failed")
+                _LOG.exception("a prompt or resource failed")
                 raise MCPError(
                     INTERNAL_ERROR, f"internal: {_INTERNAL_ERROR} {_INTERNAL_ERROR_HINT}"
                 ) from error
@@ -184,13 +337,11 @@ class _Handlers:
             return _failure(_argument_error(operation, error))
         except CommonbrainError as error:
             return _failure(self.clients.redact_error(error))
-        except Exception:  # noqa: BLE001 a server must not die of one call
-            # An internal error: the log gets all of it, the client nothing that could leak.
+        except Exception:  # noqa: BLE001 one call must not end the server
+            # The log contains the internal error; the client sees no details.
             _LOG.exception("%s failed", operation.name)
             return _failure(
-                CommonbrainError(
-                    "An internal error occurred.", code="internal", hint=_INTERNAL_ERROR_HINT
-                )
+                CommonbrainError(_INTERNAL_ERROR, code="internal", hint=_INTERNAL_ERROR_HINT)
             )
         return CallToolResult(
             content=[TextContent(text=inert(operation.render_text(reply)))],
@@ -200,7 +351,7 @@ class _Handlers:
     def _open_brain(
         self, operation: Operation[Any, Any], request: Request, *, context: Message
     ) -> Brain:
-        """Open the store; if it cannot be opened, record the call for later."""
+        """Return the caller's brain; record the call if it cannot be opened."""
         try:
             return self.clients.brain_for(context)
         except CommonbrainError as error:
@@ -219,7 +370,7 @@ def build_server(
 ) -> Server[Any]:
     """Build a server for one client whose tools are the operations of a store.
 
-    `brain` is called with the first tool call, and `connection` for the session of every call.
+    The first call requests the brain; every call takes its session from `connection`.
     """
     connection = connection or Connection()
     client = StdioClient(brain=brain, agent=agent, connection=connection, warm=warm)
@@ -229,7 +380,7 @@ def build_server(
 def server_of(
     clients: ClientResolver, *, threads: ThreadLimiter, profile: Profile = Profile.CORE
 ) -> Server[Any]:
-    """Build a server for the clients that `clients` resolves, with the tools of a profile."""
+    """Make a server for the clients that `clients` resolves, with a profile's tools."""
     handlers = _Handlers(clients=clients, threads=threads, tools=tools_of(profile))
     return Server(
         "commonbrain",
@@ -249,7 +400,7 @@ def server_of(
 def serve_stdio(
     open_brain: Callable[[], Brain], *, agent: str | None = None, profile: Profile = Profile.CORE
 ) -> None:
-    """Serve one client over stdin and stdout until it disconnects or the process is stopped."""
+    """Serve one client over stdin and stdout until it disconnects or a signal stops the process."""
     connection = Connection(
         find=lambda brain: detect_client(brain.services, serves=True),
         reported_session=lambda brain: brain.services.processes.session(brain.caller.agent),
@@ -277,10 +428,10 @@ async def _serve(lazy: LazyBrain, agent: str | None, *, profile: Profile) -> Non
 
 
 async def _stop_on_signal(lazy: LazyBrain) -> None:
-    """Exit cleanly at once when stopped.
+    """Close and exit at once on a signal.
 
     The thread that reads stdin cannot be interrupted, so an ordinary exit would wait until the
-    client disconnects. Acknowledged writes are committed; a running call is rolled back.
+    client disconnects. Acknowledged calls are committed; a call in progress rolls back.
     """
     with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
         async for _ in signals:
@@ -290,7 +441,7 @@ async def _stop_on_signal(lazy: LazyBrain) -> None:
 
 @cache
 def _tool(name: str) -> Tool:
-    """Build a tool once: its schemas take ten milliseconds, and a shared server is asked often."""
+    """Build a tool once: its schemas take 10 ms, and a shared server lists it often."""
     operation = tools_of(Profile.OPERATOR)[name]
     return Tool(
         name=operation.name,
@@ -314,7 +465,7 @@ def _tool(name: str) -> Tool:
 
 
 def _argument_error(operation: Operation[Any, Any], error: ValidationError) -> InvalidInputError:
-    """Name the invalid arguments and the valid ones, in words that an agent can act on."""
+    """Describe the invalid arguments and list the accepted ones, for the agent."""
     wrong = (
         f"{'.'.join(str(part) for part in one['loc']) or 'arguments'}: {one['msg']}."
         for one in error.errors(include_url=False)

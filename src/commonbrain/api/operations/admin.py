@@ -14,7 +14,15 @@ from commonbrain.administration.tenants import (
     NewKey,
     Usage,
 )
-from commonbrain.api.operation import Command, Name, Operation, Profile, Verb, VerbRequest
+from commonbrain.api.operation import (
+    Command,
+    Name,
+    Operation,
+    Profile,
+    Verb,
+    VerbRequest,
+    verb_command,
+)
 from commonbrain.client import Brain
 from commonbrain.model.agents import KEY_SIGN, Agent, ApiKey, KeyScope
 from commonbrain.model.escaping import inert_line
@@ -27,11 +35,7 @@ _AGENT: Final = frozenset({"agent"})
 _KEY: Final = frozenset({"key"})
 
 ADMIN_COMMANDS: Final = (
-    Command(
-        name="agent list",
-        purpose="List agents with their role and trust.",
-        preset={"op": "agents"},
-    ),
+    verb_command("agent list", "List agents with their role and trust.", op="agents"),
     Command(
         name="agent set",
         purpose="Create an agent, or change its role and trust.",
@@ -57,24 +61,15 @@ ADMIN_COMMANDS: Final = (
         positional=("agent",),
         required=_AGENT,
     ),
-    Command(
-        name="key list",
-        purpose="List keys, valid or not, the newest first.",
-        preset={"op": "keys"},
+    verb_command("key list", "List keys, valid or not, the newest first.", op="keys"),
+    verb_command(
+        "key create", "Create a key for an agent and show it once.", "agent", op="key_create"
     ),
-    Command(
-        name="key create",
-        purpose="Create a key for an agent and show it once.",
-        preset={"op": "key_create"},
-        positional=("agent",),
-        required=_AGENT,
-    ),
-    Command(
-        name="key rotate",
-        purpose="Replace a key; the old one expires after some minutes.",
-        preset={"op": "key_rotate"},
-        positional=("key",),
-        required=_KEY,
+    verb_command(
+        "key rotate",
+        "Replace a key; the old one expires after some minutes.",
+        "key",
+        op="key_rotate",
     ),
     Command(
         name="key revoke",
@@ -84,15 +79,10 @@ ADMIN_COMMANDS: Final = (
         required=_KEY,
         needs_confirmation=True,
     ),
-    Command(
-        name="tenant usage",
-        purpose="Show the tenant's usage and limits.",
-        preset={"op": "usage"},
-    ),
-    Command(
-        name="tenant refusals",
-        purpose="List recent refusals and administrative changes, the newest first.",
-        preset={"op": "refusals"},
+    verb_command("tenant usage", "Show the tenant's usage and limits."),
+    verb_command(
+        "tenant refusals",
+        "List recent refusals and administrative changes, the newest first.",
     ),
 )
 
@@ -111,7 +101,7 @@ Op = Literal[
 
 
 class AdminRequest(VerbRequest):
-    """What to show or change."""
+    """The verb and its arguments."""
 
     VERBS: ClassVar = {
         "agents": Verb(),
@@ -130,40 +120,40 @@ class AdminRequest(VerbRequest):
     }
 
     op: Op = Field(
-        description="agent_set: make or change one; key_create, key_rotate: the key is shown once; "
-        "refusals: what was refused and governed of late"
+        description="agent_set: create or change one; key_create, key_rotate: show the key once; "
+        "refusals: recent refusals and changes"
     )
     agent: Name = Field(default=None, description="Of agent_set, key_create, keys")
     role: Role | None = Field(
-        default=None, description="agent_set; key_create: to make the agent with"
+        default=None, description="agent_set; key_create: role of a new agent"
     )
     trust_default: Trust | None = Field(default=None, description="agent_set: the default")
     trust_ceiling: Trust | None = Field(
-        default=None, description="agent_set: the most it may claim"
+        default=None, description="agent_set: the highest it may claim"
     )
-    disabled: bool | None = Field(default=None, description="agent_set: whether it may not call")
+    disabled: bool | None = Field(default=None, description="agent_set: refuse its calls")
     key: Name = Field(default=None, description="The 8 digits of key_rotate, key_revoke")
-    label: Name = Field(default=None, description="key_create: what it is for")
+    label: Name = Field(default=None, description="key_create: its purpose")
     scopes: list[KeyScope] = Field(
         default=[], description="key_create: read, write, admin; none: all of the agent's role"
     )
     networks: list[str] = Field(
-        default=[], description="key_create: addresses or networks it may be used from; none: any"
+        default=[], description="key_create: allowed addresses or networks; none: any"
     )
-    days: float | None = Field(default=None, description="key_create: how long it holds")
+    days: float | None = Field(default=None, description="key_create: until it expires")
     minutes: int = Field(
-        default=ROTATION_MINUTES_DEFAULT, description="key_rotate: how long the old one goes on"
+        default=ROTATION_MINUTES_DEFAULT, description="key_rotate: until the old one expires"
     )
     boot_required: bool | None = Field(
         default=None, description="policy: whether sessions must boot first"
     )
     auto_promote: bool | None = Field(
-        default=None, description="policy: whether a proven canary serves all by itself"
+        default=None, description="policy: whether proven canaries are promoted automatically"
     )
     retention: list[str] = Field(
         default=[],
-        description="policy: what is kept only for so long, each as: kind=event label=log "
-        "scope=team days=30 action=archive (or forget); the word none: all is kept for ever",
+        description="policy: retention rules, each like kind=event label=log "
+        "scope=team days=30 action=archive (or forget); none: keep everything",
     )
     limit: int = Field(
         default=20, ge=1, le=ITEMS_PER_CALL_MAX, description="refusals: how many, the newest first"
@@ -187,7 +177,7 @@ class KeyView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdminReply:
-    """The state after a call."""
+    """The reply; only the verb's fields are set."""
 
     op: str
     tenant: str
@@ -231,19 +221,26 @@ def _set_agent(govern: AdministerTenant, request: AdminRequest) -> _Parts:
 
 
 def _policy(govern: AdministerTenant, request: AdminRequest) -> _Parts:
-    change = PolicyChange()
-    if request.boot_required is not None:
-        change["is_boot_required"] = request.boot_required
-    if request.auto_promote is not None:
-        change["is_promotion_automatic"] = request.auto_promote
-    if request.retention:
-        change["retention"] = parse_retention(request.retention)
+    change = policy_change(
+        boot_required=request.boot_required,
+        auto_promote=request.auto_promote,
+        retention=request.retention,
+    )
     return {"policy": govern.policy(**change)}
 
 
-def parse_retention(rules: Sequence[str]) -> tuple[str, ...]:
-    """Parse retention rules; the single rule `none` means no rules."""
-    return () if list(rules) == ["none"] else tuple(rules)
+def policy_change(
+    *, boot_required: bool | None, auto_promote: bool | None, retention: Sequence[str]
+) -> PolicyChange:
+    """Return the policy fields that are set; the single rule `none` removes all retention rules."""
+    change = PolicyChange()
+    if boot_required is not None:
+        change["is_boot_required"] = boot_required
+    if auto_promote is not None:
+        change["is_promotion_automatic"] = auto_promote
+    if retention:
+        change["retention"] = () if list(retention) == ["none"] else tuple(retention)
+    return change
 
 
 _CALLS: Final[Mapping[Op, _Call]] = {
@@ -271,7 +268,7 @@ def _handle(brain: Brain, request: AdminRequest) -> AdminReply:
 
 
 def _preview(brain: Brain, request: AdminRequest) -> AdminReply | None:
-    """Return whom a change would lock out."""
+    """Show the key or agent that would lose access."""
     tenant = brain.caller.tenant
     if request.op == "key_revoke":
         prefix = _prefix(request)
@@ -285,10 +282,7 @@ def _preview(brain: Brain, request: AdminRequest) -> AdminReply | None:
 
 
 def _prefix(request: AdminRequest) -> str:
-    """Return the digits that identify a key, also in the form that lists show.
-
-    Never a whole key.
-    """
+    """Return the key's prefix; accepts the prefix as `key list` shows it, too."""
     value = request.key or ""
     return value.rpartition("_")[2] if value.startswith(KEY_SIGN) else value
 
@@ -311,7 +305,7 @@ def _render(reply: AdminReply) -> str:
     lines = [*(_render_agent(one) for one in reply.agents or ())]
     lines += (_render_key(one) for one in reply.keys or ())
     if reply.secret is not None:
-        lines.append(f"The key, which is not kept and never shown again: {reply.secret}")
+        lines.append(f"The key, which is not stored and never shown again: {reply.secret}")
     if reply.policy is not None:
         lines.append(render_policy(reply.policy))
     if reply.usage is not None:
@@ -321,18 +315,18 @@ def _render(reply: AdminReply) -> str:
 
 
 def render_usage(usage: Usage) -> str:
-    """Render a tenant's usage."""
+    """Render a tenant's usage and limits."""
     limit = usage.policy.memories_max
     of_limit = "" if limit is None else f" of {limit}"
     return (
-        f"memories: {usage.memories}{of_limit}; agents: {usage.agents}; good keys: {usage.keys}; "
+        f"memories: {usage.memories}{of_limit}; agents: {usage.agents}; valid keys: {usage.keys}; "
         f"{render_policy(usage.policy)}"
     )
 
 
 def render_policy(policy: Policy) -> str:
     """Render a policy."""
-    server_default = "as the server has it"
+    server_default = "the server's limit"
     parts = [
         f"calls a minute of a key: {policy.key_calls_per_minute or server_default}, "
         f"of the tenant: {policy.tenant_calls_per_minute or server_default}",
@@ -341,7 +335,7 @@ def render_policy(policy: Policy) -> str:
     if policy.is_promotion_automatic:
         parts.append("models are promoted by guards")
     if policy.retention:
-        parts.append(f"kept only for so long: {', '.join(policy.retention)}")
+        parts.append(f"retention: {', '.join(policy.retention)}")
     return "; ".join(parts)
 
 

@@ -11,16 +11,16 @@ from commonbrain.model.scope import Role
 
 
 class AtomizeRequest(Request):
-    """Which memories to extract atoms from."""
+    """The memories to search for causes."""
 
     ids: list[str] = Field(default=[], description="Ids; default: the newest memories")
     kinds: list[str] = Field(default=[], description="Only of these kinds")
-    project: Name = Field(default=None, description="Only of this project and of none")
+    project: Name = Field(default=None, description="Only this project, and memories of none")
     limit: int = Field(
         default=ITEMS_PER_CALL_MAX, description=f"How many at most, 1 to {ITEMS_PER_CALL_MAX}"
     )
     before: str | None = Field(
-        default=None, description="Go on before this memory: the `next` of the call before"
+        default=None, description="Continue before this memory: `next` of the previous call"
     )
 
 
@@ -46,7 +46,7 @@ def _render(reply: Atomized) -> str:
 ATOMIZE = Operation(
     name="atomize",
     title="Atomize",
-    purpose="Find in stored memories what caused what, and keep it as atoms derived from them.",
+    purpose="Extract causes from stored memories and store them as atoms.",
     request=AtomizeRequest,
     reply=Atomized,
     handle=_handle,

@@ -11,10 +11,10 @@ from commonbrain.coordination.briefing import Briefing
 
 
 class BootRequest(Request):
-    """Who starts a session, for what and where."""
+    """The project, task and client of the session that starts."""
 
     project: Name = Field(default=None, description="Default: the folder's")
-    task: str | None = Field(default=None, description="What you are to do")
+    task: str | None = Field(default=None, description="Your task")
     client: Name = Field(default=None, description="Your program")
 
 
@@ -24,7 +24,7 @@ def _handle(brain: Brain, request: BootRequest) -> Briefing:
 
 
 def _project_of(cwd: str | None) -> str | None:
-    """Return the project of the folder that the client was started in; None if unknown."""
+    """Return the project of the folder in which the client was started, if it has one."""
     return find_folder_config(Path(cwd)).project if cwd else None
 
 
@@ -35,14 +35,14 @@ def _render(reply: Briefing) -> str:
 BOOT = Operation(
     name="boot",
     title="Boot",
-    purpose="Begin: the rules that bind you, open tasks, the last handoff, messages, who else "
-    "is at work. Call it first.",
+    purpose="Start a session: your rules, open tasks, the last handoff, messages, other sessions. "
+    "Call it first.",
     request=BootRequest,
     profile=Profile.LITE,
     reply=Briefing,
     handle=_handle,
     render_text=_render,
-    # Starting a session is recorded like any call; shared memories do not change.
+    # Boot records the session, as every call does, but changes no shared memory.
     is_read_only=True,
     is_allowed_before_boot=True,
 )

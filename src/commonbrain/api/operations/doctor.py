@@ -13,7 +13,7 @@ from commonbrain.storage.maintenance import Progress, ignore_progress
 
 
 class DoctorRequest(Request):
-    """Whether to repair the store as well."""
+    """Whether to repair the store first."""
 
     repair: bool = Field(
         default=False,

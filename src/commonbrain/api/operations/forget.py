@@ -38,7 +38,7 @@ _COMMANDS = {
 
 
 class ForgetRequest(VerbRequest):
-    """Which memories to remove, and why; those that match all given conditions."""
+    """The memories to remove, and the reason; a memory must match all given conditions."""
 
     SHARED = Verb(optional=("reason", "confirm"))
     VERBS: ClassVar = {
@@ -89,7 +89,7 @@ def _handle(brain: Brain, request: ForgetRequest) -> BulkChangeResult:
 
 
 def _preview(brain: Brain, request: ForgetRequest) -> BulkChangeResult | None:
-    """Return what forgetting one memory would invalidate, if that is much."""
+    """Preview forgetting one memory if more than `CONFIRM_ABOVE` others depend on it."""
     if request.op != "forget" or len(request.ids) != 1 or request.dry_run:
         return None
     preview_result = _handle(brain, request.model_copy(update={"dry_run": True}))
@@ -98,7 +98,7 @@ def _preview(brain: Brain, request: ForgetRequest) -> BulkChangeResult | None:
 
 
 def render_bulk_change(reply: BulkChangeResult) -> str:
-    """Render what was done or would be done, with the first of each list."""
+    """Render the result or preview, with the first items of each list."""
     kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(reply.by_kind.items()))
     lines = [f"{reply.action} {reply.status}: {reply.count}" + (f" ({kinds})" if kinds else "")]
     lines += _render_list(reply.items, count=reply.count, mark="-")
@@ -109,7 +109,7 @@ def render_bulk_change(reply: BulkChangeResult) -> str:
     if reply.receipt:
         lines.append("receipt: " + ", ".join(f"{k} {v}" for k, v in reply.receipt.items()))
     if reply.is_more:
-        lines.append("More match than one call takes.")
+        lines.append("More match than one call can change.")
     return "\n".join([*lines, *([reply.hint] if reply.hint else [])])
 
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Annotated, Final, Literal, cast
+from typing import Final, Literal, cast
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
-from commonbrain.api.operation import Command, Name, Operation, Profile, Request
+from commonbrain.api.operation import Command, Name, OneOrMore, Operation, Profile, Request
 from commonbrain.client import Brain
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import inert, inert_line
@@ -15,28 +15,20 @@ from commonbrain.model.timestamps import show_day, show_instant
 from commonbrain.retrieval.get import MemoryView, View
 from commonbrain.retrieval.provenance import Origin, Provenance
 
-
-def _as_list(value: object) -> object:
-    """Accept one id as a list of one."""
-    return [value] if isinstance(value, str) else value
-
-
 ViewName = Literal["history", "provenance", "links", "annotations", "policy", "dependents"]
 
 
 class GetRequest(Request):
-    """Which memories to fetch, and which views to include."""
+    """The memories to fetch, and the views to show."""
 
-    id: Annotated[list[str], BeforeValidator(_as_list)] = Field(
-        default=[], description="mem_..., one or several"
-    )
+    id: OneOrMore = Field(default=[], description="mem_..., one or several")
     skill: Name = Field(default=None, description="A skill's name, instead of id")
-    views: list[ViewName] = Field(default=[], description="What else to show")
+    views: list[ViewName] = Field(default=[], description="Views to add")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GetResponse(MemoryView):
-    """The memory; if several were requested, the others are in `more`."""
+    """The first memory; the others are in `more`."""
 
     more: tuple[MemoryView, ...] = ()
 
@@ -86,9 +78,9 @@ def _render_provenance(provenance: Provenance) -> Iterator[str]:
 
 
 def view_rows(side: object) -> Sequence[Mapping[str, object]]:
-    """Return the rows of a view, each as names and values; none for a view that was not requested.
+    """Return the rows of a view as name-value mappings; none if it was not requested.
 
-    Provenance is shown as a tree, not as rows.
+    The derivation tree of a provenance is left out: `_render_provenance` renders it.
     """
     if side is None:
         return ()
@@ -121,8 +113,7 @@ def origin_line(one: Origin) -> str:
 GET = Operation(
     name="get",
     title="Get",
-    purpose="Fetch memories whole by id, or a skill by name: where they come from, whether they "
-    "still hold.",
+    purpose="Fetch full memories by id, or a skill by name, with views such as provenance.",
     request=GetRequest,
     profile=Profile.LITE,
     reply=GetResponse,
@@ -134,7 +125,7 @@ GET = Operation(
     commands=(
         Command(
             name="skill show",
-            purpose="Show the skill of a name, that of the project before that of all projects.",
+            purpose="Show a skill by name, the project's before a global one.",
             preset={},
             fields=frozenset({"skill", "views"}),
             positional=("skill",),

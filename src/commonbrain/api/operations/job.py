@@ -1,7 +1,7 @@
-"""The operation job: background jobs and their results."""
+"""The operation job: list, start, retry and cancel background jobs."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, Literal, cast
+from typing import Any, ClassVar, Final, Literal, cast
 
 from pydantic import Field, JsonValue
 
@@ -11,51 +11,49 @@ from commonbrain.api.operation import (
     Command,
     Name,
     Operation,
-    Request,
+    Verb,
+    VerbRequest,
 )
 from commonbrain.causality.result import pluralize
 from commonbrain.client import Brain
 from commonbrain.jobs.registry import JOBS, parse_arguments
 from commonbrain.jobs.service import JobsReply, JobView
-from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import inert_line
 from commonbrain.model.limits import JOBS_PAGE_DEFAULT, JOBS_PAGE_MAX
 from commonbrain.model.scope import Role
 
 Result = Mapping[str, Any]
-"""As it is stored; a job of another version may lack values or have others."""
+"""The stored result of a job; another version may have stored other keys."""
 
 
 def describe_result(kind: str, result: Mapping[str, object], *, is_preview: bool = False) -> str:
     """Describe the result of a job; for an unknown kind, list its values."""
     if result.get("outcome") == "too_little_data":
         why = str(result.get("why", "")).rstrip(".")
-        return (
-            f"{why}." if kind == "eval" else f"There is too little to learn from: this store {why}."
-        )
+        return f"{why}." if kind == "eval" else f"Too little training data: this store {why}."
     render_text = _SENTENCES.get(kind)
     if render_text is None:
-        return ", ".join(f"{name} {_brief(value)}" for name, value in result.items())
+        return ", ".join(f"{name} {_value_or_length(value)}" for name, value in result.items())
     sentence = render_text(result)
     return f"Dry run: {sentence}" if is_preview and any(result.values()) else sentence
 
 
 def render_entries(result: Mapping[str, object]) -> Iterator[str]:
-    """Render the lists in a result, one entry a line."""
+    """Yield the entries of every list in a result, each on lines of its own."""
     for name, value in result.items():
         for entry in cast("list[Any]", value) if isinstance(value, list) else ():
             render = _ENTRIES.get(name)
             yield from render(entry) if render else (f"{name}: {entry}",)
 
 
-def _brief(value: object) -> object:
-    """Return a value of a result; for a list, its length."""
+def _value_or_length(value: object) -> object:
+    """Return a value, or the length of a list."""
     return len(cast("list[object]", value)) if isinstance(value, list) else value
 
 
 def _count(result: Result, name: str, *, one: str, many: str) -> str:
-    """Format a count in a result; for a list, its length."""
-    return pluralize(cast("int", _brief(result.get(name, 0))), one, many=many)
+    """Count a value or a list in words."""
+    return pluralize(cast("int", _value_or_length(result.get(name, 0))), one, many=many)
 
 
 def _memories(result: Result, name: str) -> str:
@@ -63,14 +61,14 @@ def _memories(result: Result, name: str) -> str:
 
 
 def _nonzero_counts(result: Result, **labels: str) -> list[str]:
-    """Format the counts that are not 0, with their labels."""
+    """Render the counts that are not 0, each with its label."""
     return [f"{result[name]:,} {label}" for name, label in labels.items() if result.get(name)]
 
 
 def _embedded(result: Result) -> str:
     if not result.get("embedded"):
-        return "No memory lacked vectors."
-    return f"Gave vectors to {_memories(result, 'embedded')}."
+        return "Every memory has vectors."
+    return f"Embedded {_memories(result, 'embedded')}."
 
 
 def _atomized(result: Result) -> str:
@@ -80,7 +78,7 @@ def _atomized(result: Result) -> str:
 
 
 def _trained(result: Result) -> str:
-    """Describe a model by the metric of its role."""
+    """Describe the training result by the metric that decides for the model's role."""
     model, outcome = result.get("model"), result.get("outcome")
     metric = "nDCG@10" if "nDCG@10" in result else "auc"
     outcome_text = f"{metric} {result.get(metric)}, gain {result.get('gain')}"
@@ -90,7 +88,9 @@ def _trained(result: Result) -> str:
         case "too_slow":
             return f"{model} orders better ({outcome_text}), but too slowly to serve."
         case _:
-            return f"{model} is not proven better ({outcome_text}): it is kept and never serves."
+            return (
+                f"{model} is not proven better ({outcome_text}): it is stored but does not serve."
+            )
 
 
 def _reflected(result: Result) -> str:
@@ -117,15 +117,15 @@ def _evaluated(result: Result) -> str:
         return "-" if value is None else f"{value:.0%}"
 
     return (
-        f"The memory asked for came first in {percent('hit_1')} of questions, among the first five "
-        f"in {percent('hit_5')}; {percent('abstained')} of what is not there was not found. "
+        f"The expected memory came first in {percent('hit_1')} of questions, among the first five "
+        f"in {percent('hit_5')}; {percent('abstained')} of unanswerable questions got no answer. "
         "brain eval history shows the rest."
     )
 
 
 def _imported(result: Result) -> str:
     counts = _nonzero_counts(
-        result, stored="stored", exists="known already", changed="brought up to date",
+        result, stored="stored", exists="known already", changed="updated",
         quarantined="held for review", rejected="refused", unreadable="unreadable",
     )  # fmt: skip
     read = f"Read {_count(result, 'read', one='piece', many='pieces')} of {result.get('source')}"
@@ -136,13 +136,13 @@ def _exported(result: Result) -> str:
     records = _count(result, "records", one="record", many="records")
     contents = f"{_memories(result, 'memories')}, {records} in all"
     size = _count(result, "bytes", one="byte", many="bytes")
-    return f"Wrote {contents}, {size}, to be fetched within {result.get('kept_h')} hours."
+    return f"Wrote {contents}, {size}, available for {result.get('kept_h')} hours."
 
 
 def _reembedded(result: Result) -> str:
     space = result.get("space")
-    if result.get("lacking"):
-        return f"{_memories(result, 'lacking')} still without vectors of {space}: run it again."
+    if result.get("missing"):
+        return f"{_memories(result, 'missing')} still without vectors of {space}: run it again."
     return f"Every memory has vectors of {space}: compare it, then brain embeddings switch {space}."
 
 
@@ -158,13 +158,13 @@ def _consolidated(result: Result) -> str:
 def _maintained(result: Result) -> str:
     counts = _nonzero_counts(
         result, expired="expired", stale="overdue (tasks)", archived="archived",
-        forgotten="forgotten", affected="left without what they rest on",
-        jobs="old jobs dropped", events="old events dropped",
-        evaluations="old results of evaluations dropped",
-        artifacts="ended models left without artifact",
-        discards="given-up jobs of kind discard tried again",
-        reworded="put back into the full text",
-        bodiless="without their text (see brain doctor)", unembedded="await vectors",
+        forgotten="forgotten", affected="without support",
+        jobs="old jobs deleted", events="old events deleted",
+        evaluations="old evaluation results deleted",
+        artifacts="artifacts of ended models deleted",
+        discards="failed discard jobs retried",
+        reworded="added to full text",
+        bodiless="without text (see brain doctor)", unembedded="waiting for vectors",
     )  # fmt: skip
     return f"{', '.join(counts)}." if counts else "Nothing was due."
 
@@ -172,7 +172,7 @@ def _maintained(result: Result) -> str:
 def _clique(entry: Result) -> Iterator[str]:
     near, ids = entry.get("weakest"), cast("Sequence[str]", entry.get("ids", ()))
     yield f"nearly the same (cosine {near} or more): {', '.join(ids)}"
-    yield from (f"to make one of them: brain {call}" for call in entry.get("settle", ()))
+    yield from (f"to merge them: brain {call}" for call in entry.get("settle", ()))
 
 
 def _revised(entry: Result) -> Iterator[str]:
@@ -200,7 +200,7 @@ _SENTENCES: Final[Mapping[str, Callable[[Result], str]]] = {
     "consolidate": _consolidated,
     "maintain": _maintained,
 }
-"""By kind of job; a test compares it with the table of kinds."""
+"""By kind of job; a test compares the kinds with `JOBS`."""
 _ENTRIES: Final[Mapping[str, Callable[[Result], Iterator[str]]]] = {
     "cliques": _clique,
     "revised": _revised,
@@ -209,24 +209,21 @@ _ENTRIES: Final[Mapping[str, Callable[[Result], Iterator[str]]]] = {
 """By the name of the list."""
 
 
-_ALLOWED: Final = {
-    "list": frozenset({"state", "kind", "limit", "before"}),
-    "show": frozenset({"id"}),
-    "run": frozenset({"kind", "given"}),
-    "retry": frozenset({"id"}),
-    "cancel": frozenset({"id"}),
-}
-"""The fields that each verb accepts.
-
-`id` and `kind` are required where they are accepted, except by list.
-"""
 _KINDS: Final = ", ".join(JOBS)
 _AGENT_OPS: Final = ", ".join(name for name, kind in JOBS.items() if kind.role is not Role.ADMIN)
-"""The jobs that every agent may start; a request for another lists all."""
+"""The kinds that every agent may start; an unknown kind lists all of them in its error."""
 
 
-class JobRequest(Request):
-    """Which jobs to show, start or change."""
+class JobRequest(VerbRequest):
+    """The verb and its arguments."""
+
+    VERBS: ClassVar = {
+        "list": Verb(optional=("state", "kind", "limit", "before")),
+        "show": Verb(required=("id",)),
+        "run": Verb(required=("kind",), optional=("given",)),
+        "retry": Verb(required=("id",)),
+        "cancel": Verb(required=("id",)),
+    }
 
     op: Literal["list", "show", "run", "retry", "cancel"] = Field(
         default="list", description="What to do", json_schema_extra=OMIT_DESCRIPTION
@@ -235,12 +232,12 @@ class JobRequest(Request):
     kind: Name = Field(default=None, description=_AGENT_OPS)
     given: dict[str, JsonValue] = Field(
         default={},
-        description="What it is given, by name; a kind that takes something else says what",
+        description="Arguments by name; a wrong one lists those of the kind",
         json_schema_extra=HIDDEN_FROM_AGENTS,
     )
     state: Name = Field(
         default=None,
-        description="Only those that are queued, running, done, dead or cancelled",
+        description="Only jobs that are queued, running, done, dead or cancelled",
         json_schema_extra=OMIT_DESCRIPTION,
     )
     limit: int = Field(
@@ -249,36 +246,25 @@ class JobRequest(Request):
         json_schema_extra=HIDDEN_FROM_AGENTS,
     )
     before: str | None = Field(
-        default=None, description="Go on before this job", json_schema_extra=HIDDEN_FROM_AGENTS
+        default=None, description="Continue before this job", json_schema_extra=HIDDEN_FROM_AGENTS
     )
 
 
 def _handle(brain: Brain, request: JobRequest) -> JobsReply:
-    fields = request.model_dump(exclude={"op"}, exclude_defaults=True)
-    unknown = sorted(set(fields) - _ALLOWED[request.op])
-    if unknown:
-        allowed = ", ".join(sorted(_ALLOWED[request.op]))
-        raise InvalidInputError(
-            f"{request.op} takes no {', '.join(unknown)}.", hint=f"It takes {allowed}."
-        )
-    if request.op == "list":
-        return brain.jobs(**fields)
-    return JobsReply(jobs=(_handle_one(brain, request),))
-
-
-def _handle_one(brain: Brain, request: JobRequest) -> JobView:
-    match request:
-        case JobRequest(op="run", kind=str(kind)):
-            return brain.jobs.run(kind, parse_arguments(kind, request.given))
-        case JobRequest(op="show", id=str(id_)):
-            return brain.jobs.show(id_)
-        case JobRequest(op="retry", id=str(id_)):
-            return brain.jobs.retry(id_)
-        case JobRequest(op="cancel", id=str(id_)):
-            return brain.jobs.cancel(id_)
-        case _:
-            needed = "kind" if request.op == "run" else "id"
-            raise InvalidInputError(f"{request.op} needs {needed}.", hint=f"Give {needed}.")
+    id_ = request.id or ""
+    match request.op:
+        case "list":
+            return brain.jobs(**request.model_dump(exclude={"op"}, exclude_defaults=True))
+        case "show":
+            job = brain.jobs.show(id_)
+        case "run":
+            kind = request.kind or ""
+            job = brain.jobs.run(kind, parse_arguments(kind, request.given))
+        case "retry":
+            job = brain.jobs.retry(id_)
+        case "cancel":
+            job = brain.jobs.cancel(id_)
+    return JobsReply(jobs=(job,))
 
 
 def _render(reply: JobsReply) -> str:
@@ -303,17 +289,16 @@ def render_job(one: JobView) -> str:
 
 _PURPOSES: Final = {
     "list": "List jobs, the newest first; --state dead: those that failed for good.",
-    "show": "Show one job: how far it has come, what came of it, why it failed.",
-    "run": f"Ask for a job: {_KINDS}.",
-    "retry": "Give a dead letter, or what was cancelled, all its attempts again.",
-    "cancel": "End a job that waits or runs; what it did so far stays.",
+    "show": "Show one job: its progress, and its result or error.",
+    "run": f"Start a job: {_KINDS}.",
+    "retry": "Retry a failed or cancelled job with all its attempts.",
+    "cancel": "Cancel a waiting or running job; its completed steps stay.",
 }
-_POSITIONAL: Final = {"show": ("id",), "run": ("kind",), "retry": ("id",), "cancel": ("id",)}
 
 JOB = Operation(
     name="job",
     title="Job",
-    purpose="See or start work behind the calls.",
+    purpose="List or start background jobs.",
     request=JobRequest,
     reply=JobsReply,
     handle=_handle,
@@ -325,9 +310,8 @@ JOB = Operation(
             name=f"job {op}",
             purpose=purpose,
             preset={"op": op},
-            fields=_ALLOWED[op],
-            positional=_POSITIONAL.get(op, ()),
-            required=frozenset(_POSITIONAL.get(op, ())),
+            positional=JobRequest.VERBS[op].required,
+            required=frozenset(JobRequest.VERBS[op].required),
             is_awaited=op == "run",
         )
         for op, purpose in _PURPOSES.items()

@@ -3,18 +3,20 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, ClassVar, Final, Literal
+from typing import ClassVar, Final, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
 from commonbrain.api.operation import (
     OMIT_DESCRIPTION,
     Command,
     Name,
+    OneOrMore,
     Operation,
     Timestamp,
     Verb,
     VerbRequest,
+    verb_command,
 )
 from commonbrain.client import Brain
 from commonbrain.coordination.inbox import MessageView, ThreadSummary
@@ -27,36 +29,22 @@ from commonbrain.model.recall_result import HEADING
 from commonbrain.model.scope import Role
 from commonbrain.model.timestamps import show_instant
 
-
-def _command(op: str, purpose: str, *positional: str, **options: frozenset[str]) -> Command:
-    """Define a command whose positional arguments are required."""
-    required = frozenset(positional)
-    return Command(
-        name=f"message {op}",
-        purpose=purpose,
-        preset={"op": op},
-        positional=positional,
-        required=options.get("required", frozenset()) | required,
-        single=options.get("single", frozenset()),
-    )
-
-
 MESSAGE_COMMANDS: Final = (
-    _command(
-        "send",
+    verb_command(
+        "message send",
         "Write to one agent, to several, or to all.",
         "text",
         required=frozenset({"to"}),
     ),
-    _command(
-        "reply",
+    verb_command(
+        "message reply",
         "Answer a message in its thread, to all its recipients.",
         "id",
         "text",
         single=frozenset({"id"}),
     ),
-    _command("inbox", "List what is unread, urgent first."),
-    _command("read", "Show messages in full and mark them as read.", "id"),
+    verb_command("message inbox", "List what is unread, urgent first."),
+    verb_command("message read", "Show messages in full and mark them as read.", "id"),
     Command(
         name="message ack",
         purpose="Acknowledge a message, with an answer if there is one.",
@@ -65,27 +53,23 @@ MESSAGE_COMMANDS: Final = (
         required=frozenset({"id"}),
         single=frozenset({"id"}),
     ),
-    _command(
-        "history",
+    verb_command(
+        "message history",
         "Page through a thread, or through the messages with an agent.",
     ),
-    _command("threads", "List threads, the most recent first."),
-    _command(
-        "delegate",
+    verb_command("message threads", "List threads, the most recent first."),
+    verb_command(
+        "message delegate",
         "Delegate a task to another agent; its status changes with brain task.",
         "text",
         required=frozenset({"to"}),
         single=frozenset({"to"}),
     ),
-    _command("delegated", "List delegated tasks with their status."),
+    verb_command("message delegated", "List delegated tasks with their status."),
 )
 
 
 Op = Literal["send", "reply", "inbox", "read", "ack", "history", "threads", "delegate", "delegated"]
-
-
-def _as_list(value: object) -> object:
-    return [value] if isinstance(value, str) else value
 
 
 _PAGED: Final = ("limit", "cursor")
@@ -93,7 +77,7 @@ _OPTIONS: Final = ("subject", "priority", "expires_at")
 
 
 class MessageRequest(VerbRequest):
-    """What to send to which agents, or what to read."""
+    """The verb and its arguments."""
 
     VERBS: ClassVar = {
         "send": Verb(optional=("text", "to", "thread", *_OPTIONS)),
@@ -108,13 +92,9 @@ class MessageRequest(VerbRequest):
     }
 
     op: Op = Field(json_schema_extra=OMIT_DESCRIPTION, description="What to do.")
-    id: Annotated[list[str], BeforeValidator(_as_list)] = Field(
-        default=[], description="mem_...: reply, read, ack"
-    )
+    id: OneOrMore = Field(default=[], description="mem_...: reply, read, ack")
     text: str = Field(default="", json_schema_extra=OMIT_DESCRIPTION, description="What to say.")
-    to: Annotated[list[str], BeforeValidator(_as_list)] = Field(
-        default=[], description="Agents, or all"
-    )
+    to: OneOrMore = Field(default=[], description="Agents, or all")
     subject: str | None = Field(
         default=None, json_schema_extra=OMIT_DESCRIPTION, description="Of a new thread."
     )
@@ -142,13 +122,13 @@ class MessageRequest(VerbRequest):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageResponse:
-    """The result of one call: a sent message, messages, threads or delegations."""
+    """The reply: a sent message, messages, threads or delegated tasks."""
 
     op: str
     sent: SendResult | None = None
     messages: tuple[MessageView, ...] | None = None
     unread: str | None = None
-    """The number of unread messages, counted up to 1,000."""
+    """Number of unread messages, counted up to 1,000."""
     threads: tuple[ThreadSummary, ...] | None = None
     delegated: tuple[AssignedTask, ...] | None = None
     cursor: str | None = None
@@ -326,7 +306,7 @@ def _inline(text: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactMessage:
-    """One message in JSON for agents, without default values."""
+    """One message in JSON for agents; None, which is left out, means empty or the default."""
 
     id: str
     by: str
@@ -342,7 +322,7 @@ class CompactMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactResponse:
-    """The result in JSON for agents."""
+    """The reply in JSON for agents."""
 
     notice: str | None
     sent: SendResult | None
@@ -386,8 +366,8 @@ def _to_compact_message(one: MessageView) -> CompactMessage:
 MESSAGE = Operation(
     name="message",
     title="Message",
-    purpose="Write to other agents and read what they wrote, or hand a task over; "
-    "the task's status is set with revise.",
+    purpose="Write to other agents, read their messages, or delegate a task; "
+    "set its status with revise.",
     request=MessageRequest,
     reply=MessageResponse,
     handle=_handle,

@@ -1,13 +1,13 @@
-"""The operation model: trained models, which of them serves whom, and how they are monitored."""
+"""The operation model: trained models, which of them serve, and their guards."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Final, Literal
+from typing import ClassVar, Final, Literal
 
 from pydantic import Field
 
-from commonbrain.api.operation import Command, Operation, Profile, Request
+from commonbrain.api.operation import Command, Operation, Profile, Verb, VerbRequest
 from commonbrain.client import Brain
 from commonbrain.learning.outcomes import Figures
 from commonbrain.learning.registry import (
@@ -16,7 +16,6 @@ from commonbrain.learning.registry import (
     ModelView,
     TransitionOptions,
 )
-from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import inert_line
 from commonbrain.model.limits import CANARY_AGENTS_MAX
 from commonbrain.model.model_card import PERCENT_DEFAULT, ModelRole, ModelState
@@ -26,57 +25,46 @@ from commonbrain.model.timestamps import show_instant
 Op = Literal["list", "show", "canary", "promote", "rollback", "retire", "guards", "train"]
 
 
-class ModelRequest(Request):
-    """Which model, and what to do with it."""
+_MOVE: Final = ("reason", "dry_run")
+
+
+class ModelRequest(VerbRequest):
+    """The verb and its arguments."""
+
+    VERBS: ClassVar = {
+        "list": Verb(optional=("role",)),
+        "show": Verb(required=("id",)),
+        "canary": Verb(required=("id",), optional=("percent", "allow", "force", *_MOVE)),
+        "promote": Verb(required=("id",), optional=("force", *_MOVE)),
+        "rollback": Verb(required=("id",), optional=_MOVE),
+        "retire": Verb(required=("id",), optional=_MOVE),
+        "guards": Verb(optional=("id",)),
+        "train": Verb(optional=("role",)),
+    }
 
     op: Op = Field(
         default="list",
-        description="canary: serve a share of the sessions; promote: serve all; guards: what they "
-        "make of what serves; train: ask for a new one",
+        description="canary: serve a share of the sessions; promote: serve all; guards: their "
+        "verdict on serving models; train: make a new one",
     )
-    id: str | None = Field(default=None, description="mdl_...; all but list and train take it")
+    id: str | None = Field(default=None, description="mdl_...; not for list and train")
     role: ModelRole | None = Field(default=None, description="list, train: only of these")
     percent: float = Field(
-        default=PERCENT_DEFAULT, ge=0, le=100, description="canary: of the sessions, sticky"
+        default=PERCENT_DEFAULT, ge=0, le=100, description="canary: share of sessions, sticky"
     )
     allow: list[str] = Field(
         default=[],
         max_length=CANARY_AGENTS_MAX,
-        description="canary: agents that it serves whatever their share",
+        description="canary: agents that it always serves",
     )
     reason: str | None = Field(default=None, description="The reason, in a sentence; stored")
     force: bool = Field(
-        default=False, description="canary, promote: though it is not proven; takes a reason"
+        default=False, description="canary, promote: even if not proven; needs a reason"
     )
-    dry_run: bool = Field(default=False, description="Show what would be moved, and move nothing")
-
-
-_ID: Final = frozenset({"id"})
-_TRANSITION_FIELDS: Final = frozenset({"id", "reason", "dry_run"})
-_ALLOWED: Final[Mapping[Op, frozenset[str]]] = {
-    "list": frozenset({"role"}),
-    "show": _ID,
-    "canary": _TRANSITION_FIELDS | {"percent", "allow", "force"},
-    "promote": _TRANSITION_FIELDS | {"force"},
-    "rollback": _TRANSITION_FIELDS,
-    "retire": _TRANSITION_FIELDS,
-    "guards": _ID,
-    "train": frozenset({"role"}),
-}
-"""The fields that each verb accepts."""
-_NEEDS_NO_ID: Final = frozenset({"list", "guards", "train"})
+    dry_run: bool = Field(default=False, description="Show the change, but do not make it")
 
 
 def _handle(brain: Brain, request: ModelRequest) -> ModelsResponse:
-    fields = set(request.model_dump(exclude={"op"}, exclude_defaults=True))
-    unknown = sorted(fields - _ALLOWED[request.op])
-    if unknown:
-        allowed = ", ".join(sorted(_ALLOWED[request.op]))
-        raise InvalidInputError(
-            f"{request.op} takes no {', '.join(unknown)}.", hint=f"It takes {allowed}."
-        )
-    if request.id is None and request.op not in _NEEDS_NO_ID:
-        raise InvalidInputError(f"{request.op} needs id.", hint="Give id.")
     return _CALLS[request.op](brain, request)
 
 
@@ -95,19 +83,19 @@ def _train(brain: Brain, request: ModelRequest) -> ModelsResponse:
 
 
 _CALLS: Final[Mapping[Op, Callable[[Brain, ModelRequest], ModelsResponse]]] = {
-    "list": lambda brain, told: brain.models(told.role),
-    "show": lambda brain, told: brain.models.show(told.id or ""),
+    "list": lambda brain, request: brain.models(request.role),
+    "show": lambda brain, request: brain.models.show(request.id or ""),
     "canary": _canary,
-    "promote": lambda brain, told: brain.models.promote(
-        told.id or "", move=_transition_options(told)
+    "promote": lambda brain, request: brain.models.promote(
+        request.id or "", move=_transition_options(request)
     ),
-    "rollback": lambda brain, told: brain.models.roll_back(
-        told.id or "", move=_transition_options(told)
+    "rollback": lambda brain, request: brain.models.roll_back(
+        request.id or "", move=_transition_options(request)
     ),
-    "retire": lambda brain, told: brain.models.retire(
-        told.id or "", move=_transition_options(told)
+    "retire": lambda brain, request: brain.models.retire(
+        request.id or "", move=_transition_options(request)
     ),
-    "guards": lambda brain, told: brain.models.guards(told.id),
+    "guards": lambda brain, request: brain.models.guards(request.id),
     "train": _train,
 }
 
@@ -119,14 +107,14 @@ def _transition_options(request: ModelRequest) -> TransitionOptions:
 
 
 def _preview(brain: Brain, request: ModelRequest) -> ModelsResponse | None:
-    """Return what a change would do."""
+    """Preview a promotion, rollback or retirement."""
     if request.op not in {"promote", "rollback", "retire"} or request.dry_run:
         return None
     return _handle(brain, request.model_copy(update={"dry_run": True}))
 
 
 def _render(reply: ModelsResponse) -> str:
-    lines = ["This would be so; nothing was moved."] if reply.is_preview else []
+    lines = ["Dry run: nothing was changed."] if reply.is_preview else []
     if reply.job is not None:
         lines.append(f"{reply.job} trains a new one: brain job show {reply.job}.")
     evaluation = {one.id: one for one in reply.guards or ()}
@@ -135,15 +123,15 @@ def _render(reply: ModelsResponse) -> str:
         lines += _render_card(one) if one.features is not None else ()
         lines += _render_evaluation(evaluation[one.id]) if one.id in evaluation else ()
         if one.role is ModelRole.SALIENCE and one.state is ModelState.ACTIVE:
-            lines.append("  No guard looks at it; retire takes it out, rollback for good.")
+            lines.append("  No guard watches it; use retire or rollback to remove it.")
     return "\n".join(map(inert_line, lines)) or _render_absence(reply)
 
 
 def _render_absence(reply: ModelsResponse) -> str:
-    """Say what serves instead if there is no model."""
+    """Say what is used when there is no model."""
     reranker_text, salience_text = (
         "fixed weights order every recall",
-        "a rule says how much what is new matters",
+        "a rule scores the importance of new memories",
     )
     if reply.op == "guards":
         return f"No reranker serves: {reranker_text}."
@@ -151,7 +139,7 @@ def _render_absence(reply: ModelsResponse) -> str:
         case ModelRole.RERANKER:
             return f"No reranker: {reranker_text}."
         case ModelRole.SALIENCE:
-            return f"No model of salience: {salience_text}."
+            return f"No salience model: {salience_text}."
         case None:
             return f"No model: {reranker_text}, and {salience_text}."
 
@@ -199,20 +187,20 @@ def _percent(value: float | None) -> str:
 
 
 _PURPOSES: Final[Mapping[Op, str]] = {
-    "list": "List models, the newest first: where each stands and why.",
-    "show": "Show the card of a model: what it was made of, how it fared, and its moves.",
-    "canary": "Let a model serve a sticky share of the sessions, watched by guards.",
-    "promote": "Let a model that has stood its trial serve every session.",
-    "rollback": "Take a model out for good; what it had replaced serves again.",
-    "retire": "Take a model out of service for no fault of its own.",
-    "guards": "Show the figures of what serves, and what the guards make of them.",
-    "train": "Ask for the job that makes a new model out of what was marked.",
+    "list": "List models, the newest first, with state and reason.",
+    "show": "Show a model's card: training data, figures and state changes.",
+    "canary": "Serve a fixed share of the sessions with a model; guards watch it.",
+    "promote": "Serve every session with a model proven as a canary.",
+    "rollback": "Remove a model permanently; the one that it replaced serves again.",
+    "retire": "Take a model out of service; it has no fault.",
+    "guards": "Show the figures of the serving models, and the guards' verdicts.",
+    "train": "Start the job that trains a new model from marked recalls.",
 }
 
 MODEL = Operation(
     name="model",
     title="Model",
-    purpose="See what was learnt from use, and say what of it serves: canary, promote, roll back.",
+    purpose="List models trained from use and choose which serve: canary, promote, roll back.",
     request=ModelRequest,
     profile=Profile.OPERATOR,
     reply=ModelsResponse,
@@ -227,9 +215,8 @@ MODEL = Operation(
             name=f"model {op}",
             purpose=purpose,
             preset={"op": op},
-            fields=_ALLOWED[op],
-            positional=("id",) if "id" in _ALLOWED[op] else (),
-            required=_ALLOWED[op] & _ID if op not in _NEEDS_NO_ID else frozenset(),
+            positional=("id",) if "id" in ModelRequest.arguments_of(op) else (),
+            required=frozenset(ModelRequest.VERBS[op].required),
             needs_confirmation=op in {"promote", "rollback", "retire"},
         )
         for op, purpose in _PURPOSES.items()

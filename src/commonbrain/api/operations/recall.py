@@ -35,12 +35,12 @@ _NO_RESULT_MESSAGES = {
 
 
 class RecallRequest(Request):
-    """A query, or nothing to list the newest memories, with its limits."""
+    """A question, or none for the newest memories, with filters and limits."""
 
     query: str = Field(default="", description="A question; empty: the newest")
     max_items: int = Field(default=limits.RECALL_ITEMS_DEFAULT, description="1 to 100")
     max_tokens: int = Field(default=limits.RECALL_TOKENS_DEFAULT, description="64 to 32000")
-    project: Name = Field(default=None, description="This project and what holds for every one")
+    project: Name = Field(default=None, description="This project, and memories of none")
     kinds: list[str] = Field(default=[], description="Only these")
     labels: list[str] = Field(
         default=[], description="Only these", json_schema_extra=OMIT_DESCRIPTION
@@ -67,7 +67,7 @@ class RecallRequest(Request):
     )
     trust_min: float = Field(default=TRUST_MIN_DEFAULT, description="0.3: untrusted web too")
     min_confidence: float = Field(default=0.0, description="0 to 1")
-    deadline_ms: float | None = Field(default=None, description="Drop what is late")
+    deadline_ms: float | None = Field(default=None, description="Skip late retrievers")
 
 
 def _handle(brain: Brain, request: RecallRequest) -> RecallResult:
@@ -76,7 +76,7 @@ def _handle(brain: Brain, request: RecallRequest) -> RecallResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactResponse:
-    """A result in JSON for agents, without default values."""
+    """The result in JSON for agents; fields that are None are left out."""
 
     notice: str | None
     items: tuple[Evidence, ...]
@@ -84,7 +84,7 @@ class CompactResponse:
     verdict: ResultStatus
     omitted: int | None
     degraded: tuple[str, ...] | None
-    """The names of the retrievers that did not take part."""
+    """Names of the retrievers that did not take part."""
     trace_id: str
 
 
@@ -121,7 +121,7 @@ RECALL = Operation(
     commands=(
         Command(
             name="timeline",
-            purpose="What happened, in its order: the newest, or what answers a question.",
+            purpose="List memories in order of events: the newest, or those that match a query.",
             preset={"order": "timeline"},
             fields=frozenset(RecallRequest.model_fields) - {"order"},
         ),

@@ -1,4 +1,4 @@
-"""The operation recalls: what recalls considered, and why they returned what they did."""
+"""The operation recalls: the log of recalls with their candidates."""
 
 from collections.abc import Iterator
 
@@ -16,15 +16,15 @@ class RecallsRequest(Request):
     """Which recalls to show: one with all its candidates, or the latest."""
 
     trace: str | None = Field(
-        default=None, description="trc_..., as recall gives it: this one, with all it considered"
+        default=None, description="trc_... from recall: this one, with all its candidates"
     )
     agent: Name = Field(default=None, description="Only this agent's; others' need the role admin")
     session: Name = Field(default=None, description="Only this session's")
-    marked: bool = Field(default=False, description="Only those of which something was used")
+    marked: bool = Field(default=False, description="Only those with a used memory")
     limit: int = Field(
         default=LEDGER_PAGE_DEFAULT, description=f"How many at most, 1 to {LEDGER_PAGE_MAX}"
     )
-    before: str | None = Field(default=None, description="Go on before this trace")
+    before: str | None = Field(default=None, description="Continue before this trace")
 
 
 def _handle(brain: Brain, request: RecallsRequest) -> RecallPage:
@@ -33,7 +33,7 @@ def _handle(brain: Brain, request: RecallsRequest) -> RecallPage:
         return brain.recalls(**fields)
     if len(fields) > 1:
         raise InvalidInputError(
-            "trace goes with nothing else.", hint="Give trace alone, or leave it out."
+            "trace cannot be combined with filters.", hint="Give trace alone, or leave it out."
         )
     return RecallPage(recalls=(brain.recalls.one(request.trace),))
 
@@ -41,7 +41,7 @@ def _handle(brain: Brain, request: RecallsRequest) -> RecallPage:
 def _render(reply: RecallPage) -> str:
     lines = [line for one in reply.recalls for line in _render_recall(one)]
     more = [f"There are more: --before {reply.before}"] if reply.before else []
-    return "\n".join([*lines, *more]) or "No recall is kept."
+    return "\n".join([*lines, *more]) or "No recall is stored."
 
 
 def _render_recall(one: RecallView) -> Iterator[str]:
@@ -74,7 +74,7 @@ def _render_candidate(one: CandidateView) -> Iterator[str]:
 RECALLS = Operation(
     name="recalls",
     title="Recalls",
-    purpose="Show what recalls considered, what they returned, and what was used since.",
+    purpose="Show the candidates of recalls, the returned and the used ones.",
     request=RecallsRequest,
     reply=RecallPage,
     handle=_handle,

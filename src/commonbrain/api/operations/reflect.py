@@ -24,13 +24,13 @@ from commonbrain.storage.job_queue import REFLECT as KIND
 
 
 class ReflectRequest(Request):
-    """Which memories to reflect on."""
+    """The memories to reflect on."""
 
     window_hours: int = Field(
         default=REFLECT_HOURS_DEFAULT,
         ge=1,
         le=REFLECT_HOURS_MAX,
-        description=f"How far back, by when it was recorded: 1 to {REFLECT_HOURS_MAX} hours",
+        description=f"How far back, by recording time: 1 to {REFLECT_HOURS_MAX} hours",
     )
     max_candidates: int = Field(
         default=REFLECT_CANDIDATES_DEFAULT,
@@ -38,14 +38,14 @@ class ReflectRequest(Request):
         le=REFLECT_CANDIDATES_MAX,
         description=f"Facts and rules to propose at most, 1 to {REFLECT_CANDIDATES_MAX}",
     )
-    project: Name = Field(default=None, description="Only of this project and of none")
+    project: Name = Field(default=None, description="Only this project, and memories of none")
     query: str | None = Field(
         default=None,
         min_length=1,
         max_length=QUERY_CHARS_MAX,
-        description="Summarise what is known about this topic only, at once",
+        description="Summarise this topic only, immediately",
     )
-    dry_run: bool = Field(default=False, description="Show what would be made; store nothing")
+    dry_run: bool = Field(default=False, description="Show the result; store nothing")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +55,7 @@ class ReflectResponse:
     job: JobView | None = None
     preview: ReflectPreview | None = None
     compacted: SummaryResult | None = None
-    """The episode that was made for a query."""
+    """The episode that summarises a query."""
 
 
 def _handle(brain: Brain, request: ReflectRequest) -> ReflectResponse:
@@ -63,8 +63,8 @@ def _handle(brain: Brain, request: ReflectRequest) -> ReflectResponse:
     if request.query is not None:
         if "window_hours" in options or "max_candidates" in options:
             raise InvalidInputError(
-                "query goes with neither window_hours nor max_candidates.",
-                hint="Leave them out: what is found for a query is of any time.",
+                "query cannot be combined with window_hours or max_candidates.",
+                hint="Leave them out: a query covers all times.",
             )
         reflection = brain.reflect.compact(
             request.query, project=request.project, is_preview=request.dry_run
@@ -83,7 +83,7 @@ def _render(reply: ReflectResponse) -> str:
     preview = reply.preview or ReflectPreview(read=0)
     lines = [f"Of {preview.read} events and messages it would make {_count(preview)}."]
     lines += [_line(one) for one in (*preview.episodes, *preview.candidates)]
-    return "\n".join([*lines, *(["There is more to look at."] if preview.is_more else [])])
+    return "\n".join([*lines, *(["There are more."] if preview.is_more else [])])
 
 
 def _render_compacted(made: SummaryResult) -> str:
@@ -107,7 +107,7 @@ def _line(one: DraftPreview) -> str:
 REFLECT = Operation(
     name="reflect",
     title="Reflect",
-    purpose="Make episodes of what happened lately, and propose facts and rules to be approved.",
+    purpose="Summarise recent events as episodes, and propose facts and rules for approval.",
     request=ReflectRequest,
     reply=ReflectResponse,
     handle=_handle,

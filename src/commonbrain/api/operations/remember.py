@@ -25,7 +25,7 @@ from commonbrain.model.scope import Role
 
 
 class RememberDetails(Request):
-    """Fields of one kind only, or rarely used ones; a column of another kind is an error."""
+    """Fields of one kind only, or rarely needed ones; a field of another kind is an error."""
 
     severity: Name = Field(default=None, description="rule: BLOCKER or PATTERN")
     must_ack: bool = Field(
@@ -122,7 +122,7 @@ _SKILL: Final = {
     "skill_projects": "projects",
     "always_on": "always_on",
 }
-"""The names of the fields that form the trigger of a skill."""
+"""The fields that make up the trigger of a skill, with their names in it."""
 
 
 _OF_TASKS: Final = frozenset(
@@ -135,7 +135,7 @@ def _handle(brain: Brain, request: RememberRequest) -> RememberResult:
     reply = brain.remember(
         request.text, idempotency_key=request.idempotency_key, **_metadata(request)
     )
-    # Programs measure the stage times; agents would pay tokens for them.
+    # Stage durations matter only to measurements and cost agents tokens.
     return replace(reply, stages_ms=None)
 
 
@@ -170,7 +170,7 @@ def _render(reply: RememberResult) -> str:
     if reply.affected:
         lines.append(reply.affected.line())
     if reply.skipped:
-        lines.append(f"Passages of fewer than five words, left out: {reply.skipped}.")
+        lines.append(f"Passages of fewer than five words, skipped: {reply.skipped}.")
     return "\n".join(lines)
 
 

@@ -1,4 +1,4 @@
-"""The operation review: everything that needs a decision."""
+"""The operation review: open conflicts, memories to review, proposals."""
 
 from collections.abc import Iterator
 from typing import Literal
@@ -20,14 +20,14 @@ from commonbrain.model.timestamps import show_day
 
 
 class ReviewRequest(Request):
-    """Which entries to list, of which project, and which page."""
+    """The category, project and page to list."""
 
     category: Literal["conflicts", "needs_review", "proposals"] | None = Field(
-        default=None, description="Only one sort"
+        default=None, description="Only one category"
     )
-    project: Name = Field(default=None, description="This project and what holds for every one")
-    limit: int = Field(default=limits.AGENDA_DEFAULT, description="Of each sort, 1 to 100")
-    skip: int = Field(default=0, description="Skip this many of each, for the next page")
+    project: Name = Field(default=None, description="This project, and memories of none")
+    limit: int = Field(default=limits.AGENDA_DEFAULT, description="Per category, 1 to 100")
+    skip: int = Field(default=0, description="Skip so many of each, for the next page")
 
 
 def _handle(brain: Brain, request: ReviewRequest) -> ReviewQueue:

@@ -1,4 +1,4 @@
-"""The operation revise: every way to correct a memory."""
+"""The operation revise: correct, mark and link memories."""
 
 from collections.abc import Callable, Mapping
 from typing import ClassVar, Final, Literal, cast
@@ -57,7 +57,7 @@ _REASONED: Final = Verb(optional=("reason",))
 
 
 class ReviseRequest(VerbRequest):
-    """What to change in which memory."""
+    """The memory, the verb and its arguments."""
 
     SHARED = Verb(required=("id",))
     VERBS: ClassVar = {
@@ -90,7 +90,7 @@ class ReviseRequest(VerbRequest):
     op: Op = Field(description="restore: holds again; resolve: beats other; review: still holds")
     id: Id
     text: str = Field(default="", description="supersede: what holds now; annotate: the note")
-    reason: str = Field(default="", description="Why; kept")
+    reason: str = Field(default="", description="Why; stored")
     other: str | None = Field(default=None, description="mem_...")
     value: str | None = Field(
         default=None,
@@ -110,12 +110,12 @@ class ReviseRequest(VerbRequest):
     source_ref: str | None = None
     version: int | None = Field(
         default=None,
-        description="supersede, status: refuse where get tells another by now",
+        description="supersede, status: refuse unless this is the version",
         json_schema_extra=HIDDEN_FROM_AGENTS,
     )
     dry_run: bool = Field(
         default=False,
-        description="supersede: say what would need review, change nothing",
+        description="supersede: preview, change nothing",
         json_schema_extra=HIDDEN_FROM_AGENTS,
     )
     inherit: list[Literal["pin", "skill"]] = Field(default=[], description="supersede: keep them")
@@ -126,7 +126,7 @@ _TASK_UPDATES: Final = (
     ("block", "blocked", "Mark a task as blocked."),
     ("open", "open", "Reopen a task."),
 )
-"""The commands that change the status of a task."""
+"""Commands that change the status of a task."""
 
 _Call = Callable[[Revise, ReviseRequest], ReviseResult]
 _CALLS: Final[Mapping[str, _Call]] = {
@@ -208,7 +208,7 @@ def _dry_run(brain: Brain, request: ReviseRequest) -> ReviseResult:
 
 
 def _preview(brain: Brain, request: ReviseRequest) -> ReviseResult | None:
-    """Return what a supersede would invalidate, if that is much."""
+    """Preview a supersede if more than `CONFIRM_ABOVE` memories depend on the old one."""
     if request.op != "supersede" or request.dry_run:
         return None
     preview_result = _dry_run(brain, request)

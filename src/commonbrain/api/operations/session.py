@@ -1,4 +1,4 @@
-"""The operation session: the state of one's own session, and who else is at work."""
+"""The operation session: other sessions, and this session's task, notes and handoff."""
 
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, ClassVar, Final, Literal
@@ -15,6 +15,7 @@ from commonbrain.api.operation import (
     Request,
     Verb,
     VerbRequest,
+    verb_command,
 )
 from commonbrain.api.operations.remember import render_item_result
 from commonbrain.client import Brain
@@ -34,24 +35,12 @@ from commonbrain.model.tasks import LEASE_MINUTES_DEFAULT
 from commonbrain.model.timestamps import show_instant
 
 SESSION_COMMANDS: Final = (
-    Command(
-        name="session list",
-        purpose="List other active sessions with their tasks.",
-        preset={"op": "list"},
-    ),
-    Command(
-        name="session task",
-        purpose="Set the current task of this session.",
-        preset={"op": "task"},
-        positional=("text",),
-        required=frozenset({"text"}),
-    ),
-    Command(
-        name="session handoff",
-        purpose="Leave a handoff for the next session; - reads text or JSON from stdin.",
-        preset={"op": "handoff"},
-        positional=("text",),
-        required=frozenset({"text"}),
+    verb_command("session list", "List other active sessions with their tasks."),
+    verb_command("session task", "Set the current task of this session.", "text"),
+    verb_command(
+        "session handoff",
+        "Leave a handoff for the next session; - reads text or JSON from stdin.",
+        "text",
     ),
     Command(
         name="session end",
@@ -59,39 +48,32 @@ SESSION_COMMANDS: Final = (
         preset={"op": "end"},
         positional=("text",),
     ),
-    Command(
-        name="session note",
-        purpose="Store a value under a key for this session; an empty value removes it.",
-        preset={"op": "note"},
-        positional=("key", "text"),
-        required=frozenset({"key", "text"}),
+    verb_command(
+        "session note",
+        "Store a value under a key for this session; an empty value removes it.",
+        "key",
+        "text",
     ),
-    Command(
-        name="session notes",
-        purpose="List this session's notes and those pinned in its project.",
-        preset={"op": "notes"},
-    ),
-    Command(
-        name="session checkpoint",
-        purpose="List the rules that apply to a risky action before you take it.",
-        preset={"op": "checkpoint"},
-        positional=("text",),
-        required=frozenset({"text"}),
+    verb_command("session notes", "List this session's notes and those pinned in its project."),
+    verb_command(
+        "session checkpoint",
+        "List the rules that apply to a risky action before you take it.",
+        "text",
     ),
 )
 
 
 STATE_OPS: Final = frozenset({"note", "notes", "checkpoint", "tasks", "claim", "release"})
-"""The verbs whose replies are these lines alone."""
+"""Verbs whose reply is rendered by `task_lines` alone."""
 
 
 def task_lines(reply: SessionResponse) -> list[str]:
-    """Render the notes, open tasks and claims that a reply contains."""
+    """Render the notes, tasks, lease and checkpoint that a reply contains."""
     lines: list[str] = []
     if reply.notes is not None:
-        lines += [_render_note(one) for one in reply.notes] or ["Nothing is noted."]
+        lines += [_render_note(one) for one in reply.notes] or ["No notes."]
     if reply.tasks is not None:
-        lines += [_render_task(one) for one in reply.tasks] or ["Nothing is to be done."]
+        lines += [_render_task(one) for one in reply.tasks] or ["No open tasks."]
         more = (reply.tasks_total or 0) - len(reply.tasks)
         lines += [f"And {more} more."] if more else []
     if reply.lease is not None:
@@ -102,7 +84,7 @@ def task_lines(reply: SessionResponse) -> list[str]:
 
 
 def _render_note(one: NoteView) -> str:
-    # Others' pinned notes are included; their further lines must not look like ours.
+    # Another agent may have written a pinned note: mark its further lines as quoted.
     value = "\n> ".join(one.value.splitlines())
     return f"{one.key}{f' (pinned by {one.agent})' if one.pinned else ''}: {value}"
 
@@ -132,7 +114,7 @@ def _render_checkpoint(checked: CheckpointResult) -> list[str]:
     lines += ["More blockers: recall, kinds rule."] if checked.is_more else []
     lines += [f"PATTERN {one.id}: {one.headline}" for one in checked.patterns]
     lines += [f"skill:{one.skill} {one.id}: {one.headline}" for one in checked.skills]
-    return lines or ["No rule binds this."]
+    return lines or ["No rule applies."]
 
 
 Op = Literal[
@@ -146,14 +128,14 @@ def _check_nul(name: str | None) -> str | None:
     return name
 
 
-# Postgres fails on a text with NUL.
+# Postgres rejects a query that contains NUL.
 _FilterName = Annotated[Name, AfterValidator(_check_nul)]
 
 _HANDOFF: Final = ("text", "next_steps", "blockers", "context")
 
 
 class SessionRequest(VerbRequest):
-    """What to report or to read."""
+    """The verb and its arguments."""
 
     VERBS: ClassVar = {
         "list": Verb(optional=("project", "agent")),
@@ -169,8 +151,8 @@ class SessionRequest(VerbRequest):
     }
 
     op: Op = Field(
-        description="list: who else is at work; task: say what you do now; handoff, also at end: "
-        "leave to the next session what it must know; checkpoint: which rules bind a risky action; "
+        description="list: other active sessions; task: say what you do now; handoff, also at end: "
+        "tell the next session what it must know; checkpoint: rules for a risky action; "
         "claim: a task for minutes"
     )
     text: str = Field(
@@ -218,7 +200,7 @@ _CALLS: Final[Mapping[Op, _Call]] = {
 
 
 class _HandoffParts(Request):
-    """A handoff as one JSON object instead of the text, as a script pipes it in."""
+    """A handoff as a JSON object in `text`, as a script pipes it in."""
 
     summary: str
     next_steps: list[str] = Field(default=[])
@@ -238,7 +220,7 @@ def _handoff(request: SessionRequest) -> dict[str, Any]:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(map(str, first["loc"])) or "the object"
         raise InvalidInputError(
-            f"The handoff is no such JSON object: {where[:40]}: {first['msg'][:80]}.",
+            f"The handoff's JSON is not valid: {where[:40]}: {first['msg'][:80]}.",
             hint="Give summary, next_steps, blockers, context.",
         ) from None
     return parts.model_dump() | fields
@@ -261,14 +243,13 @@ def _render(reply: SessionResponse) -> str:
 def _render_session(one: ActiveSession) -> str:
     where = f" in {one.project}" if one.project else ""
     activity = f"idle {one.heartbeat_age_s} s" if one.is_idle else "active"
-    return f"{one.session} {one.agent}{where} ({activity}): {one.task or 'no task told'}"
+    return f"{one.session} {one.agent}{where} ({activity}): {one.task or 'no task'}"
 
 
 SESSION = Operation(
     name="session",
     title="Session",
-    purpose="See who else is at work on what; say what you are at; keep notes; claim tasks; "
-    "hand over; end.",
+    purpose="See other active sessions; set your task; keep notes; claim tasks; hand over; end.",
     request=SessionRequest,
     profile=Profile.LITE,
     reply=SessionResponse,
@@ -279,24 +260,12 @@ SESSION = Operation(
     positional=("op", "text"),
     commands=(
         *SESSION_COMMANDS,
-        Command(
-            name="task list",
-            purpose="List open tasks, the most urgent first.",
-            preset={"op": "tasks"},
+        verb_command("task list", "List open tasks, the most urgent first.", op="tasks"),
+        verb_command(
+            "task claim",
+            "Claim a task for some minutes, so that no other agent works on it.",
+            "id",
         ),
-        Command(
-            name="task claim",
-            purpose="Claim a task for some minutes, so that no other agent works on it.",
-            preset={"op": "claim"},
-            positional=("id",),
-            required=frozenset({"id"}),
-        ),
-        Command(
-            name="task release",
-            purpose="Release a claimed task.",
-            preset={"op": "release"},
-            positional=("id",),
-            required=frozenset({"id"}),
-        ),
+        verb_command("task release", "Release a claimed task.", "id"),
     ),
 )

@@ -1,4 +1,4 @@
-"""The operation skill: lists skills, and finds those that a query triggers."""
+"""The operation skill: list skills, or those that a query triggers."""
 
 from collections.abc import Iterator
 from typing import Literal
@@ -14,9 +14,11 @@ from commonbrain.model.escaping import inert_line
 class SkillRequest(Request):
     """Whether to list all skills or those that a query triggers."""
 
-    op: Literal["list", "test"] = Field(default="list", description="test: what a question fires")
-    query: str = Field(default="", description="The question, as it would be recalled")
-    project: Name = Field(default=None, description="Where it is asked")
+    op: Literal["list", "test"] = Field(
+        default="list", description="test: skills that a query triggers"
+    )
+    query: str = Field(default="", description="The query")
+    project: Name = Field(default=None, description="The project of the query")
 
 
 def _handle(brain: Brain, request: SkillRequest) -> SkillList:
@@ -47,7 +49,7 @@ def _describe_trigger(one: ListedSkill) -> Iterator[str]:
 SKILL = Operation(
     name="skill",
     title="Skill",
-    purpose="List skills, or those that a question fires.",
+    purpose="List skills, or those that a query triggers.",
     request=SkillRequest,
     reply=SkillList,
     handle=_handle,
@@ -58,13 +60,13 @@ SKILL = Operation(
     commands=(
         Command(
             name="skill list",
-            purpose="List every skill: by which words, where, it comes up.",
+            purpose="List every skill with its keywords and projects.",
             preset={"op": "list"},
             fields=frozenset(),
         ),
         Command(
             name="skill test",
-            purpose="Show the skills that a question would bring up, the first to be shown first.",
+            purpose="Show the skills that a query triggers, in their order.",
             preset={"op": "test"},
             fields=frozenset({"query", "project"}),
             positional=("query",),

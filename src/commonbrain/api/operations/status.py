@@ -21,7 +21,7 @@ class StatusRequest(Request):
 
     review: bool = Field(
         default=False,
-        description="List open conflicts, what needs review, what is proposed",
+        description="List conflicts, memories to review, proposals",
         json_schema_extra=OMIT_DESCRIPTION,
     )
     health: bool = Field(
@@ -31,14 +31,14 @@ class StatusRequest(Request):
     )
     metrics: bool = Field(
         default=False,
-        description="Calls, errors and latencies by tool, of the last day",
+        description="Calls, errors and latencies by tool, last day",
         json_schema_extra=OMIT_DESCRIPTION,
     )
     errors: int = Field(
         default=0,
         ge=0,
         le=FAULTS_MAX,
-        description="List so many of the latest calls that failed",
+        description="List so many recent failed calls",
         json_schema_extra=HIDDEN_FROM_AGENTS,
     )
 
@@ -94,10 +94,10 @@ def _lines(reply: StatusReply) -> Iterator[str]:
 def metrics_lines(reply: StatusReply) -> Iterator[str]:
     """Render health, metrics and errors, a line each, if they were requested."""
     for one in reply.health.dependencies if reply.health else ():
-        is_there = "answers" if one.is_there else "is away"
+        is_there = "answers" if one.is_there else "does not answer"
         yield f"{one.name} {is_there} ({one.detail}, {one.took_ms:.0f} ms)"
     for one in reply.health.replicas if reply.health else ():
-        counts = f"{one.answered} reads answered, {one.lagged} too early, {one.failed} failed"
+        counts = f"{one.answered} reads answered, {one.lagged} lagging, {one.failed} failed"
         name = one.replica.removeprefix("replica ")
         yield f"replica {name} {_render_dependency(one)} ({counts}); the primary answers the rest"
     for tool, of in (reply.metrics or {}).items():

@@ -1,4 +1,4 @@
-"""The operation tenant: manages the tenants of a store, on its machine only."""
+"""The operation tenant: administer tenants, on the machine of the store only."""
 
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -7,7 +7,7 @@ from pydantic import Field
 
 from commonbrain.administration.tenants import Usage
 from commonbrain.api.operation import Command, Operation, Request, Transport
-from commonbrain.api.operations.admin import parse_retention, render_policy, render_usage
+from commonbrain.api.operations.admin import policy_change, render_policy, render_usage
 from commonbrain.client import Brain
 from commonbrain.model.escaping import inert_line
 from commonbrain.model.scope import PolicyChange, Role
@@ -16,35 +16,35 @@ from commonbrain.storage.interface import Tenant
 
 
 class TenantRequest(Request):
-    """Which tenant, and what to do with it."""
+    """The tenant, the verb and its arguments."""
 
     op: Literal["list", "create", "show", "suspend", "resume", "policy"] = Field(
         default="list", description="What to do"
     )
-    name: str = Field(default="", max_length=63, description="Of the tenant: a-z, 0-9 and -")
+    name: str = Field(default="", max_length=63, description="The tenant's name: a-z, 0-9 and -")
     key_calls_per_minute: int | None = Field(
-        default=None, ge=0, description="Of one credential; 0: as the server's settings say"
+        default=None, ge=0, description="Per credential; 0: the server's limit"
     )
     tenant_calls_per_minute: int | None = Field(
-        default=None, ge=0, description="Of all together; 0: as the server's settings say"
+        default=None, ge=0, description="For the whole tenant; 0: the server's limit"
     )
     memories_max: int | None = Field(
-        default=None, ge=-1, description="How many it may hold; -1: without a bound"
+        default=None, ge=-1, description="Maximum number of memories; -1: no limit"
     )
     boot_required: bool | None = Field(default=None, description="Whether sessions must boot first")
     auto_promote: bool | None = Field(
-        default=None, description="Whether a proven canary serves all by itself"
+        default=None, description="Whether proven canaries are promoted automatically"
     )
     retention: list[str] = Field(
         default=[],
-        description="What is kept only for so long, each as: kind=event label=log scope=team "
-        "days=30 action=archive; the word none: all is kept for ever",
+        description="Retention rules, each like kind=event label=log scope=team "
+        "days=30 action=archive; none: keep everything",
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TenantsReply:
-    """The tenants that were requested or changed."""
+    """The tenants requested or changed."""
 
     op: str
     tenants: tuple[Tenant, ...]
@@ -68,24 +68,22 @@ def _handle(brain: Brain, request: TenantRequest) -> TenantsReply:
 
 
 def _change(request: TenantRequest) -> PolicyChange:
-    change = PolicyChange()
+    change = policy_change(
+        boot_required=request.boot_required,
+        auto_promote=request.auto_promote,
+        retention=request.retention,
+    )
     if request.key_calls_per_minute is not None:
         change["key_calls_per_minute"] = request.key_calls_per_minute or None
     if request.tenant_calls_per_minute is not None:
         change["tenant_calls_per_minute"] = request.tenant_calls_per_minute or None
     if request.memories_max is not None:
         change["memories_max"] = None if request.memories_max < 0 else request.memories_max
-    if request.boot_required is not None:
-        change["is_boot_required"] = request.boot_required
-    if request.auto_promote is not None:
-        change["is_promotion_automatic"] = request.auto_promote
-    if request.retention:
-        change["retention"] = parse_retention(request.retention)
     return change
 
 
 def _preview(brain: Brain, request: TenantRequest) -> TenantsReply | None:
-    """Return whom a suspension would lock out."""
+    """Show the tenant that would be suspended."""
     if request.op != "suspend":
         return None
     return TenantsReply(
@@ -101,7 +99,7 @@ def _render(reply: TenantsReply) -> str:
         lines.append(render_usage(reply.usage))
     elif reply.op == "policy":
         limit = reply.tenants[0].policy.memories_max
-        lines.append(f"memories: {'no bound' if limit is None else f'at most {limit}'}")
+        lines.append(f"memories: {'no limit' if limit is None else f'at most {limit}'}")
         lines.append(render_policy(reply.tenants[0].policy))
     return "\n".join(inert_line(line) for line in lines)
 

@@ -1,4 +1,4 @@
-"""The operation trace: the causes, effects and provenance of a memory."""
+"""The operation trace: causes, effects, precursors, dependents and provenance."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, Literal
@@ -18,7 +18,7 @@ Op = Literal["causes", "effects", "before", "patterns", "deepen", "dependents", 
 
 
 class TraceRequest(Request):
-    """What to trace, and how far."""
+    """The memory or outcome to trace, and how far."""
 
     op: Op = Field(description="before, patterns, deepen: of an outcome in text")
     id: Name = Field(default=None, description="mem_...", json_schema_extra=OMIT_DESCRIPTION)
@@ -55,7 +55,7 @@ def _target(request: TraceRequest) -> str:
 
 def _require_text(request: TraceRequest) -> str:
     if not request.text:
-        raise InvalidInputError(f"{request.op} needs text.", hint="Say the outcome in words.")
+        raise InvalidInputError(f"{request.op} needs text.", hint="Describe the outcome in text.")
     return request.text
 
 
@@ -106,7 +106,7 @@ def render_step(one: TraceStep) -> str:
 
 
 def render_summary(reply: TraceResult) -> Iterator[str]:
-    """Render the conclusion of the steps, and what they do not support."""
+    """Render roots, precursors and pattern, then the gaps and limits of the evidence."""
     for root in reply.roots:
         explains = f", explains {root.explains}" if reply.op == "deepen" else ""
         guess_note = ", a guess by alike words" if root.is_guess else ""
@@ -147,7 +147,7 @@ _TIMED: Final = frozenset({"hours"})
 TRACE = Operation(
     name="trace",
     title="Trace",
-    purpose="Why it came about, what came of it, precedes it or rests on it; with limits of the "
+    purpose="Find causes, effects, precursors and dependents of a memory, with limits of the "
     "evidence.",
     request=TraceRequest,
     reply=TraceResult,
@@ -156,12 +156,19 @@ TRACE = Operation(
     is_read_only=True,
     is_idempotent=True,
     commands=(
-        _command("causes", "What led to a memory, by id or words.", by="text", more=_DEEP),
-        _command("effects", "What came of a memory, by id or words.", by="text", more=_DEEP),
-        _command("before", "What usually came before an outcome.", by="text", more=_TIMED),
-        _command("patterns", "Delays, precursors and hour of an outcome.", by="text", more=_TIMED),
-        _command("deepen", "The roots that explain most episodes.", by="text", more=_DEEP),
-        _command("dependents", "What rests on a memory.", by="id", more=_DEEP),
-        _command("provenance", "Where a memory comes from.", by="id", more=frozenset()),
+        _command("causes", "Trace the causes of a memory, by id or text.", by="text", more=_DEEP),
+        _command("effects", "Trace the effects of a memory, by id or text.", by="text", more=_DEEP),
+        _command("before", "Find what usually precedes an outcome.", by="text", more=_TIMED),
+        _command(
+            "patterns",
+            "Show delays, precursors and peak hour of an outcome.",
+            by="text",
+            more=_TIMED,
+        ),
+        _command(
+            "deepen", "Find the root causes that explain most episodes.", by="text", more=_DEEP
+        ),
+        _command("dependents", "List the memories that depend on a memory.", by="id", more=_DEEP),
+        _command("provenance", "Show where a memory comes from.", by="id", more=frozenset()),
     ),
 )

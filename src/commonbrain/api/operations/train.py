@@ -1,7 +1,4 @@
-"""The operation train, under the name that other memory servers use.
-
-See `model train` and `job`.
-"""
+"""The operation train, compatible with other memory servers; see also `model train` and `job`."""
 
 from pydantic import Field
 
@@ -14,13 +11,13 @@ from commonbrain.model.scope import Role
 
 
 class TrainRequest(Request):
-    """The data to train on."""
+    """The period to learn from."""
 
     lookback_days: int = Field(
         default=LOOKBACK_DAYS_DEFAULT,
         ge=LOOKBACK_DAYS_MIN,
         le=LOOKBACK_DAYS_MAX,
-        description=f"Recalls of so many days, {LOOKBACK_DAYS_MIN} to {LOOKBACK_DAYS_MAX}",
+        description=f"Recalls of the last days, {LOOKBACK_DAYS_MIN} to {LOOKBACK_DAYS_MAX}",
     )
 
 
@@ -31,7 +28,7 @@ def _handle(brain: Brain, request: TrainRequest) -> JobView:
 TRAIN = Operation(
     name="train",
     title="Train",
-    purpose="Ask for the job that learns from marked recalls how to order what is found.",
+    purpose="Start the job that trains a reranker from marked recalls.",
     request=TrainRequest,
     reply=JobView,
     handle=_handle,
