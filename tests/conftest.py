@@ -13,7 +13,7 @@ from tests.clients.selection import ClientsSelection, add_option
 
 if TYPE_CHECKING:
     from commonbrain.client import Brain
-    from commonbrain.testing.clock import FakeClock
+    from commonbrain.testing.builders import FakeClock
     from tests.postgres import Database, Server
     from tests.replicas import Pair
 
@@ -51,7 +51,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def clock() -> FakeClock:
-    from commonbrain.testing.clock import FakeClock
+    from commonbrain.testing.builders import FakeClock
 
     return FakeClock()
 

@@ -12,10 +12,9 @@ from commonbrain.embeddings.interface import EmbeddingSpace
 from commonbrain.model.limits import LOCK_TIMEOUT_S
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.storage.sql.schema_version import upgrade
-from commonbrain.storage.sqlite.engine import Sqlite
-from commonbrain.storage.sqlite.opening import open_sqlite
+from commonbrain.storage.sqlite.engine import Sqlite, open_sqlite
 from commonbrain.storage.store import Store
-from commonbrain.testing.deterministic_embedder import WordHashEmbedder
+from commonbrain.testing.builders import WordHashEmbedder
 
 
 def open_laid_out(path: Path, *, space: EmbeddingSpace, clock: Clock) -> Store:

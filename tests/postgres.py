@@ -20,8 +20,7 @@ from commonbrain.runtime.dev_servers import postgres_server
 from commonbrain.storage.postgres.opening import open_postgres, upgrade_postgres
 from commonbrain.storage.schema.types import METADATA
 from commonbrain.storage.store import Store
-from commonbrain.testing.builders import Opener
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import FakeClock, Opener
 from tests.contracts.store_steps import SPACE
 
 _USES_MAX = 50

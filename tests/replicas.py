@@ -13,7 +13,7 @@ from commonbrain.model.limits import LOCK_TIMEOUT_S
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.storage.postgres.opening import open_postgres
 from commonbrain.storage.store import Store, Transaction
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import FakeClock
 from tests.contracts.store_steps import SPACE
 from tests.postgres import Database, Server
 

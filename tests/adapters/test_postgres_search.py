@@ -11,8 +11,7 @@ import pytest
 
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.storage.postgres.index import PostgresIndex
-from commonbrain.storage.postgres.statistics import Size
-from commonbrain.storage.postgres.term_selection import SCORED_MAX
+from commonbrain.storage.postgres.statistics import SCORED_MAX, Size
 from commonbrain.storage.store import Store
 from commonbrain.testing.builders import a_memory
 from tests.contracts.store_steps import look, put

@@ -4,8 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.storage.postgres.statistics import Size
-from commonbrain.storage.postgres.term_selection import SCORED_MAX, SelectedTerms, select_rare_terms
+from commonbrain.storage.postgres.statistics import (
+    SCORED_MAX,
+    SelectedTerms,
+    Size,
+    select_rare_terms,
+)
 
 SHARES = st.dictionaries(st.text(min_size=1), st.floats(min_value=1e-6, max_value=1.0), max_size=8)
 

@@ -16,8 +16,7 @@ from commonbrain.model.revision import Action, Change
 from commonbrain.model.scope import LOCAL_TENANT, Caller, Trust
 from commonbrain.storage.interface import QueryScope
 from commonbrain.storage.store import Store, Transaction
-from commonbrain.testing.builders import NOON
-from commonbrain.testing.deterministic_embedder import WordHashEmbedder
+from commonbrain.testing.builders import NOON, WordHashEmbedder
 
 OpenStore = Callable[[], Store]
 

@@ -14,10 +14,9 @@ from commonbrain.model.limits import LOCK_TIMEOUT_S
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.storage.copying import TABLES, Rows, comparable, copy_rows, plan_copy
 from commonbrain.storage.schema.memories import tenants
-from commonbrain.storage.sqlite.opening import open_sqlite
+from commonbrain.storage.sqlite.engine import open_sqlite
 from commonbrain.storage.store import Store
-from commonbrain.testing.builders import a_brain, a_memory
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import FakeClock, a_brain, a_memory
 from tests.contracts.store_steps import SPACE, put
 from tests.flows.asking import stored
 from tests.postgres import Database

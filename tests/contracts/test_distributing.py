@@ -30,8 +30,7 @@ from commonbrain.storage.postgres.opening import (
 )
 from commonbrain.storage.schema.types import METADATA
 from commonbrain.storage.store import Store
-from commonbrain.testing.builders import NOON, a_memory
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import NOON, FakeClock, a_memory
 from tests.contracts.store_steps import EMBEDDER, SPACE, lexical, look, put, stored
 from tests.postgres import Database
 

@@ -9,7 +9,7 @@ from commonbrain.embeddings.interface import Embedder
 from commonbrain.embeddings.local import MiniLmEmbedder
 from commonbrain.model.errors import UnavailableError
 from commonbrain.runtime.models import EMBEDDERS, Options
-from commonbrain.testing.deterministic_embedder import WordHashEmbedder
+from commonbrain.testing.builders import WordHashEmbedder
 from commonbrain.testing.embedder_contract import EmbedderContract
 from tests.models.server import FAMILIES, ModelServer
 

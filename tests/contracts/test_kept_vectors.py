@@ -12,12 +12,11 @@ import sqlalchemy as sa
 from commonbrain.embeddings.interface import Vectors
 from commonbrain.model.limits import LOCK_TIMEOUT_S
 from commonbrain.model.scope import LOCAL_TENANT
+from commonbrain.storage.sqlite.engine import open_sqlite
 from commonbrain.storage.sqlite.index import SqliteIndex
-from commonbrain.storage.sqlite.opening import open_sqlite
 from commonbrain.storage.sqlite.vectors import BinaryVectorIndex
 from commonbrain.storage.store import Store
-from commonbrain.testing.builders import a_memory
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import FakeClock, a_memory
 from tests.contracts.store_steps import SPACE, lexical, look, put, random_vectors
 
 

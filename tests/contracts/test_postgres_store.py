@@ -22,8 +22,7 @@ from commonbrain.storage.postgres.vectors import PostgresVectors, VectorTable, h
 from commonbrain.storage.sql.context import SqlContext, compiled
 from commonbrain.storage.sql.schema_version import SCHEMA_VERSION
 from commonbrain.storage.store import Store
-from commonbrain.testing.builders import a_memory
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import FakeClock, a_memory
 from tests.contracts.store_steps import SPACE, look, put, random_vectors, stored
 from tests.postgres import Database, Server
 

@@ -14,10 +14,9 @@ from commonbrain.model.memory import State
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.storage.schema.memories import DETAILS, memories
 from commonbrain.storage.sql.bulk import LISTED
-from commonbrain.storage.sqlite.opening import open_sqlite
+from commonbrain.storage.sqlite.engine import open_sqlite
 from commonbrain.storage.store import Store
-from commonbrain.testing.builders import NOON, a_memory
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import NOON, FakeClock, a_memory
 from tests.contracts.store_steps import SPACE
 
 

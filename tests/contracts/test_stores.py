@@ -19,11 +19,10 @@ from commonbrain.model.scope import LOCAL_TENANT, Caller, Trust
 from commonbrain.storage.interface import IdTaken, QueryScope
 from commonbrain.storage.schema import memories
 from commonbrain.storage.schema.types import METADATA
+from commonbrain.storage.sqlite.engine import open_sqlite
 from commonbrain.storage.sqlite.file import driver
-from commonbrain.storage.sqlite.opening import open_sqlite
 from commonbrain.storage.store import Store, Transaction
-from commonbrain.testing.builders import NOON, a_memory
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import NOON, FakeClock, a_memory
 from tests.contracts.board_contract import BoardContract
 from tests.contracts.cascade_contract import CascadeContract
 from tests.contracts.credentials_contract import CredentialsContract

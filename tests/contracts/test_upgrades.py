@@ -11,10 +11,9 @@ from commonbrain.model.errors import StoreCorruptError
 from commonbrain.model.limits import LOCK_TIMEOUT_S
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.storage.sql.schema_version import MIGRATIONS, upgrade
-from commonbrain.storage.sqlite.opening import open_sqlite
+from commonbrain.storage.sqlite.engine import open_sqlite
 from commonbrain.storage.store import Store
-from commonbrain.testing.builders import a_memory
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import FakeClock, a_memory
 from tests.contracts.store_steps import SPACE, put
 
 LATER_MIGRATION = """

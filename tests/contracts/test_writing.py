@@ -17,10 +17,9 @@ from commonbrain.model.revision import Action, Change
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.storage.repositories.memories import PROJECTED
 from commonbrain.storage.schema.memories import entities, memories, vectors
-from commonbrain.storage.sqlite.opening import open_sqlite
+from commonbrain.storage.sqlite.engine import open_sqlite
 from commonbrain.storage.store import Store, Transaction
-from commonbrain.testing.builders import NOON, a_memory
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import NOON, FakeClock, a_memory
 from tests.contracts.store_steps import SPACE
 
 TEXTS = sa.select(sa.column("rowid", sa.Integer)).select_from(sa.table("memory_text"))

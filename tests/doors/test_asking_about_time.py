@@ -10,7 +10,7 @@ from mcp.types import CallToolResult
 
 from commonbrain.client import Brain
 from commonbrain.mcp.server import build_server
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import FakeClock
 from tests.doors.conftest import Command
 from tests.flows.asking import stored
 

@@ -15,8 +15,7 @@ from commonbrain.client import Brain
 from commonbrain.mcp.server import Connection, build_server
 from commonbrain.model import ids
 from commonbrain.model.sessions import ClientInfo, Ending, Process
-from commonbrain.testing.builders import a_brain
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import FakeClock, a_brain
 from tests.flows.at_work import FOLDER, at_work, boots, ending_of, heard, processes_of, seen, shown
 
 FACT = "The kettle is in the blue cupboard."

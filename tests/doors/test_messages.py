@@ -92,4 +92,4 @@ def test_people_write_and_read_through_the_command(path: Path) -> None:
     assert "2 messages" in run("ann", "threads")
     run("ann", "delegate", "--to", "codex", "Wash the cups.")
     assert "Wash the cups." in run("codex", "delegated")
-    assert "Nothing waits to be read." in run("dee", "inbox")
+    assert "There are no unread messages." in run("dee", "inbox")

@@ -9,8 +9,7 @@ import pytest
 from commonbrain.api.operations.recall import RECALL, CompactResponse
 from commonbrain.cli.render import print_reply
 from commonbrain.model.recall_result import HEADING, UNSURE, RecallResult, ResultStatus
-from commonbrain.testing.builders import a_brain
-from commonbrain.testing.deterministic_embedder import WordHashEmbedder
+from commonbrain.testing.builders import WordHashEmbedder, a_brain
 from tests.flows.asking import stored
 
 

@@ -11,8 +11,17 @@ import pytest
 from commonbrain.api.errors import ERRORS
 from commonbrain.api.operation import flat_fields
 from commonbrain.api.operations import OPERATIONS, Transport, load_operations
-from commonbrain.cli.reference.pages import PAGES, commands_page, operations_page, rest_page, write
-from commonbrain.cli.reference.tables import errors_page, kinds_page, limits_page, settings_page
+from commonbrain.cli.reference.pages import (
+    PAGES,
+    commands_page,
+    errors_page,
+    kinds_page,
+    limits_page,
+    operations_page,
+    rest_page,
+    settings_page,
+    write,
+)
 from commonbrain.config import Settings
 from commonbrain.model import limits
 from commonbrain.model.kinds import ALIASES, KINDS

@@ -16,7 +16,7 @@ from commonbrain_evals.tables import show
 from commonbrain.embeddings.local import MiniLmEmbedder
 from commonbrain.model.errors import InvalidInputError, UnavailableError
 from commonbrain.model.kinds import Kind
-from commonbrain.testing.deterministic_embedder import WordHashEmbedder
+from commonbrain.testing.builders import WordHashEmbedder
 
 BETWEEN_MACHINES = 0.03
 """Processors round the model's sums differently, by up to 0.01 of cosine a text."""

@@ -6,8 +6,7 @@ from pathlib import Path
 from commonbrain.jobs.worker import JobEvent
 from commonbrain.model import ids
 from commonbrain.model.jobs import Job
-from commonbrain.testing.builders import a_brain
-from commonbrain.testing.clock import FakeClock, SeededRandom
+from commonbrain.testing.builders import FakeClock, SeededRandom, a_brain
 from tests.faults.workers import DONE, READY, Line
 from tests.flows.moving import moving
 from tests.flows.working import a_worker

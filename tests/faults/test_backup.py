@@ -15,8 +15,7 @@ from commonbrain.client import Brain
 from commonbrain.storage.maintenance import RestoreResult, ignore_progress
 from commonbrain.storage.sqlite.file import driver
 from commonbrain.storage.sqlite.restore import plan_restore, put_in_place
-from commonbrain.testing.builders import a_brain
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import FakeClock, a_brain
 from tests.faults.mounts import small_disk
 from tests.faults.test_processes import acknowledged, assert_all_there, start_together
 from tests.faults.workers import worker, write

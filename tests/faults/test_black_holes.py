@@ -15,7 +15,7 @@ from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.storage.postgres.engine import make_engine
 from commonbrain.storage.postgres.opening import open_postgres
 from commonbrain.storage.store import Store
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import FakeClock
 from tests.contracts.store_steps import SPACE
 from tests.faults.proxies import Proxy
 from tests.postgres import Database

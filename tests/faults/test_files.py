@@ -14,8 +14,7 @@ import pytest
 from commonbrain import CommonbrainError, StoreCorruptError, UnavailableError
 from commonbrain.client import Brain
 from commonbrain.storage.sqlite.file import driver
-from commonbrain.testing.builders import a_brain
-from commonbrain.testing.clock import FakeClock, SeededRandom
+from commonbrain.testing.builders import FakeClock, SeededRandom, a_brain
 from tests.faults.mounts import made_read_only, small_disk
 
 KETTLE = "The kettle is in the blue cupboard."

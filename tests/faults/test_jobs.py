@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from commonbrain.model.limits import JOB_LEASE_S
-from commonbrain.testing.builders import a_brain
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import FakeClock, a_brain
 from tests.faults.at_jobs import work, work_until
 from tests.faults.test_processes import start_together
 from tests.faults.workers import DONE, worker

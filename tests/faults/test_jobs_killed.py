@@ -14,8 +14,7 @@ from commonbrain.client import Brain
 from commonbrain.jobs.registry import JOBS
 from commonbrain.jobs.service import JobView
 from commonbrain.model.limits import EVALUATED_MIN, JOB_LEASE_S
-from commonbrain.testing.builders import a_brain
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import FakeClock, a_brain
 from tests.faults.at_jobs import DAYS, work_until_late
 from tests.faults.test_processes import start_together
 from tests.faults.workers import worker

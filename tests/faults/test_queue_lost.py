@@ -17,8 +17,7 @@ from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError, UnavailableError
 from commonbrain.model.jobs import Job
 from commonbrain.storage.job_queue import QueueMessage
-from commonbrain.testing.builders import a_brain
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import FakeClock, a_brain
 from tests.processes import PATIENCE_S
 
 JOBS_EACH = 10

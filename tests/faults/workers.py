@@ -11,8 +11,7 @@ from typing import TypeAlias
 
 from commonbrain import CommonbrainError
 from commonbrain.model.scope import LOCAL_TENANT
-from commonbrain.testing.builders import a_brain
-from commonbrain.testing.clock import SeededRandom
+from commonbrain.testing.builders import SeededRandom, a_brain
 from tests.processes import PATIENCE_S
 
 # Children of a clean process that has loaded everything once: a hundred times faster to start than

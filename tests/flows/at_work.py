@@ -8,7 +8,7 @@ from commonbrain.coordination.session_views import ActiveSession
 from commonbrain.history.unit_of_work import UnitOfWork
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.model.sessions import ClientInfo, Ending, Process, Session
-from commonbrain.testing.processes import FakeProcesses
+from commonbrain.testing.builders import FakeProcesses
 
 FOLDER = "/home/ann/api"
 

@@ -13,8 +13,7 @@ from commonbrain.learning.usefulness import FEATURES
 from commonbrain.model.limits import EMBEDDINGS_AT_ONCE_MAX
 from commonbrain.model.model_card import ModelRole, ModelState
 from commonbrain.model.scope import LOCAL_TENANT
-from commonbrain.testing.builders import a_brain
-from commonbrain.testing.deterministic_embedder import WordHashEmbedder
+from commonbrain.testing.builders import WordHashEmbedder, a_brain
 from tests.contracts.learning_contract import a_card
 from tests.flows.asking import stored
 from tests.flows.ranking import Shop, Then, on_trial, with_models

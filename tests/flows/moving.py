@@ -7,8 +7,7 @@ from typing import Any
 
 from commonbrain.client import Brain
 from commonbrain.clock import Clock
-from commonbrain.testing.builders import a_brain
-from commonbrain.testing.deterministic_embedder import WordHashEmbedder
+from commonbrain.testing.builders import WordHashEmbedder, a_brain
 
 OLD = WordHashEmbedder.space.name
 NEXT = "word-hash/96"

@@ -21,7 +21,7 @@ from commonbrain.model.model_card import ModelCard, ModelRole, ModelState, is_in
 from commonbrain.model.query import Feedback, FeedbackMark
 from commonbrain.model.scope import Caller
 from commonbrain.retrieval.write_behind import WriteBehindQueue
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import FakeClock
 
 if TYPE_CHECKING:
     from commonbrain.embeddings.interface import Matrix

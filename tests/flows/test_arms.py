@@ -10,9 +10,7 @@ from commonbrain.embeddings.interface import Matrix
 from commonbrain.model.errors import RejectedError
 from commonbrain.model.kinds import RuleDetail
 from commonbrain.model.recall_result import ResultStatus
-from commonbrain.testing.builders import a_brain
-from commonbrain.testing.clock import FakeClock
-from commonbrain.testing.deterministic_embedder import WordHashEmbedder
+from commonbrain.testing.builders import FakeClock, WordHashEmbedder, a_brain
 from tests.flows.asking import bodies, stored
 
 RULE = "Announce it in the channel and wait for a second pair of eyes"

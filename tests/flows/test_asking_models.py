@@ -8,7 +8,7 @@ from threading import Event
 from commonbrain.learning.serving import ModelLimits, ModelPool, ScoringFailure
 from commonbrain.model.limits import EMBEDDINGS_AT_ONCE_MAX, MODELS_LOADED_MAX
 from commonbrain.model.model_card import ModelCard
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import FakeClock
 from tests.contracts.learning_contract import a_card
 
 TERMS = ModelLimits(limit_ms=50, failures=3, cooldown_ms=2000)

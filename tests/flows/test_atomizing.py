@@ -9,7 +9,7 @@ from commonbrain.model.errors import NotFoundError, RejectedError
 from commonbrain.model.kinds import Kind, MessageDetail
 from commonbrain.model.links import Link, LinkType
 from commonbrain.model.memory import Memory
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import FakeClock
 from tests.flows.asking import stored, told
 
 CAUSE = "The release is late because the runner ran out of disk."

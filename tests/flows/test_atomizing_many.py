@@ -11,7 +11,7 @@ from commonbrain.llm.client import PatternExtractor
 from commonbrain.model.errors import InvalidInputError, NotFoundError, UnavailableError
 from commonbrain.model.kinds import Atom, Kind
 from commonbrain.model.scope import Role
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import FakeClock
 from tests.flows.asking import stored
 
 POOL = "The pool of the shop was too small, causing every order to wait."

@@ -10,7 +10,7 @@ from commonbrain.ingestion.result import ItemResult, ItemStatus
 from commonbrain.ingestion.service import DraftFields
 from commonbrain.model.memory import State
 from commonbrain.model.scope import Trust
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import FakeClock
 from tests.flows.asking import told
 
 FAILED = "The deploy failed because the disk was full."

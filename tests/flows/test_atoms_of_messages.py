@@ -11,7 +11,7 @@ from commonbrain.model import ids
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import State
 from commonbrain.model.scope import Trust
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import FakeClock
 from tests.flows.asking import bodies, stored, told
 
 WORD = "Zanzibar"

@@ -8,7 +8,7 @@ from commonbrain.model import ids
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.storage.schema.memories import audit
 from commonbrain.storage.store import Store
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import FakeClock
 from tests.flows.asking import stored, told
 
 FACT = "The nightly build runs on two cores"

@@ -11,9 +11,7 @@ from commonbrain.client import Brain
 from commonbrain.coordination.briefing import Briefing, prefix
 from commonbrain.embeddings.interface import EmbeddingSpace, Matrix
 from commonbrain.model.errors import InvalidInputError, RejectedError, UnavailableError
-from commonbrain.testing.builders import a_brain
-from commonbrain.testing.clock import FakeClock
-from commonbrain.testing.deterministic_embedder import WordHashEmbedder
+from commonbrain.testing.builders import FakeClock, WordHashEmbedder, a_brain
 from tests.secrets import made_up
 
 

@@ -7,8 +7,7 @@ from commonbrain.ingestion.result import ItemStatus
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import EpisodeDetail, EventDetail, FactDetail
 from commonbrain.model.memory import Draft
-from commonbrain.testing.builders import NOON
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import NOON, FakeClock
 
 
 @pytest.mark.requirement("DM-23", "LC-06", "DM-05", "LC-01", "DM-62")

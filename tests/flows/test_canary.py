@@ -13,8 +13,7 @@ from commonbrain.learning.transitions import Actor, start_canary
 from commonbrain.model.model_card import ModelCard, ModelState
 from commonbrain.model.query import Entry
 from commonbrain.storage.interface import EntryFilter
-from commonbrain.testing.builders import a_brain
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import FakeClock, a_brain
 from tests.flows.asking import stored
 from tests.flows.ranking import (
     ByFeature,

@@ -9,7 +9,7 @@ from commonbrain.history.change_plan import ChangeStatus
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import State
 from commonbrain.model.scope import Trust
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import FakeClock
 from tests.flows.asking import as_it_is
 
 WHY = "because a test says so"

@@ -10,7 +10,7 @@ from commonbrain.client import Brain
 from commonbrain.history.selection import Phase
 from commonbrain.invalidation.preview import UNSEEN, DependentFate
 from commonbrain.model.links import LinkType
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import FakeClock
 from tests.flows.asking import stored
 
 WHY = "because a test says so"

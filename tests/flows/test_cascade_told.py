@@ -11,8 +11,7 @@ from commonbrain.model.limits import CASCADE_AT_ONCE, CAUSES_AT_ONCE, PREVIEW_CO
 from commonbrain.model.links import LinkType
 from commonbrain.model.revision import SYSTEM_AGENT, Action
 from commonbrain.model.scope import Scope
-from commonbrain.testing.builders import a_brain, a_memory
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import FakeClock, a_brain, a_memory
 from tests.contracts.store_steps import a_link
 from tests.flows.asking import stored
 

@@ -12,7 +12,7 @@ from commonbrain.ingestion.result import ItemStatus
 from commonbrain.model.errors import InvalidInputError, RejectedError
 from commonbrain.model.kinds import TaskStatus
 from commonbrain.model.memory import Draft, State
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import FakeClock
 from tests.flows.asking import bodies, stored, told
 
 TASK = "Rotate the deploy key before friday"

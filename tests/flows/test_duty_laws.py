@@ -22,8 +22,7 @@ from commonbrain.model.tasks import (
     ack_of,
     check_decision,
 )
-from commonbrain.testing.builders import NOON, a_brain
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import NOON, FakeClock, a_brain
 from tests.flows.asking import stored
 
 ITEMS = ("task", "rule")

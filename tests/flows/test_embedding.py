@@ -9,8 +9,7 @@ from commonbrain.client import Brain
 from commonbrain.embeddings.interface import Matrix
 from commonbrain.ingestion.result import ItemStatus
 from commonbrain.model.errors import InvalidInputError, UnavailableError
-from commonbrain.testing.builders import a_brain
-from commonbrain.testing.deterministic_embedder import WordHashEmbedder
+from commonbrain.testing.builders import WordHashEmbedder, a_brain
 from tests.flows.asking import FailingEmbedder, bodies, stored, told
 from tests.models.server import FAMILIES, Answer, ModelServer
 

@@ -20,9 +20,7 @@ from commonbrain.model.query import Feedback, FeedbackMark
 from commonbrain.model.scope import LOCAL_TENANT, Scope
 from commonbrain.storage.interface import EntryFilter
 from commonbrain.storage.repositories.learning import changed, figure, moved
-from commonbrain.testing.builders import a_brain
-from commonbrain.testing.clock import FakeClock
-from commonbrain.testing.deterministic_embedder import WordHashEmbedder
+from commonbrain.testing.builders import FakeClock, WordHashEmbedder, a_brain
 from tests.flows.working import a_worker
 
 STORED = 60

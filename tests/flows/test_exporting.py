@@ -11,8 +11,7 @@ from commonbrain.model.errors import InvalidInputError, RejectedError
 from commonbrain.model.kinds import Kind, MessageDetail, RuleDetail, TaskDetail
 from commonbrain.model.memory import Draft, ThreadRef
 from commonbrain.model.scope import Caller, Role, Scope
-from commonbrain.testing.builders import NOON, a_brain
-from commonbrain.testing.clock import FakeClock, SeededRandom
+from commonbrain.testing.builders import NOON, FakeClock, SeededRandom, a_brain
 from tests.contracts.store_steps import a_link
 
 Opens = Callable[[str], Brain]

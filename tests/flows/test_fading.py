@@ -7,7 +7,7 @@ import pytest
 from commonbrain.client import Brain
 from commonbrain.model.memory import ACCESSES_PER_RECALL, State
 from commonbrain.retrieval.get import AccessStatus
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import FakeClock
 from tests.flows.asking import bodies, stored
 
 OLD = "The kettle in the kitchen is blue"

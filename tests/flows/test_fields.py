@@ -16,9 +16,7 @@ from commonbrain.model.memory import Draft
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import LOCAL_TENANT, Caller
 from commonbrain.storage.interface import QueryScope
-from commonbrain.testing.builders import a_brain
-from commonbrain.testing.clock import FakeClock
-from commonbrain.testing.deterministic_embedder import WordHashEmbedder
+from commonbrain.testing.builders import FakeClock, WordHashEmbedder, a_brain
 from tests.faults.test_repair import damage, unsound
 from tests.flows.asking import FailingEmbedder, stored, told
 

@@ -14,7 +14,7 @@ from commonbrain.model.limits import FORGET_AT_ONCE_MAX
 from commonbrain.model.memory import Draft, State
 from commonbrain.model.scope import Role, Trust
 from commonbrain.runtime.bootstrap import open_brain
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import FakeClock
 from tests.flows.asking import bodies, stored
 
 CITIES = ("Zanzibar", "Reykjavik", "Antwerp", "Montevideo")

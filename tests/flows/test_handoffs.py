@@ -14,8 +14,7 @@ from commonbrain.model.errors import InvalidInputError, RejectedError
 from commonbrain.model.kinds import EpisodeDetail, Kind
 from commonbrain.model.memory import Memory, State
 from commonbrain.model.scope import Role
-from commonbrain.testing.builders import a_brain
-from commonbrain.testing.clock import FakeClock, SeededRandom
+from commonbrain.testing.builders import FakeClock, SeededRandom, a_brain
 from tests.flows.asking import bodies, stored
 
 SUMMARY = "Moved the parser to a file of its own"

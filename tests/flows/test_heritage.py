@@ -10,7 +10,7 @@ from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import State
 from commonbrain.model.scope import Trust
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import FakeClock
 from tests.flows.asking import stored
 
 WHY = "because a test says so"

@@ -16,8 +16,7 @@ from commonbrain.model.errors import (
 )
 from commonbrain.model.limits import JOB_GIVEN_BYTES_MAX, JOB_LEASE_S
 from commonbrain.model.scope import LOCAL_TENANT, Role
-from commonbrain.testing.builders import a_brain
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import FakeClock, a_brain
 from tests.flows.working import Breaking, Fragile, a_worker, states
 
 

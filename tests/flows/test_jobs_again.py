@@ -24,8 +24,7 @@ from commonbrain.model.limits import (
     RETAINED_AT_ONCE,
 )
 from commonbrain.model.scope import LOCAL_TENANT
-from commonbrain.testing.builders import a_brain
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import FakeClock, a_brain
 from tests.flows.moving import moving
 from tests.flows.working import a_worker, fall_behind
 

@@ -10,7 +10,7 @@ from commonbrain.client import Brain
 from commonbrain.llm.client import ExtractiveReflector
 from commonbrain.model.kinds import Kind
 from commonbrain.model.memory import State
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import FakeClock
 from commonbrain.text.summaries import Reflection, SourceText
 from tests.flows.reflecting import CHECKOUT, every, reflect, sources, tell
 

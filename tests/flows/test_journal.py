@@ -14,8 +14,7 @@ from commonbrain.retrieval.write_behind import RecallLogPolicy
 from commonbrain.storage.interface import MemoryAccess
 from commonbrain.storage.schema.learning import recall_traces
 from commonbrain.storage.store import Store
-from commonbrain.testing.builders import a_brain
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import FakeClock, a_brain
 from tests.flows.asking import FailingEmbedder, stored
 
 FACT = "The nightly build runs on two cores"

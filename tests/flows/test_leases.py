@@ -8,7 +8,7 @@ from commonbrain.client import Brain
 from commonbrain.history.change_plan import ChangeStatus
 from commonbrain.model.errors import InvalidInputError, RejectedError
 from commonbrain.model.scope import Role
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import FakeClock
 from tests.flows.asking import stored
 
 

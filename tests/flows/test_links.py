@@ -10,7 +10,7 @@ from commonbrain.model.links import Link, LinkType
 from commonbrain.model.memory import ThreadRef
 from commonbrain.model.scope import Trust
 from commonbrain.storage.interface import Annotation
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import FakeClock
 from tests.flows.asking import bodies, stored
 
 FACT = "The nightly build runs on two cores"

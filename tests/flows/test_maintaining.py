@@ -12,8 +12,7 @@ from commonbrain.model.kinds import Kind
 from commonbrain.model.limits import JOB_LEASE_S, MAINTAINED_AT_ONCE
 from commonbrain.model.memory import State
 from commonbrain.model.scope import LOCAL_TENANT, Caller, Role
-from commonbrain.testing.builders import a_brain, a_memory
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import FakeClock, a_brain, a_memory
 from tests.contracts.store_steps import lexical, put
 from tests.flows.asking import bodies, stored
 from tests.flows.test_jobs_again import killed_at

@@ -13,8 +13,7 @@ from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.retrieval.query_plan import RecallOptions
 from commonbrain.retrieval.write_behind import RecallLogPolicy, WriteBehindQueue
 from commonbrain.storage.interface import EntryFilter
-from commonbrain.testing.builders import a_brain
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import FakeClock, a_brain
 from tests.contracts.learning_contract import a_trace, a_use
 from tests.flows.asking import stored
 

@@ -8,7 +8,7 @@ from commonbrain.coordination.inbox import MessagePage, unread_of
 from commonbrain.model.errors import InvalidInputError, NotFoundError, RejectedError
 from commonbrain.model.kinds import Kind, MessagePriority
 from commonbrain.model.scope import Caller
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import FakeClock
 from tests.flows.asking import FailingEmbedder, bodies
 from tests.secrets import SECRETS
 

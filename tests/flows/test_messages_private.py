@@ -11,8 +11,7 @@ from commonbrain.history.selection import Phase
 from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError, NotFoundError, RejectedError
 from commonbrain.model.scope import Scope
-from commonbrain.testing.builders import a_brain
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import FakeClock, a_brain
 from tests.flows.asking import bodies, stored
 
 WORDS = "Zephyr salary is secret. @decision Zephyr gets a raise in May."

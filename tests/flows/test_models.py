@@ -18,8 +18,7 @@ from commonbrain.model.query import Trace
 from commonbrain.model.recall_result import ResultStatus
 from commonbrain.model.scope import Caller, Role
 from commonbrain.retrieval.write_behind import WriteBehindQueue
-from commonbrain.testing.builders import a_brain
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import FakeClock, a_brain
 from tests.flows.asking import stored
 from tests.flows.ranking import (
     ByFeature,

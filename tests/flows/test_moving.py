@@ -16,8 +16,7 @@ from commonbrain.model.limits import JOB_LEASE_S
 from commonbrain.model.memory import Draft
 from commonbrain.storage.blobs import Blobs
 from commonbrain.storage.uploads import UploadStore
-from commonbrain.testing.builders import a_brain
-from commonbrain.testing.clock import FakeClock, SeededRandom
+from commonbrain.testing.builders import FakeClock, SeededRandom, a_brain
 from tests.flows.test_exporting import full_of_everything
 from tests.flows.working import a_worker
 

@@ -7,7 +7,7 @@ import pytest
 
 from commonbrain.client import Brain
 from commonbrain.model.memory import State
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import FakeClock
 from tests.flows.asking import bodies, stored
 
 BOXES = "The zebra stable of Oslo has eleven boxes"

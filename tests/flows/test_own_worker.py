@@ -7,9 +7,8 @@ from threading import Event
 import pytest
 
 from commonbrain.client import Brain
-from commonbrain.jobs.local_queue import LocalQueue
 from commonbrain.jobs.worker import EmbeddedWorker, run_maintenance_slice
-from commonbrain.storage.job_queue import QueueMessage
+from commonbrain.storage.job_queue import LocalQueue, QueueMessage
 from commonbrain.testing.builders import a_brain
 from tests.processes import PATIENCE_S
 

@@ -12,7 +12,7 @@ from commonbrain.model.kinds import MessageDetail
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import ThreadRef
 from commonbrain.retrieval.provenance import DEPTH_MAX, STEPS_MAX, Provenance
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import FakeClock
 from tests.contracts.store_steps import a_link
 from tests.flows.asking import stored, told
 

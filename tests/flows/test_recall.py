@@ -14,8 +14,7 @@ from commonbrain.model.recall_result import HEADING, ResultStatus
 from commonbrain.retrieval.fusion import fuse
 from commonbrain.retrieval.query_plan import search_terms
 from commonbrain.retrieval.service import Recall
-from commonbrain.testing.builders import a_brain
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import FakeClock, a_brain
 from commonbrain.text.tokens import estimate
 from tests.flows.asking import FailingEmbedder, bodies, stored
 

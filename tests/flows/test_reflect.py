@@ -13,8 +13,7 @@ from commonbrain.model.kinds import EpisodeDetail, Kind
 from commonbrain.model.limits import JOB_LEASE_S, REFLECT_SOON
 from commonbrain.model.memory import State
 from commonbrain.model.scope import LOCAL_TENANT, Scope, Trust
-from commonbrain.testing.builders import NOON, a_brain
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import NOON, FakeClock, a_brain
 from tests.flows.reflecting import CHECKOUT, GARDEN, every, reflect, sources, tell
 from tests.flows.working import a_worker
 

@@ -15,8 +15,7 @@ from commonbrain.model.kinds import EventDetail, FactDetail, Kind
 from commonbrain.model.memory import Draft, State
 from commonbrain.model.recall_result import ResultStatus
 from commonbrain.model.scope import Role, Scope, Trust
-from commonbrain.testing.builders import a_brain
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import FakeClock, a_brain
 from tests.flows.asking import FailingEmbedder, bodies, stored, told
 
 FACT = "The nightly build runs on two cores"

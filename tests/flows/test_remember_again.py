@@ -8,7 +8,7 @@ from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError, RejectedError
 from commonbrain.model.links import Link, LinkType
 from commonbrain.model.memory import Draft
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import FakeClock
 from tests.flows.asking import stored, told
 
 FACT = "The nightly build runs on two cores"

@@ -23,8 +23,7 @@ from commonbrain.observability.metrics import PrometheusMetrics
 from commonbrain.runtime.bootstrap import make_embedder
 from commonbrain.runtime.settings_loading import load_settings
 from commonbrain.storage.store import Store, Transaction
-from commonbrain.testing.builders import a_brain, use_store_opener
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import FakeClock, a_brain, use_store_opener
 from tests.replicas import Pair, wait_until
 from tests.telemetry.reading import call, figure, heard
 

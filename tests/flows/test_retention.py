@@ -26,8 +26,7 @@ from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.storage.blobs import Blobs
 from commonbrain.storage.repositories.learning import Evaluation
 from commonbrain.storage.uploads import UploadStore
-from commonbrain.testing.builders import NOON
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import NOON, FakeClock
 from tests.flows.test_jobs_again import Killed
 from tests.flows.test_maintaining import maintained
 from tests.flows.working import a_worker

@@ -12,7 +12,7 @@ from commonbrain.model.errors import (
 )
 from commonbrain.model.kinds import Kind, RuleDetail, Severity
 from commonbrain.model.memory import State
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import FakeClock
 from tests.flows.asking import bodies, stored, told
 
 TWO = "The nightly build runs on two cores"

@@ -10,7 +10,7 @@ from commonbrain.history.change_plan import ChangeStatus
 from commonbrain.model.errors import RejectedError
 from commonbrain.model.kinds import FactDetail, RuleDetail
 from commonbrain.model.memory import State
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import FakeClock
 from tests.flows.asking import FailingEmbedder, bodies, stored
 
 TWO = "The nightly build runs on two cores"

@@ -7,7 +7,7 @@ import pytest
 from commonbrain.client import Brain
 from commonbrain.model.errors import InvalidInputError, RejectedError
 from commonbrain.model.scope import Trust
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import FakeClock
 from tests.flows.asking import stored
 
 

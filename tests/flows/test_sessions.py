@@ -10,8 +10,7 @@ from commonbrain.model.errors import InvalidInputError, RejectedError
 from commonbrain.model.limits import PROBES_MAX, TASK_CHARS_MAX
 from commonbrain.model.sessions import Ending, Process
 from commonbrain.storage.store import Store
-from commonbrain.testing.builders import NOON, a_brain
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import NOON, FakeClock, a_brain
 from tests.flows.at_work import (
     at_work,
     boots,

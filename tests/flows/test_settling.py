@@ -15,8 +15,7 @@ from commonbrain.model import ids
 from commonbrain.model.errors import CommonbrainError, InvalidInputError
 from commonbrain.model.memory import Memory
 from commonbrain.model.scope import Trust
-from commonbrain.testing.builders import a_brain
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import FakeClock, a_brain
 from tests.flows.asking import bodies, stored
 
 OLD = "The nightly build of the API runs on two cores"

@@ -17,8 +17,7 @@ from commonbrain.model.errors import (
 from commonbrain.model.query import Feedback, FeedbackMark
 from commonbrain.model.scope import LOCAL_TENANT, Role
 from commonbrain.storage.interface import EntryFilter
-from commonbrain.testing.builders import a_brain
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import FakeClock, a_brain
 from tests.contracts.store_steps import look
 from tests.flows.asking import bodies
 from tests.flows.moving import NEXT, OLD, Smaller, movable, moved, moving

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from commonbrain.client import Brain
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.recall_result import Order
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import FakeClock
 from commonbrain.text.tokens import estimate
 from tests.flows.asking import bodies, stored
 

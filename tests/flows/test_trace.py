@@ -11,7 +11,7 @@ from commonbrain.model.errors import NotFoundError, RejectedError
 from commonbrain.model.kinds import AtomDetail
 from commonbrain.model.scope import Trust
 from commonbrain.retrieval.provenance import FORGOTTEN
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import FakeClock
 from tests.flows.asking import stored
 
 START = datetime(2026, 3, 1, 8, tzinfo=UTC)

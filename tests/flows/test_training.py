@@ -21,8 +21,7 @@ from commonbrain.model.query import Candidate, Feedback, FeedbackMark, Trace
 from commonbrain.model.recall_result import ResultStatus
 from commonbrain.model.scope import LOCAL_TENANT, Caller, Role
 from commonbrain.storage.blobs import Blobs
-from commonbrain.testing.builders import NOON, a_brain, a_memory
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import NOON, FakeClock, a_brain, a_memory
 from tests.flows.test_jobs_again import Killed
 from tests.flows.working import a_worker
 

@@ -25,8 +25,7 @@ from commonbrain.model.model_card import ModelCard, ModelRole, ModelState
 from commonbrain.model.query import Feedback, FeedbackMark
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.storage.blobs import Blobs
-from commonbrain.testing.builders import NOON, a_brain, a_memory
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import NOON, FakeClock, a_brain, a_memory
 from tests.contracts.learning_contract import a_card, a_trace
 from tests.flows.asking import stored
 from tests.flows.working import a_worker
@@ -240,7 +239,7 @@ def test_a_model_of_salience_serves_by_force_and_is_taken_back_at_once(brain: Br
             RejectedError, match="which cannot be tried on a share of calls or monitored"
         ) as why:
             asked(learnt, op=op, id=id_)
-        assert "Promote it with force and a reason" in (why.value.hint or "")
+        assert "promote it with force and a reason" in (why.value.hint or "")
 
     def salience(text: str) -> float:
         return learnt.get(stored(learnt, text, kind="fact")).salience

@@ -12,7 +12,7 @@ from commonbrain.model.memory import State
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.storage.interface import QueryScope
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import FakeClock
 from tests.flows.asking import bodies, stored
 
 TWO = "The nightly build runs on two cores"

@@ -9,7 +9,7 @@ from commonbrain.history.review_queue import ReviewCategory, ReviewQueue
 from commonbrain.model.errors import InvalidInputError, RejectedError
 from commonbrain.model.revision import Action
 from commonbrain.model.scope import Trust
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import FakeClock
 from tests.flows.asking import stored
 from tests.flows.test_settling import NEW, OLD, a_conflict
 

@@ -13,7 +13,7 @@ from commonbrain.model.memory import ThreadRef
 from commonbrain.model.revision import Action
 from commonbrain.model.scope import Trust
 from commonbrain.retrieval.get import View
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import FakeClock
 from tests.flows.asking import stored
 from tests.flows.test_links import link
 

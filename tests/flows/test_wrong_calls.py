@@ -10,7 +10,7 @@ from commonbrain.ingestion.result import ItemStatus
 from commonbrain.model.errors import InvalidInputError, RejectedError
 from commonbrain.model.memory import State
 from commonbrain.model.scope import Trust
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import FakeClock
 from tests.flows.asking import stored, told
 
 CRANES = "The harbour cranes need paint"

@@ -12,8 +12,7 @@ from commonbrain.model.errors import UnavailableError
 from commonbrain.model.kinds import Atom, Kind
 from commonbrain.model.limits import ITEMS_PER_CALL_MAX
 from commonbrain.model.memory import Draft
-from commonbrain.testing.builders import a_brain
-from commonbrain.testing.deterministic_embedder import WordHashEmbedder
+from commonbrain.testing.builders import WordHashEmbedder, a_brain
 
 
 class Fragile(WordHashEmbedder):

@@ -13,7 +13,7 @@ from commonbrain.model.limits import NAME_CHARS_MAX, SOURCE_REF_CHARS_MAX
 from commonbrain.model.memory import Draft
 from commonbrain.transfer.archive import Unreadable
 from commonbrain.transfer.importers import IMPORTERS
-from commonbrain.transfer.importers.markdown_sections import sections, split_blocks
+from commonbrain.transfer.importers.markdown import sections, split_blocks
 
 NOTES = Path(__file__).parent / "samples" / "notes"
 

@@ -13,8 +13,7 @@ from commonbrain.model import ids
 from commonbrain.model.kinds import Kind
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import State
-from commonbrain.testing.builders import a_brain, a_memory
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import FakeClock, a_brain, a_memory
 
 WHY = "because a test says so"
 COUNT = 6

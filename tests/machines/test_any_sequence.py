@@ -16,8 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from commonbrain.client import Brain
 from commonbrain.model.errors import CommonbrainError, RejectedError
 from commonbrain.model.memory import State
-from commonbrain.testing.builders import a_brain
-from commonbrain.testing.clock import FakeClock, SeededRandom
+from commonbrain.testing.builders import FakeClock, SeededRandom, a_brain
 
 WHY = "because a test says so"
 

@@ -15,7 +15,7 @@ from pydantic import SecretStr
 from commonbrain.embeddings.endpoint import RetryPolicy
 from commonbrain.embeddings.http import OLLAMA, OPENAI, HttpEmbedder
 from commonbrain.embeddings.options import Options
-from commonbrain.testing.deterministic_embedder import WordHashEmbedder
+from commonbrain.testing.builders import WordHashEmbedder
 
 FAMILIES = {"ollama": OLLAMA, "openai": OPENAI}
 HANG_S_MAX = 20

@@ -12,8 +12,7 @@ from commonbrain.model.scope import Role
 from commonbrain.security.api_keys import ApiKeyAuthenticator
 from commonbrain.security.authentication import Authenticator
 from commonbrain.security.quotas import MovingWindowLimiter
-from commonbrain.testing.builders import a_brain, an_access, use_store_opener
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import FakeClock, a_brain, an_access, use_store_opener
 from tests.postgres import databases
 from tests.security.keys import CountingPasswordHasher
 from tests.security.world import World, a_world

@@ -25,8 +25,7 @@ from commonbrain.http.app import make_app
 from commonbrain.mcp.server import build_server
 from commonbrain.model.errors import CommonbrainError
 from commonbrain.model.scope import Role
-from commonbrain.testing.builders import a_brain, an_access
-from commonbrain.testing.clock import FakeClock, SeededRandom
+from commonbrain.testing.builders import FakeClock, SeededRandom, a_brain, an_access
 from tests.security.attempts import AnyOperation, Ask, Attempt
 from tests.security.world import ID, World
 

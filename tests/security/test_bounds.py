@@ -18,7 +18,7 @@ from commonbrain.model.scope import NO_POLICY, Admission, Policy, Role, check_cl
 from commonbrain.security.denials import AccessDenials
 from commonbrain.security.quotas import MovingWindowLimiter, shared_rate_limiter
 from commonbrain.storage.interface import AccessEntry
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import FakeClock
 
 KETTLE = "The kettle is in the blue cupboard."
 BY_NAME = {one.name: one for one in load_operations()}

@@ -10,7 +10,7 @@ from commonbrain.model.limits import LOCK_TIMEOUT_S
 from commonbrain.storage.postgres.opening import upgrade_postgres
 from commonbrain.storage.schema.types import METADATA
 from commonbrain.storage.sql.schema_version import upgrade
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import FakeClock
 from tests.contracts.store_steps import SPACE
 from tests.postgres import Database, Server
 

@@ -17,7 +17,7 @@ from commonbrain.model.memory import Draft
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.storage.blobs import Blobs
 from commonbrain.storage.uploads import Upload, UploadStore
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import FakeClock
 from tests.flows.asking import stored
 from tests.flows.working import a_worker
 from tests.security.world import rows_of

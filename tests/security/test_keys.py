@@ -19,7 +19,7 @@ from commonbrain.model.limits import WRONG_CREDENTIALS_PER_MINUTE
 from commonbrain.model.scope import Role, Trust
 from commonbrain.security.api_keys import ApiKeyAuthenticator
 from commonbrain.security.authentication import Authenticator
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import FakeClock
 from tests.security.keys import CACHED_QUERIES_MAX, HERE, CountingPasswordHasher, altered, refusal
 
 

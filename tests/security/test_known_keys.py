@@ -18,7 +18,7 @@ from commonbrain.security.authentication import Authenticator
 from commonbrain.security.denials import AccessDenials
 from commonbrain.storage.interface import AccessEntry
 from commonbrain.storage.store import Store
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import FakeClock
 from tests.security.keys import CACHED_QUERIES_MAX, HERE, CountingPasswordHasher, altered, refusal
 
 

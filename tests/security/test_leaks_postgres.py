@@ -20,8 +20,7 @@ from commonbrain.clock import Clock
 from commonbrain.embeddings.interface import EmbeddingSpace
 from commonbrain.storage.postgres.schema import SEARCH
 from commonbrain.storage.store import Store
-from commonbrain.testing.builders import a_brain, use_store_opener
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import FakeClock, a_brain, use_store_opener
 from tests.postgres import Database, Server
 from tests.security.attempts import drawn, mixed
 from tests.security.doors import Tried, asking, tried

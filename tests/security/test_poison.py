@@ -8,7 +8,7 @@ from commonbrain.client import Brain
 from commonbrain.model.errors import RejectedError
 from commonbrain.model.memory import Draft
 from commonbrain.model.scope import Caller, Role, Trust
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import FakeClock
 from tests.flows.asking import stored, told
 
 PORT = "The staging proxy listens on port 8080."

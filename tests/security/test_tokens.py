@@ -25,8 +25,7 @@ from commonbrain.model.errors import (
 from commonbrain.model.limits import ACCESS_CACHE_S
 from commonbrain.model.scope import Role, Trust
 from commonbrain.security.authentication import Authenticator
-from commonbrain.testing.builders import an_access
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import FakeClock, an_access
 from tests.security.issuing import AUDIENCE, NAME, Issuing, an_issuer
 
 Mint = Callable[..., str]

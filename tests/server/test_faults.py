@@ -11,8 +11,7 @@ import pytest
 
 from commonbrain.model.errors import UnavailableError
 from commonbrain.observability.logs import JsonLinesFormatter
-from commonbrain.testing.builders import a_brain
-from commonbrain.testing.deterministic_embedder import WordHashEmbedder
+from commonbrain.testing.builders import WordHashEmbedder, a_brain
 from tests.server.serving import an_app, calling, listening
 
 WORDS = "the passage behind the bookcase"

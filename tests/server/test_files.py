@@ -15,8 +15,7 @@ from commonbrain.client import Brain
 from commonbrain.http.app import BodyLimits
 from commonbrain.jobs.registry import JOBS
 from commonbrain.model.limits import ARCHIVE_RETENTION_H
-from commonbrain.testing.builders import a_brain
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import FakeClock, a_brain
 from tests.flows.working import a_worker
 from tests.server.serving import an_app, calling
 from tests.server.test_rest import as_key, is_problem

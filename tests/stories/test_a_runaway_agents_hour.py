@@ -7,7 +7,7 @@ import pytest
 from commonbrain.client import Brain
 from commonbrain.history.selection import Phase
 from commonbrain.model.memory import Draft, State
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import FakeClock
 from tests.flows.asking import as_it_is, stored
 
 WRITTEN, CHANGED = 500, 200

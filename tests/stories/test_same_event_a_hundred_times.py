@@ -6,7 +6,7 @@ from commonbrain.client import Brain
 from commonbrain.ingestion.result import ItemStatus
 from commonbrain.model import ids
 from commonbrain.model.revision import Action
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import FakeClock
 from tests.flows.asking import bodies, stored, told
 
 

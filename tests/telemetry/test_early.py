@@ -16,7 +16,7 @@ from commonbrain.client import Brain
 from commonbrain.model import ids
 from commonbrain.model.errors import CommonbrainError, UnavailableError
 from commonbrain.observability.tool_events import EarlyEventFile, ToolEvent
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import FakeClock
 from tests.doors.conftest import Command
 from tests.telemetry.reading import an_event, events
 

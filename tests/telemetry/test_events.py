@@ -11,8 +11,7 @@ from commonbrain.model import ids
 from commonbrain.model.errors import CommonbrainError, RejectedError
 from commonbrain.model.scope import Role
 from commonbrain.observability.tool_events import visible_parameters
-from commonbrain.testing.builders import NOON, a_brain
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import NOON, FakeClock, a_brain
 from tests.telemetry.reading import TOOLS, an_event, call, events
 
 

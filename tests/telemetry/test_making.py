@@ -9,7 +9,7 @@ from commonbrain.observability.interface import SILENT
 from commonbrain.observability.notifications import DesktopNotifications
 from commonbrain.runtime.bootstrap import open_brain
 from commonbrain.runtime.settings_loading import load_settings
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import FakeClock
 from tests.telemetry.reading import an_event
 
 ABOUT = {"version": "1", "space": "words"}

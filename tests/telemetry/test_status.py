@@ -10,7 +10,7 @@ from commonbrain.client import Brain
 from commonbrain.model import ids
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.observability.health import HealthProbes
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import FakeClock
 from tests.doors.conftest import Command
 from tests.telemetry.reading import an_event, call
 

@@ -238,7 +238,7 @@ def maintain(
     as_json: Json = False,
 ) -> None:
     """Run the daily maintenance now: expiry, retention, stale tasks, old jobs."""
-    from commonbrain.cli.maintain import run_maintain  # noqa: PLC0415
+    from commonbrain.cli.worker import run_maintain  # noqa: PLC0415
 
     run_maintain(context.obj, dry_run=dry_run, as_json=as_json)
 

@@ -17,7 +17,7 @@ from commonbrain.model.errors import RejectedError
 from commonbrain.model.jobs import FAILED, LIVE
 from commonbrain.storage.job_queue import QueueMessage
 
-_POLL_S: Final = 0.5
+_CHECK_INTERVAL_S: Final = 0.5
 """Seconds between checks of a job that another worker runs."""
 
 
@@ -45,7 +45,7 @@ def follow_job(brain: Brain, reply: JobsReply, *, is_shown: bool) -> JobsReply:
             job = brain.jobs.show(job.id)
             move(job.progress)
             if job.state in LIVE:
-                stop.wait(_POLL_S)
+                stop.wait(_CHECK_INTERVAL_S)
     if job.state in FAILED:
         raise RejectedError(
             f"{job.id} is {job.state}: {job.reason or 'it was cancelled'}",

@@ -10,11 +10,10 @@ from pydantic import SecretStr
 from commonbrain.clock import Clock, SystemClock
 from commonbrain.config import Settings, StoreLocation
 from commonbrain.embeddings.interface import EmbeddingSpace
-from commonbrain.jobs.local_queue import LocalQueue
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.runtime.models import make_embedder, suggesting_settings, with_thresholds
 from commonbrain.runtime.settings_loading import load_settings
-from commonbrain.storage.job_queue import Queue
+from commonbrain.storage.job_queue import LocalQueue, Queue
 from commonbrain.storage.maintenance import (
     DistributeResult,
     Progress,
@@ -24,7 +23,7 @@ from commonbrain.storage.maintenance import (
     UpgradeResult,
     ignore_progress,
 )
-from commonbrain.storage.sqlite.opening import open_sqlite
+from commonbrain.storage.sqlite.engine import open_sqlite
 from commonbrain.storage.store import Store
 from commonbrain.text.redaction import is_url
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import queue
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -269,3 +270,31 @@ class JobContext:
             self.lost.set()
             raise LeaseLostError
         self.job = after
+
+
+_WAIT_S: Final = 1.0
+_TICKETS_MAX: Final = 1000
+"""Past it messages are dropped: workers poll the store anyway."""
+
+
+class LocalQueue:
+    """Messages in the memory of this process."""
+
+    def __init__(self) -> None:
+        self._tickets: queue.Queue[QueueMessage | None] = queue.Queue(_TICKETS_MAX)
+
+    def put(self, ticket: QueueMessage) -> None:
+        """Notify a worker of this process, if any."""
+        with suppress(queue.Full):
+            self._tickets.put_nowait(ticket)
+
+    def take(self) -> QueueMessage | None:
+        """Return a message, or None after a second."""
+        with suppress(queue.Empty):
+            return self._tickets.get(timeout=_WAIT_S)
+        return None
+
+    def close(self) -> None:
+        """Wake waiting workers."""
+        with suppress(queue.Full):
+            self._tickets.put_nowait(None)

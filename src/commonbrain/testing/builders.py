@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import random
+import re
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cache, partial
+from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import numpy as np
 
 from commonbrain.client import Brain
 from commonbrain.clock import Clock, RandomSource
 from commonbrain.embeddings.interface import Embedder, EmbeddingSpace
 from commonbrain.ingestion.salience import SalienceModels
 from commonbrain.ingestion.validation import derive_headline
-from commonbrain.jobs.local_queue import LocalQueue
 from commonbrain.learning.intervals import make_statistics
 from commonbrain.learning.monitor import CanaryMonitor
 from commonbrain.learning.serving import RerankerRegistry, make_salience_trainer, make_trainer
@@ -24,6 +28,7 @@ from commonbrain.model.kinds import KINDS, Kind
 from commonbrain.model.limits import LOCK_TIMEOUT_S
 from commonbrain.model.memory import Memory, semantic_hash
 from commonbrain.model.scope import Caller, Trust
+from commonbrain.model.sessions import Process, is_same_process
 from commonbrain.retrieval.write_behind import WriteBehindQueue
 from commonbrain.security.authentication import Authenticator, Issuer
 from commonbrain.security.denials import AccessDenials
@@ -37,16 +42,151 @@ from commonbrain.security.quotas import Quotas
 from commonbrain.security.secrets import PatternSecretScanner
 from commonbrain.services import Services
 from commonbrain.storage.blobs import make_blobs
-from commonbrain.storage.sqlite.opening import open_sqlite
+from commonbrain.storage.job_queue import LocalQueue
+from commonbrain.storage.sqlite.engine import open_sqlite
 from commonbrain.storage.uploads import UploadStore
-from commonbrain.testing.clock import FakeClock, SeededRandom
-from commonbrain.testing.deterministic_embedder import WordHashEmbedder
-from commonbrain.testing.processes import FakeProcesses
 from commonbrain.text.redaction import OnSecret
 from commonbrain.transfer.importers import IMPORTERS
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from commonbrain.embeddings.interface import Matrix
     from commonbrain.storage.store import Store
+
+
+class FakeProcesses:
+    """A fake process table; with `parent`, one client owns it."""
+
+    def __init__(self, *, host: str = "here", born: datetime) -> None:
+        self.host = host
+        self.born = born
+        self.running: list[Process] = []
+        self.parent: Process | None = None
+        self.sessions: dict[str, str] = {}
+        self.checks = 0
+
+    def start(self, pid: int) -> Process:
+        """Start a process."""
+        started = Process(host=self.host, pid=pid, created_at=self.born)
+        self.running.append(started)
+        return started
+
+    def kill(self, process: Process) -> None:
+        """End a process."""
+        self.running.remove(process)
+
+    def own(self) -> Process:
+        """Return the process of the test."""
+        return Process(host=self.host, pid=1, created_at=self.born)
+
+    def client(self) -> Process | None:
+        """Return the configured client process."""
+        return self.parent
+
+    def folder(self) -> str | None:
+        """Return a folder."""
+        return "/home/ann/api"
+
+    def session(self, agent: str) -> str | None:
+        """Return the configured session of the agent's client."""
+        return self.sessions.get(agent)
+
+    def is_alive(self, process: Process) -> bool:
+        """Whether the process runs; counts the calls."""
+        self.checks += 1
+        return any(is_same_process(one, process) for one in self.running)
+
+
+WORD = re.compile(r"\w+")
+WINDOW_WORDS = 150
+OVERLAP_WORDS = 37
+"""Overlap of the default embedder's windows, in words: about 4 tokens for 3 words."""
+
+
+class WordHashEmbedder:
+    """Embeds texts by their words: shared words make vectors similar; synonyms do not.
+
+    Each word adds 1 or -1 to one of 384 dimensions, both chosen by its hash (signed feature
+    hashing, Weinberger et al. 2009): fast, and identical on every machine.
+    """
+
+    space = EmbeddingSpace(
+        name="word-hash-1",
+        dimensions=384,
+        # Cosine is roughly the share of common words: three quarters, half, one in five. Hash
+        # collisions of two words stay below the last.
+        duplicate_threshold=0.75,
+        similar_threshold=0.5,
+        relevance_threshold=0.2,
+    )
+
+    def query(self, text: str) -> Matrix:
+        """Embed a query."""
+        return self._vector(_words(text)[:WINDOW_WORDS])
+
+    def passages(self, texts: Sequence[str]) -> list[Matrix]:
+        """Embed stored texts, in windows of 150 words that overlap by 37."""
+        return [self._windows(_words(text)) for text in texts]
+
+    def _windows(self, words: list[str]) -> Matrix:
+        step = WINDOW_WORDS - OVERLAP_WORDS
+        starts = range(0, max(len(words) - OVERLAP_WORDS, 1), step)
+        return np.stack([self._vector(words[start : start + WINDOW_WORDS]) for start in starts])
+
+    def _vector(self, words: list[str]) -> Matrix:
+        vector = np.zeros(self.space.dimensions, np.float32)
+        for word in words:
+            place, sign = _bucket(word, self.space.dimensions)
+            vector[place] += sign
+        length = np.linalg.norm(vector)
+        if not length:
+            # No words, or words that cancel out: still a unit vector, as the interface requires.
+            vector[0] = length = 1.0
+        return (vector / length).astype(np.float32)
+
+
+def _words(text: str) -> list[str]:
+    return WORD.findall(text.casefold())
+
+
+def _bucket(word: str, dimensions: int) -> tuple[int, float]:
+    # "replace": a lone surrogate is a legal str without a UTF-8 encoding.
+    number = int.from_bytes(blake2b(word.encode(errors="replace"), digest_size=8).digest())
+    return (number >> 1) % dimensions, 1.0 if number & 1 else -1.0
+
+
+class FakeClock:
+    """Advances only by `move`."""
+
+    def __init__(self, now: datetime = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)) -> None:
+        self._now = now
+        self._elapsed_ms = 0.0
+
+    def now(self) -> datetime:
+        """Return the current time of the clock."""
+        return self._now
+
+    def elapsed_ms(self) -> float:
+        """Return the total advance in milliseconds."""
+        return self._elapsed_ms
+
+    def move(self, by: timedelta) -> None:
+        """Move the clock forward, or back: wall clocks do both."""
+        self._now += by
+        self._elapsed_ms += max(by / timedelta(milliseconds=1), 0.0)
+
+
+class SeededRandom:
+    """Random bits from a seed."""
+
+    def __init__(self, seed: int = 0) -> None:
+        self._random = random.Random(seed)  # noqa: S311 it is meant to be foreseen
+
+    def bits(self, count: int) -> int:
+        """Return `count` bits as an integer of 0 to 2**count - 1."""
+        return self._random.getrandbits(count)
+
 
 NOON: Final = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 

@@ -27,8 +27,7 @@ from commonbrain.model.memory import State
 from commonbrain.model.revision import Action
 from commonbrain.model.scope import Trust
 from commonbrain.storage.change_log import ChangeContext, record_update
-from commonbrain.testing.builders import NOON, a_brain, a_memory
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import NOON, FakeClock, a_brain, a_memory
 from commonbrain_evals.cascade_graphs import SHAPES, Dependencies, InvalidationModel
 
 GRAPHS: Final = 200

@@ -34,8 +34,7 @@ from commonbrain.model.memory import (
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.storage.job_queue import MAINTAIN
 from commonbrain.storage.maintenance import Progress, ignore_progress
-from commonbrain.testing.builders import a_brain
-from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.builders import FakeClock, a_brain
 
 DAYS: Final = 30
 ACTIONS_PER_DAY: Final = 8

@@ -36,8 +36,7 @@ from commonbrain.model.kinds import CausalField, Kind, fields_of
 from commonbrain.model.memory import Memory
 from commonbrain.model.query import Filter
 from commonbrain.storage.interface import Hit, QueryScope
-from commonbrain.storage.postgres.statistics import OneSize, Size
-from commonbrain.storage.postgres.term_selection import SelectedTerms, select_rare_terms
+from commonbrain.storage.postgres.statistics import OneSize, SelectedTerms, Size, select_rare_terms
 from commonbrain.storage.repositories.embedding_spaces import without_words
 from commonbrain.storage.schema.memories import memories
 from commonbrain.storage.sql.context import SqlContext

@@ -20,7 +20,7 @@ from commonbrain.model.scope import Caller
 from commonbrain.retrieval.packing import to_item
 from commonbrain.runtime.bootstrap import build_services, make_embedder
 from commonbrain.services import Services
-from commonbrain.testing.clock import SeededRandom
+from commonbrain.testing.builders import SeededRandom
 from commonbrain.text.tokens import estimate
 from commonbrain.transfer.imports import ImportReport
 from commonbrain_evals.retrieval.corpora import Corpus
