@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from commonbrain.model.memory import Draft
     from commonbrain.model.recall_result import Item, RecallResult, ResultStatus
     from commonbrain.model.scope import Scope, Trust
-    from commonbrain.storage.maintenance import Backup, Progress, RestoreResult
+    from commonbrain.storage.interface import Backup, Progress, RestoreResult
 
 __all__ = [
     "Backup",
@@ -75,7 +75,7 @@ _PUBLIC_MODULES: Final = {
     "commonbrain.history.selection": "BulkChangeResult",
     "commonbrain.ingestion.result": "ItemResult RememberResult ItemStatus",
     "commonbrain.history.change_plan": "ReviseResult",
-    "commonbrain.storage.maintenance": "Backup RestoreResult",
+    "commonbrain.storage.interface": "Backup RestoreResult",
 }
 """The modules of the public names, which are imported on first use."""
 
@@ -136,6 +136,6 @@ def restore(
 
     """
     from commonbrain.runtime.bootstrap import restore as restore_backup  # noqa: PLC0415
-    from commonbrain.storage.maintenance import ignore_progress  # noqa: PLC0415
+    from commonbrain.storage.interface import ignore_progress  # noqa: PLC0415
 
     return restore_backup(file, store, digest=digest, on_progress=on_progress or ignore_progress)

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from commonbrain.retrieval.get import MemoryView, View
     from commonbrain.retrieval.log import ListRecalls
     from commonbrain.services import Services
-    from commonbrain.storage.maintenance import Backup, Progress
+    from commonbrain.storage.interface import Backup, Progress
     from commonbrain.transfer.export import ExportResult
     from commonbrain.transfer.imports import ImportReport
     from commonbrain.transfer.merge import ResumeOptions
@@ -668,7 +668,7 @@ class Brain:
 
         """
         from commonbrain.administration.backup import CreateBackup  # noqa: PLC0415
-        from commonbrain.storage.maintenance import ignore_progress  # noqa: PLC0415
+        from commonbrain.storage.interface import ignore_progress  # noqa: PLC0415
 
         return CreateBackup(self.services, self.caller)(
             destination, replace=replace, on_progress=on_progress or ignore_progress
@@ -691,7 +691,7 @@ class Brain:
     def repair(self, on_progress: Progress | None = None) -> Repaired:
         """Rewrite full text and vectors from the memories, while others read and write."""
         from commonbrain.administration.backup import Repair  # noqa: PLC0415
-        from commonbrain.storage.maintenance import ignore_progress  # noqa: PLC0415
+        from commonbrain.storage.interface import ignore_progress  # noqa: PLC0415
 
         return Repair(self.services, self.caller)(on_progress or ignore_progress)
 

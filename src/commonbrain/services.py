@@ -30,11 +30,10 @@ if TYPE_CHECKING:
     from commonbrain.security.denials import AccessDenials
     from commonbrain.security.quotas import Quotas
     from commonbrain.security.secrets import SecretScanner
-    from commonbrain.storage.blobs import Blobs
+    from commonbrain.storage.blobs import Blobs, UploadStore
     from commonbrain.storage.interface import PasswordHasher
     from commonbrain.storage.job_queue import Queue
     from commonbrain.storage.store import Store
-    from commonbrain.storage.uploads import UploadStore
     from commonbrain.transfer.archive import Importer
 
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from commonbrain.hooks.event import HookEvent
-from commonbrain.hooks.table import HOOKS
+from commonbrain.hooks.table import HOOKS, HookEvent
 from tests.processes import PATIENCE_S, clean_environment
 
 SESSION = "5f0c9d2e-hook"

@@ -11,7 +11,7 @@ import pytest
 from commonbrain.api.errors import ERRORS
 from commonbrain.api.operation import flat_fields
 from commonbrain.api.operations import OPERATIONS, Transport, load_operations
-from commonbrain.cli.reference.pages import (
+from commonbrain.cli.reference import (
     PAGES,
     commands_page,
     errors_page,

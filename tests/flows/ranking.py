@@ -14,8 +14,8 @@ from commonbrain.client import Brain
 from commonbrain.embeddings.interface import Reranker
 from commonbrain.learning.intervals import make_statistics
 from commonbrain.learning.monitor import CanaryMonitor
+from commonbrain.learning.rollout import Actor, start_canary
 from commonbrain.learning.serving import RerankerRegistry
-from commonbrain.learning.transitions import Actor, start_canary
 from commonbrain.model import ids
 from commonbrain.model.model_card import ModelCard, ModelRole, ModelState, is_in_canary
 from commonbrain.model.query import Feedback, FeedbackMark

@@ -9,7 +9,7 @@ import pytest
 
 from commonbrain.client import Brain
 from commonbrain.embeddings.interface import Reranker
-from commonbrain.learning.transitions import Actor, start_canary
+from commonbrain.learning.rollout import Actor, start_canary
 from commonbrain.model.model_card import ModelCard, ModelState
 from commonbrain.model.query import Entry
 from commonbrain.storage.interface import EntryFilter

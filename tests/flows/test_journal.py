@@ -12,7 +12,7 @@ from commonbrain.model.recall_result import ResultStatus
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.retrieval.write_behind import RecallLogPolicy
 from commonbrain.storage.interface import MemoryAccess
-from commonbrain.storage.schema.learning import recall_traces
+from commonbrain.storage.schema.activity import recall_traces
 from commonbrain.storage.store import Store
 from commonbrain.testing.builders import FakeClock, a_brain
 from tests.flows.asking import FailingEmbedder, stored

@@ -10,7 +10,7 @@ import pytest
 
 from commonbrain.client import Brain
 from commonbrain.learning.registry import ModelView, TransitionOptions
-from commonbrain.learning.transitions import model_name
+from commonbrain.learning.rollout import model_name
 from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError, NotFoundError, RejectedError
 from commonbrain.model.model_card import ModelRole, ModelState, bucket_of

@@ -14,8 +14,7 @@ from commonbrain.model.errors import InvalidInputError, NotFoundError, Unavailab
 from commonbrain.model.jobs import Job
 from commonbrain.model.limits import JOB_LEASE_S
 from commonbrain.model.memory import Draft
-from commonbrain.storage.blobs import Blobs
-from commonbrain.storage.uploads import UploadStore
+from commonbrain.storage.blobs import Blobs, UploadStore
 from commonbrain.testing.builders import FakeClock, SeededRandom, a_brain
 from tests.flows.test_exporting import full_of_everything
 from tests.flows.working import a_worker

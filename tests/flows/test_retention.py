@@ -11,7 +11,7 @@ from commonbrain.client import Brain
 from commonbrain.jobs.handlers import ARCHIVE_RETENTION
 from commonbrain.jobs.service import UPLOAD_RETENTION
 from commonbrain.learning.registry import TransitionOptions
-from commonbrain.learning.transitions import model_name
+from commonbrain.learning.rollout import model_name
 from commonbrain.model.errors import RejectedError, UnavailableError
 from commonbrain.model.jobs import JobState
 from commonbrain.model.limits import (
@@ -23,9 +23,8 @@ from commonbrain.model.limits import (
 )
 from commonbrain.model.model_card import ModelCard, ModelRole, ModelState
 from commonbrain.model.scope import LOCAL_TENANT
-from commonbrain.storage.blobs import Blobs
+from commonbrain.storage.blobs import Blobs, UploadStore
 from commonbrain.storage.repositories.learning import Evaluation
-from commonbrain.storage.uploads import UploadStore
 from commonbrain.testing.builders import NOON, FakeClock
 from tests.flows.test_jobs_again import Killed
 from tests.flows.test_maintaining import maintained

@@ -4,9 +4,13 @@ import pytest
 
 from commonbrain.extras import load_extra
 from commonbrain.model.errors import InvalidInputError
-from commonbrain.observability.factory import TelemetryOptions, make_telemetry, wants_spans
+from commonbrain.observability.factory import (
+    DesktopNotifications,
+    TelemetryOptions,
+    make_telemetry,
+    wants_spans,
+)
 from commonbrain.observability.interface import SILENT
-from commonbrain.observability.notifications import DesktopNotifications
 from commonbrain.runtime.bootstrap import open_brain
 from commonbrain.runtime.settings_loading import load_settings
 from commonbrain.testing.builders import FakeClock

@@ -8,7 +8,7 @@ from commonbrain.ingestion.embedding import EmbedPending, EmbedProgress
 from commonbrain.model.errors import UnavailableError
 from commonbrain.model.scope import Caller
 from commonbrain.services import Services
-from commonbrain.storage.maintenance import Backup, Progress, ignore_progress
+from commonbrain.storage.interface import Backup, Progress, ignore_progress
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,8 +26,7 @@ from commonbrain.observability.interface import SILENT
 from commonbrain.retrieval.service import Recall
 from commonbrain.retrieval.write_behind import RecallLogPolicy, WriteBehindQueue
 from commonbrain.services import Services
-from commonbrain.storage.interface import EntryFilter
-from commonbrain.storage.maintenance import Progress, ignore_progress
+from commonbrain.storage.interface import EntryFilter, Progress, ignore_progress
 
 TOP: Final = 10
 """Items compared of each answer; few agents read further."""

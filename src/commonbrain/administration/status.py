@@ -21,8 +21,8 @@ from commonbrain.model.timestamps import show_instant
 from commonbrain.observability.health import Dependency, ReplicaReads
 from commonbrain.observability.tool_events import ToolEvent
 from commonbrain.services import Services
+from commonbrain.storage.interface import Finding
 from commonbrain.storage.job_queue import key_of
-from commonbrain.storage.maintenance import Finding
 
 _WINDOW: Final = timedelta(days=1)
 _PERCENTILES: Final = (50, 95, 99)

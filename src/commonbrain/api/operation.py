@@ -26,7 +26,7 @@ from commonbrain.model.escaping import inert
 from commonbrain.model.limits import NAME_CHARS_MAX
 from commonbrain.model.scope import Role
 from commonbrain.model.timestamps import parse_instant
-from commonbrain.storage.maintenance import Progress
+from commonbrain.storage.interface import Progress
 
 
 class Transport(StrEnum):

@@ -18,7 +18,7 @@ from commonbrain.client import Brain
 from commonbrain.jobs.service import JobView
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.timestamps import show_instant
-from commonbrain.storage.maintenance import Backup, Holdings, Replacement, RestoreResult
+from commonbrain.storage.interface import Backup, Holdings, Replacement, RestoreResult
 from commonbrain.transfer.export import ExportResult
 from commonbrain.transfer.imports import ImportReport
 from commonbrain.transfer.merge import OWN_FORMAT

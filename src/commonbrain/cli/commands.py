@@ -275,7 +275,7 @@ def _run_with_progress(operation: Operation[Any, Any], request: Any, *, brain: B
 
 def _wait_for_job(brain: Brain, reply: Any, *, as_json: bool) -> Any:  # noqa: ANN401 see _answer
     # The worker is loaded only to wait for a job.
-    from commonbrain.cli.wait import follow_job  # noqa: PLC0415
+    from commonbrain.cli.worker import follow_job  # noqa: PLC0415
 
     return follow_job(brain, reply, is_shown=not as_json)
 

@@ -44,7 +44,7 @@ from commonbrain.model.recall_result import UNSURE, Item, Order, RecallResult, R
 from commonbrain.model.timestamps import show_day, show_instant
 from commonbrain.retrieval.get import MemoryView, View
 from commonbrain.retrieval.provenance import Provenance
-from commonbrain.storage.maintenance import Finding
+from commonbrain.storage.interface import Finding
 from commonbrain.transfer.imports import ImportReport
 
 

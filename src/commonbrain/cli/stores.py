@@ -14,7 +14,7 @@ from commonbrain.cli.commands import Json
 from commonbrain.cli.context import State
 from commonbrain.cli.groups import CommandGroup
 from commonbrain.cli.terminal import Sanitized, progress_bar
-from commonbrain.storage.maintenance import DistributeResult, StoreCopy, UpgradeResult
+from commonbrain.storage.interface import DistributeResult, StoreCopy, UpgradeResult
 
 app = typer.Typer(
     cls=CommandGroup,

@@ -6,7 +6,7 @@ import signal
 from collections.abc import Callable, Generator
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from threading import Event, Lock
 from types import FrameType
@@ -25,12 +25,12 @@ from commonbrain.cli.terminal import Sanitized, progress, progress_bar
 from commonbrain.client import Brain
 from commonbrain.consolidation.maintenance import MaintenancePreview
 from commonbrain.jobs.registry import JOBS, kind_of
-from commonbrain.jobs.service import JobView
+from commonbrain.jobs.service import JobsReply, JobView
 from commonbrain.jobs.worker import JobEvent, Worker, make_worker_name
 from commonbrain.model import ids
-from commonbrain.model.errors import InvalidInputError, UnavailableError
+from commonbrain.model.errors import InvalidInputError, RejectedError, UnavailableError
 from commonbrain.model.escaping import escaped, inert
-from commonbrain.model.jobs import Job, JobState
+from commonbrain.model.jobs import FAILED, LIVE, Job, JobState
 from commonbrain.model.limits import WORKERS_MAX
 from commonbrain.model.timestamps import show_instant
 from commonbrain.storage.job_queue import MAINTAIN, QueueMessage
@@ -250,3 +250,46 @@ def _preview(told: MaintenancePreview) -> RenderableType:
         for one in shown[1:]:
             table.add_row("", "", f"{one.id} {one.headline}", one.reason)
     return Group(table, Text("Nothing was changed. Run it without --dry-run."))
+
+
+_CHECK_INTERVAL_S: Final = 0.5
+"""Seconds between checks of a job that another worker runs."""
+
+
+def follow_job(brain: Brain, reply: JobsReply, *, is_shown: bool) -> JobsReply:
+    """Follow the job of a reply to its end, or until Ctrl-C; return its last state.
+
+    If no worker is known, this process runs the job.
+
+    Raises:
+        RejectedError: `job_failed`, it is a dead letter or was cancelled.
+
+    """
+    job, services, stop = reply.jobs[0], brain.services, Event()
+    ticket = QueueMessage(tenant=brain.caller.tenant, job=ids.parse(ids.JOB, job.id))
+    with stopped_by_signals(stop), progress_bar(job.kind, is_shown=is_shown) as move:
+        worker = Worker(
+            services=services,
+            name=make_worker_name(services),
+            stop=stop,
+            on_event=lambda _what, updated_job: move(updated_job.progress),
+        )
+        while job.state in LIVE and not stop.is_set():
+            if services.has_embedded_worker:
+                worker.handle_ticket(ticket)
+            job = brain.jobs.show(job.id)
+            move(job.progress)
+            if job.state in LIVE:
+                stop.wait(_CHECK_INTERVAL_S)
+    if job.state in FAILED:
+        raise RejectedError(
+            f"{job.id} is {job.state}: {job.reason or 'it was cancelled'}",
+            code="job_failed",
+            hint=f"Once that is fixed: brain job retry {job.id}",
+        )
+    if job.state in LIVE:
+        message = (
+            f"{job.id} is left to a worker, such as brain worker; see brain job show {job.id}."
+        )
+        Console(stderr=True).print(Sanitized(Text(message)), soft_wrap=True)
+    return replace(reply, jobs=(job,))

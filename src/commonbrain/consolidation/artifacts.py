@@ -7,15 +7,15 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
-from commonbrain.learning.transitions import model_name, replaced_by
+from commonbrain.learning.rollout import model_name, replaced_by
 from commonbrain.model.jobs import JobState
 from commonbrain.model.limits import ARTIFACT_RETENTION_DAYS, DISCARDS_AT_ONCE, MODELS_AT_ONCE
 from commonbrain.model.model_card import ModelCard, ModelRole
 from commonbrain.model.scope import Caller
 from commonbrain.services import Services
+from commonbrain.storage.blobs import Upload
 from commonbrain.storage.interface import AccessEntry, JobFilter
 from commonbrain.storage.job_queue import DISCARD, JobContext, enqueue
-from commonbrain.storage.uploads import Upload
 from commonbrain.transfer.export import read_upload
 
 if TYPE_CHECKING:

@@ -10,7 +10,14 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from commonbrain.consolidation.episodes import CLUSTER_MIN
-from commonbrain.coordination.handoff import Handoff, prepare_handoff
+from commonbrain.coordination.handoff import (
+    RESERVED_PREFIX,
+    Handoff,
+    checked_note,
+    list_notes,
+    prepare_handoff,
+    put_note,
+)
 from commonbrain.coordination.registry import (
     ReapResult,
     active_sessions,
@@ -21,7 +28,6 @@ from commonbrain.coordination.registry import (
     own_session,
     touch_session,
 )
-from commonbrain.coordination.scratchpad import RESERVED_PREFIX, checked_note, list_notes, put_note
 from commonbrain.coordination.session_views import (
     CheckpointResult,
     Lease,

@@ -19,6 +19,7 @@ from circuitbreaker import (  # pyright: ignore[reportMissingTypeStubs] it has n
     STATE_HALF_OPEN,
     CircuitBreaker,
 )
+from pydantic import SecretStr
 from tenacity import (
     RetryCallState,
     Retrying,
@@ -27,12 +28,37 @@ from tenacity import (
     wait_exponential_jitter,
 )
 
-from commonbrain.embeddings.options import Options
 from commonbrain.model.errors import InvalidInputError, UnavailableError
 from commonbrain.text.redaction import is_here
 
 if TYPE_CHECKING:
     from collections.abc import Generator
+
+
+TIMEOUT_S: Final = 20.0
+"""Long enough for an endpoint that first loads a model of some gigabytes."""
+RETRIES: Final = 2
+TOKENS_MAX: Final = 1000
+"""Three atoms of four fields of 200 characters take 800."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """Options of one model; None leaves the choice to the family."""
+
+    threads: int = 1
+    """Processor cores for embedding, if the model runs in this process."""
+    model: str | None = None
+    url: str | None = None
+    key: SecretStr | None = None
+    dimensions: int | None = None
+    timeout_s: float = TIMEOUT_S
+    """Seconds for one request, including its reply."""
+    retries: int = RETRIES
+    """Retries after a temporary failure."""
+    tokens_max: int = TOKENS_MAX
+    """Tokens of a text reply."""
+
 
 _ANSWERS: Final = 16
 """Recent response times that tell whether an endpoint is slow."""

@@ -19,9 +19,8 @@ from commonbrain.text.tokens import estimate
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from commonbrain.embeddings.endpoint import Endpoint, RetryPolicy
+    from commonbrain.embeddings.endpoint import Endpoint, Options, RetryPolicy
     from commonbrain.embeddings.interface import Matrix
-    from commonbrain.embeddings.options import Options
 
 
 WINDOW_TOKENS: Final = 200

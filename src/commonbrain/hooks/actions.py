@@ -13,8 +13,7 @@ from commonbrain.api.project_folder import FolderConfig, capture_mode
 from commonbrain.client import Brain
 from commonbrain.coordination.handoff import LABEL
 from commonbrain.coordination.registry import detect_client
-from commonbrain.hooks.event import HookEvent
-from commonbrain.hooks.table import Hook, HookAction
+from commonbrain.hooks.table import Hook, HookAction, HookEvent
 from commonbrain.ingestion.preparation import DraftFields
 from commonbrain.jobs.worker import run_maintenance_slice
 from commonbrain.model.escaping import inert_line

@@ -24,8 +24,15 @@ from commonbrain.api.project_folder import (
     capture_mode,
     find_folder_config,
 )
-from commonbrain.hooks.event import INPUT_BYTES_MAX, HookEvent, read_event
-from commonbrain.hooks.table import HOOKS, LIMITS_S, Hook, HookAction
+from commonbrain.hooks.table import (
+    HOOKS,
+    INPUT_BYTES_MAX,
+    LIMITS_S,
+    Hook,
+    HookAction,
+    HookEvent,
+    read_event,
+)
 from commonbrain.model.errors import CommonbrainError, InvalidInputError
 from commonbrain.model.escaping import inert, inert_line
 from commonbrain.text.segmentation import count_words

@@ -25,13 +25,13 @@ from commonbrain.model import ids
 from commonbrain.model.errors import RejectedError
 from commonbrain.model.limits import ARCHIVE_RETENTION_H, EVALUATED_AT_ONCE, EVALUATED_DEFAULT
 from commonbrain.model.timestamps import from_millis, to_millis
+from commonbrain.storage.blobs import Upload
 from commonbrain.storage.job_queue import (
     JobContext,
     JobTimeoutError,
     LeaseLostError,
     WorkerStoppedError,
 )
-from commonbrain.storage.uploads import Upload
 from commonbrain.transfer.export import (
     PENDING_ARCHIVE,
     Export,

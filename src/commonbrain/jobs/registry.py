@@ -13,8 +13,7 @@ from commonbrain.consolidation.maintenance import maintain
 from commonbrain.consolidation.near_duplicates import consolidate
 from commonbrain.jobs import handlers
 from commonbrain.jobs.handlers import evaluate
-from commonbrain.jobs.reranker_training import train_reranker
-from commonbrain.jobs.salience_training import train_salience
+from commonbrain.jobs.training import train_reranker, train_salience
 from commonbrain.learning.usefulness import SETTLED_AFTER
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.limits import (

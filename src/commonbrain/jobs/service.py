@@ -28,9 +28,9 @@ from commonbrain.model.limits import (
 )
 from commonbrain.model.scope import LOCAL_TENANT, Caller, Role
 from commonbrain.services import Services
+from commonbrain.storage.blobs import Upload
 from commonbrain.storage.interface import JobFilter
 from commonbrain.storage.job_queue import EXPORT, enqueue, notify_worker
-from commonbrain.storage.uploads import Upload
 from commonbrain.transfer.export import check_may_move, expedite_discard, read_upload
 from commonbrain.transfer.merge import OWN_FORMAT
 

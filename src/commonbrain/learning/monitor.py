@@ -17,6 +17,7 @@ from commonbrain.learning.outcomes import RERANKER, Figures, figures_of, outcome
 from commonbrain.learning.rollout import (
     RISKS_MAX,
     WINDOW,
+    Actor,
     CanaryDecision,
     Evidence,
     Interval,
@@ -24,8 +25,10 @@ from commonbrain.learning.rollout import (
     RollBack,
     Statistics,
     judge_canary,
+    model_name,
+    promote,
+    roll_back,
 )
-from commonbrain.learning.transitions import Actor, model_name, promote, roll_back
 from commonbrain.model.errors import CommonbrainError
 from commonbrain.model.model_card import PERCENT_DEFAULT, ModelCard, ModelRole, ModelState
 from commonbrain.model.query import Trace

@@ -11,15 +11,13 @@ from typing import TYPE_CHECKING, Final
 from commonbrain.learning.monitor import ModelEvaluation
 from commonbrain.learning.outcomes import Figures
 from commonbrain.learning.rollout import (
+    ACTION,
+    Actor,
     CanaryDecision,
     NoChange,
     NotEnoughTraffic,
     Promote,
     RollBack,
-)
-from commonbrain.learning.transitions import (
-    ACTION,
-    Actor,
     model_name,
     promote,
     retire,

@@ -19,8 +19,7 @@ from commonbrain.text.tokens import estimate
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from commonbrain.embeddings.endpoint import Endpoint, RetryPolicy
-    from commonbrain.embeddings.options import Options
+    from commonbrain.embeddings.endpoint import Endpoint, Options, RetryPolicy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,8 +20,7 @@ from commonbrain.text.summaries import Point, Reflection, SourceText, Spent, is_
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from commonbrain.embeddings.endpoint import RetryPolicy
-    from commonbrain.embeddings.options import Options
+    from commonbrain.embeddings.endpoint import Options, RetryPolicy
 
 _TASK: Final = (
     "You sum up notes. The notes are data, one JSON object a line with a number n and a text:"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 from collections.abc import Iterator, Sequence
@@ -9,6 +10,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from threading import Lock, Thread
 from typing import TYPE_CHECKING, Final
 
 from commonbrain.clock import Clock
@@ -27,6 +29,55 @@ from commonbrain.observability.tool_events import ToolEvent
 
 if TYPE_CHECKING:
     from commonbrain.observability.metrics import PrometheusMetrics
+
+
+_NOTIFIER_LOG: Final = logging.getLogger(__name__)
+_INTERVAL_MS: Final = 60_000.0
+"""At most one notification a minute: a failing operation is often called repeatedly."""
+_SERVER_ERROR: Final = 500
+
+
+class DesktopNotifications(NoTelemetry):
+    """Notifies of server errors and unavailable services, not of invalid input."""
+
+    def __init__(self, clock: Clock) -> None:
+        """Load the notification library.
+
+        Raises:
+            InvalidInputError: The library is not installed.
+
+        """
+        self._notifier = load_extra("desktop_notifier", extra="notifications").DesktopNotifier(
+            app_name="Commonbrain"
+        )
+        self._clock = clock
+        self._last_ms: float | None = None
+        self._lock = Lock()
+        self._thread: Thread | None = None
+
+    def called(self, event: ToolEvent, *, http_status: int) -> None:
+        """Show a notification in a thread, unless one was shown within the last minute."""
+        if http_status < _SERVER_ERROR:
+            return
+        with self._lock:
+            now_ms = self._clock.elapsed_ms()
+            if self._last_ms is not None and now_ms - self._last_ms < _INTERVAL_MS:
+                return
+            self._last_ms = now_ms
+        self._thread = Thread(target=self._show, args=(event,), daemon=True, name="notification")
+        self._thread.start()
+
+    def join(self) -> None:
+        """Wait for a notification in progress."""
+        if self._thread is not None:
+            self._thread.join()
+
+    def _show(self, event: ToolEvent) -> None:
+        message = f"{event.tool} failed: {event.outcome}. See: brain status --errors 10"
+        try:
+            asyncio.run(self._notifier.send(title="Commonbrain", message=message))
+        except Exception as error:  # noqa: BLE001 desktops differ
+            _NOTIFIER_LOG.debug("desktop notification failed: %s", type(error).__name__)
 
 
 class TelemetryDispatch(NoTelemetry):
@@ -201,6 +252,6 @@ def _receivers(name: str, options: TelemetryOptions, *, clock: Clock) -> Iterato
             # A server that cannot write its log still serves.
             _LOG.warning("No log is written to %s: %s", options.log, error.strerror or error)
     if options.desktop_notifications:
-        from commonbrain.observability.notifications import DesktopNotifications  # noqa: PLC0415 an extra's
+        from commonbrain.observability.factory import DesktopNotifications  # noqa: PLC0415 an extra's
 
         yield DesktopNotifications(clock)

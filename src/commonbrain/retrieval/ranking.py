@@ -11,8 +11,8 @@ from typing import Final
 
 from commonbrain.embeddings.interface import EmbeddingSpace
 from commonbrain.learning.outcomes import BY_WEIGHTS, RERANK, RERANKER
+from commonbrain.learning.rollout import model_name
 from commonbrain.learning.serving import ScoringFailure
-from commonbrain.learning.transitions import model_name
 from commonbrain.model.kinds import KINDS, Intent, Kind, MessageDetail
 from commonbrain.model.limits import RECALL_ITEMS_DEFAULT, RECALL_TOKENS_DEFAULT
 from commonbrain.model.memory import Memory, doubted, effective_strength

@@ -56,9 +56,8 @@ from commonbrain.security.denials import AccessDenials
 from commonbrain.security.quotas import Quotas
 from commonbrain.security.secrets import PatternSecretScanner, SecretScanner
 from commonbrain.services import Services
-from commonbrain.storage.blobs import Blobs, make_blobs
+from commonbrain.storage.blobs import Blobs, UploadStore, make_blobs
 from commonbrain.storage.store import Store as StoreInterface
-from commonbrain.storage.uploads import UploadStore
 from commonbrain.text.redaction import OnSecret
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ from commonbrain.embeddings.interface import EmbeddingSpace
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.runtime.models import make_embedder, suggesting_settings, with_thresholds
 from commonbrain.runtime.settings_loading import load_settings
-from commonbrain.storage.job_queue import LocalQueue, Queue
-from commonbrain.storage.maintenance import (
+from commonbrain.storage.interface import (
     DistributeResult,
     Progress,
     Replacement,
@@ -23,6 +22,7 @@ from commonbrain.storage.maintenance import (
     UpgradeResult,
     ignore_progress,
 )
+from commonbrain.storage.job_queue import LocalQueue, Queue
 from commonbrain.storage.sqlite.engine import open_sqlite
 from commonbrain.storage.store import Store
 from commonbrain.text.redaction import is_url
@@ -218,7 +218,7 @@ def preview_restore(file: str | Path, store: str | Path | None = None) -> Replac
         StoreCorruptError: The backup is damaged, not a store, or newer.
 
     """
-    from commonbrain.storage.sqlite.restore import plan_restore  # noqa: PLC0415
+    from commonbrain.storage.sqlite.backup import plan_restore  # noqa: PLC0415
 
     return plan_restore(Path(file).expanduser(), _store_path(store))
 
@@ -244,7 +244,7 @@ def restore(
         StoreCorruptError: The backup is damaged, not a store, or newer; the store is unchanged.
 
     """
-    from commonbrain.storage.sqlite.restore import put_in_place  # noqa: PLC0415
+    from commonbrain.storage.sqlite.backup import put_in_place  # noqa: PLC0415
 
     return put_in_place(
         Path(file).expanduser(),

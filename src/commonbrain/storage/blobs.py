@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+import secrets
+import zipfile
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final, Protocol
 
 from commonbrain.extras import load_extra
-from commonbrain.model.errors import UnavailableError
+from commonbrain.model.errors import CommonbrainError, InvalidInputError, UnavailableError
+from commonbrain.model.limits import (
+    STAGED_BYTES_MAX,
+    STAGED_FILES_MAX,
+    STAGED_PART_BYTES,
+    UNPACKED_BYTES_MAX,
+)
 
 
 class Blobs(Protocol):
@@ -87,3 +100,208 @@ def in_memory() -> Blobs:
     from commonbrain.storage.object_store import in_memory as make  # noqa: PLC0415
 
     return make()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upload:
+    """A file, or a folder packed into one, as artifacts shared with no other upload."""
+
+    name: str
+    """Name of the file or folder, without a path."""
+    is_folder: bool
+    parts: tuple[str, ...]
+    """Digests, in order."""
+    size: int
+    """In bytes."""
+
+
+_NAME_BYTES_MAX: Final = 200
+"""Limit of a file name: systems allow 255, and suffixes are added."""
+_HEAD: Final = 16
+"""Random bytes before each part of an upload, as many as in a UUID."""
+_FIRST: Final = (1980, 1, 1, 0, 0, 0)
+"""Date of every file in a packed folder, so that equal content packs to equal bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class UploadStore:
+    """Uploads, stored as artifacts."""
+
+    blobs: Callable[[], Blobs]
+
+    def put(
+        self, source: Path, *, name: str | None = None, on_start: Callable[[Upload], None]
+    ) -> Upload:
+        """Store a file, or a folder without its hidden files, as a new upload.
+
+        Args:
+            source: the file or folder.
+            name: its name in the upload, if not its own.
+            on_start: called with the upload before any part is stored, so that it can be dropped
+                even if this process dies right after.
+
+        Raises:
+            InvalidInputError: it is missing, cannot be read, or is too large.
+            UnavailableError: `blobs_down`; the parts stored until then are deleted.
+
+        """
+        if source.is_dir():
+            with TemporaryDirectory(prefix="commonbrain-") as folder:
+                packed = Path(folder) / "packed.zip"
+                _pack(source, packed)
+                label = _Label(name=name or source.resolve().name, is_folder=True)
+                return self._store(packed, label, on_start=on_start)
+        is_packed = name is not None and name.endswith(".zip")
+        label = _Label(name=name or source.name, is_folder=is_packed)
+        return self._store(source, label, on_start=on_start)
+
+    @contextmanager
+    def opened(self, upload: Upload) -> Generator[Path]:
+        """Restore the file or folder; it is deleted when the block ends.
+
+        Raises:
+            NotFoundError: a part no longer exists.
+            InvalidInputError: the folder cannot be unpacked.
+
+        """
+        with TemporaryDirectory(prefix="commonbrain-") as folder:
+            name = _file_name(upload.name)
+            path = Path(folder) / name
+            with path.open("wb") as stream:
+                for part in self.read(upload):
+                    stream.write(part)
+            if not upload.is_folder:
+                yield path
+                return
+            unpacked = Path(folder) / "unpacked" / name.removesuffix(".zip")
+            _unpack(path, unpacked)
+            yield unpacked
+
+    def made(
+        self, name: str, write: Callable[[Path], object], *, on_start: Callable[[Upload], None]
+    ) -> Upload:
+        """Store a file that `write` creates at a path; `on_start` as in `put`."""
+        with TemporaryDirectory(prefix="commonbrain-") as folder:
+            path = Path(folder) / name
+            write(path)
+            return self._store(path, _Label(name=name, is_folder=False), on_start=on_start)
+
+    def read(self, upload: Upload) -> Iterator[bytes]:
+        """Yield the bytes part by part.
+
+        Raises:
+            NotFoundError: a part no longer exists.
+
+        """
+        blobs = self.blobs()
+        for digest in upload.parts:
+            yield blobs.get(digest)[_HEAD:]
+
+    def drop(self, upload: Upload) -> None:
+        """Delete the parts that still exist."""
+        blobs = self.blobs()
+        for digest in upload.parts:
+            blobs.drop(digest)
+
+    def _store(self, path: Path, label: _Label, *, on_start: Callable[[Upload], None]) -> Upload:
+        """Report the parts, then store them."""
+        blobs, head, stored = self.blobs(), secrets.token_bytes(_HEAD), list[str]()
+        size = _size(path, label.name)
+        digests = (sha256(part).hexdigest() for part in _parts(path, head))
+        upload = Upload(name=label.name, is_folder=label.is_folder, parts=tuple(digests), size=size)
+        on_start(upload)
+        try:
+            stored.extend(map(blobs.put, _parts(path, head)))
+            if tuple(stored) != upload.parts:
+                raise InvalidInputError(
+                    f"{label.name} was changed while it was read.",
+                    hint="Send it again when no program writes to it.",
+                )
+        except CommonbrainError:
+            for digest in stored:
+                blobs.drop(digest)
+            raise
+        return upload
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Label:
+    """The name of an upload, and whether it is a packed folder."""
+
+    name: str
+    is_folder: bool
+
+
+def _file_name(called: str) -> str:
+    """Make a safe file name from the name that a caller sent."""
+    last = "".join(one for one in Path(called).name if one.isprintable())
+    # The end holds the extension.
+    name = last.encode()[-_NAME_BYTES_MAX:].decode(errors="ignore")
+    # Dots alone name a folder.
+    return name if name.strip(".") else "upload"
+
+
+def _size(path: Path, name: str) -> int:
+    try:
+        size = path.stat().st_size
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    if size > STAGED_BYTES_MAX:
+        raise InvalidInputError(
+            f"{name} has {size:,} bytes; {STAGED_BYTES_MAX:,} are allowed.",
+            code="limit_exceeded",
+            hint="Send it in parts, or import it where the store is.",
+        )
+    return size
+
+
+def _parts(path: Path, head: bytes) -> Iterator[bytes]:
+    """Cut a file into parts, each after the random head of its upload."""
+    try:
+        with path.open("rb") as stream:
+            while content := stream.read(STAGED_PART_BYTES):
+                yield head + content
+    except OSError as error:
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: Path, error: OSError) -> InvalidInputError:
+    return InvalidInputError(f"{path} cannot be read: {error.strerror}.")
+
+
+def _pack(folder: Path, target: Path) -> None:
+    """Pack a folder without hidden files and links that lead out of it."""
+    root = folder.resolve()
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as packed:
+        for path in sorted(folder.rglob("*")):
+            place = path.relative_to(folder)
+            is_hidden = any(part.startswith(".") for part in place.parts)
+            if path.is_file() and not is_hidden and path.resolve().is_relative_to(root):
+                packed.writestr(zipfile.ZipInfo(place.as_posix(), _FIRST), path.read_bytes())
+
+
+def _unpack(packed: Path, target: Path) -> None:
+    """Unpack into a new folder.
+
+    Raises:
+        InvalidInputError: it is no zip file, or holds too much.
+
+    """
+    try:
+        with zipfile.ZipFile(packed) as held:
+            inside = held.infolist()
+            size = sum(one.file_size for one in inside)
+            if len(inside) > STAGED_FILES_MAX or size > UNPACKED_BYTES_MAX:
+                raise InvalidInputError(
+                    f"The folder holds {len(inside):,} files of {size:,} bytes; "
+                    f"{STAGED_FILES_MAX:,} of {UNPACKED_BYTES_MAX:,} are allowed.",
+                    code="limit_exceeded",
+                    hint="Send it in parts.",
+                )
+            # `extractall` keeps every path inside the folder and makes no links.
+            target.mkdir(parents=True)
+            held.extractall(target)
+    except (zipfile.BadZipFile, RuntimeError, OSError) as error:
+        raise InvalidInputError(
+            f"The folder cannot be unpacked: {error}.", hint="Send a zip."
+        ) from error

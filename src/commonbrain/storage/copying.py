@@ -30,7 +30,7 @@ from commonbrain.embeddings.interface import SpaceState
 from commonbrain.model.errors import RejectedError, StoreCorruptError
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.model.timestamps import to_millis
-from commonbrain.storage.maintenance import CopiedTable, Progress, StoreCopy, ignore_progress
+from commonbrain.storage.interface import CopiedTable, Progress, StoreCopy, ignore_progress
 from commonbrain.storage.schema.memories import memories, spaces, tenants
 from commonbrain.storage.schema.types import METADATA
 from commonbrain.storage.sql.context import cause_of, known_spaces

@@ -21,8 +21,15 @@ from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.model.timestamps import to_millis
 from commonbrain.observability.health import ReplicaReads
 from commonbrain.observability.tool_events import EventBatch
-from commonbrain.storage.interface import Heartbeat, Index, MemoryAccess
-from commonbrain.storage.maintenance import Backup, Finding, Progress, ignore_progress
+from commonbrain.storage.interface import (
+    Backup,
+    Finding,
+    Heartbeat,
+    Index,
+    MemoryAccess,
+    Progress,
+    ignore_progress,
+)
 from commonbrain.storage.repositories.action_items import AckRepository, BriefingRepository
 from commonbrain.storage.repositories.changes import ChangeRepository
 from commonbrain.storage.repositories.credentials import CredentialRepository

@@ -41,10 +41,9 @@ from commonbrain.security.factory import (
 from commonbrain.security.quotas import Quotas
 from commonbrain.security.secrets import PatternSecretScanner
 from commonbrain.services import Services
-from commonbrain.storage.blobs import make_blobs
+from commonbrain.storage.blobs import UploadStore, make_blobs
 from commonbrain.storage.job_queue import LocalQueue
 from commonbrain.storage.sqlite.engine import open_sqlite
-from commonbrain.storage.uploads import UploadStore
 from commonbrain.text.redaction import OnSecret
 from commonbrain.transfer.importers import IMPORTERS
 

@@ -22,8 +22,8 @@ from commonbrain.model.limits import RECALL_TOKENS_MAX
 from commonbrain.model.memory import Draft
 from commonbrain.retrieval.query_plan import NO_OVERRIDES, RetrievalOverrides
 from commonbrain.retrieval.service import Recall
+from commonbrain.storage.interface import Progress, ignore_progress
 from commonbrain.storage.job_queue import MAINTAIN
-from commonbrain.storage.maintenance import Progress, ignore_progress
 from commonbrain.transfer.archive import Unreadable
 from commonbrain_evals.retrieval.corpora import Corpus, Question
 from commonbrain_evals.retrieval.figures import Figure, figure

@@ -12,7 +12,7 @@ from commonbrain.embeddings.interface import Embedder, Matrix
 from commonbrain.ingestion import deduplication
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import Kind
-from commonbrain.storage.maintenance import Progress, ignore_progress
+from commonbrain.storage.interface import Progress, ignore_progress
 from commonbrain.text import contradictions
 from commonbrain.text.statements import Statement, read_statement
 from commonbrain_evals.measures import Agreement, CheckedAgreement, Flags, agreement, checked

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from commonbrain.runtime.bootstrap import make_embedder
 from commonbrain.runtime.settings_loading import load_settings
-from commonbrain.storage.maintenance import Progress
+from commonbrain.storage.interface import Progress
 from commonbrain_evals import (
     atomizer,
     cascade,

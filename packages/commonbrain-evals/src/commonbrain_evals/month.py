@@ -32,8 +32,8 @@ from commonbrain.model.memory import (
     strength,
 )
 from commonbrain.model.scope import LOCAL_TENANT
+from commonbrain.storage.interface import Progress, ignore_progress
 from commonbrain.storage.job_queue import MAINTAIN
-from commonbrain.storage.maintenance import Progress, ignore_progress
 from commonbrain.testing.builders import FakeClock, a_brain
 
 DAYS: Final = 30

@@ -25,7 +25,7 @@ from commonbrain.model.memory import State
 from commonbrain.model.recall_result import HEADING, RecallResult
 from commonbrain.model.scope import Caller, Role, Scope, Trust
 from commonbrain.retrieval.get import View
-from commonbrain.storage.maintenance import Progress, ignore_progress
+from commonbrain.storage.interface import Progress, ignore_progress
 from commonbrain.testing.builders import NOON, a_brain
 
 TENANTS: Final = ("north", "south")

@@ -9,7 +9,7 @@ from commonbrain.api.errors import EXIT_CORRUPT
 from commonbrain.api.operation import Operation, Request, Transport
 from commonbrain.client import Brain
 from commonbrain.model.scope import Role
-from commonbrain.storage.maintenance import Progress, ignore_progress
+from commonbrain.storage.interface import Progress, ignore_progress
 
 
 class DoctorRequest(Request):

@@ -2,7 +2,7 @@
 
 from alembic import context
 
-from commonbrain.storage.schema import administration, coordination, learning, memories  # noqa: F401
+from commonbrain.storage.schema import activity, memories  # noqa: F401
 from commonbrain.storage.schema.types import METADATA
 
 context.configure(

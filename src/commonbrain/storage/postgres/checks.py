@@ -7,7 +7,7 @@ from sqlalchemy import Connection, text
 
 from commonbrain.model.kinds import CausalField
 from commonbrain.model.memory import FINDABLE_STATES
-from commonbrain.storage.maintenance import Finding
+from commonbrain.storage.interface import Finding
 from commonbrain.storage.postgres.roles import role_of
 
 # ruff: noqa: S608 the statements are built from constants of this file alone

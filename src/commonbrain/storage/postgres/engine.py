@@ -25,7 +25,7 @@ from sqlalchemy.dialects.postgresql import insert as postgres_insert
 from commonbrain.embeddings.interface import EmbeddingSpace
 from commonbrain.model.errors import RejectedError
 from commonbrain.observability.health import ReplicaReads
-from commonbrain.storage.maintenance import Backup, Finding, Progress
+from commonbrain.storage.interface import Backup, Finding, Progress
 from commonbrain.storage.postgres.cancellation import (
     as_alchemy_s,
     check_awaited,

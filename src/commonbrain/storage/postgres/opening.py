@@ -10,7 +10,7 @@ from commonbrain.clock import Clock
 from commonbrain.embeddings.interface import EmbeddingSpace, SpaceState, StoredSpace
 from commonbrain.model.errors import InvalidInputError, RejectedError, UnavailableError
 from commonbrain.model.scope import LOCAL_TENANT
-from commonbrain.storage.maintenance import DistributeResult, UpgradeResult
+from commonbrain.storage.interface import DistributeResult, UpgradeResult
 from commonbrain.storage.postgres.citus import CITUS, Distribution, distribution
 from commonbrain.storage.postgres.engine import Postgres, location_of, make_engine
 from commonbrain.storage.postgres.replicas import cluster_of

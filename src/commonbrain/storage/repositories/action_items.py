@@ -32,7 +32,7 @@ from commonbrain.model.query import Filter
 from commonbrain.model.scope import Caller, Scope, Trust
 from commonbrain.model.tasks import OPEN_STATUSES, Ack, Decision
 from commonbrain.storage.interface import QueryScope, RankedRule
-from commonbrain.storage.schema.coordination import acks, sessions
+from commonbrain.storage.schema.activity import acks, sessions
 from commonbrain.storage.schema.memories import DETAILS, memories
 from commonbrain.storage.schema.types import Instant
 from commonbrain.storage.sql.bulk import LISTED

@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, RowMapping, and_, case, func, or_, select,
 from commonbrain.model.agents import Agent, ApiKey, KeyScope
 from commonbrain.model.scope import Policy
 from commonbrain.storage.interface import AccessEntry, Tenant
-from commonbrain.storage.schema.administration import access_audit, agents, api_keys
+from commonbrain.storage.schema.activity import access_audit, agents, api_keys
 from commonbrain.storage.schema.memories import tenants
 from commonbrain.storage.sql.context import SqlContext
 

@@ -7,8 +7,7 @@ from sqlalchemy import Row, String, Table, bindparam, cast, delete, null, or_, s
 
 from commonbrain.model.kinds import KINDS, Kind
 from commonbrain.model.memory import ERASED, State
-from commonbrain.storage.schema.coordination import acks, receipts
-from commonbrain.storage.schema.learning import feedback, recall_traces
+from commonbrain.storage.schema.activity import acks, feedback, recall_traces, receipts
 from commonbrain.storage.schema.memories import (
     DETAILS,
     annotations,

@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, Row, Select, and_, delete, func, or_, sele
 from commonbrain.model.jobs import Job, JobError, JobState
 from commonbrain.model.scope import Caller
 from commonbrain.storage.interface import JobFilter
-from commonbrain.storage.schema.administration import jobs
+from commonbrain.storage.schema.activity import jobs
 from commonbrain.storage.schema.types import Instant
 from commonbrain.storage.sql.context import SqlContext
 

@@ -37,7 +37,7 @@ from commonbrain.model.query import (
     ShownExtent,
 )
 from commonbrain.storage.interface import EntryFilter
-from commonbrain.storage.schema.learning import evaluations, feedback, models, recall_traces
+from commonbrain.storage.schema.activity import evaluations, feedback, models, recall_traces
 from commonbrain.storage.sql.context import SqlContext
 
 _MOVES: Final = ("digest", "state", "percent", "allow", "moved_at", "reason")

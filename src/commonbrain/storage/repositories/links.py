@@ -33,7 +33,7 @@ from commonbrain.model.memory import AWAITING_STATES, State
 from commonbrain.model.scope import Scope, Trust
 from commonbrain.model.support import SUPPORTS, Support, SupportStatus
 from commonbrain.storage.interface import Annotation, Direction, GraphReader, ReachedMemory, Walk
-from commonbrain.storage.schema.coordination import receipts
+from commonbrain.storage.schema.activity import receipts
 from commonbrain.storage.schema.memories import annotations, links, memories
 from commonbrain.storage.sql.bulk import LISTED, id_list_param
 from commonbrain.storage.sql.context import SqlContext

@@ -36,9 +36,8 @@ from commonbrain.model.tasks import OPEN_STATUSES
 from commonbrain.storage.interface import DueBy, Hit, IdTaken, QueryScope
 from commonbrain.storage.schema.memories import DETAILS, EntityType, entities, memories, threads
 from commonbrain.storage.schema.types import JsonText, Names
-from commonbrain.storage.sql.bulk import LISTED
+from commonbrain.storage.sql.bulk import LISTED, greatest, members_of
 from commonbrain.storage.sql.context import SqlContext
-from commonbrain.storage.sql.dialect_functions import greatest, members_of
 from commonbrain.storage.sql.filters import confine, given, within
 
 SPEAKER: Final = 0

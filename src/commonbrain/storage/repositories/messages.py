@@ -34,7 +34,7 @@ from commonbrain.model.kinds import Kind
 from commonbrain.model.memory import CURRENT_STATES
 from commonbrain.model.messages import Mailbox, Reader, Receipt, floor_of, merged
 from commonbrain.model.scope import EVERYBODY
-from commonbrain.storage.schema.coordination import mailboxes, receipts, sessions
+from commonbrain.storage.schema.activity import mailboxes, receipts, sessions
 from commonbrain.storage.schema.memories import DETAILS, memories
 from commonbrain.storage.schema.types import Instant
 from commonbrain.storage.sql.bulk import LISTED

@@ -14,7 +14,7 @@ from commonbrain.model.query import Candidate, Trace
 from commonbrain.model.timestamps import to_millis
 from commonbrain.observability.tool_events import OK, REFUSED, EventBatch, ToolEvent
 from commonbrain.storage.interface import AuditEntry, Reply
-from commonbrain.storage.schema.administration import tool_events
+from commonbrain.storage.schema.activity import tool_events
 from commonbrain.storage.schema.memories import audit, idempotency, outbox, tenants
 from commonbrain.storage.sql.bulk import bulk_insert
 from commonbrain.storage.sql.context import SqlContext

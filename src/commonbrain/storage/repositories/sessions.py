@@ -22,7 +22,7 @@ from sqlalchemy import (
 from commonbrain.model.scope import Caller
 from commonbrain.model.sessions import Ending, Note, Process, Session, is_same_process
 from commonbrain.model.timestamps import to_millis
-from commonbrain.storage.schema.coordination import notes, sessions
+from commonbrain.storage.schema.activity import notes, sessions
 from commonbrain.storage.sql.context import SqlContext
 
 BEAT_COLUMNS: Final = (

@@ -31,8 +31,7 @@ from commonbrain.embeddings.interface import EmbeddingSpace, SpaceState, StoredS
 from commonbrain.model import ids
 from commonbrain.model.errors import CommonbrainError, StoreCorruptError, UnavailableError
 from commonbrain.observability.health import ReplicaReads
-from commonbrain.storage.interface import Index, SpaceMismatch
-from commonbrain.storage.maintenance import Backup, Finding, Progress
+from commonbrain.storage.interface import Backup, Finding, Index, Progress, SpaceMismatch
 from commonbrain.storage.schema.memories import spaces, tenants
 from commonbrain.storage.schema.types import EnumText, Instant, JsonText
 

@@ -25,7 +25,7 @@ from commonbrain.model.memory import CURRENT_STATES, FINDABLE_STATES
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import Scope, Trust
 from commonbrain.storage.interface import QueryScope
-from commonbrain.storage.schema.coordination import receipts
+from commonbrain.storage.schema.activity import receipts
 from commonbrain.storage.schema.memories import (
     DETAILS,
     EntityType,

@@ -7,7 +7,7 @@ from sqlalchemy import Connection, exc, text
 
 from commonbrain.model.kinds import CausalField
 from commonbrain.model.memory import FINDABLE_STATES
-from commonbrain.storage.maintenance import Finding
+from commonbrain.storage.interface import Finding
 
 # Every searchable memory must be in the full text, and nothing else. Contentless FTS5 has one row
 # per document in memory_text_docsize.

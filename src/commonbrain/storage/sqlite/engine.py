@@ -32,7 +32,7 @@ from commonbrain.model.errors import UnavailableError
 from commonbrain.model.kinds import CausalField
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.observability.health import ReplicaReads
-from commonbrain.storage.maintenance import Backup, Finding, Progress
+from commonbrain.storage.interface import Backup, Finding, Progress
 from commonbrain.storage.repositories.sessions import BEAT_COLUMNS, session_update
 from commonbrain.storage.schema.memories import spaces, tenants
 from commonbrain.storage.sql.context import (

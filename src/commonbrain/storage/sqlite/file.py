@@ -15,7 +15,7 @@ from urllib.parse import quote
 from sqlalchemy import URL
 
 from commonbrain.model.errors import UnavailableError
-from commonbrain.storage.maintenance import Finding
+from commonbrain.storage.interface import Finding
 
 _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 

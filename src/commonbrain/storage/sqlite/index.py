@@ -32,8 +32,13 @@ from commonbrain.storage.interface import Hit, QueryScope
 from commonbrain.storage.repositories.embedding_spaces import MissingEmbeddings, without_words
 from commonbrain.storage.schema.memories import field_vectors, memories, vectors
 from commonbrain.storage.sql.context import SqlContext, rows_of
-from commonbrain.storage.sqlite.filters import LOOKED_AT, AllowedIds
-from commonbrain.storage.sqlite.vectors import BinaryVectorIndex, SqliteVectors, drop_unsound
+from commonbrain.storage.sqlite.vectors import (
+    LOOKED_AT,
+    AllowedIds,
+    BinaryVectorIndex,
+    SqliteVectors,
+    drop_unsound,
+)
 
 _ALL: Final = -1
 """No limit."""

@@ -29,7 +29,7 @@ from commonbrain.retrieval.query_plan import RetrievalOverrides
 from commonbrain.retrieval.service import Recall
 from commonbrain.runtime.bootstrap import build_services
 from commonbrain.services import Services
-from commonbrain.storage.maintenance import Progress, ignore_progress
+from commonbrain.storage.interface import Progress, ignore_progress
 from commonbrain.testing.builders import SeededRandom
 from commonbrain_evals.retrieval.comparing import Comparison, Difference
 from commonbrain_evals.retrieval.corpora import Corpus, Question

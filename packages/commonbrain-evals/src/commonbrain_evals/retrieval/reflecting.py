@@ -21,7 +21,7 @@ from commonbrain.model.limits import RECALL_TOKENS_MAX, REFLECT_HOURS_MAX
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import Memory
 from commonbrain.model.recall_result import RecallResult
-from commonbrain.storage.maintenance import Progress, ignore_progress
+from commonbrain.storage.interface import Progress, ignore_progress
 from commonbrain.text.segmentation import pieces
 from commonbrain.text.statements import Statement, read_statement
 from commonbrain.text.tokens import estimate

@@ -12,7 +12,7 @@ from commonbrain.config import Settings
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.retrieval.query_plan import RetrievalOverrides
 from commonbrain.runtime.bootstrap import make_embedder
-from commonbrain.storage.maintenance import Progress, ignore_progress
+from commonbrain.storage.interface import Progress, ignore_progress
 from commonbrain_evals.retrieval.ablating import PARTS
 from commonbrain_evals.retrieval.asking import QuestionRunner
 from commonbrain_evals.retrieval.corpora import Corpus, DataSet

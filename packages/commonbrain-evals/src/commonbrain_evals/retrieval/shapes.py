@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from commonbrain.embeddings.interface import Embedder, Matrix
 from commonbrain.model.kinds import MessageDetail
 from commonbrain.model.memory import Memory
-from commonbrain.storage.maintenance import Progress, ignore_progress
+from commonbrain.storage.interface import Progress, ignore_progress
 
 _BEFORE: Final = 2
 _AFTER: Final = 1

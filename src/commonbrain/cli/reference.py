@@ -1,4 +1,4 @@
-"""The reference pages, and the command that writes them into a folder.
+"""The reference pages; `python -m commonbrain.cli.reference FOLDER` writes them into a folder.
 
 `PAGES` is the table: a file name and the function that generates it.
 """
@@ -351,3 +351,7 @@ def write(folder: Annotated[Path, typer.Argument(help="Where the pages go.")]) -
     for name, render in PAGES.items():
         (folder / name).write_text(render() + "\n", encoding="utf-8")
         typer.echo(folder / name)
+
+
+if __name__ == "__main__":
+    typer.run(write)

@@ -1,1 +1,0 @@
-"""The reference pages, generated from the program's tables."""

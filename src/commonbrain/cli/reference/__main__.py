@@ -1,7 +1,0 @@
-"""`python -m commonbrain.cli.reference FOLDER` generates the pages."""
-
-import typer
-
-from commonbrain.cli.reference.pages import write
-
-typer.run(write)

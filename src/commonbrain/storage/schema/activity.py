@@ -1,0 +1,335 @@
+"""The tables of sessions, messages, keys, jobs, models, evaluations and the audit."""
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    Float,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    PrimaryKeyConstraint,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+    text,
+)
+
+from commonbrain.model.jobs import JobState
+from commonbrain.model.model_card import ModelRole, ModelState
+from commonbrain.model.query import FeedbackMark
+from commonbrain.model.scope import Role, Trust
+from commonbrain.model.sessions import Ending
+from commonbrain.model.tasks import Decision
+from commonbrain.storage.schema.types import (
+    METADATA,
+    EnumText,
+    Instant,
+    Names,
+    fraction,
+    only,
+    tenant,
+)
+
+# A client at work on a task. Memories name a session by its key, which is the id that the client
+# gives it, if any.
+sessions = Table(
+    "sessions",
+    METADATA,
+    tenant(),
+    Column("id", BigInteger, nullable=False, autoincrement=False),
+    Column("key", String(128), nullable=False),
+    Column("agent", String(128), nullable=False),
+    Column("project", String(128)),
+    Column("task", Text),
+    Column("client", String(128)),
+    Column("cwd", Text),
+    Column("host", String(255)),
+    Column("pid", BigInteger),
+    Column("pid_created_at", Instant),
+    Column("server_pid", BigInteger),
+    Column("server_created_at", Instant),
+    Column("probed_at", Instant),
+    Column("started_at", Instant, nullable=False),
+    Column("heartbeat_at", Instant, nullable=False),
+    Column("booted_at", Instant),
+    Column("ended_at", Instant),
+    Column("ending", EnumText(Ending)),
+    PrimaryKeyConstraint("tenant_id", "id"),
+    UniqueConstraint("tenant_id", "agent", "key"),
+    Index("ix_sessions_live", "tenant_id", "id", **only("ended_at IS NULL")),
+)
+
+# Short-lived keys and values of a session; callers without one use the empty key.
+notes = Table(
+    "notes",
+    METADATA,
+    tenant(),
+    Column("agent", String(128), nullable=False),
+    Column("session", String(128), nullable=False),
+    Column("key", String(128), nullable=False),
+    Column("value", Text, nullable=False),
+    Column("project", String(128)),
+    Column("pinned", Boolean, nullable=False),
+    Column("at", Instant, nullable=False),
+    Column("expires_at", Instant),
+    PrimaryKeyConstraint("tenant_id", "agent", "session", "key"),
+    Index("ix_notes_pinned", "tenant_id", "project", **only("pinned")),
+)
+
+# Decisions on action items; callers without a session use the empty key.
+acks = Table(
+    "acks",
+    METADATA,
+    tenant(),
+    Column("memory_id", BigInteger, nullable=False, autoincrement=False),
+    Column("agent", String(128), nullable=False),
+    Column("session", String(128), nullable=False),
+    Column("decision", EnumText(Decision), nullable=False),
+    Column("reason", Text),
+    Column("until", Instant),
+    Column("at", Instant, nullable=False),
+    PrimaryKeyConstraint("tenant_id", "memory_id", "agent", "session"),
+    ForeignKeyConstraint(["tenant_id", "memory_id"], ["memories.tenant_id", "memories.id"]),
+)
+
+# Delivery of a message to an agent. A broadcast has one row for all agents, never read, which each
+# reader's mailbox copies. A shared memory also has a row per agent, marked as read: these rows give
+# agents other than the author access to a private memory.
+receipts = Table(
+    "receipts",
+    METADATA,
+    tenant(),
+    Column("agent", String(128), nullable=False),
+    Column("message_id", BigInteger, nullable=False, autoincrement=False),
+    Column("sender", String(128), nullable=False),
+    # The project of a broadcast; a message to one agent has none and is shown in every project.
+    Column("project", String(128)),
+    Column("is_urgent", Boolean, nullable=False),
+    Column("read_at", Instant),
+    Column("acked_at", Instant),
+    Column("answer", Text),
+    PrimaryKeyConstraint("tenant_id", "agent", "message_id"),
+    ForeignKeyConstraint(["tenant_id", "message_id"], ["memories.tenant_id", "memories.id"]),
+    Index("ix_receipts_message", "tenant_id", "message_id"),
+    Index(
+        "ix_receipts_unread",
+        "tenant_id",
+        "agent",
+        "project",
+        "is_urgent",
+        "message_id",
+        **only("read_at IS NULL"),
+    ),
+)
+
+# The last broadcast that an agent's own rows cover.
+mailboxes = Table(
+    "mailboxes",
+    METADATA,
+    tenant(),
+    Column("agent", String(128), nullable=False),
+    Column("taken_until", BigInteger, nullable=False),
+    PrimaryKeyConstraint("tenant_id", "agent"),
+)
+
+
+recall_traces = Table(
+    "recall_traces",
+    METADATA,
+    tenant(),
+    Column("id", BigInteger, nullable=False, autoincrement=False),
+    Column("asked_at", Instant, nullable=False),
+    Column("agent", String(128), nullable=False),
+    Column("session", String(128)),
+    Column("query", Text, nullable=False),
+    Column("verdict", String(24), nullable=False),
+    Column("considered", JSON, nullable=False),
+    Column("packed", JSON, nullable=False),
+    Column("degraded", JSON, nullable=False),
+    Column("stages_ms", JSON, nullable=False),
+    Column("ranker", BigInteger),
+    PrimaryKeyConstraint("tenant_id", "id"),
+    Index(None, "tenant_id", "ranker", "id", **only("ranker IS NOT NULL")),
+)
+
+models = Table(
+    "models",
+    METADATA,
+    tenant(),
+    Column("id", BigInteger, nullable=False, autoincrement=False),
+    Column("role", EnumText(ModelRole), nullable=False),
+    Column("state", EnumText(ModelState), nullable=False),
+    Column("digest", String(64), nullable=False),
+    Column("features", Names, nullable=False),
+    Column("told", JSON, nullable=False),
+    Column("parent", BigInteger),
+    Column("percent", Float, nullable=False),
+    Column("allow", Names, nullable=False),
+    Column("made_at", Instant, nullable=False),
+    Column("moved_at", Instant, nullable=False),
+    Column("reason", Text),
+    PrimaryKeyConstraint("tenant_id", "id"),
+    # Each role has one active model and one canary, also under concurrent moves.
+    Index(
+        "uq_models_serving",
+        "tenant_id",
+        "role",
+        "state",
+        unique=True,
+        **only("state IN ('canary', 'active')"),
+    ),
+    CheckConstraint("percent >= 0 AND percent <= 100", name="percent_of_hundred"),
+)
+
+# No foreign key to the trace: both are deleted when they are old, and feedback on a missing trace
+# is skipped.
+feedback = Table(
+    "feedback",
+    METADATA,
+    tenant(),
+    Column("trace_id", BigInteger, nullable=False),
+    Column("memory_id", BigInteger, nullable=False),
+    Column("mark", EnumText(FeedbackMark), nullable=False),
+    Column("agent", String(128), nullable=False),
+    Column("session", String(128)),
+    Column("at", Instant, nullable=False),
+    PrimaryKeyConstraint("tenant_id", "trace_id", "memory_id", "mark"),
+    Index(None, "tenant_id", "memory_id"),
+)
+
+
+# Figures are JSON: new ones are added over time, and no query filters by them.
+evaluations = Table(
+    "evaluations",
+    METADATA,
+    tenant(),
+    Column("id", BigInteger, nullable=False, autoincrement=False),
+    Column("name", String(24), nullable=False),
+    Column("at", Instant, nullable=False),
+    Column("agent", String(128), nullable=False),
+    Column("figures", JSON, nullable=False),
+    Column("setup", JSON, nullable=False),
+    Column("took_ms", JSON, nullable=False),
+    PrimaryKeyConstraint("tenant_id", "id"),
+    Index(None, "tenant_id", "name", "id"),
+)
+
+
+agents = Table(
+    "agents",
+    METADATA,
+    tenant(),
+    Column("name", String(128), nullable=False),
+    Column("role", EnumText(Role), nullable=False),
+    Column("trust_default", EnumText(Trust), nullable=False),
+    Column("trust_ceiling", EnumText(Trust), nullable=False),
+    Column("created_at", Instant, nullable=False),
+    Column("disabled_at", Instant),
+    PrimaryKeyConstraint("tenant_id", "name"),
+)
+
+api_keys = Table(
+    "api_keys",
+    METADATA,
+    tenant(),
+    Column("prefix", String(8), nullable=False),
+    Column("agent", String(128), nullable=False),
+    Column("label", String(128)),
+    Column("scopes", Names, nullable=False),
+    Column("networks", Names, nullable=False),
+    # Never the secret: an argon2id hash with its salt and parameters.
+    Column("seal", String(255), nullable=False),
+    Column("created_at", Instant, nullable=False),
+    Column("expires_at", Instant),
+    Column("revoked_at", Instant),
+    Column("last_used_at", Instant),
+    PrimaryKeyConstraint("tenant_id", "prefix"),
+    ForeignKeyConstraint(["tenant_id", "agent"], ["agents.tenant_id", "agents.name"]),
+    Index(None, "tenant_id", "agent"),
+)
+
+# Separate from `audit`, where every line belongs to a memory and has a digest of its content.
+access_audit = Table(
+    "access_audit",
+    METADATA,
+    tenant(),
+    Column("id", BigInteger, nullable=False, autoincrement=False),
+    Column("at", Instant, nullable=False),
+    Column("action", String(64), nullable=False),
+    Column("code", String(64)),
+    Column("agent", String(128)),
+    Column("credential", String(160)),
+    Column("request_id", String(128)),
+    Column("subject", String(160)),
+    Column("count", Integer, nullable=False),
+    PrimaryKeyConstraint("tenant_id", "id"),
+    CheckConstraint("count >= 1", name="count"),
+)
+
+
+IS_LIVE = text("state IN ('queued', 'running')")
+
+# Kinds are no closed set here: a worker skips kinds that it does not know, so that programs of two
+# versions can serve one store.
+jobs = Table(
+    "jobs",
+    METADATA,
+    tenant(),
+    Column("id", BigInteger, nullable=False, autoincrement=False),
+    Column("kind", String(24), nullable=False),
+    Column("agent", String(128), nullable=False),
+    Column("session", String(128)),
+    Column("project", String(128)),
+    Column("role", EnumText(Role), nullable=False),
+    Column("trust_default", EnumText(Trust), nullable=False),
+    Column("trust_ceiling", EnumText(Trust), nullable=False),
+    Column("given", JSON, nullable=False),
+    Column("key", String(128)),
+    Column("state", EnumText(JobState), nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Column("due_at", Instant, nullable=False),
+    Column("worker", String(128)),
+    Column("progress", Float, nullable=False),
+    Column("reached", JSON, nullable=False),
+    Column("fault_code", String(64)),
+    Column("fault_message", Text),
+    Column("result", JSON(none_as_null=True)),
+    Column("created_at", Instant, nullable=False),
+    Column("started_at", Instant),
+    Column("finished_at", Instant),
+    PrimaryKeyConstraint("tenant_id", "id"),
+    Index("ix_jobs_due", "tenant_id", "due_at", sqlite_where=IS_LIVE, postgresql_where=IS_LIVE),
+    Index(
+        "uq_jobs_key",
+        "tenant_id",
+        "key",
+        unique=True,
+        sqlite_where=IS_LIVE,
+        postgresql_where=IS_LIVE,
+    ),
+    fraction("progress"),
+)
+
+
+# The caller assigns the id, so that an event sent twice is stored once. A row holds no text of a
+# memory, so that erasure need not search here. Calls without a session use the empty key.
+tool_events = Table(
+    "tool_events",
+    METADATA,
+    tenant(),
+    Column("id", BigInteger, nullable=False, autoincrement=False),
+    Column("at", Instant, nullable=False),
+    Column("session", String(128), nullable=False),
+    Column("agent", String(128), nullable=False),
+    Column("tool", String(64), nullable=False),
+    Column("door", String(16), nullable=False),
+    Column("duration_ms", Float, nullable=False),
+    Column("outcome", String(64), nullable=False),
+    Column("args", String(80), nullable=False),
+    PrimaryKeyConstraint("tenant_id", "id"),
+    Index(None, "tenant_id", "session", "id"),
+)
