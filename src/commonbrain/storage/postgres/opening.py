@@ -71,19 +71,19 @@ def open_postgres(
     """Open a database as a store, under a role that sees one tenant at a time.
 
     Args:
-        url: the database, as that role.
-        space: what its vectors live in.
-        clock: when the first tenant is made, where there is none.
+        url: the database, with that role.
+        space: the embedding space of its vectors.
+        clock: provides the creation time of the first tenant, if there is none.
         lock_timeout_s: how long to wait for other writers.
-        replicas: copies of the database that may answer what only reads; they need not be there.
+        replicas: replicas that may answer reads; they need not be available.
 
     Raises:
-        InvalidInputError: a URL is none.
-        RejectedError: `role_unconfined`, row-level security does not hold for who is connected;
-            `replica_foreign`, what is to be a replica is a copy of something else.
+        InvalidInputError: a URL is malformed.
+        RejectedError: `role_unconfined`, row-level security does not apply to the role;
+            `replica_foreign`, a replica is a copy of another database.
         UnavailableError: it cannot be reached, or its schema is older (`store_older`).
         StoreCorruptError: it is not a store (`store_foreign`), of a newer version (`store_newer`),
-            or its vectors live in another space (`space_mismatch`).
+            or its vectors are in another space (`space_mismatch`).
 
     """
     dialect = Postgres(url=parsed(url), space=space, lock_timeout_s=lock_timeout_s)
@@ -99,19 +99,19 @@ def open_postgres(
 def upgrade_postgres(
     url: str, *, space: EmbeddingSpace, clock: Clock, lock_timeout_s: float, role: str | None = None
 ) -> UpgradeResult:
-    """Bring a database to this version's schema while others work on it, and let a role use it.
+    """Upgrade a database to this version's schema while it is in use, and grant access to a role.
 
     Args:
-        url: the database, as its owner.
-        space: the space that its vectors live in; it gets its indexes.
-        clock: when the first tenant is made.
-        lock_timeout_s: how long to wait for what others hold; nothing has changed then.
-        role: who may open the store from now on; those that might already still may.
+        url: the database, with its owner's role.
+        space: the embedding space of its vectors, for which indexes are created.
+        clock: provides the creation time of the first tenant.
+        lock_timeout_s: how long to wait for locks; after that, nothing has changed.
+        role: a further role that may open the store.
 
     Raises:
-        InvalidInputError: the URL is none.
-        UnavailableError: it cannot be reached, or others held what is needed for too long.
-        StoreCorruptError: it is not a store, or of a newer version; it was left as found.
+        InvalidInputError: the URL is malformed.
+        UnavailableError: it cannot be reached, or a lock was not free in time.
+        StoreCorruptError: it is not a store, or of a newer version; it is unchanged.
 
     """
     given = parsed(url)
@@ -129,10 +129,10 @@ def upgrade_postgres(
 
 
 def preview_distribution(url: str, *, lock_timeout_s: float) -> DistributeResult:
-    """Say what would distribute a store of this version by tenant, and change nothing.
+    """Return what would distribute a store of this version by tenant; change nothing.
 
     Raises:
-        InvalidInputError: the URL is none.
+        InvalidInputError: the URL is malformed.
         UnavailableError: it cannot be reached, or its schema is older (`store_older`).
         StoreCorruptError: it is not a store, or of a newer version.
 
@@ -145,13 +145,13 @@ def distribute_postgres(url: str, *, lock_timeout_s: float) -> DistributeResult:
     """Distribute a store by tenant while no program uses it; return what was done.
 
     Args:
-        url: the database, as its owner.
-        lock_timeout_s: how long to wait for what others hold.
+        url: the database, with its owner's role.
+        lock_timeout_s: how long to wait for locks.
 
     Raises:
-        InvalidInputError: the URL is none.
-        RejectedError: `citus_missing`, nothing there could distribute it; nothing has changed.
-        UnavailableError: it cannot be reached, or its schema is older; what was done stays done.
+        InvalidInputError: the URL is malformed.
+        RejectedError: `citus_missing`, Citus is not installed; nothing has changed.
+        UnavailableError: it cannot be reached, or its schema is older; finished steps remain.
         StoreCorruptError: it is not a store, or of a newer version.
 
     """

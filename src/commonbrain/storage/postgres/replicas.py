@@ -26,8 +26,8 @@ from commonbrain.storage.sql.context import cause_of
 _Result = TypeVar("_Result")
 REST_S: Final = 5.0
 """Seconds for which a replica that failed is not used."""
-# Who acknowledges before the log is on disk has acknowledged what is not in its flushed part. The
-# name of a file of the log begins with its timeline. A server in recovery has neither.
+# A server that acknowledges commits before its log is on disk has acknowledged more than the
+# flushed part. The name of a log file begins with its timeline. A server in recovery has neither.
 _POSITION: Final = (
     "SELECT CASE WHEN pg_is_in_recovery() THEN NULL "
     "WHEN current_setting('synchronous_commit') = 'off' THEN pg_current_wal_insert_lsn() "
@@ -35,10 +35,9 @@ _POSITION: Final = (
     "CASE WHEN NOT pg_is_in_recovery() THEN pg_walfile_name(pg_current_wal_flush_lsn()) END"
 )
 _TIMELINE_DIGITS: Final = 8
-# How far it has come is asked in a transaction of its own, before the moment that the next one
-# sees: asked within it, more might be replayed by then than it sees. Which timeline it receives is
-# told to nobody without pg_read_all_stats; that of its control file may be an older one, which
-# leaves a read to the primary, and never a newer one.
+# The position is read in a transaction of its own, before the snapshot of the next one: within it,
+# more might be replayed than it sees. The received timeline is visible only with pg_read_all_stats;
+# the control file's may be older, in which case the primary answers, but never newer.
 _BEGIN: Final[LiteralString] = (
     "BEGIN READ ONLY; SELECT CASE WHEN pg_is_in_recovery() THEN "  # noqa: S608 our own
     "pg_wal_lsn_diff({since}::pg_lsn, pg_last_wal_replay_lsn())::bigint END, "

@@ -1,7 +1,7 @@
-"""What only Postgres has of the schema: tables of the index, how words are read, who sees what.
+"""The part of the schema that only Postgres has: index tables, text search, row-level security.
 
-The migrations make the tables. What stands at the end here is written anew by every upgrade, so
-that a table which a later migration adds is under row-level security like the others.
+The migrations create the tables. Every upgrade recreates what is at the end of this file, so that a
+table added by a later migration is under row-level security like the others.
 """
 
 from collections.abc import Mapping
@@ -26,17 +26,20 @@ from commonbrain.model.kinds import CausalField
 from commonbrain.storage.schema.types import EnumText
 
 PARTS: Final = 64
-"""Partitions by tenant of each table of the index; a store keeps the number it was made with.
+"""Partitions by tenant of each index table; a store keeps the number it was created with.
 
-Who shares one with a large tenant pays for it in each search. With 16 most of 20 tenants did, and
-a request cost Postgres 13.3 ms at a million memories; with 64 it costs 10.7. Older stores have 16.
+Tenants that share a partition with a large one pay for it in each search. With 16 partitions most
+of 20 tenants did, and a request cost Postgres 13.3 ms at a million memories; with 64 it costs 10.7.
+Older stores have 16.
 """
 _FIELD_PARTS: Final = 16
-"""The same of the fields of atoms, which are searched seldom and are few."""
+"""Partitions for the fields of atoms, which are few and seldom searched."""
 _KEYS: Final = "tenant_id varchar(128) NOT NULL REFERENCES tenants (id), memory_id bigint NOT NULL"
 _AT_ONCE: Final = "WITH (fastupdate = off)"
-"""New words go where they are searched for: GIN would first keep them in a list, and every search
-reads that from end to end."""
+"""New words are indexed at once.
+
+GIN would first keep them in a pending list, which every search scans completely.
+"""
 _TO_MEMORY: Final = "FOREIGN KEY (tenant_id, memory_id) REFERENCES memories (tenant_id, id)"
 
 
@@ -49,8 +52,8 @@ def _parted(table: str, columns: str, *, count: int = PARTS) -> tuple[str, ...]:
     return f"CREATE TABLE {table} ({columns}) PARTITION BY HASH (tenant_id)", *parts
 
 
-# Words are stemmed as SQLite stems them, and none is left out: what is common is left out of a
-# search by how often a tenant's own memories have it.
+# Words are stemmed as SQLite stems them, without stop words: a search leaves out words by how
+# common they are among the tenant's own memories.
 READS_WORDS: Final = (
     "CREATE TEXT SEARCH DICTIONARY commonbrain_stem (TEMPLATE = snowball, Language = porter)",
     "CREATE TEXT SEARCH CONFIGURATION commonbrain (COPY = pg_catalog.english)",
@@ -103,22 +106,22 @@ class Half(UserDefinedType[object]):
     cache_ok = True
 
     def get_col_spec(self, **_: object) -> str:
-        """Name it as pgvector does; its dimensions stand in the index over it."""
+        """Return pgvector's name; the index over it defines its dimensions."""
         return "halfvec"
 
 
 class HalfBytes(TypeDecorator[bytes]):
-    """A vector of half precision as SQLite keeps it: its numbers one after the other."""
+    """A half-precision vector in SQLite's form: its numbers as bytes."""
 
     impl = Half
     cache_ok = True
 
     def process_bind_param(self, value: bytes | None, dialect: Dialect) -> HalfVector | None:  # noqa: ARG002
-        """Write bytes as a vector."""
+        """Convert bytes to a vector."""
         return None if value is None else HalfVector(np.frombuffer(value, np.float16))
 
     def process_result_value(self, value: HalfVector | None, dialect: Dialect) -> bytes | None:  # noqa: ARG002
-        """Read a vector as bytes."""
+        """Convert a vector to bytes."""
         return None if value is None else value.to_numpy().astype(np.float16).tobytes()
 
 
@@ -159,7 +162,7 @@ def _of_bytes(table: Table) -> Table:
 OF_BYTES: Final[Mapping[str, Table]] = {
     table.name: _of_bytes(table) for table in (vectors, field_vectors)
 }
-"""The tables of vectors by name, their values as any engine has them; for copies of stores."""
+"""The vector tables by name, with values as in every engine; for copying stores."""
 
 
 # ruff: noqa: S608 the statement is put together from constants of this file alone
@@ -172,7 +175,7 @@ _OFTEN: Final = f"(0.608::float8 - 0.5::float8 * {_LEFT})"
 _GAIN: Final = (
     f"CASE WHEN m.r%1$s > 0 THEN w.w%1$s * {_OFTEN} / ({_OFTEN} + m.k * {_LEFT}) ELSE 0 END"
 )
-# What has a word that is searched for is counted among what was found, for all of it was.
+# All matches of a searched word were found, so they can be counted.
 _WEIGHT: Final = (
     "coalesce($6[%1$s], ln(greatest(($9 - count(*) FILTER (WHERE m.r%1$s > 0) + 0.5) "
     "/ (count(*) FILTER (WHERE m.r%1$s > 0) + 0.5), 1.000001))) AS w%1$s"
@@ -225,7 +228,7 @@ BEGIN
         scored;
 END $body$
 """
-# The searches of older programs had other arguments and are other functions. They stay as they are,
-# with their privileges: programs are replaced one by one, after the upgrade. The next version of
-# the schema may drop them: words_counted, and words_found of five, six and eight arguments.
+# Searches of older programs had other arguments and are other functions. They keep their definition
+# and privileges, because programs are replaced one by one after the upgrade. The next version of
+# the schema may drop words_counted, and words_found with five, six and eight arguments.
 SEARCH: Final = (_FIND,)

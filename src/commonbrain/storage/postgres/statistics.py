@@ -1,7 +1,7 @@
-"""How much each tenant has, and how common its words are: what decides how it is searched.
+"""The size of each tenant, and how common its words are, which determines how it is searched.
 
-Both are counted now and then. A large tenant tells its words by a sample: what is common in it is
-common in the tenant, and what is not in it is rare.
+Both are counted now and then. For a large tenant a sample of its words is counted: words that are
+common in it are common in the tenant, others are rare.
 """
 
 import threading
@@ -16,36 +16,36 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from commonbrain.storage.sql.context import SqlContext
 
 SCORED_MAX: Final = 2000
-"""How many matches of words that a sample knows are scored, about: a microsecond or two each."""
+"""Matches of sampled words to score, at about one or two microseconds each."""
 _USUAL: Final = 0.4
-"""What so large a share of the memories has ranks none before another."""
+"""A word in a larger share of the memories does not affect the ranking."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectedTerms:
-    """What is searched for, and what every word that ranks weighs."""
+    """The words to search for, and the weight of every word that affects the ranking."""
 
     words: list[str]
-    """Those that are searched for first, then those that only rank."""
+    """The words to search for first, then those that only affect the ranking."""
     sought: int
-    """How many of the words are searched for."""
+    """The number of words to search for."""
     weights: list[float | None]
-    """None where the search counts what has the word: it meets all of it."""
+    """None if the search itself counts the memories with the word, because it finds all of them."""
     newest: int | None = None
-    """How many of the newest memories are looked at; None looks at all."""
+    """How many of the newest memories to search; None searches all."""
 
 
 def select_rare_terms(
     shares: Mapping[str, float], *, memories: int, rare: float = 0.0
 ) -> SelectedTerms:
-    """Choose among words that such shares of the memories have, about.
+    """Choose among words by the approximate share of the memories that contain them.
 
-    The weight is BM25's inverse document frequency, above 0 even for what nearly all have.
+    The weight is BM25's inverse document frequency, above 0 even for words in nearly all memories.
 
     Args:
-        shares: of each word, in the order of the question, which decides between equals.
-        memories: how many there are.
-        rare: the share that is said of whatever the sample does not know, most of which is rarer.
+        shares: the share of each word, in the order of the query, which decides ties.
+        memories: the number of memories.
+        rare: the share assumed for words that are not in the sample, most of which are rarer.
 
     """
     chosen = [word for word, share in shares.items() if share < _USUAL] or list(shares)
@@ -69,18 +69,18 @@ def select_rare_terms(
 
 
 def _weight(share: float) -> float:
-    """Weigh a word as if at least one memory more had none, so that none counts against one."""
+    """Compute the weight as if one more memory lacked the word, so that no weight is negative."""
     return max(log((1 - share) / share), 1e-6) if share < 1 else 1e-6
 
 
-# How much there is, and how much where it lies with that of others; -1 where that is not known.
+# The tenant's size, and the size of what shares its partition; -1 if unknown.
 _COUNT: Final = text(
     "SELECT count(*), (SELECT c.reltuples FROM pg_class c WHERE c.oid = "
     "(SELECT v.tableoid FROM vectors v WHERE v.tenant_id = :tenant LIMIT 1)) "
     "FROM memory_text WHERE tenant_id = :tenant"
 )
 _AVERAGE: Final = text("SELECT avg(length) FROM memory_text WHERE tenant_id = :tenant")
-# Every so many memories, chosen by the key alone, before their words are read.
+# Every n-th memory, chosen by its key alone, before its words are read.
 _EACH: Final = (
     "FROM memory_text WHERE tenant_id = {tenant} AND memory_id = ANY (ARRAY("
     "SELECT memory_id FROM memory_text WHERE tenant_id = {tenant} "
@@ -98,73 +98,73 @@ _LEXEMES: Final = text(
     "SELECT word, tsvector_to_array(to_tsvector('commonbrain', word)) FROM unnest(:words) AS word"
 ).bindparams(bindparam("words", type_=ARRAY(String)))
 _SHARE: Final = 20
-"""Counted anew after so many searches as a twentieth of what there was: it costs little then."""
+"""Count again after a twentieth as many searches as there were memories, which costs little."""
 _SOON: Final = 100
-"""Not counted anew, whatever was met, before a hundredth of those searches are over."""
+"""After a mismatch, count again at the earliest after a hundredth of those searches."""
 _GROWN: Final = text(
     "SELECT count(*) FROM (SELECT 1 FROM memory_text WHERE tenant_id = :tenant LIMIT :most) AS few"
 )
 _LOOKED_EACH: Final = 16
-"""After so many searches a smaller tenant is looked at for what others put into it since."""
+"""After this many searches, check a smaller tenant's partition for growth by others."""
 _TIMES: Final = 2
-"""How often as many as were counted are too many to go on with what was counted."""
+"""How many times the counted number is too many to continue with that count."""
 _SAMPLE: Final = 3000
 # Measured on a million vectors of 384 dimensions in 20 tenants.
 _VECTOR_MS: Final = 0.0005
 _INDEX_MS: Final = 2.5
 _FOREIGN_MS: Final = 1.0
 _EXACT_MIN: Final = 10_000
-"""Below it every vector is looked at, for none is overlooked then."""
+"""Below this, every vector is compared, so that none is missed."""
 _SEEN: Final = 4
-"""In how many memories of a sample a word must be to be called common."""
+"""A word in at least this many memories of a sample is common."""
 _WORDS_MAX: Final = 50_000
-"""Words whose lexemes are kept: about ten megabytes."""
+"""Words whose lexemes are cached: about ten megabytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
-    """How many memories a tenant has that can be found, and how many words one has on average."""
+    """The number of a tenant's searchable memories, and their average number of words."""
 
     memories: int
     average_words: float
     common: Mapping[str, float] = field(default_factory=dict["str", "float"])
-    """The share of the memories that have a lexeme, of those that are common."""
+    """The share of the memories with each common lexeme."""
     rare: float = 0.0
-    """About the share that has any other."""
+    """The approximate share of any other lexeme."""
     common_terms: float = 0.0
-    """How many vectors of other tenants lie in the same index, about."""
+    """The approximate number of other tenants' vectors in the same index."""
 
     @property
     def is_large(self) -> bool:
-        """Whether vectors are found sooner by the index than by looking at every one of them.
+        """Whether the index finds vectors sooner than a comparison with every one of them.
 
-        The index gives what lies near of every tenant in it.
+        The index returns near vectors of every tenant in it.
         """
         by_index = _INDEX_MS + _FOREIGN_MS * self.common_terms / max(self.memories, 1)
         return self.memories > _EXACT_MIN and self.memories * _VECTOR_MS > by_index
 
     @property
     def lasts(self) -> int:
-        """For how many searches it holds."""
+        """The number of searches for which it is valid."""
         return self.memories // _SHARE
 
     def is_outgrown(self, count_now: int) -> bool:
-        """Say whether more was found than can have been there when it was counted."""
+        """Return whether more was found than the count allows."""
         return count_now > _TIMES * self.memories
 
 
 @dataclass(slots=True)
 class TenantSizes:
-    """What this process last counted, shared by its threads."""
+    """The latest counts of this process, shared by its threads."""
 
     _known: dict[str, tuple[Size, int]] = field(default_factory=dict["str", "tuple[Size, int]"])
     _lexemes: dict[str, Sequence[str]] = field(default_factory=dict["str", "Sequence[str]"])
     _counting: set[str] = field(default_factory=set[str])
-    """Tenants that a thread is counting anew; others go on meanwhile with what is known."""
+    """Tenants that a thread is counting again; other threads use the previous count."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def of(self, work: SqlContext) -> Size:
-        """Give the size of a transaction's tenant, counted not long ago."""
+        """Return the size of a transaction's tenant, counted not long ago."""
         with self._lock:
             known, left = self._known.get(work.tenant, (None, 0))
             if known is not None:
@@ -176,7 +176,10 @@ class TenantSizes:
         return known
 
     def anew(self, work: SqlContext, *, than: Size) -> Size:
-        """Give another size than one that what was found belies; the same if there is none yet."""
+        """Return a size other than one that the results disprove.
+
+        The same one if there is no other yet.
+        """
         with self._lock:
             known, left = self._known.get(work.tenant, (than, 0))
             if known is not than or left > than.lasts - than.lasts // _SOON:
@@ -202,7 +205,7 @@ class TenantSizes:
         return counted
 
     def shares(self, work: SqlContext, words: Sequence[str], *, size: Size) -> dict[str, float]:
-        """Give about the share of the memories that has each word; what is no word is absent."""
+        """Return the approximate share of the memories with each word; non-words are absent."""
         lexemes_by_word = self._find_lexemes(work, words)
         return {
             word: min(size.common.get(one, size.rare) for one in lexemes)
@@ -211,7 +214,7 @@ class TenantSizes:
         }
 
     def _find_lexemes(self, work: SqlContext, words: Sequence[str]) -> dict[str, Sequence[str]]:
-        """Give the lexemes of words, which mean the same in every tenant and tell of none."""
+        """Return the lexemes of words, which are the same in every tenant and reveal nothing."""
         known = {word: self._lexemes[word] for word in words if word in self._lexemes}
         unknown = [word for word in words if word not in known]
         if not unknown:
@@ -234,19 +237,19 @@ class OneSize:
     _known: Size | None = None
 
     def now(self) -> Size:
-        """Give the size that the transaction goes by."""
+        """Return the size that the transaction uses."""
         if self._known is None:
             self._known = self.sizes.of(self.work)
         return self._known
 
     def anew(self) -> Size:
-        """Go by another, if there is one, for what was found belies this one."""
+        """Use another size, if there is one, because the results disprove this one."""
         self._known = self.sizes.anew(self.work, than=self.now())
         return self._known
 
 
 def _has_grown(work: SqlContext, known: Size) -> bool:
-    """Say whether others put much into a tenant that is searched vector by vector."""
+    """Return whether other tenants added much to a partition that is searched vector by vector."""
     if known.memories > _TIMES * _EXACT_MIN:
         return False
     most = _TIMES * known.memories + 1

@@ -1,6 +1,6 @@
 """Vectors in Postgres: searched by pgvector, exactly in a small tenant and by HNSW in a large one.
 
-One shelf is over the windows of memories, and one over each field of atoms.
+One table has the windows of memories, one the fields of atoms.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ from commonbrain.storage.sql.context import SqlContext
 from commonbrain.storage.sql.filters import given, within
 
 _REACHES: Final = (600, 4000, None)
-"""Windows held against a look, step by step; None takes all that the look allows, exactly."""
+"""Windows checked against a scope, step by step; None checks all that the scope allows, exactly."""
 _FIRST: Final = 1.25
-"""How often as many windows as are wanted are held against it first."""
+"""How many times the requested number of windows is checked first."""
 _FIRST_MIN: Final = 40
 _BUILT_MAX: Final = 256
 _SCORE: Final = "score"
@@ -47,22 +47,22 @@ _SCORE: Final = "score"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VectorTable:
-    """Which vectors are asked: of a space, of whole memories or of one field, and how."""
+    """Which vectors to search: the space, whole memories or one field, and how."""
 
     space_id: int
     dimensions: int
     field: CausalField | None = None
     is_indexed: bool = False
-    """By the HNSW index; else every vector of the tenant is looked at."""
+    """Whether to use the HNSW index; else every vector of the tenant is compared."""
 
     @property
     def table(self) -> Table:
-        """Where they are."""
+        """The table with the vectors."""
         return vectors if self.field is None else field_vectors
 
     @property
     def here(self) -> list[ColumnElement[bool]]:
-        """What confines a statement to them; the space as a literal, as the index has it."""
+        """The conditions that select them; the space is a literal, as in the index."""
         row = self.table.c
         conditions: list[ColumnElement[bool]] = [
             row.tenant_id == bindparam("tenant"),
@@ -75,21 +75,21 @@ class VectorTable:
 
     @property
     def distance(self) -> ColumnElement[float]:
-        """The negative inner product with a query: of unit vectors it orders as the angle."""
-        # In the very words of the index, or the planner does not know it again.
+        """The negative inner product with a query, which orders unit vectors like the angle."""
+        # Exactly the expression of the index; otherwise the planner does not recognise it.
         own = f"{self.table.name}.vector::halfvec({int(self.dimensions)})"
         vector: ColumnElement[Any] = literal_column(own, Half())
         return vector.op("<#>", return_type=Float())(bindparam("query", type_=Half()))
 
     @property
     def order(self) -> ColumnElement[float]:
-        """What to sort by: a sum is in no index, so that every vector is looked at."""
+        """The sort key: a sum is in no index, so that every vector is compared."""
         return self.distance if self.is_indexed else self.distance + literal_column("0", Float)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PostgresVectors:
-    """The vectors of one tenant's memories, or of one field of them, in one transaction."""
+    """The vectors of one tenant's memories, or of one field, in one transaction."""
 
     work: SqlContext
     which: VectorTable
@@ -112,25 +112,25 @@ class PostgresVectors:
         return []
 
     def similarities(self, query: Matrix, ids: Sequence[int]) -> dict[int, float]:
-        """Give the cosine of each memory to a unit vector; memories without one are absent."""
+        """Return the cosine of each memory to a unit vector; memories without one are absent."""
         if not ids:
             return {}
         parameters = {"query": half(query), "ids": list(ids)}
         return dict(self.work.rows(_cosines(self.which), parameters))
 
     def cosines(self, ids: Sequence[int]) -> list[list[float]]:
-        """Give the cosine of every two of these memories."""
+        """Return the cosine of every pair of these memories."""
         rows = self.work.rows(_windows(self.which), {"ids": list(ids)})
         return cosines_of(ids, ((id_, vector.to_numpy()) for id_, vector in rows))
 
     def firsts(self, ids: Sequence[int]) -> dict[int, Matrix]:
-        """Give the vector of how each of these memories begins."""
+        """Return the vector of each memory's first window."""
         rows = self.work.rows(_firsts(self.which), {"ids": list(ids)})
         return {id_: vector.to_numpy().astype(np.float32) for id_, vector in rows}
 
 
 def half(vector: Matrix) -> HalfVector:
-    """Give a vector as pgvector takes it."""
+    """Convert a vector to pgvector's form."""
     return HalfVector(np.asarray(vector, dtype=np.float32))
 
 
@@ -140,10 +140,10 @@ def _hits(rows: Sequence[Sequence[Any]]) -> list[Hit]:
 
 @lru_cache(_BUILT_MAX)
 def _near(which: VectorTable, criteria: Filter) -> Select[*tuple[Any, ...]]:
-    """Select what a look allows of the nearest windows, how many those were and how far they go.
+    """Select what a scope allows among the nearest windows, their number and their distance.
 
-    What is near is found first and held against the look then: the planner would rather look at all
-    that the look allows, of which there may be a million.
+    The nearest windows are found first and checked against the scope afterwards: otherwise the
+    planner would compare all that the scope allows, which may be a million.
     """
     near = (
         select(which.table.c.memory_id, which.order.label("distance"))
@@ -179,7 +179,7 @@ def _best(near: CTE, *where: ColumnElement[bool]) -> Any:  # noqa: ANN401 a subq
 
 @lru_cache(_BUILT_MAX)
 def _among(which: VectorTable, criteria: Filter) -> Select[*tuple[Any, ...]]:
-    """Select the nearest of all that a look allows, which are few."""
+    """Select the nearest of everything that a scope allows, if that is little."""
     row = which.table.c
     score = func.max(-which.distance).label(_SCORE)
     same = (row.tenant_id == memories.c.tenant_id) & (row.memory_id == memories.c.id)
@@ -212,7 +212,10 @@ def _windows(which: VectorTable) -> Select[*tuple[Any, ...]]:
 
 @lru_cache(_BUILT_MAX)
 def _firsts(which: VectorTable) -> Select[*tuple[Any, ...]]:
-    """Select as `_windows`, of each memory the first; one of another size is as good as dropped."""
+    """Like `_windows` for the first window of each memory.
+
+    One of another size counts as dropped.
+    """
     row = which.table.c
     is_whole = func.vector_dims(row.vector) == which.dimensions
     firsts = _windows(which).where(is_whole)

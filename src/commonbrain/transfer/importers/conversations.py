@@ -1,14 +1,14 @@
 """Conversations in JSON: a turn becomes a message, a session its thread.
 
-Two shapes are told apart by what they hold, each as a JSON list or as JSON Lines:
+Two formats are detected by their content, each as a JSON list or as JSON Lines:
 
 - plain turns `{speaker|role, text|content, time?, session?, id?}`, loose or in the list `turns` or
   `messages` of an object;
-- samples in the shape of LoCoMo, `{sample_id, conversation: {speaker_a, speaker_b, session_1,
+- samples in the format of LoCoMo, `{sample_id, conversation: {speaker_a, speaker_b, session_1,
   session_1_date_time, ...}}`, of which only the conversation is read.
 
-Of a list, one element is in memory at a time. A file in which one conversation follows another
-numbers them: `chat`, `chat/2`, `chat/3`.
+Of a list, one element is in memory at a time. If a file contains several conversations, they are
+numbered: `chat`, `chat/2`, `chat/3`.
 """
 
 import re
@@ -32,20 +32,20 @@ from commonbrain.transfer.importers.markdown import name, source_reference, spli
 LISTS: Final = ("turns", "messages")
 """The keys under which an object holds the turns of one conversation."""
 _VALUES_MAX: Final = 2_000_000
-"""Of one record: about 200 MB of objects; past it the record is skimmed, not built."""
+"""In one record: about 200 MB of objects; a larger one is skipped, not built."""
 _BOM: Final = b"\xef\xbb\xbf"
 
 Events = Iterator[tuple[str, Any]]
-"""What the tokenizer tells, in order: the name of an event and its value."""
+"""The tokenizer's output, in order: the name of an event and its value."""
 
 
 class NotJson(Exception):
-    """The bytes stop being JSON; the message is the tokenizer's own."""
+    """The rest of the bytes is not JSON; the message is the tokenizer's own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """One element, and the number of the object whose list holds it; 0 where none does."""
+    """One element, and the number of the object that contains its list; 0 without one."""
 
     value: object
     conversation: int = 0
@@ -53,16 +53,16 @@ class Record:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Oversized:
-    """Stands for a record of too many values to hold."""
+    """Replaces a record with too many values."""
 
     values: int
 
 
 def records(stream: BinaryIO) -> Iterator[Record]:
-    """Give the elements of a list, of an object's list of turns, or of JSON Lines, in order.
+    """Yield the elements of a list, of an object's list of turns, or of JSON Lines, in order.
 
     Raises:
-        NotJson: from here on the bytes are not JSON; everything before was given.
+        NotJson: the rest of the bytes is not JSON; everything before was yielded.
 
     """
     if stream.read(len(_BOM)) != _BOM:
@@ -89,7 +89,7 @@ def _loose(value: object) -> Record:
 
 
 def _elements(events: Events) -> Iterator[object]:
-    """Give the elements of the list that has just begun."""
+    """Yield the elements of the list that has just begun."""
     for event, value in events:
         if event == "end_array":
             return
@@ -97,7 +97,7 @@ def _elements(events: Events) -> Iterator[object]:
 
 
 def _object(events: Events, *, number: int) -> Iterator[Record]:
-    """Give the turns that an object holds, one by one, or else the object itself."""
+    """Yield the turns in an object one by one, or else the object itself."""
     rest: dict[str, object] = {}
     is_container = False
     for event, key in events:
@@ -114,7 +114,7 @@ def _object(events: Events, *, number: int) -> Iterator[Record]:
 
 
 def _build(event: str, value: object, *, events: Events) -> object:
-    """Build the value that begins with this event, or count it where it is too large to hold."""
+    """Build the value that begins with this event, or skip it if it is too large."""
     builder: Any = import_module("ijson").ObjectBuilder()
     builder.event(event, value)
     depth = _step(event)
@@ -133,21 +133,21 @@ def _step(event: str) -> int:
 
 
 def _message(error: Exception) -> str:
-    """Take the first line of what the tokenizer says, which may come as bytes."""
+    """Return the first line of the tokenizer's error, which may be bytes."""
     detail: object = error.args[0] if error.args else ""
     text = detail.decode("utf-8", "replace") if isinstance(detail, bytes) else str(detail)
     return text.strip().partition("\n")[0]
 
 
 TEXT_FIELDS: Final = "%I:%M %p on %d %B, %Y"
-"""How the LoCoMo conversations write a time: `1:56 pm on 8 May, 2023`."""
+"""How LoCoMo writes a time: `1:56 pm on 8 May, 2023`."""
 _MILLIS_FROM: Final = 100_000_000_000
-"""A larger count is of milliseconds: as seconds it would lie past the year 5138."""
+"""A larger count is in milliseconds: in seconds it would be after the year 5138."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """One message of a speaker; `time` is as the source gives it."""
+    """One message of a speaker; `time` is as in the source."""
 
     text: str
     speaker: str | None = None
@@ -157,17 +157,17 @@ class Turn:
 
 
 def as_object(value: object) -> Mapping[str, object] | None:
-    """Take a JSON value for an object, or give None."""
+    """Return a JSON value if it is an object, else None."""
     return cast("Mapping[str, object]", value) if isinstance(value, dict) else None
 
 
 def as_list(value: object) -> Sequence[object] | None:
-    """Take a JSON value for a list, or give None."""
+    """Return a JSON value if it is a list, else None."""
     return cast("Sequence[object]", value) if isinstance(value, list) else None
 
 
 def is_turn(value: object) -> bool:
-    """Say whether a value has the field that holds what was said."""
+    """Return whether a value has a field with the text of a turn."""
     fields = as_object(value)
     return fields is not None and ("text" in fields or "content" in fields)
 
@@ -187,9 +187,9 @@ def read_turn(fields: Mapping[str, object]) -> Turn:
 
 
 def parse_time(time: object) -> datetime | None:
-    """Read ISO 8601, the LoCoMo spelling, or a count since 1970 in seconds or milliseconds.
+    """Parse ISO 8601, LoCoMo's notation, or seconds or milliseconds since 1970.
 
-    A time without a zone is read as UTC; None where there is no time or it cannot be read.
+    A time without a zone is in UTC; None if there is no time or it cannot be parsed.
     """
     try:
         if isinstance(time, str):
@@ -210,7 +210,7 @@ def _instant(text: str) -> datetime:
 
 
 def _text(value: object) -> str:
-    """Give the text of a field that holds one, or a list of parts; other parts are named."""
+    """Return the text of a field, or of its list of parts; parts that are not text are named."""
     if isinstance(value, str):
         return value.strip()
     parts = as_list(value)
@@ -226,26 +226,26 @@ def _part_text(part: object) -> str:
 
 
 def _first_word(fields: Mapping[str, object], *names: str) -> str | None:
-    """Give the first of these fields that is a word or a number, as a word."""
+    """Return the first of these fields that is a string or a number, as a string."""
     values = (fields.get(name) for name in names)
     words = (str(value).strip() for value in values if isinstance(value, str | int | Decimal))
     return next((word for word in words if word), None)
 
 
 _BETWEEN_TURNS: Final = timedelta(seconds=1)
-"""A turn without a time of its own follows the one before by so much, which keeps the order."""
+"""The delay between turns without a time of their own, which preserves their order."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Session:
-    """A sitting: its thread, how many turns it has had, and when the next one is said."""
+    """A session: its thread, the number of turns so far, and the time of the next one."""
 
     thread: ThreadRef
     clock: datetime | None
     turn_count: int = 0
 
     def next_time(self, at: datetime | None) -> datetime | None:
-        """Give the time of a turn that says `at`, and set the clock for the next one."""
+        """Return the time of a turn that states `at`, and compute the next one."""
         now = at or self.clock
         try:
             self.clock = now + _BETWEEN_TURNS if now else None
@@ -256,7 +256,7 @@ class Session:
 
 @dataclass(slots=True, kw_only=True)
 class Conversation:
-    """Makes drafts of turns as they come; `name` is what their references begin with."""
+    """Makes drafts of turns in order; their references begin with `name`."""
 
     name: str
     title: str
@@ -264,7 +264,7 @@ class Conversation:
     sessions: dict[str, Session] = field(default_factory=dict[str, Session])
 
     def open(self, key: str, *, at: datetime | None, time: object = None) -> Session:
-        """Begin a session; `time` is shown as the source writes it where it cannot be read."""
+        """Begin a session; `time` is shown as in the source if it cannot be parsed."""
         spoken = f"session {key.removeprefix('session_')}" if key else ""
         day = f"{at.day} {at:%B} {at.year}" if at else _verbatim_time(time)
         subject = ", ".join(part for part in (self.title, spoken, day) if part)
@@ -275,10 +275,10 @@ class Conversation:
         return self.sessions[key]
 
     def add_turn(self, turn: Turn, *, session: str | None = None) -> Iterator[Draft | Unreadable]:
-        """Make a draft of a turn, or say why there is none.
+        """Make a draft of a turn, or return why there is none.
 
-        A turn that no memory can hold becomes several, cut between its lines, all of its time and
-        place. A time that cannot be read is kept in the words, where search finds it.
+        A turn that is too long for one memory is split between its lines, with the same time and
+        place. A time that cannot be parsed is kept in the text, where search finds it.
         """
         key = session or turn.session or ""
         at = parse_time(turn.time)
@@ -305,7 +305,7 @@ class Conversation:
 
 
 def _split_to_fit(draft: Draft) -> Iterator[Draft]:
-    """Give a draft, or its parts where no memory can hold it."""
+    """Return a draft, or its parts if it is too long for one memory."""
     if len(draft.body.encode("utf-8", "replace")) <= TEXT_BYTES_MAX:
         yield draft
         return
@@ -330,11 +330,11 @@ class ConversationFile:
     name: str = "conversations"
 
     def read(self, source: Path, project: str | None) -> Iterator[Piece]:
-        """Give the turns in the order of the file.
+        """Yield the turns in the order of the file.
 
         Raises:
-            InvalidInputError: the file is missing, empty, not JSON or of neither shape; before the
-                first piece.
+            InvalidInputError: the file is missing, empty, not JSON or of neither format; raised
+                before the first piece.
 
         """
         with _open_source(source) as stream:
@@ -344,7 +344,7 @@ class ConversationFile:
 
 
 def drafts_of(records: Iterable[Record], *, stem: str) -> Iterator[Draft | Unreadable]:
-    """Give the turns of records as a file of this name that holds them would."""
+    """Yield the turns of records as if a file of this name contained them."""
     reader = _Reader(stem=stem, project=None, talks={})
     for number, record in enumerate(records, 1):
         yield from reader.take(record, number=number)
@@ -365,7 +365,7 @@ def _open_source(source: Path) -> Generator[BinaryIO, None, None]:
 def _read_contents(
     stream: BinaryIO, source: Path, *, project: str | None
 ) -> Iterator[Draft | Unreadable]:
-    """Read record after record; what the first one is decides whether this is the format."""
+    """Read record by record; the first one decides whether this is the format."""
     reader = _Reader(stem=source.stem, project=project, talks={})
     number = 0
     try:
@@ -397,14 +397,14 @@ def _turns(fields: Mapping[str, object]) -> bool:
 
 @dataclass(slots=True, kw_only=True)
 class _Reader:
-    """Turns records into drafts, and remembers the conversations that it is in the middle of."""
+    """Converts records to drafts, and keeps the state of open conversations."""
 
     stem: str
     project: str | None
     talks: dict[int, Conversation]
-    """The plain conversations by number: the one that all loose turns share, or the current."""
+    """Plain conversations by number: the one that all loose turns share, or the current one."""
     conversation_number: int = 0
-    """How many conversations came whole, as elements of a list."""
+    """The number of conversations that were elements of a list."""
 
     def take(self, record: Record, *, number: int) -> Iterator[Draft | Unreadable]:
         fields = as_object(record.value)
@@ -425,7 +425,7 @@ class _Reader:
             yield Unreadable(where=f"{self.stem}#{number}", reason="It has no text or content.")
 
     def _plain_conversation(self, number: int) -> Conversation:
-        """Give the conversation of a number; the one before it is over and let go."""
+        """Return the conversation of a number; the previous one is complete and released."""
         if number not in self.talks:
             name = self.stem if number <= 1 else f"{self.stem}/{number}"
             self.talks.clear()

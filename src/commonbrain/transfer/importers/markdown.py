@@ -1,9 +1,10 @@
-"""MEMORY.md, CLAUDE.md and other notes in Markdown: a section becomes a memory, or several.
+"""MEMORY.md, CLAUDE.md and other notes in Markdown: a section becomes one memory or several.
 
 Each memory stands alone: its first line names the headings above it. Its headline is the nearest
-heading, where that is a short topic, and the first words of its own, so that memories under one
-heading can be told apart in a list; its kind is what its words say, else what the heading says.
-What the gate would not take as one statement is kept as an event, which may be of any content.
+heading, if that is a short topic, followed by the first words of its own, so that memories under
+one heading can be told apart in a list; its kind follows from its words, or else from the heading.
+What the write gate would not accept as one statement is stored as an event, which may have any
+content.
 """
 
 import hashlib
@@ -37,13 +38,13 @@ _HEADING_CHARS_MAX: Final = 120
 _LINE_ENDS: Final = re.compile(r"\r\n?")
 _YAML_LINE: Final = re.compile(r"\s*$|\s|#|-\s|[\w.-]+\s*:")
 _CLOSING: Final = re.compile(r"(?:^|\s)#+\s*$")
-"""The marks that may close a heading."""
+"""The characters that may close a heading."""
 _NOT_IN_LINKS: Final = re.compile(r"[^\w\- ]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """A run of lines that belong together; `items` are a list's, each with what nests in it."""
+    """Adjacent lines of one kind; `items` are those of a list, each with its nested lines."""
 
     text: str
     items: tuple[str, ...] = ()
@@ -58,14 +59,14 @@ class Section:
     path: tuple[str, ...]
     level: int
     slug: str
-    """The heading as hosts of Markdown make link targets of it, unique in its file."""
+    """The heading as an anchor in Markdown links, unique in its file."""
     blocks: list[Block] = field(default_factory=list[Block])
     is_leaf: bool = True
     line_end: int = 0
 
 
 def sections(text: str) -> Iterator[tuple[Section, float]]:
-    """Give the sections of a file in order, each with how far into the file it ends, 0..1."""
+    """Return the sections of a file in order, each with its end as a share of the file, 0..1."""
     lines = _lines(text)
     outline = [Section(path=(), level=0, slug="")]
     taken: set[str] = set()
@@ -83,7 +84,7 @@ def sections(text: str) -> Iterator[tuple[Section, float]]:
 
 
 def _lines(text: str) -> list[str]:
-    """Cut a text where the parser does, with empty lines for front matter."""
+    """Split a text into the parser's lines, with front matter blanked."""
     lines = _LINE_ENDS.sub("\n", text).split("\n")
     past = _front_matter(lines)
     return [""] * past + lines[past:]
@@ -108,9 +109,9 @@ def _tokens(lines: Sequence[str]) -> "Sequence[Token]":
 
 
 def _top_level(lines: Sequence[str]) -> Iterator[tuple["Token | None", int, int]]:
-    """Give the tokens that open a top-level block, from its first line to where the next begins.
+    """Return the tokens that open a top-level block, each with the lines up to the next one.
 
-    What stands before the first block that the parser shows belongs to a block without a token.
+    Text before the first block that the parser reports belongs to a block without a token.
     """
     tokens_shown = [(one, one.map[0]) for one in _tokens(lines) if one.level == 0 and one.map]
     blocks = (
@@ -122,7 +123,7 @@ def _top_level(lines: Sequence[str]) -> Iterator[tuple["Token | None", int, int]
 
 
 def _heading(token: "Token | None", lines: Sequence[str]) -> tuple[str, int] | None:
-    """Give a heading's words and the lines it takes, when it begins a section."""
+    """Return the words and lines of a heading that begins a section."""
     if token is None or token.type != "heading_open" or int(token.tag[1]) > _LEVEL_MAX:
         return None
     is_underlined = token.markup in {"=", "-"}
@@ -138,7 +139,7 @@ def _heading(token: "Token | None", lines: Sequence[str]) -> tuple[str, int] | N
 def _open_section(
     heading: str, level: int, *, above: Sequence[Section], taken: set[str]
 ) -> Section:
-    """Open a section under the nearest one above it of a lower level."""
+    """Open a section under the nearest previous one of a lower level."""
     parent = next(section for section in reversed(above) if section.level < level)
     parent.is_leaf = False
     slug = _slug(heading, taken)
@@ -146,7 +147,7 @@ def _open_section(
 
 
 def _slug(heading: str, slugs: set[str]) -> str:
-    """Make a link target of a heading, numbered from the second one that reads alike."""
+    """Return the anchor of a heading, numbered from the second of the same text on."""
     plain = _NOT_IN_LINKS.sub("", heading.lower()).strip().replace(" ", "-") or "section"
     numbered = (f"{plain}-{number}" if number else plain for number in count())
     slug = next(one for one in numbered if one not in slugs)
@@ -155,7 +156,7 @@ def _slug(heading: str, slugs: set[str]) -> str:
 
 
 def _blocks(token: "Token | None", lines: Sequence[str]) -> list[Block]:
-    """Make a block of the lines that begin with what this token opens."""
+    """Make a block of the lines that belong to this token."""
     plain = _plain_text(lines)
     if token is None or token.type not in {"bullet_list_open", "ordered_list_open"}:
         return plain
@@ -165,7 +166,7 @@ def _blocks(token: "Token | None", lines: Sequence[str]) -> list[Block]:
 
 
 def _items(lines: Sequence[str]) -> Iterator[str]:
-    """Cut a list into its items, each with the lines up to the next one."""
+    """Split a list into its items, each with the lines up to the next one."""
     starts = [
         t.map[0] for t in _tokens(lines) if t.type == "list_item_open" and t.level == 1 and t.map
     ]
@@ -179,7 +180,7 @@ def _plain_text(lines: Sequence[str]) -> list[Block]:
 
 
 STATEMENT_CHARS_MIN: Final = 20
-"""Shorter than this is a term, not a statement."""
+"""A shorter text is a term, not a statement."""
 _STATEMENTS_MIN: Final = 3
 _WORDS_MAX: Final = 300
 """Leaves a hundred of the gate's 400 words for the headings."""
@@ -187,24 +188,24 @@ _LEAD_WORDS_MAX: Final = 40
 _CUT_BYTES: Final = TEXT_BYTES_MAX - 2048
 """Leaves room for four headings of 120 characters, at four bytes each."""
 _RUN_CHARS: Final = _CUT_BYTES // 4
-"""A character takes four bytes at most, so that so many always fit."""
+"""A character takes at most four bytes, so this many always fit."""
 _RUN: Final = re.compile(rf".{{1,{_RUN_CHARS}}}(?!\S)|.{{1,{_RUN_CHARS}}}")
 """As much of a line as fits, up to the end of a word if there is one."""
 _EMPTY_TEXT: Final = re.compile(r"[\s\-*_]*")
-"""Empty lines, and rules drawn across the page."""
+"""Empty lines and horizontal rules."""
 _BULLET: Final = re.compile(r"\s*[-*+][ \t]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Text:
-    """What becomes one memory; `lead` is the paragraph that introduces the list it is from."""
+    """The text of one memory; `lead` is the paragraph that introduces its list."""
 
     words: str
     lead: str = ""
 
 
 def split_blocks(blocks: Sequence[Block]) -> Iterator[Text]:
-    """Cut the blocks of a section, in order; nothing is left out but bullets and drawn lines."""
+    """Split the blocks of a section, in order; only bullets and horizontal rules are dropped."""
     waiting: list[Block] = []
     for block in blocks:
         if not _is_statements(block):
@@ -230,13 +231,13 @@ def _is_lead(block: Block) -> bool:
 
 
 def _strip_bullet(item: str) -> str:
-    """Take the bullet off an item, and as much indentation off the lines that belong to it."""
+    """Remove the bullet of an item, and the same indentation from its other lines."""
     first, _, rest = _BULLET.sub("", item, count=1).partition("\n")
     return f"{first}\n{textwrap.dedent(rest)}".strip()
 
 
 def _pack_blocks(blocks: Sequence[Block]) -> Iterator[Text]:
-    """Join neighbours as long as they are short enough together."""
+    """Join neighbouring blocks as long as they are short enough together."""
     pending: list[Block] = []
     for unit in _split_long_lists(blocks):
         if pending and sum(_words(one.text) for one in pending) + _words(unit.text) > _WORDS_MAX:
@@ -247,7 +248,7 @@ def _pack_blocks(blocks: Sequence[Block]) -> Iterator[Text]:
 
 
 def _split_long_lists(blocks: Sequence[Block]) -> Iterator[Block]:
-    """Give the blocks, with the items in place of a list that is too long to keep whole."""
+    """Replace a list that is too long for one memory by its items."""
     for block in blocks:
         if block.items and _words(block.text) > _WORDS_MAX:
             yield from (Block(text=item, is_item=True) for item in block.items)
@@ -269,7 +270,7 @@ def _token_text(words: str) -> Text:
 
 
 def split_text(text: str) -> Iterator[str]:
-    """Cut a text that no memory can hold between its lines, and a line that long between words."""
+    """Split a text too long for one memory between lines, and too long a line between words."""
     pending: list[str] = []
     size = 0
     for line in _short_lines(text):
@@ -293,21 +294,21 @@ def _words(text: str) -> int:
 
 
 _DIGEST_CHARS: Final = 16
-"""Enough of a digest that two long names which begin alike stay apart."""
+"""Enough of a digest to distinguish two long names with the same beginning."""
 
 
 def source_reference(source: str, place: str) -> str:
-    """Join a source and a place in it as `source#place`, shortened alike each time if too long."""
+    """Join a source and a place in it as `source#place`, shortened if too long."""
     return _shortened(f"{source}#{place}" if place else source, SOURCE_REF_CHARS_MAX)
 
 
 def name(text: str) -> str:
-    """Shorten what becomes a project, a tag or a speaker to the length that names may have."""
+    """Shorten a project, tag or speaker to the maximum length of names."""
     return _shortened(text, NAME_CHARS_MAX)
 
 
 def _shortened(text: str, chars_max: int) -> str:
-    """Cut a text and end it with a digest of the whole, since a plain cut could be ambiguous."""
+    """Truncate a text and append a digest of the whole, because truncation alone is ambiguous."""
     if len(text) <= chars_max:
         return text
     digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:_DIGEST_CHARS]
@@ -321,16 +322,17 @@ _FLATTENED_CHARS: Final = re.compile(r"[^A-Za-z0-9]")
 
 
 def markdown_files(root: Path) -> Iterator[Path | Unreadable]:
-    """Give the files below a folder in the order of their paths, each once, links followed.
+    """Return the files below a folder in the order of their paths, each once, following links.
 
-    A link that leaves the folder is not followed but reported: what lies there was not offered.
+    A link that leaves the folder is reported but not followed: the user did not offer what is
+    there.
     """
     yield from _Walk(root=root, real=root.resolve()).below(root)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Walk:
-    """One walk, with the real paths it has seen, so that links cannot lead it in circles."""
+    """One walk, with the real paths it has seen, so that links cannot form a cycle."""
 
     root: Path
     real: Path
@@ -370,10 +372,10 @@ class _Walk:
 
 
 def project_of(file: Path) -> str | None:
-    """Name the project that a file is about: by Claude Code's folder, or by the repository.
+    """Return the project of a file: by Claude Code's folder, or by the repository.
 
-    A file under `.claude/projects/<path with dashes>/` is about the folder of that path; one in a
-    repository (the nearest folder above with `.git`) about that repository; another about none.
+    A file under `.claude/projects/<path with dashes>/` belongs to the folder of that path; one in a
+    repository (the nearest folder above with `.git`) to that repository; others to none.
     """
     above = file.absolute().parents
     for folder in above:
@@ -383,9 +385,9 @@ def project_of(file: Path) -> str | None:
 
 
 def _resolve_flattened(flat: str) -> str:
-    """Find the folder that a flattened path means, or keep all of it below the home folder.
+    """Find the folder of a flattened path, or return its part below the home folder.
 
-    The dashes cannot be undone (`my-app` and `my/app` look alike), so folders on the disk decide.
+    Flattening cannot be reversed (`my-app` and `my/app` look alike), so existing folders decide.
     """
     path = _match_below(Path(Path.home().anchor), flat.removeprefix("-"))
     if path is not None:
@@ -413,26 +415,26 @@ def _match_below(folder: Path, flat: str) -> Path | None:
 
 _TAG: Final = "memory-import"
 _CONFIDENCE: Final = 0.7
-"""Notes are written with care and grow stale unseen."""
+"""Notes are written with care, but become outdated unnoticed."""
 _FILE_BYTES_MAX: Final = 8 * 1024 * 1024
 """A file is parsed whole, which takes some fifty times its size; no notes are this long."""
 _TOPIC_WORDS_MAX: Final = 5
-"""A longer heading would leave no room in the headline for what is said under it."""
+"""A longer heading would leave no room in the headline for the statement."""
 _NO_WORDS: Final = ("```", "~~~", "<!--", "---", "***", "___")
 
 
 @dataclass(frozen=True, slots=True)
 class MarkdownFolder:
-    """Reads one Markdown file, or every `*.md` in a folder and the folders below it."""
+    """Reads one Markdown file, or every `*.md` in a folder and its subfolders."""
 
     name: str = "markdown"
 
     def read(self, source: Path, project: str | None) -> Iterator[Piece]:
-        """Give the memories in the order of the files' paths.
+        """Return the memories in the order of the files' paths.
 
         Raises:
-            InvalidInputError: there is no such file, or no Markdown file in the folder; before the
-                first piece.
+            InvalidInputError: there is no such file, or no Markdown file in the folder; raised
+                before the first piece.
 
         """
         files = _files(source)
@@ -465,7 +467,7 @@ def _size(one: Path | Unreadable) -> int:
 def _read(
     one: Path | Unreadable, source: Path, *, project: str | None
 ) -> Iterator[tuple[Draft | Unreadable, float]]:
-    """Give what one file holds, each with the share of the file that is read by then."""
+    """Return the pieces of one file, each with the share of the file read so far."""
     if isinstance(one, Unreadable):
         yield one, 1.0
         return
@@ -501,7 +503,7 @@ def _text(file: Path, where: str) -> str | Unreadable:
 
 
 def _section_drafts(section: Section, context_fields: Draft) -> Iterator[Draft | Unreadable]:
-    """Make drafts of a section; a heading with nothing under it speaks for itself."""
+    """Make drafts of a section; a heading without text becomes a memory itself."""
     path, texts = section.path, list(split_blocks(section.blocks))
     own = " ".join([*path[-1:], *(text.words for text in texts)])
     if not texts and section.is_leaf and path:
@@ -541,7 +543,7 @@ def _with_context(text: Text, path: Sequence[str]) -> str:
 
 
 def _classify(text: Text, path: Sequence[str]) -> tuple[Kind, str | None]:
-    """Judge by the piece's own words first: a heading speaks for all that stands under it."""
+    """Choose the kind by the text's own words first, since a heading covers all below it."""
     classified = f"{text.lead}\n{text.words}"
     heading = path[-1] if path else ""
     deciding = classified if classify(classified) is not Kind.FACT else heading
@@ -558,5 +560,5 @@ def _make_headline(text: Text, path: Sequence[str]) -> str:
     if not topic or len(topic.split()) > _TOPIC_WORDS_MAX or own.startswith(topic):
         return own
     joined = derive_headline(f"{topic}: {own}")
-    # A heading that ends a sentence, such as `Why? Because`, would be all that is left.
+    # Otherwise only a heading that ends a sentence, such as `Why? Because`, would remain.
     return joined if joined.startswith(f"{topic}: ") else own
