@@ -93,6 +93,20 @@ class DraftDetails(TypedDict, total=False):
     """Events."""
     importance: float
     """Events, 0..1."""
+    started_at: datetime | str
+    """Episodes."""
+    ended_at: datetime | str
+    """Episodes."""
+    action: str
+    """Atoms: what was done; `subject` is who or what did it."""
+    outcome: str
+    """Atoms: what it caused."""
+    consequences: str
+    """Atoms: what the outcome caused in turn."""
+    outcome_delay_s: float
+    """Atoms: seconds from the action to the outcome."""
+    consequence_delay_s: float
+    """Atoms: seconds from the outcome to the consequences."""
     thread: ThreadRef
     """Messages."""
     people: Sequence[str]

@@ -11,10 +11,10 @@ from commonbrain.coordination.processes import LocalProcesses, client_among
 from tests.processes import PATIENCE_S
 
 HOLD = (
-    "import sys; from commonbrain.coordination.registry import LocalProcesses as P; "
+    "import sys; from commonbrain.coordination.processes import LocalProcesses as P; "
     "print(P().own().created_at.isoformat(), flush=True); sys.stdin.read()"
 )
-ASK = "from commonbrain.coordination.registry import LocalProcesses as P; print(P().client().pid)"
+ASK = "from commonbrain.coordination.processes import LocalProcesses as P; print(P().client().pid)"
 
 
 @pytest.mark.requirement("SE-29")

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
+from alembic import command
 from alembic.config import Config
 from alembic.script import ScriptDirectory
 from sqlalchemy.engine.interfaces import ReflectedIndex
@@ -12,7 +13,12 @@ from sqlalchemy.engine.interfaces import ReflectedIndex
 from commonbrain.model.kinds import KINDS, Kind
 from commonbrain.storage.schema import memories
 from commonbrain.storage.schema.types import METADATA, EnumText
-from commonbrain.storage.sql.schema_version import MIGRATIONS, SCHEMA_VERSION, upgrade
+from commonbrain.storage.sql.schema_version import (
+    MIGRATIONS,
+    READABLE_FROM,
+    SCHEMA_VERSION,
+    upgrade,
+)
 from commonbrain.storage.sqlite.file import driver
 from tests.postgres import Server
 
@@ -42,6 +48,27 @@ def test_the_newest_migration_is_the_version_that_is_asked_for() -> None:
     config.set_main_option("script_location", str(MIGRATIONS))
 
     assert ScriptDirectory.from_config(config).get_current_head() == SCHEMA_VERSION
+
+
+def test_programs_without_a_kind_do_not_share_a_server_with_those_that_write_it(
+    tmp_path: Path,
+) -> None:
+    """They fail to read it, so `READABLE_FROM` follows the migration that adds a detail table."""
+    needed = {table.name for table in memories.DETAILS.values()}
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS))
+    revisions = [one.revision for one in ScriptDirectory.from_config(config).walk_revisions()]
+    engine = sa.create_engine(f"sqlite:///{tmp_path / 'steps'}", module=driver())
+    with engine.begin() as connection:
+        config.attributes["connection"] = connection
+        for revision in reversed(revisions):
+            command.upgrade(config, revision)
+            if needed <= set(sa.inspect(connection).get_table_names()):
+                break
+        else:
+            pytest.fail("no migration makes every detail table")
+
+    assert revision <= READABLE_FROM
 
 
 def described(connection: sa.Connection) -> Mapping[str, object]:

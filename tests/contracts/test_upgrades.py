@@ -10,18 +10,19 @@ from sqlalchemy import text
 from commonbrain.model.errors import StoreCorruptError
 from commonbrain.model.limits import LOCK_TIMEOUT_S
 from commonbrain.model.scope import LOCAL_TENANT
-from commonbrain.storage.sql.schema_version import MIGRATIONS, upgrade
+from commonbrain.storage.sql.schema_version import MIGRATIONS, SCHEMA_VERSION, upgrade
 from commonbrain.storage.sqlite.engine import open_sqlite
 from commonbrain.storage.store import Store
 from commonbrain.testing.builders import FakeClock, a_memory
 from tests.contracts.store_steps import SPACE, put
 
-LATER_MIGRATION = """
+LATER = f"{int(SCHEMA_VERSION) + 1:04}"
+LATER_MIGRATION = f"""
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0013"
-down_revision = "0012"
+revision = "{LATER}"
+down_revision = "{SCHEMA_VERSION}"
 
 
 def upgrade() -> None:
@@ -41,7 +42,7 @@ def test_an_upgrade_runs_the_missing_migrations_and_keeps_the_rows(
 ) -> None:
     later = tmp_path / "migrations"
     shutil.copytree(MIGRATIONS, later)
-    (later / "versions" / "v0013_moods.py").write_text(LATER_MIGRATION)
+    (later / "versions" / f"v{LATER}_moods.py").write_text(LATER_MIGRATION)
     with closing(opened(path)) as store:
         memory = a_memory(1, "tea is ready")
         put(store, memory)
@@ -52,9 +53,9 @@ def test_an_upgrade_runs_the_missing_migrations_and_keeps_the_rows(
             rows = connection.execute(text("SELECT headline, mood FROM memories")).all()
             moods = connection.execute(text("SELECT count(*) FROM moods")).scalar()
 
-    assert (version, moods) == ("0013", 0)
+    assert (version, moods) == (LATER, 0)
     assert rows == [(memory.headline, "calm")]
-    with pytest.raises(StoreCorruptError, match="0013") as refusal:
+    with pytest.raises(StoreCorruptError, match=LATER) as refusal:
         opened(path)
     assert refusal.value.code == "store_newer"
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.model.kinds import ATOM_FIELD_CHARS_MAX, ATOMS_MAX, QUALITY_MIN, Atom
+from commonbrain.model.atoms import ATOM_FIELD_CHARS_MAX, ATOMS_MAX, QUALITY_MIN, Atom
 from commonbrain.model.limits import TEXT_BYTES_MAX
 from commonbrain.text import causal_extraction, clauses
 from commonbrain.text.causal_extraction import TEXT_CHARS_MIN, extract_atoms

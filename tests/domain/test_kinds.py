@@ -1,14 +1,26 @@
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from commonbrain.model.kinds import ALIASES, KINDS, DuplicatePolicy, Kind, kind_and_label
+from commonbrain.testing.builders import a_memory
 
 
 def test_every_kind_has_one_row_of_lifecycle_and_columns_of_its_own() -> None:
     assert set(KINDS) == set(Kind)
     assert all(policy.kind is kind for kind, policy in KINDS.items())
     assert len({policy.detail for policy in KINDS.values()}) == len(Kind)
+
+
+@pytest.mark.parametrize(
+    ("kind", "column"), [(kind, name) for kind in Kind for name in KINDS[kind].searchable]
+)
+def test_the_searchable_columns_of_a_kind_are_among_the_keywords(kind: Kind, column: str) -> None:
+    column_value: dict[str, Any] = {column: "quokka"}
+    memory = a_memory(1, "It naps.", kind=kind, detail=KINDS[kind].detail(**column_value))
+
+    assert "quokka" in memory.keywords
 
 
 def test_a_rule_never_fades_is_never_archived_and_never_pruned() -> None:

@@ -1,14 +1,18 @@
 """What only one kind has can be given on every transport."""
 
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 import pytest
 
 from commonbrain.api.operation import flat_fields
 from commonbrain.api.operations.remember import REMEMBER, RememberDetails, RememberRequest
 from commonbrain.api.schemas import compact_schema
+from commonbrain.client import Brain, DraftDetails
+from commonbrain.ingestion.preparation import DraftFields
 from commonbrain.model.kinds import KINDS, Kind
 
+ROOT: Final = Path(__file__).parents[2]
 MANAGED = {
     Kind.RULE: {"skill"},
     Kind.TASK: {"status", "lease_holder", "lease_until"},
@@ -26,6 +30,19 @@ COLUMNS = {
 
 def test_remember_takes_twelve_arguments_and_details() -> None:
     assert len(set(RememberRequest.model_fields) - {"details"}) == 12
+
+
+def test_python_names_every_column_of_a_kind_to_editors_and_type_checkers() -> None:
+    assert set(DraftDetails.__annotations__) >= COLUMNS
+    assert set(DraftFields.__annotations__) >= COLUMNS
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_the_docs_and_the_help_of_remember_name_every_kind(kind: Kind) -> None:
+    domain = (ROOT / "docs" / "explanation" / "domain.md").read_text("utf-8")
+
+    assert f"| {kind} |" in domain
+    assert str(kind) in (Brain.remember.__doc__ or "")
 
 
 @pytest.mark.parametrize("column", sorted(COLUMNS))

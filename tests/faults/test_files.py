@@ -237,7 +237,7 @@ def test_an_old_program_stops_when_a_newer_one_changed_the_schema(path: Path, as
 
     assert id_
     assert refusal.value.code == "store_newer"
-    assert "anew" in refusal.value.hint
+    assert "Restart" in refusal.value.hint
     assert count == (1,)
 
 

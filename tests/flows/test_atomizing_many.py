@@ -8,8 +8,9 @@ import pytest
 
 from commonbrain.client import Brain
 from commonbrain.llm.client import PatternExtractor
+from commonbrain.model.atoms import Atom
 from commonbrain.model.errors import InvalidInputError, NotFoundError, UnavailableError
-from commonbrain.model.kinds import Atom, Kind
+from commonbrain.model.kinds import Kind
 from commonbrain.model.scope import Role
 from commonbrain.testing.builders import FakeClock
 from tests.flows.asking import stored

@@ -15,8 +15,8 @@ from commonbrain.jobs.service import UPLOAD_RETENTION, JobView
 from commonbrain.jobs.worker import JobEvent
 from commonbrain.llm.client import PatternExtractor
 from commonbrain.model import ids
+from commonbrain.model.atoms import Atom
 from commonbrain.model.jobs import Job
-from commonbrain.model.kinds import Atom
 from commonbrain.model.limits import (
     EVALUATED_MIN,
     JOB_LEASE_S,

@@ -8,8 +8,9 @@ from commonbrain.client import Brain
 from commonbrain.jobs.registry import JOBS
 from commonbrain.jobs.worker import Listener, Worker
 from commonbrain.llm.client import PatternExtractor
+from commonbrain.model.atoms import Atom
 from commonbrain.model.errors import UnavailableError
-from commonbrain.model.kinds import Atom, Kind
+from commonbrain.model.kinds import Kind
 from commonbrain.model.limits import ITEMS_PER_CALL_MAX
 from commonbrain.model.memory import Draft
 from commonbrain.testing.builders import WordHashEmbedder, a_brain

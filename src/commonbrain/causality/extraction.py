@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from commonbrain.ingestion.result import ItemResult, ItemStatus
 from commonbrain.ingestion.service import Remember, WriteOptions
 from commonbrain.model import ids as keys
+from commonbrain.model.atoms import Atom
 from commonbrain.model.errors import (
     CommonbrainError,
     InvalidInputError,
@@ -17,7 +18,7 @@ from commonbrain.model.errors import (
     UnavailableError,
     parse_choice,
 )
-from commonbrain.model.kinds import KINDS, Atom, Kind, kinds_where
+from commonbrain.model.kinds import KINDS, Kind, kinds_where
 from commonbrain.model.limits import ITEMS_PER_CALL_MAX
 from commonbrain.model.memory import CURRENT_STATES, Draft, Memory, confidence_of
 from commonbrain.model.query import Filter

@@ -48,8 +48,14 @@ def run_dev_server(state: State, folder: Path, **options: object) -> None:
 
     """
     settings = _server_settings(state, options)
-    from commonbrain.http.dev import FIRST_AGENT, dev_server  # noqa: PLC0415
-    from commonbrain.http.server import prepare, serve, stopped_by_signals, url_of  # noqa: PLC0415
+    from commonbrain.http.server import (  # noqa: PLC0415  # noqa: PLC0415
+        FIRST_AGENT,
+        dev_server,
+        prepare,
+        serve,
+        stopped_by_signals,
+        url_of,
+    )
 
     with stopped_by_signals(), dev_server(folder.expanduser().absolute()) as dev_server:
         prepare(settings)

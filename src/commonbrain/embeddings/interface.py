@@ -8,7 +8,8 @@ from enum import StrEnum
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
-from commonbrain.model.kinds import Atom, CausalField
+from commonbrain.model.atoms import Atom
+from commonbrain.model.kinds import CausalField
 from commonbrain.text.summaries import Reflection, SourceText
 
 if TYPE_CHECKING:

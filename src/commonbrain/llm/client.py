@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 from pydantic import BaseModel, ConfigDict, Field
 
 from commonbrain.embeddings.endpoint import OLLAMA_URL, OPENAI_URL, joined
+from commonbrain.model.atoms import Atom
 from commonbrain.model.errors import InvalidInputError
-from commonbrain.model.kinds import Atom
 from commonbrain.text.causal_extraction import extract_atoms
 from commonbrain.text.summaries import Reflection, SourceText, digest
 from commonbrain.text.tokens import estimate

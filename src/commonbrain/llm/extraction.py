@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from commonbrain.llm.client import OLLAMA_CHAT, OPENAI_CHAT, ChatClient, ChatFamily
+from commonbrain.model.atoms import ATOM_FIELD_CHARS_MAX, ATOMS_MAX, Atom, is_grounded, is_inverted
 from commonbrain.model.errors import UnavailableError
-from commonbrain.model.kinds import ATOM_FIELD_CHARS_MAX, ATOMS_MAX, Atom, is_grounded, is_inverted
 from commonbrain.text.causal_extraction import extract_atoms
 
 if TYPE_CHECKING:

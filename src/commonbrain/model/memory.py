@@ -3,22 +3,19 @@
 import hashlib
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final, cast
 
+from commonbrain.model.atoms import Atom
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import (
     KINDS,
-    Atom,
-    AtomDetail,
     Detail,
-    FactDetail,
     Kind,
     MessageDetail,
-    fields_of,
 )
 from commonbrain.model.scope import Scope, Trust
 
@@ -177,19 +174,9 @@ class Memory:
     def keywords(self) -> str:
         """Searchable names and column values that the text does not contain."""
         named = (self.speaker, self.project, self.label, *self.tags, *self.people)
-        extra = (text for text in _searchable_columns(self.detail) if text not in self.text)
+        columns = (getattr(self.detail, name) for name in KINDS[self.kind].searchable)
+        extra = (text for text in columns if text and text not in self.text)
         return " ".join(name for name in (*named, *extra) if name)
-
-
-def _searchable_columns(detail: Detail) -> Iterable[str]:
-    """Return the searchable texts in the columns of its kind."""
-    match detail:
-        case AtomDetail():
-            return fields_of(detail).values()
-        case FactDetail(subject=subject) | MessageDetail(subject=subject):
-            return (subject,) if subject else ()
-        case _:
-            return ()
 
 
 AUDIENCE: Final = "audience"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 from typing import Final
 
-from commonbrain.model.kinds import ATOMS_MAX, QUALITY_MIN, Atom
+from commonbrain.model.atoms import ATOMS_MAX, QUALITY_MIN, Atom
 from commonbrain.text.clauses import (
     Cut,
     Cutting,

@@ -5,7 +5,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from commonbrain.model.kinds import KINDS, Atom, Kind, Severity
+from commonbrain.model.atoms import Atom
+from commonbrain.model.kinds import KINDS, Kind, Severity
 
 # The first match wins, in the order of the kinds: from the most to the least binding.
 _PATTERNS: Final = tuple(

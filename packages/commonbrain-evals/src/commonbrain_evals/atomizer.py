@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from commonbrain.model.kinds import Atom
+from commonbrain.model.atoms import Atom
 from commonbrain.text.causal_extraction import extract_atoms
 from commonbrain_evals.labelled import LabelledReport, Prediction, report
 from commonbrain_evals.rows import half_of, read_rows

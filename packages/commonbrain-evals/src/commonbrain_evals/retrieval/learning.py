@@ -169,7 +169,7 @@ def _open_at_end(
     # What is remembered and what is asked draw from chances of their own.
     random_source = SeededRandom(seed if path.exists() else ~seed)
     built = build_services(settings, path, clock=clock, random_source=random_source)
-    services = replace(built, importers={corpus.name: corpus for corpus in corpora})
+    services = replace(built, importers=lambda: {corpus.name: corpus for corpus in corpora})
     with Brain(services, Caller(agent=_AGENT)):
         yield services
 
