@@ -68,7 +68,7 @@ def test_a_primary_that_hangs_is_told_of_when_the_caller_waits_no_longer(pair: P
         line.go_black()
         token = UNTIL.set(monotonic() + 0.3)
         try:
-            with pytest.raises(UnavailableError, match="waits no longer"):
+            with pytest.raises(UnavailableError, match="no longer waits"):
                 store.read(LOCAL_TENANT, ids)
         finally:
             UNTIL.reset(token)

@@ -21,12 +21,12 @@ class Wording(ExtractiveReflector):
     def __init__(self, meanwhile: Callable[[], object]) -> None:
         self.meanwhile, self.asked = meanwhile, 0
 
-    def reflect(self, told: Sequence[SourceText], *, claims_max: int) -> Reflection:
+    def reflect(self, sources: Sequence[SourceText], *, claims_max: int) -> Reflection:
         self.asked += 1
         number = self.asked
         if number == 1:
             self.meanwhile()
-        said = super().reflect(told, claims_max=claims_max)
+        said = super().reflect(sources, claims_max=claims_max)
         points = [replace(one, text=f"{one.text} Telling {number}.") for one in said.points]
         return replace(said, points=tuple(points))
 

@@ -150,7 +150,7 @@ class Reflector(Protocol):
         """Its name, shown to users and stored with the result."""
         ...
 
-    def reflect(self, told: Sequence[SourceText], *, claims_max: int) -> Reflection:
+    def reflect(self, sources: Sequence[SourceText], *, claims_max: int) -> Reflection:
         """Summarize texts in order, and return at most a number of claims that may last.
 
         Without points, `fault` says why; the tokens spent are reported in any case.

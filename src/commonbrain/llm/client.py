@@ -214,6 +214,6 @@ class ExtractiveReflector:
 
     name = EXTRACTIVE
 
-    def reflect(self, told: Sequence[SourceText], *, claims_max: int) -> Reflection:
+    def reflect(self, sources: Sequence[SourceText], *, claims_max: int) -> Reflection:
         """Select the most informative sentences, without repetition."""
-        return digest(told, claims_max=claims_max)
+        return digest(sources, claims_max=claims_max)

@@ -67,9 +67,9 @@ class ChatReflector:
         self._chat = ChatClient(family, options, serves="reflector", retry_policy=retry_policy)
         self.name = self._chat.name
 
-    def reflect(self, told: Sequence[SourceText], *, claims_max: int) -> Reflection:
+    def reflect(self, sources: Sequence[SourceText], *, claims_max: int) -> Reflection:
         """Request a summary, keeping sentences made of words of the notes."""
-        notes = _notes(told)
+        notes = _notes(sources)
         reply = None
         try:
             reply = self._chat.ask(_TASK, notes)
@@ -78,11 +78,13 @@ class ChatReflector:
             answer = None
         tokens_in, tokens_out = self._chat.cost(_TASK, notes, reply=reply)
         spent = Spent(calls=1, tokens_in=tokens_in, tokens_out=tokens_out)
-        points = tuple(islice(_grounded_claims(answer.points, told), _POINTS_MAX)) if answer else ()
+        points = (
+            tuple(islice(_grounded_claims(answer.points, sources), _POINTS_MAX)) if answer else ()
+        )
         if answer is None or not points:
             return Reflection(spent=spent, fault="reply_unusable")
-        sure = (one for one in _grounded_claims(answer.facts, told) if is_claimable(one.text))
-        is_grounded = is_stated(answer.headline, [one.text for one in told])
+        sure = (one for one in _grounded_claims(answer.facts, sources) if is_claimable(one.text))
+        is_grounded = is_stated(answer.headline, [one.text for one in sources])
         return Reflection(
             points=points,
             headline=answer.headline if is_grounded else points[0].text,
@@ -91,20 +93,20 @@ class ChatReflector:
         )
 
 
-def _notes(told: Sequence[SourceText]) -> str:
+def _notes(sources: Sequence[SourceText]) -> str:
     """Format the notes as data, one per line, truncating the longest."""
-    each = min(_NOTE_CHARS_MAX, _NOTES_CHARS_MAX // max(len(told), 1))
+    each = min(_NOTE_CHARS_MAX, _NOTES_CHARS_MAX // max(len(sources), 1))
     return "\n".join(
         json.dumps({"n": n, "text": spoken(one.text[:each], one.speaker)}, ensure_ascii=False)
-        for n, one in enumerate(told, 1)
+        for n, one in enumerate(sources, 1)
     )
 
 
-def _grounded_claims(points: Sequence[_Point], told: Sequence[SourceText]) -> Iterator[Point]:
+def _grounded_claims(points: Sequence[_Point], sources: Sequence[SourceText]) -> Iterator[Point]:
     """Return the sentences whose citations exist, with the text they cite."""
     for point in points:
-        of = tuple(sorted({n - 1 for n in point.of if 1 <= n <= len(told)}))
-        sources = [spoken(told[place].text, told[place].speaker) for place in of]
+        of = tuple(sorted({n - 1 for n in point.of if 1 <= n <= len(sources)}))
+        texts = [spoken(sources[place].text, sources[place].speaker) for place in of]
         text = " ".join(point.text.split())
-        if of and is_stated(text, sources):
+        if of and is_stated(text, texts):
             yield Point(text=text, of=of)

@@ -66,7 +66,7 @@ class Export:
         path = Path(target)
         with self.services.store.snapshot(self.caller.tenant) as tx:
             total = sum(tx.memories.counts().values())
-            records = write_archive(path, _all(tx, total=total, told=on_progress))
+            records = write_archive(path, _all(tx, total=total, on_progress=on_progress))
         return ExportResult(path=str(path), memories=total, records=records)
 
 
@@ -123,21 +123,21 @@ def expedite_discard(tx: Transaction, upload: Upload, *, now: datetime) -> bool:
     return True
 
 
-def read_upload(told: object) -> Upload:
+def read_upload(job_value: object) -> Upload:
     """Parse an upload from the row of a job."""
-    given: dict[str, Any] = {**cast("Mapping[str, Any]", told)}
+    given: dict[str, Any] = {**cast("Mapping[str, Any]", job_value)}
     given["parts"] = tuple(given["parts"])
     return Upload(**given)
 
 
-def _all(tx: Transaction, *, total: int, told: Callable[[float], None]) -> Iterator[Record]:
+def _all(tx: Transaction, *, total: int, on_progress: Callable[[float], None]) -> Iterator[Record]:
     """Yield all records so that each refers to earlier ones only."""
     yield from _threads(tx)
     for done, page in enumerate(_pages(tx), 1):
         latest = tx.changes.latest(page)
         for memory in tx.memories.get(page).values():
             yield ArchivedRecord(memory=memory, changed=latest.get(memory.id, 0))
-        told(min(1.0, done * _PAGE / max(total, 1)))
+        on_progress(min(1.0, done * _PAGE / max(total, 1)))
     for page in _pages(tx):
         yield from _related_records(tx, page)
     for page in _pages(tx):

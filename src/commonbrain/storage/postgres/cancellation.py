@@ -61,7 +61,7 @@ class CancellableConnection(psycopg.Connection[Any]):
                 raise
             self.close()
             if called_off is not None and now >= called_off:
-                raise Abandoned("whoever asked waits no longer") from error
+                raise Abandoned("the caller no longer waits") from error
             raise psycopg.OperationalError("no word came from the server in time") from error
 
     def _overdue(self, since: float) -> float | None:
@@ -117,7 +117,7 @@ def check_awaited() -> None:
     until = UNTIL.get()
     if until is not None and monotonic() >= until:
         raise UnavailableError(
-            "Whoever asked waits no longer; nothing more was begun.",
+            "The caller no longer waits; nothing more was started.",
             code="deadline",
             hint="Ask again, with the same idempotency key where you gave one.",
         )
