@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from commonbrain.administration.self_evaluation import Evaluate
     from commonbrain.administration.status import CallMetrics, Diagnosis, StoreStatus
     from commonbrain.administration.tenants import AdministerTenant, Tenants
-    from commonbrain.causality.extraction import Atomized
+    from commonbrain.causality.atomize import Atomized
     from commonbrain.causality.trace import Trace
     from commonbrain.consolidation.maintenance import Maintain
     from commonbrain.consolidation.reflection import Reflect
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from commonbrain.ingestion.result import RememberResult
     from commonbrain.ingestion.skills import Skills
     from commonbrain.jobs.service import Jobs
-    from commonbrain.learning.registry import ManageModels
+    from commonbrain.learning.model_registry import ManageModels
     from commonbrain.model.kinds import CausalField, Detail, Kind
     from commonbrain.model.memory import Draft, State, ThreadRef
     from commonbrain.model.recall_result import Order, RecallResult
@@ -553,7 +553,7 @@ class Brain:
             before: continue after the last call; its `next`.
 
         """
-        from commonbrain.causality.extraction import Atomize  # noqa: PLC0415
+        from commonbrain.causality.atomize import Atomize  # noqa: PLC0415
 
         return Atomize(self.services, self.caller)(
             ids, kinds=kinds, project=project, limit=limit, before=before
@@ -768,7 +768,7 @@ class Brain:
     @property
     def models(self) -> ManageModels:
         """Manage learned models: list, canary, promote, retire."""
-        from commonbrain.learning.registry import ManageModels  # noqa: PLC0415
+        from commonbrain.learning.model_registry import ManageModels  # noqa: PLC0415
 
         return ManageModels(self.services, self.caller)
 

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, IPvAnyNetwork, Secr
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from commonbrain.model.limits import (
+    EVENT_RETENTION_DAYS_DEFAULT,
     HOOK_PROMPT_TIMEOUT_S,
     HOOK_PROMPT_TOKENS,
     HOOK_START_TIMEOUT_S,
@@ -16,6 +17,7 @@ from commonbrain.model.limits import (
     KEY_CALLS_PER_MINUTE,
     LOCK_TIMEOUT_S,
     TENANT_CALLS_PER_MINUTE,
+    TRACE_RETENTION_DAYS_DEFAULT,
 )
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.text.redaction import is_url
@@ -365,13 +367,16 @@ class Settings(BaseSettings):
         description="OTLP endpoint for spans, over HTTP; OTEL_EXPORTER_OTLP_ENDPOINT works too.",
     )
     event_retention_days: int = Field(
-        default=30,
+        default=EVENT_RETENTION_DAYS_DEFAULT,
         ge=0,
         le=3650,
         description="Days for which tool events are kept; 0 stores none.",
     )
     trace_retention_days: int = Field(
-        default=90, ge=1, le=3650, description="Days for which recall traces are kept."
+        default=TRACE_RETENTION_DAYS_DEFAULT,
+        ge=1,
+        le=3650,
+        description="Days for which recall traces are kept.",
     )
 
 

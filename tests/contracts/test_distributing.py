@@ -13,7 +13,6 @@ from commonbrain.model.kinds import Kind
 from commonbrain.model.limits import LOCK_TIMEOUT_S
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.storage.postgres.citus import (
-    EF_SEARCH,
     REFERENCE,
     Found,
     distribution,
@@ -28,6 +27,7 @@ from commonbrain.storage.postgres.opening import (
     preview_distribution,
     upgrade_postgres,
 )
+from commonbrain.storage.postgres.vectors import EF_SEARCH
 from commonbrain.storage.schema.types import METADATA
 from commonbrain.storage.store import Store
 from commonbrain.testing.builders import NOON, FakeClock, a_memory

@@ -8,7 +8,7 @@ import pytest
 
 from commonbrain.model.kinds import Kind, TaskDetail, TaskStatus
 from commonbrain.model.memory import Memory, State
-from commonbrain.model.retention import Retention
+from commonbrain.model.retention_rules import Retention
 from commonbrain.model.scope import LOCAL_TENANT, Scope
 from commonbrain.storage.interface import DueBy
 from commonbrain.storage.store import Store

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from sqlalchemy import exc, make_url, text
 
-from commonbrain.api.threads import ThreadLimiter
+from commonbrain.api.thread_limiter import ThreadLimiter
 from commonbrain.model.errors import UnavailableError
 from commonbrain.model.limits import LOCK_TIMEOUT_S
 from commonbrain.model.scope import LOCAL_TENANT

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from commonbrain.client import Brain
-from commonbrain.coordination.registry import open_session
+from commonbrain.coordination.session_registry import open_session
 from commonbrain.coordination.session_views import ActiveSession
 from commonbrain.history.unit_of_work import UnitOfWork
 from commonbrain.model.scope import LOCAL_TENANT

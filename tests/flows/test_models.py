@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from commonbrain.client import Brain
-from commonbrain.learning.registry import ModelView, TransitionOptions
+from commonbrain.learning.model_registry import ModelView, TransitionOptions
 from commonbrain.learning.rollout import model_name
 from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError, NotFoundError, RejectedError

@@ -10,7 +10,7 @@ import pytest
 from commonbrain.client import Brain
 from commonbrain.jobs.handlers import ARCHIVE_RETENTION
 from commonbrain.jobs.service import UPLOAD_RETENTION
-from commonbrain.learning.registry import TransitionOptions
+from commonbrain.learning.model_registry import TransitionOptions
 from commonbrain.learning.rollout import model_name
 from commonbrain.model.errors import RejectedError, UnavailableError
 from commonbrain.model.jobs import JobState

@@ -12,7 +12,7 @@ import pytest
 
 from commonbrain.client import Brain
 from commonbrain.jobs.service import JobView
-from commonbrain.learning.registry import TransitionOptions
+from commonbrain.learning.model_registry import TransitionOptions
 from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError, RejectedError
 from commonbrain.model.limits import JOB_LEASE_S, LESSON_GROUPS_MIN, LESSONS_MIN

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from commonbrain.client import Brain
-from commonbrain.learning.registry import TransitionOptions
+from commonbrain.learning.model_registry import TransitionOptions
 from commonbrain.model import ids
 from commonbrain.model.errors import NotFoundError, RejectedError
 from commonbrain.model.limits import EVALUATED_MIN

@@ -6,7 +6,7 @@ from threading import Event
 import anyio
 import pytest
 
-from commonbrain.api.threads import ThreadLimiter
+from commonbrain.api.thread_limiter import ThreadLimiter
 from commonbrain.model.errors import UnavailableError
 from tests.processes import PATIENCE_S
 

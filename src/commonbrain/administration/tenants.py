@@ -29,7 +29,7 @@ from commonbrain.model.limits import (
     ROTATION_MINUTES_DEFAULT,
     ROTATION_MINUTES_MAX,
 )
-from commonbrain.model.retention import Retention
+from commonbrain.model.retention_rules import Retention
 from commonbrain.model.scope import NO_POLICY, OWNERS, Caller, Policy, PolicyChange, Role, Trust
 from commonbrain.security.quotas import count_stored
 from commonbrain.services import Services

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final, cast
 
-from commonbrain.consolidation.artifacts import (
+from commonbrain.consolidation.artifact_cleanup import (
     count_unused_artifacts,
     find_unused_artifacts,
     purge_artifacts,
@@ -32,7 +32,7 @@ from commonbrain.model.limits import (
     RETAINED_AT_ONCE,
 )
 from commonbrain.model.memory import CURRENT_STATES, FINDABLE_STATES, Memory, State, last_touched
-from commonbrain.model.retention import Retention, RetentionRule
+from commonbrain.model.retention_rules import Retention, RetentionRule
 from commonbrain.model.revision import Action
 from commonbrain.model.scope import NO_POLICY, Caller, is_visible
 from commonbrain.model.tasks import OPEN_STATUSES

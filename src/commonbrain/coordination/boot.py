@@ -23,7 +23,7 @@ from commonbrain.coordination.briefing import (
 )
 from commonbrain.coordination.handoff import last_handoff
 from commonbrain.coordination.inbox import unread_of
-from commonbrain.coordination.registry import active_sessions, open_session
+from commonbrain.coordination.session_registry import active_sessions, open_session
 from commonbrain.embeddings.interface import Matrix
 from commonbrain.history.unit_of_work import UnitOfWork, read_unit, write_unit
 from commonbrain.ingestion.pending_acks import pending_items

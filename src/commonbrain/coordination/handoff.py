@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
-from commonbrain.coordination.registry import own_session
+from commonbrain.coordination.session_registry import own_session
 from commonbrain.history.supersede import InheritOptions, supersede_with
 from commonbrain.history.unit_of_work import UnitOfWork, read_unit
 from commonbrain.ingestion.preparation import PreparedDraft, embed_drafts, prepare_drafts

@@ -18,7 +18,7 @@ from commonbrain.coordination.handoff import (
     prepare_handoff,
     put_note,
 )
-from commonbrain.coordination.registry import (
+from commonbrain.coordination.session_registry import (
     ReapResult,
     active_sessions,
     end_dead_sessions,

@@ -12,7 +12,7 @@ from typing import Final
 from commonbrain.api.project_folder import FolderConfig, capture_mode
 from commonbrain.client import Brain
 from commonbrain.coordination.handoff import LABEL
-from commonbrain.coordination.registry import detect_client
+from commonbrain.coordination.session_registry import detect_client
 from commonbrain.hooks.table import Hook, HookAction, HookEvent
 from commonbrain.ingestion.preparation import DraftFields
 from commonbrain.jobs.worker import run_maintenance_slice

@@ -30,7 +30,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from commonbrain.api.dispatch import CallContext
 from commonbrain.api.operations import Profile
-from commonbrain.api.threads import ThreadLimiter
+from commonbrain.api.thread_limiter import ThreadLimiter
 from commonbrain.client import Brain
 from commonbrain.http.authentication import (
     MCP_PATH,

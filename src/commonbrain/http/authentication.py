@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from commonbrain.api.dispatch import authorize, record_denial
 from commonbrain.api.operations import Transport
-from commonbrain.api.threads import ThreadLimiter
+from commonbrain.api.thread_limiter import ThreadLimiter
 from commonbrain.client import Brain
 from commonbrain.http.problems import OutageHandler, problem
 from commonbrain.model.errors import AuthenticationError, CommonbrainError, RejectedError

@@ -18,8 +18,8 @@ from commonbrain.administration.embedding_spaces import (
     tenant_cursors,
 )
 from commonbrain.administration.self_evaluation import Answer, Evaluate
-from commonbrain.causality.extraction import Atomize
-from commonbrain.consolidation.artifacts import schedule_purge
+from commonbrain.causality.atomize import Atomize
+from commonbrain.consolidation.artifact_cleanup import schedule_purge
 from commonbrain.ingestion.embedding import EmbedPending, EmbedProgress
 from commonbrain.model import ids
 from commonbrain.model.errors import RejectedError

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from commonbrain.consolidation import artifacts, reflection_job
+from commonbrain.consolidation import artifact_cleanup, reflection_job
 from commonbrain.consolidation.maintenance import maintain
 from commonbrain.consolidation.near_duplicates import consolidate
 from commonbrain.jobs import handlers
@@ -169,7 +169,7 @@ JOBS: Final[Mapping[str, JobKind]] = {
     ),
     DISCARD: JobKind(
         purpose="Delete expired uploads, exports and model artifacts.",
-        handle=artifacts.purge_upload,
+        handle=artifact_cleanup.purge_upload,
         parameters={},
         role=Role.WRITER,
         asked_by="what puts a file there",

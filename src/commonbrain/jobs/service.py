@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from commonbrain.consolidation.artifacts import schedule_purge
+from commonbrain.consolidation.artifact_cleanup import schedule_purge
 from commonbrain.jobs.handlers import ARCHIVE_RETENTION
 from commonbrain.jobs.registry import check_arguments, kind_of
 from commonbrain.model import ids

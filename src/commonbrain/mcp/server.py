@@ -41,9 +41,9 @@ from commonbrain.api.dispatch import CallContext, dispatch, record_call, record_
 from commonbrain.api.operation import Request
 from commonbrain.api.operations import Operation, Profile, Transport, load_operations
 from commonbrain.api.schemas import compact_output_schema, compact_schema
-from commonbrain.api.threads import ThreadLimiter
+from commonbrain.api.thread_limiter import ThreadLimiter
 from commonbrain.client import Brain
-from commonbrain.coordination.registry import detect_client
+from commonbrain.coordination.session_registry import detect_client
 from commonbrain.jobs.worker import EmbeddedWorker
 from commonbrain.mcp.resources import PROMPT, RESOURCE_TYPES, read_resource, render_startup
 from commonbrain.model.errors import CommonbrainError, InvalidInputError, UnavailableError

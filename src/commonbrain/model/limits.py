@@ -302,8 +302,12 @@ LEDGER_PAGE: Final = 200
 """Recalls of the log read in one transaction; each has about 40 candidates."""
 LOOKBACK_DAYS_MIN: Final = 14
 LOOKBACK_DAYS_MAX: Final = 180
-LOOKBACK_DAYS_DEFAULT: Final = 90
-"""Days of the recall log used for training by default, which equals its retention."""
+TRACE_RETENTION_DAYS_DEFAULT: Final = 90
+"""Days for which the recall log is stored."""
+EVENT_RETENTION_DAYS_DEFAULT: Final = 30
+"""Days for which tool events are stored."""
+LOOKBACK_DAYS_DEFAULT: Final = TRACE_RETENTION_DAYS_DEFAULT
+"""Days of the recall log used for training by default: all of it."""
 SCORING_MS_MAX: Final = 5.0
 """Median milliseconds for scoring 80 candidates above which a model is not offered."""
 LESSONS_ASKED_MIN: Final = 40

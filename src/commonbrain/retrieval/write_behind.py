@@ -18,7 +18,12 @@ from typing import TYPE_CHECKING, TypeVar
 from commonbrain.clock import Clock
 from commonbrain.model import ids
 from commonbrain.model.errors import CommonbrainError
-from commonbrain.model.limits import FAULTS_MAX, JOURNAL_ENTRIES_MAX
+from commonbrain.model.limits import (
+    EVENT_RETENTION_DAYS_DEFAULT,
+    FAULTS_MAX,
+    JOURNAL_ENTRIES_MAX,
+    TRACE_RETENTION_DAYS_DEFAULT,
+)
 from commonbrain.model.query import FeedbackEvent, Trace
 from commonbrain.observability.tool_events import EventBatch, ToolEvent
 from commonbrain.security.secrets import SecretScanner
@@ -42,8 +47,8 @@ class RecallLogPolicy:
     """What is stored of recalls: a share of the traces, 0..1, and for how long."""
 
     share: float = 1.0
-    retention: timedelta = timedelta(days=90)
-    event_retention: timedelta = timedelta(days=30)
+    retention: timedelta = timedelta(days=TRACE_RETENTION_DAYS_DEFAULT)
+    event_retention: timedelta = timedelta(days=EVENT_RETENTION_DAYS_DEFAULT)
     """Retention of tool events; zero stores none."""
 
     def takes(self, trace_id: int) -> bool:

@@ -86,7 +86,7 @@ def make_access(services: AuthenticationServices, issuer: Issuer | None) -> Auth
 
 def _token_access(services: AuthenticationServices, issuer: Issuer) -> Authenticator:
     with _reporting_missing_extra():
-        from commonbrain.security.tokens import IssuerKeys, JwtAuthenticator  # noqa: PLC0415
+        from commonbrain.security.web_tokens import IssuerKeys, JwtAuthenticator  # noqa: PLC0415
 
     return JwtAuthenticator(
         store=services.store,

@@ -15,7 +15,7 @@ from commonbrain.model.kinds import CausalField
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import Memory
 from commonbrain.model.query import Filter
-from commonbrain.model.retention import Retention
+from commonbrain.model.retention_rules import Retention
 from commonbrain.model.scope import NO_POLICY, Caller, Policy, Trust
 from commonbrain.model.sessions import Session
 

@@ -4,7 +4,7 @@ from pydantic import Field
 
 from commonbrain.api.operation import Name, Operation, Request, Transport
 from commonbrain.api.operations.remember import render_item_result
-from commonbrain.causality.extraction import Atomized
+from commonbrain.causality.atomize import Atomized
 from commonbrain.client import Brain
 from commonbrain.model.limits import ITEMS_PER_CALL_MAX
 from commonbrain.model.scope import Role

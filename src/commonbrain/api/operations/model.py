@@ -9,13 +9,13 @@ from pydantic import Field
 
 from commonbrain.api.operation import Command, Operation, Profile, Verb, VerbRequest
 from commonbrain.client import Brain
-from commonbrain.learning.outcomes import Figures
-from commonbrain.learning.registry import (
+from commonbrain.learning.model_registry import (
     EvaluationView,
     ModelsResponse,
     ModelView,
     TransitionOptions,
 )
+from commonbrain.learning.outcomes import Figures
 from commonbrain.model.escaping import inert_line
 from commonbrain.model.limits import CANARY_AGENTS_MAX
 from commonbrain.model.model_card import PERCENT_DEFAULT, ModelRole, ModelState

@@ -15,6 +15,7 @@ from sqlalchemy import Connection, ForeignKeyConstraint, text
 
 from commonbrain.storage.postgres.roles import CONFINE, FUNCTIONS, granting
 from commonbrain.storage.postgres.schema import READS_WORDS
+from commonbrain.storage.postgres.vectors import EF_SEARCH
 from commonbrain.storage.schema.types import METADATA
 
 CITUS: Final = text("SELECT EXISTS (SELECT 1 FROM pg_extension WHERE extname = 'citus')")
@@ -41,12 +42,6 @@ REFERENCE: Final = ("spaces", "alembic_version")
 """Tables that every machine has in full: small, without a tenant, rarely written."""
 _TOGETHER: Final = "tenants"
 """Rows of a tenant are placed with its own row."""
-EF_SEARCH: Final[LiteralString] = "150"
-"""Candidates that HNSW returns at once, on one machine or several.
-
-About as many as a search needs if half of them belong to another tenant; continuing the search
-costs as much again.
-"""
 # Citus carries what is SET LOCAL to other machines, once told to, and nothing that set_config sets;
 # of a connection's own options it carries none. A search of words is a function that asks tables of
 # tenants itself, wherever it runs: all it asks for is where the tenant is.

@@ -33,11 +33,12 @@ from commonbrain.storage.postgres.cancellation import (
     wire,
 )
 from commonbrain.storage.postgres.checks import clear_text, examine_postgres
-from commonbrain.storage.postgres.citus import BEGIN_READING, BEGIN_WRITING, EF_SEARCH, MARK
+from commonbrain.storage.postgres.citus import BEGIN_READING, BEGIN_WRITING, MARK
 from commonbrain.storage.postgres.index import PostgresIndex
 from commonbrain.storage.postgres.replicas import FOUND, Cluster, Replica, Replicas
 from commonbrain.storage.postgres.schema import OF_BYTES
 from commonbrain.storage.postgres.statistics import TenantSizes
+from commonbrain.storage.postgres.vectors import EF_SEARCH
 from commonbrain.storage.repositories.sessions import BEAT_COLUMNS, session_update
 from commonbrain.storage.sql.context import SqlContext
 

@@ -23,6 +23,7 @@ from commonbrain.storage.postgres.roles import (
     role_of,
     unconfined,
 )
+from commonbrain.storage.postgres.vectors import EF_CONSTRUCTION, HNSW_DIMENSIONS_MAX, HNSW_M
 from commonbrain.storage.sql.context import known_space, known_spaces, map_driver_errors, register
 from commonbrain.storage.sql.schema_version import (
     READABLE_FROM,
@@ -45,8 +46,8 @@ _HOLDERS: Final = text(
 # One index per partition and space, created concurrently; only vectors of one space are compared.
 _NEAREST: Final = (
     "CREATE INDEX CONCURRENTLY {name} ON {table} USING hnsw "
-    "((vector::halfvec({dimensions})) halfvec_ip_ops) WITH (m = 16, ef_construction = 64) "
-    "WHERE space_id = {space}"
+    "((vector::halfvec({dimensions})) halfvec_ip_ops) "
+    "WITH (m = {m}, ef_construction = {ef_construction}) WHERE space_id = {space}"
 )
 # Stores of older programs: such a pending list is searched ever more slowly.
 _LISTING: Final = text(
@@ -56,8 +57,6 @@ _LISTING: Final = text(
     "AND NOT 'fastupdate=off' = ANY (coalesce(c.reloptions, '{}')) ORDER BY c.oid"
 )
 _EMPTY: Final = text("SELECT gin_clean_pending_list(CAST(:name AS regclass))")
-_DIMENSIONS_MAX: Final = 4000
-"""The maximum of pgvector's HNSW for half precision; other spaces are searched exhaustively."""
 
 
 def open_postgres(
@@ -309,10 +308,11 @@ def _index(engine: Engine) -> None:
 def _index_part(connection: Connection, table: str, *, space: StoredSpace) -> None:
     name = f"ix_{table}_nearest_{space.id}"
     is_built = connection.execute(_BUILT, {"name": name}).scalar()
-    is_indexable = space.state is not SpaceState.DROPPED and space.dimensions <= _DIMENSIONS_MAX
+    is_indexable = space.state is not SpaceState.DROPPED and space.dimensions <= HNSW_DIMENSIONS_MAX
     if is_built is not None and not (is_built and is_indexable):
         # Its space was dropped, or its creation was interrupted.
         connection.exec_driver_sql(f"DROP INDEX CONCURRENTLY {name}")
     if is_indexable and not is_built:
         made = {"name": name, "table": table, "dimensions": space.dimensions, "space": space.id}
-        connection.exec_driver_sql(_NEAREST.format(**made))
+        built_with = {"m": HNSW_M, "ef_construction": EF_CONSTRUCTION}
+        connection.exec_driver_sql(_NEAREST.format(**made, **built_with))

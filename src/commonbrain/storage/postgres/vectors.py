@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, LiteralString
 
 import numpy as np
 from pgvector import HalfVector
@@ -36,6 +36,18 @@ from commonbrain.storage.sql.bulk import LISTED, cosines_of
 from commonbrain.storage.sql.context import SqlContext
 from commonbrain.storage.sql.filters import given, within
 
+HNSW_M: Final = 16
+"""Neighbours of each node in the HNSW graph: pgvector's default."""
+EF_CONSTRUCTION: Final = 64
+"""Candidates considered when a node is inserted: pgvector's default."""
+EF_SEARCH: Final[LiteralString] = "150"
+"""Candidates that HNSW returns at once, on one machine or several.
+
+About as many as a search needs if half of them belong to another tenant; continuing the search
+costs as much again.
+"""
+HNSW_DIMENSIONS_MAX: Final = 4000
+"""The maximum of pgvector's HNSW for half precision; other spaces are searched exhaustively."""
 _REACHES: Final = (600, 4000, None)
 """Windows checked against a scope, step by step; None checks all that the scope allows, exactly."""
 _FIRST: Final = 1.25

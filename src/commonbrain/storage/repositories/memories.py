@@ -31,7 +31,7 @@ from sqlalchemy import (
 from commonbrain.model.kinds import KINDS, Detail, Kind, MessageDetail
 from commonbrain.model.memory import CURRENT_STATES, Memory, State, full_text
 from commonbrain.model.query import Filter
-from commonbrain.model.retention import Retention
+from commonbrain.model.retention_rules import Retention
 from commonbrain.model.tasks import OPEN_STATUSES
 from commonbrain.storage.interface import DueBy, Hit, IdTaken, QueryScope
 from commonbrain.storage.schema.memories import DETAILS, EntityType, entities, memories, threads

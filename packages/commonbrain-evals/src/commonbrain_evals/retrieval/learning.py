@@ -20,8 +20,8 @@ from typing import Final, cast
 from commonbrain.client import Brain
 from commonbrain.config import Settings
 from commonbrain.jobs.worker import Worker
+from commonbrain.learning.model_registry import TransitionOptions
 from commonbrain.learning.outcomes import RERANK
-from commonbrain.learning.registry import TransitionOptions
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.limits import LESSONS_ASKED_MIN, RECALL_TOKENS_MAX
 from commonbrain.model.scope import Caller
