@@ -50,7 +50,7 @@ STORY = (
         hides=(KEY_IS_IN_SLOT_7, TEA),
     ),
     Step(tool="boot", arguments={"project": "locker"}, shows="BLOCKERS loaded"),
-    Step(tool="session", arguments={"op": "list"}, shows="Nobody"),
+    Step(tool="session", arguments={"op": "list"}, shows="No other session"),
     Step(
         tool="message",
         arguments={"op": "send", "to": "bo", "text": "The key has moved."},
