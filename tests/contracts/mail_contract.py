@@ -145,7 +145,7 @@ class MailContract:
                 6: [3, 5, 6],
                 11: [11, 12],
             }
-            assert {one.thread for one in around.values()} == {first, second}
+            assert {one.source for one in around.values()} == {first, second}
             assert tx.threads.around([], look, before=2, after=1) == {}
             bo = replace(look, caller=Caller(agent="bo"))
             [seen] = tx.threads.around([BASE + 3], bo, before=1, after=2).values()

@@ -134,7 +134,7 @@ def test_one_sure_arm_beats_two_half_sure() -> None:
 
 def test_what_has_no_thread_stands_for_itself() -> None:
     scores = {1: 10.0, 2: 8.0, 3: 1.0, 4: 5.0}
-    fused = fuse({"lexical": scores, "vector": {}}, threads={2: 7, 3: 7, 5: 8})
+    fused = fuse({"lexical": scores, "vector": {}}, sources={2: 7, 3: 7, 5: 8})
 
     assert fused.thread == {1: 1.0, 2: 1.0, 3: 1.0, 4: 0.5, 5: 0.0}
     assert fused.self_scores[5] == 0.0

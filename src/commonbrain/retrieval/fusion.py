@@ -1,8 +1,8 @@
-"""Context and fusion: read the messages around matches, then combine all scores into one.
+"""Context and fusion: read the memories around matches, then combine all scores into one.
 
-An answer is seldom said in the words of its question; the message just before it often is. So a
-message is also scored by the passage around it: the mean of its neighbours' own scores, for which
-nothing has to be embedded again.
+An answer is seldom said in the words of its question; what was said just before it often is. So a
+memory of a thread or session is also scored by the passage around it: the mean of its neighbours'
+own scores, for which nothing has to be embedded again.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from commonbrain.retrieval.retrievers import (
     ScoresById,
     ScoresByRetriever,
 )
-from commonbrain.storage.interface import ThreadPassage
+from commonbrain.storage.interface import Passage
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
@@ -49,20 +49,20 @@ _REACH: Final = max(_BEFORE, _AFTER)
 _EMPTY: Final[Mapping[int, float]] = {}
 _DEFAULT_CONTEXT_SHARE: Final = 0.5
 """Share of the context in the fused score, before the length of the message is known."""
-_THREAD_TOP_K: Final = 3
-"""A thread is scored by the mean of this many of its best messages."""
+_SOURCE_TOP_K: Final = 3
+"""A thread or session is scored by the mean of this many of its best memories."""
 
 
 @dataclass(frozen=True, slots=True)
 class ThreadContext:
-    """The messages around the matches, and how well their passages match."""
+    """The memories around the matches, and how well their passages match."""
 
     passage_scores: Mapping[str, ScoresById] = field(default_factory=dict[str, ScoresById])
-    """By retriever: mean score of the passage around a message, by the message's id."""
+    """By retriever: mean score of the passage around a memory, by the memory's id."""
     matches: ScoresByRetriever = field(default_factory=dict[str, ScoresById])
     """The matches, with the neighbours added."""
-    threads: Mapping[int, int] = field(default_factory=dict[int, int])
-    """Thread by message."""
+    sources: Mapping[int, int | str] = field(default_factory=dict[int, int | str])
+    """Thread or session by memory."""
     after: Mapping[int, int] = field(default_factory=dict[int, int])
     """Next message in the thread, by message."""
     before: Mapping[int, int] = field(default_factory=dict[int, int])
@@ -76,15 +76,15 @@ def expand_context(
     matches: ScoresByRetriever,
     query_vector: Matrix | None,
 ) -> ThreadContext:
-    """Add the messages around those that matched, as far as the caller may see them."""
+    """Add the memories around those that matched, as far as the caller may see them."""
     if not plan.query or plan.is_proactive or not plan.overrides.is_enabled(STAGE):
         return ThreadContext(matches=matches)
     ids = list(dict.fromkeys([*matches[LEXICAL], *matches[VECTOR]]))
     around = tx.threads.around(ids, plan.query_scope, before=_REACH, after=_REACH)
     if not around:
         return ThreadContext(matches=matches)
-    threads = {id_: passage.thread for passage in around.values() for id_ in passage.ids}
-    unscored_ids = [id_ for id_ in threads if id_ not in matches[VECTOR]]
+    sources = {id_: passage.source for passage in around.values() for id_ in passage.ids}
+    unscored_ids = [id_ for id_ in sources if id_ not in matches[VECTOR]]
     near = {} if query_vector is None else tx.index.similarities(query_vector, unscored_ids)
     known = {LEXICAL: matches[LEXICAL], VECTOR: {**matches[VECTOR], **near}}
     after = {one: next_ for of in around.values() for one, next_ in pairwise(of.ids)}
@@ -96,14 +96,14 @@ def expand_context(
     return ThreadContext(
         passage_scores={LEXICAL: words, VECTOR: _mean_similarity(known[VECTOR], passages)},
         matches={**matches, **known},
-        threads=threads,
+        sources=sources,
         after=after,
         before={next_: one for one, next_ in after.items()},
     )
 
 
 def _passages(
-    around: Iterable[ThreadPassage], after: Mapping[int, int]
+    around: Iterable[Passage], after: Mapping[int, int]
 ) -> Mapping[int, Sequence[int]]:
     """Return the ids of the passage around each message, in order."""
     ids = dict.fromkeys(id_ for passage in around for id_ in passage.ids)
@@ -137,7 +137,7 @@ class FusedScores:
     fused: Mapping[int, float]
     """A blend of the two."""
     thread: Mapping[int, float]
-    """Score of the thread's best messages, relative to the best thread."""
+    """Score of the best memories of the thread or session, relative to the best one."""
 
     def features_of(self, id_: int) -> dict[str, float]:
         """Return the ranking features of a candidate; all 0 if no retriever found it."""
@@ -165,10 +165,10 @@ def fuse(
     overrides: RetrievalOverrides = NO_OVERRIDES,
     *,
     passage_scores: ScoresByRetriever | None = None,
-    threads: Mapping[int, int] | None = None,
+    sources: Mapping[int, int | str] | None = None,
 ) -> FusedScores:
     """Scale all scores to 0..1 and combine them, those of passages included."""
-    threads = threads or {}
+    sources = sources or {}
     weights = _active_weights(
         overrides.of(RETRIEVER_WEIGHTS), {name for name, scores in matches.items() if scores}
     )
@@ -177,7 +177,7 @@ def fuse(
         for name, scores in matches.items()
     }
     self_scores = _quadratic_means(normalized, weights=weights)
-    self_scores |= dict.fromkeys(threads.keys() - self_scores.keys(), 0.0)
+    self_scores |= dict.fromkeys(sources.keys() - self_scores.keys(), 0.0)
     context_scores = _weighted_sums(
         _normalize_passages(passage_scores or {}, matches=matches, normalized=normalized),
         weights=weights,
@@ -190,7 +190,7 @@ def fuse(
             id_: one + _DEFAULT_CONTEXT_SHARE * (context_scores.get(id_, one) - one)
             for id_, one in self_scores.items()
         },
-        thread=_score_threads(self_scores, threads),
+        thread=_score_sources(self_scores, sources),
     )
 
 
@@ -243,23 +243,23 @@ def _weighted_sums(
     return sums
 
 
-def _score_threads(
-    self_scores: Mapping[int, float], threads: Mapping[int, int]
+def _score_sources(
+    self_scores: Mapping[int, float], sources: Mapping[int, int | str]
 ) -> dict[int, float]:
-    """Score each candidate by its thread's best messages, or by itself without a thread.
+    """Score each candidate by its source's best memories, or by itself without a source.
 
-    Threads are divided by the best thread, other candidates by the best candidate.
+    Sources are divided by the best source, other candidates by the best candidate.
     """
-    thread_scores: defaultdict[int, list[float]] = defaultdict(list)
-    for id_, thread in threads.items():
-        thread_scores[thread].append(self_scores[id_])
+    by_source: defaultdict[int | str, list[float]] = defaultdict(list)
+    for id_, source in sources.items():
+        by_source[source].append(self_scores[id_])
     best = {
-        thread: fmean(nlargest(_THREAD_TOP_K, scores)) for thread, scores in thread_scores.items()
+        source: fmean(nlargest(_SOURCE_TOP_K, scores)) for source, scores in by_source.items()
     }
-    best_thread = max(best.values(), default=0.0) or 1.0
+    best_source = max(best.values(), default=0.0) or 1.0
     best_score = max(self_scores.values(), default=0.0) or 1.0
     return {
-        id_: best[threads[id_]] / best_thread if id_ in threads else one / best_score
+        id_: best[sources[id_]] / best_source if id_ in sources else one / best_score
         for id_, one in self_scores.items()
     }
 

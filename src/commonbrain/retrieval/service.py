@@ -230,7 +230,7 @@ class Recall:
             context.matches,
             plan.overrides,
             passage_scores=context.passage_scores,
-            threads=context.threads,
+            sources=context.sources,
         )
         shortlist = tx.memories.get(fused.shortlist(count=plan.candidates))
         if plan.is_proactive and not retrieved.matches[VECTOR]:

@@ -221,12 +221,13 @@ class Heartbeat:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ThreadPassage:
-    """A message with the messages just before and after it in its thread, oldest first."""
+class Passage:
+    """A memory with those just before and after it in its thread or session, oldest first."""
 
-    thread: int
+    source: int | str
+    """The id of the thread, or the session."""
     ids: tuple[int, ...]
-    """Messages in scope, including the message itself."""
+    """Memories in scope, including the memory itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

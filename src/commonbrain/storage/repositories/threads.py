@@ -1,8 +1,8 @@
-"""Threads of messages."""
+"""Threads of messages, and the passages around memories of a thread or session."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cache, lru_cache
 from typing import Any, Final
 
@@ -19,11 +19,12 @@ from sqlalchemy import (
     update,
 )
 
+from commonbrain.model.ids import RANDOM_BITS
 from commonbrain.model.kinds import Kind
 from commonbrain.model.memory import Thread, ThreadRef
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import Caller
-from commonbrain.storage.interface import IdTaken, QueryScope, ThreadPassage
+from commonbrain.storage.interface import IdTaken, Passage, QueryScope
 from commonbrain.storage.schema.memories import DETAILS, memories, threads
 from commonbrain.storage.sql.bulk import LISTED
 from commonbrain.storage.sql.context import SqlContext
@@ -47,6 +48,11 @@ _IS_BEGUN: Final = select(threads.c.last_id.is_not(None)).where(
     threads.c.tenant_id == bindparam("tenant"), threads.c.id == bindparam("thread")
 )
 _BUILT_MAX: Final = 256
+SESSION_GAP_MAX: Final = timedelta(hours=1)
+"""What a session stored longer before or after is about something else."""
+_GAP: Final = int(SESSION_GAP_MAX.total_seconds() * 1000) << RANDOM_BITS
+_NOT_IN_SESSIONS: Final = (Kind.MESSAGE, Kind.ATOM)
+"""Messages have threads; atoms repeat the memory that they were made from."""
 _PARTICIPANTS: Final = select(_MESSAGES.c.sender, _MESSAGES.c.recipients).where(
     _MESSAGES.c.tenant_id == bindparam("tenant"),
     _MESSAGES.c.memory_id.in_(bindparam("ids", expanding=True)),
@@ -120,11 +126,14 @@ class ThreadRepository:
 
     def around(
         self, ids: Sequence[int], scope: QueryScope, *, before: int, after: int
-    ) -> dict[int, ThreadPassage]:
-        """Map the messages of threads among these ids to the passage around each.
+    ) -> dict[int, Passage]:
+        """Map memories to the passage around each; those without a thread or session are absent.
 
-        A passage holds up to `before` and `after` messages in scope, at least 1 each. Hidden and
-        forgotten messages in between are skipped, as long as they are few.
+        The passage of a message is in its thread. That of any other memory is what the same session
+        stored just before and after it, within `SESSION_GAP_MAX` of each other; atoms are left out,
+        because they repeat the memory that they were made from. A passage holds up to `before` and
+        `after` memories in scope, at least 1 each. Hidden and forgotten ones in between are
+        skipped, as long as they are few.
         """
         if not ids:
             return {}
@@ -175,23 +184,26 @@ class ThreadRepository:
 
     def _around(
         self, ids: Sequence[int], scope: QueryScope, *, before: int, after: int, far: int
-    ) -> tuple[dict[int, ThreadPassage], list[int]]:
+    ) -> tuple[dict[int, Passage], list[int]]:
         """Return passages, and those with gaps, reading `far` times as many neighbours."""
-        rows = self.work.rows(_steps(far * before, far * after), {"ids": list(ids)})
-        near = {id_ for thread, *passage in rows if thread is not None for id_ in passage if id_}
+        reach = far * before, far * after
+        rows = [row for row in self.work.rows(_thread_steps(*reach), {"ids": list(ids)}) if row[0]]
+        in_thread = {row[far * before + 1] for row in rows}
+        others = [id_ for id_ in ids if id_ not in in_thread]
+        if others:
+            rows += self.work.rows(_session_steps(*reach), {"ids": others})
+        near = {id_ for _, *passage in rows for id_ in passage if id_}
         if not near:
             return {}, []
         parameters = given(scope, self.work.tenant) | {"ids": [*near]}
         allowed = {id_ for (id_,) in self.work.rows(_allowed_of(scope.filter), parameters)}
-        passages: dict[int, ThreadPassage] = {}
+        passages: dict[int, Passage] = {}
         gaps: list[int] = []
-        for thread, *passage in rows:
-            if thread is None:
-                continue
+        for source, *passage in rows:
             own = passage[far * before]
             earlier = [id_ for id_ in passage[: far * before] if id_ in allowed][-before:]
             later = [id_ for id_ in passage[far * before + 1 :] if id_ in allowed][:after]
-            passages[own] = ThreadPassage(thread=thread, ids=(*earlier, own, *later))
+            passages[own] = Passage(source=source, ids=(*earlier, own, *later))
             if any(id_ is not None and id_ not in allowed for id_ in passage):
                 gaps.append(own)
         return passages, gaps
@@ -247,7 +259,7 @@ def _visible_messages() -> Select[int]:
 
 
 @lru_cache(_BUILT_MAX)
-def _steps(before: int, after: int) -> Select[Any]:
+def _thread_steps(before: int, after: int) -> Select[Any]:
     """Select the thread of each message, and the messages before it, itself and after it.
 
     It takes one index lookup per neighbour, so that neither the length of a thread nor the number
@@ -259,16 +271,16 @@ def _steps(before: int, after: int) -> Select[Any]:
     return (
         select(
             here.c.thread_id,
-            *(_step(here, far=far, is_before=True) for far in reversed(range(before))),
+            *(_thread_step(here, far=far, is_before=True) for far in reversed(range(before))),
             own,
-            *(_step(here, far=far, is_before=False) for far in range(after)),
+            *(_thread_step(here, far=far, is_before=False) for far in range(after)),
         )
         .select_from(given_ids)
         .outerjoin(here, and_(here.c.tenant_id == bindparam("tenant"), own == given_ids.c.value))
     )
 
 
-def _step(here: FromClause, *, far: int, is_before: bool) -> ScalarSelect[int]:
+def _thread_step(here: FromClause, *, far: int, is_before: bool) -> ScalarSelect[int]:
     """Select the message at a distance from another in its thread; none past its ends."""
     other = _MESSAGES.alias()
     own, its = here.c.memory_id, other.c.memory_id
@@ -276,6 +288,42 @@ def _step(here: FromClause, *, far: int, is_before: bool) -> ScalarSelect[int]:
         select(its)
         .where(other.c.tenant_id == here.c.tenant_id, other.c.thread_id == here.c.thread_id)
         .where(its < own if is_before else its > own)
+        .order_by(its.desc() if is_before else its)
+        .limit(1)
+        .offset(far)
+        .scalar_subquery()
+        .correlate(here)
+    )
+
+
+@lru_cache(_BUILT_MAX)
+def _session_steps(before: int, after: int) -> Select[Any]:
+    """Select the session of each memory, and what the session stored before it, it and after it."""
+    here = memories.alias()
+    return (
+        select(
+            here.c.session,
+            *(_session_step(here, far=far, is_before=True) for far in reversed(range(before))),
+            here.c.id,
+            *(_session_step(here, far=far, is_before=False) for far in range(after)),
+        )
+        .where(here.c.tenant_id == bindparam("tenant"), here.c.id.in_(LISTED))
+        .where(here.c.session.is_not(None), here.c.kind.not_in(_NOT_IN_SESSIONS))
+    )
+
+
+def _session_step(here: FromClause, *, far: int, is_before: bool) -> ScalarSelect[int]:
+    """Select the memory at a distance from another in its session; none past a long gap.
+
+    Ids begin with the time, so that the gap bounds the range of the index that is read.
+    """
+    other = memories.alias()
+    own, its = here.c.id, other.c.id
+    in_reach = and_(its < own, its > own - _GAP) if is_before else and_(its > own, its < own + _GAP)
+    return (
+        select(its)
+        .where(other.c.tenant_id == here.c.tenant_id, other.c.session == here.c.session)
+        .where(in_reach, other.c.agent == here.c.agent, other.c.kind.not_in(_NOT_IN_SESSIONS))
         .order_by(its.desc() if is_before else its)
         .limit(1)
         .offset(far)

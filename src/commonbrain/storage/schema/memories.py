@@ -134,6 +134,7 @@ memories = Table(
     CheckConstraint("(superseded_by IS NULL) = (superseded_at IS NULL)", name="superseded"),
     Index(None, "tenant_id", "kind", "semantic_hash", "source_ref"),
     Index(None, "tenant_id", "occurred_at"),
+    Index("ix_memories_session", "tenant_id", "session", "id", **only("session IS NOT NULL")),
     Index(None, "tenant_id", "project", "kind", "state"),
     # One head per chain: no two memories are replaced by the same one.
     Index(None, "tenant_id", "superseded_by", unique=True),
