@@ -29,6 +29,7 @@ from commonbrain.storage.change_log import predecessors
 from commonbrain.storage.interface import QueryScope
 from commonbrain.text import contradictions
 from commonbrain.text.contradictions import Conflict
+from commonbrain.text.repetition import adds_nothing
 from commonbrain.text.statements import Statement
 
 if TYPE_CHECKING:
@@ -98,8 +99,9 @@ def classify_duplicate(
 ) -> Unique | Duplicate:
     """Compare a draft with similar memories by the thresholds of the embedding space.
 
-    A memory that the draft may update is never its duplicate, however similar; if it contradicts
-    the draft, it is listed as a conflict. Only kinds that make claims have conflicts.
+    A draft is a duplicate only if it adds nothing to a similar memory: similarity alone refuses
+    nothing. A memory that contradicts the draft is listed as a conflict. Only kinds that make
+    claims have conflicts.
     """
     ranked = sorted(near, key=lambda neighbour: -neighbour.similarity)
     similar = tuple(n for n in ranked if n.similarity >= space.similar_threshold)
@@ -107,8 +109,10 @@ def classify_duplicate(
     contested = _contested(Statement(text=text, subject=subject), similar) if makes_claims else ()
     denied = {one.neighbour.id for one in contested}
     for neighbour in similar:
-        is_same = neighbour.id not in denied and not contradicts(text, neighbour.text)
-        if neighbour.similarity >= space.duplicate_threshold and is_same:
+        is_near_copy = neighbour.similarity >= space.duplicate_threshold
+        if neighbour.id not in denied and adds_nothing(
+            text, known=neighbour.text, is_near_copy=is_near_copy
+        ):
             policy = KINDS[kind].on_duplicate
             if policy in {DuplicatePolicy.REFUSE, DuplicatePolicy.WARN}:
                 is_refused = policy is DuplicatePolicy.REFUSE

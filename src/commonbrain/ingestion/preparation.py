@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from functools import partial
@@ -272,16 +272,28 @@ def prepare_drafts(
     return replace(prepared, derived=tuple(parts), rationales=_rationales_of(prepared))
 
 
-def embed_drafts(prepared: Sequence[PreparedDraft], embedder: Embedder) -> list[PreparedDraft]:
-    """Embed all drafts in one batch; leave all without vectors if the embedder is unavailable."""
-    if not prepared:
-        return []
-    texts = [one for source in prepared for one in _texts_to_embed(source)]
+def embed_drafts(
+    prepared: Sequence[PreparedDraft],
+    embedder: Embedder,
+    *,
+    skipped: Container[int] = frozenset(),
+) -> list[PreparedDraft]:
+    """Embed all drafts but the skipped ones in one batch, with what was derived from them.
+
+    All are left without vectors if the embedder is unavailable.
+    """
+    chosen = [one for place, one in enumerate(prepared) if place not in skipped]
+    if not chosen:
+        return list(prepared)
+    texts = [one for source in chosen for one in _texts_to_embed(source)]
     try:
         vectors = iter(embedded(texts, embedder))
     except UnavailableError:
         return list(prepared)
-    return [_embedded(one, next(vectors), rest=vectors) for one in prepared]
+    return [
+        one if place in skipped else _embedded(one, next(vectors), rest=vectors)
+        for place, one in enumerate(prepared)
+    ]
 
 
 def _prepare(

@@ -19,7 +19,7 @@ from commonbrain.ingestion.deduplication import (
     find_exact,
     is_recurrence,
 )
-from commonbrain.ingestion.embedding import EmbedPending
+from commonbrain.ingestion.embedding import EmbedPending, embedded
 from commonbrain.ingestion.idempotency import make_idempotency_record, replay_reply, save_reply
 from commonbrain.ingestion.pending_acks import check_pending_acks
 from commonbrain.ingestion.preparation import (
@@ -55,7 +55,7 @@ from commonbrain.ingestion.sources import (
     put_link,
     resolve_sources,
 )
-from commonbrain.ingestion.validation import Rejection
+from commonbrain.ingestion.validation import Rejection, derive_headline
 from commonbrain.invalidation.preview import summarize_affected
 from commonbrain.invalidation.propagation import continue_propagation, propagate
 from commonbrain.model import ids
@@ -73,6 +73,7 @@ from commonbrain.services import Services
 from commonbrain.storage.change_log import ChangeContext, record_update
 from commonbrain.storage.interface import QueryScope
 from commonbrain.storage.job_queue import enqueue_embedding
+from commonbrain.text.repetition import repeated_part
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
@@ -196,21 +197,20 @@ class Remember:
         ready = [one for one in validated if isinstance(one, PreparedDraft)]
         if not options.checks_similarity:
             ready = [replace(one, rationales=()) for one in ready]
-        ready = with_salience(
-            embed_drafts(ready, self.services.embedder), self.caller, services=self.services
-        )
-        timer.end_stage("embed")
         query_scope = QueryScope(caller=self.caller, filter=Filter(), now=self.services.clock.now())
         refused = {
             n: rejected(one) for n, one in enumerate(validated) if isinstance(one, Rejection)
         }
+        stored_before = self._find_stored(ready, query_scope=query_scope, options=options)
+        ready = with_salience(
+            embed_drafts(ready, self.services.embedder, skipped=stored_before),
+            self.caller,
+            services=self.services,
+        )
+        timer.end_stage("embed")
         if not ready and options.on_commit is None:
             none = RememberResult(items=tuple(refused.values()), stages_ms=timer.stages_ms)
             return self._emit_metrics(none, is_embedding=True)
-        if options.checks_similarity:
-            # A new process reads all vectors first, outside the write transaction.
-            with self.services.store.snapshot(self.caller.tenant) as tx:
-                tx.index.follow()
         with self.services.store.begin(self.caller.tenant) as tx:
             known = replay_reply(tx, idempotency, query_scope=query_scope) if idempotency else None
             if known is not None:
@@ -242,10 +242,33 @@ class Remember:
         timer.end_stage("commit")
         if step.is_cut:
             continue_propagation(self.services, self.caller)
-        is_embedding = all(one.vectors is not None for one in ready)
+        is_embedding = not any(one.embedding_pending for one in outcomes)
         self._catch_up(is_embedding=is_embedding)
         return self._emit_metrics(
             replace(reply, stages_ms=timer.stages_ms), is_embedding=is_embedding
+        )
+
+    def _find_stored(
+        self, ready: Sequence[PreparedDraft], *, query_scope: QueryScope, options: WriteOptions
+    ) -> frozenset[int]:
+        """Return the places of drafts that are stored word for word, which need no vectors.
+
+        The transaction that stores the batch decides again. Where it finds such a memory gone, it
+        stores the draft with its embedding pending.
+        """
+        if not ready:
+            return frozenset()
+        with self.services.store.snapshot(self.caller.tenant) as tx:
+            found = [find_exact(tx, one, query_scope=query_scope) for one in ready]
+            if options.checks_similarity and None in found:
+                # A new process reads all vectors first, outside the write transaction.
+                tx.index.follow()
+        return frozenset(
+            place
+            for place, known in enumerate(found)
+            if known is not None
+            and known.id not in options.exclude_ids
+            and not ready[place].derived
         )
 
     def _emit_metrics(self, reply: RememberResult, *, is_embedding: bool) -> RememberResult:
@@ -380,7 +403,7 @@ class Remember:
             case Unique(similar=near):
                 pass
             case Duplicate(of=of, is_refused=True) if not prepared.draft.distinct_because:
-                return duplicate(prepared.admitted.kind, of)
+                return duplicate(prepared.admitted.kind, self._of_repeated_part(prepared, of))
             case Duplicate(of=of):
                 near = (of,)
                 kind = prepared.admitted.kind
@@ -466,6 +489,18 @@ class Remember:
         change_context = ChangeContext(action=Action.RECUR, caller=self.caller, at=query_scope.now)
         record_update(tx, known, after=again, change_context=change_context)
         return detail.recurrences + 1
+
+    def _of_repeated_part(self, prepared: PreparedDraft, of: CandidateMemory) -> CandidateMemory:
+        """Return a duplicate with the similarity of the sentences that the draft repeats."""
+        part = repeated_part(prepared.text, known=of.text)
+        if part == of.text or prepared.vectors is None:
+            return of
+        try:
+            [there] = embedded([(part, None)], self.services.embedder)
+        except UnavailableError:
+            return of
+        similarity = float((prepared.vectors.windows @ there.windows.T).max())
+        return replace(of, headline=derive_headline(part), similarity=similarity)
 
     def _mark_conflicts(
         self, tx: Transaction, memory: Memory, *, duplicate_check: DuplicateCheck

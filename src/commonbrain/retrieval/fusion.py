@@ -102,9 +102,7 @@ def expand_context(
     )
 
 
-def _passages(
-    around: Iterable[Passage], after: Mapping[int, int]
-) -> Mapping[int, Sequence[int]]:
+def _passages(around: Iterable[Passage], after: Mapping[int, int]) -> Mapping[int, Sequence[int]]:
     """Return the ids of the passage around each message, in order."""
     ids = dict.fromkeys(id_ for passage in around for id_ in passage.ids)
     passages: dict[int, Sequence[int]] = {}
@@ -253,9 +251,7 @@ def _score_sources(
     by_source: defaultdict[int | str, list[float]] = defaultdict(list)
     for id_, source in sources.items():
         by_source[source].append(self_scores[id_])
-    best = {
-        source: fmean(nlargest(_SOURCE_TOP_K, scores)) for source, scores in by_source.items()
-    }
+    best = {source: fmean(nlargest(_SOURCE_TOP_K, scores)) for source, scores in by_source.items()}
     best_source = max(best.values(), default=0.0) or 1.0
     best_score = max(self_scores.values(), default=0.0) or 1.0
     return {

@@ -101,6 +101,12 @@ def may_add_information(one: str, other: str) -> bool:
     )
 
 
+def is_one_value_replaced(one: str, other: str) -> bool:
+    """Return whether one short value replaces another in otherwise equal texts."""
+    here, there = (read_statement(Statement(text=text)) for text in (one, other))
+    return _is_one_replaced(_replaced(here, there))
+
+
 def _by_holder(one: Reading, other: Reading) -> Basis | None:
     """Detect two holders of what only one can hold, such as the owner of a service."""
     if not (one.holder and other.holder and one.held == other.held):

@@ -1,0 +1,260 @@
+"""Decide from their words whether a text only repeats another.
+
+A rejected text is lost and a stored repetition costs one row, so whatever may be news is news: a
+word, name, number, time, negation or modality that the other text does not say. Greetings and
+thanks say nothing; forms of a word and close synonyms say the same.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from typing import Final
+
+import Stemmer
+
+from commonbrain.text.contradictions import is_one_value_replaced
+from commonbrain.text.statements import Statement, read_statement
+
+_WORD: Final = re.compile(r"\w+(?:[.,:/@'\u2019+-]\w+)*")
+_ADDRESSED: Final = re.compile(
+    r"\b(?:hi|hey|hello|thanks|thank you|congrats|congratulations|wow|great|good|well)\W{1,2}"
+    r"[A-Z]\w+"
+    r"|,\s*[A-Z]\w+(?=\s*[!?.])"
+)
+"""A name that the text only addresses: "Hey Melanie", "That is great, Caroline!"."""
+
+_LABEL: Final = re.compile(r"\s*([^:\s][^:\n]{0,40}):\s")
+_SENTENCE: Final = re.compile(r"\w[^.!?\n]*(?:[.!?](?=\w)[^.!?\n]*)*")
+_COMPOUND: Final = re.compile(r"(?<=[a-z])-(?=[a-z])")
+"""The hyphen of a compound, which some leave out: "e-mail", "wi-fi"."""
+_ORDER: Final = re.compile(
+    r"(?:never|always|do not|don't|please|only|use|keep|avoid)\b", re.IGNORECASE
+)
+"""The opening of an order, which says that something must be so."""
+_SAYS_NOTHING: Final = frozenset(
+    "hi hey hello dear thank thanks please wow yes yeah yep no nope ok okay sure great nice cool"
+    " awesome amazing wonderful fantastic lovely congrats congratulation haha lol bye cheer welcome"
+    " really very so too quite pretty just also well oh ah hmm indeed actually basically simply"
+    " note remember reminder fyi update info remark here there what which who whom whose where how"
+    " that this these those thing something anything happen get got make made let go going do"
+    " doing done use currently roughly about around approximately all each every any some own"
+    " self ourselve itself themselve always because since if when whenever while as doe through goe"
+    " against come becomes".split()
+)
+"""Words that tell nothing by themselves, as singulars."""
+_SYNONYMS: Final = (
+    "keep retain store save hold preserve",
+    "need require take want",
+    "like prefer favour favor",
+    "choose pick select opt decide",
+    "begin start launch kick",
+    "end finish complete stop conclude",
+    "leave depart",
+    "own owner maintain maintainer responsible responsibility charge",
+    "lead head manage run",
+    "call name",
+    "refuse reject deny decline",
+    "accept allow permit",
+    "empty drain clear",
+    "fast quick rapid",
+    "big large huge",
+    "small little tiny",
+    "old legacy former",
+    "deprecated obsolete outdated",
+    "buy purchase acquire",
+    "fix repair resolve solve",
+    "fail break crash",
+    "error failure fault bug",
+    "send deliver ship dispatch",
+    "show display present",
+    "find locate discover",
+    "change modify alter",
+    "delete remove erase drop",
+    "build create make produce generate",
+    "write author",
+    "house home",
+    "folder directory",
+    "server host machine",
+    "repository repo",
+    "config configuration setting",
+    "certificate cert",
+    "documentation doc docs",
+    "authentication auth",
+    "application app",
+    "environment env",
+    "temporary temp",
+    "maximum max",
+    "minimum min",
+    "picture photo image",
+    "kid child children",
+    "mother mom mum",
+    "father dad",
+    "company firm business",
+    "colleague coworker teammate",
+    "client customer",
+    "staff employee personnel",
+    "salary pay wage",
+    "price cost",
+    "meeting call session",
+    "illness disease",
+    "doctor physician",
+    "holiday vacation",
+    "flat apartment",
+    "car vehicle automobile",
+    "automatic automatically",
+    "manual manually hand",
+    "once single time",
+    "more above over exceed",
+    "less below under",
+    "live reside stay",
+    "place put",
+    "speak talk",
+    "job task",
+    "team group",
+    "much many lot",
+    "member people person",
+    "every each per",
+)
+"""Groups of words that say the same in most statements."""
+_MODALITIES: Final = {
+    "must": "must have-to has-to need-to needs-to shall required mandatory should ought supposed"
+    " recommended",
+    "may": "may might could perhaps maybe possibly probably likely",
+    "will": "will 'll going-to gonna plan plans planned planning intend intends",
+    "would": "would 'd",
+}
+_MODAL_WORDS: Final = {
+    word: modality for modality, words in _MODALITIES.items() for word in words.split()
+}
+_TWO_WORD_MODALS: Final = frozenset(word for word in _MODAL_WORDS if "-" in word)
+_UNSAID_SHARE_MAX: Final = 0.34
+"""Share of the words of a near copy that may be replaced by others. Chosen on the calibrate half of
+the pairs of `brain eval duplicates`, and on LoCoMo's turns."""
+_WORDS_MIN: Final = 3
+"""Fewer words than this are in many texts, by chance."""
+_CACHED: Final = 512
+_stem: Final[Callable[[str], str]] = Stemmer.Stemmer("english").stemWord  # pyright: ignore[reportUnknownMemberType] it has no types
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Said:
+    """What a text says, each as a set to compare."""
+
+    stems: frozenset[str]
+    """Stems of content words; synonyms have the same one."""
+    fixed: frozenset[str]
+    """Numbers, units and words of closed groups, for which there are no synonyms."""
+    names: tuple[str, ...]
+    """In order."""
+    modalities: frozenset[str]
+    is_denied: bool
+    label: str
+    """The name of a speaker or subject before a colon."""
+    by_sentence: tuple[frozenset[str], ...]
+    """The stems of each sentence."""
+    asks: bool
+
+    @property
+    def sentences(self) -> int:
+        return len(self.by_sentence)
+
+
+def adds_nothing(text: str, *, known: str, is_near_copy: bool) -> bool:
+    """Return whether all that a text says is said by a known one.
+
+    A near copy of one sentence, which the caller recognizes by its meaning, may say a few words in
+    others; their number must not exceed that of the words which the known text says in others.
+    """
+    here = _read(text)
+    there = _read(known)
+    if here.label != there.label or here.asks > there.asks or not _has_all_fixed(here, there):
+        return False
+    unsaid = here.stems - there.stems
+    if not unsaid:
+        is_telling = len(here.stems | here.fixed | {*here.names}) >= _WORDS_MIN
+        return (is_near_copy or is_telling) and _are_together(here.stems, there, here.sentences)
+    is_reworded = here.sentences == 1 and len(unsaid) <= len(there.stems - here.stems)
+    few = len(unsaid) <= max(1, int(_UNSAID_SHARE_MAX * len(here.stems)))
+    return is_near_copy and is_reworded and few and not is_one_value_replaced(text, known)
+
+
+def repeated_part(text: str, *, known: str) -> str:
+    """Return the sentences of a known text that say most of what a text says, all if it is short.
+
+    There are as many neighbouring ones as the text has.
+    """
+    sentences = [match[0].strip() for match in _SENTENCE.finditer(known)]
+    here = _read(text)
+    size = max(1, here.sentences)
+    if len(sentences) <= size:
+        return known
+    places = range(len(sentences) - size + 1)
+    parts = [_stems(one) for one in sentences]
+    best = max(
+        places,
+        key=lambda at: (len(here.stems & frozenset[str]().union(*parts[at : at + size])), -at),
+    )
+    return ". ".join(sentences[best : best + size])
+
+
+def _are_together(stems: frozenset[str], there: _Said, sentences: int) -> bool:
+    """Return whether as many neighbouring sentences say all of it: others are on other things."""
+    parts = there.by_sentence
+    return any(
+        stems <= frozenset[str]().union(*parts[at : at + sentences])
+        for at in range(max(1, len(parts) - sentences + 1))
+    )
+
+
+def _has_all_fixed(here: _Said, there: _Said) -> bool:
+    """Return whether names, numbers, negation and modality are said, in an order that agrees."""
+    if here.is_denied != there.is_denied or not here.modalities <= there.modalities:
+        return False
+    if not (here.fixed <= there.fixed and set(here.names) <= {*there.names, *there.stems}):
+        return False
+    shared = set(here.names) & set(there.names)
+    return _order(here.names, shared) == _order(there.names, shared)
+
+
+def _order(names: Sequence[str], shared: Iterable[str]) -> list[str]:
+    return [name for name in dict.fromkeys(names) if name in shared]
+
+
+@lru_cache(maxsize=_CACHED)
+def _read(text: str) -> _Said:
+    told = _COMPOUND.sub("", _ADDRESSED.sub(" ", text))
+    reading = read_statement(Statement(text=told))
+    words = [word for word in reading.words if word not in _SAYS_NOTHING]
+    lower = [word.casefold() for word in _WORD.findall(told)]
+    pairs = {f"{one}-{other}" for one, other in pairwise(lower)}
+    modal = {*lower, *(pairs & _TWO_WORD_MODALS)} & _MODAL_WORDS.keys()
+    return _Said(
+        stems=_stems(told),
+        fixed=reading.numbers | reading.choices,
+        names=tuple(_same(word) for word in words if word in reading.names),
+        modalities=frozenset(_MODAL_WORDS[word] for word in modal)
+        | ({"must"} if _ORDER.match(told) else frozenset()),
+        is_denied=reading.is_denied,
+        label=match[1].casefold() if (match := _LABEL.match(text)) else "",
+        by_sentence=tuple(map(_stems, _SENTENCE.findall(told))),
+        asks="?" in told,
+    )
+
+
+def _stems(text: str) -> frozenset[str]:
+    reading = read_statement(Statement(text=text))
+    content = reading.content - reading.choices
+    return frozenset(_same(word) for word in content if word not in _SAYS_NOTHING)
+
+
+def _same(word: str) -> str:
+    """Return the stem of a word, or the first of its synonyms."""
+    stem = _stem(word)
+    return _FIRST.get(stem, stem)
+
+
+_FIRST: Final = {
+    _stem(word): _stem(group.split()[0]) for group in _SYNONYMS for word in group.split()
+}
