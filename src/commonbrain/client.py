@@ -190,7 +190,7 @@ class Brain:
             text: a statement of at most 16 KiB, a raw text of at most 1 MiB, a draft, or drafts.
             kind: rule, fact, incident, task, event, episode, atom or message; by default the words
                 decide.
-            headline: at most 15 words; by default the first sentence.
+            headline: at most 15 words; by default the clause that carries the text.
             label: the type of statement, such as decision.
             project: by default the caller's.
             scope: private, team (the default) or global.

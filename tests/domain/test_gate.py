@@ -4,10 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.ingestion.validation import Rejection, Valid, derive_headline, validate
+from commonbrain.ingestion.validation import Rejection, Valid, validate
 from commonbrain.model.kinds import FactDetail, Kind, RuleDetail, Severity, TaskDetail
 from commonbrain.model.limits import HEADLINE_CHARS_MAX, HEADLINE_WORDS_MAX
 from commonbrain.model.memory import Draft
+from commonbrain.text.headlines import derive_headline
 
 ATOMIC = (Kind.RULE, Kind.FACT, Kind.TASK)
 OTHERS = tuple(kind for kind in Kind if kind not in ATOMIC)

@@ -1,10 +1,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.ingestion.validation import derive_headline
 from commonbrain.model.kinds import Kind, MessageDetail
 from commonbrain.model.memory import full_text, semantic_hash
 from commonbrain.testing.builders import a_memory
+from commonbrain.text.headlines import derive_headline
 
 KINDS = st.sampled_from(Kind)
 WORDS = st.lists(st.text("abcÉß字.-", min_size=1, max_size=12), min_size=1, max_size=40)

@@ -2,7 +2,7 @@ import json
 from collections import Counter
 
 import pytest
-from commonbrain_evals import atomizer, contradictions, times
+from commonbrain_evals import atomizer, contradictions, headlines, times
 from commonbrain_evals.evaluations import EVALUATIONS
 from commonbrain_evals.labelled import LabelledReport, show_labelled
 from commonbrain_evals.rows import Half, half_of
@@ -91,6 +91,43 @@ def test_every_failure_is_listed(
         assert found.failures
         for one in found.failures:
             assert " ".join(one.text.split()) in printed
+
+
+def test_the_texts_for_headlines_are_many_of_every_sort_and_none_is_twice() -> None:
+    texts = headlines.read_texts()
+    assert len(texts) >= 160
+    assert len({one.text for one in texts}) == len(texts)
+    assert min(Counter(one.sort for one in texts).values()) >= 5
+    assert min(Counter(half_of(one.text) for one in texts).values()) * 3 >= len(texts)
+
+
+def test_headlines_are_informative_on_texts_they_were_not_tuned_on() -> None:
+    report = headlines.evaluate(headlines.read_texts())
+    for half in report.halves:
+        assert half.informative >= 0.9 * half.rows
+
+
+def test_a_headline_that_lacks_a_word_opens_wrongly_or_is_too_long_is_a_failure(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    texts = headlines.read_texts()
+    report = headlines.evaluate(texts, lambda text: " ".join(text.split()))
+    failed = [one for one in report.rows if not one.is_informative]
+    assert {bool(one.missing) for one in failed} == {False}
+    assert {bool(one.opening) for one in failed} == {one.is_too_long for one in failed}
+    headlines.show_headlines(report, failures=Half.CHECK)
+    printed = capsys.readouterr().out
+    assert "is too long" in printed
+    assert "calibrate chat:" not in printed
+
+
+def test_headlines_give_programs_one_row_a_text_and_the_hash_of_the_data() -> None:
+    ran = CliRunner().invoke(app, ["eval", "headlines", "--json"])
+    assert ran.exit_code == 0, ran.output
+    report = json.loads(ran.stdout)
+    assert len(report["rows"]) == len(headlines.read_texts())
+    assert len(report["sha256"]) == 64
+    assert "check" in CliRunner().invoke(app, ["eval", "headlines", "--check"]).stdout
 
 
 @pytest.mark.parametrize("name", ["atomizer", "conflicts", "times"])

@@ -131,6 +131,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "eval atomizer": "brain eval atomizer",
     "eval cascade": "brain eval cascade",
     "eval conflicts": "brain eval conflicts",
+    "eval headlines": "brain eval headlines",
     "eval safety": "brain eval safety",
     "eval times": "brain eval times",
 }

@@ -13,7 +13,7 @@ from commonbrain.ingestion.preparation import PreparedDraft, embed_drafts, prepa
 from commonbrain.ingestion.result import DerivedResult, ItemStatus
 from commonbrain.ingestion.service import Remember, WriteOptions
 from commonbrain.ingestion.sources import put_link
-from commonbrain.ingestion.validation import Rejection, derive_headline, scan_text
+from commonbrain.ingestion.validation import Rejection, scan_text
 from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError, NotFoundError, RejectedError, parse_choice
 from commonbrain.model.kinds import (
@@ -34,6 +34,7 @@ from commonbrain.model.scope import EVERYBODY, NOBODYS_NAMES, Caller, Scope
 from commonbrain.model.timestamps import instant
 from commonbrain.services import Services
 from commonbrain.storage.job_queue import enqueue_embedding
+from commonbrain.text.headlines import shorten_to_headline
 from commonbrain.text.normalisation import normalise_line
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ def draft_of(
     return Draft(
         body=body,
         kind=Kind.MESSAGE,
-        headline=None if subject is None else derive_headline(subject),
+        headline=None if subject is None else shorten_to_headline(subject),
         project=options.get("project"),
         scope=Scope.PRIVATE if to else Scope.TEAM,
         expires_at=instant(expires_at) if expires_at else None,

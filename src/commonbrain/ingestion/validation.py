@@ -31,6 +31,7 @@ from commonbrain.model.memory import Draft, texts_of, with_texts
 from commonbrain.model.skills import read_trigger
 from commonbrain.model.timestamps import instant
 from commonbrain.services import Services
+from commonbrain.text.headlines import derive_headline
 from commonbrain.text.redaction import OnSecret, SecretMatch, describe_place, redacted
 
 
@@ -122,8 +123,6 @@ _READERS: Final[Mapping[str, Callable[[str, object], object]]] = {
 """Parsers of the columns that are not plain text."""
 
 
-_LIST_MARKER: Final = re.compile(r"^\s*(?:[-*+•>]\s+|#{1,6}\s+|\(?\d{1,3}[.)]\s+|\[[ xX]?\]\s+)+")
-_SENTENCE_END: Final = re.compile(r"(?<=[.!?。！？])\s+|\n")  # noqa: RUF001 full-width marks meant
 _UPDATE_MARKER: Final = re.compile(
     r"\b(?:update[ds]?|edit(?:ed)?|revised|amended|guardrail|addendum)\b\W{0,4}"
     r"(?:on\s+|of\s+)?\(?\d{4}-\d{2}-\d{2}",
@@ -174,17 +173,6 @@ def validate(draft: Draft) -> Valid | Rejection:
         detail=detail,
         warnings=_warnings(policy, draft.body),
     )
-
-
-def derive_headline(body: str) -> str:
-    """Derive a headline from the first sentence, within the limits of words and characters."""
-    unmarked = _LIST_MARKER.sub("", body.strip())
-    sentence = _SENTENCE_END.split(unmarked, maxsplit=1)[0].strip()
-    words = sentence.split()
-    short = " ".join(words[: limits.HEADLINE_WORDS_MAX])
-    if len(short) >= limits.HEADLINE_CHARS_MAX:
-        return short[: limits.HEADLINE_CHARS_MAX - 1].rstrip() + "…"
-    return short + "…" if len(words) > limits.HEADLINE_WORDS_MAX else short
 
 
 def _unknown_kind(given: str | None) -> Rejection:

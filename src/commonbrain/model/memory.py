@@ -186,12 +186,33 @@ ERASED: Final = "(erased)"
 
 
 def full_text(headline: str, body: str) -> str:
-    """Join headline and body without repeating the headline."""
+    """Join headline and body, unless the body says the headline."""
     stem = headline.removesuffix("…")
-    if body.startswith(stem):
-        return body
-    is_said = f" {_folded(stem)}" in f" {_folded(body)}"
+    is_said = body.startswith(stem) or f" {stem}" in body or _says(body, stem)
     return body if is_said else f"{headline}\n{body}"
+
+
+_SIGNS: Final = re.compile(r"[\s|*#/,;:.!?\"'`()\[\]{}<>=…–—。！？-]+")  # noqa: RUF001 full-width marks meant
+_GAPS: Final = re.compile(r"[:…]")
+"""A derived headline may leave out words after a label and within a long sentence."""
+
+
+def _says(body: str, stem: str) -> bool:
+    """Return whether the parts of a headline occur in the body in order, whatever the signs."""
+    parts = [words for part in _GAPS.split(stem) if (words := _without_signs(part))]
+    if not parts:
+        return f" {_folded(stem)}" in f" {_folded(body)}"
+    text, place = f" {_without_signs(body)}", 0
+    for words in parts:
+        place = text.find(f" {words}", place)
+        if place < 0:
+            return False
+        place += len(words)
+    return True
+
+
+def _without_signs(text: str) -> str:
+    return _SIGNS.sub(" ", text.casefold()).strip()
 
 
 def is_erased(memory: Memory) -> bool:

@@ -19,7 +19,6 @@ from commonbrain.client import Brain
 from commonbrain.clock import Clock, RandomSource
 from commonbrain.embeddings.interface import Embedder, EmbeddingSpace
 from commonbrain.ingestion.salience import SalienceModels
-from commonbrain.ingestion.validation import derive_headline
 from commonbrain.learning.intervals import make_statistics
 from commonbrain.learning.monitor import CanaryMonitor
 from commonbrain.learning.serving import RerankerRegistry, make_salience_trainer, make_trainer
@@ -44,6 +43,7 @@ from commonbrain.services import Services
 from commonbrain.storage.blobs import UploadStore, make_blobs
 from commonbrain.storage.job_queue import LocalQueue
 from commonbrain.storage.sqlite.engine import open_sqlite
+from commonbrain.text.headlines import derive_headline
 from commonbrain.text.redaction import OnSecret
 from commonbrain.transfer.importers import IMPORTERS
 

@@ -11,7 +11,7 @@ from commonbrain.cli.commands import Json
 from commonbrain.cli.groups import CommandGroup
 from commonbrain_evals.options import RunOptions
 
-OWN: Final = ("atomizer", "cascade", "conflicts", "duplicates", "safety", "times")
+OWN: Final = ("atomizer", "cascade", "conflicts", "duplicates", "headlines", "safety", "times")
 """The evaluations on data that ships with the package, by their names in `EVALUATIONS`."""
 
 app = typer.Typer(
@@ -126,6 +126,20 @@ def duplicates(
     run_evaluation("duplicates", as_json=as_json, plot=plot)
 
 
+@app.command(help="Measure headlines on data that ships with the package.")
+def headlines(
+    *,
+    as_json: Json = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="List the failures of the half `check` instead.")
+    ] = False,
+) -> None:
+    """Measure whether derived headlines are informative, by sort of text and half."""
+    from commonbrain_evals.run import run_headlines  # noqa: PLC0415 see _run
+
+    run_headlines(is_check=check, as_json=as_json)
+
+
 @app.command("self")
 def self_(
     context: typer.Context,
@@ -206,5 +220,5 @@ def _add(name: str) -> None:
 
 
 for _name in OWN:
-    if _name != "duplicates":
+    if _name not in {"duplicates", "headlines"}:
         _add(_name)

@@ -14,6 +14,7 @@ from commonbrain_evals import (
     cascade,
     contradictions,
     duplicates,
+    headlines,
     pairs,
     safety,
     tables,
@@ -62,6 +63,11 @@ EVALUATIONS: Final[Mapping[str, Evaluation]] = {
         purpose="The thresholds for duplicates and hints of the embedder in use, and the rules.",
         run=_duplicates,
         show=tables.show,
+    ),
+    "headlines": Evaluation(
+        purpose="Whether the headline of a text carries its names, numbers and predicate.",
+        run=lambda _: headlines.evaluate(headlines.read_texts()),
+        show=headlines.show_headlines,
     ),
     "safety": Evaluation(
         purpose="What shows of others' memories, and what lies from the web do to answers.",

@@ -11,7 +11,7 @@ from commonbrain.cli.terminal import progress_bar
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import escaped
 from commonbrain.runtime.settings_loading import load_settings
-from commonbrain_evals import aged, month
+from commonbrain_evals import aged, headlines, month
 from commonbrain_evals.curves import curves
 from commonbrain_evals.evaluations import EVALUATIONS
 from commonbrain_evals.options import RunOptions
@@ -25,6 +25,7 @@ from commonbrain_evals.retrieval.reporting import page
 from commonbrain_evals.retrieval.running import EvalRequest, run
 from commonbrain_evals.retrieval.showing import show_comparison, show_parts, show_run
 from commonbrain_evals.retrieval.told_reflecting import show_reflected
+from commonbrain_evals.rows import Half
 
 
 def run_evaluation(name: str, *, as_json: bool, plot: Path | None = None) -> None:
@@ -43,6 +44,15 @@ def run_evaluation(name: str, *, as_json: bool, plot: Path | None = None) -> Non
         typer.echo(json.dumps(asdict(report), ensure_ascii=False))
     else:
         evaluation.show(report)
+
+
+def run_headlines(*, is_check: bool, as_json: bool) -> None:
+    """Measure derived headlines; print the failures of one half, or all rows as JSON."""
+    found = headlines.evaluate(headlines.read_texts())
+    if as_json:
+        typer.echo(escaped(json.dumps(asdict(found), ensure_ascii=False)))
+    else:
+        headlines.show_headlines(found, failures=Half.CHECK if is_check else Half.CALIBRATE)
 
 
 def run_month(data: Path | None, *, conversations: int | None, as_json: bool) -> None:

@@ -19,12 +19,13 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
-from commonbrain.ingestion.validation import Rejection, derive_headline, validate
+from commonbrain.ingestion.validation import Rejection, validate
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import Kind
 from commonbrain.model.limits import NAME_CHARS_MAX, SOURCE_REF_CHARS_MAX, TEXT_BYTES_MAX
 from commonbrain.model.memory import Draft
 from commonbrain.text.classification import classify, severity_of
+from commonbrain.text.headlines import derive_headline
 from commonbrain.transfer.archive import Piece, Unreadable
 
 if TYPE_CHECKING:
@@ -420,7 +421,6 @@ _FILE_BYTES_MAX: Final = 8 * 1024 * 1024
 """A file is parsed whole, which takes some fifty times its size; no notes are this long."""
 _TOPIC_WORDS_MAX: Final = 5
 """A longer heading would leave no room in the headline for the statement."""
-_NO_WORDS: Final = ("```", "~~~", "<!--", "---", "***", "___")
 
 
 @dataclass(frozen=True, slots=True)
@@ -552,11 +552,8 @@ def _classify(text: Text, path: Sequence[str]) -> tuple[Kind, str | None]:
 
 
 def _make_headline(text: Text, path: Sequence[str]) -> str:
-    lines = (line for line in text.words.split("\n") if line.strip())
-    sentence = "\n".join(line for line in lines if not line.strip().startswith(_NO_WORDS))
-    plain = (sentence or text.words).replace("**", "").replace("__", "")
     topic = path[-1].rstrip(":.!?") if path else ""
-    own = derive_headline(plain)
+    own = derive_headline(text.words)
     if not topic or len(topic.split()) > _TOPIC_WORDS_MAX or own.startswith(topic):
         return own
     joined = derive_headline(f"{topic}: {own}")
