@@ -67,7 +67,7 @@ def test_hints_are_near_few_and_nearest_first(kind: Kind, similarities: Sequence
         assert len(given_) <= SIMILAR_HINTS_MAX
         assert all(similarity >= SPACE.similar_threshold for similarity in given_)
     else:
-        assert judged.of.similarity == max(similarities) >= SPACE.duplicate_threshold
+        assert judged.of.similarity == max(similarities) >= SPACE.similar_threshold
 
 
 @pytest.mark.parametrize(
@@ -89,10 +89,11 @@ def test_another_number_or_a_denial_may_be_the_news(one: str, other: str) -> Non
 
 def test_a_contradicting_neighbour_does_not_hide_one_that_agrees() -> None:
     agreeing = CandidateMemory(id=9, headline=TEXT, text=TEXT, similarity=0.8)
-    neighbours = [*near(0.99, text="The cache lives on 3 build hosts"), agreeing]
-    assert classify_duplicate(Kind.FACT, TEXT, near=neighbours, space=SPACE) == Duplicate(
-        of=agreeing, is_refused=True
-    )
+    [denial] = near(0.99, text="The cache never lives on the build host")
+    judged = classify_duplicate(Kind.FACT, TEXT, near=[denial, agreeing], space=SPACE)
+    assert isinstance(judged, Duplicate)
+    assert (judged.of, judged.is_refused) == (agreeing, True)
+    assert [one.neighbour for one in judged.conflicts] == [denial]
 
 
 @given(st.text(), st.text())

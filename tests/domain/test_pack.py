@@ -26,7 +26,8 @@ from commonbrain.model.recall_result import (
 )
 from commonbrain.model.recall_result import to_evidence as told_to_agents
 from commonbrain.model.scope import Trust
-from commonbrain.retrieval.packing import Packed, pack, to_item
+from commonbrain.retrieval.item_metadata import to_item
+from commonbrain.retrieval.packing import Packed, pack
 from commonbrain.testing.builders import a_memory
 from commonbrain.text.tokens import estimate
 

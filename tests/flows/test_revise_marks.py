@@ -93,12 +93,12 @@ def test_links_of_every_type_stand_side_by_side_with_their_own_strength(brain: B
     one, other = (stored(brain, text, kind="event") for text in (TWO, "Tea was late again"))
     for number, type_ in enumerate(LinkType, 1):
         for _ in range(number % 3 + 1):
-            brain.revise.link(one, other, type=type_, strength=number / 10)
+            brain.revise.link(one, other, type=type_, strength=number / 20)
 
     told = brain.get(one, views=["links"]).links
     assert told is not None
     assert {(link.type, round(link.strength, 2), link.observations) for link in told} == {
-        (type_, number / 10, number % 3 + 1) for number, type_ in enumerate(LinkType, 1)
+        (type_, number / 20, number % 3 + 1) for number, type_ in enumerate(LinkType, 1)
     }
 
 

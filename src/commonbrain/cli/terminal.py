@@ -55,11 +55,12 @@ def render_item_result(one: ItemResult) -> RenderableType:
     )
     more = [one.reason, one.hint, *one.warnings]
     against = [f"conflict  {near.id}  {near.headline}" for near in one.conflicts]
-    contested = {near.id for near in one.conflicts}
+    contested = {near.id for near in (*one.conflicts, *one.changes)}
     similar_items = [near for near in one.similar if near.id not in contested]
     near = against + [f"similar  {near.id}  {near.headline}" for near in similar_items]
     is_stored = one.status is ItemStatus.STORED
     lines = [text for text in more if text] + (near if is_stored else [])
+    lines += [line for change in one.changes for line in change.lines()]
     for suggestion in one.suggestions:
         lines += [
             f"may rest on  {suggestion.id}  {suggestion.headline}  ({suggestion.how})",

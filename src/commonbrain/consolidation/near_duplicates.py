@@ -20,7 +20,7 @@ from commonbrain.model.limits import (
     EMBED_BATCH,
     NEAR_PAIRS_MAX,
 )
-from commonbrain.model.links import LinkType
+from commonbrain.model.links import DISAGREEMENTS, LinkType
 from commonbrain.model.memory import CURRENT_STATES, Memory
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import is_visible
@@ -95,7 +95,7 @@ _NEIGHBOURS: Final = 20
 """Neighbours of each memory; larger groups are found through their members."""
 _REVISED_MIN: Final = 2
 """A memory that was corrected this often is rather disputed than duplicated."""
-_DISTINCT_LINKS: Final = (LinkType.CONFLICTS_WITH, LinkType.RELATES_TO)
+_DISTINCT_LINKS: Final = (*DISAGREEMENTS, LinkType.RELATES_TO)
 """Links by which a user declared two memories different."""
 
 

@@ -22,6 +22,7 @@ from commonbrain.invalidation.propagation import remaining_supports
 from commonbrain.model import ids
 from commonbrain.model.errors import RejectedError
 from commonbrain.model.links import (
+    DISAGREEMENTS,
     INHERITED,
     Link,
     LinkType,
@@ -375,7 +376,7 @@ def _check_placeable(memory: Memory) -> None:
 
 def _conflicts_between(unit: UnitOfWork, memory: Memory, *, other: Memory) -> list[Link]:
     pair = {memory.id, other.id}
-    about = unit.tx.links.touching([memory.id], types=[LinkType.CONFLICTS_WITH])
+    about = unit.tx.links.touching([memory.id], types=DISAGREEMENTS)
     return [one for one in about if {one.from_id, one.to_id} == pair]
 
 

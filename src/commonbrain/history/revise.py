@@ -49,7 +49,7 @@ from commonbrain.invalidation.propagation import continue_propagation
 from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError, RejectedError, parse_choice
 from commonbrain.model.kinds import TaskPriority, TaskStatus
-from commonbrain.model.links import STRENGTH_DEFAULT, LinkType
+from commonbrain.model.links import DISAGREEMENTS, STRENGTH_DEFAULT, LinkType
 from commonbrain.model.memory import AWAITING_STATES, CURRENT_STATES, FINDABLE_STATES, Memory, State
 from commonbrain.model.query import FeedbackEvent, FeedbackMark
 from commonbrain.model.revision import Action
@@ -569,7 +569,7 @@ def _credit(unit: UnitOfWork, proposal: Proposal, *, done: ReviseResult) -> None
             proposal.id,
             FeedbackMark.USEFUL if arguments["vote"] > 0 else FeedbackMark.WRONG,
         )
-    elif proposal.op is Action.LINK and arguments["type"] != LinkType.CONFLICTS_WITH:
+    elif proposal.op is Action.LINK and arguments["type"] not in DISAGREEMENTS:
         id_, mark = ids.parse(ids.MEMORY, arguments["to"]), FeedbackMark.USED
     else:
         return

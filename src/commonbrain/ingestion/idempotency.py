@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from commonbrain.ingestion.preparation import PreparedDraft
 from commonbrain.ingestion.result import (
+    ChangedMemory,
     DependencySuggestion,
     DerivedResult,
     ItemResult,
@@ -25,6 +26,7 @@ from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError, RejectedError
 from commonbrain.model.kinds import Kind
 from commonbrain.model.limits import NAME_CHARS_MAX, REPLY_RETENTION_S
+from commonbrain.model.links import Basis
 from commonbrain.storage.interface import QueryScope, Reply
 
 if TYPE_CHECKING:
@@ -103,7 +105,7 @@ def save_reply(
 
 def _named(one: ItemResult) -> list[str | None]:
     """Return the ids of all memories quoted in a reply: erasing one of them deletes the reply."""
-    related = (*one.derived, *one.similar, *one.conflicts, *one.suggestions)
+    related = (*one.derived, *one.similar, *one.conflicts, *one.changes, *one.suggestions)
     return [one.id, *(entries.id for entries in related)]
 
 
@@ -122,6 +124,7 @@ def _outcome(given: Mapping[str, Any]) -> ItemResult:
         "kind": Kind(given["kind"]) if given["kind"] else None,
         "similar": tuple(SimilarMemory(**one) for one in given["similar"]),
         "conflicts": tuple(SimilarMemory(**one) for one in given["conflicts"]),
+        "changes": tuple(_change(one) for one in given.get("changes", ())),
         "warnings": tuple(given["warnings"]),
         "derived": tuple(_part(one) for one in given["derived"]),
         "affected": _read_affected(given.get("affected")),
@@ -136,6 +139,11 @@ def _part(given: Mapping[str, Any]) -> DerivedResult:
         "kind": Kind(given["kind"]) if given["kind"] else None,
     }
     return DerivedResult(**{**given, **read})
+
+
+def _change(given: Mapping[str, Any]) -> ChangedMemory:
+    read: dict[str, Any] = {"how": Basis(given["how"])}
+    return ChangedMemory(**{**given, **read})
 
 
 def _suggestion(given: Mapping[str, Any]) -> DependencySuggestion:

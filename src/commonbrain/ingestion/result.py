@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
+from commonbrain.ingestion.change_detection import DetectedChange
 from commonbrain.ingestion.deduplication import CandidateMemory
 from commonbrain.ingestion.validation import Rejection
 from commonbrain.invalidation.preview import AffectedDependents
 from commonbrain.model import ids
 from commonbrain.model.kinds import Kind
+from commonbrain.model.links import Basis
 from commonbrain.model.memory import AWAITING_STATES, Memory, State
 
 if TYPE_CHECKING:
@@ -45,6 +47,31 @@ class SimilarMemory:
     id: str
     headline: str
     similarity: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangedMemory:
+    """A memory that the item seems to change, with the calls that decide.
+
+    `confidence` is a probability, 0..1; `how` is the evidence.
+    """
+
+    id: str
+    headline: str
+    confidence: float
+    how: Basis
+    confirm: str
+    """The call that makes the item supersede it."""
+    deny: str
+    """The call that keeps both as valid."""
+
+    def lines(self) -> tuple[str, str, str]:
+        """Render it with the calls that decide."""
+        return (
+            f"changes {self.id} ({self.how}, {self.confidence:.2f}): {self.headline}",
+            f"  if so: {self.confirm}",
+            f"  if both hold: {self.deny}",
+        )
 
 
 class SuggestionBasis(StrEnum):
@@ -96,6 +123,8 @@ class ItemResult:
     similar: tuple[SimilarMemory, ...] = ()
     conflicts: tuple[SimilarMemory, ...] = ()
     """Memories that contradict it; both are stored and linked."""
+    changes: tuple[ChangedMemory, ...] = ()
+    """Memories that it seems to change: both stay, and recall shows it before them."""
     derived: tuple[DerivedResult, ...] = ()
     suggestions: tuple[DependencySuggestion, ...] = ()
     """Possible dependencies, at most three; none is linked."""
@@ -170,6 +199,7 @@ def stored(
     near: Sequence[CandidateMemory],
     *,
     conflicts: Sequence[CandidateMemory] = (),
+    changes: Sequence[DetectedChange] = (),
     warnings: tuple[str, ...],
     embedding_pending: bool,
 ) -> ItemResult:
@@ -184,8 +214,21 @@ def stored(
         hint="Check it, then remember it in your own words." if is_held else None,
         similar=_similar(near),
         conflicts=_similar(conflicts),
+        changes=tuple(_changed(memory, one) for one in changes),
         warnings=warnings,
         embedding_pending=embedding_pending,
+    )
+
+
+def _changed(memory: Memory, change: DetectedChange) -> ChangedMemory:
+    new, old = (ids.show(ids.MEMORY, one.id) for one in (memory, change.older))
+    return ChangedMemory(
+        id=old,
+        headline=change.older.headline,
+        confidence=change.confidence,
+        how=change.basis,
+        confirm=f"revise resolve {new} --other {old} --reason WHY",
+        deny=f"revise keep_both {new} --other {old} --reason WHY",
     )
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Unpack
 
 from commonbrain.clock import StageTimer
+from commonbrain.ingestion.change_detection import DetectedChange, detect_changes
 from commonbrain.ingestion.commit import build_memory, commit
 from commonbrain.ingestion.deduplication import (
     CandidateMemory,
@@ -33,6 +34,7 @@ from commonbrain.ingestion.preparation import (
     prepare_drafts,
 )
 from commonbrain.ingestion.result import (
+    DependencySuggestion,
     ItemResult,
     ItemStatus,
     OnCommit,
@@ -45,6 +47,7 @@ from commonbrain.ingestion.result import (
 )
 from commonbrain.ingestion.salience import with_salience
 from commonbrain.ingestion.sources import (
+    LinkEvidence,
     add_supporting_sources,
     check_skill,
     credit_sources,
@@ -259,13 +262,13 @@ class Remember:
         if not ready:
             return frozenset()
         with self.services.store.snapshot(self.caller.tenant) as tx:
-            found = [find_exact(tx, one, query_scope=query_scope) for one in ready]
-            if options.checks_similarity and None in found:
+            exact = [find_exact(tx, one, query_scope=query_scope) for one in ready]
+            if options.checks_similarity and None in exact:
                 # A new process reads all vectors first, outside the write transaction.
                 tx.index.follow()
         return frozenset(
             place
-            for place, known in enumerate(found)
+            for place, known in enumerate(exact)
             if known is not None
             and known.id not in options.exclude_ids
             and not ready[place].derived
@@ -386,14 +389,9 @@ class Remember:
     ) -> ItemResult:
         known = find_exact(tx, prepared, query_scope=query_scope)
         if known is not None and known.id not in options.exclude_ids:
-            is_found = prepared.draft.auto_captured and options.proposal is None
-            if prepared.draft.derived_from and is_found:
-                add_supporting_sources(
-                    tx, known, by=prepared.draft.derived_from, query_scope=query_scope
-                )
-            if not is_recurrence(known, prepared):
-                return exists(known)
-            return exists(known, times=self._count_recurrence(tx, known, query_scope=query_scope))
+            return self._confirm_stored(
+                tx, known, prepared=prepared, query_scope=query_scope, options=options
+            )
         duplicate_check = self._classify_duplicate(
             tx, prepared, query_scope=query_scope, options=options
         )
@@ -414,26 +412,28 @@ class Remember:
         memory = options.as_proposal(made)
         memory = commit(tx, memory, prepared=prepared, caller=self.caller, services=self.services)
         link_sources(tx, memory, draft=prepared.draft, caller=self.caller)
-        space = self.services.store.space
-        suggested = (
-            find_dependencies(
+        suggested = self._suggest_dependencies(
+            tx, memory, prepared=prepared, query_scope=query_scope, options=options
+        )
+        self._mark_conflicts(tx, memory, duplicate_check=duplicate_check)
+        changes = ()
+        if options.checks_similarity and not options.revision_number:
+            conflicting = {one.neighbour.id for one in duplicate_check.conflicts}
+            changes = detect_changes(
                 tx,
                 memory,
                 prepared=prepared,
                 query_scope=query_scope,
-                space=space,
-                exclude_ids=options.exclude_ids,
+                exclude_ids=options.exclude_ids | conflicting,
             )
-            if options.checks_similarity
-            else ()
-        )
-        self._mark_conflicts(tx, memory, duplicate_check=duplicate_check)
+        self._link_changes(tx, memory, changes=changes)
         if duplicate_check.recurring is not None:
             self._count_recurrence(tx, duplicate_check.recurring, query_scope=query_scope)
         result = stored(
             memory,
             near,
             conflicts=[one.neighbour for one in duplicate_check.conflicts],
+            changes=changes,
             warnings=warnings,
             embedding_pending=prepared.vectors is None,
         )
@@ -490,6 +490,45 @@ class Remember:
         record_update(tx, known, after=again, change_context=change_context)
         return detail.recurrences + 1
 
+    def _suggest_dependencies(
+        self,
+        tx: Transaction,
+        memory: Memory,
+        *,
+        prepared: PreparedDraft,
+        query_scope: QueryScope,
+        options: WriteOptions,
+    ) -> tuple[DependencySuggestion, ...]:
+        if not options.checks_similarity:
+            return ()
+        return find_dependencies(
+            tx,
+            memory,
+            prepared=prepared,
+            query_scope=query_scope,
+            space=self.services.store.space,
+            exclude_ids=options.exclude_ids,
+        )
+
+    def _confirm_stored(
+        self,
+        tx: Transaction,
+        known: Memory,
+        *,
+        prepared: PreparedDraft,
+        query_scope: QueryScope,
+        options: WriteOptions,
+    ) -> ItemResult:
+        """Return that a text is stored already; count its recurrence and add its sources."""
+        is_captured = prepared.draft.auto_captured and options.proposal is None
+        if prepared.draft.derived_from and is_captured:
+            add_supporting_sources(
+                tx, known, by=prepared.draft.derived_from, query_scope=query_scope
+            )
+        if not is_recurrence(known, prepared):
+            return exists(known)
+        return exists(known, times=self._count_recurrence(tx, known, query_scope=query_scope))
+
     def _of_repeated_part(self, prepared: PreparedDraft, of: CandidateMemory) -> CandidateMemory:
         """Return a duplicate with the similarity of the sentences that the draft repeats."""
         part = repeated_part(prepared.text, known=of.text)
@@ -516,8 +555,22 @@ class Remember:
                     to=one.neighbour.id,
                     type_=LinkType.CONFLICTS_WITH,
                     caller=self.caller,
-                    basis=one.conflict.basis,
+                    evidence=LinkEvidence(basis=one.conflict.basis),
                 )
+
+    def _link_changes(
+        self, tx: Transaction, memory: Memory, *, changes: Sequence[DetectedChange]
+    ) -> None:
+        """Link a new memory to those it changes."""
+        for one in changes:
+            put_link(
+                tx,
+                memory,
+                to=one.older.id,
+                type_=LinkType.CHANGES,
+                caller=self.caller,
+                evidence=LinkEvidence(basis=one.basis, strength=one.confidence),
+            )
 
     def _classify_duplicate(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from commonbrain.embeddings.interface import EmbeddingSpace
@@ -190,6 +190,17 @@ def _link_existing(
     put_link(tx, now, to=of.id, type_=type_, caller=query_scope.caller)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkEvidence:
+    """What a link is based on, and how strong it is, 0..1."""
+
+    basis: str | None = None
+    strength: float = 1.0
+
+
+NO_EVIDENCE: Final = LinkEvidence()
+
+
 def put_link(
     tx: Transaction,
     memory: Memory,
@@ -197,7 +208,7 @@ def put_link(
     to: int,
     type_: LinkType,
     caller: Caller,
-    basis: str | None = None,
+    evidence: LinkEvidence = NO_EVIDENCE,
 ) -> None:
     """Link a new memory to another, with its own author and trust."""
     now = memory.recorded_at
@@ -205,8 +216,8 @@ def put_link(
         from_id=memory.id,
         to_id=to,
         type=type_,
-        strength=1.0,
-        basis=basis,
+        strength=evidence.strength,
+        basis=evidence.basis,
         agent=caller.agent,
         trust=memory.trust,
         created_at=now,
@@ -317,7 +328,7 @@ def _link_named(
                 to=one.id,
                 type_=LinkType.DEPENDS_ON,
                 caller=query_scope.caller,
-                basis=_BASIS,
+                evidence=LinkEvidence(basis=_BASIS),
             )
     return [one for one in current if not mentioned[one.id]]
 

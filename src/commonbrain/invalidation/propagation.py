@@ -17,7 +17,7 @@ from commonbrain.model.limits import (
     CASCADE_STEPS_MAX,
     CAUSES_AT_ONCE,
 )
-from commonbrain.model.links import Link, LinkType
+from commonbrain.model.links import DISAGREEMENTS, Link
 from commonbrain.model.memory import CURRENT_STATES, State
 from commonbrain.model.revision import SYSTEM_AGENT, Action, Change
 from commonbrain.model.scope import Caller
@@ -530,7 +530,7 @@ def find_invalidations(
 def _conflicts(
     tx: Transaction, standings: Mapping[int, SupportStatus]
 ) -> Mapping[int, Sequence[tuple[Link, SupportStatus]]]:
-    links = tx.links.touching(list(standings), types=[LinkType.CONFLICTS_WITH])
+    links = tx.links.touching(list(standings), types=DISAGREEMENTS)
     ends = {end for link in links for end in (link.from_id, link.to_id)} - set(standings)
     known = {**standings, **tx.graph.support_statuses(sorted(ends))}
     lost = tx.reviews.unsupported(sorted(known)) if links else {}

@@ -256,6 +256,8 @@ class KindPolicy:
     """Whether consolidation proposes to merge memories that say almost the same."""
     makes_claims: bool = False
     """Whether two of them can contradict each other, and are then linked."""
+    can_change: bool = False
+    """Whether it states what holds until a newer memory says otherwise."""
     learns_from_corrections: bool = False
     """Whether repeated corrections of it lead to a proposed rule."""
     can_depend: bool = False
@@ -308,6 +310,7 @@ KINDS: Final[Mapping[Kind, KindPolicy]] = {
     for policy in (
         KindPolicy(
             kind=Kind.RULE,
+            can_change=True,
             detail=RuleDetail,
             searchable=(),
             aliases=("policy", "guardrail", "procedural", "convention"),
@@ -333,6 +336,7 @@ KINDS: Final[Mapping[Kind, KindPolicy]] = {
         ),
         KindPolicy(
             kind=Kind.FACT,
+            can_change=True,
             detail=FactDetail,
             searchable=("subject",),
             aliases=(
@@ -377,6 +381,7 @@ KINDS: Final[Mapping[Kind, KindPolicy]] = {
         ),
         KindPolicy(
             kind=Kind.TASK,
+            can_change=True,
             detail=TaskDetail,
             searchable=(),
             aliases=("todo", "action_item"),

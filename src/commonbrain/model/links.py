@@ -29,12 +29,22 @@ class LinkType(StrEnum):
     DEPENDS_ON = "depends_on"
     SUPPORTS = "supports"
     CONFLICTS_WITH = "conflicts_with"
+    CHANGES = "changes"
+    """The first memory says what holds now, where the second says what held before."""
     CAUSES = "causes"
     ENABLES = "enables"
     PRECEDES = "precedes"
     CORRELATES = "correlates"
     RELATES_TO = "relates_to"
     ABOUT = "about"
+
+
+DISAGREEMENTS: Final = (LinkType.CONFLICTS_WITH, LinkType.CHANGES)
+"""Links between memories that do not both hold."""
+SURE_FROM: Final = 0.85
+"""Strength from which a detected change counts as sure: it then acts like a conflict that the newer
+memory wins. A less sure one only orders results. Of LoCoMo's nearest turns, which all
+hold, 1 in 1,000 reaches it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +101,11 @@ def is_inherited(link: Link) -> bool:
     return (link.basis or "").startswith(INHERITED)
 
 
+def is_sure(link: Link) -> bool:
+    """Return whether a disagreement acts on its memories: every one but an unsure change."""
+    return link.type is not LinkType.CHANGES or link.strength >= SURE_FROM
+
+
 def link_image(link: Link) -> dict[str, object]:
     """Write a link as the JSON values that a before-image holds."""
     times = {name: getattr(link, name).isoformat() for name in ("created_at", "observed_at")}
@@ -115,6 +130,9 @@ class Basis(StrEnum):
     NUMBER = "number"
     ENTITY = "entity"
     NEGATION = "negation"
+    ANNOUNCED = "announced change"
+    """The newer one says that something changed: "no longer", "moved to"."""
+    CORRECTION = "correction"
     SOURCE = "superseded source"
     """One repeats what its source no longer says."""
     SAID = "word"

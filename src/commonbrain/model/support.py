@@ -12,16 +12,17 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from operator import attrgetter
 from typing import Final
 
-from commonbrain.model.kinds import Kind
-from commonbrain.model.links import Link, LinkType
-from commonbrain.model.memory import CURRENT_STATES, State
+from commonbrain.model.kinds import KINDS, Kind
+from commonbrain.model.links import DISAGREEMENTS, Link, LinkType, is_sure
+from commonbrain.model.memory import CURRENT_STATES, Memory, State
 from commonbrain.model.scope import Scope, Trust, isolates
 
 SUPPORTS: Final = (LinkType.DERIVED_FROM, LinkType.DEPENDS_ON)
 """Links by which a memory depends on another, from dependent to support."""
-CONCERNED: Final = frozenset({*SUPPORTS, LinkType.CONFLICTS_WITH})
+CONCERNED: Final = frozenset({*SUPPORTS, *DISAGREEMENTS})
 """Links whose creation or removal can affect dependents."""
 
 
@@ -145,6 +146,8 @@ def contradicts(link: Link, one: SupportStatus, *, by: SupportStatus, now: datet
     """
     if by.state not in CURRENT_STATES or by.is_over(now) or isolates(one.project, by.project):
         return False
+    if not is_sure(link):
+        return False
     if by.scope is Scope.PRIVATE and (one.scope, one.agent) != (by.scope, by.agent):
         return False
     if by.trust.weight > one.trust.weight:
@@ -196,3 +199,24 @@ def unsupported(
             left.discard(one_id)
             held.extend(above[one_id])
     return left
+
+
+_BY_TIME: Final = attrgetter("occurred_at", "recorded_at", "id")
+
+
+def may_outdate(newer: Memory, older: Memory) -> bool:
+    """Return whether one memory may say that another no longer holds.
+
+    It must be newer, at least as trusted, of a kind that claims something, of the same project or
+    of none, and seen by everyone who sees the older one.
+    """
+    return (
+        _BY_TIME(newer) > _BY_TIME(older)
+        and KINDS[newer.kind].can_change
+        and newer.trust.weight >= older.trust.weight
+        and not isolates(older.project, newer.project)
+        and (
+            newer.scope is not Scope.PRIVATE
+            or (older.scope, older.agent) == (newer.scope, newer.agent)
+        )
+    )

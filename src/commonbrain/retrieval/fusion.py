@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 from commonbrain.embeddings.interface import Matrix
 from commonbrain.model.limits import EXPANSION_MAX
-from commonbrain.model.links import Link, LinkType, preferred
+from commonbrain.model.links import DISAGREEMENTS, Link, LinkType, is_sure, preferred
 from commonbrain.model.memory import Memory
 from commonbrain.model.query import is_allowed
 from commonbrain.model.scope import isolates
@@ -75,8 +75,13 @@ def expand_context(
     *,
     matches: ScoresByRetriever,
     query_vector: Matrix | None,
+    lowest_cosine: float = -1.0,
 ) -> ThreadContext:
-    """Add the memories around those that matched, as far as the caller may see them."""
+    """Add the memories around those that matched, as far as the caller may see them.
+
+    A session is seldom about one thing only: what it stored next to a match is added from
+    `lowest_cosine` on, or without a vector.
+    """
     if not plan.query or plan.is_proactive or not plan.overrides.is_enabled(STAGE):
         return ThreadContext(matches=matches)
     ids = list(dict.fromkeys([*matches[LEXICAL], *matches[VECTOR]]))
@@ -93,10 +98,19 @@ def expand_context(
         id_: fsum([known[LEXICAL].get(one, 0.0) for one in ids]) / len(ids)
         for id_, ids in passages.items()
     }
+    meanings = _mean_similarity(known[VECTOR], passages)
+    unrelated = {
+        id_
+        for id_, source in sources.items()
+        if isinstance(source, str)
+        and id_ not in matches[LEXICAL]
+        and known[VECTOR].get(id_, 1.0) < lowest_cosine
+    }
+    known[VECTOR] = {id_: one for id_, one in known[VECTOR].items() if id_ not in unrelated}
     return ThreadContext(
-        passage_scores={LEXICAL: words, VECTOR: _mean_similarity(known[VECTOR], passages)},
+        passage_scores={LEXICAL: words, VECTOR: meanings},
         matches={**matches, **known},
-        sources=sources,
+        sources={id_: one for id_, one in sources.items() if id_ not in unrelated},
         after=after,
         before={next_: one for one, next_ in after.items()},
     )
@@ -288,6 +302,7 @@ TYPE_WEIGHTS: Final[Mapping[LinkType, float]] = {
     LinkType.DEPENDS_ON: 1.0,
     LinkType.SUPPORTS: 1.0,
     LinkType.CAUSES: 1.0,
+    LinkType.CHANGES: 1.0,
     LinkType.ENABLES: 0.8,
     LinkType.ABOUT: 0.8,
     LinkType.PRECEDES: 0.6,
@@ -313,7 +328,7 @@ class LinkExpansion:
     ) -> Iterator[tuple[Memory, Memory, Link]]:
         """Return the conflicting pairs whose memories are both known."""
         for link in self.links:
-            if link.type is LinkType.CONFLICTS_WITH:
+            if link.type in DISAGREEMENTS and is_sure(link):
                 one, other = known.get(link.from_id), known.get(link.to_id)
                 if one is not None and other is not None:
                     yield one, other, link

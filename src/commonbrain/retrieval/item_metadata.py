@@ -1,4 +1,4 @@
-"""Metadata shown with a recalled memory: its thread or episode, notes, conflicts."""
+"""Recalled memories as items, with their thread or episode, reasons, notes and conflicts."""
 
 from __future__ import annotations
 
@@ -8,24 +8,29 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from commonbrain.invalidation.reviews import open_reviews, review_notes
+from commonbrain.model import ids
 from commonbrain.model.escaping import inert_line
 from commonbrain.model.kinds import KINDS, Kind, MessageDetail
 from commonbrain.model.limits import ANNOTATIONS_MAX
 from commonbrain.model.links import (
     CONFLICTS_MAX,
+    DISAGREEMENTS,
     Conflict,
     LinkType,
     basis_of,
     conflict_of,
     conflict_with_source,
 )
-from commonbrain.model.memory import CURRENT_STATES, Memory, State
-from commonbrain.model.query import Candidate, Filter, is_allowed
+from commonbrain.model.memory import CURRENT_STATES, Memory, State, doubted
+from commonbrain.model.query import FIELD, Candidate, Filter, is_allowed
+from commonbrain.model.recall_result import Item
 from commonbrain.model.scope import Caller
 from commonbrain.model.skills import skill_of
 from commonbrain.model.support import InvalidationReason, Review
+from commonbrain.retrieval.current_first import EARLIER
 from commonbrain.retrieval.fusion import LinkExpansion
 from commonbrain.retrieval.query_plan import QueryPlan
+from commonbrain.retrieval.retrievers import RETRIEVERS
 from commonbrain.storage.change_log import successors
 from commonbrain.storage.interface import Annotation
 from commonbrain.text.contradictions import repeats
@@ -33,6 +38,16 @@ from commonbrain.text.contradictions import repeats
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
 
+_REASON_AT: Final = 0.5
+"""A feature from this value on is named as a reason, 0..1."""
+_CONTEXT_GAIN_MIN: Final = 0.1
+"""How much better its passage must match than the message itself to be named as a reason."""
+_REASONS: Final = {
+    **{name: one.reason for name, one in RETRIEVERS.items() if one.reason is not None},
+    "date": "time",
+    "speaker": "speaker",
+    "same_project": "same project",
+}
 DEPRECATED: Final = "DEPRECATED"
 """Marks a superseded rule."""
 _NOTE_CHARS_MAX: Final = 120
@@ -83,13 +98,14 @@ def _notes(
     review_note: str | None,
 ) -> Iterator[str]:
     memory = candidate.memory
+    yield from candidate.notes
     if candidate.features.get("skill") and (skill := skill_of(memory)):
         yield f"skill:{skill.name}"
     if memory.state is State.SUPERSEDED and KINDS[memory.kind].is_binding:
         yield DEPRECATED
     if memory.state not in CURRENT_STATES:
         yield f"{memory.state}"
-    if candidate.features.get("contradicted"):
+    if candidate.features.get("contradicted") and not candidate.features.get(EARLIER):
         yield "contradicted"
     if review_note is not None:
         yield review_note
@@ -129,6 +145,54 @@ def _truncate(text: str, chars_max: int) -> str:
     return line if len(line) <= chars_max else f"{line[: chars_max - 1]}…"
 
 
+def is_matching_skill(candidate: Candidate) -> bool:
+    """Return whether it is a skill that the query names."""
+    return bool(candidate.features.get("skill"))
+
+
+def to_item(candidate: Candidate) -> Item:
+    """Convert a candidate to a complete item, with the reasons for its rank."""
+    memory = candidate.memory
+    return Item(
+        id=ids.show(ids.MEMORY, memory.id),
+        kind=memory.kind,
+        headline=memory.headline,
+        body=memory.body,
+        score=round(min(candidate.score, 1.0), 4),
+        why=tuple(_reasons(candidate)),
+        label=memory.label,
+        project=memory.project,
+        scope=memory.scope,
+        agent=memory.speaker or memory.agent,
+        trust=memory.trust,
+        confidence=doubted(memory.confidence, candidate.features),
+        source_ref=memory.source_ref,
+        occurred_at=memory.occurred_at,
+        recorded_at=memory.recorded_at,
+        superseded_count=memory.superseded_count,
+        salience=memory.salience,
+        rating=memory.rating,
+        tags=memory.tags,
+        context=candidate.context,
+        notes=candidate.notes,
+    )
+
+
+def _reasons(candidate: Candidate) -> Iterator[str]:
+    features = candidate.features
+    if is_matching_skill(candidate) and (skill := skill_of(candidate.memory)):
+        yield f"skill:{skill.name}"
+    yield from [name for name in features if name.startswith(FIELD)]
+    for name, reason in _REASONS.items():
+        if features.get(name, 0.0) >= _REASON_AT:
+            yield reason
+    own, context = features.get("self_score", 0.0), features.get("context_score", 0.0)
+    if own < _REASON_AT and own + _CONTEXT_GAIN_MIN <= context:
+        yield "passage"
+    if candidate.features.get("linked"):
+        yield "linked"
+
+
 _LINKS_MAX = 50
 """Conflict links read of one memory."""
 
@@ -143,7 +207,7 @@ def find_conflicts(
 
     if not holds(memory):
         return ()
-    links = tx.links.touching([memory.id], types=[LinkType.CONFLICTS_WITH], limit=_LINKS_MAX)
+    links = tx.links.touching([memory.id], types=DISAGREEMENTS, limit=_LINKS_MAX)
     ends = {link.to_id if link.from_id == memory.id else link.from_id: link for link in links}
     others = tx.memories.get(list(ends))
     linked = [

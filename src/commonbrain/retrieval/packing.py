@@ -11,8 +11,8 @@ from commonbrain.model import ids, limits
 from commonbrain.model.escaping import inert
 from commonbrain.model.kinds import KINDS
 from commonbrain.model.links import CONFLICTS_MAX, Conflict, conflicts_naming
-from commonbrain.model.memory import doubted, full_text
-from commonbrain.model.query import FIELD, Budget, Candidate
+from commonbrain.model.memory import full_text
+from commonbrain.model.query import Budget, Candidate
 from commonbrain.model.recall_result import (
     ENVELOPE_TOKENS,
     HEADING,
@@ -30,8 +30,8 @@ from commonbrain.model.recall_result import (
     to_compact_evidence,
 )
 from commonbrain.model.scope import Trust
-from commonbrain.model.skills import skill_of
-from commonbrain.retrieval.retrievers import RETRIEVERS
+from commonbrain.retrieval.current_first import EARLIER
+from commonbrain.retrieval.item_metadata import is_matching_skill, to_item
 from commonbrain.text.segmentation import Sought, excerpt
 from commonbrain.text.tokens import estimate
 
@@ -213,11 +213,6 @@ def is_close(binding: Candidate, last: Candidate) -> bool:
     return binding.score >= _CLOSE_AT * last.score
 
 
-def is_matching_skill(candidate: Candidate) -> bool:
-    """Return whether it is a skill that the query names."""
-    return bool(candidate.features.get("skill"))
-
-
 def is_binding(candidate: Candidate) -> bool:
     """Return whether it is a trusted rule or fact."""
     memory = candidate.memory
@@ -263,16 +258,6 @@ def _alike(words: frozenset[str], word_sets: Sequence[frozenset[str]]) -> int:
     return alike
 
 
-_REASON_AT: Final = 0.5
-"""A feature from this value on is named as a reason, 0..1."""
-_CONTEXT_GAIN_MIN: Final = 0.1
-"""How much better its passage must match than the message itself to be named as a reason."""
-_REASONS: Final = {
-    **{name: one.reason for name, one in RETRIEVERS.items() if one.reason is not None},
-    "date": "time",
-    "speaker": "speaker",
-    "same_project": "same project",
-}
 # Shares of the remaining budget, chosen on three public data sets: smaller ones show more memories
 # in part, larger ones fewer in full. docs/explanation/decisions.md has the figures.
 _OF_A_BODY: Final = 0.4
@@ -281,6 +266,8 @@ _OF_A_PART: Final = 0.1
 """Largest share of an excerpt of one of the first items, before later bodies."""
 _OF_A_LATE_PART: Final = 0.15
 """Largest share of the whole budget for an excerpt, after the bodies."""
+_EARLIER_TOKENS_MAX: Final = 40
+"""Tokens up to which the whole text of an outdated item is shown, instead of its headline."""
 _FOREMOST: Final = 3
 """Items that get an excerpt before bodies of later items."""
 _TEXT_MIN: Final = 60
@@ -420,7 +407,12 @@ class _Plan:
         return self.forms
 
     def _share(self, place: int, text: Text, *, left: int) -> None:
-        """Show a body within its share, or an excerpt of one of the best."""
+        """Show a body within its share, or an excerpt of one of the best.
+
+        What a newer memory changed gets one line, after the others have their share.
+        """
+        if text.candidate.features.get(EARLIER):
+            return
         around = text.around(text.whole, self.renderer)
         left -= around.most
         form = text.body(within=_share_of(left, _OF_A_BODY, most=left) if place else left)
@@ -442,8 +434,13 @@ class _Plan:
         """Show as much as fits of an item without a share."""
         tokens_left = self.tokens_left - reserved_tokens
         left = tokens_left - self.spent.most - text.around(text.whole, self.renderer).most
-        part = text.part(
-            self.sought, within=_share_of(self.tokens_left, _OF_A_LATE_PART, most=left)
+        is_earlier = bool(text.candidate.features.get(EARLIER))
+        part = (
+            text.body(within=min(left, _EARLIER_TOKENS_MAX))
+            if is_earlier
+            else text.part(
+                self.sought, within=_share_of(self.tokens_left, _OF_A_LATE_PART, most=left)
+            )
         )
         for form in text.barer(part or text.headline()):
             cost = text.cost(form, self.renderer)
@@ -555,46 +552,3 @@ def _slots(texts: Sequence[Text], binding: Text | None, *, tokens_left: int) -> 
                 reserved[text.id] = cost
                 tokens_left -= more
     return reserved
-
-
-def to_item(candidate: Candidate) -> Item:
-    """Convert a candidate to a complete item, with the reasons for its rank."""
-    memory = candidate.memory
-    return Item(
-        id=ids.show(ids.MEMORY, memory.id),
-        kind=memory.kind,
-        headline=memory.headline,
-        body=memory.body,
-        score=round(min(candidate.score, 1.0), 4),
-        why=tuple(_reasons(candidate)),
-        label=memory.label,
-        project=memory.project,
-        scope=memory.scope,
-        agent=memory.speaker or memory.agent,
-        trust=memory.trust,
-        confidence=doubted(memory.confidence, candidate.features),
-        source_ref=memory.source_ref,
-        occurred_at=memory.occurred_at,
-        recorded_at=memory.recorded_at,
-        superseded_count=memory.superseded_count,
-        salience=memory.salience,
-        rating=memory.rating,
-        tags=memory.tags,
-        context=candidate.context,
-        notes=candidate.notes,
-    )
-
-
-def _reasons(candidate: Candidate) -> Iterator[str]:
-    features = candidate.features
-    if is_matching_skill(candidate) and (skill := skill_of(candidate.memory)):
-        yield f"skill:{skill.name}"
-    yield from [name for name in features if name.startswith(FIELD)]
-    for name, reason in _REASONS.items():
-        if features.get(name, 0.0) >= _REASON_AT:
-            yield reason
-    own, context = features.get("self_score", 0.0), features.get("context_score", 0.0)
-    if own < _REASON_AT and own + _CONTEXT_GAIN_MIN <= context:
-        yield "passage"
-    if candidate.features.get("linked"):
-        yield "linked"

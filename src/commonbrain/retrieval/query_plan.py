@@ -63,6 +63,7 @@ ABLATABLE_STAGES: Final[Mapping[str, str]] = {
     "passages": "Score messages by their neighbours too, and add those neighbours.",
     "verdict": "Detect questions without an answer, and shorten their result.",
     "links": "Follow the links of the best candidates.",
+    "current_first": "Put what is current before what it changed.",
     "rerank": "Order candidates by the serving model, if there is one.",
 }
 

@@ -15,7 +15,7 @@ from commonbrain.invalidation.reviews import open_reviews
 from commonbrain.learning.outcomes import LOAD, RERANKER
 from commonbrain.model import ids, limits
 from commonbrain.model.errors import RejectedError, UnavailableError
-from commonbrain.model.links import Conflict, basis_of, conflict_of
+from commonbrain.model.links import Conflict, LinkType, basis_of, conflict_of
 from commonbrain.model.memory import ACCESSES_PER_RECALL, Memory
 from commonbrain.model.model_card import ModelCard, ModelState
 from commonbrain.model.query import Candidate, ExclusionReason, ShownExtent, Trace, is_allowed
@@ -24,6 +24,7 @@ from commonbrain.model.revision import BeliefPeriod
 from commonbrain.model.scope import Caller
 from commonbrain.model.support import Review
 from commonbrain.observability.interface import RecallMetrics
+from commonbrain.retrieval.current_first import put_current_first
 from commonbrain.retrieval.fusion import (
     FusedScores,
     LinkExpansion,
@@ -225,7 +226,13 @@ class Recall:
         matches: ScoresByRetriever = retrieved.matches
         if plan.overrides.is_enabled("threshold"):
             matches = apply_relevance_threshold(matches, retrieved.threshold(space))
-        context = expand_context(tx, plan, matches=matches, query_vector=retrieved.query_vector)
+        context = expand_context(
+            tx,
+            plan,
+            matches=matches,
+            query_vector=retrieved.query_vector,
+            lowest_cosine=space.relevance_threshold / 2,
+        )
         fused = fuse(
             context.matches,
             plan.overrides,
@@ -253,7 +260,10 @@ class Recall:
         scored = rank(plan, memories, features=features)
         ordered = rerank(self.services, plan, ranker=ranker, scored=scored, deadline=deadline)
         believed = tx.changes.believed(memory_ids) if plan.filter.as_of else {}
-        allowed = filter_visible(plan, ordered.ranked, past=believed, reviews=reviews)
+        visible = filter_visible(plan, ordered.ranked, past=believed, reviews=reviews)
+        allowed = put_current_first(
+            tx, plan, ranked=visible, links=graph.links, meaning=context.matches[VECTOR]
+        )
         return _Ranked(
             considered=ordered.ranked,
             allowed=attach_metadata(tx, plan, ranked=allowed, graph=graph, reviews=reviews),
@@ -400,7 +410,7 @@ def _conflicts(
     linked = dict.fromkeys(
         conflict_of(one, other, basis=basis_of(link))
         for one, other, link in pairs
-        if {one.id, other.id} <= visible
+        if {one.id, other.id} <= visible and link.type is LinkType.CONFLICTS_WITH
     )
     if plan.filter.as_of:
         return list(linked)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import Final
+from typing import Final, cast
 
 import Stemmer
 
@@ -27,7 +27,7 @@ _ADDRESSED: Final = re.compile(
 
 _LABEL: Final = re.compile(r"\s*([^:\s][^:\n]{0,40}):\s")
 _SENTENCE: Final = re.compile(r"\w[^.!?\n]*(?:[.!?](?=\w)[^.!?\n]*)*")
-_COMPOUND: Final = re.compile(r"(?<=[a-z])-(?=[a-z])")
+_COMPOUND: Final = re.compile(r"(?<=[A-Za-z])-(?=[A-Za-z])")
 """The hyphen of a compound, which some leave out: "e-mail", "wi-fi"."""
 _ORDER: Final = re.compile(
     r"(?:never|always|do not|don't|please|only|use|keep|avoid)\b", re.IGNORECASE
@@ -40,7 +40,7 @@ _SAYS_NOTHING: Final = frozenset(
     " note remember reminder fyi update info remark here there what which who whom whose where how"
     " that this these those thing something anything happen get got make made let go going do"
     " doing done use currently roughly about around approximately all each every any some own"
-    " self ourselve itself themselve always because since if when whenever while as doe through goe"
+    " self ourselve itself themselve alway because since if when whenever while as doe through goe"
     " against come becomes".split()
 )
 """Words that tell nothing by themselves, as singulars."""
@@ -74,7 +74,6 @@ _SYNONYMS: Final = (
     "delete remove erase drop",
     "build create make produce generate",
     "write author",
-    "house home",
     "folder directory",
     "server host machine",
     "repository repo",
@@ -128,14 +127,13 @@ _MODALITIES: Final = {
 _MODAL_WORDS: Final = {
     word: modality for modality, words in _MODALITIES.items() for word in words.split()
 }
-_TWO_WORD_MODALS: Final = frozenset(word for word in _MODAL_WORDS if "-" in word)
 _UNSAID_SHARE_MAX: Final = 0.34
 """Share of the words of a near copy that may be replaced by others. Chosen on the calibrate half of
 the pairs of `brain eval duplicates`, and on LoCoMo's turns."""
 _WORDS_MIN: Final = 3
 """Fewer words than this are in many texts, by chance."""
 _CACHED: Final = 512
-_stem: Final[Callable[[str], str]] = Stemmer.Stemmer("english").stemWord  # pyright: ignore[reportUnknownMemberType] it has no types
+_stem_of = cast("Callable[[str], str]", Stemmer.Stemmer("english").stemWord)  # pyright: ignore[reportUnknownMemberType]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +143,10 @@ class _Said:
     stems: frozenset[str]
     """Stems of content words; synonyms have the same one."""
     fixed: frozenset[str]
-    """Numbers, units and words of closed groups, for which there are no synonyms."""
+    """Numbers, units and words of closed groups, for which there are no synonyms.
+
+    Numbers that name the subject, as in "gate 6", have a mark, so that none counts as a quantity.
+    """
     names: tuple[str, ...]
     """In order."""
     modalities: frozenset[str]
@@ -173,8 +174,10 @@ def adds_nothing(text: str, *, known: str, is_near_copy: bool) -> bool:
         return False
     unsaid = here.stems - there.stems
     if not unsaid:
-        is_telling = len(here.stems | here.fixed | {*here.names}) >= _WORDS_MIN
-        return (is_near_copy or is_telling) and _are_together(here.stems, there, here.sentences)
+        is_specific = len(here.stems | here.fixed | {*here.names}) >= _WORDS_MIN
+        if not (is_near_copy or is_specific):
+            return False
+        return _are_together(here.stems, there, sentences=here.sentences)
     is_reworded = here.sentences == 1 and len(unsaid) <= len(there.stems - here.stems)
     few = len(unsaid) <= max(1, int(_UNSAID_SHARE_MAX * len(here.stems)))
     return is_near_copy and is_reworded and few and not is_one_value_replaced(text, known)
@@ -191,7 +194,7 @@ def repeated_part(text: str, *, known: str) -> str:
     if len(sentences) <= size:
         return known
     places = range(len(sentences) - size + 1)
-    parts = [_stems(one) for one in sentences]
+    parts = [content_stems(one) for one in sentences]
     best = max(
         places,
         key=lambda at: (len(here.stems & frozenset[str]().union(*parts[at : at + size])), -at),
@@ -199,7 +202,7 @@ def repeated_part(text: str, *, known: str) -> str:
     return ". ".join(sentences[best : best + size])
 
 
-def _are_together(stems: frozenset[str], there: _Said, sentences: int) -> bool:
+def _are_together(stems: frozenset[str], there: _Said, *, sentences: int) -> bool:
     """Return whether as many neighbouring sentences say all of it: others are on other things."""
     parts = there.by_sentence
     return any(
@@ -224,26 +227,29 @@ def _order(names: Sequence[str], shared: Iterable[str]) -> list[str]:
 
 @lru_cache(maxsize=_CACHED)
 def _read(text: str) -> _Said:
-    told = _COMPOUND.sub("", _ADDRESSED.sub(" ", text))
-    reading = read_statement(Statement(text=told))
+    message = _COMPOUND.sub("", _ADDRESSED.sub(" ", text))
+    reading = read_statement(Statement(text=message))
     words = [word for word in reading.words if word not in _SAYS_NOTHING]
-    lower = [word.casefold() for word in _WORD.findall(told)]
+    lower = [word.casefold() for word in _WORD.findall(message)]
     pairs = {f"{one}-{other}" for one, other in pairwise(lower)}
-    modal = {*lower, *(pairs & _TWO_WORD_MODALS)} & _MODAL_WORDS.keys()
+    numbered = {f"#{number}" for number in reading.numbered}
+    modal = frozenset(_MODAL_WORDS[word] for word in {*lower, *pairs} if word in _MODAL_WORDS)
+    ordered = frozenset({"must"} if _ORDER.match(message) else ())
     return _Said(
-        stems=_stems(told),
-        fixed=reading.numbers | reading.choices,
+        stems=content_stems(message),
+        fixed=reading.numbers | numbered | reading.choices - _SAYS_NOTHING,
         names=tuple(_same(word) for word in words if word in reading.names),
-        modalities=frozenset(_MODAL_WORDS[word] for word in modal)
-        | ({"must"} if _ORDER.match(told) else frozenset()),
+        modalities=modal | ordered,
         is_denied=reading.is_denied,
         label=match[1].casefold() if (match := _LABEL.match(text)) else "",
-        by_sentence=tuple(map(_stems, _SENTENCE.findall(told))),
-        asks="?" in told,
+        by_sentence=tuple(map(content_stems, _SENTENCE.findall(message))),
+        asks="?" in message,
     )
 
 
-def _stems(text: str) -> frozenset[str]:
+@lru_cache(maxsize=_CACHED)
+def content_stems(text: str) -> frozenset[str]:
+    """Return the stems of the words that tell something, synonyms as one, without numbers."""
     reading = read_statement(Statement(text=text))
     content = reading.content - reading.choices
     return frozenset(_same(word) for word in content if word not in _SAYS_NOTHING)
@@ -251,10 +257,10 @@ def _stems(text: str) -> frozenset[str]:
 
 def _same(word: str) -> str:
     """Return the stem of a word, or the first of its synonyms."""
-    stem = _stem(word)
+    stem = _stem_of(word)
     return _FIRST.get(stem, stem)
 
 
 _FIRST: Final = {
-    _stem(word): _stem(group.split()[0]) for group in _SYNONYMS for word in group.split()
+    _stem_of(word): _stem_of(group.split()[0]) for group in _SYNONYMS for word in group.split()
 }

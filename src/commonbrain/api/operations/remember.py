@@ -180,10 +180,14 @@ def render_item_result(outcome: ItemResult) -> str:
     lines += [text for text in (outcome.reason, outcome.hint) if text]
     lines += list(outcome.warnings)
     lines += [f"contradicts {one.id}: {one.headline}" for one in outcome.conflicts]
+    lines += [line for one in outcome.changes for line in one.lines()]
     lines += [f"{one.status} {one.id or ''}: {_render_derived(one)}" for one in outcome.derived]
     if outcome.status is ItemStatus.STORED:
+        changed = {one.id for one in outcome.changes}
         near = (
-            f"similar {one.id} ({one.similarity:.2f}): {one.headline}" for one in outcome.similar
+            f"similar {one.id} ({one.similarity:.2f}): {one.headline}"
+            for one in outcome.similar
+            if one.id not in changed
         )
         lines += near
     lines += [f"may rest on {one.id}: {one.headline} ({one.how})" for one in outcome.suggestions]

@@ -22,7 +22,7 @@ from sqlalchemy import (
     union,
 )
 
-from commonbrain.model.links import Link, LinkType
+from commonbrain.model.links import DISAGREEMENTS, Link
 from commonbrain.model.query import Filter
 from commonbrain.model.support import SUPPORTS, InvalidationReason, Review
 from commonbrain.storage.interface import QueryScope
@@ -58,7 +58,7 @@ _DOUBTFUL: Final = select(table.c.memory_id).where(
 _BY: Final = _ROW.where(table.c.cause_id == bindparam("cause")).order_by(
     table.c.depth, table.c.memory_id
 )
-_CONFLICTS: Final = links.c.tenant_id == _TENANT, links.c.type == LinkType.CONFLICTS_WITH
+_CONFLICTS: Final = links.c.tenant_id == _TENANT, links.c.type.in_(DISAGREEMENTS)
 _DISPUTED: Final = union(
     select(links.c.from_id).where(*_CONFLICTS, links.c.to_id.in_(LISTED)),
     select(links.c.to_id).where(*_CONFLICTS, links.c.from_id.in_(LISTED)),
@@ -262,7 +262,7 @@ def _open_conflicts(filter_: Filter) -> Select[*tuple[Any, ...]]:
         .correlate(links)
         .where(
             _REVERSE.c.tenant_id == TENANT,
-            _REVERSE.c.type == LinkType.CONFLICTS_WITH,
+            _REVERSE.c.type.in_(DISAGREEMENTS),
             _REVERSE.c.from_id == links.c.to_id,
             _REVERSE.c.to_id == links.c.from_id,
             _REVERSE.c.from_id < links.c.from_id,
@@ -275,7 +275,7 @@ def _open_conflicts(filter_: Filter) -> Select[*tuple[Any, ...]]:
         .select_from(joined)
         .where(
             links.c.tenant_id == TENANT,
-            links.c.type == LinkType.CONFLICTS_WITH,
+            links.c.type.in_(DISAGREEMENTS),
             or_(here.is_(None), there.is_(None), here == there),
             is_seen(links.c.from_id),
             is_seen(links.c.to_id),

@@ -1,0 +1,113 @@
+"""Change detection: which stored memories does a new one change?"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from commonbrain.ingestion.preparation import PreparedDraft
+from commonbrain.model.kinds import KINDS
+from commonbrain.model.links import Basis
+from commonbrain.model.memory import AWAITING_STATES, CURRENT_STATES, Memory
+from commonbrain.model.query import Filter
+from commonbrain.model.scope import is_visible
+from commonbrain.model.support import may_outdate
+from commonbrain.storage.interface import QueryScope
+from commonbrain.text.changes import PairFeatures, change_confidence, compare, is_no_change
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
+
+CHANGES_MAX: Final = 5
+"""Memories that one memory changes, at most: a change of more is a summary."""
+_CANDIDATES_MAX: Final = 12
+_COSINE_MIN: Final = 0.4
+"""Texts further apart speak of different things, unless one continues the other."""
+_LINKED_FROM: Final = 0.6
+"""Confidence from which a change is reported and linked. On LoCoMo's turns, of which each holds,
+some 1 in 100 of the nearest pairs reach it, and 1 in 1,000 count as sure."""
+_CHARS_MAX: Final = 600
+"""A longer text states many things and is not changed as a whole."""
+_JUST_SAID: Final = timedelta(minutes=30)
+"""After this time "make it 120" no longer refers to what was said last."""
+_QUOTED_FROM: Final = 0.6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DetectedChange:
+    """An older memory that a new one changes, with the probability and the reason."""
+
+    older: Memory
+    confidence: float
+    basis: Basis
+
+
+def detect_changes(
+    tx: Transaction,
+    memory: Memory,
+    *,
+    prepared: PreparedDraft,
+    query_scope: QueryScope,
+    exclude_ids: Collection[int] = (),
+) -> tuple[DetectedChange, ...]:
+    """Find the memories that a new one changes, most probable first.
+
+    Compared are the nearest memories that state what holds, and what the same session stored just
+    before. A less trusted memory changes nothing, nor does one that fewer people see.
+    """
+    can_change = KINDS[memory.kind].can_change and memory.state not in AWAITING_STATES
+    if not can_change or prepared.vectors is None or len(memory.body) > _CHARS_MAX:
+        return ()
+    before = _just_said(tx, memory, query_scope=query_scope)
+    kinds = tuple(kind for kind, policy in KINDS.items() if policy.can_change)
+    near_scope = QueryScope(
+        caller=query_scope.caller,
+        filter=Filter(kinds=kinds, project=memory.project, trust_min=0.0),
+        now=query_scope.now,
+    )
+    vector = prepared.vectors.windows[0]
+    hits = tx.index.nearest(vector, near_scope, limit=_CANDIDATES_MAX, at_least=_COSINE_MIN)
+    cosines = {hit.id: hit.score for hit in hits if hit.id != memory.id}
+    cosines |= tx.index.similarities(vector, [id_ for id_ in before if id_ not in cosines])
+    others = tx.memories.get([id_ for id_ in cosines if id_ not in exclude_ids])
+    judged = (
+        _judge(memory, other, cosine=cosines[other.id], follows=other.id in before)
+        for other in others.values()
+        if other.state in CURRENT_STATES
+        and not other.is_over(query_scope.now)
+        and is_visible(query_scope.caller, other)
+        and may_outdate(memory, other)
+        and len(other.body) <= _CHARS_MAX
+        and not is_no_change(other.body, memory.body)
+    )
+    sure = sorted((one for one in judged if one is not None), key=lambda one: -one.confidence)
+    return tuple(sure[:CHANGES_MAX])
+
+
+def _just_said(tx: Transaction, memory: Memory, *, query_scope: QueryScope) -> frozenset[int]:
+    """Return the memories that the same session stored just before."""
+    if memory.session is None:
+        return frozenset()
+    passage = tx.threads.around([memory.id], query_scope, before=2, after=1).get(memory.id)
+    earlier = tx.memories.get([id_ for id_ in passage.ids if id_ < memory.id]) if passage else {}
+    since = memory.recorded_at - _JUST_SAID
+    return frozenset(one.id for one in earlier.values() if one.recorded_at >= since)
+
+
+def _judge(newer: Memory, older: Memory, *, cosine: float, follows: bool) -> DetectedChange | None:
+    pair = compare(older.body, newer.body, cosine=cosine, follows=follows)
+    confidence = change_confidence(pair)
+    if confidence < _LINKED_FROM or (cosine < _COSINE_MIN and not pair.ellipsis):
+        return None
+    return DetectedChange(older=older, confidence=round(confidence, 3), basis=_basis(pair))
+
+
+def _basis(pair: PairFeatures) -> Basis:
+    """Return what shows the change best."""
+    if pair.quotation >= _QUOTED_FROM or pair.correction:
+        return Basis.CORRECTION
+    if pair.negation:
+        return Basis.NEGATION
+    return Basis.ANNOUNCED if pair.cue >= 1 or pair.end else Basis.VALUE

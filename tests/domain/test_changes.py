@@ -1,0 +1,56 @@
+"""How probable it is that one text changes what an older one says."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from commonbrain.model.links import SURE_FROM
+from commonbrain.text.changes import change_confidence, compare, is_no_change
+
+
+def confidence(older: str, newer: str, *, cosine: float = 0.7, follows: bool = False) -> float:
+    return change_confidence(compare(older, newer, cosine=cosine, follows=follows))
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("The API timeout is 30 seconds.", "The API timeout is 45 seconds."),
+        ("Priya owns the invoicing service.", "Tomasz took over the invoicing service from Priya."),
+        ("The limit for uploads is 10 MB.", "We raised the limit for uploads to 25 MB."),
+        ("Customer calls are recorded.", "Customer calls are no longer recorded."),
+        ("The budget is 200k.", "Correction: the budget is 140k, not 200k."),
+    ],
+)
+def test_a_change_is_more_probable_than_not(older: str, newer: str) -> None:
+    assert confidence(older, newer) > 0.5
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("Marta leads the data team.", "Sven leads the platform team."),
+        ("Maria speaks Spanish.", "Maria speaks French."),
+        ("The recipe uses basil.", "The recipe uses garlic too."),
+        ("The cellar is damp.", "Deploys happen on Tuesdays."),
+    ],
+)
+def test_what_holds_beside_it_is_no_sure_change(older: str, newer: str) -> None:
+    assert confidence(older, newer) < SURE_FROM
+
+
+def test_an_ellipsis_changes_only_what_the_session_just_said() -> None:
+    older, newer = "Let's book the venue for 80 people.", "Make it 120."
+    apart = confidence(older, newer, cosine=0.2)
+    assert apart < 0.6 < confidence(older, newer, cosine=0.2, follows=True)
+
+
+def test_neither_questions_nor_other_items_are_changes() -> None:
+    assert is_no_change("The demo is on Friday", "Is the demo on Monday?")
+    assert is_no_change("Job 3 starts at noon", "Job 4 starts at one")
+    assert not is_no_change("The build takes 3 minutes", "The build takes 4 minutes")
+
+
+@given(st.text(max_size=200), st.text(max_size=200), st.floats(-1, 1))
+def test_a_confidence_is_a_probability(older: str, newer: str, cosine: float) -> None:
+    assert 0 <= confidence(older, newer, cosine=cosine) <= 1

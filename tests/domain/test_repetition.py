@@ -1,0 +1,60 @@
+"""When a text only repeats another: every word, number, name and modality is said already."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from commonbrain.text.repetition import adds_nothing, repeated_part
+
+
+@pytest.mark.parametrize(
+    ("known", "text"),
+    [
+        ("Customer data is stored in Frankfurt.", "We keep customer data in Frankfurt."),
+        ("Never push to main directly.", "Do not push directly to main."),
+        ("Tokens expire after 15 minutes.", "A token expires after fifteen minutes."),
+        ("Prices include VAT.", "VAT is included in the prices."),
+        ("The wifi password is on the router.", "The Wi-Fi password is on the router."),
+        ("Ann: The demo is on Friday at nine.", "Ann: Thanks, Bo! The demo is on Friday at nine."),
+    ],
+)
+@pytest.mark.requirement("WP-06")
+def test_a_restatement_adds_nothing(known: str, text: str) -> None:
+    assert adds_nothing(text, known=known, is_near_copy=True)
+
+
+@pytest.mark.parametrize(
+    ("known", "text"),
+    [
+        ("The build takes forty minutes.", "The build takes forty minutes on the new runner."),
+        ("Tokens expire after 15 minutes.", "Tokens expire after 30 minutes."),
+        ("Ahmed runs the mail server.", "Ahmed runs the mail server until June."),
+        ("The cache is warmed at startup.", "The cache is not warmed at startup."),
+        ("The export runs every hour.", "The export might run every hour."),
+        ("The demo is on Friday.", "Is the demo on Friday?"),
+        ("Ann: We passed the audit last week.", "Bo: We passed the audit last week."),
+        ("Ann reports to Bo in Lyon.", "In Lyon Bo reports to Ann."),
+        ("That is great, Caroline!", "I passed the adoption interviews last Friday!"),
+    ],
+)
+@pytest.mark.requirement("WP-06")
+def test_a_text_with_news_is_no_repetition(known: str, text: str) -> None:
+    assert not adds_nothing(text, known=known, is_near_copy=True)
+
+
+def test_words_spread_over_a_long_text_are_not_said_together() -> None:
+    known = "The gateway drops idle clients. Retries wait a minute. Audits happen in Lyon."
+    assert not adds_nothing("The gateway retries in Lyon.", known=known, is_near_copy=False)
+
+
+def test_the_repeated_part_is_the_sentence_that_says_most_of_it() -> None:
+    known = "Ann owns billing. Tokens expire after an hour. The cellar is damp."
+    assert repeated_part("A token expires after an hour", known=known) == (
+        "Tokens expire after an hour"
+    )
+
+
+@given(st.text(max_size=300))
+def test_a_text_that_says_something_repeats_itself(text: str) -> None:
+    assert adds_nothing(text, known=text, is_near_copy=True) in {True, False}
+    assert not adds_nothing(f"{text} zebras graze", known=text, is_near_copy=True)

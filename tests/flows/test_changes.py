@@ -1,0 +1,151 @@
+"""Agents that never revise: they remember the new value, and recall puts it first."""
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from commonbrain.client import Brain
+from commonbrain.embeddings.interface import Embedder
+from commonbrain.history.review_queue import ReviewCategory
+from commonbrain.model.links import LinkType
+from commonbrain.runtime.bootstrap import make_embedder
+from commonbrain.runtime.settings_loading import load_settings
+from commonbrain.testing.builders import FakeClock, a_brain
+from tests.flows.asking import stored, told
+
+MONTH = timedelta(days=30)
+OLD = "The limit for uploads is 10 MB."
+NEW = "We raised the limit for uploads to 25 MB."
+ASKED = "What is the upload limit?"
+
+
+@pytest.fixture(scope="module")
+def embedder() -> Embedder:
+    return make_embedder(load_settings())
+
+
+@pytest.fixture
+def brain(path: Path, clock: FakeClock, embedder: Embedder) -> Brain:
+    return a_brain(path, clock=clock, embedder=embedder)
+
+
+def shown(brain: Brain, asked: str = ASKED) -> list[str]:
+    return [item.id for item in brain.recall(asked, bump=False).items]
+
+
+def test_a_new_value_is_reported_linked_and_recalled_first(brain: Brain, clock: FakeClock) -> None:
+    old = stored(brain, OLD)
+    clock.move(MONTH)
+    outcome = told(brain, NEW)
+    [change] = outcome.changes
+    assert (change.id, change.headline) == (old, OLD)
+    assert change.deny == f"revise keep_both {outcome.id} --other {old} --reason WHY"
+    assert shown(brain)[:2] == [outcome.id, old]
+    [note] = brain.recall(ASKED).items[1].notes
+    assert note == f"earlier, changed by {outcome.id} on 2026-04-01"
+
+
+def test_the_past_is_answered_as_before(brain: Brain, clock: FakeClock) -> None:
+    old = stored(brain, OLD)
+    then = clock.now()
+    clock.move(MONTH)
+    stored(brain, NEW)
+    [item] = brain.recall(ASKED, as_of=then + timedelta(days=1)).items
+    assert (item.id, item.notes) == (old, ())
+
+
+def test_what_was_derived_from_the_old_value_needs_review(brain: Brain, clock: FakeClock) -> None:
+    old = stored(brain, OLD)
+    plan = stored(brain, "Videos are split into parts before they are sent.", derived_from=[old])
+    clock.move(MONTH)
+    [change] = told(brain, NEW).changes
+    assert change.confidence >= 0.85
+    [waiting] = brain.review(ReviewCategory.NEEDS_REVIEW).needs_review
+    assert waiting.memory.id == plan
+    [conflict] = brain.review(ReviewCategory.CONFLICTS).conflicts
+    assert (conflict.other.id, conflict.basis) == (old, change.how)
+
+
+def test_keep_both_takes_a_change_back_for_good(brain: Brain, clock: FakeClock) -> None:
+    old = stored(brain, OLD)
+    clock.move(MONTH)
+    new = stored(brain, NEW)
+    brain.revise.keep_both(new, other=old, reason="one is for guests")
+    assert all(not item.notes for item in brain.recall(ASKED).items)
+    assert brain.review(ReviewCategory.CONFLICTS).conflicts == ()
+
+
+def test_a_confirmed_change_supersedes(brain: Brain, clock: FakeClock) -> None:
+    old = stored(brain, OLD)
+    clock.move(MONTH)
+    new = stored(brain, NEW)
+    brain.revise.resolve(new, other=old, reason="the release notes say so")
+    assert shown(brain) == [new]
+
+
+@pytest.mark.parametrize("trust", ["untrusted_web", "user_claim"])
+def test_a_less_trusted_text_changes_nothing(brain: Brain, clock: FakeClock, trust: str) -> None:
+    old = stored(brain, OLD, trust="trusted_tool")
+    for value in range(20, 30):
+        clock.move(MONTH)
+        outcome = told(brain, f"The limit for uploads is now {value} MB.", trust=trust)
+        assert outcome.changes == ()
+    first = brain.recall(ASKED, trust_min=0.0, bump=False).items
+    assert [item.notes for item in first if item.id == old] == [()]
+
+
+def test_a_private_note_changes_nothing_that_others_see(brain: Brain, clock: FakeClock) -> None:
+    old = stored(brain, OLD)
+    clock.move(MONTH)
+    assert told(brain, NEW, scope="private").changes == ()
+    bo = brain.acting_as(agent="bo")
+    assert [(item.id, item.notes) for item in bo.recall(ASKED).items] == [(old, ())]
+
+
+@pytest.mark.parametrize("kind", ["event", "episode", "incident"])
+def test_what_happened_is_never_outdated(brain: Brain, clock: FakeClock, kind: str) -> None:
+    source = stored(brain, "Ann looked at the settings of the gateway.", kind="event")
+    derived = {"derived_from": [source]} if kind == "episode" else {}
+    stored(brain, OLD, kind=kind, **derived)
+    clock.move(MONTH)
+    assert told(brain, NEW).changes == ()
+
+
+def test_an_ellipsis_changes_what_its_session_just_said(brain: Brain, clock: FakeClock) -> None:
+    here, elsewhere = brain.acting_as(session="s1"), brain.acting_as(session="s2")
+    asked = stored(here, "Let's book the venue for 80 people.")
+    stored(elsewhere, "The caterer needs 80 plates.")
+    clock.move(timedelta(minutes=2))
+    outcome = told(here, "Make it 120.")
+    assert [change.id for change in outcome.changes] == [asked]
+    found = shown(brain, "For how many guests is the venue?")
+    assert found.index(str(outcome.id)) < found.index(asked)
+
+
+def test_a_chain_of_values_reads_as_one_history(brain: Brain, clock: FakeClock) -> None:
+    values = []
+    for value in (30, 45, 60):
+        values.append(stored(brain, f"The API timeout is {value} seconds."))
+        clock.move(MONTH)
+    assert shown(brain, "How long is the API timeout?") == values[::-1]
+
+
+def test_two_things_that_both_hold_are_not_marked(brain: Brain, clock: FakeClock) -> None:
+    one = stored(brain, "Marta leads the data team.")
+    clock.move(MONTH)
+    other = told(brain, "Sven leads the platform team.")
+    assert other.changes == ()
+    answer = brain.recall("Who leads the data team?")
+    assert (answer.items[0].id, answer.items[0].notes) == (one, ())
+
+
+def test_a_link_of_this_type_goes_from_the_newer_to_the_older(
+    brain: Brain, clock: FakeClock
+) -> None:
+    stored(brain, OLD)
+    clock.move(MONTH)
+    new = told(brain, NEW)
+    assert [link.type for link in brain.get(str(new.id), views=["links"]).links] == [
+        LinkType.CHANGES
+    ]
