@@ -104,7 +104,7 @@ def runs(words: tuple[str, ...]) -> bool:
         return words != STATEMENTS[3]
     script = ScriptDirectory.from_config(config()).get_revision(SCHEMA_VERSION)
     source = Path(script.path).read_text("utf-8")
-    makes = {
+    makes: dict[tuple[str, ...], bool] = {
         STATEMENTS[0]: "op.add_column" in source or "op.create_table" in source,
         STATEMENTS[1]: "op.create_index" in source,
         STATEMENTS[2]: False,

@@ -25,7 +25,7 @@ _CUE: Final = re.compile(
     r"|dropped to|cut to|cut from|doubled|halved|upgraded|downgraded|migrated|migrating|replaced"
     r"|replaces|replacing|transferred|handed over|handed off|took over|takes over|taken over"
     r"|taking over|promoted|succeeded|succeeds|revised|amended|updated|overrid\w+|overrode"
-    r"|supersed\w+|swapped|reversed|reverted|rolled back|reinstated|finali[sz]ed|settled on"
+    r"|supersede[sd]|swapped|reversed|reverted|rolled back|reinstated|finali[sz]ed|settled on"
     r"|turned into|became|grew to|shrank to|relocated|merged into|split into)\b"
     r"|instead|actually|scratch that|make (?:that|it)|change (?:that|it|the)"
     r"|let's (?:go|try|do|use)"

@@ -34,16 +34,20 @@ _ORDER: Final = re.compile(
 )
 """The opening of an order, which says that something must be so."""
 _SAYS_NOTHING: Final = frozenset(
-    "hi hey hello dear thank thanks please wow yes yeah yep no nope ok okay sure great nice cool"
-    " awesome amazing wonderful fantastic lovely congrats congratulation haha lol bye cheer welcome"
-    " really very so too quite pretty just also well oh ah hmm indeed actually basically simply"
-    " note remember reminder fyi update info remark here there what which who whom whose where how"
-    " that this these those thing something anything happen get got make made let go going do"
-    " doing done use currently roughly about around approximately all each every any some own"
-    " self ourselve itself themselve alway because since if when whenever while as doe through goe"
-    " against come becomes".split()
+    form
+    for word in (
+        "hi hey hello dear thank thanks please wow yes yeah yep no nope ok okay sure great nice"
+        " cool awesome amazing wonderful fantastic lovely congrats congratulations lol bye cheers"
+        " welcome really very so too quite pretty just also well oh ah hmm indeed actually"
+        " basically simply note remember reminder fyi update info remark here there what which who"
+        " whom whose where how that this these those thing something anything happen get got make"
+        " made let go goes going do does doing done use currently roughly about around"
+        " approximately all each every any some own self ourselves itself themselves always"
+        " because since if when whenever while as through against come becomes"
+    ).split()
+    for form in (word, word.removesuffix("s"))
 )
-"""Words that tell nothing by themselves, as singulars."""
+"""Words that tell nothing by themselves, also without a final s, as words are read."""
 _SYNONYMS: Final = (
     "keep retain store save hold preserve",
     "need require take want",

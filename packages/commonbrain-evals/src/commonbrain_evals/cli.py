@@ -11,7 +11,9 @@ from commonbrain.cli.commands import Json
 from commonbrain.cli.groups import CommandGroup
 from commonbrain_evals.options import RunOptions
 
-OWN: Final = ("atomizer", "cascade", "conflicts", "duplicates", "headlines", "safety", "times")
+OWN: Final = (
+    *("atomizer", "cascade", "conflicts", "duplicates", "headlines", "safety", "times", "truth"),
+)
 """The evaluations on data that ships with the package, by their names in `EVALUATIONS`."""
 
 app = typer.Typer(

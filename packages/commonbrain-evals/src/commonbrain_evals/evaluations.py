@@ -19,6 +19,7 @@ from commonbrain_evals import (
     safety,
     tables,
     times,
+    truth,
 )
 from commonbrain_evals.labelled import show_labelled
 
@@ -41,6 +42,11 @@ def _duplicates(on_progress: Progress) -> duplicates.Report:
 
 def _safety(on_progress: Progress) -> safety.SafetyReport:
     return safety.evaluate(make_embedder(load_settings()), on_progress=on_progress)
+
+
+def _truth(on_progress: Progress) -> truth.TruthReport:
+    embedder = make_embedder(load_settings())
+    return truth.evaluate(truth.read_cases(), embedder, on_progress=on_progress)
 
 
 EVALUATIONS: Final[Mapping[str, Evaluation]] = {
@@ -80,5 +86,10 @@ EVALUATIONS: Final[Mapping[str, Evaluation]] = {
         purpose="Which span a phrase of time means, and whether a question names one at all.",
         run=lambda _: times.evaluate(times.read_questions()),
         show=show_labelled,
+    ),
+    "truth": Evaluation(
+        purpose="Whether recall puts what is current first when agents never revise.",
+        run=_truth,
+        show=truth.show_truth,
     ),
 }

@@ -1,0 +1,31 @@
+"""The cases of `brain eval truth` are sound, and a few of them are judged as labelled."""
+
+from collections import Counter
+
+from commonbrain_evals.rows import Half
+from commonbrain_evals.truth import CHANGES, evaluate, read_cases
+
+from commonbrain.runtime.bootstrap import make_embedder
+from commonbrain.runtime.settings_loading import load_settings
+
+
+def test_every_label_names_a_text_of_its_case() -> None:
+    cases = read_cases()
+    assert len(cases) >= 180
+    for case in cases:
+        assert len(case.texts) >= 2
+        assert sorted(case.times) == list(case.times)
+        assert case.current is None or case.current < len(case.texts)
+        assert (case.sort in CHANGES) <= (case.current == len(case.texts) - 1)
+    sorts = Counter((case.sort, case.half) for case in cases)
+    assert all(sorts[sort, half] >= 5 for sort, _ in sorts for half in Half)
+
+
+def test_most_changes_come_first_and_what_holds_is_not_marked() -> None:
+    chosen = [case for case in read_cases() if case.sort in {"change_without_cue", "additive"}]
+    report = evaluate(chosen[::2], make_embedder(load_settings()))
+    changes = [row.is_right for row in report.rows if row.sort == "change_without_cue"]
+    assert sum(map(bool, changes)) > len(changes) / 2
+    others = [row.is_outdated for row in report.rows if row.sort == "additive"]
+    assert sum(others) < len(others) / 2
+    assert report.figures
