@@ -55,9 +55,26 @@ LINES = st.sampled_from(
             "2026-03-02T14:05:11Z INFO started\n2026-03-02T14:05:12Z ERROR disk of db-4 is full",
             "Disk of db-4 is full",
         ),
+        (
+            "The gateway of the northern harbour sends every request that fails\n"
+            "to Malmö. It is slow.",
+            "The gateway of the northern harbour sends every request that fails to Malmö.",
+        ),
         ("Dear Mr Holm,\n\nOrder 77 ships on 4 April.\n\nBest,\nEva", "Order 77 ships on 4 April."),
     ],
-    ids=["chat", "plain", "speaker", "lead", "mark", "tags", "heading", "fence", "log", "mail"],
+    ids=[
+        "chat",
+        "plain",
+        "speaker",
+        "lead",
+        "mark",
+        "tags",
+        "heading",
+        "fence",
+        "log",
+        "wrapped",
+        "mail",
+    ],
 )
 def test_the_headline_is_the_clause_that_carries_the_memory(body: str, headline: str) -> None:
     assert derive_headline(body).casefold() == headline.casefold()

@@ -81,6 +81,9 @@ _CLOSING: Final = re.compile(
 _CLOSING_LINES_MAX: Final = 8
 _LABEL: Final = re.compile(r"([A-Z][\w.'-]{0,30}(?: [A-Z][\w.'-]{0,30}){0,2}):\s+(?=\S)")
 """A speaker, or a label such as `Cause`."""
+_CONTINUED: Final = re.compile(r" {0,3}[a-z(`]")
+_WRAPPED_CHARS_MIN: Final = 60
+_LINE_ENDS: Final = (".", "!", "?", ":", ";", "|", "{", "}")
 _FRONT_MATTER: Final = frozenset({"---", "+++"})
 _FRONT_LINES_MAX: Final = 40
 _TITLE: Final = re.compile(r"title\s*[:=]\s*[\"']?([^\"'\n]+)", re.IGNORECASE)
@@ -139,7 +142,7 @@ class _Rest:
 
 def _candidates(body: str) -> Iterator[_Candidate]:
     rest = _Rest()
-    lines = body.strip().split("\n", _LINES_MAX)[:_LINES_MAX]
+    lines = _unwrapped(body.strip().split("\n", _LINES_MAX)[:_LINES_MAX])
     start = _after_front_matter(lines, rest)
     is_fenced = False
     count = 0
@@ -162,6 +165,20 @@ def _candidates(body: str) -> Iterator[_Candidate]:
             is_heading = bool(_HEADING.match(line)) or _is_underline(below)
             yield from _of_line(line, is_heading=is_heading)
     yield from rest.candidates()
+
+
+def _unwrapped(lines: Sequence[str]) -> Sequence[str]:
+    """Join the lines of a sentence that was wrapped at a fixed width."""
+    joined: list[str] = []
+    is_fenced = is_open = False
+    for line in lines:
+        is_fenced ^= _FENCE.match(line) is not None
+        if is_open and not is_fenced and _CONTINUED.match(line):
+            joined[-1] = f"{joined[-1]} {line.strip()}"
+        else:
+            joined.append(line)
+        is_open = len(line) >= _WRAPPED_CHARS_MIN and not line.rstrip().endswith(_LINE_ENDS)
+    return joined
 
 
 def _append(lines: list[str], line: str) -> None:
@@ -493,7 +510,7 @@ def _shortened(text: str) -> str:
     if (reported := _REPORTED.match(text)) and _fits(_ended(_GAP.join(reported.groups()))):
         return _ended(_GAP.join(reported.groups()))
     parts = [one for one in _PART.split(text, _PARTS_MAX) if one]
-    if len(parts) > 1:
+    if len(parts) > 1 and _WORD.search(parts[0]):
         return _of_parts(parts, text)
     return _cut_words(text)
 
