@@ -134,6 +134,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "eval headlines": "brain eval headlines",
     "eval safety": "brain eval safety",
     "eval times": "brain eval times",
+    "eval truth": "brain eval truth",
 }
 
 
