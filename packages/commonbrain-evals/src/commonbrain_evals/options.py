@@ -13,7 +13,9 @@ from commonbrain.cli.commands import Json
 class RunOptions:
     """What is to be run: one field an argument or option."""
 
-    dataset: Annotated[str, typer.Argument(help="locomo, beam, beir, longmemeval or own.")]
+    dataset: Annotated[
+        str, typer.Argument(help="locomo, beam, beir, longmemeval, statebench or own.")
+    ]
     path: Annotated[Path, typer.Argument(help="The file or folder that holds the data.")]
     without: Annotated[
         list[str] | None, typer.Option(help="Leave out an arm, a feature or a stage of recall.")

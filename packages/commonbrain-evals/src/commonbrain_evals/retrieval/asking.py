@@ -153,7 +153,7 @@ class QuestionRunner:
         }
 
     def _baselines(self, question: Question) -> Iterator[tuple[str, list[int], float]]:
-        lists = search(self.eval_store, question.text)
+        lists = search(self.eval_store.brain, question.text)
         for name, baseline in BASELINES.items():
             started = time.perf_counter()
             ranked = list(baseline.rank(lists))

@@ -86,7 +86,7 @@ def run(
         on_progress=on_progress,
     )
     harvest = _gather(run_context, dataset, files=files)
-    run_record = summarize(harvest, seed=request.seed, parts=_ablated(request))
+    run_record = summarize(harvest, seed=request.seed, parts=ablated(request))
     return Run(
         version=version("commonbrain"),
         commit=commit(),
@@ -121,15 +121,26 @@ def _dataset(request: EvalRequest) -> DataSet:
             f"There is no data set {request.dataset[:40]!r}.",
             hint=f"Choose of {', '.join(DATASETS)}.",
         )
-    unknown = [name for name in request.without if name not in PARTS]
+    check_parts(request.without)
+    return dataset
+
+
+def check_parts(names: Sequence[str]) -> None:
+    """Check the names of parts of recall.
+
+    Raises:
+        InvalidInputError: there is no such part.
+
+    """
+    unknown = [name for name in names if name not in PARTS]
     if unknown:
         raise InvalidInputError(
             f"Recall has no part {unknown[0][:40]!r}.", hint=f"Choose of {', '.join(PARTS)}."
         )
-    return dataset
 
 
-def _ablated(request: EvalRequest) -> tuple[str, ...]:
+def ablated(request: EvalRequest) -> tuple[str, ...]:
+    """Give the parts that are left out in turn."""
     return tuple(part for part in PARTS if part not in request.without) if request.ablates else ()
 
 
@@ -189,7 +200,7 @@ def _visit(run_context: _RunContext, corpus: Corpus, *, harvest: Harvest) -> Non
             ),
             recipes=run_context.recipes,
             history_tokens=eval_store.history_tokens(),
-            ablated=_ablated(request),
+            ablated=ablated(request),
         )
         # What is loaded by the first question is not part of the latency of any.
         asker.abstains(own[0])

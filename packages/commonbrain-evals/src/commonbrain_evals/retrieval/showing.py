@@ -47,7 +47,7 @@ def show_comparison(comparison: Comparison) -> None:
     )
     for line in comparison.unlike:
         console.print(f"not the same: {inert_line(line)}", markup=False)
-    table = _empty_table("", ("category", "metric", "before", "after", "difference (95%)"))
+    table = empty_table("", ("category", "metric", "before", "after", "difference (95%)"))
     for row in comparison.rows:
         if row.category != ALL and row.metric not in _FEW:
             continue
@@ -65,7 +65,7 @@ def show_comparison(comparison: Comparison) -> None:
 def show_parts(runs: Sequence[Run]) -> None:
     """Print what each part is worth in every run that left out each."""
     title, columns, rows = part_rows(runs)
-    table = _empty_table(title, columns)
+    table = empty_table(title, columns)
     for row in rows:
         table.add_row(*map(escape, row))
     Console(highlight=False).print(table)
@@ -130,7 +130,7 @@ def headings(run: Run) -> Iterator[str]:
 def run_tables(run: Run) -> Iterator[Table]:
     """Give the tables of a run."""
     for title, columns, rows in run_rows(run):
-        table = _empty_table(title, columns)
+        table = empty_table(title, columns)
         for row in rows:
             table.add_row(*map(escape, row))
         yield table
@@ -154,7 +154,8 @@ def run_rows(run: Run) -> Iterator[TableRows]:
         yield f"What leaving out a part changes, points; {_STAR}", columns, _ablation(run)
 
 
-def _empty_table(title: str, columns: Sequence[str]) -> Table:
+def empty_table(title: str, columns: Sequence[str]) -> Table:
+    """Make a table of plain columns."""
     table = Table(title=title or None, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for column in columns:
         table.add_column(column, no_wrap=True)
