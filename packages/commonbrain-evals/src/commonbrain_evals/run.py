@@ -16,7 +16,7 @@ from commonbrain_evals import aged, headlines, month
 from commonbrain_evals.curves import curves
 from commonbrain_evals.evaluations import EVALUATIONS
 from commonbrain_evals.options import RunOptions
-from commonbrain_evals.retrieval import statebench
+from commonbrain_evals.retrieval import refusals, statebench
 from commonbrain_evals.retrieval.comparing import compare
 from commonbrain_evals.retrieval.learning import LearnRequest, learn
 from commonbrain_evals.retrieval.learnt import show_learning
@@ -94,6 +94,7 @@ def run_on_data(options: RunOptions) -> None:
         questions=options.questions,
         conversations=options.conversations,
         without=tuple(options.without or ()),
+        form=options.form,
         ablates=options.ablate,
     )
     evaluation = _OF_DATASET.get(options.dataset, _RANKING)
@@ -130,6 +131,26 @@ _OF_DATASET: Final[Mapping[str, _DataEvaluation]] = {
     ),
 }
 """The data sets that name no evidence."""
+
+
+def run_refusals(path: Path, *, conversations: int | None, out: Path | None, as_json: bool) -> None:
+    """Give conversations to plain `remember`, keep the record of what it refuses and print it.
+
+    Raises:
+        InvalidInputError: the data is missing or malformed.
+
+    """
+    with progress_bar("remembering", is_shown=not as_json) as move:
+        report = refusals.evaluate(
+            path, settings=load_settings(), conversations=conversations, on_progress=move
+        )
+    record = out or default_path("refusals", started_at=report.started_at)
+    write(report, record)
+    if as_json:
+        typer.echo(escaped(json.dumps(asdict(report), ensure_ascii=False)))
+        return
+    refusals.show_refusals(report)
+    typer.echo(f"The record is {record}")
 
 
 def learn_on_data(data: tuple[str, Path], *, seed: int, noise: float, as_json: bool) -> None:

@@ -1,6 +1,6 @@
-"""A fresh store that only lives through plain `remember`, at the times of a data set."""
+"""Turns of conversations, and a store that takes them by plain `remember` at their times."""
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -10,14 +10,51 @@ from typing import Final
 
 from commonbrain.client import Brain
 from commonbrain.config import Settings
-from commonbrain.model.memory import Memory
+from commonbrain.model.kinds import MessageDetail
+from commonbrain.model.memory import Draft, Memory
 from commonbrain.model.scope import Caller
 from commonbrain.runtime.bootstrap import build_services
 from commonbrain.testing.builders import FakeClock, SeededRandom
+from commonbrain_evals.retrieval.corpora import Corpus
 
 _STEP: Final = timedelta(seconds=1)
 """Between what has the same time, so that the order of the data is the order of the store."""
 PROJECT: Final = "evaluation"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """What one person said."""
+
+    source: str
+    session: str
+    at: datetime
+    speaker: str | None
+    text: str
+
+    @property
+    def note(self) -> str:
+        """The text as someone would note it, with the name of who said it."""
+        return f"{self.speaker}: {self.text}" if self.speaker else self.text
+
+
+def turns_of(corpus: Corpus) -> Iterator[Turn]:
+    """Give the turns of a corpus in their order; what cannot be read is left out."""
+    at = corpus.ends_at
+    for draft in corpus.drafts():
+        if isinstance(draft, Draft):
+            source = draft.source_ref or ""
+            thread = draft.thread.key if draft.thread else corpus.name
+            detail = draft.detail
+            # What has no time of its own was said when the turn before it was.
+            at = draft.occurred_at or at
+            yield Turn(
+                source=source,
+                session=corpus.session_of.get(source, thread),
+                at=at,
+                speaker=detail.sender if isinstance(detail, MessageDetail) else None,
+                text=draft.body,
+            )
 
 
 @dataclass(frozen=True, slots=True)

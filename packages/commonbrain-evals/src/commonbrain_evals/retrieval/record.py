@@ -38,6 +38,8 @@ class Setup:
     questions: int | None = None
     conversations: int | None = None
     without: tuple[str, ...] = ()
+    form: str = "messages"
+    """How turns came into the store."""
     space: str
     """The embedding model and its version, as the store names it."""
     settings: Mapping[str, str | float | None] = field(

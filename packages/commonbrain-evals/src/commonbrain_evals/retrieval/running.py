@@ -15,7 +15,7 @@ from commonbrain.runtime.bootstrap import make_embedder
 from commonbrain.storage.interface import Progress, ignore_progress
 from commonbrain_evals.retrieval.ablating import PARTS
 from commonbrain_evals.retrieval.asking import QuestionRunner
-from commonbrain_evals.retrieval.corpora import Corpus, DataSet
+from commonbrain_evals.retrieval.corpora import Corpus, DataSet, Form
 from commonbrain_evals.retrieval.datasets import DATASETS
 from commonbrain_evals.retrieval.extra import needed
 from commonbrain_evals.retrieval.recipes import Recipe
@@ -53,6 +53,8 @@ class EvalRequest:
     conversations: int | None = None
     without: tuple[str, ...] = ()
     """Parts of recall to leave out throughout."""
+    form: Form = Form.MESSAGES
+    """How the turns of conversations come into the store."""
     ablates: bool = False
     """Whether each part is left out once, to see what it is worth."""
 
@@ -153,6 +155,7 @@ def _setup(request: EvalRequest, files: Sequence[Path], *, settings: Settings) -
         questions=request.questions,
         conversations=request.conversations,
         without=request.without,
+        form=request.form,
         space=make_embedder(settings).space.name,
         settings={name: getattr(settings, name) for name in _RELEVANT_SETTINGS},
     )
@@ -187,7 +190,9 @@ def _visit(run_context: _RunContext, corpus: Corpus, *, harvest: Harvest) -> Non
     def move(fraction: float) -> None:
         run_context.on_progress((done + fraction * len(own)) / every)
 
-    with open_eval_store(corpus, settings=run_context.settings, seed=request.seed) as eval_store:
+    with open_eval_store(
+        corpus, settings=run_context.settings, seed=request.seed, form=request.form
+    ) as eval_store:
         harvest.take(eval_store)
         move(_FILL_SHARE)
         asker = QuestionRunner(
