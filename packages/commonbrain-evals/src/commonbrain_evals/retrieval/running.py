@@ -18,6 +18,7 @@ from commonbrain_evals.retrieval.asking import QuestionRunner
 from commonbrain_evals.retrieval.corpora import Corpus, DataSet, Form
 from commonbrain_evals.retrieval.datasets import DATASETS
 from commonbrain_evals.retrieval.extra import needed
+from commonbrain_evals.retrieval.notes import REPETITION
 from commonbrain_evals.retrieval.recipes import Recipe
 from commonbrain_evals.retrieval.record import Run, Setup, Times
 from commonbrain_evals.retrieval.sampling import Sample, choose
@@ -123,21 +124,22 @@ def _dataset(request: EvalRequest) -> DataSet:
             f"There is no data set {request.dataset[:40]!r}.",
             hint=f"Choose of {', '.join(DATASETS)}.",
         )
-    check_parts(request.without)
+    check_parts(request.without, notes=request.form is not Form.MESSAGES)
     return dataset
 
 
-def check_parts(names: Sequence[str]) -> None:
-    """Check the names of parts of recall.
+def check_parts(names: Sequence[str], *, notes: bool) -> None:
+    """Check the names of what is left out; what is given to `remember` has a part more.
 
     Raises:
         InvalidInputError: there is no such part.
 
     """
-    unknown = [name for name in names if name not in PARTS]
+    parts = (*PARTS, REPETITION) if notes else PARTS
+    unknown = [name for name in names if name not in parts]
     if unknown:
         raise InvalidInputError(
-            f"Recall has no part {unknown[0][:40]!r}.", hint=f"Choose of {', '.join(PARTS)}."
+            f"There is no part {unknown[0][:40]!r} here.", hint=f"Choose of {', '.join(parts)}."
         )
 
 
@@ -191,7 +193,11 @@ def _visit(run_context: _RunContext, corpus: Corpus, *, harvest: Harvest) -> Non
         run_context.on_progress((done + fraction * len(own)) / every)
 
     with open_eval_store(
-        corpus, settings=run_context.settings, seed=request.seed, form=request.form
+        corpus,
+        settings=run_context.settings,
+        seed=request.seed,
+        form=request.form,
+        without=request.without,
     ) as eval_store:
         harvest.take(eval_store)
         move(_FILL_SHARE)

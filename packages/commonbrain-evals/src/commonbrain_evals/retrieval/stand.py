@@ -104,10 +104,20 @@ class EvalStore:
 
 @contextmanager
 def open_eval_store(
-    corpus: Corpus, *, settings: Settings, seed: int, form: Form = Form.MESSAGES
+    corpus: Corpus,
+    *,
+    settings: Settings,
+    seed: int,
+    form: Form = Form.MESSAGES,
+    without: Iterable[str] = (),
 ) -> Generator[EvalStore]:
-    """Fill a fresh store with a corpus in one form; it is gone afterwards."""
-    fill = _imported if form is Form.MESSAGES else partial(_remembered, form=form)
+    """Fill a fresh store with a corpus in one form; it is gone afterwards.
+
+    `without` may name parts of `remember` to leave out, where turns are given to it.
+    """
+    fill = _imported
+    if form is not Form.MESSAGES:
+        fill = partial(_remembered, form=form, without=without)
     with fill(corpus, settings=settings, seed=seed) as eval_store:
         yield eval_store
 
@@ -140,18 +150,20 @@ def _imported(corpus: Corpus, *, settings: Settings, seed: int) -> Generator[Eva
 
 @contextmanager
 def _remembered(
-    corpus: Corpus, *, settings: Settings, seed: int, form: Form
+    corpus: Corpus, *, settings: Settings, seed: int, form: Form, without: Iterable[str]
 ) -> Generator[EvalStore]:
     turns = list(turns_of(corpus))
     kind = Kind.EVENT if form is Form.EVENTS else None
     report = ImportReport(format=form, source=corpus.name)
     source_of: dict[int, str] = {}
     said_by: dict[str, str] = {}
-    with open_note_store(settings=settings, start=turns[0].at, seed=seed) as store:
+    start = turns[0].at
+    with open_note_store(settings=settings, start=start, seed=seed, without=without) as store:
         started = time.perf_counter()
         for turn in turns:
             store.advance_to(turn.at)
-            items = store.brain.acting_as(session=turn.session).remember(turn.note, kind=kind).items
+            view = store.brain.acting_as(session=turn.session)
+            items = store.remember(view, turn.note, kind=kind)
             statuses = [item.status for item in items]
             report = report.counting(statuses, refusals=(), progress=0.0)
             for item in items:

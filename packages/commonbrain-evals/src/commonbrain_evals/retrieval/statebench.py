@@ -130,7 +130,7 @@ def evaluate(
             be measured.
 
     """
-    check_parts(request.without)
+    check_parts(request.without, notes=True)
     if request.questions is not None:
         raise InvalidInputError(
             "The questions of a timeline belong together.", hint="Sample with --conversations."
@@ -142,7 +142,9 @@ def evaluate(
     space = ""
     for number, timeline in enumerate(timelines, 1):
         start = timeline.events[0].at
-        with open_note_store(settings=settings, start=start, seed=request.seed) as store:
+        with open_note_store(
+            settings=settings, start=start, seed=request.seed, without=request.without
+        ) as store:
             life = _Life(store, timeline, request)
             rows += life.results()
             notes += life.notes
@@ -213,7 +215,7 @@ class _Life:
     def _remember(self, note: Note) -> None:
         view = self.asker.acting_as(agent=note.writer)
         scope = Scope.PRIVATE if note.restricted_to else None
-        [outcome] = view.remember(note.text, scope=scope).items
+        [outcome] = self.store.remember(view, note.text, scope=scope)
         self.notes += 1
         self.refused += not outcome.status.is_new
         if note.restricted_to is None:
