@@ -1,6 +1,5 @@
 """Turns given to plain remember: what is refused is listed, and what it repeats may answer."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,6 +20,14 @@ from commonbrain.model.kinds import Kind
 from tests.evals import samples
 
 
+def repeating(path: Path) -> Path:
+    """Write a sample whose third turn repeats the first."""
+    again = "I adopted a greyhound called Pickle last week!"
+    text = samples.locomo(path, "one").read_text("utf-8")
+    path.write_text(text.replace("Pickle sleeps on the sofa and snores.", again), "utf-8")
+    return path
+
+
 def test_turns_of_beam_share_the_session_of_their_batch(tmp_path: Path) -> None:
     [chat] = BEAM.read(BEAM.files(samples.beam(tmp_path)))
     turns = list(turns_of(chat))
@@ -29,13 +36,7 @@ def test_turns_of_beam_share_the_session_of_their_batch(tmp_path: Path) -> None:
 
 
 def test_refused_turns_are_listed_with_what_they_fell_to(tmp_path: Path) -> None:
-    path = samples.locomo(tmp_path / "l.json", "one")
-    again = path.read_text("utf-8").replace(
-        "Pickle sleeps on the sofa and snores.", "I adopted a greyhound called Pickle last week!"
-    )
-    path.write_text(again, "utf-8")
-
-    report = refusals.evaluate(path, settings=Settings())
+    report = refusals.evaluate(repeating(tmp_path / "l.json"), settings=Settings())
 
     assert [(row.source, row.known_source, row.wording) for row in report.rows] == [
         ("one#D1:3", "one#D1:1", Wording.NAMED),
@@ -51,12 +52,14 @@ def test_a_folder_of_chats_is_read_as_beam(tmp_path: Path) -> None:
     assert (report.conversations, report.rows) == (1, ())
 
 
-def test_gold_that_repeats_other_gold_is_not_missing(tmp_path: Path) -> None:
-    corpus = next(iter(LOCOMO.read(LOCOMO.files(samples.locomo(tmp_path / "l.json")))))
+def test_a_refused_turn_is_missing_unless_what_it_repeats_is_gold(tmp_path: Path) -> None:
+    corpus = next(iter(LOCOMO.read(LOCOMO.files(repeating(tmp_path / "l.json")))))
     with open_eval_store(corpus, settings=Settings(), seed=0, form=Form.NOTES) as store:
-        assert {one.kind for one in store.memories.values()} != {Kind.MESSAGE}
-        known = replace(store, said_by={"b": "a", "d": "c"})
-    assert known.findable({"a": 1, "b": 1, "d": 1}) == {"a": 1, "d": 1}
+        assert Kind.MESSAGE not in {one.kind for one in store.memories.values()}
+        assert (store.report.read, store.report.stored) == (4, 3)
+        assert store.said_by == {"one#D1:3": "one#D1:1"}
+        assert store.findable({"one#D1:1": 1, "one#D1:3": 1}) == {"one#D1:1": 1}
+        assert store.findable({"one#D1:2": 1, "one#D1:3": 1}) == {"one#D1:2": 1, "one#D1:3": 1}
 
 
 @pytest.mark.parametrize(("form", "kind"), [(Form.NOTES, None), (Form.EVENTS, Kind.EVENT)])

@@ -154,9 +154,9 @@ def _remembered(
 ) -> Generator[EvalStore]:
     turns = list(turns_of(corpus))
     kind = Kind.EVENT if form is Form.EVENTS else None
-    report = ImportReport(format=form, source=corpus.name)
     source_of: dict[int, str] = {}
     said_by: dict[str, str] = {}
+    refused = 0
     start = turns[0].at
     with open_note_store(settings=settings, start=start, seed=seed, without=without) as store:
         started = time.perf_counter()
@@ -164,8 +164,7 @@ def _remembered(
             store.advance_to(turn.at)
             view = store.brain.acting_as(session=turn.session)
             items = store.remember(view, turn.note, kind=kind)
-            statuses = [item.status for item in items]
-            report = report.counting(statuses, refusals=(), progress=0.0)
+            refused += sum(not item.status.is_new for item in items)
             for item in items:
                 if item.id is None:
                     continue
@@ -181,7 +180,12 @@ def _remembered(
         brain = Brain(services, store.brain.caller)
         yield EvalStore(
             brain=brain,
-            report=report,
+            report=ImportReport(
+                format=form,
+                source=corpus.name,
+                read=len(source_of) + refused,
+                stored=len(source_of),
+            ),
             seconds=seconds,
             memories=_read_all(brain),
             session_of={turn.source: turn.session for turn in turns},
