@@ -51,7 +51,7 @@ RANKED: Final = (
 _EXPLORATORY: Final = "scope_leak"
 _MENTIONED: Final = (*RANKED, _EXPLORATORY, "commitment_durability")
 LEFT_OUT: Final[Mapping[str, str]] = {
-    "hallucination_resistance": "asks for what nobody said: no text to find",
+    "hallucination_resistance": "asks for what was never said: no text to find",
     "causality": "asks for a conclusion from several constraints; nothing is stale",
     "authority_hierarchy": "the higher rank decides, not the later text",
     "enterprise_privacy": "holds nothing of the other tenant, so nothing can leak",

@@ -21,7 +21,7 @@ _DENIED_BEFORE: Final = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _DENIED_AFTER: Final = re.compile(
-    r"\b(?:no longer|(?:is|was|are|were|been) (?:not|wrong|incorrect|outdated|cancell?ed|dropped"
+    r"\b(?:no longer|(?:is|was|are|were|been) (?:not|wrong|incorrect|outdated|cancel\w*|dropped"
     r"|based on incorrect|considered)|based on (?:wrong|incorrect))\b",
     re.IGNORECASE,
 )
@@ -132,19 +132,18 @@ def judge(
     says that leaks: None where nothing is to be hidden, `NEITHER` where only restricted texts are.
     """
     read = [phrases.read(one.text) for one in shown]
-    unmarked = [says for says, one in zip(read, shown, strict=True) if not one.is_marked]
+    # A marked item says itself that it may not hold.
+    unmarked = [Says.NEITHER if one.is_marked else of for one, of in zip(shown, read, strict=True)]
     current = _first(read, {Says.CURRENT})
-    stale = _first_unmarked(read, shown, {Says.STALE})
-    stale_or_both = _first_unmarked(read, shown, {Says.STALE, Says.BOTH})
-    is_mentioned = any(one in {Says.CURRENT, Says.BOTH} for one in read)
+    stale = _first(unmarked, {Says.STALE})
+    stale_or_both = _first(unmarked, {Says.STALE, Says.BOTH})
     is_above = stale < current
     leaked = None
     if leak is not None:
-        leaked = any(one.is_restricted for one in shown) or (
-            leak is Says.STALE and leak in unmarked
-        )
+        is_restricted = any(one.is_restricted for one in shown)
+        leaked = is_restricted or (leak is Says.STALE and leak in unmarked)
     return Outcome(
-        mentioned=is_mentioned if phrases.must else None,
+        mentioned=bool({Says.CURRENT, Says.BOTH} & set(read)) if phrases.must else None,
         current_first=current < stale if is_ranked else None,
         stale_above=is_above if is_ranked else None,
         stale_or_both_above=stale_or_both < current if is_ranked else None,
@@ -155,10 +154,3 @@ def judge(
 
 def _first(read: Sequence[Says], wanted: set[Says]) -> int:
     return next((place for place, one in enumerate(read) if one in wanted), len(read))
-
-
-def _first_unmarked(read: Sequence[Says], shown: Sequence[Shown], wanted: set[Says]) -> int:
-    return next(
-        (place for place, one in enumerate(read) if one in wanted and not shown[place].is_marked),
-        len(read),
-    )
