@@ -192,8 +192,10 @@ class Recall:
             if names
             else set()
         )
-        plan = plan_query(query, query_scope, budget=budget, speakers=speakers)
-        return replace(plan, is_proactive=bool(options.get("proactive")), overrides=self.overrides)
+        plan = plan_query(
+            query, query_scope, budget=budget, speakers=speakers, overrides=self.overrides
+        )
+        return replace(plan, is_proactive=bool(options.get("proactive")))
 
     def _embed(self, plan: QueryPlan, *, has_deadline: bool) -> Future[Matrix] | None:
         """Embed the query; with a deadline on another thread, while other retrievers run."""
