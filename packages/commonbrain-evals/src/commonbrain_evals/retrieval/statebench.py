@@ -60,6 +60,7 @@ _METRICS: Final = (*("mentioned", "current_first", "stale_above", "stale_or_both
 _MARKS: Final = (EARLIER, "needs review")
 """How the notes begin of what no longer holds, or rests on what does not."""
 _FAILURES_SHOWN: Final = 10
+_BOTH: Final = "both"
 _DATA: Final = (
     "Every turn, initial fact and state write is given to plain remember at its time, in one"
     " session per timeline; a state is written as 'key: value', or as its value where the key says"
@@ -88,7 +89,8 @@ class QuestionResult:
 class StateFigure:
     """One share: of one metric, system, track and half."""
 
-    half: Half
+    half: str
+    """One of `Half`, or `both`."""
     track: str
     system: str
     metric: str
@@ -274,8 +276,8 @@ def is_marked(item: Item) -> bool:
 
 
 def _figures(rows: Sequence[QuestionResult]) -> Iterator[StateFigure]:
-    for half in Half:
-        here = [row for row in rows if row.half is half]
+    for half in (*Half, _BOTH):
+        here = [row for row in rows if half in {row.half, _BOTH}]
         for track in (ALL, *dict.fromkeys(sorted(row.track for row in here))):
             those = [row for row in here if track in {ALL, row.track}]
             for system in those[0].systems if those else ():
@@ -327,7 +329,7 @@ def _table(report: StateReport, metric: str) -> Table:
     figures = [one for one in report.figures if one.metric == metric]
     systems = list(dict.fromkeys(one.system for one in figures))
     table = empty_table(metric, ("half", "track", "questions", *systems))
-    cells: dict[tuple[Half, str], dict[str, StateFigure]] = {}
+    cells: dict[tuple[str, str], dict[str, StateFigure]] = {}
     for one in figures:
         cells.setdefault((one.half, one.track), {})[one.system] = one
     for (half, track), by_system in cells.items():
