@@ -11,12 +11,16 @@ from commonbrain_evals.retrieval.notes import REPETITION, open_note_store, turns
 from commonbrain_evals.retrieval.refusals import Wording
 from commonbrain_evals.retrieval.running import EvalRequest, run
 from commonbrain_evals.retrieval.stand import open_eval_store
+from commonbrain_evals.retrieval.statebench import is_marked
 from commonbrain_evals.retrieval.systems import RECALL
 
 from commonbrain.config import Settings
 from commonbrain.ingestion.result import ItemStatus
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import Kind
+from commonbrain.retrieval.query_plan import RetrievalOverrides
+from commonbrain.retrieval.service import Recall
+from commonbrain.testing.builders import NOON
 from tests.evals import samples
 
 
@@ -91,3 +95,20 @@ def test_the_rule_for_repetitions_is_no_part_of_imports(tmp_path: Path) -> None:
     path = samples.locomo(tmp_path / "l.json", "one")
     with pytest.raises(InvalidInputError, match="no part 'repetition'"):
         run(EvalRequest(dataset="locomo", path=path, without=(REPETITION,)), settings=Settings())
+
+
+def test_without_detected_changes_an_ellipsis_outdates_nothing() -> None:
+    with open_note_store(settings=Settings(), start=NOON) as store:
+        view = store.brain.acting_as(session="s1")
+        store.remember(view, "Let's book the venue for 80 people.")
+        store.advance_to(NOON)
+        [item] = store.remember(view, "Make it 120.")
+        assert item.changes
+        marked = [
+            [is_marked(one) for one in recall("For how many people is the venue?").items]
+            for recall in (
+                Recall(view.services, view.caller, RetrievalOverrides(without=frozenset(without)))
+                for without in ((), ("changes",))
+            )
+        ]
+    assert (any(marked[0]), any(marked[1])) == (True, False)

@@ -65,6 +65,19 @@ def test_recall_without_a_part_is_a_system_of_its_own(request_: EvalRequest) -> 
     assert found.timelines == 1
 
 
+def test_each_part_is_left_out_once_if_that_is_wanted(
+    request_: EvalRequest, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = statebench.evaluate(
+        replace(request_, ablates=True, conversations=1), settings=Settings()
+    )
+    assert {f"without {part}" for part in ("current_first", "changes", "passages", "time")} <= set(
+        found.rows[0].systems
+    )
+    statebench.show_states(found)
+    assert "without current_first" in capsys.readouterr().out
+
+
 def test_unknown_parts_and_samples_of_questions_are_refused(request_: EvalRequest) -> None:
     with pytest.raises(InvalidInputError, match="no part 'nothing'"):
         statebench.evaluate(replace(request_, without=("nothing",)), settings=Settings())

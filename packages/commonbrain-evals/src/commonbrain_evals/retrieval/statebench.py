@@ -60,6 +60,8 @@ _METRICS: Final = (*("mentioned", "current_first", "stale_above", "stale_or_both
 _MARKS: Final = (EARLIER, "needs review")
 """How the notes begin of what no longer holds, or rests on what does not."""
 _FAILURES_SHOWN: Final = 10
+_BOTH: Final = "both"
+_WITHOUT: Final = "without "
 _DATA: Final = (
     "Every turn, initial fact and state write is given to plain remember at its time, in one"
     " session per timeline; a state is written as 'key: value', or as its value where the key says"
@@ -88,7 +90,8 @@ class QuestionResult:
 class StateFigure:
     """One share: of one metric, system, track and half."""
 
-    half: Half
+    half: str
+    """One of `Half`, or `both`."""
     track: str
     system: str
     metric: str
@@ -199,7 +202,7 @@ class _Life:
             RECALL: partial(self._recall, without=request.without),
             **{name: partial(self._baseline, name=name) for name in ("full text", "vectors")},
             **{
-                f"without {part}": partial(self._recall, without=(*request.without, part))
+                f"{_WITHOUT}{part}": partial(self._recall, without=(*request.without, part))
                 for part in ablated(request)
             },
         }
@@ -274,8 +277,8 @@ def is_marked(item: Item) -> bool:
 
 
 def _figures(rows: Sequence[QuestionResult]) -> Iterator[StateFigure]:
-    for half in Half:
-        here = [row for row in rows if row.half is half]
+    for half in (*Half, _BOTH):
+        here = [row for row in rows if half in {row.half, _BOTH}]
         for track in (ALL, *dict.fromkeys(sorted(row.track for row in here))):
             those = [row for row in here if track in {ALL, row.track}]
             for system in those[0].systems if those else ():
@@ -309,6 +312,8 @@ def show_states(report: StateReport) -> None:
     )
     for metric in _METRICS:
         console.print(_table(report, metric))
+    if any(one.system.startswith(_WITHOUT) for one in report.figures):
+        console.print(_ablation(report))
     failures = [
         row
         for row in report.rows
@@ -324,14 +329,35 @@ def show_states(report: StateReport) -> None:
 
 
 def _table(report: StateReport, metric: str) -> Table:
-    figures = [one for one in report.figures if one.metric == metric]
+    figures = [
+        one
+        for one in report.figures
+        if one.metric == metric and not one.system.startswith(_WITHOUT)
+    ]
     systems = list(dict.fromkeys(one.system for one in figures))
     table = empty_table(metric, ("half", "track", "questions", *systems))
-    cells: dict[tuple[Half, str], dict[str, StateFigure]] = {}
+    cells: dict[tuple[str, str], dict[str, StateFigure]] = {}
     for one in figures:
         cells.setdefault((one.half, one.track), {})[one.system] = one
     for (half, track), by_system in cells.items():
         asked = next(iter(by_system.values())).questions
         shares = (percent(by_system[name].count / asked) for name in systems)
         table.add_row(half, track, str(asked), *shares)
+    return table
+
+
+def _ablation(report: StateReport) -> Table:
+    """Show each system over all tracks, one row each."""
+    columns = [(metric, half) for metric in ("current_first", "stale_above") for half in Half]
+    heads = (f"{metric.split('_')[0]} {half}" for metric, half in columns)
+    title = "Recall without a part: current_first, and stale_above, of all tracks"
+    table = empty_table(title, ("system", *heads))
+    shares = {
+        (one.system, one.metric, one.half): percent(one.count / one.questions)
+        for one in report.figures
+        if one.track == ALL
+    }
+    for system in dict.fromkeys(one.system for one in report.figures):
+        if system == RECALL or system.startswith(_WITHOUT):
+            table.add_row(system, *(shares.get((system, *column), "") for column in columns))
     return table
