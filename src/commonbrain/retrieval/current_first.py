@@ -10,12 +10,12 @@ without further evidence, and bring the newer memory along even if the question 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Final
 
 from commonbrain.model import ids
 from commonbrain.model.kinds import KINDS
-from commonbrain.model.links import DISAGREEMENTS, Link, LinkType, is_sure
+from commonbrain.model.links import DISAGREEMENTS, SURE_FROM, Link, LinkType
 from commonbrain.model.memory import Memory
 from commonbrain.model.query import Candidate, is_allowed
 from commonbrain.model.support import may_outdate
@@ -108,63 +108,83 @@ def put_current_first(
     skills = [one for one in ranked if one.features.get("skill")]
     others = [one for one in ranked if not one.features.get("skill")] if skills else list(ranked)
     near = others[:_COMPARED]
-    changes = _changes_of(graph.links)
-    if changes:
+    known = _KnownLinks()
+    known.add(graph.links)
+    if known.changes:
         later = {one.memory.id: one for one in others[_COMPARED:]}
-        near += _bring_successors(tx, plan, near=near, ranked=later, changes=changes)
+        near += _bring_successors(tx, plan, near=near, later=later, known=known)
     if len(near) < 2:  # noqa: PLR2004 one candidate has nothing to be compared with
         return list(ranked)
-    compared_ids = {one.memory.id for one in near}
-    rest = [one for one in others[_COMPARED:] if one.memory.id not in compared_ids]
-    judge = _Judge(tx=tx, plan=plan, near=near, changes=changes, links=graph.links, meaning=meaning)
-    successors = judge.successors()
+    successors = _Judge(tx, plan, near=near, known=known, meaning=meaning).successors()
     if not successors:
         return list(ranked)
+    compared_ids = {one.memory.id for one in near}
+    rest = (one for one in others[_COMPARED:] if one.memory.id not in compared_ids)
+    return [*skills, *_reordered(near, successors), *rest]
+
+
+def _reordered(
+    near: Sequence[Candidate], successors: Mapping[int, tuple[Candidate, float]]
+) -> list[Candidate]:
+    """Put each candidate after its successor, and mark those that it surely outdates."""
     ordered: list[Candidate] = []
     retracted: list[Candidate] = []
     placed: set[int] = set()
-
-    def place(one: Candidate) -> None:
-        if one.memory.id in placed:
-            return
-        placed.add(one.memory.id)
-        successor = successors.get(one.memory.id)
-        if successor is None:
-            ordered.append(one)
-            return
-        newer, confidence = successor
-        place(newer)
-        if confidence < _MARKED_FROM:
-            ordered.append(one)
-            return
-        marked = replace(
-            one,
-            features={**one.features, EARLIER: round(confidence, 3)},
-            notes=(_note(newer.memory), *one.notes),
-        )
-        is_retracted = (
-            compare(one.memory.body, newer.memory.body, cosine=1.0).quotation >= _RETRACTED_FROM
-        )
-        (retracted if is_retracted else ordered).append(marked)
-
     for one in near:
-        place(one)
+        # Newer memories only change older ones, so the chain ends.
+        chain = [one]
+        while chain[-1].memory.id not in placed and chain[-1].memory.id in successors:
+            chain.append(successors[chain[-1].memory.id][0])
+        for candidate in reversed(chain):
+            if candidate.memory.id in placed:
+                continue
+            placed.add(candidate.memory.id)
+            newer, confidence = successors.get(candidate.memory.id, (candidate, 0.0))
+            if confidence < _MARKED_FROM:
+                ordered.append(candidate)
+            elif _is_taken_back(candidate.memory, newer.memory):
+                retracted.append(_marked(candidate, newer.memory, confidence=confidence))
+            else:
+                ordered.append(_marked(candidate, newer.memory, confidence=confidence))
     scores = sorted((one.score for one in near), reverse=True)
     moved = zip([*ordered, *retracted], scores, strict=True)
-    return [*skills, *(replace(one, score=score) for one, score in moved), *rest]
+    return [replace(one, score=score) for one, score in moved]
 
 
-def _changes_of(links: Iterable[Link]) -> dict[tuple[int, int], Link]:
-    """Map pairs of an older and a newer memory to the link that says that the newer one holds."""
-    return {
-        (min(link.from_id, link.to_id), max(link.from_id, link.to_id)): link
-        for link in links
-        if link.type in DISAGREEMENTS
-    }
+def _marked(older: Candidate, newer: Memory, *, confidence: float) -> Candidate:
+    shown_id, day = ids.show(ids.MEMORY, newer.id), show_day(newer.occurred_at)
+    note = f"{EARLIER}, changed by {shown_id} on {day}"
+    features = {**older.features, EARLIER: round(confidence, 3)}
+    return replace(older, features=features, notes=(note, *older.notes))
 
 
-def _is_sure_change(link: Link) -> bool:
-    return link.type is LinkType.CHANGES and is_sure(link)
+def _is_taken_back(older: Memory, newer: Memory) -> bool:
+    """Return whether the newer memory quotes the older one to deny it."""
+    return compare(older.body, newer.body, cosine=1.0).quotation >= _RETRACTED_FROM
+
+
+@dataclass(frozen=True, slots=True)
+class _KnownLinks:
+    """What links say about pairs of an older and a newer memory, by id."""
+
+    changes: dict[tuple[int, int], Link] = field(default_factory=dict[tuple[int, int], Link])
+    """Links that say that both do not hold."""
+    settled: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
+    """Pairs of which a user said that both hold."""
+
+    def add(self, links: Iterable[Link]) -> None:
+        """Read further links."""
+        for link in links:
+            pair = min(link.from_id, link.to_id), max(link.from_id, link.to_id)
+            if link.type in DISAGREEMENTS:
+                self.changes[pair] = link
+            elif link.type is LinkType.RELATES_TO:
+                self.settled.add(pair)
+
+    def change_strength(self, older: Memory, newer: Memory) -> float:
+        """Return the strength of a detected or confirmed change, 0 without one."""
+        link = self.changes.get((older.id, newer.id))
+        return link.strength if link is not None and link.type is LinkType.CHANGES else 0.0
 
 
 def _bring_successors(
@@ -172,64 +192,50 @@ def _bring_successors(
     plan: QueryPlan,
     *,
     near: Sequence[Candidate],
-    ranked: Mapping[int, Candidate],
-    changes: dict[tuple[int, int], Link],
+    later: Mapping[int, Candidate],
+    known: _KnownLinks,
 ) -> list[Candidate]:
     """Return the newest memory that changed each compared one, if it is not among them.
 
-    It gets the score of the memory that it changed. The links of what is brought are added to
-    `changes`, and followed in turn.
+    Each gets the score of the memory that it changed, and its own changes are followed in turn.
+    `later` holds the candidates that are not compared.
     """
-    known = {one.memory.id for one in near}
+    present = {one.memory.id for one in near}
     brought: list[Candidate] = []
-    steps = [one for one in near if KINDS[one.memory.kind].can_change]
+    sources = [one for one in near if KINDS[one.memory.kind].can_change]
     for _ in range(_STEPS_MAX):
-        newer_of = {
-            one.memory.id: sorted(
-                (newer for older, newer in changes if older == one.memory.id), reverse=True
-            )[:_SUCCESSORS_MAX]
-            for one in steps
-        }
-        new_ids = {newer for each in newer_of.values() for newer in each} - known
-        if not new_ids:
+        newer_ids = {one.memory.id: _newest_first(known, one.memory) for one in sources}
+        missing_ids = {id_ for each in newer_ids.values() for id_ in each} - present
+        if not missing_ids:
             break
-        memories = tx.memories.get(sorted(new_ids))
-        found: list[Candidate] = []
-        for older in steps:
-            newest = next(
-                (
-                    memory
-                    for id_ in newer_of[older.memory.id]
-                    if (memory := memories.get(id_)) is not None
-                    and is_allowed(memory, plan.caller, criteria=plan.filter, now=plan.now)
-                    and may_outdate(memory, older.memory)
-                ),
-                None,
-            )
-            if newest is not None and newest.id not in known:
-                known.add(newest.id)
-                found.append(
-                    replace(ranked[newest.id], score=older.score)
-                    if newest.id in ranked
-                    else Candidate(memory=newest, features={LINKED: 1.0}, score=older.score)
-                )
-        brought += found
-        steps = found
-        further = tx.links.touching([one.memory.id for one in found], limit=_LINKS_MAX)
-        changes.update(_changes_of(further))
+        memories = tx.memories.get(sorted(missing_ids))
+        found: dict[int, Candidate] = {}
+        for older in sources:
+            newest = next((id_ for id_ in newer_ids[older.memory.id] if id_ in memories), None)
+            memory = memories[newest] if newest is not None else None
+            if memory is None or not (
+                is_allowed(memory, plan.caller, criteria=plan.filter, now=plan.now)
+                and may_outdate(memory, older.memory)
+            ):
+                continue
+            one = later.get(memory.id, Candidate(memory=memory, features={LINKED: 1.0}, score=0.0))
+            found.setdefault(memory.id, replace(one, score=older.score))
+        brought += found.values()
+        present |= found.keys()
+        sources = list(found.values())
+        known.add(tx.links.touching(list(found), limit=_LINKS_MAX))
     return brought
+
+
+def _newest_first(known: _KnownLinks, older: Memory) -> Sequence[int]:
+    newer_ids = (newer for one, newer in known.changes if one == older.id)
+    return sorted(newer_ids, reverse=True)[:_SUCCESSORS_MAX]
 
 
 def _follows(older: Memory, newer: Memory) -> bool:
     """Return whether one session stored the newer memory soon after the older."""
     is_of_session = newer.session is not None and newer.session == older.session
     return is_of_session and newer.recorded_at - older.recorded_at <= JUST_SAID
-
-
-def _note(newer: Memory) -> str:
-    return (
-        f"{EARLIER}, changed by {ids.show(ids.MEMORY, newer.id)} on {show_day(newer.occurred_at)}"
-    )
 
 
 class _Judge:
@@ -241,19 +247,13 @@ class _Judge:
         plan: QueryPlan,
         *,
         near: Sequence[Candidate],
-        changes: Mapping[tuple[int, int], Link],
-        links: Sequence[Link],
+        known: _KnownLinks,
         meaning: Mapping[int, float],
     ) -> None:
         self.question_stems = content_stems(plan.query)
         self.near = near
+        self.known = known
         self.meaning = meaning
-        self.changes = changes
-        self.settled = {
-            frozenset((link.from_id, link.to_id))
-            for link in links
-            if link.type is LinkType.RELATES_TO
-        }
         near_ids = [one.memory.id for one in near]
         cosines = tx.index.cosines(near_ids)
         self.cosine = {
@@ -282,20 +282,19 @@ class _Judge:
         features = self.features(older, newer)
         if features is None:
             return 0.0
-        link = self.changes.get((older.memory.id, newer.memory.id))
-        sure = link.strength if link is not None and _is_sure_change(link) else 0.0
+        strength = self.known.change_strength(older.memory, newer.memory)
         total = _BIAS + sum(weight * features[name] for name, weight in _WEIGHTS.items())
-        return max(sure, logistic(total))
+        # A sure change was judged with what its session had said before.
+        return max(strength if strength >= SURE_FROM else 0.0, logistic(total))
 
     def features(self, older: Candidate, newer: Candidate) -> Mapping[str, float] | None:
         """Return what speaks for a change, or None if there is none."""
         old, new = older.memory, newer.memory
-        if frozenset((old.id, new.id)) in self.settled or is_no_change(old.body, new.body):
+        if (old.id, new.id) in self.known.settled or is_no_change(old.body, new.body):
             return None
-        link = self.changes.get((old.id, new.id))
         cosine = self.cosine[old.id, new.id]
         is_far = cosine < _COSINE_MIN or max(len(old.body), len(new.body)) > _LENGTH_MAX
-        if is_far and link is None:
+        if is_far and (old.id, new.id) not in self.known.changes:
             return None
         pair = compare(old.body, new.body, cosine=cosine, follows=_follows(old, new))
         here, there = read_words(old.body), read_words(new.body)
@@ -304,7 +303,7 @@ class _Judge:
         own_subject = (here.subject | here.reading.names) - there.stems
         return {
             **{name: getattr(pair, name) for name in _PAIR_FEATURES},
-            "link": link.strength if link is not None and link.type is LinkType.CHANGES else 0.0,
+            "link": self.known.change_strength(old, new),
             "only_older_answers": only_older,
             "only_older_answers_uncued": (1 - pair.cue) * only_older,
             "asks_older_subject": float(bool(self.question_stems & own_subject)),

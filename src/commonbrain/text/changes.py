@@ -15,12 +15,13 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
-from commonbrain.text.repetition import content_stems
 from commonbrain.text.contradictions import find_contradiction
+from commonbrain.text.repetition import content_stems
 from commonbrain.text.statements import CHOICES, Reading, Statement, read_statement
 
 _CUE: Final = re.compile(
-    r"\b(?:no longer|not any ?more|any ?more|as of|from now on|got rid of|done away with|in favou?r of"
+    r"\b(?:no longer|not any ?more|any ?more|as of|from now on|got rid of|done away with"
+    r"|in favou?r of"
     r"|effective (?:immediately|today|from)|starting (?:today|now|\w+day|next|this|in|from)"
     r"|(?:moved|moves|moving|switched|switches|switching|changed|changes|renamed|rescheduled"
     r"|reassigned|postponed|pushed back|pushed out|delayed|brought forward|extended|shortened"
@@ -45,9 +46,10 @@ _WEAK_CUE: Final = re.compile(
     r"\b(?:now|currently|today|these days|nowadays|at present|lately|recently|latest|final|finally"
     r"|official|officially|decided|new|since|meanwhile|by now|already|again|until further notice"
     r"|only|after all|for good|this (?:week|month|year|season)"
-    r"|(?:has|have|had|'s|'ve)(?: been| just| since| finally| now| gone| come)? \w+(?:ed|en|wn|ne|pt)"
-    r"|got \w+(?:ed|en|nt|wn)|(?:stepped|moved|taken?|took|brought|gone|came|come|went|put|set|given?"
-    r"|gave|grown|grew|turned) (?:in|out|on|over|up|down|back|away))\b",
+    r"|(?:has|have|had|'s|'ve)(?: been| just| since| finally| now| gone| come)?"
+    r" \w+(?:ed|en|wn|ne|pt)|got \w+(?:ed|en|nt|wn)"
+    r"|(?:stepped|moved|taken?|took|brought|gone|came|come|went|put|set|given?|gave|grown|grew"
+    r"|turned) (?:in|out|on|over|up|down|back|away))\b",
     re.IGNORECASE,
 )
 """Words that may announce one."""
@@ -352,9 +354,7 @@ def _units(words: Sequence[str]) -> frozenset[tuple[str, str]]:
     )
 
 
-def _counts_differ(
-    old: frozenset[tuple[str, str]], new: frozenset[tuple[str, str]]
-) -> bool:
+def _counts_differ(old: frozenset[tuple[str, str]], new: frozenset[tuple[str, str]]) -> bool:
     """Return whether both have numbers of one unit, and each some that the other lacks."""
     shared = {unit for unit, _ in old} & {unit for unit, _ in new}
     here = {one for one in old if one[0] in shared}
