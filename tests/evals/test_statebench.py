@@ -75,7 +75,7 @@ def test_each_part_is_left_out_once_if_that_is_wanted(
         found.rows[0].systems
     )
     statebench.show_states(found)
-    assert "without current_first" in capsys.readouterr().out
+    assert "What is left out" in capsys.readouterr().out
 
 
 def test_unknown_parts_and_samples_of_questions_are_refused(request_: EvalRequest) -> None:

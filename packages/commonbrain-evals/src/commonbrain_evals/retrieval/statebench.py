@@ -310,7 +310,7 @@ def show_states(report: StateReport) -> None:
         + (f", without {', '.join(report.without)}" if report.without else ""),
         markup=False,
     )
-    for metric in _METRICS:
+    for metric in dict.fromkeys(one.metric for one in report.figures):
         console.print(_table(report, metric))
     if any(one.system.startswith(_WITHOUT) for one in report.figures):
         console.print(_ablation(report))
@@ -347,11 +347,12 @@ def _table(report: StateReport, metric: str) -> Table:
 
 
 def _ablation(report: StateReport) -> Table:
-    """Show each system over all tracks, one row each."""
-    columns = [(metric, half) for metric in ("current_first", "stale_above") for half in Half]
-    heads = (f"{metric.split('_')[0]} {half}" for metric, half in columns)
-    title = "Recall without a part: current_first, and stale_above, of all tracks"
-    table = empty_table(title, ("system", *heads))
+    """Show recall over all tracks, whole and without each part."""
+    names = {"current_first": "current", "stale_above": "stale"}
+    columns = [(metric, half) for metric in names for half in Half]
+    heads = (f"{names[metric]} {half}" for metric, half in columns)
+    title = "What is left out: current_first and stale_above of all tracks, %"
+    table = empty_table(title, ("left out", *heads))
     shares = {
         (one.system, one.metric, one.half): percent(one.count / one.questions)
         for one in report.figures
@@ -359,5 +360,6 @@ def _ablation(report: StateReport) -> Table:
     }
     for system in dict.fromkeys(one.system for one in report.figures):
         if system == RECALL or system.startswith(_WITHOUT):
-            table.add_row(system, *(shares.get((system, *column), "") for column in columns))
+            name = "" if system == RECALL else system.removeprefix(_WITHOUT)
+            table.add_row(name, *(shares.get((system, *column), "") for column in columns))
     return table
