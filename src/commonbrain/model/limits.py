@@ -58,6 +58,8 @@ VECTOR_CANDIDATES: Final = 60
 """Candidates of the vector retriever."""
 PERIOD_CANDIDATES: Final = 20
 """Candidates of the period that a query names, by words and by recency."""
+PERIOD_LISTED: Final = 100
+"""Newest memories of a period, among which a question for that time alone chooses."""
 SKILLS_MAX: Final = 5
 """Skills above the other results of one recall."""
 EXPANSION_MAX: Final = 4

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -11,7 +12,7 @@ from commonbrain.model import ids, limits
 from commonbrain.model.escaping import inert
 from commonbrain.model.kinds import KINDS
 from commonbrain.model.links import CONFLICTS_MAX, Conflict, conflicts_naming
-from commonbrain.model.memory import full_text
+from commonbrain.model.memory import Memory, full_text
 from commonbrain.model.query import Budget, Candidate
 from commonbrain.model.recall_result import (
     ENVELOPE_TOKENS,
@@ -219,20 +220,30 @@ def is_binding(candidate: Candidate) -> bool:
     return KINDS[memory.kind].has_reserved_item and memory.trust is not Trust.UNTRUSTED_WEB
 
 
+def time_of_occurrence(memory: Memory, *, order: Order) -> datetime | None:
+    """Return the time that tells a memory from others of the same words; None if none does.
+
+    Only a timeline tells them apart, and only what happened or was said.
+    """
+    is_dated = order is Order.TIMELINE and KINDS[memory.kind].reports_events
+    return memory.occurred_at if is_dated else None
+
+
 def drop_near_duplicates(
-    ranked: Sequence[Candidate], *, enough: int
+    ranked: Sequence[Candidate], *, enough: int, order: Order = Order.RELEVANCE
 ) -> tuple[list[Candidate], list[Candidate]]:
     """Separate the first `enough` candidates from those that say nearly the same as two of them.
 
-    Triggered skills are never near duplicates.
+    Triggered skills are never near duplicates, nor what happened at another time, in a timeline.
     """
     chosen: list[Candidate] = []
     near: list[Candidate] = []
-    word_sets: list[frozenset[str]] = []
+    words_at: defaultdict[datetime | None, list[frozenset[str]]] = defaultdict(list)
     for candidate in ranked:
         if len(chosen) == enough:
             break
         words = _words(candidate)
+        word_sets = words_at[time_of_occurrence(candidate.memory, order=order)]
         alike = _alike(words, word_sets)
         if alike >= limits.NEAR_DUPLICATES_MAX and not is_matching_skill(candidate):
             near.append(candidate)
@@ -305,7 +316,9 @@ def pack(
     headline if possible, and so does the best trusted rule or fact that scores nearly as well as
     the last item. Conflicts of items are included if they fit.
     """
-    distinct, near = drop_near_duplicates(ranked, enough=2 * budget.max_items)
+    distinct, near = drop_near_duplicates(
+        ranked, enough=2 * budget.max_items, order=budget.order
+    )
     # The text around the items is paid for in advance.
     lines = (HEADING, *([UNSURE] if is_unsure else ()), omission_line(len(ranked)))
     around = max(sum(map(estimate, lines)) + len(lines), ENVELOPE_TOKENS)

@@ -140,7 +140,8 @@ class Retriever:
 
 def _fetch_newest(state: RetrievalState) -> ScoresById:
     plan = state.plan
-    hits = state.tx.memories.newest(plan.query_scope, limit=plan.budget.max_items)
+    limit = plan.candidates if plan.lists_time else plan.budget.max_items
+    hits = state.tx.memories.newest(plan.query_scope, limit=limit)
     return {hit.id: hit.score for hit in hits}
 
 
@@ -218,7 +219,7 @@ RETRIEVERS: Final[Mapping[str, Retriever]] = {
         reason="words",
     ),
     "time": Retriever(
-        applies_to=lambda state: state.plan.period is not None,
+        applies_to=lambda state: bool(state.plan.query) and state.plan.period is not None,
         fetch=_fetch_by_time,
         weight=0.0,
         score_of_no_match=None,

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Final, Unpack
 
@@ -35,12 +36,13 @@ from commonbrain.retrieval.fusion import (
     fuse,
 )
 from commonbrain.retrieval.item_metadata import attach_metadata, outdated_of
-from commonbrain.retrieval.packing import Packed, pack
+from commonbrain.retrieval.packing import Packed, pack, time_of_occurrence
 from commonbrain.retrieval.query_plan import (
     NO_OVERRIDES,
     QueryPlan,
     RecallOptions,
     RetrievalOverrides,
+    limit_to_time,
     name_ngrams,
     plan_query,
     read_budget,
@@ -193,7 +195,8 @@ class Recall:
             else set()
         )
         plan = plan_query(query, query_scope, budget=budget, speakers=speakers)
-        return replace(plan, is_proactive=bool(options.get("proactive")), overrides=self.overrides)
+        is_proactive = bool(options.get("proactive"))
+        return limit_to_time(replace(plan, is_proactive=is_proactive, overrides=self.overrides))
 
     def _embed(self, plan: QueryPlan, *, has_deadline: bool) -> Future[Matrix] | None:
         """Embed the query; with a deadline on another thread, while other retrievers run."""
@@ -271,7 +274,7 @@ class Recall:
                 tx, plan, allowed=allowed, graph=graph, reviews=reviews, known=known
             ),
             degraded=(*retrieved.degraded, *ordered.degraded, *self._replaced_space(plan)),
-            is_empty=not memories and not tx.memories.any(plan.query_scope),
+            is_empty=not memories and not tx.memories.any(plan.wider_scope or plan.query_scope),
             is_answered=has_answer(plan, allowed, meaning=context.matches[VECTOR], space=space),
             ranker=ordered.ranker,
             taken_ms=ordered.taken_ms,
@@ -292,7 +295,7 @@ class Recall:
             id=ids.make_id(plan.now, self.services.random_source.bits(ids.RANDOM_BITS)),
             caller=self.caller,
             asked_at=plan.now,
-            query=plan.query,
+            query=plan.original_query,
             verdict=ranked.result_status,
             considered=tuple(ranked.considered),
             packed=packed.ids,
@@ -345,10 +348,10 @@ def filter_visible(
 ) -> list[Candidate]:
     """Return the candidates that the caller may see and asked for, each text once, in order.
 
-    `past` holds the periods in which memories were believed, for a query about the past;
+    A timeline has a text once for each time at which it happened. `past` holds the periods in which memories were believed, for a query about the past;
     `reviews` the ids with an open review.
     """
-    visible: dict[str, Candidate] = {}
+    visible: dict[tuple[str, datetime | None], Candidate] = {}
     caller, criteria, now = plan.caller, plan.filter, plan.now
     for candidate in ranked:
         memory = candidate.memory
@@ -356,7 +359,8 @@ def filter_visible(
             continue
         spans = past.get(memory.id, ())
         if is_allowed(memory, caller, criteria=criteria, now=now, past=spans):
-            visible.setdefault(memory.semantic_hash, candidate)
+            time = time_of_occurrence(memory, order=plan.budget.order)
+            visible.setdefault((memory.semantic_hash, time), candidate)
     return list(visible.values())
 
 
