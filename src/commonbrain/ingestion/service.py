@@ -428,7 +428,8 @@ class Remember:
             )
         self._link_changes(tx, memory, changes=changes)
         if duplicate_check.recurring is not None:
-            self._count_recurrence(tx, duplicate_check.recurring, query_scope=query_scope)
+            known = duplicate_check.recurring
+            self._count_recurrence(tx, known, query_scope=query_scope, stored_as=memory)
         result = stored(
             memory,
             near,
@@ -475,8 +476,18 @@ class Remember:
             tx, replace(part, draft=draft), query_scope=query_scope, options=part_options
         )
 
-    def _count_recurrence(self, tx: Transaction, known: Memory, *, query_scope: QueryScope) -> int:
-        """Count another occurrence of an event; return the number of recurrences."""
+    def _count_recurrence(
+        self,
+        tx: Transaction,
+        known: Memory,
+        *,
+        query_scope: QueryScope,
+        stored_as: Memory | None = None,
+    ) -> int:
+        """Count another occurrence of an event; return the number of recurrences.
+
+        One that is stored as a memory of its own is the reason of the change.
+        """
         detail = known.detail
         if not isinstance(detail, EventDetail):
             return 0
@@ -486,7 +497,12 @@ class Remember:
         if detail.importance is None:
             salience = recurring(salience, recurrences=counted.recurrences)
         again = replace(known, detail=counted, salience=salience)
-        change_context = ChangeContext(action=Action.RECUR, caller=self.caller, at=query_scope.now)
+        change_context = ChangeContext(
+            action=Action.RECUR,
+            caller=self.caller,
+            at=query_scope.now,
+            reason=stored_as and f"as {ids.show(ids.MEMORY, stored_as.id)}",
+        )
         record_update(tx, known, after=again, change_context=change_context)
         return detail.recurrences + 1
 

@@ -57,7 +57,7 @@ LEXICAL_CANDIDATES: Final = 60
 VECTOR_CANDIDATES: Final = 60
 """Candidates of the vector retriever."""
 PERIOD_CANDIDATES: Final = 20
-"""Candidates of the period that a query names, by words and by recency."""
+"""Candidates of the period that a query names, by words, by meaning and by recency each."""
 PERIOD_LISTED: Final = 100
 """Newest memories of a period, among which a question for that time alone chooses."""
 SKILLS_MAX: Final = 5

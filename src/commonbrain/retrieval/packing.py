@@ -12,7 +12,7 @@ from commonbrain.model import ids, limits
 from commonbrain.model.escaping import inert
 from commonbrain.model.kinds import KINDS
 from commonbrain.model.links import CONFLICTS_MAX, Conflict, conflicts_naming
-from commonbrain.model.memory import Memory, full_text
+from commonbrain.model.memory import full_text
 from commonbrain.model.query import Budget, Candidate
 from commonbrain.model.recall_result import (
     ENVELOPE_TOKENS,
@@ -33,6 +33,7 @@ from commonbrain.model.recall_result import (
 from commonbrain.model.scope import Trust
 from commonbrain.retrieval.current_first import EARLIER
 from commonbrain.retrieval.item_metadata import is_matching_skill, to_item
+from commonbrain.retrieval.occurrences import time_of_occurrence
 from commonbrain.text.segmentation import Sought, excerpt
 from commonbrain.text.tokens import estimate
 
@@ -220,15 +221,6 @@ def is_binding(candidate: Candidate) -> bool:
     return KINDS[memory.kind].has_reserved_item and memory.trust is not Trust.UNTRUSTED_WEB
 
 
-def time_of_occurrence(memory: Memory, *, order: Order) -> datetime | None:
-    """Return the time that tells a memory from others of the same words; None if none does.
-
-    Only a timeline tells them apart, and only what happened or was said.
-    """
-    is_dated = order is Order.TIMELINE and KINDS[memory.kind].reports_events
-    return memory.occurred_at if is_dated else None
-
-
 def drop_near_duplicates(
     ranked: Sequence[Candidate], *, enough: int, order: Order = Order.RELEVANCE
 ) -> tuple[list[Candidate], list[Candidate]]:
@@ -316,9 +308,7 @@ def pack(
     headline if possible, and so does the best trusted rule or fact that scores nearly as well as
     the last item. Conflicts of items are included if they fit.
     """
-    distinct, near = drop_near_duplicates(
-        ranked, enough=2 * budget.max_items, order=budget.order
-    )
+    distinct, near = drop_near_duplicates(ranked, enough=2 * budget.max_items, order=budget.order)
     # The text around the items is paid for in advance.
     lines = (HEADING, *([UNSURE] if is_unsure else ()), omission_line(len(ranked)))
     around = max(sum(map(estimate, lines)) + len(lines), ENVELOPE_TOKENS)
@@ -328,7 +318,8 @@ def pack(
         conflicts=conflicts,
     )
     box = filling.fill(tokens_left=budget.max_tokens - around, order=budget.order)
-    left_out = [one.memory.id for one in ranked if one.memory.id not in box.item_ids]
+    ranked_ids = dict.fromkeys(one.memory.id for one in ranked)
+    left_out = [id_ for id_ in ranked_ids if id_ not in box.item_ids]
     omitted_ids = tuple(ids.show(ids.MEMORY, id_) for id_ in left_out[: limits.OMITTED_IDS_MAX])
     shown = box.in_order(budget.order)
     return Packed(

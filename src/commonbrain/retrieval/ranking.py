@@ -74,6 +74,8 @@ NORMALIZED_WEIGHTS: Final[Mapping[str, float]] = {
 """Weights of a score in 0..1; a learned model starts from the score that they give."""
 _DATE_DECAY: Final = timedelta(days=7)
 """Distance from the query's period at which proximity falls to 1/e."""
+_OUTSIDE_MAX: Final = 0.7
+"""Proximity just outside the period, so that of two equal matches the one inside wins."""
 _CONTEXT_SHARE_MAX: Final = 0.7
 """Share of the context in the score of an empty message."""
 _HALVING_CHARS: Final = 400
@@ -141,8 +143,8 @@ def share_days(newest_first: Sequence[Candidate], *, count: int) -> list[Candida
     each = [sorted(those, key=_importance, reverse=True) for those in days.values()]
     turns = ([one for one in turn if one is not None] for turn in zip_longest(*each))
     in_turn = (one for turn in turns for one in sorted(turn, key=_importance, reverse=True))
-    chosen = {one.memory.id for one in islice(in_turn, count)}
-    return sorted(newest_first, key=lambda one: one.memory.id not in chosen)
+    chosen = {id(one) for one in islice(in_turn, count)}
+    return sorted(newest_first, key=lambda one: id(one) not in chosen)
 
 
 def _importance(candidate: Candidate) -> float:
@@ -257,9 +259,9 @@ def _field_match(plan: QueryPlan) -> Mapping[str, float]:
 
 
 def _date_proximity(memory: Memory, period: BeliefPeriod) -> float:
-    """Return how near to a period a memory occurred: 1 within it, decaying by the day."""
+    """Return how near to a period a memory occurred: 1 within it, decaying by the day outside."""
     gap = max(period.since - memory.occurred_at, memory.occurred_at - period.until, timedelta())
-    return math.exp(-(gap / _DATE_DECAY))
+    return _OUTSIDE_MAX * math.exp(-(gap / _DATE_DECAY)) if gap else 1.0
 
 
 def is_informative(plan: QueryPlan, memory: Memory) -> bool:
