@@ -318,9 +318,11 @@ def pack(
         conflicts=conflicts,
     )
     box = filling.fill(tokens_left=budget.max_tokens - around, order=budget.order)
-    ranked_ids = dict.fromkeys(one.memory.id for one in ranked)
-    left_out = [id_ for id_ in ranked_ids if id_ not in box.item_ids]
-    omitted_ids = tuple(ids.show(ids.MEMORY, id_) for id_ in left_out[: limits.OMITTED_IDS_MAX])
+    taken = {id(text.candidate) for text, _ in box.shown}
+    left_out = [one.memory.id for one in ranked if id(one) not in taken]
+    # Another occurrence of one that is left out may be shown.
+    unseen = [id_ for id_ in dict.fromkeys(left_out) if id_ not in box.item_ids]
+    omitted_ids = tuple(ids.show(ids.MEMORY, id_) for id_ in unseen[: limits.OMITTED_IDS_MAX])
     shown = box.in_order(budget.order)
     return Packed(
         items=tuple(form.item for _, form in shown),

@@ -118,21 +118,23 @@ _GENERIC_WORDS: Final = frozenset(
         "anything everything something nothing thing things stuff happen happened happens "
         "happening occur occurred occurs occurring go goes going gone went new news latest recent "
         "recently lately past earlier already still yet far show list tell give see know need "
-        "want let look please remind memory memories note notes noted entry entries recorded "
-        "stored remembered learn learned learnt summary summaries summarize summarise recap "
-        "digest overview highlight highlights rundown roundup timeline activity activities event "
-        "events update updates progress change changes changed miss missed work worked working "
-        "say said talk talked discuss discussed important interesting notable noteworthy relevant "
-        "major significant everyone everybody anyone anybody someone people team during within "
-        "around between since till day days daily each every week weekly whole entire full "
-        "quick quickly brief briefly short"
+        "want let look please write remind remember memory memories note notes noted entry "
+        "entries recorded stored remembered learn learned learnt summary summaries summarize "
+        "summarise recap digest overview highlight highlights rundown roundup timeline activity "
+        "activities event events update updates progress change changes changed miss missed work "
+        "worked working say said talk talked discuss discussed important interesting notable "
+        "noteworthy relevant worth knowing major significant wrong problem problems trouble "
+        "exactly everyone everybody anyone anybody someone people team during within around "
+        "between since till day days daily each every week weekly whole entire full quick quickly "
+        "brief briefly short"
     ).split()
 )
 _GENERIC_PHRASES: Final = re.compile(
     r"\b(?:(?:take|takes|took|taken|taking) place|sum(?:ming)? up|up to (?:speed|date)"
-    r"|(?:catch|bring|fill)(?:ing)? (?:me|us)|(?:in|over) the course of)\b"
+    r"|(?:catch|bring|fill)(?:ing)? (?:me|us)|(?:in|over) the course of|(?:leave|left) off"
+    r"|first thing|ago)\b"
     # Only where it opens the question: "in the standup" is where something was said.
-    r"|^\W*(?:(?:my|our|the|a|daily|quick) )*stand-?up\b",
+    r"|^\W*(?:(?:write|my|our|the|a|daily|quick) )*stand-?up\b",
     re.IGNORECASE,
 )
 _ASKS_ANYTHING: Final = re.compile(r"\b(?:what|anything|everything|something)\b", re.IGNORECASE)

@@ -29,6 +29,7 @@ from sqlalchemy import (
 )
 
 from commonbrain.model.kinds import KINDS, Detail, Kind, MessageDetail
+from commonbrain.model.limits import PERIOD_CHANGES_SEARCHED
 from commonbrain.model.memory import CURRENT_STATES, Memory, State, full_text
 from commonbrain.model.query import Filter
 from commonbrain.model.retention_rules import Retention
@@ -272,7 +273,7 @@ class MemoryRepository:
     def recurred(self, scope: QueryScope, *, limit: int) -> list[Hit]:
         """List the events in scope that came again in its period in the same words, latest first.
 
-        The scope is as of the event; the period is the recurrence's. Undone ones are included.
+        Only the latest changes of the period are searched. Undone recurrences are included.
         """
         since, until = scope.filter.since, scope.filter.until
         criteria = replace(scope.filter, since=None, until=None)
@@ -416,23 +417,31 @@ def _newest(criteria: Filter, bounds: tuple[bool, bool]) -> Select[int, datetime
 @lru_cache
 def _recurred(criteria: Filter) -> Select[int, datetime]:
     """Build the search for recurrences of a period; see `_newest`."""
-    # Another name, because a filter for the past asks for changes too.
-    again = changes.alias("again").c
-    last = func.max(again.at, type_=again.at.type)
+    row = changes.c
+    # No index knows the action, so the search is bounded by the number of rows that it reads.
+    latest = (
+        select(row.memory_id, row.at, row.action, row.reason)
+        .where(
+            row.tenant_id == TENANT,
+            row.at >= bindparam("since", type_=row.at.type),
+            row.at <= bindparam("until", type_=row.at.type),
+        )
+        .order_by(row.at.desc())
+        .limit(PERIOD_CHANGES_SEARCHED)
+        .subquery("latest")
+        .c
+    )
+    last = func.max(latest.at, type_=row.at.type)
     return (
-        select(again.memory_id, last)
+        select(latest.memory_id, last)
         .where(
             within(criteria),
-            again.tenant_id == memories.c.tenant_id,
-            again.memory_id == memories.c.id,
-            again.tenant_id == TENANT,
-            again.action == Action.RECUR,
+            latest.memory_id == memories.c.id,
+            latest.action == Action.RECUR,
             # With a reason, the recurrence is a memory of its own.
-            again.reason.is_(None),
-            again.at >= bindparam("since", type_=again.at.type),
-            again.at <= bindparam("until", type_=again.at.type),
+            latest.reason.is_(None),
         )
-        .group_by(again.memory_id)
+        .group_by(latest.memory_id)
         .order_by(last.desc())
         .limit(bindparam("limit"))
     )
