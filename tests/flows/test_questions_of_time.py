@@ -42,16 +42,18 @@ def days(brain: Brain, clock: FakeClock) -> Brain:
         "Catch me up on yesterday, please",
         "any news or updates from 17 March?",
         "a summary of everything that took place on Tuesday",
-        "what changed?",
     ],
 )
 def test_a_question_for_a_time_alone_is_answered_by_that_time_newest_first(
     days: Brain, question: str
 ) -> None:
-    options = {"since": "yesterday", "until": "yesterday"} if question == "what changed?" else {}
-    answer = days.recall(question, **options)
+    answer = days.recall(question)
     assert [item.body for item in answer.items] == YESTERDAY
     assert answer.verdict is ResultStatus.FOUND
+
+
+def test_a_filter_may_give_the_time(days: Brain) -> None:
+    assert bodies(days, "what changed?", since="yesterday", until="yesterday") == YESTERDAY
 
 
 def test_two_days_are_one_period(days: Brain) -> None:

@@ -36,7 +36,7 @@ def time_of_occurrence(memory: Memory, *, order: Order) -> datetime | None:
     return memory.occurred_at if is_dated else None
 
 
-def recurrence_times(tx: Transaction, plan: QueryPlan, memories: Iterable[Memory]) -> Times:
+def recurrence_times(tx: Transaction, plan: QueryPlan, *, memories: Iterable[Memory]) -> Times:
     """Read when events came again in the same words, if the query is about time.
 
     Recurrences that were undone, or stored as memories of their own, do not count.
@@ -78,7 +78,7 @@ def at_asked_times(plan: QueryPlan, memories: Sequence[Memory], *, times: Times)
         return list(memories)
     if not plan.query:
         return [at for one in memories for at in _at_each(one, times)]
-    return [_latest_in_period(plan, one, times) for one in memories]
+    return [_latest_in_period(plan, one, times=times) for one in memories]
 
 
 def spread_over_times(
@@ -101,6 +101,6 @@ def _at_each(memory: Memory, times: Times) -> list[Memory]:
     return [replace(memory, occurred_at=at) for at in times.get(memory.id, (memory.occurred_at,))]
 
 
-def _latest_in_period(plan: QueryPlan, memory: Memory, times: Times) -> Memory:
+def _latest_in_period(plan: QueryPlan, memory: Memory, *, times: Times) -> Memory:
     inside = [at for at in times.get(memory.id, ()) if plan.period and plan.period.holds(at)]
     return replace(memory, occurred_at=inside[-1]) if inside else memory

@@ -266,7 +266,7 @@ class Recall:
             contradicted=find_contradicted(graph, plan, known=known),
             reviews=reviews,
         )
-        times = recurrence_times(tx, plan, memories)
+        times = recurrence_times(tx, plan, memories=memories)
         scored = rank(plan, at_asked_times(plan, memories, times=times), features=features)
         ordered = rerank(self.services, plan, ranker=ranker, scored=scored, deadline=deadline)
         believed = tx.changes.believed(memory_ids) if plan.filter.as_of else {}

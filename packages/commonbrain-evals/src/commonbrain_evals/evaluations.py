@@ -53,7 +53,7 @@ def _truth(on_progress: Progress) -> truth.TruthReport:
 def _timeline(on_progress: Progress) -> timeline.TimelineReport:
     embedder = make_embedder(load_settings())
     return timeline.evaluate(
-        timeline.read_questions(), timeline.read_notes(), embedder, on_progress=on_progress
+        timeline.read_questions(), embedder, notes=timeline.read_notes(), on_progress=on_progress
     )
 
 

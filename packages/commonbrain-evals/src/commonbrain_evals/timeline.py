@@ -121,9 +121,9 @@ def read_questions() -> Sequence[Question]:
 
 def evaluate(
     questions: Sequence[Question],
-    notes: Sequence[Note],
     embedder: Embedder,
     *,
+    notes: Sequence[Note],
     on_progress: Progress = ignore_progress,
 ) -> TimelineReport:
     """Remember the notes at their times in a store of its own, then ask."""
@@ -136,7 +136,7 @@ def evaluate(
                 on_progress(number / len(notes))
             _move_to(clock, _NOW)
             known = {note.key: note for note in notes}
-            rows = [_ask(brain, question, known) for question in questions]
+            rows = [_ask(brain, question, notes=known) for question in questions]
     on_progress(1.0)
     content = [files("commonbrain_evals").joinpath(name) for name in (_QUESTIONS, _NOTES)]
     return TimelineReport(
@@ -151,7 +151,7 @@ def _move_to(clock: FakeClock, time: datetime) -> None:
     clock.move(max(time - clock.now(), timedelta(seconds=1)))
 
 
-def _ask(brain: Brain, question: Question, notes: Mapping[str, Note]) -> QuestionResult:
+def _ask(brain: Brain, question: Question, *, notes: Mapping[str, Note]) -> QuestionResult:
     answer = brain.recall(question.text, bump=False, **question.options)
     if question.period is not None:
         since, until = question.period
