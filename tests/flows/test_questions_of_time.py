@@ -163,14 +163,16 @@ def test_an_event_that_recurred_is_found_by_each_of_its_times(
     assert dates(brain.recall("What happened on 9 March?")) == ["03-09"]
     assert dates(brain.recall("What happened on 2 March?")) == ["03-02"]
     assert dates(brain.recall("did the export fail on 9 March?")) == ["03-09"]
+    assert dates(brain.recall("export failed", since="2026-03-05")) == ["03-16"]
+    assert dates(brain.recall("export failed", since="2026-03-05", until="2026-03-15")) == ["03-09"]
+    assert dates(brain.recall("export failed", since="2026-03-10", until="2026-03-15")) == []
+    assert dates(brain.recall("export", order="timeline", since="2026-03-05")) == ["03-09", "03-16"]
     assert dates(brain.recall("export", order="timeline", as_of="2026-03-10")) == ["03-02", "03-09"]
     assert dates(brain.recall("export", order="timeline", kinds=["fact"])) == []
-    [listed] = brain.recalls(limit=1).recalls
-    brain.recall("export", order="timeline")
-    [logged] = brain.recalls(limit=1).recalls
-    assert logged.id != listed.id
-    assert [one.id for one in brain.recalls.one(logged.id).candidates or ()] == [id_]
-    assert logged.packed == 1
+    answer = brain.recall("export", order="timeline")
+    logged = brain.recalls.one(answer.trace_id)
+    assert [one.id for one in logged.candidates or ()] == [id_]
+    assert (len(answer.items), logged.packed) == (3, 1)
 
 
 def test_occurrences_that_do_not_fit_are_counted_as_omitted(brain: Brain, clock: FakeClock) -> None:

@@ -41,7 +41,7 @@ def recurrence_times(tx: Transaction, plan: QueryPlan, *, memories: Iterable[Mem
 
     Recurrences that were undone, or stored as memories of their own, do not count.
     """
-    if not (plan.lists_time or plan.period or plan.budget.order is Order.TIMELINE):
+    if not (plan.has_period or plan.budget.order is Order.TIMELINE):
         return {}
     counts = {
         one.id: (one, one.detail.recurrences)
@@ -71,14 +71,14 @@ def recurrence_times(tx: Transaction, plan: QueryPlan, *, memories: Iterable[Mem
 def at_asked_times(plan: QueryPlan, memories: Sequence[Memory], *, times: Times) -> list[Memory]:
     """Date each memory by the times that the query asks for.
 
-    A listing has it at each of its times. Otherwise it is at its latest time in the period, if it
-    has one.
+    A listing has it at each of its times. Otherwise it is at its latest time in the period that the
+    query names, or else in that of the filter.
     """
     if not times:
         return list(memories)
     if not plan.query:
         return [at for one in memories for at in _at_each(one, times)]
-    return [_latest_in_period(plan, one, times=times) for one in memories]
+    return [_at_latest(plan, one, times=times) for one in memories]
 
 
 def spread_over_times(
@@ -101,6 +101,16 @@ def _at_each(memory: Memory, times: Times) -> list[Memory]:
     return [replace(memory, occurred_at=at) for at in times.get(memory.id, (memory.occurred_at,))]
 
 
-def _latest_in_period(plan: QueryPlan, memory: Memory, *, times: Times) -> Memory:
-    inside = [at for at in times.get(memory.id, ()) if plan.period and plan.period.holds(at)]
-    return replace(memory, occurred_at=inside[-1]) if inside else memory
+def _at_latest(plan: QueryPlan, memory: Memory, *, times: Times) -> Memory:
+    for scope in (plan.time_scoped, plan.query_scope):
+        if scope is None or not scope.filter.has_period:
+            continue
+        since, until = scope.filter.since, scope.filter.until
+        inside = [
+            at
+            for at in times.get(memory.id, ())
+            if (since is None or at >= since) and (until is None or at <= until)
+        ]
+        if inside:
+            return replace(memory, occurred_at=inside[-1])
+    return memory

@@ -185,6 +185,11 @@ class QueryPlan:
         return self.is_about_time and not self.query
 
     @property
+    def has_period(self) -> bool:
+        """Whether the query names a period, or the filter has one."""
+        return self.period is not None or self.filter.has_period
+
+    @property
     def project(self) -> str | None:
         """The project of the filter, or else the caller's."""
         return self.query_scope.filter.project or self.query_scope.caller.project
@@ -247,8 +252,7 @@ def _is_about_time(
     so. Without a period, one of the filter counts if the query asks "what" or for "anything".
     """
     if period is None:
-        has_bound = criteria.since is not None or criteria.until is not None
-        if not (has_bound and _ASKS_ANYTHING.search(rest)):
+        if not (criteria.has_period and _ASKS_ANYTHING.search(rest)):
             return False
     elif period.since > now:
         return False

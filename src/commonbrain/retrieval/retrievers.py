@@ -170,12 +170,14 @@ def _fetch_lexical(state: RetrievalState) -> ScoresById:
 
 
 def _fetch_by_time(state: RetrievalState) -> ScoresById:
-    """Take the newest memories of the period that the query names, and what recurred in it."""
-    scope = state.plan.time_scoped
-    if scope is None:
-        return {}
-    newest = state.tx.memories.newest(scope, limit=PERIOD_CANDIDATES)
-    again = state.tx.memories.recurred(scope, limit=PERIOD_CANDIDATES)
+    """Take the newest memories of the period that the query names, and what recurred in it.
+
+    What recurred in the period of a filter is added, because other retrievers know only the first
+    time of an event.
+    """
+    scope, memories = state.plan.time_scoped, state.tx.memories
+    newest = [] if scope is None else memories.newest(scope, limit=PERIOD_CANDIDATES)
+    again = memories.recurred(scope or state.plan.query_scope, limit=PERIOD_CANDIDATES)
     return {hit.id: 1.0 for hit in (*newest, *again)}
 
 
@@ -232,7 +234,7 @@ RETRIEVERS: Final[Mapping[str, Retriever]] = {
         reason="words",
     ),
     "time": Retriever(
-        applies_to=lambda state: bool(state.plan.query) and state.plan.period is not None,
+        applies_to=lambda state: bool(state.plan.query) and state.plan.has_period,
         fetch=_fetch_by_time,
         weight=0.0,
         score_of_no_match=None,
