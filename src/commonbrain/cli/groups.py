@@ -134,6 +134,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "eval conflicts": "brain eval conflicts",
     "eval headlines": "brain eval headlines",
     "eval safety": "brain eval safety",
+    "eval timeline": "brain eval timeline",
     "eval times": "brain eval times",
     "eval truth": "brain eval truth",
 }

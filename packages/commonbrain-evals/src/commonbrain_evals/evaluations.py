@@ -18,6 +18,7 @@ from commonbrain_evals import (
     pairs,
     safety,
     tables,
+    timeline,
     times,
     truth,
 )
@@ -47,6 +48,13 @@ def _safety(on_progress: Progress) -> safety.SafetyReport:
 def _truth(on_progress: Progress) -> truth.TruthReport:
     embedder = make_embedder(load_settings())
     return truth.evaluate(truth.read_cases(), embedder, on_progress=on_progress)
+
+
+def _timeline(on_progress: Progress) -> timeline.TimelineReport:
+    embedder = make_embedder(load_settings())
+    return timeline.evaluate(
+        timeline.read_questions(), embedder, notes=timeline.read_notes(), on_progress=on_progress
+    )
 
 
 EVALUATIONS: Final[Mapping[str, Evaluation]] = {
@@ -81,6 +89,11 @@ EVALUATIONS: Final[Mapping[str, Evaluation]] = {
         show=lambda report: Console().print(
             "\n".join(safety.render_safety(report)), markup=False, highlight=False
         ),
+    ),
+    "timeline": Evaluation(
+        purpose="Whether questions of time are answered by the memories of that time.",
+        run=_timeline,
+        show=timeline.show_timeline,
     ),
     "times": Evaluation(
         purpose="Which span a phrase of time means, and whether a question names one at all.",
