@@ -74,8 +74,12 @@ NORMALIZED_WEIGHTS: Final[Mapping[str, float]] = {
 """Weights of a score in 0..1; a learned model starts from the score that they give."""
 _DATE_DECAY: Final = timedelta(days=7)
 """Distance from the query's period at which proximity falls to 1/e."""
-_OUTSIDE_MAX: Final = 0.7
-"""Proximity just outside the period, so that of two equal matches the one inside wins."""
+_OUTSIDE_MAX: Final = 0.85
+"""Proximity just outside the period, so that of two equal matches the one inside wins.
+
+From 0.95 down it decides for questions of time; at 0.7 it begins to cost first places on LoCoMo,
+where people speak of a day after it is over.
+"""
 _CONTEXT_SHARE_MAX: Final = 0.7
 """Share of the context in the score of an empty message."""
 _HALVING_CHARS: Final = 400
