@@ -35,6 +35,7 @@ from commonbrain.hooks.table import (
 )
 from commonbrain.model.errors import CommonbrainError, InvalidInputError
 from commonbrain.model.escaping import inert, inert_line
+from commonbrain.text.prompts import typed_text
 from commonbrain.text.segmentation import count_words
 
 _NO: Final = frozenset({"off", "0", "false", "no", "n", "f"})
@@ -194,7 +195,7 @@ def is_idle(hook: Hook, event: HookEvent, *, folder: FolderConfig) -> bool:
         case HookAction.BOOT:
             return False
         case HookAction.RECALL:
-            return is_trivial(event.prompt)
+            return is_trivial(typed_text(event.prompt))
         case HookAction.CAPTURE:
             return not _captured_texts(event, folder)
         case HookAction.SUMMARISE:
