@@ -132,6 +132,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "eval cascade": "brain eval cascade",
     "eval conflicts": "brain eval conflicts",
     "eval headlines": "brain eval headlines",
+    "eval prompts": "brain eval prompts",
     "eval safety": "brain eval safety",
     "eval times": "brain eval times",
     "eval truth": "brain eval truth",

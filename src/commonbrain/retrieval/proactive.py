@@ -15,18 +15,21 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from commonbrain.embeddings.interface import EmbeddingSpace
-from commonbrain.model import ids
+from commonbrain.model import ids as public_ids
+from commonbrain.model.errors import UnavailableError
 from commonbrain.model.memory import Memory
 from commonbrain.model.query import PROACTIVE, Candidate
 from commonbrain.model.scope import Caller
 from commonbrain.retrieval.current_first import EARLIER
 from commonbrain.retrieval.query_plan import QueryPlan, search_terms
 from commonbrain.retrieval.ranking import word_share
+from commonbrain.retrieval.retrievers import Deadline
 from commonbrain.retrieval.write_behind import WriteBehindQueue
 from commonbrain.services import Services
 from commonbrain.storage.interface import MemoryAccess, ShownMemories
 from commonbrain.text.changes import logistic
 from commonbrain.text.prompts import typed_text
+from commonbrain.text.segmentation import count_words
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
@@ -37,6 +40,9 @@ _WIDTH_MIN: Final = 0.01
 
 _OURS: Final = re.compile(r"\b(?:we|our|ours|us|we're|we've|let's)\b", re.IGNORECASE)
 _DEFINITE: Final = re.compile(r"\bthe\b", re.IGNORECASE)
+"""Speaks of something known, which no reference explains."""
+_LONG_WORDS: Final = 30
+"""A longer prompt mostly describes work; its sentences tell what else it is about."""
 _FRAME: Final = r"^\W*(?:(?:please|can you|could you|now|okay|ok|and|then)\b\W*)*"
 _GENERAL: Final = re.compile(
     _FRAME + r"(?:explain|compare|tell me|show me|give me"
@@ -46,13 +52,24 @@ _GENERAL: Final = re.compile(
     re.IGNORECASE,
 )
 """Asks for what any reference says."""
-_SIGNS: Final = re.compile(r"[{}();=<>\[\]`|\\]|->|::")
-"""Signs of code."""
+_ORDER: Final = re.compile(
+    _FRAME + r"(?:add|apply|book|build|bump|cache|cent(?:er|re)|change|check|clean|commit|compare"
+    r"|compute|convert|count|create|cut|delete|design|do|draft|draw|explain|extract|fetch|find|fix"
+    r"|format|generate|give|go|implement|inline|let|load|look|make|merge|move|optimi[sz]e|parse"
+    r"|plan|play|port|prepare|print|propose|publish|put|read|refactor|remove|rename|replace|revert"
+    r"|review|rewrite|run|send|set|show|sign|simplify|sort|split|squash|stop|store|suggest"
+    r"|summari[sz]e|take|track|translate|try|turn|undo|update|upgrade|use|walk|wrap|write)\b",
+    re.IGNORECASE,
+)
+"""Orders work, most of which concerns only the code at hand."""
 _IDENTIFIER: Final = re.compile(
     r"(?<![\w/.-])(?:[\w.-]*/[\w./-]+|\w+(?:[._]\w+)+(?:\(\))?|\w+\(\)|[a-z]+[A-Z]\w+"
     r"|[A-Z][a-z]+[A-Z]\w+|--\w[\w-]*|\.[a-z]\w+)(?![\w-])"
 )
 """A file, path, option or name in code."""
+_SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+|\n+")
+_SENTENCE_WORDS: Final = 3
+"""A shorter sentence has no topic."""
 _REQUEST_WORDS: Final = frozenset(
     (
         "add build change check code convert create explain file files find fix function generate"
@@ -66,13 +83,13 @@ _REQUEST_WORDS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
-    """What a prompt says by itself; features are 0 or 1 unless they say more."""
+    """What a prompt says by itself; the features are 0 or 1."""
 
     asks_ours: float
     is_general: float
+    is_order: float
     is_definite: float
-    code: float
-    """Signs of code per word, at most 1."""
+    is_long: float
     terms: tuple[str, ...]
     """Words that tell its topic."""
     identifiers: frozenset[str]
@@ -81,12 +98,12 @@ class Prompt:
 
 def read_prompt(text: str) -> Prompt:
     """Read a prompt."""
-    words = len(text.split()) or 1
     return Prompt(
         asks_ours=_is_in(text, _OURS),
         is_general=_is_in(text, _GENERAL),
+        is_order=_is_in(text, _ORDER),
         is_definite=_is_in(text, _DEFINITE),
-        code=min(len(_SIGNS.findall(text)) / words, 1.0),
+        is_long=float(count_words(text) > _LONG_WORDS),
         terms=tuple(one for one in search_terms(text) if one not in _REQUEST_WORDS),
         identifiers=frozenset(
             one.strip("().-").lower() for one in map(str, _IDENTIFIER.findall(text))
@@ -99,78 +116,111 @@ def _is_in(text: str, pattern: re.Pattern[str]) -> float:
 
 
 def pair_features(
-    prompt: Prompt, memory: Memory, *, cosine: float, space: EmbeddingSpace
+    prompt: Prompt, memory: Memory, *, cosine: float, sentence: float, space: EmbeddingSpace
 ) -> Mapping[str, float]:
-    """Return the features of a prompt and a memory, by the names of `WEIGHTS`."""
+    """Return the features of a prompt and a memory, by the names of `WEIGHTS`.
+
+    `cosine` is that of the whole prompt, `sentence` that of its nearest sentence.
+    """
     width = max(space.similar_threshold - space.relevance_threshold, _WIDTH_MIN)
     text = f"{memory.keywords} {memory.text}".lower()
     known = sum(one in text for one in prompt.identifiers)
     return {
-        # Between relevant (0) and nearly identical (1).
+        # Between relevant (0) and worth a hint (1).
         "meaning": (cosine - space.relevance_threshold) / width,
+        # By how much a sentence is nearer: a long prompt is about several things.
+        "sentence": max(sentence - cosine, 0.0) / width,
         "words": word_share(prompt.terms, text),
         # It names code that the memory does not know.
         "foreign": float(len(prompt.identifiers) > known),
         "ours": prompt.asks_ours,
-        "general": prompt.is_general,
         "definite": prompt.is_definite,
-        "code": prompt.code,
+        "general": prompt.is_general,
+        "order": prompt.is_order,
+        "long": prompt.is_long,
     }
 
 
 # Fitted by logistic regression on the half `calibrate` of `brain eval prompts`, with stores of 8 to
 # 125 memories, prompts that nothing answers weighing most.
-BIAS: Final = -1.39
+BIAS: Final = -1.3
 WEIGHTS: Final[Mapping[str, float]] = {
-    "meaning": 7.24,
-    "words": 1.28,
-    "foreign": -1.68,
-    "ours": 0.96,
-    "general": -1.48,
-    "definite": 1.11,
-    "code": -3.34,
+    "meaning": 7.5,
+    "sentence": 5.6,
+    "words": 1.5,
+    "foreign": -1.9,
+    "ours": 0.65,
+    "definite": 1.0,
+    "general": -1.1,
+    "order": -0.85,
+    "long": -1.15,
 }
-SIZE_WEIGHT: Final = -0.5
+SIZE_WEIGHT: Final = -0.6
 """Of the logarithm of the number of memories: each is one more that may be near by chance.
 
--1 would be the weight if every prompt were about something stored; it lets too much through in
-small stores.
+It was chosen so that stores of 30, 60 and 125 memories show something at the same share of
+unrelated prompts.
 """
 _SIZE_MIN: Final = 30
 """Smaller stores are as strict as this one: there, one chance match shows in many prompts."""
-SIZE_MAX: Final = 2000
+_SIZE_MAX: Final = 2000
 """Memories that are counted at most; a larger store is treated alike."""
 
 
 def judge(
+    tx: Transaction,
+    services: Services,
     plan: QueryPlan,
-    ranked: Sequence[Candidate],
     *,
+    ranked: Sequence[Candidate],
     meaning: Mapping[int, float],
-    space: EmbeddingSpace,
-    size: int,
+    deadline: Deadline,
 ) -> list[Candidate]:
     """Add the feature `PROACTIVE` to each candidate; none can be judged without vectors.
 
     Candidates that were not compared with the prompt, but linked to one that was, get 0.
-    `meaning` holds the cosines of the prompt, `size` the number of memories that could be shown.
+    `meaning` holds the cosines of the prompt.
     """
     if not meaning:
         return list(ranked)
-    prompt = read_prompt(plan.query)
-    prior = BIAS + SIZE_WEIGHT * math.log(min(max(size, _SIZE_MIN), SIZE_MAX))
+    compared = [one.memory.id for one in ranked if one.memory.id in meaning]
+    nearest = _sentence_cosines(tx, services, plan.query, ids=compared, deadline=deadline)
+    prompt, space = read_prompt(plan.query), services.store.space
+    size = tx.memories.count(plan.query_scope, at_most=_SIZE_MAX) if compared else 0
+    prior = BIAS + SIZE_WEIGHT * math.log(max(size, _SIZE_MIN))
 
     def probability(one: Candidate) -> float:
         cosine = meaning.get(one.memory.id)
         if cosine is None:
             return 0.0
-        features = pair_features(prompt, one.memory, cosine=cosine, space=space)
+        sentence = nearest.get(one.memory.id, cosine)
+        features = pair_features(prompt, one.memory, cosine=cosine, sentence=sentence, space=space)
         return logistic(prior + sum(WEIGHTS[name] * value for name, value in features.items()))
 
     return [
         replace(one, features={**one.features, PROACTIVE: round(probability(one), 3)})
         for one in ranked
     ]
+
+
+def _sentence_cosines(
+    tx: Transaction, services: Services, text: str, *, ids: Sequence[int], deadline: Deadline
+) -> Mapping[int, float]:
+    """Return the cosines of the first or last sentence of several, whichever is nearer.
+
+    A prompt begins with its subject or ends with its question. Empty if there is no time left.
+    """
+    sentences = [one for one in _SENTENCE_END.split(text) if count_words(one) >= _SENTENCE_WORDS]
+    if len(sentences) < 2 or not ids:  # noqa: PLR2004 one sentence is the whole prompt
+        return {}
+    ends = (sentences[0], sentences[-1])
+    pending = services.embedding_executor.submit(lambda: [*map(services.embedder.query, ends)])
+    try:
+        vectors = deadline.wait_for(pending)
+    except UnavailableError:
+        return {}
+    each = [tx.index.similarities(vector, ids) for vector in vectors]
+    return {id_: max(cosines[id_] for cosines in each) for id_ in each[0]}
 
 
 def worth_showing(
@@ -194,7 +244,7 @@ def worth_showing(
     for older in reversed(candidates):
         if EARLIER in older.features:
             for newer in candidates:
-                if ids.show(ids.MEMORY, newer.memory.id) in older.notes[0]:
+                if public_ids.show(public_ids.MEMORY, newer.memory.id) in older.notes[0]:
                     worth[newer.memory.id] = max(worth[newer.memory.id], worth[older.memory.id])
     chosen = [
         one

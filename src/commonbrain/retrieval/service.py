@@ -35,7 +35,7 @@ from commonbrain.retrieval.fusion import (
 )
 from commonbrain.retrieval.item_metadata import attach_metadata, outdated_of
 from commonbrain.retrieval.packing import Packed, pack
-from commonbrain.retrieval.proactive import SIZE_MAX, judge, shown_to, worth_showing
+from commonbrain.retrieval.proactive import judge, shown_to, worth_showing
 from commonbrain.retrieval.query_plan import (
     NO_OVERRIDES,
     QueryPlan,
@@ -267,9 +267,13 @@ class Recall:
         ordered = rerank(self.services, plan, ranker=ranker, scored=scored, deadline=deadline)
         considered = ordered.ranked
         if plan.is_proactive:
-            size = tx.memories.count(plan.query_scope, at_most=SIZE_MAX)
             considered = judge(
-                plan, considered, meaning=retrieved.matches[VECTOR], space=space, size=size
+                tx,
+                self.services,
+                plan,
+                ranked=considered,
+                meaning=retrieved.matches[VECTOR],
+                deadline=deadline,
             )
         believed = tx.changes.believed(memory_ids) if plan.filter.as_of else {}
         visible = filter_visible(plan, considered, past=believed, reviews=reviews)
@@ -328,9 +332,7 @@ class Recall:
             self.services.telemetry.read_from(self.services.store.replicas())
         return trace
 
-    def _record_access(
-        self, plan: QueryPlan, packed: Packed, *, in_review: Container[int]
-    ) -> None:
+    def _record_access(self, plan: QueryPlan, packed: Packed, *, in_review: Container[int]) -> None:
         """Count an access to the best items whose text is shown."""
         each = zip(packed.ids, packed.items, strict=True)
         with_text = [id_ for id_, item in each if item.headline is not None]

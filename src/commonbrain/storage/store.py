@@ -345,8 +345,9 @@ class Store:
         """Store traces, accesses, heartbeats and events, and delete old traces, in one transaction.
 
         An access adds one to the count of each memory, and to what its session was shown; neither
-        it nor a heartbeat moves a time back. A heartbeat creates a missing session and revives one that was presumed dead, but not
-        one that ended or rebooted; with an `ending` it ends a live one. Events of `happened` are
+        it nor a heartbeat moves a time back. A heartbeat creates a missing session and revives one
+        that was presumed dead, but not one that ended or rebooted; with an `ending` it ends a live
+        one. Events of `happened` are
         stored once each and old ones deleted; their uses mark the recalls that showed the memories,
         these traces included.
 

@@ -270,9 +270,7 @@ class MemoryRepository:
         """Count the memories in scope, up to a limit."""
         some = allowed(scope.filter).limit(at_most).subquery()
         statement = select(func.count()).select_from(some)
-        return self.work.connection.execute(
-            statement, given(scope, self.work.tenant)
-        ).scalar_one()
+        return self.work.connection.execute(statement, given(scope, self.work.tenant)).scalar_one()
 
     def update(self, before: Memory, after: Memory) -> None:
         """Write the difference between two states of one memory; its text never differs."""

@@ -20,7 +20,14 @@ from sqlalchemy import (
 )
 
 from commonbrain.model.scope import Caller
-from commonbrain.model.sessions import EXPLICIT_ENDINGS, Ending, Note, Process, Session, is_same_process
+from commonbrain.model.sessions import (
+    EXPLICIT_ENDINGS,
+    Ending,
+    Note,
+    Process,
+    Session,
+    is_same_process,
+)
 from commonbrain.model.timestamps import to_millis
 from commonbrain.storage.interface import ShownMemories
 from commonbrain.storage.schema.activity import notes, sessions
