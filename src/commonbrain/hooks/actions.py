@@ -13,7 +13,6 @@ from commonbrain.api.project_folder import FolderConfig, capture_mode
 from commonbrain.client import Brain
 from commonbrain.coordination.handoff import LABEL
 from commonbrain.coordination.session_registry import detect_client
-from commonbrain.hooks.runner import is_trivial
 from commonbrain.hooks.table import Hook, HookAction, HookEvent
 from commonbrain.ingestion.preparation import DraftFields
 from commonbrain.jobs.worker import run_maintenance_slice
@@ -28,7 +27,7 @@ from commonbrain.runtime.bootstrap import open_brain
 from commonbrain.runtime.settings_loading import load_settings
 from commonbrain.text.capture import both_ends, select_captured
 from commonbrain.text.normalisation import injected_block
-from commonbrain.text.prompts import typed_text
+from commonbrain.text.prompts import is_trivial, typed_text
 from commonbrain.text.tokens import upper_bound
 
 _ITEMS_MAX: Final = 5

@@ -165,13 +165,15 @@ _SIZE_MIN: Final = 30
 """Smaller stores are as strict as this one: there, one chance match shows in many prompts."""
 _SIZE_MAX: Final = 2000
 """Memories that are counted at most; a larger store is treated alike."""
+_HOPELESS_BELOW: Final = -3.0
+"""Logarithm of the odds that a nearer sentence does not raise to 0: it adds 2 at most, mostly 1."""
 
 
 def judge(
     tx: Transaction,
-    services: Services,
     plan: QueryPlan,
     *,
+    services: Services,
     ranked: Sequence[Candidate],
     meaning: Mapping[int, float],
     deadline: Deadline,
@@ -183,28 +185,30 @@ def judge(
     """
     if not meaning:
         return list(ranked)
-    compared = [one.memory.id for one in ranked if one.memory.id in meaning]
-    nearest = _sentence_cosines(tx, services, plan.query, ids=compared, deadline=deadline)
     prompt, space = read_prompt(plan.query), services.store.space
+    compared = {one.memory.id: one.memory for one in ranked if one.memory.id in meaning}
     size = tx.memories.count(plan.query_scope, at_most=_SIZE_MAX) if compared else 0
     prior = BIAS + SIZE_WEIGHT * math.log(max(size, _SIZE_MIN))
 
-    def probability(one: Candidate) -> float:
-        cosine = meaning.get(one.memory.id)
-        if cosine is None:
-            return 0.0
-        sentence = nearest.get(one.memory.id, cosine)
-        features = pair_features(prompt, one.memory, cosine=cosine, sentence=sentence, space=space)
-        return logistic(prior + sum(WEIGHTS[name] * value for name, value in features.items()))
+    def log_odds(id_: int, sentence: float) -> float:
+        features = pair_features(
+            prompt, compared[id_], cosine=meaning[id_], sentence=sentence, space=space
+        )
+        return prior + sum(WEIGHTS[name] * value for name, value in features.items())
 
+    known = {id_: log_odds(id_, meaning[id_]) for id_ in compared}
+    open_ids = [id_ for id_, value in known.items() if _HOPELESS_BELOW < value < 0]
+    nearest = _sentence_cosines(tx, plan.query, services=services, ids=open_ids, deadline=deadline)
+    known |= {id_: log_odds(id_, sentence) for id_, sentence in nearest.items()}
+    probabilities = {id_: round(logistic(value), 3) for id_, value in known.items()}
     return [
-        replace(one, features={**one.features, PROACTIVE: round(probability(one), 3)})
+        replace(one, features={**one.features, PROACTIVE: probabilities.get(one.memory.id, 0.0)})
         for one in ranked
     ]
 
 
 def _sentence_cosines(
-    tx: Transaction, services: Services, text: str, *, ids: Sequence[int], deadline: Deadline
+    tx: Transaction, text: str, *, services: Services, ids: Sequence[int], deadline: Deadline
 ) -> Mapping[int, float]:
     """Return the cosines of the first or last sentence of several, whichever is nearer.
 
@@ -221,6 +225,11 @@ def _sentence_cosines(
         return {}
     each = [tx.index.similarities(vector, ids) for vector in vectors]
     return {id_: max(cosines[id_] for cosines in each) for id_ in each[0]}
+
+
+def is_any_worth(ranked: Iterable[Candidate]) -> bool:
+    """Return whether a candidate is worth showing by itself; otherwise none is."""
+    return any(_worth(one) >= THRESHOLD for one in ranked)
 
 
 def worth_showing(
@@ -266,7 +275,7 @@ def _is_known(id_: int, *, shown: Mapping[int, bool], reviews: Container[int]) -
 
 
 def shown_to(tx: Transaction, caller: Caller, *, journal: WriteBehindQueue) -> Mapping[int, bool]:
-    """Return what the caller's session was shown unasked, and whether it needed review then."""
+    """Return what the caller's session was shown, and whether it needed review then."""
     if caller.session is None:
         return {}
     stored = tx.sessions.shown(caller.agent, caller.session)
@@ -276,7 +285,7 @@ def shown_to(tx: Transaction, caller: Caller, *, journal: WriteBehindQueue) -> M
 def forget_shown(services: Services, caller: Caller) -> None:
     """Let the caller's session be shown everything again, since its conversation was compacted.
 
-    It is queued: nobody waits for a writer.
+    It is queued, so that the call does not wait for a writer.
     """
     if caller.session is None:
         return

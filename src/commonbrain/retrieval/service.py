@@ -35,7 +35,7 @@ from commonbrain.retrieval.fusion import (
 )
 from commonbrain.retrieval.item_metadata import attach_metadata, outdated_of
 from commonbrain.retrieval.packing import Packed, pack
-from commonbrain.retrieval.proactive import judge, shown_to, worth_showing
+from commonbrain.retrieval.proactive import is_any_worth, judge, shown_to, worth_showing
 from commonbrain.retrieval.query_plan import (
     NO_OVERRIDES,
     QueryPlan,
@@ -265,38 +265,60 @@ class Recall:
         )
         scored = rank(plan, memories, features=features)
         ordered = rerank(self.services, plan, ranker=ranker, scored=scored, deadline=deadline)
-        considered = ordered.ranked
-        if plan.is_proactive:
-            considered = judge(
-                tx,
-                self.services,
-                plan,
-                ranked=considered,
-                meaning=retrieved.matches[VECTOR],
-                deadline=deadline,
-            )
+        considered = self._judged(tx, plan, ranked=ordered.ranked, retrieved=retrieved)
         believed = tx.changes.believed(memory_ids) if plan.filter.as_of else {}
-        visible = filter_visible(plan, considered, past=believed, reviews=reviews)
-        allowed = put_current_first(
-            tx, plan, ranked=visible, links=graph.links, meaning=context.matches[VECTOR]
-        )
-        if plan.is_proactive:
-            shown = shown_to(tx, self.caller, journal=self.services.journal)
-            allowed = worth_showing(plan, allowed, shown=shown, reviews=reviews)
+        passed = filter_visible(plan, considered, past=believed, reviews=reviews)
+        visible = [] if plan.is_proactive and not is_any_worth(passed) else passed
+        meaning = context.matches[VECTOR]
+        allowed = put_current_first(tx, plan, ranked=visible, links=graph.links, meaning=meaning)
+        allowed = self._chosen(tx, plan, ranked=allowed, reviews=reviews)
+        conflicts = _conflicts(tx, plan, allowed=allowed, graph=graph, reviews=reviews, known=known)
         return _Ranked(
             considered=considered,
-            passed=frozenset(one.memory.id for one in visible),
+            passed=frozenset(one.memory.id for one in passed),
             in_review=frozenset(reviews),
             allowed=attach_metadata(tx, plan, ranked=allowed, graph=graph, reviews=reviews),
-            conflicts=_conflicts(
-                tx, plan, allowed=allowed, graph=graph, reviews=reviews, known=known
-            ),
+            conflicts=conflicts,
             degraded=(*retrieved.degraded, *ordered.degraded, *self._replaced_space(plan)),
             is_empty=not memories and not tx.memories.any(plan.query_scope),
-            is_answered=has_answer(plan, allowed, meaning=context.matches[VECTOR], space=space),
+            is_answered=has_answer(plan, allowed, meaning=meaning, space=space),
             ranker=ordered.ranker,
             taken_ms=ordered.taken_ms,
         )
+
+    def _judged(
+        self,
+        tx: Transaction,
+        plan: QueryPlan,
+        *,
+        ranked: Sequence[Candidate],
+        retrieved: RetrievalState,
+    ) -> Sequence[Candidate]:
+        """Judge each candidate that the agent did not ask for."""
+        if not plan.is_proactive:
+            return ranked
+        return judge(
+            tx,
+            plan,
+            services=self.services,
+            ranked=ranked,
+            meaning=retrieved.matches[VECTOR],
+            deadline=retrieved.deadline,
+        )
+
+    def _chosen(
+        self,
+        tx: Transaction,
+        plan: QueryPlan,
+        *,
+        ranked: list[Candidate],
+        reviews: Container[int],
+    ) -> list[Candidate]:
+        """Choose what to show to an agent that did not ask."""
+        if not plan.is_proactive:
+            return ranked
+        shown = shown_to(tx, self.caller, journal=self.services.journal)
+        return worth_showing(plan, ranked, shown=shown, reviews=reviews)
 
     def _replaced_space(self, plan: QueryPlan) -> tuple[str, ...]:
         """Warn that the store has moved to another embedding space; words still match."""

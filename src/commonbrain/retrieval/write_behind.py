@@ -184,7 +184,7 @@ class WriteBehindQueue:
             self._start(access.tenant)
 
     def shown(self, caller: Caller, *, stored: Mapping[int, bool]) -> Mapping[int, bool]:
-        """Add what is not written yet to what the caller's session was shown unasked."""
+        """Add what is not written yet to what the caller's session was shown."""
         known = stored
         with self._lock:
             for access in self._accesses:

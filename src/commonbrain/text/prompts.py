@@ -8,6 +8,8 @@ import re
 from json import JSONDecoder
 from typing import Final
 
+from commonbrain.text.segmentation import count_words
+
 _CHARS_MAX: Final = 10_000
 """Characters that are read: five times the length of a query."""
 _BLOCK: Final = re.compile(r"<([A-Za-z]+(?:[-_][A-Za-z]+)+)\b[^<>]*>.*?</\1>", re.DOTALL)
@@ -56,3 +58,16 @@ def _without_json(text: str) -> str:
             return text
         text = text[end:].lstrip(" \t\r\n,")
     return text
+
+
+_WORDS_MIN: Final = 3
+"""A shorter text is an assent, a name or a number."""
+_COMMAND: Final = re.compile(r"/[\w:-]+(?:\s|$)|!")
+"""Starts a client command or a shell line."""
+_CHECKED_CHARS: Final = 2000
+
+
+def is_trivial(text: str) -> bool:
+    """Return whether a text is a client command, or too short to have a topic."""
+    stripped = text[:_CHECKED_CHARS].strip()
+    return _COMMAND.match(stripped) is not None or count_words(stripped) < _WORDS_MIN

@@ -43,7 +43,7 @@ def _duplicates(on_progress: Progress) -> duplicates.Report:
 
 def _prompts(on_progress: Progress) -> prompts.PromptReport:
     embedder = make_embedder(load_settings())
-    return prompts.evaluate(*prompts.read_prompts(), embedder, on_progress=on_progress)
+    return prompts.evaluate(*prompts.read_prompts(), embedder=embedder, on_progress=on_progress)
 
 
 def _safety(on_progress: Progress) -> safety.SafetyReport:

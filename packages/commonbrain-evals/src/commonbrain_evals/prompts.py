@@ -30,11 +30,10 @@ _DATA: Final = (
     "prompts.jsonl: {memories} memories and {prompts} prompts written for it by one hand. Of"
     " related prompts, hits is the share whose memory is among what is shown, and precision the"
     " share of what is shown that is that memory; of unrelated ones, noise is the share at which"
-    " anything is shown. words: asks in the words of the memory; partly: names its subject, the rest in other"
-    " words; meaning: in other words; task: an order that the memory bears upon; detailed: several"
-    " sentences. Unrelated prompts"
-    " of sort near are on subjects that the store has memories of. The weights were fitted on the"
-    " half calibrate."
+    " anything is shown. words: asks in the words of the memory; partly: names its subject, the"
+    " rest in other words; meaning: in other words; task: an order that the memory bears upon;"
+    " detailed: several sentences. Unrelated prompts of sort near are on subjects that the store"
+    " has memories of. The weights were fitted on the half calibrate."
 )
 _PROJECT: Final = "prompts"
 _APART: Final = timedelta(hours=7)
@@ -113,8 +112,8 @@ def read_prompts() -> tuple[Sequence[StoredText], Sequence[LabelledPrompt]]:
 def evaluate(
     stored: Sequence[StoredText],
     prompts: Sequence[LabelledPrompt],
-    embedder: Embedder,
     *,
+    embedder: Embedder,
     on_progress: Progress = ignore_progress,
 ) -> PromptReport:
     """Remember the texts and send the prompts.

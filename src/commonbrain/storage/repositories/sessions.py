@@ -26,6 +26,7 @@ from commonbrain.model.sessions import (
     Note,
     Process,
     Session,
+    is_over,
     is_same_process,
 )
 from commonbrain.model.timestamps import to_millis
@@ -145,9 +146,14 @@ class SessionRepository:
         return _session(dict(zip(_NAMES, rows[0], strict=True))) if rows else None
 
     def save(self, session: Session) -> None:
-        """Insert or replace a session by agent and key; the id of an existing one stays."""
+        """Insert or replace a session by agent and key; the id of an existing one stays.
+
+        What it was shown is forgotten if it is over.
+        """
         values = _row(session)
         known = {name: value for name, value in values.items() if name != "id"}
+        if is_over(session):
+            known["shown"] = None
         here = (
             sessions.c.tenant_id == self.work.tenant,
             sessions.c.agent == session.agent,
@@ -197,7 +203,7 @@ class SessionRepository:
         self._update(ids, ended_at=at, ending=ending, shown=None)
 
     def shown(self, agent: str, key: str) -> dict[int, bool]:
-        """Return the memories that a session was shown unasked, and which needed review then."""
+        """Return the memories that a session was shown, and which needed review then."""
         given = {"tenant": self.work.tenant, "agent": agent, "key": key}
         rows = self.work.connection.execute(_SHOWN, given).scalars().all()
         return dict(rows[0] or ()) if rows else {}

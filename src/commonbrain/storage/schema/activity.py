@@ -58,7 +58,7 @@ sessions = Table(
     Column("booted_at", Instant),
     Column("ended_at", Instant),
     Column("ending", EnumText(Ending)),
-    # Pairs of the id of a memory that its agent was shown unasked, and whether it needed review.
+    # Pairs of the id of a memory that a prompt hook showed to it, and whether it needed review.
     Column("shown", JSON(none_as_null=True)),
     PrimaryKeyConstraint("tenant_id", "id"),
     UniqueConstraint("tenant_id", "agent", "key"),

@@ -1,4 +1,4 @@
-"""What a session was shown unasked, so that nothing is shown to it twice."""
+"""What prompt hooks showed to a session, so that nothing is shown to it twice."""
 
 from typing import Final
 
