@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from commonbrain.model.limits import SHOWN_MAX
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.model.sessions import Ending, Process, Session
-from commonbrain.storage.interface import Heartbeat
+from commonbrain.storage.interface import Heartbeat, MemoryAccess, ShownMemories
 from commonbrain.storage.store import Store
 from commonbrain.testing.builders import NOON
 from tests.contracts.store_steps import LATER, OpenStore
@@ -42,6 +43,30 @@ class SessionContract:
                 return tx.sessions.get(agent, key)
 
         return find
+
+    @pytest.mark.parametrize("is_known", [True, False])
+    def test_what_a_session_was_shown_stays_until_it_ends(
+        self, store: Store, known: Callable[..., Session | None], *, is_known: bool
+    ) -> None:
+        save(store, *([a_session(1)] if is_known else []))
+
+        show(store, {1: False, 2: True})
+        show(store, {1: True})
+        assert shown(store) == {1: True, 2: True}
+        assert shown(store, agent="bob") == {}
+
+        one = known()
+        assert one is not None
+        with store.begin(LOCAL_TENANT) as tx:
+            tx.sessions.end([one.id], ending=Ending.ENDED, at=SOON)
+        assert shown(store) == {}
+
+    def test_what_a_session_was_shown_is_bounded_and_may_be_lost(self, store: Store) -> None:
+        show(store, dict.fromkeys(range(SHOWN_MAX + 5), False))
+        assert list(shown(store)) == list(range(5, SHOWN_MAX + 5))
+
+        show(store, {7: False}, is_fresh=True)
+        assert shown(store) == {7: False}
 
     @pytest.mark.requirement("DM-13")
     def test_a_session_comes_back_as_it_went_in(
@@ -217,3 +242,15 @@ def beat(store: Store, *heard: Session) -> None:
     """Write signs of life together, as the journal does."""
     beats = [Heartbeat(tenant=LOCAL_TENANT, session=session) for session in heard]
     store.note_reads(LOCAL_TENANT, traces=[], accesses=[], beats=beats, retain_from=NOON)
+
+
+def show(store: Store, memories: dict[int, bool], *, is_fresh: bool = False) -> None:
+    """Write what a session was shown, as recalls do."""
+    given = ShownMemories(agent="ann", session="k1", memories=memories, is_fresh=is_fresh)
+    access = MemoryAccess(tenant=LOCAL_TENANT, ids=(), at=NOON, shown=given)
+    store.note_reads(LOCAL_TENANT, traces=[], accesses=[access], retain_from=NOON)
+
+
+def shown(store: Store, *, agent: str = "ann") -> dict[int, bool]:
+    with store.snapshot(LOCAL_TENANT) as tx:
+        return tx.sessions.shown(agent, "k1")

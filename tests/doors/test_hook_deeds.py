@@ -2,6 +2,7 @@
 
 import string
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from commonbrain.api.project_folder import FolderConfig
 from commonbrain.client import Brain
 from commonbrain.config import Settings
-from commonbrain.hooks.actions import ACTIONS, HookRequest, truncated
+from commonbrain.hooks.actions import ACTIONS, HookRequest, recall_for_prompt, truncated
 from commonbrain.hooks.table import HOOKS, HookAction
 from tests.doors.hooking import SESSION, a_happening
 from tests.secrets import made_up
@@ -21,15 +22,20 @@ def hook(
     brain: Brain, event: str, *, folder: FolderConfig | None = None, **told: str
 ) -> str | None:
     """Do what a hook of Claude Code does, in a session that has a name."""
-    order = HookRequest(
+    order = replace(an_order(event, **told), folder=folder or FolderConfig())
+    return ACTIONS[order.hook.action](client(brain), order)
+
+
+def an_order(event: str, **told: str) -> HookRequest:
+    """Ask for what a hook of Claude Code does."""
+    return HookRequest(
         hook=HOOKS["claude-code", event],
         event=a_happening(**told),
-        folder=folder or FolderConfig(),
+        folder=FolderConfig(),
         agent="claude-code",
         remaining_s=lambda: 5.0,
         tokens=Settings(store=Path("unused")).hook_prompt_tokens,
     )
-    return ACTIONS[order.hook.action](client(brain), order)
 
 
 def client(brain: Brain) -> Brain:
@@ -185,3 +191,97 @@ def test_a_secret_in_a_turn_is_not_kept(brain: Brain) -> None:
     assert bodies(brain, "event") == []
 
     assert bodies(brain, "event") == []
+
+
+PIER = "The ferry always leaves from pier 4 at dawn"
+ASKED = "which pier does the ferry leave from at dawn"
+
+
+def prompted(brain: Brain, prompt: str = ASKED) -> str:
+    return hook(brain, "user-prompt-submit", prompt=prompt) or ""
+
+
+@pytest.mark.requirement("CL-08")
+def test_a_memory_is_shown_once_in_a_session(brain: Brain) -> None:
+    brain.remember(PIER, kind="fact")
+    assert PIER in prompted(brain)
+
+    assert prompted(brain) == ""
+    brain.services.journal.flush()
+    assert prompted(brain) == ""
+
+    other = brain.acting_as(agent="claude-code", session="another", project="tides")
+    assert other.recall(ASKED, proactive=True).items
+
+
+@pytest.mark.parametrize(
+    ("event", "told"),
+    [
+        ("session-start", {"cause": "compact"}),
+        ("session-start", {"cause": "clear"}),
+        ("post-compact", {"summary": "We asked for the ferry, and went on with the timetable."}),
+        ("session-end", {"cause": "exit"}),
+    ],
+)
+def test_what_a_conversation_lost_is_shown_again(
+    brain: Brain, event: str, told: dict[str, str]
+) -> None:
+    brain.remember(PIER, kind="fact")
+    hook(brain, "session-start", cause="startup")
+    prompted(brain)
+    brain.services.journal.flush()
+
+    ACTIONS[HOOKS["claude-code", event].action](client(brain), an_order(event, **told))
+
+    assert PIER in prompted(brain)
+
+
+def test_a_resumed_conversation_still_has_what_it_was_shown(brain: Brain) -> None:
+    brain.remember(PIER, kind="fact")
+    prompted(brain)
+
+    hook(brain, "session-start", cause="resume")
+
+    assert prompted(brain) == ""
+
+
+def test_a_memory_that_changed_is_shown_again(brain: Brain) -> None:
+    id_ = brain.remember(PIER, kind="fact").items[0].id or ""
+    assert PIER in prompted(brain)
+
+    brain.revise.supersede(id_, PIER.replace("pier 4", "pier 7"), reason="works at pier 4")
+
+    assert "pier 7" in prompted(brain)
+
+
+def test_the_same_memories_are_the_same_bytes(brain: Brain) -> None:
+    brain.remember(PIER, kind="fact")
+    brain.remember("Tickets for the ferry at dawn cost six euros at the pier", kind="fact")
+    view = brain.acting_as(agent="claude-code", project="tides")
+    shown: set[str] = set()
+    asked = "what do tickets for the ferry cost at the pier, and from which pier does it leave?"
+    for number, prompt in enumerate((asked, f"{ASKED} and what do tickets cost at the pier")):
+        result = recall_for_prompt(
+            view.acting_as(session=f"s{number}"), prompt, max_tokens=600, deadline_ms=5000
+        )
+        assert result is not None
+        assert len(result.items) == 2
+        shown.add(result.evidence)
+
+    assert len(shown) == 1
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        f"<task-notification>\n<summary>{ASKED}</summary>\n</task-notification>",
+        f"This session is being continued from a previous conversation. The user asked: {ASKED}",
+        f'[{{"type": "tool_result", "content": "{ASKED}"}}]',
+    ],
+)
+def test_nothing_is_shown_with_what_no_person_typed(brain: Brain, prompt: str) -> None:
+    brain.remember(PIER, kind="fact")
+
+    assert prompted(brain, prompt) == ""
+    assert not brain.recall(prompt, proactive=True).items
+    assert PIER in prompted(brain, f"<ide_selection>a.py</ide_selection>\n{ASKED}")

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 import commonbrain
 from commonbrain.config import Settings
-from commonbrain.hooks.runner import is_disabled, is_trivial, limit_s
+from commonbrain.hooks.runner import is_disabled, limit_s
 from commonbrain.hooks.table import HOOKS, INPUT_BYTES_MAX, LIMITS_S, HookAction, read_event
 from commonbrain.model.errors import InvalidInputError
+from commonbrain.text.prompts import is_trivial
 from tests.doors.hooking import SESSION, call_hook
 from tests.processes import PATIENCE_S, clean_environment
 

@@ -4,11 +4,7 @@ from pathlib import Path
 
 from commonbrain.client import Brain
 from commonbrain.embeddings.local import SPACE
-from commonbrain.retrieval.retrievers import (
-    Threshold,
-    apply_relevance_threshold,
-    proactive_threshold,
-)
+from commonbrain.retrieval.retrievers import Threshold, apply_relevance_threshold
 from commonbrain.testing.builders import a_brain
 from tests.flows.asking import FailingEmbedder, stored
 
@@ -18,12 +14,11 @@ FOUND = {"lexical": {1: 3.0, 2: 9.0}, "vector": {1: 0.5, 3: 0.3}, "skill": {4: 1
 def test_a_shared_word_is_not_enough_once_meaning_is_known() -> None:
     asked = apply_relevance_threshold(FOUND, Threshold(cosine=SPACE.relevance_threshold))
     proactive = apply_relevance_threshold(
-        FOUND, Threshold(cosine=proactive_threshold(SPACE), is_proactive=True)
+        FOUND, Threshold(cosine=SPACE.relevance_threshold, is_proactive=True)
     )
 
     assert set(asked["lexical"]) == {1, 2}
-    assert {id_ for scores in proactive.values() for id_ in scores} == {1, 4}
-    assert SPACE.relevance_threshold < proactive_threshold(SPACE) < SPACE.similar_threshold
+    assert {id_ for scores in proactive.values() for id_ in scores} == {1, 3, 4}
 
 
 def test_a_memory_that_only_shares_a_word_is_not_told_unasked(brain: Brain) -> None:

@@ -19,12 +19,15 @@ from commonbrain.jobs.worker import run_maintenance_slice
 from commonbrain.model.escaping import inert_line
 from commonbrain.model.kinds import Kind, kinds_where
 from commonbrain.model.limits import HOOK_NOTES_TOKENS, QUERY_CHARS_MAX, SOURCE_REF_CHARS_MAX
+from commonbrain.model.recall_result import Order, RecallResult
 from commonbrain.model.scope import Trust
+from commonbrain.retrieval.proactive import forget_shown
 from commonbrain.retrieval.query_plan import RecallOptions
 from commonbrain.runtime.bootstrap import open_brain
 from commonbrain.runtime.settings_loading import load_settings
 from commonbrain.text.capture import both_ends, select_captured
 from commonbrain.text.normalisation import injected_block
+from commonbrain.text.prompts import is_trivial, typed_text
 from commonbrain.text.tokens import upper_bound
 
 _ITEMS_MAX: Final = 5
@@ -35,6 +38,8 @@ _TIME_CRITICAL: Final = frozenset({HookAction.BOOT, HookAction.RECALL})
 _MAINTENANCE_S_MAX: Final = 2.0
 """Enough for a day of one agent; the rest is done after the next session."""
 _COMPACTED: Final = "compact"
+_RESUMED: Final = "resume"
+"""The conversation still has what it was shown; after any other start it has not."""
 _WAIT_S_MIN: Final = 0.01
 _WAIT_S_MAX: Final = 1.0
 
@@ -92,6 +97,8 @@ def _boot(brain: Brain, request: HookRequest) -> str:
 
     After a compaction it includes the session's working notes, which the conversation has lost.
     """
+    if request.event.cause != _RESUMED:
+        forget_shown(brain.services, brain.caller)
     parts = [brain.boot(client=request.hook.client).text]
     if request.event.cause == _COMPACTED and brain.caller.session:
         own = (one for one in brain.session.notes().notes or () if not one.pinned)
@@ -113,17 +120,32 @@ def truncated(lines: Sequence[str]) -> list[str]:
 
 
 def _recall(brain: Brain, request: HookRequest) -> str | None:
-    """Return memories that are highly relevant to a prompt."""
+    """Return memories that bear upon a prompt and were not shown in its session."""
+    deadline_ms = max(1.0, request.remaining_s() * 1000)
+    result = recall_for_prompt(
+        brain, request.event.prompt, max_tokens=request.tokens, deadline_ms=deadline_ms
+    )
+    return injected_block(result.evidence) if result and result.items else None
+
+
+def recall_for_prompt(
+    brain: Brain, prompt: str, *, max_tokens: int, deadline_ms: float | None = None
+) -> RecallResult | None:
+    """Recall what to show with a prompt; None if it gives nothing to search for."""
+    text = typed_text(prompt)
+    if is_trivial(text):
+        return None
     options = RecallOptions(
         project=brain.caller.project,
         kinds=kinds_where(lambda policy: policy.answers_prompts),
         max_items=_ITEMS_MAX,
-        max_tokens=request.tokens,
-        deadline_ms=max(1.0, request.remaining_s() * 1000),
+        max_tokens=max_tokens,
+        deadline_ms=deadline_ms,
+        # The same memories are the same bytes, whichever prompt they are for.
+        order=Order.TIMELINE,
         proactive=True,
     )
-    result = brain.recall(request.event.prompt[:QUERY_CHARS_MAX], **options)
-    return injected_block(result.evidence) if result.items else None
+    return brain.recall(text[:QUERY_CHARS_MAX], **options)
 
 
 def _capture(brain: Brain, request: HookRequest) -> None:
@@ -143,6 +165,7 @@ def _capture(brain: Brain, request: HookRequest) -> None:
 
 def _summarise(brain: Brain, request: HookRequest) -> None:
     """Store the summary of a compacted conversation for later sessions."""
+    forget_shown(brain.services, brain.caller)
     summary = both_ends(request.event.summary)
     if summary and request.event.session:
         brain.session.sum_up(summary)

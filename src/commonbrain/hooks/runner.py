@@ -5,7 +5,6 @@ Imports must be fast: a client waits for a hook at every prompt, and most prompt
 
 import json
 import os
-import re
 import subprocess
 import sys
 from argparse import ArgumentParser
@@ -35,7 +34,7 @@ from commonbrain.hooks.table import (
 )
 from commonbrain.model.errors import CommonbrainError, InvalidInputError
 from commonbrain.model.escaping import inert, inert_line
-from commonbrain.text.segmentation import count_words
+from commonbrain.text.prompts import is_trivial, typed_text
 
 _NO: Final = frozenset({"off", "0", "false", "no", "n", "f"})
 """Values that the settings read as false."""
@@ -56,19 +55,6 @@ def limit_s(action: HookAction, environment: Mapping[str, str]) -> float:
     except ValueError:
         return default
     return seconds if 0 < seconds <= _SECONDS_MAX else default
-
-
-WORDS_MIN: Final = 3
-"""A shorter text is an assent, a name or a number."""
-_COMMAND: Final = re.compile(r"/[\w:-]+(?:\s|$)|!")
-"""Starts a client command or a shell line."""
-_CHECKED_CHARS: Final = 2000
-
-
-def is_trivial(text: str) -> bool:
-    """Return whether a text is a client command, or too short to have a topic."""
-    stripped = text[:_CHECKED_CHARS].strip()
-    return _COMMAND.match(stripped) is not None or count_words(stripped) < WORDS_MIN
 
 
 def render_status(environment: Mapping[str, str], path: Path) -> str:
@@ -194,7 +180,7 @@ def is_idle(hook: Hook, event: HookEvent, *, folder: FolderConfig) -> bool:
         case HookAction.BOOT:
             return False
         case HookAction.RECALL:
-            return is_trivial(event.prompt)
+            return is_trivial(typed_text(event.prompt))
         case HookAction.CAPTURE:
             return not _captured_texts(event, folder)
         case HookAction.SUMMARISE:

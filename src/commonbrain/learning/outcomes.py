@@ -9,6 +9,7 @@ from statistics import fmean, quantiles
 from typing import Final
 
 from commonbrain.model.query import (
+    PROACTIVE,
     TRUST_MIN_DEFAULT,
     Entry,
     ExclusionReason,
@@ -220,8 +221,9 @@ def training_example_of(entry: Entry) -> TrainingExample | None:
 
 
 def _model_features(one: RankedCandidate) -> Mapping[str, float]:
-    """Return the features for a model, without the score that the model replaces."""
-    return {name: value for name, value in one.features.items() if name != BY_WEIGHTS}
+    """Return the features for a model, without the scores that are computed after it."""
+    later = {BY_WEIGHTS, PROACTIVE}
+    return {name: value for name, value in one.features.items() if name not in later}
 
 
 def _marks(entry: Entry, one: RankedCandidate) -> Collection[FeedbackMark]:

@@ -135,6 +135,8 @@ A cold start takes about 0.8 s on a laptop, the embedding model included.
 """
 HOOK_WRITE_TIMEOUT_S: Final = 10.0
 """Seconds for a hook that writes, mostly waiting for other writers."""
+SHOWN_MAX: Final = 300
+"""Memories remembered as shown per session: sixty prompts with the most that a hook shows."""
 HOOK_NOTES_TOKENS: Final = 500
 """Tokens of a session's notes shown to it after a compaction."""
 HOOK_PROMPT_TOKENS: Final = 600

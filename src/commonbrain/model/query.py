@@ -239,6 +239,10 @@ class Candidate:
     """Annotations, and its state if it is not current."""
 
 
+PROACTIVE: Final = "proactive"
+"""The feature of a candidate that nobody asked for: how probably it bears upon the prompt, 0..1."""
+
+
 class ExclusionReason(StrEnum):
     """Why a candidate is not in the result."""
 
@@ -246,6 +250,8 @@ class ExclusionReason(StrEnum):
     """Excluded by policy, trust or filter, or a better candidate has the same text."""
     NEAR_DUPLICATE = "near_duplicate"
     OVER_BUDGET = "no_room"
+    NOT_WORTH_SHOWING = "not_worth_showing"
+    """Nobody asked, and it may not bear upon the prompt, is outdated or was shown before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -102,6 +102,8 @@ NO_OVERRIDES: Final = RetrievalOverrides()
 
 _WORD: Final = re.compile(r"\w+")
 CANDIDATES_MIN: Final = 40
+PROACTIVE_CANDIDATES: Final = 10
+"""Candidates for an agent that did not ask: what few items need, and what may have changed them."""
 _TERMS_MAX: Final = 64
 """Distinct words to search for; the first words of a longer text say what it is about."""
 # Every English text contains these, so they distinguish nothing.
@@ -180,7 +182,9 @@ class QueryPlan:
     @property
     def candidates(self) -> int:
         """How many candidates to rank: the items to return and those that may displace them."""
-        least = limits.PERIOD_LISTED if self.lists_time else CANDIDATES_MIN
+        least = PROACTIVE_CANDIDATES if self.is_proactive else CANDIDATES_MIN
+        if self.lists_time:
+            least = limits.PERIOD_LISTED
         return max(least, 3 * self.budget.max_items)
 
     @property

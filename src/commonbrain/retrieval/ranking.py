@@ -421,14 +421,18 @@ def answer_score(plan: QueryPlan, candidate: Candidate, *, cosine: float) -> flo
     """Return the sum of similarity and shared words, less the penalty for length."""
     memory = candidate.memory
     text = f"{memory.keywords} {memory.text[:_SCANNED_CHARS]}".lower()
-    share = sum(_has_word_prefix(text, word[:_STEM_CHARS]) for word in plan.content_terms) / len(
-        plan.content_terms
-    )
     return (
         cosine
-        + LEXICAL_WEIGHT * share
+        + LEXICAL_WEIGHT * word_share(plan.content_terms, text)
         - LENGTH_PENALTY * max(0.0, log(len(text) / _UNPENALIZED_CHARS))
     )
+
+
+def word_share(terms: Sequence[str], text: str) -> float:
+    """Return the share of words with a form in a text in lower case, 0..1; 0 without words."""
+    if not terms:
+        return 0.0
+    return sum(_has_word_prefix(text, word[:_STEM_CHARS]) for word in terms) / len(terms)
 
 
 def choose_budget(plan: QueryPlan, *, is_answered: bool) -> Budget:

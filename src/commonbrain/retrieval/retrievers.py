@@ -85,14 +85,6 @@ class Threshold:
     """Whether nobody asked, and the query's vector is known."""
 
 
-def proactive_threshold(space: EmbeddingSpace) -> float:
-    """Return the cosine from which a memory is shown without a question.
-
-    It is half-way between relevant and nearly identical.
-    """
-    return (space.relevance_threshold + space.similar_threshold) / 2
-
-
 @dataclass(slots=True, kw_only=True)
 class RetrievalState:
     """One run of the retrievers: its input, and what the earlier ones found."""
@@ -110,10 +102,10 @@ class RetrievalState:
     """Shape (1, dimensions), once the embedding was available in time."""
 
     def threshold(self, space: EmbeddingSpace) -> Threshold:
-        """Return the threshold; proactive recall is stricter as soon as there are vectors."""
+        """Return the threshold; words alone are not enough for proactive recall with vectors."""
         is_strict = self.plan.is_proactive and bool(self.matches[VECTOR])
         return Threshold(
-            cosine=proactive_threshold(space) if is_strict else space.relevance_threshold,
+            cosine=space.relevance_threshold,
             is_about_time=self.plan.is_about_time,
             is_proactive=is_strict,
         )

@@ -7,7 +7,6 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from itertools import islice
 from typing import TYPE_CHECKING, Final, Unpack
 
 from commonbrain.clock import StageTimer
@@ -43,6 +42,7 @@ from commonbrain.retrieval.occurrences import (
     time_of_occurrence,
 )
 from commonbrain.retrieval.packing import Packed, pack
+from commonbrain.retrieval.proactive import is_any_worth, judge, shown_to, worth_showing
 from commonbrain.retrieval.query_plan import (
     NO_OVERRIDES,
     QueryPlan,
@@ -75,7 +75,7 @@ from commonbrain.retrieval.retrievers import (
     retrieve_candidates,
 )
 from commonbrain.services import Services
-from commonbrain.storage.interface import MemoryAccess, QueryScope
+from commonbrain.storage.interface import MemoryAccess, QueryScope, ShownMemories
 from commonbrain.text.normalisation import normalise
 
 if TYPE_CHECKING:
@@ -91,6 +91,11 @@ class _Ranked:
 
     considered: Sequence[Candidate]
     allowed: Sequence[Candidate]
+    """Those that may be returned, best first."""
+    passed: frozenset[int]
+    """Those that the caller may see and asked for."""
+    in_review: frozenset[int]
+    """Those with an open review."""
     conflicts: Sequence[Conflict]
     degraded: tuple[str, ...]
     is_empty: bool
@@ -126,7 +131,8 @@ class Recall:
             options: `max_items` (1..100, default 12) and `max_tokens` (64..32,000, default 1,400)
                 limit the result. After `deadline_ms`, no further retriever runs, and `degraded`
                 names those that were skipped. `bump=False` does not count as an access.
-                `proactive=True` returns only what stands out, for an agent that did not ask.
+                `proactive=True` is for an agent that did not ask: it returns only what probably
+                bears upon the query, nothing that is outdated or that the session was shown so.
                 `order="timeline"` sorts the items by time. All others are fields of `Filter`;
                 its times may be words such as "last monday".
 
@@ -178,7 +184,7 @@ class Recall:
         timer.end_stage("pack")
         trace = self._log(plan, ranked, packed=packed, stages_ms=timer.stages_ms)
         if options.get("bump", True):
-            self._record_access(plan, packed)
+            self._record_access(plan, packed, in_review=ranked.in_review)
         return RecallResult(
             items=packed.items,
             tokens=packed.tokens,
@@ -270,25 +276,62 @@ class Recall:
         times = recurrence_times(tx, plan, memories=memories)
         scored = rank(plan, at_asked_times(plan, memories, times=times), features=features)
         ordered = rerank(self.services, plan, ranker=ranker, scored=scored, deadline=deadline)
+        considered = self._judged(tx, plan, ranked=ordered.ranked, retrieved=retrieved)
         believed = tx.changes.believed(memory_ids) if plan.filter.as_of else {}
-        visible = filter_visible(plan, ordered.ranked, past=believed, reviews=reviews)
-        allowed = put_current_first(
-            tx, plan, ranked=visible, graph=graph, meaning=context.matches[VECTOR]
-        )
+        passed = filter_visible(plan, considered, past=believed, reviews=reviews)
+        visible = [] if plan.is_proactive and not is_any_worth(passed) else passed
+        meaning = context.matches[VECTOR]
+        allowed = put_current_first(tx, plan, ranked=visible, graph=graph, meaning=meaning)
         if repeated := spread_over_times(plan, allowed, times=times):
             allowed = filter_visible(plan, repeated, past=believed, reviews=reviews)
+        allowed = self._chosen(tx, plan, ranked=allowed, reviews=reviews)
+        conflicts = _conflicts(tx, plan, allowed=allowed, graph=graph, reviews=reviews, known=known)
         return _Ranked(
-            considered=ordered.ranked,
+            considered=considered,
+            passed=frozenset(one.memory.id for one in passed),
+            in_review=frozenset(reviews),
             allowed=attach_metadata(tx, plan, ranked=allowed, graph=graph, reviews=reviews),
-            conflicts=_conflicts(
-                tx, plan, allowed=allowed, graph=graph, reviews=reviews, known=known
-            ),
+            conflicts=conflicts,
             degraded=(*retrieved.degraded, *ordered.degraded, *self._replaced_space(plan)),
             is_empty=not memories and not tx.memories.any(plan.wider_scope or plan.query_scope),
-            is_answered=has_answer(plan, allowed, meaning=context.matches[VECTOR], space=space),
+            is_answered=has_answer(plan, allowed, meaning=meaning, space=space),
             ranker=ordered.ranker,
             taken_ms=ordered.taken_ms,
         )
+
+    def _judged(
+        self,
+        tx: Transaction,
+        plan: QueryPlan,
+        *,
+        ranked: Sequence[Candidate],
+        retrieved: RetrievalState,
+    ) -> Sequence[Candidate]:
+        """Judge each candidate that the agent did not ask for."""
+        if not plan.is_proactive:
+            return ranked
+        return judge(
+            tx,
+            plan,
+            services=self.services,
+            ranked=ranked,
+            meaning=retrieved.matches[VECTOR],
+            deadline=retrieved.deadline,
+        )
+
+    def _chosen(
+        self,
+        tx: Transaction,
+        plan: QueryPlan,
+        *,
+        ranked: list[Candidate],
+        reviews: Container[int],
+    ) -> list[Candidate]:
+        """Choose what to show to an agent that did not ask."""
+        if not plan.is_proactive:
+            return ranked
+        shown = shown_to(tx, self.caller, journal=self.services.journal)
+        return worth_showing(plan, ranked, shown=shown, reviews=reviews)
 
     def _replaced_space(self, plan: QueryPlan) -> tuple[str, ...]:
         """Warn that the store has moved to another embedding space; words still match."""
@@ -324,14 +367,23 @@ class Recall:
             self.services.telemetry.read_from(self.services.store.replicas())
         return trace
 
-    def _record_access(self, plan: QueryPlan, packed: Packed) -> None:
+    def _record_access(self, plan: QueryPlan, packed: Packed, *, in_review: Container[int]) -> None:
         """Count an access to the best items whose text is shown."""
         each = zip(packed.ids, packed.items, strict=True)
-        with_text = dict.fromkeys(id_ for id_, item in each if item.headline is not None)
-        if shown := tuple(islice(with_text, ACCESSES_PER_RECALL)):
-            self.services.journal.touch(
-                MemoryAccess(tenant=self.caller.tenant, ids=shown, at=plan.now)
+        with_text = list(dict.fromkeys(id_ for id_, item in each if item.headline is not None))
+        if not with_text:
+            return
+        shown = None
+        if plan.is_proactive and self.caller.session is not None:
+            shown = ShownMemories(
+                agent=self.caller.agent,
+                session=self.caller.session,
+                memories={id_: id_ in in_review for id_ in with_text},
             )
+        counted = tuple(with_text[:ACCESSES_PER_RECALL])
+        self.services.journal.touch(
+            MemoryAccess(tenant=self.caller.tenant, ids=counted, at=plan.now, shown=shown)
+        )
 
 
 def check_length(query: str) -> None:
@@ -446,6 +498,8 @@ def _left_out(ranked: _Ranked, packed: Packed) -> Mapping[int, ExclusionReason]:
     alike, shown = set(packed.near), set(packed.ids)
     return {
         id_: ExclusionReason.NOT_ALLOWED
+        if id_ not in ranked.passed
+        else ExclusionReason.NOT_WORTH_SHOWING
         if id_ not in allowed
         else ExclusionReason.NEAR_DUPLICATE
         if id_ in alike

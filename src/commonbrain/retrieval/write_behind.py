@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, TypeVar
@@ -25,6 +25,7 @@ from commonbrain.model.limits import (
     TRACE_RETENTION_DAYS_DEFAULT,
 )
 from commonbrain.model.query import FeedbackEvent, Trace
+from commonbrain.model.scope import Caller
 from commonbrain.observability.tool_events import EventBatch, ToolEvent
 from commonbrain.security.secrets import SecretScanner
 from commonbrain.storage.interface import Heartbeat, MemoryAccess
@@ -181,6 +182,18 @@ class WriteBehindQueue:
         with self._lock:
             self._accesses_dropped += _queue(self._accesses, access)
             self._start(access.tenant)
+
+    def shown(self, caller: Caller, *, stored: Mapping[int, bool]) -> Mapping[int, bool]:
+        """Add what is not written yet to what the caller's session was shown."""
+        known = stored
+        with self._lock:
+            for access in self._accesses:
+                one = access.shown
+                if one is None or access.tenant != caller.tenant:
+                    continue
+                if (one.agent, one.session) == (caller.agent, caller.session):
+                    known = one.added_to(known)
+        return known
 
     def use(self, use: FeedbackEvent) -> None:
         """Queue feedback and return at once; the oldest is dropped if the queue is full.

@@ -12,6 +12,7 @@ from commonbrain.embeddings.interface import Matrix, Vectors
 from commonbrain.model.errors import StoreCorruptError
 from commonbrain.model.jobs import JobState
 from commonbrain.model.kinds import CausalField
+from commonbrain.model.limits import SHOWN_MAX
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import Memory
 from commonbrain.model.query import Filter
@@ -144,12 +145,31 @@ class IdTaken(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ShownMemories:
+    """Memories that a session was shown without having asked."""
+
+    agent: str
+    session: str
+    memories: Mapping[int, bool]
+    """By id: whether it needed review then. A memory whose text changes gets a new id."""
+    is_fresh: bool = False
+    """Whether the conversation has lost what it was shown before."""
+
+    def added_to(self, known: Mapping[int, bool]) -> dict[int, bool]:
+        """Add to what was shown before; of too many, the first are dropped."""
+        every = {**({} if self.is_fresh else known), **self.memories}
+        return dict(list(every.items())[-SHOWN_MAX:])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryAccess:
     """Memories that were shown to a caller, and when."""
 
     tenant: str
     ids: tuple[int, ...]
     at: datetime
+    shown: ShownMemories | None = None
+    """What the caller's session has been shown by this; None if nobody keeps that."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -344,9 +344,10 @@ class Store:
     ) -> int:
         """Store traces, accesses, heartbeats and events, and delete old traces, in one transaction.
 
-        An access adds one to the count of each memory; neither it nor a heartbeat moves a time
-        back. A heartbeat creates a missing session and revives one that was presumed dead, but not
-        one that ended or rebooted; with an `ending` it ends a live one. Events of `happened` are
+        An access adds one to the count of each memory, and to what its session was shown; neither
+        it nor a heartbeat moves a time back. A heartbeat creates a missing session and revives one
+        that was presumed dead, but not one that ended or rebooted; with an `ending` it ends a live
+        one. Events of `happened` are
         stored once each and old ones deleted; their uses mark the recalls that showed the memories,
         these traces included.
 
@@ -374,6 +375,9 @@ class Store:
             new = self.dialect.note_reads(tx.work.connection, given)
             for use in happened.uses if happened is not None else ():
                 tx.recall_log.credit(use)
+            for one in accesses:
+                if one.shown is not None:
+                    tx.sessions.show(one.shown, at=one.at)
             return new
 
     def compact(self) -> None:

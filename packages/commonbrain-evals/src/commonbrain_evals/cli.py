@@ -12,8 +12,8 @@ from commonbrain.cli.groups import CommandGroup
 from commonbrain_evals.options import RunOptions
 
 OWN: Final = (
-    *("atomizer", "cascade", "conflicts", "duplicates", "headlines", "safety", "timeline"),
-    *("times", "truth"),
+    *("atomizer", "cascade", "conflicts", "duplicates", "headlines", "prompts", "safety"),
+    *("timeline", "times", "truth"),
 )
 """The evaluations on data that ships with the package, by their names in `EVALUATIONS`."""
 

@@ -16,6 +16,7 @@ from commonbrain_evals import (
     duplicates,
     headlines,
     pairs,
+    prompts,
     safety,
     tables,
     timeline,
@@ -39,6 +40,11 @@ class Evaluation:
 def _duplicates(on_progress: Progress) -> duplicates.Report:
     embedder = make_embedder(load_settings())
     return duplicates.evaluate(pairs.read_pairs(), embedder, on_progress=on_progress)
+
+
+def _prompts(on_progress: Progress) -> prompts.PromptReport:
+    embedder = make_embedder(load_settings())
+    return prompts.evaluate(*prompts.read_prompts(), embedder=embedder, on_progress=on_progress)
 
 
 def _safety(on_progress: Progress) -> safety.SafetyReport:
@@ -82,6 +88,11 @@ EVALUATIONS: Final[Mapping[str, Evaluation]] = {
         purpose="Whether the headline of a text carries its names, numbers and predicate.",
         run=lambda _: headlines.evaluate(headlines.read_texts()),
         show=headlines.show_headlines,
+    ),
+    "prompts": Evaluation(
+        purpose="Whether prompt hooks show what bears upon a prompt, and nothing otherwise.",
+        run=_prompts,
+        show=prompts.show_prompts,
     ),
     "safety": Evaluation(
         purpose="What shows of others' memories, and what lies from the web do to answers.",

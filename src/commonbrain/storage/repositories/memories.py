@@ -47,7 +47,7 @@ from commonbrain.storage.schema.memories import (
 from commonbrain.storage.schema.types import JsonText, Names
 from commonbrain.storage.sql.bulk import LISTED, greatest, members_of
 from commonbrain.storage.sql.context import SqlContext
-from commonbrain.storage.sql.filters import TENANT, confine, given, within
+from commonbrain.storage.sql.filters import TENANT, allowed, confine, given, within
 
 SPEAKER: Final = 0
 """The position of the speaker among the people of a memory; named people come after."""
@@ -291,6 +291,12 @@ class MemoryRepository:
         """Check whether any memory is in scope."""
         statement = select(memories.c.id).where(confine(scope, self.work.tenant)).limit(1)
         return self.work.connection.execute(statement).first() is not None
+
+    def count(self, scope: QueryScope, *, at_most: int) -> int:
+        """Count the memories in scope, up to a limit."""
+        some = allowed(scope.filter).limit(at_most).subquery()
+        statement = select(func.count()).select_from(some)
+        return self.work.connection.execute(statement, given(scope, self.work.tenant)).scalar_one()
 
     def update(self, before: Memory, after: Memory) -> None:
         """Write the difference between two states of one memory; its text never differs."""

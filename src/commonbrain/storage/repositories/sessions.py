@@ -20,8 +20,17 @@ from sqlalchemy import (
 )
 
 from commonbrain.model.scope import Caller
-from commonbrain.model.sessions import Ending, Note, Process, Session, is_same_process
+from commonbrain.model.sessions import (
+    EXPLICIT_ENDINGS,
+    Ending,
+    Note,
+    Process,
+    Session,
+    is_over,
+    is_same_process,
+)
 from commonbrain.model.timestamps import to_millis
+from commonbrain.storage.interface import ShownMemories
 from commonbrain.storage.schema.activity import notes, sessions
 from commonbrain.storage.sql.context import SqlContext
 
@@ -45,6 +54,7 @@ BEAT_COLUMNS: Final = (
 """What a beat is written as in JSON, in this order."""
 _CLIENTS: Final = ("client", "cwd", "host", "pid", "pid_created_at")
 """Columns that keep their first value while the session lives; a revived one may differ."""
+_EXPLICIT: Final = ", ".join(f"'{ending}'" for ending in sorted(EXPLICIT_ENDINGS))
 _SERVERS: Final = ("server_pid", "server_created_at")
 """Columns of the current connection: the last value wins, and none survives an end."""
 
@@ -73,7 +83,9 @@ def session_update(*, greatest: str) -> str:
         for name in ("ended_at", "ending")
     ]
     heard = f"heartbeat_at = {greatest}(sessions.heartbeat_at, excluded.heartbeat_at)"
-    return ", ".join([heard, *clients, *servers, *ends])
+    # A connection that was closed may come back, with what it was shown.
+    shown = f"shown = CASE WHEN excluded.ending IN ({_EXPLICIT}) THEN NULL ELSE sessions.shown END"
+    return ", ".join([heard, *clients, *servers, *ends, shown])
 
 
 _PLAIN: Final = (
@@ -98,6 +110,7 @@ _LIVE: Final = select(sessions).where(_HERE, sessions.c.ended_at.is_(None))
 _ONE: Final = select(sessions).where(
     _HERE, sessions.c.agent == bindparam("agent"), sessions.c.key == bindparam("key")
 )
+_SHOWN: Final = _ONE.with_only_columns(sessions.c.shown)
 _OF_PROCESS: Final = _LIVE.where(
     sessions.c.agent == bindparam("agent"),
     sessions.c.host == bindparam("host"),
@@ -133,9 +146,14 @@ class SessionRepository:
         return _session(dict(zip(_NAMES, rows[0], strict=True))) if rows else None
 
     def save(self, session: Session) -> None:
-        """Insert or replace a session by agent and key; the id of an existing one stays."""
+        """Insert or replace a session by agent and key; the id of an existing one stays.
+
+        What it was shown is forgotten if it is over.
+        """
         values = _row(session)
         known = {name: value for name, value in values.items() if name != "id"}
+        if is_over(session):
+            known["shown"] = None
         here = (
             sessions.c.tenant_id == self.work.tenant,
             sessions.c.agent == session.agent,
@@ -182,7 +200,27 @@ class SessionRepository:
 
     def end(self, ids: Sequence[int], *, ending: Ending, at: datetime) -> None:
         """End the live ones among the sessions."""
-        self._update(ids, ended_at=at, ending=ending)
+        self._update(ids, ended_at=at, ending=ending, shown=None)
+
+    def shown(self, agent: str, key: str) -> dict[int, bool]:
+        """Return the memories that a session was shown, and which needed review then."""
+        given = {"tenant": self.work.tenant, "agent": agent, "key": key}
+        rows = self.work.connection.execute(_SHOWN, given).scalars().all()
+        return dict(rows[0] or ()) if rows else {}
+
+    def show(self, given: ShownMemories, *, at: datetime) -> None:
+        """Add what a session was shown; an unknown session starts."""
+        known = self.shown(given.agent, given.session)
+        listed = [list(pair) for pair in given.added_to(known).items()]
+        here = (
+            sessions.c.tenant_id == self.work.tenant,
+            sessions.c.agent == given.agent,
+            sessions.c.key == given.session,
+        )
+        statement = update(sessions).where(*here).values(shown=listed or None)
+        if not self.work.connection.execute(statement).rowcount and listed:
+            own = {"key": given.session, "agent": given.agent, "shown": listed}
+            self.work.append(sessions, {**own, "started_at": at, "heartbeat_at": at}, at=at)
 
     def _all(self, statement: Select[Any], **given: object) -> list[Session]:
         rows = self.work.connection.execute(statement, {"tenant": self.work.tenant, **given})

@@ -58,6 +58,8 @@ sessions = Table(
     Column("booted_at", Instant),
     Column("ended_at", Instant),
     Column("ending", EnumText(Ending)),
+    # Pairs of the id of a memory that a prompt hook showed to it, and whether it needed review.
+    Column("shown", JSON(none_as_null=True)),
     PrimaryKeyConstraint("tenant_id", "id"),
     UniqueConstraint("tenant_id", "agent", "key"),
     Index("ix_sessions_live", "tenant_id", "id", **only("ended_at IS NULL")),

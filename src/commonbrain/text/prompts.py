@@ -1,0 +1,73 @@
+"""The text that a person typed in a prompt, without what the client put around it.
+
+Clients send notices, results of tools and summaries of conversations as prompts. They are
+recognized by their form, before anything heavy is imported; nobody waits for memories there.
+"""
+
+import re
+from json import JSONDecoder
+from typing import Final
+
+from commonbrain.text.segmentation import count_words
+
+_CHARS_MAX: Final = 10_000
+"""Characters that are read: five times the length of a query."""
+_BLOCK: Final = re.compile(r"<([A-Za-z]+(?:[-_][A-Za-z]+)+)\b[^<>]*>.*?</\1>", re.DOTALL)
+"""A tag of a client and its content: `<task-notification>`, `<local-command-stdout>`. The names of
+HTML elements have neither a hyphen nor an underscore."""
+_NOTICE: Final = re.compile(
+    r"<[a-z]+(?:[-_][a-z]+)+\b[^<>]*>"
+    r"|\[(?:Request interrupted|System notification)"
+    r"|This session is being continued from a previous conversation"
+    r"|Caveat: The messages below"
+    r"|(?:Please )?continue (?:the conversation )?from where (?:you|we) left"
+    r"|(?:Stop|\w*ToolUse|UserPromptSubmit|SessionStart|SubagentStop) hook (?:feedback|error)"
+    r"|Base directory for this skill:"
+    r"|# \S+\.md instructions for "
+    r"|(?:Another|A) \w+ (?:session|agent) sent a message"
+    r"|(?:Your|The|A) background (?:task|command|agent|job)\b"
+    r"|(?:Background )?(?:task|command|agent) \S+ (?:completed|finished|failed|was stopped)\b"
+    r"|The user (?:opened|selected|attached|interrupted|doesn't want|sent)\b"
+    r"|(?:Tool|Function) (?:loaded|result|output|use|ran)\b"
+    r"|Unknown (?:skill|slash command|command):"
+    r"|Exit code:? \d"
+    r"|API Error\b"
+    r"|\[?(?:Image|Attachment)[: #]",
+    re.IGNORECASE,
+)
+"""The beginnings of notices of Claude Code, Codex, Cursor and Gemini. A person who
+begins a prompt in these words asks for nothing that is stored."""
+_DECODER: Final = JSONDecoder()
+
+
+def typed_text(prompt: str) -> str:
+    """Return what a person typed: the prompt without blocks of the client and leading JSON.
+
+    Empty if the whole prompt is the client's.
+    """
+    text = _without_json(_BLOCK.sub(" ", prompt[:_CHARS_MAX]).strip())
+    return "" if _NOTICE.match(text) else text
+
+
+def _without_json(text: str) -> str:
+    """Remove JSON objects and lists from the beginning."""
+    while text.startswith(("{", "[{", '["')):
+        try:
+            _, end = _DECODER.raw_decode(text)
+        except (ValueError, RecursionError):
+            return text
+        text = text[end:].lstrip(" \t\r\n,")
+    return text
+
+
+_WORDS_MIN: Final = 3
+"""A shorter text is an assent, a name or a number."""
+_COMMAND: Final = re.compile(r"/[\w:-]+(?:\s|$)|!")
+"""Starts a client command or a shell line."""
+_CHECKED_CHARS: Final = 2000
+
+
+def is_trivial(text: str) -> bool:
+    """Return whether a text is a client command, or too short to have a topic."""
+    stripped = text[:_CHECKED_CHARS].strip()
+    return _COMMAND.match(stripped) is not None or count_words(stripped) < _WORDS_MIN
