@@ -13,13 +13,14 @@ from commonbrain.embeddings.interface import EmbeddingSpace
 from commonbrain.learning.outcomes import BY_WEIGHTS, RERANK, RERANKER
 from commonbrain.learning.rollout import model_name
 from commonbrain.learning.serving import ScoringFailure
-from commonbrain.model.kinds import KINDS, Intent, Kind, MessageDetail
+from commonbrain.model.kinds import ASSISTANT_ROLES, KINDS, Intent, Kind, MessageDetail
 from commonbrain.model.limits import RECALL_ITEMS_DEFAULT, RECALL_TOKENS_DEFAULT
 from commonbrain.model.memory import Memory, doubted, effective_strength
 from commonbrain.model.model_card import ModelCard, ModelRole
 from commonbrain.model.query import FIELD, Budget, Candidate
 from commonbrain.model.revision import BeliefPeriod
 from commonbrain.retrieval.fusion import recency
+from commonbrain.retrieval.guidance import GUIDANCE
 from commonbrain.retrieval.query_plan import QueryPlan, kind_prior, words_of
 from commonbrain.retrieval.retrievers import Deadline
 from commonbrain.services import Services
@@ -31,6 +32,8 @@ from commonbrain.text.time_expressions.parser import names_time
 FEATURE_WEIGHTS: Final[Mapping[str, float]] = {
     "fused": 1.0,
     "linked": 0.6,
+    # What a person asked to be kept to counts for every request of its topic, in whatever words.
+    GUIDANCE: 0.5,
     "date": 0.4,
     "thread": 0.25,
     "substance": 0.2,
@@ -78,8 +81,6 @@ _HALVING_CHARS: Final = 400
 """Length at which the share of the context is halved."""
 _SUBSTANTIAL_CHARS: Final = 150
 """Length from which a message counts as fully informative."""
-_ASSISTANT_ROLES: Final = frozenset({"assistant", "system", "tool", "model"})
-"""Speakers that are not people."""
 _USER_ROLES: Final = frozenset({"user", "human"})
 """Speakers whose questions are informative: they say what the user does and needs."""
 _SENTENCE: Final = re.compile(r"[^.!?]*[.!?]*")
@@ -160,6 +161,7 @@ def _compute_features(
     penalties = {**given, "stale": float(not awake and KINDS[memory.kind].makes_claims)}
     return {
         "linked": 0.0,
+        GUIDANCE: 0.0,
         "support": 0.0,
         "contradicted": 0.0,
         "needs_review": 0.0,
@@ -202,7 +204,7 @@ def _message_features(plan: QueryPlan, memory: Memory) -> Mapping[str, float]:
     return {
         "substance": min(len(memory.body) / _SUBSTANTIAL_CHARS, 1.0),
         "asking": question_share(memory),
-        "assistant": float(speaker in _ASSISTANT_ROLES and not plan.is_about_answers),
+        "assistant": float(speaker in ASSISTANT_ROLES and not plan.is_about_answers),
     }
 
 
@@ -376,8 +378,14 @@ def has_answer(
     at = space.answer_threshold
     if not ranked or not at or not meaning or not _is_content_query(plan):
         return bool(ranked)
-    # A linked memory answers as far as its neighbours do; it was not compared itself.
-    best = [one for one in ranked if not one.features.get("linked")][:_CANDIDATES_CHECKED]
+    # A linked memory answers as far as its neighbours do; it was not compared itself. Guidance says
+    # how to answer, not what.
+    best = [
+        one
+        for one in ranked
+        if not (one.features.get("linked") or one.features.get(GUIDANCE))
+        or one.memory.id in meaning
+    ][:_CANDIDATES_CHECKED]
     if any(one.features.get("skill") or one.memory.id not in meaning for one in best):
         return True
     return any(answer_score(plan, one, cosine=meaning[one.memory.id]) >= at for one in best)

@@ -22,6 +22,7 @@ from commonbrain.model.limits import (
     SKILLS_MAX,
     VECTOR_CANDIDATES,
 )
+from commonbrain.retrieval.guidance import GUIDANCE, fetch_guidance
 from commonbrain.retrieval.query_plan import QueryPlan
 
 if TYPE_CHECKING:
@@ -190,7 +191,7 @@ def _fetch_by_vector(state: RetrievalState) -> ScoresById:
 LEXICAL: Final = "lexical"
 VECTOR: Final = "vector"
 
-# In the order of their cost; the vector comes last because its embedding may take a while. The
+# In the order of their cost; the vector comes late because its embedding may take a while. The
 # weights, equal for words and meaning, were measured: see docs/explanation/decisions.md.
 RETRIEVERS: Final[Mapping[str, Retriever]] = {
     "recent": Retriever(
@@ -234,6 +235,15 @@ RETRIEVERS: Final[Mapping[str, Retriever]] = {
         score_of_no_match=None,
         relevant_from=lambda threshold: threshold.cosine,
         reason="meaning",
+    ),
+    # It compares with the query's vector, so it comes after the retriever that waits for it.
+    GUIDANCE: Retriever(
+        applies_to=lambda state: not (state.plan.is_about_time or state.plan.is_proactive),
+        fetch=fetch_guidance,
+        weight=0.0,
+        score_of_no_match=0.0,
+        relevant_from=lambda _: ALWAYS,
+        reason=GUIDANCE,
     ),
 }
 RETRIEVER_WEIGHTS: Final[Mapping[str, float]] = {

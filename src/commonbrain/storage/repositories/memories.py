@@ -119,6 +119,18 @@ def _memory(row: Sequence[Any], detail: Sequence[Any], *, names: dict[str, Any])
 
 
 # Statements are built once: building one costs more than running it.
+_TOPICS: Final = members_of("topics", String)
+_WITH_TOPICS: Final[Select[int]] = (
+    select(entities.c.memory_id)
+    .distinct()
+    .where(
+        entities.c.tenant_id == bindparam("tenant"),
+        entities.c.type == EntityType.TOPIC,
+        entities.c.name.in_(select(_TOPICS.c.value)),
+    )
+    .order_by(entities.c.memory_id.desc())
+    .limit(bindparam("limit"))
+)
 _ADD_DETAIL: Final = {kind: insert(table) for kind, table in DETAILS.items()}
 _ADD_ENTITIES: Final = insert(entities)
 _IN_THREAD: Final = (
@@ -315,6 +327,15 @@ class MemoryRepository:
             .limit(limit)
         )
         return list(self.work.connection.execute(statement).scalars())
+
+    def with_topics(self, topics: Sequence[str], scope: QueryScope, *, limit: int) -> list[int]:
+        """List those in scope among the newest `limit` memories with one of these topics."""
+        # As for triggers: the topics' own index finds the few before their rows are read.
+        named = self.work.rows(_WITH_TOPICS, {"topics": list(topics), "limit": limit})
+        if not named:
+            return []
+        allowed = confine(scope, self.work.tenant), memories.c.id.in_([id_ for (id_,) in named])
+        return list(self.work.connection.execute(select(memories.c.id).where(*allowed)).scalars())
 
     def predecessor(self, memory_id: int) -> int | None:
         """Return the memory that this one supersedes; None if it is the first."""
