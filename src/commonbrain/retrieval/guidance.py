@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from commonbrain.text.preferences import Guidance, mark_of
@@ -22,55 +23,67 @@ GUIDANCE: Final = "guidance"
 _MARKS: Final = tuple(map(mark_of, Guidance))
 _COMPARED_MAX: Final = 400
 """Marked memories compared with a request, the newest: one index lookup and their cosines."""
-_RAISED_MAX: Final = 3
-"""More would push out what the request is about; in BEAM's chats the wanted ones come first."""
-# Relative to the cosine of relevance: a wish names its topic in passing, so it is never as near as
-# an answer. Measured on half of BEAM: nothing between .3 and .6 for `_FULL` found more.
-_FLOOR: Final = 0.5
-_FULL: Final = 2.0
-_LOOKUP_SHARE: Final = 0.5
-"""Share of the feature for a question that asks for a fact rather than for something to be done."""
-_REQUEST: Final = re.compile(
-    r"\b(?:can|could|would|will) (?:you|we|i)\b|\bplease\b|\bhelp\b"
-    r"|\bhow (?:do|can|should|could|would|might|to)\b"
-    r"|\b(?:show|explain|walk|give|suggest|recommend|write|create|build|make|draft|plan|review|fix"
-    r"|implement|set up|design|prepare|format|deploy|run|add|update|generate|summari[sz]e)\b"
-    r"|\bwhat (?:steps|should|would)\b|\bbest (?:way|approach|practice)"
-    r"|\bi(?:['’]m| am) (?:planning|trying|looking|working|going|about)\b"  # noqa: RUF001 as typed
-    r"|\bi (?:need|want|plan)\b",
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Reach:
+    """How far guidance reaches into the results of one sort of query."""
+
+    count: int
+    """Wishes raised at most; each takes the place of a memory about the topic itself."""
+    low: float
+    """Share of the space's relevance threshold from which a cosine counts."""
+    full: float
+    """Multiple of that threshold from which a cosine counts in full."""
+    share: float
+    """Value of a perfect fit, 0..1."""
+
+
+# A wish names its topic in passing, so it is never as near as an answer. Both rows were measured on
+# half of BEAM's chats: more reach in look-ups began to displace facts.
+_REQUESTS: Final = _Reach(count=4, low=0.25, full=1.5, share=1.0)
+_LOOKUPS: Final = _Reach(count=3, low=0.5, full=2.0, share=0.25)
+_LOOKUP: Final = re.compile(
+    r"^\W*(?:who|whose|where|when (?:did|do|does|is|was|were|will|has|have|can|should)"
+    r"|how (?:many|much|long|often|old|far)|did|was|were|has|had|is|are|does|have (?:i|we|you)"
+    r"|what (?:was|were|did|has|is))\b"
+    r"|\b(?:did|have|had|was|were) (?:i|we|my|our|you)\b"
+    r"|\b(?:i|we)(?:['’]ve| have)? (?:\w+ )?(?:brought|said|told|mentioned|asked|discussed)\b"  # noqa: RUF001 as typed
+    r"|\b(?:across|throughout) (?:my|our|all|the)\b|\bin total\b",
     re.IGNORECASE,
 )
+"""Asks what is or was the case, rather than for something to be done or explained."""
 
 
-def is_request(query: str) -> bool:
-    """Return whether a query asks for something to be done or explained."""
-    return _REQUEST.search(query) is not None
+def is_lookup(query: str) -> bool:
+    """Return whether a query asks for a fact, rather than for something to be done or explained."""
+    return _LOOKUP.search(query) is not None
+
+
+def _reach(query: str) -> _Reach:
+    return _LOOKUPS if is_lookup(query) else _REQUESTS
 
 
 def fetch_guidance(state: RetrievalState) -> ScoresById:
-    """Return the cosines of the marked memories nearest to the query, at most three."""
+    """Return the cosines of the marked memories nearest to the query."""
     vector = state.query_vector
     if vector is None:
         return {}
     scope = state.plan.query_scope
     marked = state.tx.memories.with_topics(_MARKS, scope, limit=_COMPARED_MAX)
     near = state.tx.index.similarities(vector, marked) if marked else {}
-    best = sorted(near, key=lambda id_: (-near[id_], -id_))[:_RAISED_MAX]
+    best = sorted(near, key=lambda id_: (-near[id_], -id_))[: _reach(state.plan.query).count]
     return {id_: near[id_] for id_ in best}
 
 
 def score_guidance(
     query: str, cosines: Mapping[int, float], space: EmbeddingSpace
 ) -> dict[int, float]:
-    """Return how much each wish concerns a query, 0..1; those that do not are left out.
-
-    A cosine counts from half the space's relevance threshold, in full from twice that threshold,
-    and half for a question that asks for a plain fact.
-    """
-    low, full = (share * space.relevance_threshold for share in (_FLOOR, _FULL))
-    share = 1.0 if is_request(query) else _LOOKUP_SHARE
+    """Return how much each wish concerns a query, 0..1; those that do not are left out."""
+    reach = _reach(query)
+    low, full = (share * space.relevance_threshold for share in (reach.low, reach.full))
     return {
-        id_: share * min((cosine - low) / (full - low), 1.0)
+        id_: reach.share * min((cosine - low) / (full - low), 1.0)
         for id_, cosine in cosines.items()
         if cosine > low
     }

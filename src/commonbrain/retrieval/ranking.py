@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from heapq import nlargest
 from math import log
 from operator import attrgetter, mul
 from typing import Final
@@ -33,7 +34,7 @@ FEATURE_WEIGHTS: Final[Mapping[str, float]] = {
     "fused": 1.0,
     "linked": 0.6,
     # What a person asked to be kept to counts for every request of its topic, in whatever words.
-    GUIDANCE: 0.5,
+    GUIDANCE: 1.0,
     "date": 0.4,
     "thread": 0.25,
     "substance": 0.2,
@@ -57,6 +58,8 @@ FEATURE_WEIGHTS: Final[Mapping[str, float]] = {
     # A question is seldom the answer.
     "asking": -0.3,
 }
+_BEFORE_GUIDANCE: Final = 3
+"""Best candidates that no instruction or preference comes before: what is asked comes first."""
 _ALWAYS: Final = (
     "fused",
     "thread",
@@ -111,12 +114,27 @@ def rank(
         all_features = _compute_features(context, one, given=features[one.id])
         score = sum(map(mul, shares, map(all_features.__getitem__, weights))) / _FULL_SCORE
         candidates.append(Candidate(memory=one, features=all_features, score=max(score, 0.0)))
+    if any(one.features[GUIDANCE] for one in candidates):
+        candidates = _limit_guidance(candidates, weight=weights.get(GUIDANCE, 0.0) / _FULL_SCORE)
     newest_first = sorted(candidates, key=_BY_RECENCY, reverse=True)
     if not plan.query:
         return newest_first
     best_first = sorted(newest_first, key=_BY_SCORE, reverse=True)
     skills = [one for one in best_first if one.features["skill"]]
     return [*skills, *(one for one in best_first if one not in skills)] if skills else best_first
+
+
+def _limit_guidance(candidates: Iterable[Candidate], *, weight: float) -> list[Candidate]:
+    """Keep wishes behind the best candidates that are none, unless they match as well themselves."""
+    known = list(candidates)
+    others = nlargest(_BEFORE_GUIDANCE, (c.score for c in known if not c.features[GUIDANCE]))
+    limit = others[-1] if len(others) == _BEFORE_GUIDANCE else math.inf
+    return [
+        replace(one, score=min(one.score, max(limit, one.score - weight * one.features[GUIDANCE])))
+        if one.features[GUIDANCE]
+        else one
+        for one in known
+    ]
 
 
 _BY_RECENCY: Final = attrgetter("memory.occurred_at", "memory.recorded_at", "memory.id")
