@@ -46,7 +46,7 @@ _LOOKUPS: Final = _Reach(count=3, low=0.5, full=2.0, share=0.25)
 _LOOKUP: Final = re.compile(
     r"^\W*(?:who|whose|where|when (?:did|do|does|is|was|were|will|has|have|can|should)"
     r"|how (?:many|much|long|often|old|far)|did|was|were|has|had|is|are|does|have (?:i|we|you)"
-    r"|what (?:was|were|did|has|is))\b"
+    r"|what (?:was|were|did|has|is)|(?:what|which|how|why)\b.{0,40}? (?:does|did|has|had|was))\b"
     r"|\b(?:did|have|had|was|were) (?:i|we|my|our|you)\b"
     r"|\b(?:i|we)(?:['’]ve| have)? (?:\w+ )?(?:brought|said|told|mentioned|asked|discussed)\b"  # noqa: RUF001 as typed
     r"|\b(?:across|throughout) (?:my|our|all|the)\b|\bin total\b",

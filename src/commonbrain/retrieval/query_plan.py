@@ -62,6 +62,7 @@ ABLATABLE_STAGES: Final[Mapping[str, str]] = {
     "threshold": "Drop candidates that share no word with the query and are too far in meaning.",
     "passages": "Score messages by their neighbours too, and add those neighbours.",
     "verdict": "Detect questions without an answer, and shorten their result.",
+    "second_step": "Search again among the people named, if several memories answer.",
     "links": "Follow the links of the best candidates.",
     "current_first": "Put what is current before what it changed.",
     "rerank": "Order candidates by the serving model, if there is one.",

@@ -20,6 +20,7 @@ from commonbrain.model.memory import Memory, doubted, effective_strength
 from commonbrain.model.model_card import ModelCard, ModelRole
 from commonbrain.model.query import FIELD, Budget, Candidate
 from commonbrain.model.revision import BeliefPeriod
+from commonbrain.retrieval import second_step
 from commonbrain.retrieval.fusion import recency
 from commonbrain.retrieval.guidance import GUIDANCE
 from commonbrain.retrieval.query_plan import QueryPlan, kind_prior, words_of
@@ -108,7 +109,10 @@ def rank(
     weights = {
         name: weight for name, weight in plan.overrides.of(FEATURE_WEIGHTS).items() if weight
     }
-    context, shares = _QueryContext.of(plan), tuple(weights.values())
+    context = _QueryContext.of(plan)
+    if context.asks_for_several:
+        weights |= second_step.WEIGHTS
+    shares = tuple(weights.values())
     candidates: list[Candidate] = []
     for one in memories:
         all_features = _compute_features(context, one, given=features[one.id])
@@ -120,8 +124,9 @@ def rank(
     if not plan.query:
         return newest_first
     best_first = sorted(newest_first, key=_BY_SCORE, reverse=True)
-    skills = [one for one in best_first if one.features["skill"]]
-    return [*skills, *(one for one in best_first if one not in skills)] if skills else best_first
+    if skills := [one for one in best_first if one.features["skill"]]:
+        best_first = [*skills, *(one for one in best_first if one not in skills)]
+    return second_step.spread(best_first) if context.asks_for_several else best_first
 
 
 def _limit_guidance(candidates: Iterable[Candidate], *, weight: float) -> list[Candidate]:
@@ -154,6 +159,7 @@ class _QueryContext:
     asks_when: bool
     """Whether it asks for a time without naming one."""
     field_match: Mapping[str, float]
+    asks_for_several: bool
 
     @classmethod
     def of(cls, plan: QueryPlan) -> "_QueryContext":
@@ -166,6 +172,7 @@ class _QueryContext:
             kinds={kind: kind_prior(kind, plan.intent) for kind in Kind},
             asks_when=plan.intent is Intent.TEMPORAL and plan.period is None,
             field_match=_field_match(plan),
+            asks_for_several=second_step.asks_for_several(plan),
         )
 
 
@@ -180,6 +187,7 @@ def _compute_features(
     return {
         "linked": 0.0,
         GUIDANCE: 0.0,
+        "replies": 0.0,
         "support": 0.0,
         "contradicted": 0.0,
         "needs_review": 0.0,
@@ -201,9 +209,14 @@ def _compute_features(
         "same_project": float(memory.project is not None and memory.project == context.project),
         "same_session": float(memory.session is not None and memory.session == context.session),
         **context.field_match,
+        **(_several_features(plan, memory) if context.asks_for_several else {}),
         # Without a weight; only learned models use it.
         "length": min(math.log1p(len(memory.body)) / _LENGTH_SCALE, 1.0),
     }
+
+
+def _several_features(plan: QueryPlan, memory: Memory) -> Mapping[str, float]:
+    return {second_step.NAMES: float(second_step.names_something(memory, plan))}
 
 
 _DEFAULT_MESSAGE_FEATURES: Final[Mapping[str, float]] = {

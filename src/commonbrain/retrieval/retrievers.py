@@ -24,6 +24,7 @@ from commonbrain.model.limits import (
 )
 from commonbrain.retrieval.guidance import GUIDANCE, fetch_guidance
 from commonbrain.retrieval.query_plan import QueryPlan
+from commonbrain.retrieval.second_step import asks_for_several, search_people
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
@@ -283,6 +284,8 @@ def retrieve_candidates(
             state.degraded.append(f"{name}: deadline, there was no time left to ask.")
             continue
         state.matches[name] = retriever.fetch(state)
+    if state.query_vector is not None and asks_for_several(plan) and not deadline.is_over:
+        state.matches[VECTOR] |= search_people(tx, plan, state.query_vector)
     return state
 
 
