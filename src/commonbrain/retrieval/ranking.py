@@ -130,7 +130,7 @@ def rank(
 
 
 def _limit_guidance(candidates: Iterable[Candidate], *, weight: float) -> list[Candidate]:
-    """Keep wishes behind the best candidates that are none, unless they match as well themselves."""
+    """Keep wishes behind the best other candidates, unless they match as well themselves."""
     known = list(candidates)
     others = nlargest(_BEFORE_GUIDANCE, (c.score for c in known if not c.features[GUIDANCE]))
     limit = others[-1] if len(others) == _BEFORE_GUIDANCE else math.inf

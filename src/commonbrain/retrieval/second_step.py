@@ -54,8 +54,8 @@ _PLURAL: Final = rf"(?!{_NOT_PLURAL}\b)(?:[a-z-]{{2,}}[^s\W]s|people|children|me
 _SEVERAL: Final = re.compile(
     # "Which (of the) outdoor activities ..."; a relative clause narrows them to one, and "would"
     # asks for a guess.
-    rf"^(?!.*\bwould\b).*?\b(?:what|which)\s+(?:(?:are|were|other|different|some|of the)\s+)?(?:[\w'’-]+\s+){{0,3}}?"  # noqa: RUF001 as typed
-    rf"{_PLURAL}\b(?!['’])(?!.*\bthat\b)"  # noqa: RUF001 as typed
+    r"^(?!.*\bwould\b).*?\b(?:what|which)\s+(?:(?:are|were|other|different|some|of the)\s+)?"
+    rf"(?:[\w'\u2019-]+\s+){{0,3}}?{_PLURAL}\b(?!['\u2019])(?!.*\bthat\b)"
     r"|\bhow (?:many|often)\b|\bin (?:what|which) ways\b|\b(?:list|name) (?:all|every|each)\b"
     # "What has Ana painted?": any of it, so far.
     r"|^(?:what|where|who|which)(?:\s+(?!does|did|do|would)\w+){0,3}?\s+(?:has|have)\b",

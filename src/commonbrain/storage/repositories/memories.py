@@ -120,7 +120,7 @@ def _memory(row: Sequence[Any], detail: Sequence[Any], *, names: dict[str, Any])
 
 # Statements are built once: building one costs more than running it.
 _TOPICS: Final = members_of("topics", String)
-_WITH_TOPICS: Final[Select[int]] = (
+_NEWEST_WITH_TOPICS: Final[Select[int]] = (
     select(entities.c.memory_id)
     .distinct()
     .where(
@@ -330,12 +330,8 @@ class MemoryRepository:
 
     def with_topics(self, topics: Sequence[str], scope: QueryScope, *, limit: int) -> list[int]:
         """List those in scope among the newest `limit` memories with one of these topics."""
-        # As for triggers: the topics' own index finds the few before their rows are read.
-        named = self.work.rows(_WITH_TOPICS, {"topics": list(topics), "limit": limit})
-        if not named:
-            return []
-        allowed = confine(scope, self.work.tenant), memories.c.id.in_([id_ for (id_,) in named])
-        return list(self.work.connection.execute(select(memories.c.id).where(*allowed)).scalars())
+        parameters = given(scope, self.work.tenant) | {"topics": list(topics), "limit": limit}
+        return [id_ for (id_,) in self.work.rows(_with_topics(scope.filter), parameters)]
 
     def predecessor(self, memory_id: int) -> int | None:
         """Return the memory that this one supersedes; None if it is the first."""
@@ -407,6 +403,12 @@ def _newest(criteria: Filter, bounds: tuple[bool, bool]) -> Select[int, datetime
         .order_by(when.desc(), memories.c.id.desc())
         .limit(bindparam("limit"))
     )
+
+
+@lru_cache
+def _with_topics(criteria: Filter) -> Select[int]:
+    """Build a look-up by topics once: their index finds the few whose rows are read."""
+    return select(memories.c.id).where(within(criteria), memories.c.id.in_(_NEWEST_WITH_TOPICS))
 
 
 def _projection(memory: Memory) -> dict[str, Any]:
