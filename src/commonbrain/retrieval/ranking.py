@@ -133,7 +133,8 @@ def _limit_guidance(candidates: Iterable[Candidate], *, weight: float) -> list[C
     """Keep wishes behind the best other candidates, unless they match as well themselves."""
     known = list(candidates)
     others = nlargest(_BEFORE_GUIDANCE, (c.score for c in known if not c.features[GUIDANCE]))
-    limit = others[-1] if len(others) == _BEFORE_GUIDANCE else math.inf
+    # Of equal scores the newer would come first.
+    limit = math.nextafter(others[-1], 0) if len(others) == _BEFORE_GUIDANCE else math.inf
     return [
         replace(one, score=min(one.score, max(limit, one.score - weight * one.features[GUIDANCE])))
         if one.features[GUIDANCE]

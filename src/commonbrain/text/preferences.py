@@ -26,7 +26,8 @@ _FENCE: Final = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
 _END: Final = re.compile(r"(?<=[.!?;])\s+|\n+|\s+[-\u2013\u2014]\s+")
 _CUE: Final = re.compile(
     r"\b(?:always|never|ever|please|from (?:now|here) on(?:wards?)?|going forward"
-    r"|in (?:the )?future|henceforth|by default|when(?:ever)?|(?:every|each) time|in all|until|remember|do(?:n't| not)"
+    r"|in (?:the )?future|henceforth|by default|when(?:ever)?|(?:every|each) time"
+    r"|in all|until|remember|do(?:n't| not)"
     r"|stop|avoid|no one|nobody|prefer\w*|favou?rites?|rather|hates?|dislikes?|stand|likes?|fan"
     r"|wants|allergic|intolerant|vegan|vegetarian|cannot|can't|only|mostly|usually|best|better"
     r"|if i ask)\b",
