@@ -111,7 +111,8 @@ def rank(
     }
     context = _QueryContext.of(plan)
     if context.asks_for_several:
-        weights |= second_step.WEIGHTS
+        special = plan.overrides.of(second_step.WEIGHTS)
+        weights |= {name: weight for name, weight in special.items() if weight}
     shares = tuple(weights.values())
     candidates: list[Candidate] = []
     for one in memories:
@@ -134,7 +135,7 @@ def _limit_guidance(candidates: Iterable[Candidate], *, weight: float) -> list[C
     known = list(candidates)
     others = nlargest(_BEFORE_GUIDANCE, (c.score for c in known if not c.features[GUIDANCE]))
     # Of equal scores the newer would come first.
-    limit = math.nextafter(others[-1], 0) if len(others) == _BEFORE_GUIDANCE else math.inf
+    limit = math.nextafter(others[-1], 0) if others else math.inf
     return [
         replace(one, score=min(one.score, max(limit, one.score - weight * one.features[GUIDANCE])))
         if one.features[GUIDANCE]
