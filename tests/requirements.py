@@ -221,7 +221,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Replaced("CT-02", "Causes and time are views of the one operation trace."),
     Adopted("CT-04", "Atoms are made, linked by type, searched by field, traced to causes."),
     Adopted("CT-05", "trace tells what came before an outcome or a time, patterns and roots."),
-    Adopted("CT-06", "Time phrases are a soft preference in a query, and bounds as words."),
+    Adopted("CT-06", "Time phrases prefer their time, and alone select it; bounds may be words."),
     Adopted("CT-07", "A plan names the intent: constraint, causal, temporal or plain."),
     Adopted("CT-08", "deepen ranks roots over episodes and states its limits of evidence."),
     Adopted("CT-09", "patterns tells delays, top precursors and the hour of the day."),

@@ -277,7 +277,7 @@ class Brain:
 
         Args:
             query: plain words, at most 2,000 characters; punctuation has no meaning. A time in it
-                ("last week") is a preference, not a filter.
+                ("last week") is a preference, not a filter, unless nothing else is asked for.
             max_items: 1..100.
             max_tokens: 64..32,000, the size of the result.
             kinds: only these kinds.
@@ -297,7 +297,7 @@ class Brain:
             trust_min: 0..1; lower it to include text from the web.
             min_confidence: 0..1.
             deadline_ms: after this time no further retriever runs; `degraded` names those.
-            order: relevance, or timeline for the same items by time.
+            order: relevance, or timeline for items by time, each occurrence of the same words.
             bump: count this recall as an access to the best items.
             proactive: return only strong matches, for an agent that did not ask.
 

@@ -94,6 +94,9 @@ def test_what_names_no_time_is_none(query: str) -> None:
         ("last night at 2 am", "2026-03-18T01:30", "2026-03-18T02:30"),
         ("late February", "2026-02-21T00:00", "2026-03-01T00:00"),
         ("in the 1990s", "1990-01-01T00:00", "2000-01-01T00:00"),
+        ("yesterday and today", "2026-03-17T00:00", "2026-03-19T00:00"),
+        ("on Tuesday and Monday", "2026-03-16T00:00", "2026-03-18T00:00"),
+        ("yesterday and last March", "2026-03-17T00:00", "2026-03-18T00:00"),
         ("in the second week of March 2024", "2024-03-08T00:00", "2024-03-15T00:00"),
     ],
 )

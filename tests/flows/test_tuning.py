@@ -3,10 +3,14 @@ import dataclasses
 import pytest
 
 from commonbrain.client import Brain
-from commonbrain.retrieval.query_plan import NO_OVERRIDES, RetrievalOverrides
+from commonbrain.model.query import Budget, Filter
+from commonbrain.model.scope import Caller
+from commonbrain.retrieval.query_plan import NO_OVERRIDES, RetrievalOverrides, plan_query
 from commonbrain.retrieval.ranking import FEATURE_WEIGHTS
 from commonbrain.retrieval.retrievers import RETRIEVER_WEIGHTS, RETRIEVERS, Retriever
 from commonbrain.retrieval.service import Recall
+from commonbrain.storage.interface import QueryScope
+from commonbrain.testing.builders import NOON
 
 FIELDS = dataclasses.fields(Retriever)
 
@@ -51,6 +55,18 @@ def test_without_the_threshold_what_is_far_is_found_as_well(brain: Brain) -> Non
 
     assert not brain.recall("quarterly zebra census").items
     assert recall(brain, "threshold")("quarterly zebra census").items
+
+
+def test_without_times_a_query_names_none() -> None:
+    scope = QueryScope(caller=Caller(agent="ann"), filter=Filter(), now=NOON)
+    for without in ((), ("time",)):
+        overrides = RetrievalOverrides(without=frozenset(without))
+        plan = plan_query(
+            "What happened yesterday?", scope, budget=Budget(), speakers=(), overrides=overrides
+        )
+        assert (plan.period is None) is bool(without)
+        assert plan.is_about_time is not bool(without)
+        assert plan.overrides is overrides
 
 
 @pytest.mark.parametrize("missing", [field.name for field in FIELDS])

@@ -122,6 +122,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "eval learn": "brain eval learn locomo ./locomo-dev.json",
     "eval misses": "brain eval misses run.json",
     "eval parts": "brain eval parts run.json",
+    "eval refusals": "brain eval refusals ./locomo-dev.json",
     "eval report": "brain eval report run.json",
     "eval self": "brain eval self",
     "eval history": "brain eval history",
@@ -133,6 +134,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "eval conflicts": "brain eval conflicts",
     "eval headlines": "brain eval headlines",
     "eval safety": "brain eval safety",
+    "eval timeline": "brain eval timeline",
     "eval times": "brain eval times",
     "eval truth": "brain eval truth",
 }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from commonbrain.ingestion.preparation import PreparedDraft
@@ -15,7 +14,13 @@ from commonbrain.model.query import Filter
 from commonbrain.model.scope import is_visible
 from commonbrain.model.support import may_outdate
 from commonbrain.storage.interface import QueryScope
-from commonbrain.text.changes import PairFeatures, change_confidence, compare, is_no_change
+from commonbrain.text.changes import (
+    JUST_SAID,
+    PairFeatures,
+    change_confidence,
+    compare,
+    is_no_change,
+)
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
@@ -25,13 +30,11 @@ CHANGES_MAX: Final = 5
 _CANDIDATES_MAX: Final = 12
 _COSINE_MIN: Final = 0.4
 """Texts further apart speak of different things, unless one continues the other."""
-_LINKED_FROM: Final = 0.6
+_LINKED_FROM: Final = 0.65
 """Confidence from which a change is reported and linked. On LoCoMo's turns, of which each holds,
 some 1 in 100 of the nearest pairs reach it, and 1 in 1,000 count as sure."""
 _CHARS_MAX: Final = 600
 """A longer text states many things and is not changed as a whole."""
-_JUST_SAID: Final = timedelta(minutes=30)
-"""After this time "make it 120" no longer refers to what was said last."""
 _QUOTED_FROM: Final = 0.6
 
 
@@ -92,7 +95,7 @@ def _just_said(tx: Transaction, memory: Memory, *, query_scope: QueryScope) -> f
         return frozenset()
     passage = tx.threads.around([memory.id], query_scope, before=2, after=1).get(memory.id)
     earlier = tx.memories.get([id_ for id_ in passage.ids if id_ < memory.id]) if passage else {}
-    since = memory.recorded_at - _JUST_SAID
+    since = memory.recorded_at - JUST_SAID
     return frozenset(one.id for one in earlier.values() if one.recorded_at >= since)
 
 

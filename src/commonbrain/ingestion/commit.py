@@ -30,6 +30,7 @@ from commonbrain.model.memory import (
     State,
     ThreadRef,
     confidence,
+    recurring,
     salience,
     semantic_hash,
 )
@@ -39,7 +40,7 @@ from commonbrain.model.scope import Caller, Scope, Trust
 from commonbrain.model.tasks import must_be_acknowledged
 from commonbrain.model.timestamps import instant
 from commonbrain.services import Services
-from commonbrain.storage.change_log import ChangeContext, record_created
+from commonbrain.storage.change_log import ChangeContext, record_created, record_update
 from commonbrain.storage.interface import IdTaken
 from commonbrain.text.preferences import guidance_in, mark_of
 
@@ -142,6 +143,28 @@ def commit(
     )
     record_created(tx, memory, change_context=change_context)
     return memory
+
+
+def count_recurrence(
+    tx: Transaction, known: Memory, *, caller: Caller, at: datetime, own: Memory | None = None
+) -> int:
+    """Count another occurrence of an event; return the number of recurrences.
+
+    If it is stored as a memory of its own, the reason of the change names that.
+    """
+    detail = known.detail
+    if not isinstance(detail, EventDetail):
+        return 0
+    counted = replace(detail, recurrences=detail.recurrences + 1)
+    raised = known.salience
+    # A salience set by the author stays.
+    if detail.importance is None:
+        raised = recurring(raised, recurrences=counted.recurrences)
+    again = replace(known, detail=counted, salience=raised)
+    reason = f"as {ids.show(ids.MEMORY, own.id)}" if own else None
+    change_context = ChangeContext(action=Action.RECUR, caller=caller, at=at, reason=reason)
+    record_update(tx, known, after=again, change_context=change_context)
+    return counted.recurrences
 
 
 def open_thread(

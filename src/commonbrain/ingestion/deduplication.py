@@ -203,11 +203,13 @@ def find_exact(
 
 
 def is_recurrence(known: Memory, prepared: PreparedDraft) -> bool:
-    """Return whether an identical text without a source reports another occurrence of an event."""
-    return (
-        KINDS[known.kind].on_duplicate is DuplicatePolicy.RECUR
-        and prepared.draft.source_ref is None
-    )
+    """Return whether an identical text reports another occurrence of an event.
+
+    One with a source, or with the time of the known event, reports the same occurrence.
+    """
+    draft = prepared.draft
+    is_recurring = KINDS[known.kind].on_duplicate is DuplicatePolicy.RECUR
+    return is_recurring and draft.source_ref is None and draft.occurred_at is None
 
 
 def check_duplicates(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Unpack
 
 from commonbrain.clock import StageTimer
 from commonbrain.ingestion.change_detection import DetectedChange, detect_changes
-from commonbrain.ingestion.commit import build_memory, commit
+from commonbrain.ingestion.commit import build_memory, commit, count_recurrence
 from commonbrain.ingestion.deduplication import (
     CandidateMemory,
     Duplicate,
@@ -63,17 +63,17 @@ from commonbrain.invalidation.preview import summarize_affected
 from commonbrain.invalidation.propagation import continue_propagation, propagate
 from commonbrain.model import ids
 from commonbrain.model.errors import RejectedError, UnavailableError
-from commonbrain.model.kinds import KINDS, EventDetail, Kind
+from commonbrain.model.kinds import KINDS, Kind
 from commonbrain.model.limits import ITEMS_PER_CALL_MAX
 from commonbrain.model.links import LinkType
-from commonbrain.model.memory import AWAITING_STATES, Draft, Memory, State, recurring
+from commonbrain.model.memory import AWAITING_STATES, Draft, Memory, State
 from commonbrain.model.query import Filter
 from commonbrain.model.revision import Action
 from commonbrain.model.scope import Caller
 from commonbrain.model.tasks import is_report
 from commonbrain.observability.interface import RememberMetrics
 from commonbrain.services import Services
-from commonbrain.storage.change_log import ChangeContext, record_update
+from commonbrain.storage.change_log import ChangeContext
 from commonbrain.storage.interface import QueryScope
 from commonbrain.storage.job_queue import enqueue_embedding
 from commonbrain.text.repetition import repeated_part
@@ -428,7 +428,9 @@ class Remember:
             )
         self._link_changes(tx, memory, changes=changes)
         if duplicate_check.recurring is not None:
-            self._count_recurrence(tx, duplicate_check.recurring, query_scope=query_scope)
+            count_recurrence(
+                tx, duplicate_check.recurring, caller=self.caller, at=query_scope.now, own=memory
+            )
         result = stored(
             memory,
             near,
@@ -475,21 +477,6 @@ class Remember:
             tx, replace(part, draft=draft), query_scope=query_scope, options=part_options
         )
 
-    def _count_recurrence(self, tx: Transaction, known: Memory, *, query_scope: QueryScope) -> int:
-        """Count another occurrence of an event; return the number of recurrences."""
-        detail = known.detail
-        if not isinstance(detail, EventDetail):
-            return 0
-        counted = replace(detail, recurrences=detail.recurrences + 1)
-        salience = known.salience
-        # A salience set by the author stays.
-        if detail.importance is None:
-            salience = recurring(salience, recurrences=counted.recurrences)
-        again = replace(known, detail=counted, salience=salience)
-        change_context = ChangeContext(action=Action.RECUR, caller=self.caller, at=query_scope.now)
-        record_update(tx, known, after=again, change_context=change_context)
-        return detail.recurrences + 1
-
     def _suggest_dependencies(
         self,
         tx: Transaction,
@@ -527,7 +514,8 @@ class Remember:
             )
         if not is_recurrence(known, prepared):
             return exists(known)
-        return exists(known, times=self._count_recurrence(tx, known, query_scope=query_scope))
+        times = count_recurrence(tx, known, caller=self.caller, at=query_scope.now)
+        return exists(known, times=times)
 
     def _of_repeated_part(self, prepared: PreparedDraft, of: CandidateMemory) -> CandidateMemory:
         """Return a duplicate with the similarity of the sentences that the draft repeats."""

@@ -57,7 +57,11 @@ LEXICAL_CANDIDATES: Final = 60
 VECTOR_CANDIDATES: Final = 60
 """Candidates of the vector retriever."""
 PERIOD_CANDIDATES: Final = 20
-"""Candidates of the period that a query names, by words and by recency."""
+"""Candidates of the period that a query names, by words, by meaning and by recency each."""
+PERIOD_LISTED: Final = 100
+"""Newest memories of a period, among which a question for that time alone chooses."""
+PERIOD_CHANGES_SEARCHED: Final = 2000
+"""Latest changes of a period that are searched for events that came again; some milliseconds."""
 SKILLS_MAX: Final = 5
 """Skills above the other results of one recall."""
 EXPANSION_MAX: Final = 4

@@ -176,6 +176,11 @@ class Filter:
     trust_min: float = TRUST_MIN_DEFAULT
     min_confidence: float = 0.0
 
+    @property
+    def has_period(self) -> bool:
+        """Whether it limits the time of occurrence."""
+        return self.since is not None or self.until is not None
+
     def __post_init__(self) -> None:
         """Check ranges, and that forgotten memories are not requested.
 

@@ -33,12 +33,12 @@ class ResultStatus(StrEnum):
 
 
 class Order(StrEnum):
-    """The order of items; it does not change which are returned."""
+    """The order of items; the best are returned in any order."""
 
     RELEVANCE = "relevance"
     """Best match first; without a query newest first."""
     TIMELINE = "timeline"
-    """By time of occurrence, earliest first."""
+    """By time of occurrence, earliest first; the same words once for each time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -32,6 +33,7 @@ from commonbrain.model.recall_result import (
 from commonbrain.model.scope import Trust
 from commonbrain.retrieval.current_first import EARLIER
 from commonbrain.retrieval.item_metadata import is_matching_skill, to_item
+from commonbrain.retrieval.occurrences import time_of_occurrence
 from commonbrain.text.segmentation import Sought, excerpt
 from commonbrain.text.tokens import estimate
 
@@ -220,19 +222,20 @@ def is_binding(candidate: Candidate) -> bool:
 
 
 def drop_near_duplicates(
-    ranked: Sequence[Candidate], *, enough: int
+    ranked: Sequence[Candidate], *, enough: int, order: Order = Order.RELEVANCE
 ) -> tuple[list[Candidate], list[Candidate]]:
     """Separate the first `enough` candidates from those that say nearly the same as two of them.
 
-    Triggered skills are never near duplicates.
+    Triggered skills are never near duplicates, nor what happened at another time, in a timeline.
     """
     chosen: list[Candidate] = []
     near: list[Candidate] = []
-    word_sets: list[frozenset[str]] = []
+    words_at: defaultdict[datetime | None, list[frozenset[str]]] = defaultdict(list)
     for candidate in ranked:
         if len(chosen) == enough:
             break
         words = _words(candidate)
+        word_sets = words_at[time_of_occurrence(candidate.memory, order=order)]
         alike = _alike(words, word_sets)
         if alike >= limits.NEAR_DUPLICATES_MAX and not is_matching_skill(candidate):
             near.append(candidate)
@@ -305,7 +308,7 @@ def pack(
     headline if possible, and so does the best trusted rule or fact that scores nearly as well as
     the last item. Conflicts of items are included if they fit.
     """
-    distinct, near = drop_near_duplicates(ranked, enough=2 * budget.max_items)
+    distinct, near = drop_near_duplicates(ranked, enough=2 * budget.max_items, order=budget.order)
     # The text around the items is paid for in advance.
     lines = (HEADING, *([UNSURE] if is_unsure else ()), omission_line(len(ranked)))
     around = max(sum(map(estimate, lines)) + len(lines), ENVELOPE_TOKENS)
@@ -315,8 +318,11 @@ def pack(
         conflicts=conflicts,
     )
     box = filling.fill(tokens_left=budget.max_tokens - around, order=budget.order)
-    left_out = [one.memory.id for one in ranked if one.memory.id not in box.item_ids]
-    omitted_ids = tuple(ids.show(ids.MEMORY, id_) for id_ in left_out[: limits.OMITTED_IDS_MAX])
+    taken = {id(text.candidate) for text, _ in box.shown}
+    left_out = [one.memory.id for one in ranked if id(one) not in taken]
+    # Another occurrence of one that is left out may be shown.
+    unseen = [id_ for id_ in dict.fromkeys(left_out) if id_ not in box.item_ids]
+    omitted_ids = tuple(ids.show(ids.MEMORY, id_) for id_ in unseen[: limits.OMITTED_IDS_MAX])
     shown = box.in_order(budget.order)
     return Packed(
         items=tuple(form.item for _, form in shown),

@@ -57,13 +57,19 @@ def kind_prior(kind: Kind, intent: Intent) -> float:
     return KINDS[kind].intent_priors.get(intent, 0.0)
 
 
+TIME: Final = "time"
+CHANGES: Final = "changes"
+TIME_ALONE: Final = "time_alone"
 ABLATABLE_STAGES: Final[Mapping[str, str]] = {
+    TIME: "Read the time that the query names.",
     "names": "Remove speakers' names from the text that is embedded.",
     "threshold": "Drop candidates that share no word with the query and are too far in meaning.",
     "passages": "Score messages by their neighbours too, and add those neighbours.",
+    TIME_ALONE: "Answer a question for a time alone with the memories of that time, newest first.",
     "verdict": "Detect questions without an answer, and shorten their result.",
     "second_step": "Search again among the people named, if several memories answer.",
     "links": "Follow the links of the best candidates.",
+    CHANGES: "Use the changes that were detected on writing.",
     "current_first": "Put what is current before what it changed.",
     "rerank": "Order candidates by the serving model, if there is one.",
 }
@@ -110,11 +116,33 @@ _FUNCTION_WORDS: Final = frozenset(
         "which while who whom whose why  will with would you your s t d ll m re ve "
     ).split()
 )
-# Words of questions that ask for anything at all in a period.
+# Words and phrases of questions that ask for anything at all in a period. A word that may be the
+# topic ("deploy", "decide", "meeting", "release") does not belong here.
 _GENERIC_WORDS: Final = frozenset(
-    "anything everything something happen happened happening happens go going went new news "
-    "past recent recently show list tell give see memory memories".split()
+    (
+        "anything everything something nothing thing things stuff happen happened happens "
+        "happening occur occurred occurs occurring go goes going gone went new news latest recent "
+        "recently lately past earlier already still yet far show list tell give see know need "
+        "want let look please write remind remember memory memories note notes noted entry "
+        "entries recorded stored remembered learn learned learnt summary summaries summarize "
+        "summarise recap digest overview highlight highlights rundown roundup timeline activity "
+        "activities event events update updates progress change changes changed miss missed work "
+        "worked working say said talk talked discuss discussed important interesting notable "
+        "noteworthy relevant worth knowing major significant wrong problem problems trouble "
+        "exactly everyone everybody anyone anybody someone people team during within around "
+        "between since till day days daily each every week weekly whole entire full quick quickly "
+        "brief briefly short"
+    ).split()
 )
+_GENERIC_PHRASES: Final = re.compile(
+    r"\b(?:(?:take|takes|took|taken|taking) place|sum(?:ming)? up|up to (?:speed|date)"
+    r"|(?:catch|bring|fill)(?:ing)? (?:me|us)|(?:in|over) the course of|(?:leave|left) off"
+    r"|first thing|ago)\b"
+    # Only where it opens the question: "in the standup" is where something was said.
+    r"|^\W*(?:(?:write|my|our|the|a|daily|quick) )*stand-?up\b",
+    re.IGNORECASE,
+)
+_ASKS_ANYTHING: Final = re.compile(r"\b(?:what|anything|everything|something)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +161,11 @@ class QueryPlan:
     period: BeliefPeriod | None = None
     """The time range in the query: a preference, not a filter."""
     is_about_time: bool = False
-    """Whether it asks for nothing but that period."""
+    """Whether it asks for nothing but a time: that period, or the one of the filter."""
+    original_query: str = ""
+    """The query as given; `query` is empty if it asks for a time alone."""
+    wider_scope: QueryScope | None = None
+    """The query scope before it was limited to the time that the query asks for alone."""
     is_about_answers: bool = False
     """Whether it asks for an earlier answer of an assistant."""
     is_proactive: bool = False
@@ -149,7 +181,18 @@ class QueryPlan:
     @property
     def candidates(self) -> int:
         """How many candidates to rank: the items to return and those that may displace them."""
-        return max(CANDIDATES_MIN, 3 * self.budget.max_items)
+        least = limits.PERIOD_LISTED if self.lists_time else CANDIDATES_MIN
+        return max(least, 3 * self.budget.max_items)
+
+    @property
+    def lists_time(self) -> bool:
+        """Whether it lists the memories of a time."""
+        return self.is_about_time and not self.query
+
+    @property
+    def has_period(self) -> bool:
+        """Whether the query names a period, or the filter has one."""
+        return self.period is not None or self.filter.has_period
 
     @property
     def project(self) -> str | None:
@@ -183,13 +226,21 @@ class QueryPlan:
 
 
 def plan_query(
-    query: str, query_scope: QueryScope, *, budget: Budget, speakers: Iterable[str]
+    query: str,
+    query_scope: QueryScope,
+    *,
+    budget: Budget,
+    speakers: Iterable[str],
+    overrides: RetrievalOverrides = NO_OVERRIDES,
 ) -> QueryPlan:
     """Plan a query; "last week" is relative to `as_of` if the query is about the past."""
-    named = parse_time_range(query, query_scope.filter.as_of or query_scope.now)
+    now = query_scope.filter.as_of or query_scope.now
+    named = parse_time_range(query, now) if overrides.is_enabled(TIME) else None
     rest = named[1] if named else query
+    period = named[0] if named else None
     return QueryPlan(
         query=query,
+        original_query=query,
         terms=search_terms(query),
         content_terms=search_terms(rest),
         query_scope=query_scope,
@@ -197,10 +248,42 @@ def plan_query(
         intent=intent_of(query, names_time=named is not None),
         is_about_answers=asks_about_answers(query),
         speakers=frozenset(speakers),
-        period=named[0] if named else None,
-        is_about_time=named is not None
-        and not _content_words(rest, _FUNCTION_WORDS | _GENERIC_WORDS),
+        period=period,
+        is_about_time=_is_about_time(rest, period, criteria=query_scope.filter, now=now),
+        overrides=overrides,
     )
+
+
+def _is_about_time(
+    rest: str, period: BeliefPeriod | None, *, criteria: Filter, now: datetime
+) -> bool:
+    """Return whether a query without its time expression asks for anything at all.
+
+    Nothing has happened yet in a period to come, so a question for that is answered by what says
+    so. Without a period, one of the filter counts if the query asks "what" or for "anything".
+    """
+    if period is None:
+        if not (criteria.has_period and _ASKS_ANYTHING.search(rest)):
+            return False
+    elif period.since > now:
+        return False
+    generic = _FUNCTION_WORDS | _GENERIC_WORDS
+    return not _content_words(_GENERIC_PHRASES.sub(" ", rest), generic)
+
+
+def limit_to_time(plan: QueryPlan) -> QueryPlan:
+    """Turn a question for a time alone into a listing of that time; return others unchanged.
+
+    Proactive recall lists nothing, but is limited to that time.
+    """
+    if not (plan.is_about_time and plan.overrides.is_enabled(TIME_ALONE)):
+        return plan
+    limited = replace(
+        plan, query_scope=plan.time_scoped or plan.query_scope, wider_scope=plan.query_scope
+    )
+    if plan.is_proactive:
+        return limited
+    return replace(limited, query="", terms=(), content_terms=())
 
 
 def name_ngrams(query: str) -> list[str]:

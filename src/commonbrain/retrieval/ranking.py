@@ -2,10 +2,12 @@
 
 import math
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from heapq import nlargest
+from itertools import islice, zip_longest
 from math import log
 from operator import attrgetter, mul
 from typing import Final
@@ -79,6 +81,8 @@ NORMALIZED_WEIGHTS: Final[Mapping[str, float]] = {
 """Weights of a score in 0..1; a learned model starts from the score that they give."""
 _DATE_DECAY: Final = timedelta(days=7)
 """Distance from the query's period at which proximity falls to 1/e."""
+_OUTSIDE_MAX: Final = 0.7
+"""Proximity just outside the period, so that of two equal matches the one inside wins."""
 _CONTEXT_SHARE_MAX: Final = 0.7
 """Share of the context in the score of an empty message."""
 _HALVING_CHARS: Final = 400
@@ -104,7 +108,7 @@ def rank(
     """Score every memory by the weighted sum of its features, best first, newest on a tie.
 
     Skills come first. Without a query, the order is newest first: by `occurred_at`, then by
-    `recorded_at`.
+    `recorded_at`. Of a time that holds more than fits, every day keeps its share.
     """
     weights = {
         name: weight for name, weight in plan.overrides.of(FEATURE_WEIGHTS).items() if weight
@@ -123,7 +127,8 @@ def rank(
         candidates = _limit_guidance(candidates, weight=weights.get(GUIDANCE, 0.0) / _FULL_SCORE)
     newest_first = sorted(candidates, key=_BY_RECENCY, reverse=True)
     if not plan.query:
-        return newest_first
+        count = plan.budget.max_items
+        return share_days(newest_first, count=count) if plan.lists_time else newest_first
     best_first = sorted(newest_first, key=_BY_SCORE, reverse=True)
     if skills := [one for one in best_first if one.features["skill"]]:
         best_first = [*skills, *(one for one in best_first if one not in skills)]
@@ -146,6 +151,31 @@ def _limit_guidance(candidates: Iterable[Candidate], *, weight: float) -> list[C
 
 _BY_RECENCY: Final = attrgetter("memory.occurred_at", "memory.recorded_at", "memory.id")
 _BY_SCORE: Final = attrgetter("score")
+
+
+_OCCURRENCE_BONUS: Final = 0.3
+"""Added to the salience of what happened, so that an event comes before a fact of its day."""
+
+
+def share_days(newest_first: Sequence[Candidate], *, count: int) -> list[Candidate]:
+    """Move `count` candidates from all days to the front; both parts stay newest first.
+
+    In turn each day gives the most important one that is left, so that a busy day does not hide the
+    others.
+    """
+    days: defaultdict[date, list[Candidate]] = defaultdict(list)
+    for one in newest_first:
+        days[one.memory.occurred_at.date()].append(one)
+    each = [sorted(those, key=_importance, reverse=True) for those in days.values()]
+    turns = ([one for one in turn if one is not None] for turn in zip_longest(*each))
+    in_turn = (one for turn in turns for one in sorted(turn, key=_importance, reverse=True))
+    chosen = {id(one) for one in islice(in_turn, count)}
+    return sorted(newest_first, key=lambda one: id(one) not in chosen)
+
+
+def _importance(candidate: Candidate) -> float:
+    memory = candidate.memory
+    return memory.salience + _OCCURRENCE_BONUS * KINDS[memory.kind].is_occurrence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -264,9 +294,9 @@ def _field_match(plan: QueryPlan) -> Mapping[str, float]:
 
 
 def _date_proximity(memory: Memory, period: BeliefPeriod) -> float:
-    """Return how near to a period a memory occurred: 1 within it, decaying by the day."""
+    """Return how near to a period a memory occurred: 1 within it, decaying by the day outside."""
     gap = max(period.since - memory.occurred_at, memory.occurred_at - period.until, timedelta())
-    return math.exp(-(gap / _DATE_DECAY))
+    return _OUTSIDE_MAX * math.exp(-(gap / _DATE_DECAY)) if gap else 1.0
 
 
 def is_informative(plan: QueryPlan, memory: Memory) -> bool:
@@ -389,7 +419,7 @@ _UNPENALIZED_CHARS: Final = 200
 """Length without a penalty, in characters."""
 _CANDIDATES_CHECKED: Final = 10
 """Candidates checked, best first; no later one was ever the best answer."""
-FALLBACK_ITEMS_MAX: Final = 3
+FALLBACK_ITEMS_MAX: Final = 8
 """Items shown if nothing seems to answer, since that may be wrong."""
 FALLBACK_TOKENS_MAX: Final = RECALL_TOKENS_DEFAULT // 4
 _STEM_CHARS: Final = 5

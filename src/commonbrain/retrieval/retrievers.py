@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from commonbrain.clock import Clock
@@ -22,6 +23,7 @@ from commonbrain.model.limits import (
     SKILLS_MAX,
     VECTOR_CANDIDATES,
 )
+from commonbrain.model.recall_result import Order
 from commonbrain.retrieval.guidance import GUIDANCE, fetch_guidance
 from commonbrain.retrieval.query_plan import QueryPlan
 from commonbrain.retrieval.second_step import asks_for_several, search_people
@@ -142,8 +144,16 @@ class Retriever:
 
 def _fetch_newest(state: RetrievalState) -> ScoresById:
     plan = state.plan
-    hits = state.tx.memories.newest(plan.query_scope, limit=plan.budget.max_items)
-    return {hit.id: hit.score for hit in hits}
+    limit = plan.candidates if plan.lists_time else plan.budget.max_items
+    hits = state.tx.memories.newest(plan.query_scope, limit=limit)
+    if not (plan.lists_time or plan.budget.order is Order.TIMELINE):
+        return {hit.id: hit.score for hit in hits}
+    criteria = plan.filter
+    if criteria.since is None and hits:
+        oldest = datetime.fromtimestamp(hits[-1].score, UTC)
+        criteria = replace(criteria, since=oldest)
+    again = state.tx.memories.recurred(replace(plan.query_scope, filter=criteria), limit=limit)
+    return {hit.id: hit.score for hit in (*hits, *again)}
 
 
 def _fetch_skills(state: RetrievalState) -> ScoresById:
@@ -162,11 +172,15 @@ def _fetch_lexical(state: RetrievalState) -> ScoresById:
 
 
 def _fetch_by_time(state: RetrievalState) -> ScoresById:
-    """Take the newest memories of the period that the query names."""
-    if state.plan.time_scoped is None:
-        return {}
-    hits = state.tx.memories.newest(state.plan.time_scoped, limit=PERIOD_CANDIDATES)
-    return {hit.id: 1.0 for hit in hits}
+    """Take the newest memories of the period that the query names, and what recurred in it.
+
+    What recurred in the period of a filter is added, because other retrievers know only the first
+    time of an event.
+    """
+    scope, memories = state.plan.time_scoped, state.tx.memories
+    newest = [] if scope is None else memories.newest(scope, limit=PERIOD_CANDIDATES)
+    again = memories.recurred(scope or state.plan.query_scope, limit=PERIOD_CANDIDATES)
+    return {hit.id: 1.0 for hit in (*newest, *again)}
 
 
 def _fetch_by_vector(state: RetrievalState) -> ScoresById:
@@ -180,6 +194,8 @@ def _fetch_by_vector(state: RetrievalState) -> ScoresById:
         state.degraded.append(f"{VECTOR}: {error.code}, {error.message}")
         return {}
     hits = index.nearest(vector, plan.query_scope, limit=VECTOR_CANDIDATES)
+    if plan.time_scoped is not None:
+        hits = [*hits, *index.nearest(vector, plan.time_scoped, limit=PERIOD_CANDIDATES)]
     near = {hit.id: hit.score for hit in hits}
     others = dict.fromkeys(
         id_ for scores in state.matches.values() for id_ in scores if id_ not in near
@@ -220,7 +236,7 @@ RETRIEVERS: Final[Mapping[str, Retriever]] = {
         reason="words",
     ),
     "time": Retriever(
-        applies_to=lambda state: state.plan.period is not None,
+        applies_to=lambda state: bool(state.plan.query) and state.plan.has_period,
         fetch=_fetch_by_time,
         weight=0.0,
         score_of_no_match=None,

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Final, Unpack
 
@@ -36,12 +37,19 @@ from commonbrain.retrieval.fusion import (
 )
 from commonbrain.retrieval.guidance import GUIDANCE, score_guidance
 from commonbrain.retrieval.item_metadata import attach_metadata, outdated_of
+from commonbrain.retrieval.occurrences import (
+    at_asked_times,
+    recurrence_times,
+    spread_over_times,
+    time_of_occurrence,
+)
 from commonbrain.retrieval.packing import Packed, pack
 from commonbrain.retrieval.query_plan import (
     NO_OVERRIDES,
     QueryPlan,
     RecallOptions,
     RetrievalOverrides,
+    limit_to_time,
     name_ngrams,
     plan_query,
     read_budget,
@@ -193,8 +201,10 @@ class Recall:
             if names
             else set()
         )
-        plan = plan_query(query, query_scope, budget=budget, speakers=speakers)
-        return replace(plan, is_proactive=bool(options.get("proactive")), overrides=self.overrides)
+        plan = plan_query(
+            query, query_scope, budget=budget, speakers=speakers, overrides=self.overrides
+        )
+        return limit_to_time(replace(plan, is_proactive=bool(options.get("proactive"))))
 
     def _embed(self, plan: QueryPlan, *, has_deadline: bool) -> Future[Matrix] | None:
         """Embed the query; with a deadline on another thread, while other retrievers run."""
@@ -259,13 +269,16 @@ class Recall:
             contradicted=find_contradicted(graph, plan, known=known),
             reviews=reviews,
         )
-        scored = rank(plan, memories, features=features)
+        times = recurrence_times(tx, plan, memories=memories)
+        scored = rank(plan, at_asked_times(plan, memories, times=times), features=features)
         ordered = rerank(self.services, plan, ranker=ranker, scored=scored, deadline=deadline)
         believed = tx.changes.believed(memory_ids) if plan.filter.as_of else {}
         visible = filter_visible(plan, ordered.ranked, past=believed, reviews=reviews)
         allowed = put_current_first(
-            tx, plan, ranked=visible, links=graph.links, meaning=context.matches[VECTOR]
+            tx, plan, ranked=visible, graph=graph, meaning=context.matches[VECTOR]
         )
+        if repeated := spread_over_times(plan, allowed, times=times):
+            allowed = filter_visible(plan, repeated, past=believed, reviews=reviews)
         return _Ranked(
             considered=ordered.ranked,
             allowed=attach_metadata(tx, plan, ranked=allowed, graph=graph, reviews=reviews),
@@ -273,7 +286,7 @@ class Recall:
                 tx, plan, allowed=allowed, graph=graph, reviews=reviews, known=known
             ),
             degraded=(*retrieved.degraded, *ordered.degraded, *self._replaced_space(plan)),
-            is_empty=not memories and not tx.memories.any(plan.query_scope),
+            is_empty=not memories and not tx.memories.any(plan.wider_scope or plan.query_scope),
             is_answered=has_answer(plan, allowed, meaning=context.matches[VECTOR], space=space),
             ranker=ordered.ranker,
             taken_ms=ordered.taken_ms,
@@ -294,10 +307,10 @@ class Recall:
             id=ids.make_id(plan.now, self.services.random_source.bits(ids.RANDOM_BITS)),
             caller=self.caller,
             asked_at=plan.now,
-            query=plan.query,
+            query=plan.original_query,
             verdict=ranked.result_status,
-            considered=tuple(ranked.considered),
-            packed=packed.ids,
+            considered=tuple(_once(ranked.considered)),
+            packed=tuple(dict.fromkeys(packed.ids)),
             extents=dict(zip(packed.ids, map(ShownExtent.of, packed.items), strict=True)),
             left_out=_left_out(ranked, packed),
             degraded=ranked.degraded,
@@ -316,7 +329,7 @@ class Recall:
     def _record_access(self, plan: QueryPlan, packed: Packed) -> None:
         """Count an access to the best items whose text is shown."""
         each = zip(packed.ids, packed.items, strict=True)
-        with_text = (id_ for id_, item in each if item.headline is not None)
+        with_text = dict.fromkeys(id_ for id_, item in each if item.headline is not None)
         if shown := tuple(islice(with_text, ACCESSES_PER_RECALL)):
             self.services.journal.touch(
                 MemoryAccess(tenant=self.caller.tenant, ids=shown, at=plan.now)
@@ -347,10 +360,10 @@ def filter_visible(
 ) -> list[Candidate]:
     """Return the candidates that the caller may see and asked for, each text once, in order.
 
-    `past` holds the periods in which memories were believed, for a query about the past;
-    `reviews` the ids with an open review.
+    A timeline has a text once for each time at which it happened. `past` holds the periods in which
+    memories were believed, for a query about the past; `reviews` the ids with an open review.
     """
-    visible: dict[str, Candidate] = {}
+    visible: dict[tuple[str, datetime | None], Candidate] = {}
     caller, criteria, now = plan.caller, plan.filter, plan.now
     for candidate in ranked:
         memory = candidate.memory
@@ -358,7 +371,8 @@ def filter_visible(
             continue
         spans = past.get(memory.id, ())
         if is_allowed(memory, caller, criteria=criteria, now=now, past=spans):
-            visible.setdefault(memory.semantic_hash, candidate)
+            time = time_of_occurrence(memory, order=plan.budget.order)
+            visible.setdefault((memory.semantic_hash, time), candidate)
     return list(visible.values())
 
 
@@ -419,6 +433,14 @@ def _conflicts(
         return list(linked)
     near = [one.memory for one in allowed[: 2 * plan.budget.max_items] if one.memory.id in reviews]
     return [*linked, *outdated_of(tx, plan.caller, memories=near, reviews=reviews, now=plan.now)]
+
+
+def _once(candidates: Sequence[Candidate]) -> Iterable[Candidate]:
+    """Return the first candidate of each memory, in order."""
+    firsts: dict[int, Candidate] = {}
+    for one in candidates:
+        firsts.setdefault(one.memory.id, one)
+    return firsts.values()
 
 
 def _left_out(ranked: _Ranked, packed: Packed) -> Mapping[int, ExclusionReason]:

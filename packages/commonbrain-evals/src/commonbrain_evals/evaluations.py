@@ -19,6 +19,7 @@ from commonbrain_evals import (
     preferences,
     safety,
     tables,
+    timeline,
     times,
     truth,
 )
@@ -48,6 +49,13 @@ def _safety(on_progress: Progress) -> safety.SafetyReport:
 def _truth(on_progress: Progress) -> truth.TruthReport:
     embedder = make_embedder(load_settings())
     return truth.evaluate(truth.read_cases(), embedder, on_progress=on_progress)
+
+
+def _timeline(on_progress: Progress) -> timeline.TimelineReport:
+    embedder = make_embedder(load_settings())
+    return timeline.evaluate(
+        timeline.read_questions(), embedder, notes=timeline.read_notes(), on_progress=on_progress
+    )
 
 
 EVALUATIONS: Final[Mapping[str, Evaluation]] = {
@@ -87,6 +95,11 @@ EVALUATIONS: Final[Mapping[str, Evaluation]] = {
         show=lambda report: Console().print(
             "\n".join(safety.render_safety(report)), markup=False, highlight=False
         ),
+    ),
+    "timeline": Evaluation(
+        purpose="Whether questions of time are answered by the memories of that time.",
+        run=_timeline,
+        show=timeline.show_timeline,
     ),
     "times": Evaluation(
         purpose="Which span a phrase of time means, and whether a question names one at all.",

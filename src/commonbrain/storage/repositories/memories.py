@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Final
 
@@ -29,16 +29,25 @@ from sqlalchemy import (
 )
 
 from commonbrain.model.kinds import KINDS, Detail, Kind, MessageDetail
+from commonbrain.model.limits import PERIOD_CHANGES_SEARCHED
 from commonbrain.model.memory import CURRENT_STATES, Memory, State, full_text
 from commonbrain.model.query import Filter
 from commonbrain.model.retention_rules import Retention
+from commonbrain.model.revision import Action
 from commonbrain.model.tasks import OPEN_STATUSES
 from commonbrain.storage.interface import DueBy, Hit, IdTaken, QueryScope
-from commonbrain.storage.schema.memories import DETAILS, EntityType, entities, memories, threads
+from commonbrain.storage.schema.memories import (
+    DETAILS,
+    EntityType,
+    changes,
+    entities,
+    memories,
+    threads,
+)
 from commonbrain.storage.schema.types import JsonText, Names
 from commonbrain.storage.sql.bulk import LISTED, greatest, members_of
 from commonbrain.storage.sql.context import SqlContext
-from commonbrain.storage.sql.filters import confine, given, within
+from commonbrain.storage.sql.filters import TENANT, confine, given, within
 
 SPEAKER: Final = 0
 """The position of the speaker among the people of a memory; named people come after."""
@@ -273,6 +282,23 @@ class MemoryRepository:
         rows = self.work.connection.execute(_newest(criteria, bounds), parameters)
         return [Hit(id=id_, score=occurred_at.timestamp()) for id_, occurred_at in rows]
 
+    def recurred(self, scope: QueryScope, *, limit: int) -> list[Hit]:
+        """List the events in scope that came again in its period in the same words, latest first.
+
+        Only the latest changes of the period are searched. Undone recurrences are included.
+        """
+        since, until = scope.filter.since, scope.filter.until
+        criteria = replace(scope.filter, since=None, until=None)
+        if criteria.kinds and Kind.EVENT not in criteria.kinds:
+            return []
+        parameters = given(scope, self.work.tenant) | {
+            "since": since or datetime.min.replace(tzinfo=UTC),
+            "until": until or scope.now,
+            "limit": limit,
+        }
+        rows = self.work.connection.execute(_recurred(criteria), parameters)
+        return [Hit(id=id_, score=at.timestamp()) for id_, at in rows]
+
     def any(self, scope: QueryScope) -> bool:
         """Check whether any memory is in scope."""
         statement = select(memories.c.id).where(confine(scope, self.work.tenant)).limit(1)
@@ -409,6 +435,39 @@ def _newest(criteria: Filter, bounds: tuple[bool, bool]) -> Select[int, datetime
 def _with_topics(criteria: Filter) -> Select[int]:
     """Build a look-up by topics once: their index finds the few whose rows are read."""
     return select(memories.c.id).where(within(criteria), memories.c.id.in_(_NEWEST_WITH_TOPICS))
+
+
+@lru_cache
+def _recurred(criteria: Filter) -> Select[int, datetime]:
+    """Build the search for recurrences of a period; see `_newest`."""
+    row = changes.c
+    # No index knows the action, so the search is bounded by the number of rows that it reads.
+    latest = (
+        select(row.memory_id, row.at, row.action, row.reason)
+        .where(
+            row.tenant_id == TENANT,
+            row.at >= bindparam("since", type_=row.at.type),
+            row.at <= bindparam("until", type_=row.at.type),
+        )
+        .order_by(row.at.desc())
+        .limit(PERIOD_CHANGES_SEARCHED)
+        .subquery("latest")
+        .c
+    )
+    last = func.max(latest.at, type_=row.at.type)
+    return (
+        select(latest.memory_id, last)
+        .where(
+            within(criteria),
+            latest.memory_id == memories.c.id,
+            latest.action == Action.RECUR,
+            # With a reason, the recurrence is a memory of its own.
+            latest.reason.is_(None),
+        )
+        .group_by(latest.memory_id)
+        .order_by(last.desc())
+        .limit(bindparam("limit"))
+    )
 
 
 def _projection(memory: Memory) -> dict[str, Any]:

@@ -156,6 +156,20 @@ def between(one: Named, other: Named) -> Named:
     return Named(span=_span(since, until))
 
 
+def both(one: Named, other: Named) -> Named:
+    """Return the period that spans two, in any order: "yesterday and today".
+
+    Raises:
+        ValueError: more than a week lies between them.
+
+    """
+    first, last = sorted((one.span, other.span), key=lambda span: span.since)
+    if last.since - first.until > 7 * DAY:
+        msg = "They are too far apart to be one period."
+        raise ValueError(msg)
+    return Named(span=_span(first.since, max(first.until, last.until)))
+
+
 def until_start(named: Named) -> Named:
     """Return everything before it began."""
     return Named(span=_span(EARLIEST, named.bounding.since))

@@ -206,6 +206,10 @@ BOUNDS: Final[tuple[tuple[str, Around], ...]] = (
         lambda near: calendar.from_start(near.named[0], near.now),
     ),
     (
+        rf"{MARK}\s+(?:and|or)\s+(?:on\s+)?{_THE}{MARK}",
+        lambda near: calendar.both(*near.named),
+    ),
+    (
         rf"\b(?:until|till|up\s+to|up\s+until|through|by|no\s+later\s+than)\s+{_THE}{MARK}",
         lambda near: calendar.until_end(near.named[0]),
     ),

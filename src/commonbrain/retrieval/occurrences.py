@@ -1,0 +1,116 @@
+"""Occurrences: the times at which the same thing happened.
+
+An event that is remembered again in the same words is one memory, which counts its recurrences. A
+timeline shows each of them, and a question about a time finds the event by any of its times.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from commonbrain.model.kinds import KINDS, EventDetail
+from commonbrain.model.recall_result import Order
+from commonbrain.model.revision import Action
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from commonbrain.model.memory import Memory
+    from commonbrain.model.query import Candidate
+    from commonbrain.retrieval.query_plan import QueryPlan
+    from commonbrain.storage.store import Transaction
+
+Times = Mapping[int, Sequence["datetime"]]
+"""All times of events that came again in the same words, by memory id, earliest first."""
+
+
+def time_of_occurrence(memory: Memory, *, order: Order) -> datetime | None:
+    """Return the time that tells a memory from others of the same words; None if none does.
+
+    Only a timeline tells them apart, and only what happened or was said.
+    """
+    is_dated = order is Order.TIMELINE and KINDS[memory.kind].reports_events
+    return memory.occurred_at if is_dated else None
+
+
+def recurrence_times(tx: Transaction, plan: QueryPlan, *, memories: Iterable[Memory]) -> Times:
+    """Read when events came again in the same words, if the query is about time.
+
+    Recurrences that were undone, or stored as memories of their own, do not count.
+    """
+    if not (plan.has_period or plan.budget.order is Order.TIMELINE):
+        return {}
+    counts = {
+        one.id: (one, one.detail.recurrences)
+        for one in memories
+        if isinstance(one.detail, EventDetail) and one.detail.recurrences
+    }
+    until = plan.filter.as_of or plan.now
+    nth: defaultdict[int, dict[int, datetime | None]] = defaultdict(dict)
+    for change in tx.changes.of(list(counts)):
+        detail = change.after.get("detail")
+        if change.action is Action.RECUR and isinstance(detail, EventDetail):
+            # After an undo, the next recurrence takes the number.
+            nth[change.memory_id][detail.recurrences] = None if change.reason else change.at
+    return {
+        id_: (
+            one.occurred_at,
+            *(
+                at
+                for number, at in sorted(nth[id_].items())
+                if number <= count and at is not None and at <= until
+            ),
+        )
+        for id_, (one, count) in counts.items()
+    }
+
+
+def at_asked_times(plan: QueryPlan, memories: Sequence[Memory], *, times: Times) -> list[Memory]:
+    """Date each memory by the times that the query asks for.
+
+    A listing has it at each of its times. Otherwise it is at its latest time in the period that the
+    query names, or else in that of the filter.
+    """
+    if not times:
+        return list(memories)
+    if not plan.query:
+        return [at for one in memories for at in _at_each(one, times)]
+    return [_at_latest(plan, one, times=times) for one in memories]
+
+
+def spread_over_times(
+    plan: QueryPlan, candidates: Sequence[Candidate], *, times: Times
+) -> list[Candidate]:
+    """Repeat each candidate of a timeline for all of its times, latest first.
+
+    Empty if nothing is to be repeated, or a listing was dated before it was ranked.
+    """
+    if not (times and plan.query and plan.budget.order is Order.TIMELINE):
+        return []
+    return [
+        replace(one, memory=at)
+        for one in candidates
+        for at in reversed(_at_each(one.memory, times))
+    ]
+
+
+def _at_each(memory: Memory, times: Times) -> list[Memory]:
+    return [replace(memory, occurred_at=at) for at in times.get(memory.id, (memory.occurred_at,))]
+
+
+def _at_latest(plan: QueryPlan, memory: Memory, *, times: Times) -> Memory:
+    for scope in (plan.time_scoped, plan.query_scope):
+        if scope is None or not scope.filter.has_period:
+            continue
+        since, until = scope.filter.since, scope.filter.until
+        inside = [
+            at
+            for at in times.get(memory.id, ())
+            if (since is None or at >= since) and (until is None or at <= until)
+        ]
+        if inside:
+            return replace(memory, occurred_at=inside[-1])
+    return memory

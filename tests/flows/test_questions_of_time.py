@@ -1,0 +1,204 @@
+"""A question for a time alone is answered by that time; a timeline shows every occurrence."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from commonbrain.client import Brain
+from commonbrain.ingestion.result import ItemStatus
+from commonbrain.model.recall_result import RecallResult, ResultStatus
+from commonbrain.testing.builders import FakeClock
+from tests.flows.asking import bodies, stored, told
+
+DAY = timedelta(days=1)
+NOW = datetime(2026, 3, 18, 15, 30, tzinfo=UTC)
+OLD = "What happened yesterday is in the review of last week, with all news and updates"
+YESTERDAY = ["The ferry left late", "Keys are kept in the harbour office"]
+TODAY = "The crane is repaired"
+
+
+@pytest.fixture
+def days(brain: Brain, clock: FakeClock) -> Brain:
+    """A note with the words of the questions, forty days old, and three newer ones."""
+    clock.move(NOW - 40 * DAY - clock.now())
+    stored(brain, OLD, kind="fact")
+    clock.move(39 * DAY - timedelta(hours=2))
+    stored(brain, YESTERDAY[1], kind="fact")
+    clock.move(timedelta(hours=1))
+    stored(brain, YESTERDAY[0], kind="event")
+    clock.move(DAY)
+    stored(brain, TODAY, kind="incident")
+    clock.move(NOW - clock.now())
+    return brain
+
+
+@pytest.mark.requirement("CT-06", "RT-16")
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What happened yesterday?",
+        "what happened with things yesterday",
+        "standup: yesterday",
+        "Catch me up on yesterday, please",
+        "any news or updates from 17 March?",
+        "a summary of everything that took place on Tuesday",
+    ],
+)
+def test_a_question_for_a_time_alone_is_answered_by_that_time_newest_first(
+    days: Brain, question: str
+) -> None:
+    answer = days.recall(question)
+    assert [item.body for item in answer.items] == YESTERDAY
+    assert answer.verdict is ResultStatus.FOUND
+
+
+def test_a_filter_may_give_the_time(days: Brain) -> None:
+    assert bodies(days, "what changed?", since="yesterday", until="yesterday") == YESTERDAY
+
+
+def test_two_days_are_one_period(days: Brain) -> None:
+    assert bodies(days, "What happened yesterday and today?") == [TODAY, *YESTERDAY]
+    assert bodies(days, "What happened today or yesterday?") == [TODAY, *YESTERDAY]
+
+
+def test_filters_narrow_the_time(days: Brain) -> None:
+    asked = "What happened in the last three days?"
+    assert bodies(days, asked, kinds=["event"]) == YESTERDAY[:1]
+    assert bodies(days, asked, since="today") == [TODAY]
+    assert bodies(days, asked, until="a week ago") == []
+    assert bodies(days, asked, order="timeline") == [*reversed(YESTERDAY), TODAY]
+    assert bodies(days, "What happened today?", as_of="17 March 2026") == YESTERDAY
+
+
+def test_a_time_without_memories_is_said_to_have_none(days: Brain, clock: FakeClock) -> None:
+    nothing = days.recall("What happened on 2 March?")
+    assert (nothing.items, nothing.verdict) == ((), ResultStatus.BELOW_THRESHOLD)
+    clock.move(DAY)
+    assert days.recall("anything new today?").verdict is ResultStatus.BELOW_THRESHOLD
+
+
+def test_an_empty_store_has_nothing_of_any_time(brain: Brain) -> None:
+    assert brain.recall("What happened yesterday?").verdict is ResultStatus.NOTHING_STORED
+
+
+def test_with_a_topic_the_time_is_a_preference(days: Brain, clock: FakeClock) -> None:
+    early, late = "The crane was stuck in the morning", "The crane was stuck at night"
+    stored(days, late, kind="event", occurred_at=clock.now() - 9 * DAY)
+    stored(days, early, kind="event", occurred_at=clock.now() - 10 * DAY)
+    found = bodies(days, "Was the crane stuck 10 days ago?")
+    assert found[0] == early
+    assert late in found
+
+
+def test_of_equal_matches_the_one_in_the_period_wins_by_a_day(
+    brain: Brain, clock: FakeClock
+) -> None:
+    clock.move(NOW - clock.now())
+    for number, days in ((7, 0.6), (8, 1.0), (9, 1.7)):
+        stored(brain, f"Build {number} broke", kind="event", occurred_at=NOW - days * DAY)
+    assert bodies(brain, "which build broke yesterday?")[0] == "Build 8 broke"
+
+
+def test_a_time_to_come_is_asked_of_what_says_so(days: Brain) -> None:
+    plan = "Tomorrow the gate is painted"
+    stored(days, plan, kind="fact")
+    assert plan in bodies(days, "anything tomorrow?")
+
+
+def test_proactive_recall_lists_no_time(days: Brain) -> None:
+    assert not days.recall("What happened yesterday?", proactive=True).items
+
+
+def test_every_day_of_a_busy_time_has_its_share(brain: Brain, clock: FakeClock) -> None:
+    clock.move(NOW - clock.now())
+    for day in range(1, 6):
+        for number in range(8):
+            at = NOW - day * DAY + timedelta(minutes=number)
+            stored(brain, f"Note {'abcdefgh'[number]}{day}", kind="event", occurred_at=at)
+        fire = f"Fire in hall {day}"
+        stored(brain, fire, kind="incident", occurred_at=NOW - day * DAY - timedelta(hours=1))
+    found = bodies(brain, "What happened in the last week?", max_items=10)
+    assert [one for one in found if str(one).startswith("Fire")] == [
+        f"Fire in hall {day}" for day in range(1, 6)
+    ]
+    assert [str(one)[-1] for one in found] == ["1", "1", "2", "2", "3", "3", "4", "4", "5", "5"]
+
+
+def dates(answer: RecallResult) -> list[str]:
+    return [f"{item.occurred_at:%m-%d}" for item in answer.items]
+
+
+OUTAGE = "The checkout is down"
+DATES = ["02-01", "02-09", "02-20", "03-11"]
+
+
+@pytest.mark.parametrize("kind", ["incident", "message", "event"])
+@pytest.mark.parametrize("is_dated", [True, False])
+@pytest.mark.parametrize("query", ["checkout down", "", "What happened since January?"])
+def test_a_timeline_shows_the_same_words_of_four_dates_as_four(
+    brain: Brain, clock: FakeClock, *, kind: str, is_dated: bool, query: str
+) -> None:
+    times = [datetime.fromisoformat(f"2026-{date}T10:00").replace(tzinfo=UTC) for date in DATES]
+    clock.move(times[0] - clock.now())
+    for at in times:
+        if not is_dated:
+            clock.move(at - clock.now())
+        brain.remember(OUTAGE, kind=kind, occurred_at=at if is_dated else None)
+    clock.move(NOW - clock.now())
+    answer = brain.recall(query, order="timeline")
+    assert [item.body for item in answer.items] == [OUTAGE] * 4
+    assert dates(answer) == DATES
+    assert len(brain.recall("checkout down").items) == 1
+
+
+def test_an_event_that_recurred_is_found_by_each_of_its_times(
+    brain: Brain, clock: FakeClock
+) -> None:
+    id_ = stored(brain, "The export failed", kind="event")
+    for _ in range(2):
+        clock.move(7 * DAY)
+        assert told(brain, "The export failed", kind="event").status is ItemStatus.EXISTS
+    clock.move(DAY)
+    assert dates(brain.recall("What happened yesterday?")) == ["03-16"]
+    assert dates(brain.recall("What happened on 9 March?")) == ["03-09"]
+    assert dates(brain.recall("What happened on 2 March?")) == ["03-02"]
+    assert dates(brain.recall("did the export fail on 9 March?")) == ["03-09"]
+    assert dates(brain.recall("export failed", since="2026-03-05")) == ["03-16"]
+    assert dates(brain.recall("export failed", since="2026-03-05", until="2026-03-15")) == ["03-09"]
+    assert dates(brain.recall("export failed", since="2026-03-10", until="2026-03-15")) == []
+    assert dates(brain.recall("export", order="timeline", since="2026-03-05")) == ["03-09", "03-16"]
+    assert dates(brain.recall("export", order="timeline", as_of="2026-03-10")) == ["03-02", "03-09"]
+    assert dates(brain.recall("export", order="timeline", kinds=["fact"])) == []
+    answer = brain.recall("export", order="timeline")
+    logged = brain.recalls.one(answer.trace_id)
+    assert [one.id for one in logged.candidates or ()] == [id_]
+    assert (len(answer.items), logged.packed) == (3, 1)
+
+
+def test_occurrences_that_do_not_fit_are_counted_as_omitted(brain: Brain, clock: FakeClock) -> None:
+    for _ in range(5):
+        brain.remember("The export failed", kind="event")
+        clock.move(DAY)
+    answer = brain.recall("export", order="timeline", max_items=2)
+    assert dates(answer) == ["03-05", "03-06"]
+    assert (answer.omitted.count, answer.omitted.ids) == (3, ())
+
+
+def test_a_recurrence_counts_once_and_not_after_an_undo(brain: Brain, clock: FakeClock) -> None:
+    stored(brain, "The export took 10 minutes", kind="event")
+    clock.move(DAY)
+    stored(brain, "The export took 11 minutes", kind="event")
+    clock.move(DAY)
+    told(brain, "The export took 10 minutes", kind="event")
+    assert dates(brain.recall("export", order="timeline")) == ["03-02", "03-03", "03-04"]
+    brain.undo(since="an hour ago", reason="a slip", confirm=1)
+    assert dates(brain.recall("export", order="timeline")) == ["03-02", "03-03"]
+    assert dates(brain.recall("What happened today?")) == []
+
+
+def test_an_event_told_again_with_its_time_did_not_recur(brain: Brain) -> None:
+    at = "2026-03-01T10:00"
+    id_ = stored(brain, "The export failed", kind="event", occurred_at=at)
+    again = told(brain, "The export failed", kind="event", occurred_at=at)
+    assert (again.status, brain.get(id_).detail["recurrences"]) == (ItemStatus.EXISTS, 0)
+    assert dates(brain.recall("export", order="timeline")) == ["03-01"]
