@@ -2,7 +2,7 @@ import json
 from collections import Counter
 
 import pytest
-from commonbrain_evals import atomizer, contradictions, headlines, times
+from commonbrain_evals import atomizer, contradictions, headlines, preferences, times
 from commonbrain_evals.evaluations import EVALUATIONS
 from commonbrain_evals.labelled import LabelledReport, show_labelled
 from commonbrain_evals.rows import Half, half_of
@@ -130,7 +130,22 @@ def test_headlines_give_programs_one_row_a_text_and_the_hash_of_the_data() -> No
     assert "check" in CliRunner().invoke(app, ["eval", "headlines", "--check"]).stdout
 
 
-@pytest.mark.parametrize("name", ["atomizer", "conflicts", "times"])
+def test_the_sentences_for_preferences_are_many_of_every_label_and_none_is_twice() -> None:
+    sentences = preferences.read_sentences()
+    assert len(sentences) >= 150
+    assert len({one.text for one in sentences}) == len(sentences)
+    assert min(Counter(one.label for one in sentences).values()) >= 40
+    assert min(Counter(half_of(one.text) for one in sentences).values()) * 3 >= len(sentences)
+
+
+def test_instructions_and_preferences_are_told_from_other_sentences() -> None:
+    report = preferences.evaluate(preferences.read_sentences())
+    for half in report.halves:
+        assert half.checked.agreement.precision >= 0.9
+        assert half.checked.agreement.recall >= 0.8
+
+
+@pytest.mark.parametrize("name", ["atomizer", "conflicts", "preferences", "times"])
 def test_programs_get_figures_and_failures(name: str) -> None:
     ran = CliRunner().invoke(app, ["eval", name, "--json"])
     assert ran.exit_code == 0, ran.output

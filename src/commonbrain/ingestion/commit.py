@@ -12,6 +12,7 @@ from commonbrain.clock import RandomSource
 from commonbrain.ingestion.preparation import PreparedDraft
 from commonbrain.model import ids
 from commonbrain.model.kinds import (
+    ASSISTANT_ROLES,
     KINDS,
     Detail,
     EventDetail,
@@ -41,6 +42,7 @@ from commonbrain.model.timestamps import instant
 from commonbrain.services import Services
 from commonbrain.storage.change_log import ChangeContext, record_created, record_update
 from commonbrain.storage.interface import IdTaken
+from commonbrain.text.preferences import guidance_in, mark_of
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
@@ -81,7 +83,7 @@ def build_memory(
         salience=_salience(prepared),
         tags=prepared.entities.tags,
         people=prepared.entities.people,
-        topics=prepared.entities.topics,
+        topics=(*prepared.entities.topics, *_marks(prepared)),
         references=prepared.entities.references,
         source_ref=draft.source_ref,
         source_message_id=draft.source_message_id,
@@ -93,6 +95,19 @@ def build_memory(
         superseded_count=revision_number,
         payload=_audience_payload(prepared),
     )
+
+
+def _marks(prepared: PreparedDraft) -> list[str]:
+    """List the topics that mark an instruction or preference.
+
+    What an assistant advises and what the web demands is nobody's wish.
+    """
+    detail = prepared.admitted.detail
+    speaker = detail.sender if isinstance(detail, MessageDetail) else None
+    is_advice = speaker is not None and speaker.casefold() in ASSISTANT_ROLES
+    if is_advice or prepared.trust is Trust.UNTRUSTED_WEB:
+        return []
+    return sorted(map(mark_of, guidance_in(prepared.text)))
 
 
 def commit(

@@ -155,6 +155,9 @@ class MessageDetail:
     parent_id: int | None = None
 
 
+ASSISTANT_ROLES: Final = frozenset({"assistant", "system", "tool", "model"})
+"""Senders that are not people, case-folded."""
+
 Detail = (
     RuleDetail
     | FactDetail

@@ -24,6 +24,7 @@ from commonbrain.model.links import DISAGREEMENTS, Link, LinkType, is_sure, pref
 from commonbrain.model.memory import Memory
 from commonbrain.model.query import is_allowed
 from commonbrain.model.scope import isolates
+from commonbrain.retrieval.guidance import GUIDANCE
 from commonbrain.retrieval.query_plan import CHANGES, NO_OVERRIDES, QueryPlan, RetrievalOverrides
 from commonbrain.retrieval.retrievers import (
     LEXICAL,
@@ -164,11 +165,11 @@ class FusedScores:
         }
 
     def shortlist(self, *, count: int) -> list[int]:
-        """Return the ids with the best fused scores; skills come first."""
-        skills = self.normalized.get("skill", _EMPTY)
+        """Return the ids with the best fused scores; skills and guidance come first."""
+        first = {**self.normalized.get("skill", _EMPTY), **self.normalized.get(GUIDANCE, _EMPTY)}
         best = sorted(self.fused, key=self.fused.__getitem__, reverse=True)
-        if skills:
-            best = [*filter(skills.get, best), *(id_ for id_ in best if not skills.get(id_))]
+        if first:
+            best = [*filter(first.get, best), *(id_ for id_ in best if not first.get(id_))]
         return best[:count]
 
 

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
+from heapq import nlargest
 from itertools import islice, zip_longest
 from math import log
 from operator import attrgetter, mul
@@ -15,13 +16,15 @@ from commonbrain.embeddings.interface import EmbeddingSpace
 from commonbrain.learning.outcomes import BY_WEIGHTS, RERANK, RERANKER
 from commonbrain.learning.rollout import model_name
 from commonbrain.learning.serving import ScoringFailure
-from commonbrain.model.kinds import KINDS, Intent, Kind, MessageDetail
+from commonbrain.model.kinds import ASSISTANT_ROLES, KINDS, Intent, Kind, MessageDetail
 from commonbrain.model.limits import RECALL_ITEMS_DEFAULT, RECALL_TOKENS_DEFAULT
 from commonbrain.model.memory import Memory, doubted, effective_strength
 from commonbrain.model.model_card import ModelCard, ModelRole
 from commonbrain.model.query import FIELD, Budget, Candidate
 from commonbrain.model.revision import BeliefPeriod
+from commonbrain.retrieval import second_step
 from commonbrain.retrieval.fusion import recency
+from commonbrain.retrieval.guidance import GUIDANCE
 from commonbrain.retrieval.query_plan import QueryPlan, kind_prior, words_of
 from commonbrain.retrieval.retrievers import Deadline
 from commonbrain.services import Services
@@ -33,6 +36,8 @@ from commonbrain.text.time_expressions.parser import names_time
 FEATURE_WEIGHTS: Final[Mapping[str, float]] = {
     "fused": 1.0,
     "linked": 0.6,
+    # What a person asked to be kept to counts for every request of its topic, in whatever words.
+    GUIDANCE: 1.0,
     "date": 0.4,
     "thread": 0.25,
     "substance": 0.2,
@@ -56,6 +61,8 @@ FEATURE_WEIGHTS: Final[Mapping[str, float]] = {
     # A question is seldom the answer.
     "asking": -0.3,
 }
+_BEFORE_GUIDANCE: Final = 3
+"""Best candidates that no instruction or preference comes before: what is asked comes first."""
 _ALWAYS: Final = (
     "fused",
     "thread",
@@ -86,8 +93,6 @@ _HALVING_CHARS: Final = 400
 """Length at which the share of the context is halved."""
 _SUBSTANTIAL_CHARS: Final = 150
 """Length from which a message counts as fully informative."""
-_ASSISTANT_ROLES: Final = frozenset({"assistant", "system", "tool", "model"})
-"""Speakers that are not people."""
 _USER_ROLES: Final = frozenset({"user", "human"})
 """Speakers whose questions are informative: they say what the user does and needs."""
 _SENTENCE: Final = re.compile(r"[^.!?]*[.!?]*")
@@ -112,19 +117,40 @@ def rank(
     weights = {
         name: weight for name, weight in plan.overrides.of(FEATURE_WEIGHTS).items() if weight
     }
-    context, shares = _QueryContext.of(plan), tuple(weights.values())
+    context = _QueryContext.of(plan)
+    if context.asks_for_several:
+        special = plan.overrides.of(second_step.WEIGHTS)
+        weights |= {name: weight for name, weight in special.items() if weight}
+    shares = tuple(weights.values())
     candidates: list[Candidate] = []
     for one in memories:
         all_features = _compute_features(context, one, given=features[one.id])
         score = sum(map(mul, shares, map(all_features.__getitem__, weights))) / _FULL_SCORE
         candidates.append(Candidate(memory=one, features=all_features, score=max(score, 0.0)))
+    if any(one.features[GUIDANCE] for one in candidates):
+        candidates = _limit_guidance(candidates, weight=weights.get(GUIDANCE, 0.0) / _FULL_SCORE)
     newest_first = sorted(candidates, key=_BY_RECENCY, reverse=True)
     if not plan.query:
         count = plan.budget.max_items
         return share_days(newest_first, count=count) if plan.lists_time else newest_first
     best_first = sorted(newest_first, key=_BY_SCORE, reverse=True)
-    skills = [one for one in best_first if one.features["skill"]]
-    return [*skills, *(one for one in best_first if one not in skills)] if skills else best_first
+    if skills := [one for one in best_first if one.features["skill"]]:
+        best_first = [*skills, *(one for one in best_first if one not in skills)]
+    return second_step.spread(best_first) if context.asks_for_several else best_first
+
+
+def _limit_guidance(candidates: Iterable[Candidate], *, weight: float) -> list[Candidate]:
+    """Keep wishes behind the best other candidates, unless they match as well themselves."""
+    known = list(candidates)
+    others = nlargest(_BEFORE_GUIDANCE, (c.score for c in known if not c.features[GUIDANCE]))
+    # Of equal scores the newer would come first.
+    limit = math.nextafter(others[-1], 0) if others else math.inf
+    return [
+        replace(one, score=min(one.score, max(limit, one.score - weight * one.features[GUIDANCE])))
+        if one.features[GUIDANCE]
+        else one
+        for one in known
+    ]
 
 
 _BY_RECENCY: Final = attrgetter("memory.occurred_at", "memory.recorded_at", "memory.id")
@@ -169,6 +195,7 @@ class _QueryContext:
     asks_when: bool
     """Whether it asks for a time without naming one."""
     field_match: Mapping[str, float]
+    asks_for_several: bool
 
     @classmethod
     def of(cls, plan: QueryPlan) -> "_QueryContext":
@@ -181,6 +208,7 @@ class _QueryContext:
             kinds={kind: kind_prior(kind, plan.intent) for kind in Kind},
             asks_when=plan.intent is Intent.TEMPORAL and plan.period is None,
             field_match=_field_match(plan),
+            asks_for_several=second_step.asks_for_several(plan),
         )
 
 
@@ -194,6 +222,8 @@ def _compute_features(
     penalties = {**given, "stale": float(not awake and KINDS[memory.kind].makes_claims)}
     return {
         "linked": 0.0,
+        GUIDANCE: 0.0,
+        "replies": 0.0,
         "support": 0.0,
         "contradicted": 0.0,
         "needs_review": 0.0,
@@ -215,9 +245,14 @@ def _compute_features(
         "same_project": float(memory.project is not None and memory.project == context.project),
         "same_session": float(memory.session is not None and memory.session == context.session),
         **context.field_match,
+        **(_several_features(plan, memory) if context.asks_for_several else {}),
         # Without a weight; only learned models use it.
         "length": min(math.log1p(len(memory.body)) / _LENGTH_SCALE, 1.0),
     }
+
+
+def _several_features(plan: QueryPlan, memory: Memory) -> Mapping[str, float]:
+    return {second_step.NAMES: float(second_step.names_something(memory, plan))}
 
 
 _DEFAULT_MESSAGE_FEATURES: Final[Mapping[str, float]] = {
@@ -236,7 +271,7 @@ def _message_features(plan: QueryPlan, memory: Memory) -> Mapping[str, float]:
     return {
         "substance": min(len(memory.body) / _SUBSTANTIAL_CHARS, 1.0),
         "asking": question_share(memory),
-        "assistant": float(speaker in _ASSISTANT_ROLES and not plan.is_about_answers),
+        "assistant": float(speaker in ASSISTANT_ROLES and not plan.is_about_answers),
     }
 
 
@@ -410,8 +445,14 @@ def has_answer(
     at = space.answer_threshold
     if not ranked or not at or not meaning or not _is_content_query(plan):
         return bool(ranked)
-    # A linked memory answers as far as its neighbours do; it was not compared itself.
-    best = [one for one in ranked if not one.features.get("linked")][:_CANDIDATES_CHECKED]
+    # A linked memory answers as far as its neighbours do; it was not compared itself. Guidance says
+    # how to answer, not what.
+    best = [
+        one
+        for one in ranked
+        if not (one.features.get("linked") or one.features.get(GUIDANCE))
+        or one.memory.id in meaning
+    ][:_CANDIDATES_CHECKED]
     if any(one.features.get("skill") or one.memory.id not in meaning for one in best):
         return True
     return any(answer_score(plan, one, cosine=meaning[one.memory.id]) >= at for one in best)

@@ -24,7 +24,9 @@ from commonbrain.model.limits import (
     VECTOR_CANDIDATES,
 )
 from commonbrain.model.recall_result import Order
+from commonbrain.retrieval.guidance import GUIDANCE, fetch_guidance
 from commonbrain.retrieval.query_plan import QueryPlan
+from commonbrain.retrieval.second_step import asks_for_several, search_people
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
@@ -198,7 +200,7 @@ def _fetch_by_vector(state: RetrievalState) -> ScoresById:
 LEXICAL: Final = "lexical"
 VECTOR: Final = "vector"
 
-# In the order of their cost; the vector comes last because its embedding may take a while. The
+# In the order of their cost; the vector comes late because its embedding may take a while. The
 # weights, equal for words and meaning, were measured: see docs/explanation/decisions.md.
 RETRIEVERS: Final[Mapping[str, Retriever]] = {
     "recent": Retriever(
@@ -243,6 +245,15 @@ RETRIEVERS: Final[Mapping[str, Retriever]] = {
         relevant_from=lambda threshold: threshold.cosine,
         reason="meaning",
     ),
+    # It compares with the query's vector, so it comes after the retriever that waits for it.
+    GUIDANCE: Retriever(
+        applies_to=lambda state: not (state.plan.is_about_time or state.plan.is_proactive),
+        fetch=fetch_guidance,
+        weight=0.0,
+        score_of_no_match=0.0,
+        relevant_from=lambda _: ALWAYS,
+        reason=GUIDANCE,
+    ),
 }
 RETRIEVER_WEIGHTS: Final[Mapping[str, float]] = {
     name: retriever.weight for name, retriever in RETRIEVERS.items()
@@ -281,6 +292,8 @@ def retrieve_candidates(
             state.degraded.append(f"{name}: deadline, there was no time left to ask.")
             continue
         state.matches[name] = retriever.fetch(state)
+    if state.query_vector is not None and asks_for_several(plan) and not deadline.is_over:
+        state.matches[VECTOR] |= search_people(tx, plan, state.query_vector)
     return state
 
 

@@ -34,6 +34,7 @@ from commonbrain.retrieval.fusion import (
     find_contradicted,
     fuse,
 )
+from commonbrain.retrieval.guidance import GUIDANCE, score_guidance
 from commonbrain.retrieval.item_metadata import attach_metadata, outdated_of
 from commonbrain.retrieval.occurrences import (
     at_asked_times,
@@ -242,10 +243,11 @@ class Recall:
         matches: ScoresByRetriever = retrieved.matches
         if plan.overrides.is_enabled("threshold"):
             matches = apply_relevance_threshold(matches, retrieved.threshold(space))
+        guidance = score_guidance(plan.query, matches[GUIDANCE], space)
         context = expand_context(
             tx,
             plan,
-            matches=matches,
+            matches={**matches, GUIDANCE: guidance},
             query_vector=retrieved.query_vector,
             lowest_cosine=space.relevance_threshold / 2,
         )
@@ -440,6 +442,7 @@ def _features(
     features = {
         id_: {
             **fused.features_of(id_),
+            GUIDANCE: context.matches[GUIDANCE].get(id_, 0.0),
             "linked": graph.added.get(id_, 0.0),
             "support": graph.support.get(id_, 0.0),
             "contradicted": contradicted.get(id_, 0.0),

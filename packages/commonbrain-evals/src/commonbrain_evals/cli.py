@@ -12,7 +12,8 @@ from commonbrain.cli.groups import CommandGroup
 from commonbrain_evals.options import RunOptions
 
 OWN: Final = (
-    *("atomizer", "cascade", "conflicts", "duplicates", "headlines", "prompts", "safety"),
+    *("atomizer", "cascade", "conflicts", "duplicates", "headlines", "preferences", "prompts"),
+    "safety",
     *("timeline", "times", "truth"),
 )
 """The evaluations on data that ships with the package, by their names in `EVALUATIONS`."""

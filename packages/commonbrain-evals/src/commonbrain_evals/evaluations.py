@@ -16,6 +16,7 @@ from commonbrain_evals import (
     duplicates,
     headlines,
     pairs,
+    preferences,
     prompts,
     safety,
     tables,
@@ -88,6 +89,11 @@ EVALUATIONS: Final[Mapping[str, Evaluation]] = {
         purpose="Whether the headline of a text carries its names, numbers and predicate.",
         run=lambda _: headlines.evaluate(headlines.read_texts()),
         show=headlines.show_headlines,
+    ),
+    "preferences": Evaluation(
+        purpose="Whether instructions and preferences are told from requests, facts and stories.",
+        run=lambda _: preferences.evaluate(preferences.read_sentences()),
+        show=show_labelled,
     ),
     "prompts": Evaluation(
         purpose="Whether prompt hooks show what bears upon a prompt, and nothing otherwise.",

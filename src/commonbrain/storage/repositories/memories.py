@@ -128,6 +128,18 @@ def _memory(row: Sequence[Any], detail: Sequence[Any], *, names: dict[str, Any])
 
 
 # Statements are built once: building one costs more than running it.
+_TOPICS: Final = members_of("topics", String)
+_NEWEST_WITH_TOPICS: Final[Select[int]] = (
+    select(entities.c.memory_id)
+    .distinct()
+    .where(
+        entities.c.tenant_id == bindparam("tenant"),
+        entities.c.type == EntityType.TOPIC,
+        entities.c.name.in_(select(_TOPICS.c.value)),
+    )
+    .order_by(entities.c.memory_id.desc())
+    .limit(bindparam("limit"))
+)
 _ADD_DETAIL: Final = {kind: insert(table) for kind, table in DETAILS.items()}
 _ADD_ENTITIES: Final = insert(entities)
 _IN_THREAD: Final = (
@@ -348,6 +360,11 @@ class MemoryRepository:
         )
         return list(self.work.connection.execute(statement).scalars())
 
+    def with_topics(self, topics: Sequence[str], scope: QueryScope, *, limit: int) -> list[int]:
+        """List those in scope among the newest `limit` memories with one of these topics."""
+        parameters = given(scope, self.work.tenant) | {"topics": list(topics), "limit": limit}
+        return [id_ for (id_,) in self.work.rows(_with_topics(scope.filter), parameters)]
+
     def predecessor(self, memory_id: int) -> int | None:
         """Return the memory that this one supersedes; None if it is the first."""
         here = memories.c.tenant_id == self.work.tenant, memories.c.superseded_by == memory_id
@@ -418,6 +435,12 @@ def _newest(criteria: Filter, bounds: tuple[bool, bool]) -> Select[int, datetime
         .order_by(when.desc(), memories.c.id.desc())
         .limit(bindparam("limit"))
     )
+
+
+@lru_cache
+def _with_topics(criteria: Filter) -> Select[int]:
+    """Build a look-up by topics once: their index finds the few whose rows are read."""
+    return select(memories.c.id).where(within(criteria), memories.c.id.in_(_NEWEST_WITH_TOPICS))
 
 
 @lru_cache

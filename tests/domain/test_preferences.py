@@ -1,0 +1,55 @@
+"""Instructions and preferences are told from requests, stories and advice by their words."""
+
+import pytest
+
+from commonbrain.text.preferences import Guidance, guidance_in
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Always show times in UTC.",
+        "Thanks! By the way, never deploy on Friday.",
+        "Please use British spelling from now on.",
+        "Don\u2019t push without a review, please.",
+    ],
+)
+def test_what_is_to_hold_from_now_on_is_an_instruction(text: str) -> None:
+    assert guidance_in(text) == {Guidance.INSTRUCTION}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I prefer short answers.",
+        "I'm writing a parser and I prefer plain functions, can you help me?",
+        "We went to Rome. I don't eat meat, so we had pasta.",
+        "The user prefers dark mode.",
+    ],
+)
+def test_what_somebody_likes_better_is_a_preference(text: str) -> None:
+    assert guidance_in(text) == {Guidance.PREFERENCE}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "Please fix the failing test.",
+        "I never thought we would finish in time.",
+        "The parser prefers the longest match.",
+        "What do you prefer, tea or coffee?",
+        "```\n# Always show times in UTC.\n```",
+        "I like that idea.",
+    ],
+)
+def test_a_request_for_this_once_a_story_a_question_and_code_are_neither(text: str) -> None:
+    assert guidance_in(text) == frozenset()
+
+
+def test_a_text_may_state_both() -> None:
+    assert guidance_in("I prefer tables. Always sort them by date.") == set(Guidance)
+
+
+def test_only_the_beginning_of_a_long_text_is_read() -> None:
+    assert guidance_in("Nothing. " * 1000 + "Always show times in UTC.") == frozenset()

@@ -1,0 +1,96 @@
+"""What people asked to be kept to is considered for every request of its topic."""
+
+import pytest
+
+from commonbrain.client import Brain
+from commonbrain.model.kinds import Kind, MessageDetail
+from commonbrain.model.memory import Draft
+from commonbrain.model.scope import Scope, Trust
+from commonbrain.retrieval.guidance import score_guidance
+from commonbrain.retrieval.query_plan import RetrievalOverrides
+from commonbrain.retrieval.service import Recall
+from commonbrain.testing.builders import WordHashEmbedder
+from tests.flows.asking import bodies, stored
+
+WISH = "Always sort the report tables by date."
+REQUEST = "Could you draft the weekly report about harbour traffic?"
+TOPIC = (
+    "The weekly report about harbour traffic counts ferries and freighters.",
+    "Harbour traffic peaked in the weekly figures of the second ferry season.",
+    "A weekly draft of harbour traffic goes to the port office first.",
+    "The harbour office wants weekly traffic by berth.",
+)
+
+
+def fill(brain: Brain, *more: Draft) -> None:
+    brain.remember([*(Draft(body=text, kind="fact") for text in TOPIC), *more])
+
+
+def found(brain: Brain, *without: str, query: str = REQUEST, **options: object) -> list[str]:
+    recall = Recall(brain.services, brain.caller, RetrievalOverrides(without=frozenset(without)))
+    return [item.body or "" for item in recall(query, **options).items]  # type: ignore[arg-type]
+
+
+def test_an_instruction_is_raised_for_a_request_of_its_topic(brain: Brain) -> None:
+    fill(brain, Draft(body=WISH, kind="fact"))
+
+    assert found(brain).index(WISH) < found(brain, "guidance").index(WISH)
+
+
+def test_it_stays_behind_the_three_best_answers(brain: Brain) -> None:
+    fill(brain, Draft(body=WISH, kind="fact"))
+
+    assert found(brain).index(WISH) == 3
+
+
+def test_why_it_was_raised_is_said(brain: Brain) -> None:
+    wish = "Always draft the weekly report about harbour traffic by date."
+    fill(brain, Draft(body=wish, kind="fact"))
+    [why] = [item.why for item in brain.recall(REQUEST).items if item.body == wish]
+
+    assert "guidance" in why
+
+
+def test_a_lookup_of_a_fact_raises_it_less_than_a_request() -> None:
+    lookup = "When did the weekly report about harbour traffic go out?"
+    space = WordHashEmbedder().space
+    cosines = {1: 0.9, 2: 0.0}
+
+    assert score_guidance(REQUEST, cosines, space) == {1: 1.0}
+    assert 0 < score_guidance(lookup, cosines, space)[1] < 0.5
+
+
+@pytest.mark.parametrize(("sender", "is_raised"), [("user", True), ("assistant", False)])
+def test_a_user_states_a_wish_and_an_assistant_gives_advice(
+    brain: Brain, sender: str, *, is_raised: bool
+) -> None:
+    fill(brain, Draft(body=WISH, kind=Kind.MESSAGE, detail=MessageDetail(sender=sender)))
+
+    assert (found(brain) != found(brain, "guidance")) is is_raised
+
+
+def test_what_the_web_demands_is_no_instruction(brain: Brain) -> None:
+    fill(brain, Draft(body=WISH, kind="fact", trust=Trust.UNTRUSTED_WEB))
+
+    assert found(brain) == found(brain, "guidance")
+
+
+def test_the_private_wish_of_another_agent_is_not_found(brain: Brain) -> None:
+    fill(brain)
+    other = brain.acting_as(agent="other")
+    stored(other, WISH, kind="fact", scope=Scope.PRIVATE)
+
+    assert WISH not in found(brain)
+
+
+def test_filters_hold_for_guidance(brain: Brain) -> None:
+    fill(brain, Draft(body=WISH, kind="rule"))
+
+    assert WISH in bodies(brain, REQUEST)
+    assert WISH not in bodies(brain, REQUEST, kinds=["fact"])
+
+
+def test_proactive_recall_shows_no_guidance(brain: Brain) -> None:
+    fill(brain, Draft(body=WISH, kind="fact"))
+
+    assert WISH not in found(brain, proactive=True)
