@@ -179,9 +179,7 @@ def test_history_and_sources_take_no_room_from_items(
 
 def test_an_item_shows_what_it_said_before_and_the_turn_that_it_came_from() -> None:
     turn = SourceTurn(id="mem_0000000000009", date="2026-03-01", by="mia", text="It is 60 s | now.")
-    one = replace(
-        a_candidate(1, "The timeout is 60 s."), earlier='earlier: "30 s" until May', source=turn
-    )
+    one = replace(a_candidate(1, "The timeout is 60 s."), earlier='"30 s" until May', source=turn)
     packed = pack([one], Budget())
     assert evidence_of(packed).splitlines()[1:] == [
         '[1] mem_0000000000001 | event | 2026-03-02 | by ann | earlier: "30 s" until May',

@@ -167,7 +167,7 @@ def render_trace(reply: TraceResult) -> RenderableType:
 
 
 def _is_caveat(line: str) -> bool:
-    return line.startswith(("gap: ", "limit: "))
+    return line.startswith(("changed: ", "gap: ", "limit: "))
 
 
 def render_review_queue(reply: ReviewQueue) -> RenderableType:
@@ -322,7 +322,7 @@ def _render_item(item: Item, *, when: str) -> RenderableType:
         item.context,
     ]
     cut = ("in part; get shows all of it",) if item.excerpt is not None else ()
-    earlier = (item.earlier,) if item.earlier else ()
+    earlier = (f"earlier: {item.earlier}",) if item.earlier else ()
     source = (item.source.line().removeprefix("> (").removesuffix(")"),) if item.source else ()
     notes = "".join(f"\n({note})" for note in (*cut, *item.notes, *earlier, *source))
     why = f"{item.score:.2f} {' + '.join(item.why)}"

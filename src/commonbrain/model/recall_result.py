@@ -391,9 +391,14 @@ def provenance(item: Item, metadata: ItemMetadata, *, number: int) -> str:
         f"rest as [{metadata.rest_as}]" if metadata.rest_as else "",
         _form(item),
         *(_inline(note) for note in item.notes),
-        _inline(item.earlier or ""),
+        earlier_part(item.earlier) if item.earlier else "",
     )
     return " | ".join(filter(None, known))
+
+
+def earlier_part(earlier: str) -> str:
+    """Render what an item said before, for its line of provenance."""
+    return f"earlier: {_inline(earlier)}"
 
 
 def quoted(item: Item) -> Iterable[str]:

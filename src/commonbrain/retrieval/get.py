@@ -18,10 +18,10 @@ from commonbrain.model.memory import CURRENT_STATES, ERASED, Memory, State, is_d
 from commonbrain.model.query import FeedbackEvent, FeedbackMark, Filter
 from commonbrain.model.revision import Action, shown_detail
 from commonbrain.model.scope import Caller, Scope, Trust, is_visible
-from commonbrain.model.timestamps import show_day, show_instant
+from commonbrain.model.timestamps import show_instant
 from commonbrain.retrieval.item_metadata import DEPRECATED, find_conflicts
 from commonbrain.retrieval.provenance import FORGOTTEN, Provenance, provenance, seen
-from commonbrain.retrieval.value_history import Change, ChangeReader
+from commonbrain.retrieval.value_history import ChangeReader
 from commonbrain.services import Services
 from commonbrain.storage.change_log import predecessors, successors, version_of
 from commonbrain.storage.interface import MemoryAccess, QueryScope
@@ -63,23 +63,6 @@ def _successor(head: Memory) -> str:
         done = "erased" if head.headline == ERASED else "forgotten"
         return f"by {shown}, which was {done} since."
     return f"{shown} holds now: {head.headline}"
-
-
-def _change_notice(change: Change | None) -> str | None:
-    """Name what a newer memory says since it changed this one, and the calls that decide."""
-    if change is None:
-        return None
-    older, newer, head = (
-        ids.show(ids.MEMORY, one.id) for one in (change.older, change.newer, change.head)
-    )
-    says = f": {change.newer.headline.rstrip('.')}"
-    if change.head.id != change.newer.id:
-        says = f"{says} ({head} holds now: {change.head.headline.rstrip('.')})"
-    pair = f"{newer} --other {older} --reason WHY"
-    return (
-        f"Earlier: since {show_day(change.newer.occurred_at)} {newer} says otherwise{says}. If it "
-        f"changed: revise resolve {pair}; if both hold: revise keep_both {pair}."
-    )
 
 
 LINKS_MAX: Final = 50
@@ -349,23 +332,19 @@ class Get:
         }
         version = version_of(tx, memory.id)
         shown = _shown(memory, head_of(tx, memory), version=version, now=now)
-        changes = ChangeReader(tx=tx, caller=self.caller, now=now, criteria=Filter(trust_min=0.0))
-        notices = (
-            [shown.banner]
-            if shown.banner
-            else [
-                _change_notice(changes.successors([memory]).get(id_)),
+        notice, earlier = shown.banner, None
+        if notice is None:
+            criteria = Filter(trust_min=0.0)
+            changes = ChangeReader(tx=tx, caller=self.caller, now=now, criteria=criteria)
+            changed = changes.successors([memory]).get(id_)
+            notices = (
+                f"Earlier: {changed.line()}" if changed else None,
                 review_notice(tx, self.caller, id_=id_, now=now),
-            ]
-        )
+            )
+            notice = " ".join(filter(None, notices)) or None
+            earlier = changes.histories([memory]).get(id_)
         against = find_conflicts(tx, self.caller, memory=memory, now=now) or None
-        return replace(
-            shown,
-            banner=" ".join(filter(None, notices)) or None,
-            conflicts=against,
-            earlier=None if shown.banner else changes.histories([memory]).get(id_),
-            **requested,
-        )
+        return replace(shown, banner=notice, conflicts=against, earlier=earlier, **requested)
 
     def _skill(self, name: str) -> tuple[str, tuple[str, ...] | None]:
         """Return the id of the current skill with a name, and those of its namesakes.

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Final
 
 from commonbrain.model import ids, limits
-from commonbrain.model.escaping import inert, inert_line
+from commonbrain.model.escaping import inert
 from commonbrain.model.kinds import KINDS
 from commonbrain.model.links import CONFLICTS_MAX, Conflict, conflicts_naming
 from commonbrain.model.memory import full_text
@@ -23,6 +23,7 @@ from commonbrain.model.recall_result import (
     Omitted,
     Order,
     SourceTurn,
+    earlier_part,
     instruction_text,
     metadata_of,
     omission_line,
@@ -561,7 +562,7 @@ _CONFLICTS_KEY: Final = estimate(',"conflicts":[]')
 
 def _cost_of_history(earlier: str) -> DetailCosts:
     as_json = f',"earlier":{_QUOTED(inert(earlier))}'
-    return DetailCosts(estimate(f" | {inert_line(earlier)}") + 1, estimate(as_json) + 1)
+    return DetailCosts(estimate(f" | {earlier_part(earlier)}") + 1, estimate(as_json) + 1)
 
 
 def _cost_of_source(source: SourceTurn) -> DetailCosts:

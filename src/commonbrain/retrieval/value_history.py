@@ -34,6 +34,8 @@ _VALUE_CHARS_MAX: Final = 60
 """About the length of a clause that states one value."""
 _COMMON_WORDS_MIN: Final = 2
 """Leading words in common that name a subject; a single one is often an article."""
+_VALUE_WORDS_MAX: Final = 4
+"""A value is a name or a short phrase; more words make no sense without the first ones."""
 _PUNCTUATION: Final = ".,;:!? "
 CHANGES_ONLY: Final = (LinkType.CHANGES,)
 
@@ -46,6 +48,20 @@ class Change:
     newer: Memory
     head: Memory
     """What holds now: the end of the chain of changes."""
+
+    def line(self) -> str:
+        """Describe what changed the older memory, with the calls that confirm and deny it."""
+        older, newer, head = (
+            ids.show(ids.MEMORY, one.id) for one in (self.older, self.newer, self.head)
+        )
+        pair = f"{newer} --other {older} --reason WHY"
+        says = _clause(self.newer)
+        if self.head.id != self.newer.id:
+            says = f"{says} ({head} holds now: {_clause(self.head)})"
+        return (
+            f"since {show_day(self.newer.occurred_at)} {newer} says otherwise: {says}. "
+            f"If it changed: revise resolve {pair}; if both hold: revise keep_both {pair}."
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +143,10 @@ class ChangeReader:
         return is_allowed(memory, self.caller, criteria=self.criteria, now=self.now)
 
 
+def _clause(memory: Memory) -> str:
+    return inert_line(memory.headline).rstrip(".")
+
+
 def _is_detected(link: Link) -> bool:
     """Return whether a link says that one value replaced another; users link what disagrees."""
     return is_sure(link) and (link.type is LinkType.CHANGES or basis_of(link) is not Basis.SAID)
@@ -169,7 +189,7 @@ def _history(newest: Memory, changes: Mapping[int, Sequence[Change]]) -> str:
         for one in latest[:_VALUES_MAX]
     ]
     more = [f"and {len(latest) - _VALUES_MAX} more"] if len(latest) > _VALUES_MAX else []
-    return f"earlier: {', '.join([*values, *more])}"
+    return ", ".join([*values, *more])
 
 
 def shorten_value(older: str, *, newer: str) -> str:
@@ -180,6 +200,6 @@ def shorten_value(older: str, *, newer: str) -> str:
         if one.casefold() != other.casefold():
             break
         common += 1
-    rest = " ".join(old[common:] if common >= _COMMON_WORDS_MIN else old)
-    rest = rest.strip(_PUNCTUATION).replace('"', "'")
+    is_value = common >= _COMMON_WORDS_MIN and len(old) - common <= _VALUE_WORDS_MAX
+    rest = " ".join(old[common:] if is_value else old).strip(_PUNCTUATION).replace('"', "'")
     return rest if len(rest) <= _VALUE_CHARS_MAX else f"{rest[: _VALUE_CHARS_MAX - 1].rstrip()}…"
