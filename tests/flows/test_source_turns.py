@@ -168,7 +168,7 @@ def test_a_turn_of_less_trust_or_of_another_project_is_not_shown(brain: Brain) -
     assert turn_of(brain, trust_min=0.0) == TURN
     assert "Farsta" not in facts(brain, QUERY).evidence
     elsewhere = stored(brain, "Olof walks his dog at the lake.", kind="event", project="farm")
-    stored(brain, "Olof walks his dog.", kind="fact", derived_from=[elsewhere], project=None)
+    stored(brain, "Olof walks his dog.", kind="fact", derived_from=[elsewhere])
     assert "lake" not in facts(brain, "Does Olof walk his dog?", project="shop").evidence
 
 
