@@ -86,6 +86,7 @@ def facts(brain: Brain, query: str, *without: str, **options: object) -> RecallR
     return recall(query, kinds=["fact"], bump=False, **options)  # type: ignore[arg-type]
 
 
+@pytest.mark.requirement("PV-10")
 def test_facts_answer_with_what_only_their_turns_say(talk: Brain) -> None:
     answered = [word in facts(talk, query).evidence for query, word in ASKED.items()]
     without = [word in facts(talk, query, "source_turns").evidence for query, word in ASKED.items()]

@@ -115,6 +115,7 @@ def weeks(tmp_path_factory: pytest.TempPathFactory, embedder: Embedder) -> Itera
         yield lived
 
 
+@pytest.mark.requirement("PV-09")
 @pytest.mark.parametrize(("question", "texts"), CHANGES.items())
 def test_what_holds_comes_first_and_what_held_is_marked(
     weeks: Weeks, question: str, texts: tuple[str, set[str]]
@@ -127,6 +128,7 @@ def test_what_holds_comes_first_and_what_held_is_marked(
     assert marked == held & found.keys()
 
 
+@pytest.mark.requirement("PV-09")
 def test_what_a_limit_was_reads_as_one_history(weeks: Weeks) -> None:
     longer, first = weeks.id(WAIT_LONGER), weeks.id(WAIT)
     line = (

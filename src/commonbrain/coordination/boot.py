@@ -288,7 +288,11 @@ def _changes(unit: UnitOfWork) -> tuple[BriefingEntry, ...]:
     reader = _reader(unit)
     outdated = reader.successors(changed)
     lines = reader.histories([one for one in changed if one.id not in outdated])
-    return tuple(entry(one, f"{EARLIER}: {lines[one.id]}") for one in changed if one.id in lines)
+    return tuple(
+        entry(one, _elsewhere(one, unit.caller.project), f"{EARLIER}: {lines[one.id]}")
+        for one in changed
+        if one.id in lines
+    )
 
 
 def _patterns(unit: UnitOfWork, task_vector: Matrix | None) -> RankedRule:
