@@ -264,7 +264,7 @@ class Recall:
         believed = tx.changes.believed(memory_ids) if plan.filter.as_of else {}
         visible = filter_visible(plan, ordered.ranked, past=believed, reviews=reviews)
         allowed = put_current_first(
-            tx, plan, ranked=visible, links=graph.links, meaning=context.matches[VECTOR]
+            tx, plan, ranked=visible, graph=graph, meaning=context.matches[VECTOR]
         )
         return _Ranked(
             considered=ordered.ranked,
