@@ -1,6 +1,7 @@
 """Tiny files in the formats of public data sets."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -131,3 +132,56 @@ def own(folder: Path) -> Path:
         {"id": "2", "question": "Who won the election?"},
     )
     return folder
+
+
+def statebench(path: Path) -> Path:
+    def row(
+        id_: str, track: str, *events: dict[str, Any], facts: Sequence[dict[str, str]] = ()
+    ) -> dict[str, Any]:
+        return {
+            "id": id_,
+            "track": track,
+            "initial_state": {
+                "identity_role": {"user_name": "Ada"},
+                "environment": {"now": "2026-01-05T09:00:00"},
+                "persistent_facts": list(facts),
+            },
+            "events": list(events),
+        }
+
+    def said(minute: int, text: str, speaker: str = "user") -> dict[str, Any]:
+        at = f"2026-01-05T09:{minute:02}:00"
+        return {"ts": at, "type": "conversation_turn", "speaker": speaker, "text": text}
+
+    def wrote(minute: int, key: str, value: str) -> dict[str, Any]:
+        write = {"key": key, "value": value, "source": {"type": "user"}}
+        return {"ts": f"2026-01-05T09:{minute:02}:00", "type": "supersession", "writes": [write]}
+
+    def asked(minute: int, prompt: str, must: list[str], must_not: list[str]) -> dict[str, Any]:
+        truth = {"must_mention": must, "must_not_mention": must_not}
+        at = f"2026-01-05T09:{minute:02}:00"
+        return {"ts": at, "type": "query", "prompt": prompt, "ground_truth": truth}
+
+    restricted = "[RESTRICTED: Pay data restricted to HR] The bonus of the harbour team is 12%"
+    facts = [
+        {"key": "shared_fact_0", "value": "The harbour team has a review in May"},
+        {"key": "restricted_fact_0", "value": restricted},
+    ]
+    return write_lines(
+        path,
+        row(
+            "t1",
+            "supersession",
+            said(1, "The ferry to Oslo leaves at 08:15."),
+            said(2, "Noted.", speaker="assistant"),
+            wrote(30, "ferry_time_v2", "The ferry to Oslo now leaves at 09:40."),
+            asked(31, "When does the ferry to Oslo leave?", ["09:40"], ["08:15"]),
+        ),
+        row(
+            "t2",
+            "scope_permission",
+            asked(5, "What is planned for the harbour team?", ["review"], ["12%", "bonus"]),
+            facts=facts,
+        ),
+        row("t3", "causality", asked(5, "Which ship?", ["none"], [])),
+    )

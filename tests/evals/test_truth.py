@@ -11,19 +11,27 @@ from commonbrain.runtime.settings_loading import load_settings
 
 def test_every_label_names_a_text_of_its_case() -> None:
     cases = read_cases()
-    assert len(cases) >= 180
+    assert len(cases) >= 500
     for case in cases:
         assert len(case.texts) >= 2
         assert sorted(case.times) == list(case.times)
         assert case.current is None or case.current < len(case.texts)
         assert (case.sort in CHANGES) <= (case.current == len(case.texts) - 1)
+
+
+def test_halves_of_every_type_are_alike_in_size_and_no_question_repeats() -> None:
+    cases = read_cases()
     sorts = Counter((case.sort, case.half) for case in cases)
-    assert all(sorts[sort, half] >= 5 for sort, _ in sorts for half in Half)
+    for sort in {case.sort for case in cases}:
+        counts = [sorts[sort, half] for half in Half]
+        assert min(counts) >= 0.4 * sum(counts), sort
+    questions = [case.question for case in cases if case.question is not None]
+    assert len(set(questions)) == len(questions)
 
 
 def test_most_changes_come_first_and_what_holds_is_not_marked() -> None:
     chosen = [case for case in read_cases() if case.sort in {"change_without_cue", "additive"}]
-    report = evaluate(chosen[::2], make_embedder(load_settings()))
+    report = evaluate(chosen[::4], make_embedder(load_settings()))
     changes = [row.is_right for row in report.rows if row.sort == "change_without_cue"]
     assert sum(map(bool, changes)) > len(changes) / 2
     others = [row.is_outdated for row in report.rows if row.sort == "additive"]

@@ -122,6 +122,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "eval learn": "brain eval learn locomo ./locomo-dev.json",
     "eval misses": "brain eval misses run.json",
     "eval parts": "brain eval parts run.json",
+    "eval refusals": "brain eval refusals ./locomo-dev.json",
     "eval report": "brain eval report run.json",
     "eval self": "brain eval self",
     "eval history": "brain eval history",

@@ -3,31 +3,41 @@
 Agents seldom revise: they remember the new value, and later ask. So among candidates that answer a
 question about equally well and speak of the same thing, the newer one comes first, and the older
 one follows it, marked as earlier. Changes that were detected on writing, or confirmed, count
-without further evidence; all other pairs are judged with the question in hand.
+without further evidence, and bring the newer memory along even if the question does not find it
+("make that 120"); all other pairs are judged with the question in hand.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Final
 
 from commonbrain.model import ids
 from commonbrain.model.kinds import KINDS
-from commonbrain.model.links import Link, LinkType
+from commonbrain.model.links import DISAGREEMENTS, Link, LinkType
 from commonbrain.model.memory import Memory
-from commonbrain.model.query import Candidate
+from commonbrain.model.query import Candidate, is_allowed
 from commonbrain.model.support import may_outdate
 from commonbrain.model.timestamps import show_day
-from commonbrain.text.changes import compare, is_no_change, logistic, read_words
+from commonbrain.text.changes import (
+    PairFeatures,
+    compare,
+    is_no_change,
+    logistic,
+    read_words,
+)
 from commonbrain.text.repetition import content_stems
 
 if TYPE_CHECKING:
+    from commonbrain.retrieval.fusion import LinkExpansion
     from commonbrain.retrieval.query_plan import QueryPlan
     from commonbrain.storage.store import Transaction
 
 STAGE: Final = "current_first"
+LINKED: Final = "linked"
+"""The feature of a candidate that links brought."""
 EARLIER: Final = "earlier"
 """The feature of an outdated candidate: how probable it is that a newer one changed it."""
 _COMPARED: Final = 10
@@ -36,6 +46,12 @@ _COSINE_MIN: Final = 0.3
 """Texts further apart speak of different things."""
 _LENGTH_MAX: Final = 600
 """Characters of a text that states one thing; a longer one is not outdated as a whole."""
+_STEPS_MAX: Final = 4
+"""Changes of changes that are followed to memories that the question does not find."""
+_SUCCESSORS_MAX: Final = 5
+"""Memories that changed one memory, of which the newest visible one is brought."""
+_LINKS_MAX: Final = 100
+"""Links read in one step."""
 _THRESHOLD: Final = 0.5
 _RETRACTED_FROM: Final = 0.6
 """Share of the older text that a newer one quotes to take it back."""
@@ -49,7 +65,7 @@ _GAPS: Final = (-0.5, 0.6)
 # Fitted by logistic regression on the pairs of candidates that recall found for the questions of
 # half of 185 cases of changes written for it, and of half of StateBench's training timelines.
 _BIAS: Final = -5.23
-_PAIR_WEIGHTS: Final = {
+_WEIGHTS: Final[Mapping[str, float]] = {
     "cosine": 5.27,
     "cue": 1.34,
     "correction": 1.63,
@@ -65,15 +81,17 @@ _PAIR_WEIGHTS: Final = {
     "length": 0.76,
     "overlap": 0.52,
     "cued_overlap": 0.06,
+    "link": 5.0,
+    "conflicting": 5.0,
+    "only_older_answers": 2.32,
+    "asks_older_subject": -1.8,
+    "asks_current": 1.52,
+    "relevance": 1.03,
+    "score_gap_uncued": 2.59,
+    "cosine_gap_uncued": -2.32,
+    "only_older_answers_uncued": -2.31,
 }
-_ONLY_OLDER_ANSWERS: Final = 2.32
-_ASKS_OLDER_SUBJECT: Final = -1.8
-_ASKS_FOR_CURRENT: Final = 1.52
-_RELEVANCE: Final = 1.03
-# The rest applies as far as the newer text does not announce a change.
-_SCORE_GAP: Final = 2.59
-_COSINE_GAP: Final = -2.32
-_ONLY_OLDER_ANSWERS_UNCUED: Final = -2.31
+_PAIR_FEATURES: Final = tuple(one.name for one in fields(PairFeatures))
 
 
 def put_current_first(
@@ -81,7 +99,7 @@ def put_current_first(
     plan: QueryPlan,
     *,
     ranked: Sequence[Candidate],
-    links: Sequence[Link],
+    graph: LinkExpansion,
     meaning: Mapping[int, float],
 ) -> list[Candidate]:
     """Reorder candidates so that each outdated one follows the memory that changed it.
@@ -96,10 +114,17 @@ def put_current_first(
         return list(ranked)
     skills = [one for one in ranked if one.features.get("skill")]
     others = [one for one in ranked if not one.features.get("skill")] if skills else list(ranked)
-    near, rest = others[:_COMPARED], others[_COMPARED:]
+    near = others[:_COMPARED]
+    changes = _changes_of(graph.links)
+    if changes:
+        later = {one.memory.id: one for one in others[_COMPARED:]}
+        near += _bring_successors(tx, plan, near=near, ranked=later, changes=changes)
     if len(near) < 2:  # noqa: PLR2004 one candidate has nothing to be compared with
         return list(ranked)
-    successors = _Judge(tx=tx, plan=plan, near=near, links=links, meaning=meaning).successors()
+    compared_ids = {one.memory.id for one in near}
+    rest = [one for one in others[_COMPARED:] if one.memory.id not in compared_ids]
+    judge = _Judge(tx=tx, plan=plan, near=near, changes=changes, links=graph.links, meaning=meaning)
+    successors = judge.successors()
     if not successors:
         return list(ranked)
     ordered: list[Candidate] = []
@@ -133,6 +158,68 @@ def put_current_first(
     return [*skills, *(replace(one, score=score) for one, score in moved), *rest]
 
 
+def _changes_of(links: Iterable[Link]) -> dict[tuple[int, int], Link]:
+    """Map pairs of an older and a newer memory to the link that says that the newer one holds."""
+    return {
+        (min(link.from_id, link.to_id), max(link.from_id, link.to_id)): link
+        for link in links
+        if link.type in DISAGREEMENTS
+    }
+
+
+def _bring_successors(
+    tx: Transaction,
+    plan: QueryPlan,
+    *,
+    near: Sequence[Candidate],
+    ranked: Mapping[int, Candidate],
+    changes: dict[tuple[int, int], Link],
+) -> list[Candidate]:
+    """Return the newest memory that changed each compared one, if it is not among them.
+
+    It gets the score of the memory that it changed. The links of what is brought are added to
+    `changes`, and followed in turn.
+    """
+    known = {one.memory.id for one in near}
+    brought: list[Candidate] = []
+    steps = [one for one in near if KINDS[one.memory.kind].can_change]
+    for _ in range(_STEPS_MAX):
+        newer_of = {
+            one.memory.id: sorted(
+                (newer for older, newer in changes if older == one.memory.id), reverse=True
+            )[:_SUCCESSORS_MAX]
+            for one in steps
+        }
+        new_ids = {newer for each in newer_of.values() for newer in each} - known
+        if not new_ids:
+            break
+        memories = tx.memories.get(sorted(new_ids))
+        found: list[Candidate] = []
+        for older in steps:
+            newest = next(
+                (
+                    memory
+                    for id_ in newer_of[older.memory.id]
+                    if (memory := memories.get(id_)) is not None
+                    and is_allowed(memory, plan.caller, criteria=plan.filter, now=plan.now)
+                    and may_outdate(memory, older.memory)
+                ),
+                None,
+            )
+            if newest is not None and newest.id not in known:
+                known.add(newest.id)
+                found.append(
+                    replace(ranked[newest.id], score=older.score)
+                    if newest.id in ranked
+                    else Candidate(memory=newest, features={LINKED: 1.0}, score=older.score)
+                )
+        brought += found
+        steps = found
+        further = tx.links.touching([one.memory.id for one in found], limit=_LINKS_MAX)
+        changes.update(_changes_of(further))
+    return brought
+
+
 def _note(newer: Memory) -> str:
     return (
         f"{EARLIER}, changed by {ids.show(ids.MEMORY, newer.id)} on {show_day(newer.occurred_at)}"
@@ -148,6 +235,7 @@ class _Judge:
         plan: QueryPlan,
         *,
         near: Sequence[Candidate],
+        changes: Mapping[tuple[int, int], Link],
         links: Sequence[Link],
         meaning: Mapping[int, float],
     ) -> None:
@@ -155,9 +243,7 @@ class _Judge:
         self.asks_current = float(_ASKS_CURRENT.search(plan.query) is not None)
         self.near = near
         self.meaning = meaning
-        self.changed = {
-            (link.to_id, link.from_id): link for link in links if link.type is LinkType.CHANGES
-        }
+        self.changes = changes
         self.settled = {
             frozenset((link.from_id, link.to_id))
             for link in links
@@ -188,38 +274,47 @@ class _Judge:
         return changed
 
     def _confidence(self, older: Candidate, newer: Candidate) -> float:
+        features = self.features(older, newer)
+        if features is None:
+            return 0.0
+        return logistic(
+            _BIAS + sum(weight * features[name] for name, weight in _WEIGHTS.items() if weight)
+        )
+
+    def features(self, older: Candidate, newer: Candidate) -> Mapping[str, float] | None:
+        """Return what speaks for a change, or None if there is none."""
         old, new = older.memory, newer.memory
-        if frozenset((old.id, new.id)) in self.settled:
-            return 0.0
-        link = self.changed.get((old.id, new.id))
-        if link is not None:
-            # It was judged with what the session said before; the question tells no more.
-            return link.strength
+        if frozenset((old.id, new.id)) in self.settled or is_no_change(old.body, new.body):
+            return None
+        link = self.changes.get((old.id, new.id))
         cosine = self.cosine[old.id, new.id]
-        if cosine < _COSINE_MIN or max(len(old.body), len(new.body)) > _LENGTH_MAX:
-            return 0.0
-        if is_no_change(old.body, new.body):
-            return 0.0
+        is_far = cosine < _COSINE_MIN or max(len(old.body), len(new.body)) > _LENGTH_MAX
+        if is_far and link is None:
+            return None
         pair = compare(old.body, new.body, cosine=cosine)
         here, there = read_words(old.body), read_words(new.body)
         count = len(self.question_stems) or 1
         only_older = len((self.question_stems & here.stems) - there.stems) / count
+        only_newer = len((self.question_stems & there.stems) - here.stems) / count
         own_subject = (here.subject | here.reading.names) - there.stems
         low, high = _GAPS
         gap = min(high, max(low, older.score - newer.score))
         cosine_gap = self.meaning.get(old.id, 0.0) - self.meaning.get(new.id, 0.0)
         uncued = 1 - pair.cue
-        return logistic(
-            _BIAS
-            + sum(weight * getattr(pair, name) for name, weight in _PAIR_WEIGHTS.items())
-            + _ONLY_OLDER_ANSWERS * only_older
-            + _ASKS_OLDER_SUBJECT * bool(self.question_stems & own_subject)
-            + _ASKS_FOR_CURRENT * self.asks_current
-            + _RELEVANCE * min(older.score, newer.score)
-            + uncued
-            * (
-                _SCORE_GAP * gap
-                + _COSINE_GAP * cosine_gap
-                + _ONLY_OLDER_ANSWERS_UNCUED * only_older
-            )
-        )
+        is_change = link is not None and link.type is LinkType.CHANGES
+        return {
+            **{name: getattr(pair, name) for name in _PAIR_FEATURES},
+            "link": link.strength if link is not None and is_change else 0.0,
+            "conflicting": float(link is not None and not is_change),
+            "only_older_answers": only_older,
+            "only_newer_answers": only_newer,
+            "asks_older_subject": float(bool(self.question_stems & own_subject)),
+            "asks_current": self.asks_current,
+            "relevance": min(older.score, newer.score),
+            "score_gap": gap,
+            "cosine_gap": cosine_gap,
+            # As far as the newer text does not announce a change.
+            "score_gap_uncued": uncued * gap,
+            "cosine_gap_uncued": uncued * cosine_gap,
+            "only_older_answers_uncued": uncued * only_older,
+        }

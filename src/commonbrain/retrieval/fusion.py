@@ -24,7 +24,7 @@ from commonbrain.model.links import DISAGREEMENTS, Link, LinkType, is_sure, pref
 from commonbrain.model.memory import Memory
 from commonbrain.model.query import is_allowed
 from commonbrain.model.scope import isolates
-from commonbrain.retrieval.query_plan import NO_OVERRIDES, QueryPlan, RetrievalOverrides
+from commonbrain.retrieval.query_plan import CHANGES, NO_OVERRIDES, QueryPlan, RetrievalOverrides
 from commonbrain.retrieval.retrievers import (
     LEXICAL,
     RETRIEVER_WEIGHTS,
@@ -341,6 +341,8 @@ def expand_links(
     seeds = sorted(matches, key=fused.__getitem__, reverse=True)[:SEEDS_MAX]
     every = tx.links.touching(seeds, limit=_LINKS_MAX)
     links = [link for link in every if link.trust.weight >= plan.filter.trust_min]
+    if not plan.overrides.is_enabled(CHANGES):
+        links = [link for link in links if link.type is not LinkType.CHANGES]
     if not links:
         return LinkExpansion()
     reached: defaultdict[int, float] = defaultdict(float)

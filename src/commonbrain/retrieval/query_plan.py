@@ -57,12 +57,16 @@ def kind_prior(kind: Kind, intent: Intent) -> float:
     return KINDS[kind].intent_priors.get(intent, 0.0)
 
 
+TIME: Final = "time"
+CHANGES: Final = "changes"
 ABLATABLE_STAGES: Final[Mapping[str, str]] = {
+    TIME: "Read the time that the query names.",
     "names": "Remove speakers' names from the text that is embedded.",
     "threshold": "Drop candidates that share no word with the query and are too far in meaning.",
     "passages": "Score messages by their neighbours too, and add those neighbours.",
     "verdict": "Detect questions without an answer, and shorten their result.",
     "links": "Follow the links of the best candidates.",
+    CHANGES: "Use the changes that were detected on writing.",
     "current_first": "Put what is current before what it changed.",
     "rerank": "Order candidates by the serving model, if there is one.",
 }
@@ -182,10 +186,17 @@ class QueryPlan:
 
 
 def plan_query(
-    query: str, query_scope: QueryScope, *, budget: Budget, speakers: Iterable[str]
+    query: str,
+    query_scope: QueryScope,
+    *,
+    budget: Budget,
+    speakers: Iterable[str],
+    overrides: RetrievalOverrides = NO_OVERRIDES,
 ) -> QueryPlan:
     """Plan a query; "last week" is relative to `as_of` if the query is about the past."""
-    named = parse_time_range(query, query_scope.filter.as_of or query_scope.now)
+    named = None
+    if overrides.is_enabled(TIME):
+        named = parse_time_range(query, query_scope.filter.as_of or query_scope.now)
     rest = named[1] if named else query
     return QueryPlan(
         query=query,
@@ -199,6 +210,7 @@ def plan_query(
         period=named[0] if named else None,
         is_about_time=named is not None
         and not _content_words(rest, _FUNCTION_WORDS | _GENERIC_WORDS),
+        overrides=overrides,
     )
 
 

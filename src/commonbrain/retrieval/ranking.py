@@ -354,7 +354,7 @@ _UNPENALIZED_CHARS: Final = 200
 """Length without a penalty, in characters."""
 _CANDIDATES_CHECKED: Final = 10
 """Candidates checked, best first; no later one was ever the best answer."""
-FALLBACK_ITEMS_MAX: Final = 3
+FALLBACK_ITEMS_MAX: Final = 8
 """Items shown if nothing seems to answer, since that may be wrong."""
 FALLBACK_TOKENS_MAX: Final = RECALL_TOKENS_DEFAULT // 4
 _STEM_CHARS: Final = 5

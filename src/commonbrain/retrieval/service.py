@@ -192,8 +192,10 @@ class Recall:
             if names
             else set()
         )
-        plan = plan_query(query, query_scope, budget=budget, speakers=speakers)
-        return replace(plan, is_proactive=bool(options.get("proactive")), overrides=self.overrides)
+        plan = plan_query(
+            query, query_scope, budget=budget, speakers=speakers, overrides=self.overrides
+        )
+        return replace(plan, is_proactive=bool(options.get("proactive")))
 
     def _embed(self, plan: QueryPlan, *, has_deadline: bool) -> Future[Matrix] | None:
         """Embed the query; with a deadline on another thread, while other retrievers run."""
@@ -262,7 +264,7 @@ class Recall:
         believed = tx.changes.believed(memory_ids) if plan.filter.as_of else {}
         visible = filter_visible(plan, ordered.ranked, past=believed, reviews=reviews)
         allowed = put_current_first(
-            tx, plan, ranked=visible, links=graph.links, meaning=context.matches[VECTOR]
+            tx, plan, ranked=visible, graph=graph, meaning=context.matches[VECTOR]
         )
         return _Ranked(
             considered=ordered.ranked,

@@ -11,13 +11,15 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import Final
 
 from commonbrain.text.repetition import content_stems
-from commonbrain.text.statements import Reading, Statement, read_statement
+from commonbrain.text.contradictions import find_contradiction
+from commonbrain.text.statements import CHOICES, Reading, Statement, read_statement
 
 _CUE: Final = re.compile(
-    r"\b(?:no longer|not any ?more|any ?more|as of (?:today|now|\w+day|next|this|\d)|from now on"
+    r"\b(?:no longer|not any ?more|any ?more|as of|from now on|got rid of|done away with|in favou?r of"
     r"|effective (?:immediately|today|from)|starting (?:today|now|\w+day|next|this|in|from)"
     r"|(?:moved|moves|moving|switched|switches|switching|changed|changes|renamed|rescheduled"
     r"|reassigned|postponed|pushed back|pushed out|delayed|brought forward|extended|shortened"
@@ -27,11 +29,11 @@ _CUE: Final = re.compile(
     r"|taking over|promoted|succeeded|succeeds|revised|amended|updated|overrid\w+|overrode"
     r"|supersede[sd]|swapped|reversed|reverted|rolled back|reinstated|finali[sz]ed|settled on"
     r"|turned into|became|grew to|shrank to|relocated|merged into|split into)\b"
-    r"|instead|actually|scratch that|make (?:that|it)|change (?:that|it|the)"
+    r"|instead|actually|in place of|scratch that|make (?:that|it)|change (?:that|it|the)"
     r"|let's (?:go|try|do|use)"
     r"|going with|gone with|go with|proceed with|change of plans?|plans? (?:have )?changed"
     r"|turns out|turned out|on second thought|second thoughts|never ?mind|forget (?:that|what)"
-    r"|i was wrong|my mistake|correction|corrected|to correct|rather than|used to|formerly"
+    r"|i was wrong|my mistake|i mean|correction|corrected|to correct|rather than|used to|formerly"
     r"|previously|back to|up from|down from|wait,|update\s*:|updated\s*:|the new"
     r"|this (?:replaces|overrides)"
     r"|new (?:value|limit|owner|name|date|time|price|plan|address|number|version|home|lead))\b",
@@ -40,7 +42,11 @@ _CUE: Final = re.compile(
 """Words that announce a change."""
 _WEAK_CUE: Final = re.compile(
     r"\b(?:now|currently|today|these days|nowadays|at present|lately|recently|latest|final|finally"
-    r"|official|officially|decided|new|since|meanwhile|by now|already)\b",
+    r"|official|officially|decided|new|since|meanwhile|by now|already|again|until further notice"
+    r"|only|after all|for good|this (?:week|month|year|season)"
+    r"|(?:has|have|had|'s|'ve)(?: been| just| since| finally| now| gone| come)? \w+(?:ed|en|wn|ne|pt)"
+    r"|got \w+(?:ed|en|nt|wn)|(?:stepped|moved|taken?|took|brought|gone|came|come|went|put|set|given?"
+    r"|gave|grown|grew|turned) (?:in|out|on|over|up|down|back|away))\b",
     re.IGNORECASE,
 )
 """Words that may announce one."""
@@ -49,7 +55,9 @@ _END: Final = re.compile(
     r"|discontinued|decommissioned|shut down|shuts down|switched off|turned off|removed|deleted"
     r"|dropped|scrapped|invalidat\w+|invalid|hold off|on hold|stopped|no longer|any ?more|expired"
     r"|ended|is over|obsolete|out of date|outdated|not true|wrong|incorrect|mistaken|recalculat\w+"
-    r"|void|rejected|denied|quit|left (?:the|us)|resigned|closed|disabled|lapsed|sold)\b",
+    r"|void|rejected|denied|quit|left|resigned|closed|disabled|lapsed|sold|gone|died|retires"
+    r"|finished|completed|broken|lost|stopped|stops|out of (?:order|service|use)|taken down"
+    r"|fell through|is off|are off|over and done|no \w+ (?:at all|left|any longer|any more))\b",
     re.IGNORECASE,
 )
 """Words that end a state."""
@@ -57,7 +65,10 @@ _CORRECTION: Final = re.compile(
     r"\b(?:correction|corrected|to correct|actual(?:ly)?|in fact|i was wrong|my mistake|misread"
     r"|misspoke|typo|mistake\w*|mistaken\w*|wrong(?:ly)?|incorrect(?:ly)?|erroneous\w*|invalidat\w+"
     r"|should (?:be|read|have been)|meant|not true|turns out|turned out|was really|is really"
-    r"|recalculat\w+|rather than|instead of|, not)\b",
+    r"|recalculat\w+|rather than|instead of|, not|not \w+ as|confused|mixed up|misremember\w*"
+    r"|misheard|misspelt|misspelled|miscounted|disagree\w*|in truth|in reality|checked again"
+    r"|looked it up|double[- ]checked|i mean|clears?|shows that|as (?:i|we) (?:wrote|said|noted"
+    r"|thought|assumed|believed)|on closer)\b",
     re.IGNORECASE,
 )
 _ADDITION: Final = re.compile(
@@ -66,14 +77,35 @@ _ADDITION: Final = re.compile(
     re.IGNORECASE,
 )
 """Words that say that the earlier statement holds too."""
+_INTERJECTION: Final = (
+    r"(?:no|nope|wait|sorry|actually|ok|okay|hmm|hm|oh|ah|err?|um|uh|oops|hold on|correction"
+    r"|scratch that|i mean|or rather|rather|better|well|and|but|so)"
+)
 _ELLIPSIS: Final = re.compile(
-    r"\W*(?:no,? |wait,? |sorry,? |actually,? |ok,? |okay,? |hmm,? |oh,? |and |but |so )*"
-    r"(?:make (?:that|it)|change (?:that|it)|let's (?:make it|say)|rather\b|instead\b|scratch that"
-    r"|on second thought|cancel (?:that|it|this)|forget (?:that|it)|keep the \w+|it(?:'s| is) now"
-    r"|(?:it|that|this|they|he|she) |same |better )",
+    rf"\W*(?:{_INTERJECTION}\b[\s,:.\u2026-]*)*"
+    r"(?:make (?:that|it|them)|change (?:that|it|them)|let's (?:make it|say)|rather\b|instead\b"
+    r"|scratch that|on second thought|cancel (?:that|it|this)|forget (?:that|it)|keep the \w+"
+    r"|it(?:'s| is) now|(?:it|that|this|they|he|she) |same |better )"
+    r"|.{0,60}\bi mean\b",
     re.IGNORECASE,
 )
 """Openings that only make sense after what was said before."""
+_FRAGMENT: Final = re.compile(
+    rf"\W*(?:{_INTERJECTION}\b[\s,:.\u2026-]+){{0,3}}"
+    rf"(?:{_INTERJECTION}\b\s*[,:.\u2026-]\W*|(?:err?|um|uh|oops|sorry)\b\s+)([^,.;!?]*)",
+    re.IGNORECASE,
+)
+"""An interjection, and the words after it up to the next stop: "Sorry, 55."."""
+_BARE_VALUE: Final = re.compile(
+    r"\W*((?:\d\S*|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w+teen"
+    r"|(?:twen|thir|for|fif|six|seven|eigh|nine)ty\S*)\b[^,.;!?]{0,40})(?:[,.;!?]|\Z)"
+    r"|\W*((?:in|on|at|to|from|by|until|with|after|before)\b[^,.;!?]{0,40})"
+    r"(?:,\s*(?:rather|instead|not|because|please|though)\b|[.!]?\s*\Z)",
+    re.IGNORECASE,
+)
+"""A value without a subject: "Thirty, they carried the piano.", "In July, rather."."""
+_FRAGMENT_WORDS_MAX: Final = 6
+"""Words of an answer that needs what was said before it; longer ones say a sentence."""
 _MANY: Final = re.compile(
     r"\b(?:speaks?|knows?|likes?|loves?|enjoys?|hates?|depends? on|relies on|requires?|needs?|has"
     r"|have|includes?|contains?|supports?|sponsors?|worked|works with|visited|been to|exists? for"
@@ -87,6 +119,8 @@ _RUN_MIN: Final = 4
 """Words in a row that count as a quotation."""
 _REPLACED_WORDS_MAX: Final = 3
 """A value is a name or a short phrase; a longer difference makes another statement."""
+_SWAPPED_MAX: Final = 4
+"""More differences than this say no more."""
 _CACHED: Final = 4096
 """Texts kept as read: a recall compares its best candidates, and the same ones come often."""
 
@@ -98,11 +132,16 @@ class Words:
     reading: Reading
     stems: frozenset[str]
     """Stems of its content words."""
+    items: frozenset[str]
+    """The stems, numbers and words of closed groups."""
     subject: frozenset[str]
-    """Stems of its subject; may be empty."""
+    """Stems and words of closed groups in its subject; may be empty."""
     plain: tuple[str, ...]
     """All words, in lower case and order."""
     cue: float
+    """1 surely announces a change, 0.5 perhaps."""
+    units: frozenset[tuple[str, str]]
+    """Numbers, each with the word after it."""
     ends: bool
     corrects: bool
     adds: bool
@@ -117,18 +156,20 @@ _WORD: Final = re.compile(r"\w+(?:[.,:/'\u2019-]\w+)*")
 @lru_cache(maxsize=_CACHED)
 def read_words(text: str) -> Words:
     """Read a text for comparison, in time linear in its length."""
-    reading = read_statement(Statement(text=text))
+    reading, stems = read_statement(Statement(text=text)), content_stems(text)
     cue = 1.0 if _CUE.search(text) else 0.5 if _WEAK_CUE.search(text) else 0.0
     return Words(
         reading=reading,
-        stems=content_stems(text),
-        subject=content_stems(" ".join(reading.subject)),
+        stems=stems,
+        items=stems | reading.numbers | reading.choices,
+        subject=content_stems(" ".join(reading.subject)) | (reading.subject & CHOICES),
         plain=tuple(word.casefold() for word in _WORD.findall(text)),
         cue=cue,
+        units=_units(reading.words),
         ends=_END.search(text) is not None,
         corrects=_CORRECTION.search(text) is not None,
         adds=_ADDITION.search(text) is not None,
-        is_elliptic=_ELLIPSIS.match(text) is not None,
+        is_elliptic=_is_elliptic(text),
         is_many=_MANY.search(text) is not None,
         asks=text.rstrip().endswith("?"),
     )
@@ -154,12 +195,32 @@ class PairFeatures:
 
     Of several such things that hold at a time, only an announced change counts.
     """
+    units: float
+    """Whether both count the same unit, and differently, times overlap."""
+    names: float
+    """Whether each has names that the other lacks, times overlap."""
+    conflict: float
+    """Whether the rules for contradictions find one."""
+    covered: float
+    """Share of the older text's words that the newer has, by stem."""
+    news: float
+    """Share of the newer text's words that the older lacks, by stem."""
+    swapped: float
+    """Words, numbers and the like that each has and the other lacks: the fewer of the two, 0..4."""
+    swapped_uncued: float
+    """The same, if no change is announced."""
+    one_swapped: float
+    """Whether there is exactly one."""
+    alike: float
+    """Share of all words, numbers and the like that both have."""
     many: float
     """Whether both say something of which there may be several: "speaks", "depends on"."""
     same_place: float
     """Whether they differ in few words in one place, and agree on the subject."""
     other_subject: float
     """Whether each names a subject that the other lacks, and no change is announced."""
+    other_subject_cued: float
+    """The same, though a change is announced."""
     quotation: float
     """Share of the older text that a correction repeats word for word."""
     ellipsis: float
@@ -180,6 +241,7 @@ def compare(older: str, newer: str, *, cosine: float, follows: bool = False) -> 
     subject = _subjects(old, new)
     values = (old.reading.numbers, new.reading.numbers), (old.reading.choices, new.reading.choices)
     many = old.is_many and new.is_many
+    swapped = min(len(old.items - new.items), len(new.items - old.items), _SWAPPED_MAX)
     in_one_place = _differ_in_one_place(old.reading.words, new.reading.words)
     return PairFeatures(
         cosine=cosine,
@@ -189,9 +251,19 @@ def compare(older: str, newer: str, *, cosine: float, follows: bool = False) -> 
         addition=float(new.adds),
         negation=float(old.reading.is_denied != new.reading.is_denied),
         values=overlap * (new.cue == 1 or not many) * any(_each_has_own(*pair) for pair in values),
+        units=overlap * _counts_differ(old.units, new.units),
+        names=overlap * _each_has_own(old.reading.names, new.reading.names),
+        conflict=float(find_contradiction(*map(_statement, (newer, older))) is not None),
+        covered=len(shared) / (len(old.stems) or 1),
+        news=1 - len(shared) / (len(new.stems) or 1),
+        swapped=swapped,
+        swapped_uncued=swapped * (1 - new.cue),
+        one_swapped=float(swapped == 1),
+        alike=len(old.items & new.items) / (len(old.items | new.items) or 1),
         many=float(many),
         same_place=max(subject, 0.0) * in_one_place,
         other_subject=(1 - new.cue) * (subject < 0),
+        other_subject_cued=new.cue * (subject < 0),
         quotation=_quotation(old.plain, new.plain) if new.corrects or new.ends else 0.0,
         ellipsis=float(follows and new.is_elliptic),
         length=math.log((len(new.plain) + 4) / (len(old.plain) + 4)),
@@ -244,6 +316,40 @@ _WEIGHTS: Final = {
 }
 
 
+@lru_cache(maxsize=_CACHED)
+def _statement(text: str) -> Statement:
+    return Statement(text=text)
+
+
+def _is_elliptic(text: str) -> bool:
+    """Return whether a text needs what was said just before: "Make that 70.", "Sorry, 55."."""
+    if _ELLIPSIS.match(text) is not None:
+        return True
+    match = _FRAGMENT.match(text) or _BARE_VALUE.match(text)
+    if match is None:
+        return False
+    clause = next(filter(None, match.groups()), "")
+    is_short = len(_WORD.findall(clause)) <= _FRAGMENT_WORDS_MAX
+    return is_short and read_statement(Statement(text=clause)).verb is None
+
+
+def _units(words: Sequence[str]) -> frozenset[tuple[str, str]]:
+    """Return each number with the word after it."""
+    return frozenset(
+        (unit, number) for number, unit in pairwise((*words, "")) if number[:1].isdigit()
+    )
+
+
+def _counts_differ(
+    old: frozenset[tuple[str, str]], new: frozenset[tuple[str, str]]
+) -> bool:
+    """Return whether both have numbers of one unit, and each some that the other lacks."""
+    shared = {unit for unit, _ in old} & {unit for unit, _ in new}
+    here = {one for one in old if one[0] in shared}
+    there = {one for one in new if one[0] in shared}
+    return bool(here - there) and bool(there - here)
+
+
 def _subjects(old: Words, new: Words) -> float:
     one, other = old.subject, new.subject
     if not (one and other):
@@ -252,7 +358,7 @@ def _subjects(old: Words, new: Words) -> float:
         return 1.0
     if one <= other or other <= one:
         return 0.6
-    mine, theirs = one - new.stems, other - old.stems
+    mine, theirs = one - new.items, other - old.items
     if mine and theirs:
         return -1.0 if not one & other else -0.6
     return 0.2

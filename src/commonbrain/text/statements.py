@@ -21,10 +21,17 @@ _COUNTS: Final = (
     "two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen".split()
 )
 _TENS: Final = "twenty thirty forty fifty sixty seventy eighty ninety".split()
+_UNITS: Final = ("one", *_COUNTS[:8])
 _ORDINALS: Final = "second third fourth fifth sixth seventh eighth ninth tenth".split()
 _NUMBER_WORDS: Final = {
     **{word: str(n) for n, word in enumerate(_COUNTS, 2)},
     **{word: str(10 * n) for n, word in enumerate(_TENS, 2)},
+    **{
+        f"{ten}{hyphen}{unit}": str(10 * tens + units)
+        for tens, ten in enumerate(_TENS, 2)
+        for units, unit in enumerate(_UNITS, 1)
+        for hyphen in ("-", "")
+    },
     **{word: str(n) for n, word in enumerate(_ORDINALS, 2)},
     "hundred": "100",
     "thousand": "1000",

@@ -142,6 +142,24 @@ def headlines(
     run_headlines(is_check=check, as_json=as_json)
 
 
+@app.command()
+def refusals(
+    *,
+    path: Annotated[Path, typer.Argument(help="A LoCoMo file, or a BEAM chat or folder.")],
+    conversations: Annotated[
+        int | None, typer.Option(min=1, help="Only the first so many.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The file for the record; else one among the user's data.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Give all turns of conversations to plain remember, and list what it refuses."""
+    from commonbrain_evals.run import run_refusals  # noqa: PLC0415 see _run
+
+    run_refusals(path, conversations=conversations, out=out, as_json=as_json)
+
+
 @app.command("self")
 def self_(
     context: typer.Context,

@@ -7,14 +7,20 @@ from typing import Annotated
 import typer
 
 from commonbrain.cli.commands import Json
+from commonbrain_evals.retrieval.corpora import Form
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
     """What is to be run: one field an argument or option."""
 
-    dataset: Annotated[str, typer.Argument(help="locomo, beam, beir, longmemeval or own.")]
+    dataset: Annotated[
+        str, typer.Argument(help="locomo, beam, beir, longmemeval, statebench or own.")
+    ]
     path: Annotated[Path, typer.Argument(help="The file or folder that holds the data.")]
+    form: Annotated[
+        Form, typer.Option("--as", help="How turns of conversations come into the store.")
+    ] = Form.MESSAGES
     without: Annotated[
         list[str] | None, typer.Option(help="Leave out an arm, a feature or a stage of recall.")
     ] = None

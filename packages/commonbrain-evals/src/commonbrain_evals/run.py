@@ -1,9 +1,10 @@
 """What `brain eval` runs: a bar on stderr while it does, its report when it is done."""
 
 import json
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any, Final
 
 import typer
 
@@ -15,6 +16,7 @@ from commonbrain_evals import aged, headlines, month
 from commonbrain_evals.curves import curves
 from commonbrain_evals.evaluations import EVALUATIONS
 from commonbrain_evals.options import RunOptions
+from commonbrain_evals.retrieval import refusals, statebench
 from commonbrain_evals.retrieval.comparing import compare
 from commonbrain_evals.retrieval.learning import LearnRequest, learn
 from commonbrain_evals.retrieval.learnt import show_learning
@@ -92,17 +94,63 @@ def run_on_data(options: RunOptions) -> None:
         questions=options.questions,
         conversations=options.conversations,
         without=tuple(options.without or ()),
+        form=options.form,
         ablates=options.ablate,
     )
+    evaluation = _OF_DATASET.get(options.dataset, _RANKING)
     with progress_bar(f"evaluating on {options.dataset}", is_shown=not options.as_json) as move:
-        done = run(run_request, settings=load_settings(), on_progress=move)
-    path = options.out or default_path(done)
+        done = evaluation.run(run_request, settings=load_settings(), on_progress=move)
+    path = options.out or default_path(options.dataset, started_at=evaluation.started_at(done))
     write(done, path)
     if options.as_json:
         typer.echo(escaped(json.dumps(asdict(done), ensure_ascii=False)))
         return
-    show_run(done)
+    evaluation.show(done)
     typer.echo(f"The record is {path}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _DataEvaluation:
+    """How data of one shape is measured."""
+
+    run: Callable[..., Any]
+    """Takes a request, `settings` and `on_progress`; gives a dataclass that JSON can hold."""
+    show: Callable[[Any], None]
+    started_at: Callable[[Any], str]
+
+
+_RANKING: Final = _DataEvaluation(
+    run=run, show=show_run, started_at=lambda done: done.times.started_at
+)
+"""For questions whose evidence is named."""
+_OF_DATASET: Final[Mapping[str, _DataEvaluation]] = {
+    "statebench": _DataEvaluation(
+        run=statebench.evaluate,
+        show=statebench.show_states,
+        started_at=lambda report: report.started_at,
+    ),
+}
+"""The data sets that name no evidence."""
+
+
+def run_refusals(path: Path, *, conversations: int | None, out: Path | None, as_json: bool) -> None:
+    """Give conversations to plain `remember`, keep the record of what it refuses and print it.
+
+    Raises:
+        InvalidInputError: the data is missing or malformed.
+
+    """
+    with progress_bar("remembering", is_shown=not as_json) as move:
+        report = refusals.evaluate(
+            path, settings=load_settings(), conversations=conversations, on_progress=move
+        )
+    record = out or default_path("refusals", started_at=report.started_at)
+    write(report, record)
+    if as_json:
+        typer.echo(escaped(json.dumps(asdict(report), ensure_ascii=False)))
+        return
+    refusals.show_refusals(report)
+    typer.echo(f"The record is {record}")
 
 
 def learn_on_data(data: tuple[str, Path], *, seed: int, noise: float, as_json: bool) -> None:

@@ -2,12 +2,13 @@
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from commonbrain.client import Brain
+from commonbrain.model import ids
 from commonbrain.model.limits import RECALL_ITEMS_MAX, RECALL_TOKENS_MAX
-from commonbrain.model.recall_result import RecallResult, ResultStatus
+from commonbrain.model.recall_result import Item, RecallResult, ResultStatus
 from commonbrain.retrieval.query_plan import RetrievalOverrides
 from commonbrain.retrieval.service import Recall
 from commonbrain_evals.retrieval.ablating import Ablation
@@ -71,6 +72,7 @@ class QuestionRunner:
 
     def ask(self, question: Question) -> Answer:
         """Ask everyone one question."""
+        question = replace(question, gold=self.eval_store.findable(question.gold))
         brain = self._brain(question)
         started = time.perf_counter()
         served = self._recall(brain)(question.text, bump=False)
@@ -78,7 +80,9 @@ class QuestionRunner:
         rankings = {RECALL: self._rank(brain, question)}
         gold_sessions = dict.fromkeys(self.eval_store.sessions(question.gold), 1)
         sessions = {RECALL: self._rank_sessions(brain, question)} if gold_sessions else {}
-        packed = {RECALL: {AS_SERVED: _packed(served, question), **self._pack(brain, question)}}
+        packed = {
+            RECALL: {AS_SERVED: self._packed(served, question), **self._pack(brain, question)}
+        }
         ms = {RECALL: took_ms}
         for name, ranked, seconds in self._baselines(question):
             rankings[name] = sources(self.eval_store, ranked[:DEPTH])
@@ -118,7 +122,10 @@ class QuestionRunner:
         result = self._recall(brain, without=without)(
             question.text, max_items=DEPTH, max_tokens=RECALL_TOKENS_MAX, bump=False
         )
-        return list(dict.fromkeys(item.source_ref or "" for item in result.items))
+        return list(dict.fromkeys(map(self._source, result.items)))
+
+    def _source(self, item: Item) -> str:
+        return self.eval_store.source(ids.parse(ids.MEMORY, item.id))
 
     def _ablated(self, brain: Brain, question: Question) -> Mapping[str, Sequence[str]]:
         """Rank without each part, and as ever without those that are known to change nothing."""
@@ -140,12 +147,12 @@ class QuestionRunner:
             max_tokens=RECALL_TOKENS_MAX,
             bump=False,
         )
-        return self.eval_store.sessions(item.source_ref or "" for item in result.items)
+        return self.eval_store.sessions(map(self._source, result.items))
 
     def _pack(self, brain: Brain, question: Question) -> Mapping[str, Packed]:
         recall = self._recall(brain)
         return {
-            str(tokens): _packed(
+            str(tokens): self._packed(
                 recall(question.text, max_items=RECALL_ITEMS_MAX, max_tokens=tokens, bump=False),
                 question,
             )
@@ -153,7 +160,7 @@ class QuestionRunner:
         }
 
     def _baselines(self, question: Question) -> Iterator[tuple[str, list[int], float]]:
-        lists = search(self.eval_store, question.text)
+        lists = search(self.eval_store.brain, question.text)
         for name, baseline in BASELINES.items():
             started = time.perf_counter()
             ranked = list(baseline.rank(lists))
@@ -169,11 +176,10 @@ class QuestionRunner:
         is_whole = set(question.gold) <= set(sources(self.eval_store, shown))
         return Packed(tokens=spent, is_whole=is_whole, is_in_part=is_whole)
 
-
-def _packed(result: RecallResult, question: Question) -> Packed:
-    whole = {item.source_ref for item in result.items if item.body is not None}
-    shortened = {item.source_ref for item in result.items if item.excerpt is not None}
-    gold = set(question.gold)
-    return Packed(
-        tokens=result.tokens, is_whole=gold <= whole, is_in_part=gold <= whole | shortened
-    )
+    def _packed(self, result: RecallResult, question: Question) -> Packed:
+        whole = {self._source(item) for item in result.items if item.body is not None}
+        shortened = {self._source(item) for item in result.items if item.excerpt is not None}
+        gold = set(question.gold)
+        return Packed(
+            tokens=result.tokens, is_whole=gold <= whole, is_in_part=gold <= whole | shortened
+        )

@@ -66,6 +66,11 @@ def _corpus(chat: _Chat, *, name: str, file: str) -> Corpus:
         [Record(value={"turns": [{**turn, "time": _shown(turn["time"])} for turn in turns]})],
         questions=questions,
         ends_at=last + timedelta(days=1),
+        # A thread is one exchange; people sit down for a batch of them.
+        session_of={
+            source_reference(name, str(turn["id"])): str(turn["session"]).partition(".")[0]
+            for turn in turns
+        },
     )
 
 

@@ -116,6 +116,7 @@ def _unlike(before: Run, after: Run) -> list[str]:
         "space": (before.setup.space, after.setup.space),
         "settings": (before.setup.settings, after.setup.settings),
         "without": (", ".join(before.setup.without), ", ".join(after.setup.without)),
+        "form": (before.setup.form, after.setup.form),
         "seed": (before.setup.seed, after.setup.seed),
         "processor": (before.machine.processor, after.machine.processor),
     }

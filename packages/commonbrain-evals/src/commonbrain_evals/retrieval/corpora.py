@@ -3,11 +3,23 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
 from pathlib import Path
 
 from commonbrain.model.memory import Draft
 from commonbrain.transfer.archive import Piece, Unreadable
 from commonbrain_evals.retrieval.recipes import Recipe
+
+
+class Form(StrEnum):
+    """How the turns of conversations come into the store."""
+
+    MESSAGES = "messages"
+    """Imported, each a message of its session's thread."""
+    EVENTS = "events"
+    """Given to `remember` as "Name: text" at its time, with the kind event."""
+    NOTES = "notes"
+    """Given to plain `remember` as "Name: text" at its time; the words decide the kind."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +46,8 @@ class Corpus:
     questions: tuple[Question, ...]
     ends_at: datetime
     """When everything in it has been said."""
+    session_of: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The session of a source whose thread is only a part of one."""
 
     def read(self, source: Path, project: str | None) -> Iterator[Piece]:
         """Give what is to be remembered, as importers do; the source has been read before."""

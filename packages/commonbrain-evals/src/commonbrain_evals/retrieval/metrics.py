@@ -1,6 +1,7 @@
 """How good a ranking is: recall at k of all and of any evidence, nDCG@10, reciprocal rank.
 
-`R@k all` is 1 when every source of the answer is among the first k, `R@k any` when one of them is.
+`R@k all` is 1 when every source of the answer is among the first k, `R@k any` when one of them is;
+`R@10 mean` is the share of the sources that are among the first ten.
 trec_eval measures per question; the means are taken over the questions that have evidence.
 """
 
@@ -15,6 +16,7 @@ CUTS: Final = (1, 5, 10, 20)
 _PARTS: Final = {f"R@{k} all": f"recall_{k}" for k in CUTS}
 _WHOLE: Final = {
     **{f"R@{k} any": f"success_{k}" for k in CUTS},
+    "R@10 mean": "recall_10",
     "nDCG@10": "ndcg_cut_10",
     "MRR": "recip_rank",
 }

@@ -7,13 +7,16 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from platformdirs import user_data_path
 from pydantic import TypeAdapter, ValidationError
 
 from commonbrain.model.errors import InvalidInputError
 from commonbrain_evals.retrieval.figures import Figure
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 FORMAT: Final = 1
 """Rises when a reader of the file before would misread it."""
@@ -35,6 +38,8 @@ class Setup:
     questions: int | None = None
     conversations: int | None = None
     without: tuple[str, ...] = ()
+    form: str = "messages"
+    """How turns came into the store."""
     space: str
     """The embedding model and its version, as the store names it."""
     settings: Mapping[str, str | float | None] = field(
@@ -135,15 +140,15 @@ class Run:
     """What recall put first, by question: sources, and none of their text."""
 
 
-def default_path(run: Run) -> Path:
-    """Say where a run is kept unless its caller says otherwise."""
-    timestamp = run.times.started_at[:19].replace(":", "").replace("-", "")
+def default_path(dataset: str, *, started_at: str) -> Path:
+    """Say where a record is kept unless its caller says otherwise; `started_at` is ISO 8601."""
+    timestamp = started_at[:19].replace(":", "").replace("-", "")
     folder = user_data_path("commonbrain", appauthor=False) / "evaluations"
-    return folder / f"{run.setup.dataset}-{timestamp}.json"
+    return folder / f"{dataset}-{timestamp}.json"
 
 
-def write(run: Run, path: Path) -> None:
-    """Write a run.
+def write(record: "DataclassInstance", path: Path) -> None:
+    """Write a run, or a report of another shape.
 
     Raises:
         InvalidInputError: the file cannot be written.
@@ -151,7 +156,7 @@ def write(run: Run, path: Path) -> None:
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(asdict(run), ensure_ascii=False, indent=1), "utf-8")
+        path.write_text(json.dumps(asdict(record), ensure_ascii=False, indent=1), "utf-8")
     except OSError as error:
         raise InvalidInputError(f"{path} cannot be written: {error.strerror}.") from error
 

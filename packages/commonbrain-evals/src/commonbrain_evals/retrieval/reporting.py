@@ -41,8 +41,9 @@ def page(runs: Sequence[Run]) -> str:
 
 
 def _definitions() -> Iterator[str]:
-    yield "- R@k: share of the questions all of whose evidence is among the first k."
+    yield "- all@k: share of the questions all of whose evidence is among the first k."
     yield "- any@10: share of the questions some of whose evidence is among the first ten."
+    yield "- mean@10: mean share of the evidence that is among the first ten."
     yield "- Intervals are of 95%, of a bootstrap over questions."
 
 

@@ -15,9 +15,10 @@ from commonbrain.runtime.bootstrap import make_embedder
 from commonbrain.storage.interface import Progress, ignore_progress
 from commonbrain_evals.retrieval.ablating import PARTS
 from commonbrain_evals.retrieval.asking import QuestionRunner
-from commonbrain_evals.retrieval.corpora import Corpus, DataSet
+from commonbrain_evals.retrieval.corpora import Corpus, DataSet, Form
 from commonbrain_evals.retrieval.datasets import DATASETS
 from commonbrain_evals.retrieval.extra import needed
+from commonbrain_evals.retrieval.notes import REPETITION
 from commonbrain_evals.retrieval.recipes import Recipe
 from commonbrain_evals.retrieval.record import Run, Setup, Times
 from commonbrain_evals.retrieval.sampling import Sample, choose
@@ -53,6 +54,8 @@ class EvalRequest:
     conversations: int | None = None
     without: tuple[str, ...] = ()
     """Parts of recall to leave out throughout."""
+    form: Form = Form.MESSAGES
+    """How the turns of conversations come into the store."""
     ablates: bool = False
     """Whether each part is left out once, to see what it is worth."""
 
@@ -86,7 +89,7 @@ def run(
         on_progress=on_progress,
     )
     harvest = _gather(run_context, dataset, files=files)
-    run_record = summarize(harvest, seed=request.seed, parts=_ablated(request))
+    run_record = summarize(harvest, seed=request.seed, parts=ablated(request))
     return Run(
         version=version("commonbrain"),
         commit=commit(),
@@ -121,15 +124,27 @@ def _dataset(request: EvalRequest) -> DataSet:
             f"There is no data set {request.dataset[:40]!r}.",
             hint=f"Choose of {', '.join(DATASETS)}.",
         )
-    unknown = [name for name in request.without if name not in PARTS]
-    if unknown:
-        raise InvalidInputError(
-            f"Recall has no part {unknown[0][:40]!r}.", hint=f"Choose of {', '.join(PARTS)}."
-        )
+    check_parts(request.without, notes=request.form is not Form.MESSAGES)
     return dataset
 
 
-def _ablated(request: EvalRequest) -> tuple[str, ...]:
+def check_parts(names: Sequence[str], *, notes: bool) -> None:
+    """Check the names of what is left out; what is given to `remember` has a part more.
+
+    Raises:
+        InvalidInputError: there is no such part.
+
+    """
+    parts = (*PARTS, REPETITION) if notes else PARTS
+    unknown = [name for name in names if name not in parts]
+    if unknown:
+        raise InvalidInputError(
+            f"There is no part {unknown[0][:40]!r} here.", hint=f"Choose of {', '.join(parts)}."
+        )
+
+
+def ablated(request: EvalRequest) -> tuple[str, ...]:
+    """Give the parts that are left out in turn."""
     return tuple(part for part in PARTS if part not in request.without) if request.ablates else ()
 
 
@@ -142,6 +157,7 @@ def _setup(request: EvalRequest, files: Sequence[Path], *, settings: Settings) -
         questions=request.questions,
         conversations=request.conversations,
         without=request.without,
+        form=request.form,
         space=make_embedder(settings).space.name,
         settings={name: getattr(settings, name) for name in _RELEVANT_SETTINGS},
     )
@@ -176,7 +192,13 @@ def _visit(run_context: _RunContext, corpus: Corpus, *, harvest: Harvest) -> Non
     def move(fraction: float) -> None:
         run_context.on_progress((done + fraction * len(own)) / every)
 
-    with open_eval_store(corpus, settings=run_context.settings, seed=request.seed) as eval_store:
+    with open_eval_store(
+        corpus,
+        settings=run_context.settings,
+        seed=request.seed,
+        form=request.form,
+        without=request.without,
+    ) as eval_store:
         harvest.take(eval_store)
         move(_FILL_SHARE)
         asker = QuestionRunner(
@@ -189,7 +211,7 @@ def _visit(run_context: _RunContext, corpus: Corpus, *, harvest: Harvest) -> Non
             ),
             recipes=run_context.recipes,
             history_tokens=eval_store.history_tokens(),
-            ablated=_ablated(request),
+            ablated=ablated(request),
         )
         # What is loaded by the first question is not part of the latency of any.
         asker.abstains(own[0])

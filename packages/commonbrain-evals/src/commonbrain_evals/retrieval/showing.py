@@ -11,16 +11,21 @@ from rich.table import Table
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import inert_line
 from commonbrain_evals.retrieval.comparing import Comparison
+from commonbrain_evals.retrieval.corpora import Form
 from commonbrain_evals.retrieval.figures import Figure
-from commonbrain_evals.retrieval.record import ALL, Run
+from commonbrain_evals.retrieval.record import ALL, ByMetric, Run
 from commonbrain_evals.retrieval.systems import RECALL
 
-SHOWN: Final = ("R@1 all", "R@5 all", "R@10 all", "R@20 all", "R@10 any", "nDCG@10", "MRR")
+SHOWN: Final = (
+    *("R@1 all", "R@5 all", "R@10 all", "R@20 all", "R@10 mean", "R@10 any", "nDCG@10", "MRR"),
+)
 """The metrics for which a screen has room; the record has all."""
 _FEW: Final = ("R@1 all", "R@10 all", "nDCG@10")
 """Those that are shown of each category that is compared, and of each part that is left out."""
-_HEAD: Final = ("system", "R@1", "R@5", "R@10", "R@20", "any@10", "nDCG@10", "MRR")
-"""How they stand above columns: R@k is of all the evidence, any@10 of any."""
+_HEAD: Final = (
+    *("system", "all@1", "all@5", "all@10", "all@20", "mean@10", "any@10", "nDCG@10", "MRR"),
+)
+"""How they stand above columns: of all the evidence, its mean share, or any."""
 _TWO: Final = ("R@10 all", "nDCG@10")
 """Those that are shown of each part in each of several runs."""
 _STAR: Final = "*: beyond noise, its 95% interval leaves out 0"
@@ -47,7 +52,7 @@ def show_comparison(comparison: Comparison) -> None:
     )
     for line in comparison.unlike:
         console.print(f"not the same: {inert_line(line)}", markup=False)
-    table = _empty_table("", ("category", "metric", "before", "after", "difference (95%)"))
+    table = empty_table("", ("category", "metric", "before", "after", "difference (95%)"))
     for row in comparison.rows:
         if row.category != ALL and row.metric not in _FEW:
             continue
@@ -65,7 +70,7 @@ def show_comparison(comparison: Comparison) -> None:
 def show_parts(runs: Sequence[Run]) -> None:
     """Print what each part is worth in every run that left out each."""
     title, columns, rows = part_rows(runs)
-    table = _empty_table(title, columns)
+    table = empty_table(title, columns)
     for row in rows:
         table.add_row(*map(escape, row))
     Console(highlight=False).print(table)
@@ -112,6 +117,8 @@ def headings(run: Run) -> Iterator[str]:
     latency = times.latency_ms[RECALL]
     source = inert_line(setup.source)
     yield f"{setup.dataset}: {source}, sha256 {setup.sha256[:16]}, seed {setup.seed}"
+    if setup.form != Form.MESSAGES:
+        yield f"turns given to remember as {setup.form}, one session per session of the data"
     if setup.without:
         yield f"without {', '.join(setup.without)}"
     yield f"commonbrain {run.version}, commit {run.commit or 'unknown'}, space {setup.space}"
@@ -130,7 +137,7 @@ def headings(run: Run) -> Iterator[str]:
 def run_tables(run: Run) -> Iterator[Table]:
     """Give the tables of a run."""
     for title, columns, rows in run_rows(run):
-        table = _empty_table(title, columns)
+        table = empty_table(title, columns)
         for row in rows:
             table.add_row(*map(escape, row))
         yield table
@@ -138,9 +145,14 @@ def run_tables(run: Run) -> Iterator[Table]:
 
 def run_rows(run: Run) -> Iterator[TableRows]:
     """Give what a run found: titles, columns and rows."""
-    yield "What comes first, % of questions, with half of its 95% interval", _HEAD, _ranks(run)
+    yield (
+        "Evidence that comes first, % of questions, with half of its 95% interval",
+        _HEAD,
+        _ranks(run),
+    )
     if len(run.systems.get(RECALL, {})) > 1:
-        yield "recall by category, %", ("category", "asked", *_HEAD[1:]), _categories(run)
+        title = "recall by category, %, with half of its 95% interval"
+        yield title, ("category", "asked", *_HEAD[1:]), _categories(run)
     if run.sessions:
         yield "Whose session comes first, %", _HEAD, _sessions(run)
     if run.budgets:
@@ -154,7 +166,8 @@ def run_rows(run: Run) -> Iterator[TableRows]:
         yield f"What leaving out a part changes, points; {_STAR}", columns, _ablation(run)
 
 
-def _empty_table(title: str, columns: Sequence[str]) -> Table:
+def empty_table(title: str, columns: Sequence[str]) -> Table:
+    """Make a table of plain columns."""
     table = Table(title=title or None, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for column in columns:
         table.add_column(column, no_wrap=True)
@@ -163,18 +176,23 @@ def _empty_table(title: str, columns: Sequence[str]) -> Table:
 
 def _ranks(run: Run) -> Iterator[list[str]]:
     for name, of in run.systems.items():
-        yield [name, *(spread(of[ALL][metric]) for metric in SHOWN)]
+        yield [name, *_spreads(of[ALL])]
 
 
 def _sessions(run: Run) -> Iterator[list[str]]:
     for name, of in run.sessions.items():
-        yield [name, *(spread(of[metric]) for metric in SHOWN)]
+        yield [name, *_spreads(of)]
+
+
+def _spreads(of: ByMetric) -> Iterator[str]:
+    """Write the metrics that are shown; older records lack some."""
+    return (spread(of[metric]) if metric in of else "" for metric in SHOWN)
 
 
 def _categories(run: Run) -> Iterator[list[str]]:
     for name, category_counts in run.systems[RECALL].items():
         count = sum(1 for one in run.categories.values() if name in {ALL, one})
-        yield [name, str(count), *(percent(category_counts[metric].mean) for metric in SHOWN)]
+        yield [name, str(count), *_spreads(category_counts)]
 
 
 def _budgets(run: Run) -> Iterator[list[str]]:

@@ -12,7 +12,8 @@ from typing import Final
 
 from commonbrain.client import Brain
 from commonbrain.config import Settings
-from commonbrain.model.kinds import MessageDetail
+from commonbrain.model import ids
+from commonbrain.model.kinds import Kind, MessageDetail
 from commonbrain.model.memory import Memory, full_text
 from commonbrain.model.query import Candidate
 from commonbrain.model.recall_result import EvidenceRenderer, render_item
@@ -23,7 +24,8 @@ from commonbrain.services import Services
 from commonbrain.testing.builders import SeededRandom
 from commonbrain.text.tokens import estimate
 from commonbrain.transfer.imports import ImportReport
-from commonbrain_evals.retrieval.corpora import Corpus
+from commonbrain_evals.retrieval.corpora import Corpus, Form
+from commonbrain_evals.retrieval.notes import open_note_store, turns_of
 
 _FORMAT: Final = "corpus"
 _PAGE: Final = 1000
@@ -56,6 +58,10 @@ class EvalStore:
     memories: Mapping[int, Memory]
     session_of: Mapping[str, str]
     """The session that each source is of; what belongs to none is not in here."""
+    source_of: Mapping[int, str]
+    """Where each memory comes from, which is what questions name as evidence."""
+    said_by: Mapping[str, str] = field(default_factory=dict[str, str])
+    """By source that was refused as a repetition: the source whose memory it repeats."""
     costs: dict[int, int] = field(default_factory=dict[int, int])
     """Tokens of memories as they are shown to agents, once they were counted."""
 
@@ -70,7 +76,11 @@ class EvalStore:
 
     def source(self, memory_id: int) -> str:
         """Give where a memory comes from, which is what questions name as evidence."""
-        return self.memories[memory_id].source_ref or ""
+        return self.source_of.get(memory_id, "")
+
+    def findable(self, gold: Mapping[str, int]) -> Mapping[str, int]:
+        """Give gold without what repeats other gold; what repeats anything else stays missing."""
+        return {source: of for source, of in gold.items() if self.said_by.get(source) not in gold}
 
     def sessions(self, sources: Iterable[str]) -> Sequence[str]:
         """Give the sessions of sources, each once, in their order."""
@@ -93,8 +103,27 @@ class EvalStore:
 
 
 @contextmanager
-def open_eval_store(corpus: Corpus, *, settings: Settings, seed: int) -> Generator[EvalStore]:
-    """Fill a fresh store through the door for imports; it is gone afterwards."""
+def open_eval_store(
+    corpus: Corpus,
+    *,
+    settings: Settings,
+    seed: int,
+    form: Form = Form.MESSAGES,
+    without: Iterable[str] = (),
+) -> Generator[EvalStore]:
+    """Fill a fresh store with a corpus in one form; it is gone afterwards.
+
+    `without` may name parts of `remember` to leave out, where turns are given to it.
+    """
+    fill = _imported
+    if form is not Form.MESSAGES:
+        fill = partial(_remembered, form=form, without=without)
+    with fill(corpus, settings=settings, seed=seed) as eval_store:
+        yield eval_store
+
+
+@contextmanager
+def _imported(corpus: Corpus, *, settings: Settings, seed: int) -> Generator[EvalStore]:
     with TemporaryDirectory(prefix="commonbrain-eval-") as folder:
         path = Path(folder)
         clock, random_source = FrozenClock(corpus.ends_at), SeededRandom(seed)
@@ -115,7 +144,54 @@ def open_eval_store(corpus: Corpus, *, settings: Settings, seed: int) -> Generat
                 seconds=seconds,
                 memories=memories,
                 session_of=_sessions(memories.values()),
+                source_of={id_: one.source_ref or "" for id_, one in memories.items()},
             )
+
+
+@contextmanager
+def _remembered(
+    corpus: Corpus, *, settings: Settings, seed: int, form: Form, without: Iterable[str]
+) -> Generator[EvalStore]:
+    turns = list(turns_of(corpus))
+    kind = Kind.EVENT if form is Form.EVENTS else None
+    source_of: dict[int, str] = {}
+    said_by: dict[str, str] = {}
+    refused = 0
+    start = turns[0].at
+    with open_note_store(settings=settings, start=start, seed=seed, without=without) as store:
+        started = time.perf_counter()
+        for turn in turns:
+            store.advance_to(turn.at)
+            view = store.brain.acting_as(session=turn.session)
+            items = store.remember(view, turn.note, kind=kind)
+            refused += sum(not item.status.is_new for item in items)
+            for item in items:
+                if item.id is None:
+                    continue
+                id_ = ids.parse(ids.MEMORY, item.id)
+                if item.status.is_new:
+                    source_of[id_] = turn.source
+                elif id_ in source_of:
+                    said_by[turn.source] = source_of[id_]
+        seconds = time.perf_counter() - started
+        store.advance_to(corpus.ends_at)
+        # As above, no question's vector is ready.
+        services = replace(store.brain.services, embedder=make_embedder(settings))
+        brain = Brain(services, store.brain.caller)
+        yield EvalStore(
+            brain=brain,
+            report=ImportReport(
+                format=form,
+                source=corpus.name,
+                read=len(source_of) + refused,
+                stored=len(source_of),
+            ),
+            seconds=seconds,
+            memories=_read_all(brain),
+            session_of={turn.source: turn.session for turn in turns},
+            source_of=source_of,
+            said_by=said_by,
+        )
 
 
 def _sessions(memories: Iterable[Memory]) -> Mapping[str, str]:

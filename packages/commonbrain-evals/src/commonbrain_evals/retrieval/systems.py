@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from commonbrain.client import Brain
 from commonbrain.model.query import Filter
 from commonbrain.retrieval.query_plan import search_terms
 from commonbrain.storage.interface import Hit, QueryScope
@@ -31,9 +32,8 @@ class SearchResults:
     vector_s: float
 
 
-def search(eval_store: EvalStore, text: str) -> SearchResults:
+def search(brain: Brain, text: str) -> SearchResults:
     """Ask the store's two indexes, and nothing else of recall."""
-    brain = eval_store.brain
     query_scope = QueryScope(caller=brain.caller, filter=Filter(), now=brain.services.clock.now())
     with brain.services.store.snapshot(brain.caller.tenant) as tx:
         started = time.perf_counter()

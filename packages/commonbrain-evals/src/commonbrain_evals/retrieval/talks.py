@@ -1,6 +1,6 @@
 """Conversations of public data sets, made into corpora by the importer for conversations."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
@@ -19,11 +19,22 @@ def ended(times: Iterable[datetime | None]) -> datetime:
 
 
 def corpus_of(
-    name: str, records: Sequence[Record], *, questions: Iterable[Question], ends_at: datetime
+    name: str,
+    records: Sequence[Record],
+    *,
+    questions: Iterable[Question],
+    ends_at: datetime,
+    session_of: Mapping[str, str] | None = None,
 ) -> Corpus:
     """Make a corpus of a conversation in a shape that the importer reads."""
 
     def drafts() -> Iterator[Draft | Unreadable]:
         return drafts_of(records, stem=name)
 
-    return Corpus(name=name, drafts=drafts, questions=tuple(questions), ends_at=ends_at)
+    return Corpus(
+        name=name,
+        drafts=drafts,
+        questions=tuple(questions),
+        ends_at=ends_at,
+        session_of=session_of or {},
+    )

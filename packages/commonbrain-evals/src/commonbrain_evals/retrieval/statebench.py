@@ -1,0 +1,337 @@
+"""What recall shows of StateBench's timelines when everything is only remembered.
+
+No language model answers or judges. Retrieval is judged by what stands in its items: whether one
+that says what must be mentioned comes before those that say what no longer holds, and whether
+anything is shown that the asker may not see.
+"""
+
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from importlib.metadata import version
+from typing import Final
+
+from rich.console import Console
+from rich.table import Table
+
+from commonbrain.config import Settings
+from commonbrain.model import ids
+from commonbrain.model.errors import InvalidInputError
+from commonbrain.model.escaping import inert_line
+from commonbrain.model.limits import RECALL_ITEMS_DEFAULT
+from commonbrain.model.memory import full_text
+from commonbrain.model.recall_result import Item
+from commonbrain.model.scope import Scope
+from commonbrain.retrieval.current_first import EARLIER
+from commonbrain.retrieval.query_plan import RetrievalOverrides
+from commonbrain.retrieval.service import Recall
+from commonbrain.storage.interface import Progress, ignore_progress
+from commonbrain_evals.retrieval.notes import NoteStore, open_note_store
+from commonbrain_evals.retrieval.record import ALL
+from commonbrain_evals.retrieval.running import EvalRequest, ablated, check_parts
+from commonbrain_evals.retrieval.showing import empty_table, percent
+from commonbrain_evals.retrieval.statebench_data import (
+    Note,
+    StateQuestion,
+    Timeline,
+    read_timelines,
+)
+from commonbrain_evals.retrieval.statebench_judging import Outcome, Phrases, Says, Shown, judge
+from commonbrain_evals.retrieval.surroundings import commit, digest
+from commonbrain_evals.retrieval.systems import BASELINES, RECALL, search
+from commonbrain_evals.rows import Half, half_of
+
+RANKED: Final = (
+    *("supersession", "supersession_detection", "repair_propagation", "environmental_freshness"),
+    *("interruption_resumption", "brutal_realistic", "scope_permission"),
+)
+"""Tracks whose stale and current texts recall can put in order."""
+_EXPLORATORY: Final = "scope_leak"
+_MENTIONED: Final = (*RANKED, _EXPLORATORY, "commitment_durability")
+LEFT_OUT: Final[Mapping[str, str]] = {
+    "hallucination_resistance": "asks for what was never said: no text to find",
+    "causality": "asks for a conclusion from several constraints; nothing is stale",
+    "authority_hierarchy": "the higher rank decides, not the later text",
+    "enterprise_privacy": "holds nothing of the other tenant, so nothing can leak",
+}
+_METRICS: Final = (*("mentioned", "current_first", "stale_above", "stale_or_both_above", "leaked"),)
+_MARKS: Final = (EARLIER, "needs review")
+"""How the notes begin of what no longer holds, or rests on what does not."""
+_FAILURES_SHOWN: Final = 10
+_DATA: Final = (
+    "Every turn, initial fact and state write is given to plain remember at its time, in one"
+    " session per timeline; a state is written as 'key: value', or as its value where the key says"
+    " nothing new. Restricted facts are private notes of another agent. mentioned: any item says a"
+    " must_mention phrase. Of questions with a text that says what must be mentioned and a text"
+    " that says what must not, without taking it back, current_first: one of the former precedes"
+    " all unmarked ones of the latter; stale_above: the other way round; stale_or_both_above: also"
+    " counting texts that say both. leaked: a restricted fact is shown, or in scope_leak an"
+    " exploratory text, unmarked. The timelines come from few templates, so the halves, told by"
+    " their ids, share wording."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionResult:
+    """One question, and what each system shows."""
+
+    id: str
+    track: str
+    half: Half
+    question: str
+    systems: Mapping[str, Outcome]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateFigure:
+    """One share: of one metric, system, track and half."""
+
+    half: Half
+    track: str
+    system: str
+    metric: str
+    questions: int
+    """Those that the metric applies to."""
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateReport:
+    """The whole evaluation, one row per question."""
+
+    data: str
+    source: str
+    sha256: str
+    version: str
+    commit: str | None
+    seed: int
+    conversations: int | None
+    without: tuple[str, ...]
+    space: str
+    started_at: str
+    timelines: int
+    notes: int
+    refused: int
+    """Notes that were refused as repetitions."""
+    left_out: Mapping[str, str]
+    figures: tuple[StateFigure, ...]
+    rows: tuple[QuestionResult, ...]
+
+
+def evaluate(
+    request: EvalRequest, *, settings: Settings, on_progress: Progress = ignore_progress
+) -> StateReport:
+    """Live through each timeline in a store of its own, and ask its questions.
+
+    Raises:
+        InvalidInputError: the data is missing or malformed, recall has no such part, or nothing can
+            be measured.
+
+    """
+    check_parts(request.without, notes=True)
+    if request.questions is not None:
+        raise InvalidInputError(
+            "The questions of a timeline belong together.", hint="Sample with --conversations."
+        )
+    started_at = datetime.now(UTC).isoformat(timespec="seconds")
+    timelines = _choose(read_timelines(request.path), request)
+    rows: list[QuestionResult] = []
+    notes = refused = 0
+    space = ""
+    for number, timeline in enumerate(timelines, 1):
+        start = timeline.events[0].at
+        with open_note_store(
+            settings=settings, start=start, seed=request.seed, without=request.without
+        ) as store:
+            life = _Life(store, timeline, request)
+            rows += life.results()
+            notes += life.notes
+            refused += life.refused
+            space = store.brain.services.embedder.space.name
+        on_progress(number / len(timelines))
+    return StateReport(
+        data=_DATA,
+        source=request.path.name,
+        sha256=digest([request.path]),
+        version=version("commonbrain"),
+        commit=commit(),
+        seed=request.seed,
+        conversations=request.conversations,
+        without=request.without,
+        space=space,
+        started_at=started_at,
+        timelines=len(timelines),
+        notes=notes,
+        refused=refused,
+        left_out=LEFT_OUT,
+        figures=tuple(_figures(rows)),
+        rows=tuple(rows),
+    )
+
+
+def _choose(timelines: Sequence[Timeline], request: EvalRequest) -> Sequence[Timeline]:
+    usable = [one for one in timelines if one.track in _MENTIONED]
+    if not usable:
+        raise InvalidInputError(
+            "No timeline is of a track that retrieval can answer.", hint=", ".join(_MENTIONED)
+        )
+    count = request.conversations
+    if count is None or count >= len(usable):
+        return usable
+    chosen = random.Random(request.seed).sample(range(len(usable)), count)  # noqa: S311 foreseen
+    return [usable[place] for place in sorted(chosen)]
+
+
+class _Life:
+    """One timeline in one store."""
+
+    def __init__(self, store: NoteStore, timeline: Timeline, request: EvalRequest) -> None:
+        self.store = store
+        self.timeline = timeline
+        self.asker = store.brain.acting_as(agent=timeline.user, session=timeline.id)
+        self.notes = 0
+        self.refused = 0
+        self.visible: list[str] = []
+        self.restricted: set[str] = set()
+        self.systems: Mapping[str, Callable[[str], Sequence[Shown]]] = {
+            RECALL: partial(self._recall, without=request.without),
+            **{name: partial(self._baseline, name=name) for name in ("full text", "vectors")},
+            **{
+                f"without {part}": partial(self._recall, without=(*request.without, part))
+                for part in ablated(request)
+            },
+        }
+
+    def results(self) -> Iterator[QuestionResult]:
+        for event in self.timeline.events:
+            self.store.advance_to(event.at)
+            if isinstance(event, Note):
+                self._remember(event)
+            else:
+                yield self._ask(event)
+
+    def _remember(self, note: Note) -> None:
+        view = self.asker.acting_as(agent=note.writer)
+        scope = Scope.PRIVATE if note.restricted_to else None
+        [outcome] = self.store.remember(view, note.text, scope=scope)
+        self.notes += 1
+        self.refused += not outcome.status.is_new
+        if note.restricted_to is None:
+            self.visible.append(note.text)
+        elif outcome.id is not None:
+            self.restricted.add(outcome.id)
+
+    def _ask(self, question: StateQuestion) -> QuestionResult:
+        # A few questions of the data demand what they forbid.
+        must_not = tuple(phrase for phrase in question.must_not if phrase not in question.must)
+        phrases = Phrases(must=question.must, must_not=must_not)
+        said = {phrases.read(text) for text in self.visible}
+        track = self.timeline.track
+        is_ranked = track in RANKED and {Says.CURRENT, Says.STALE} <= said
+        leak = Says.NEITHER if self.restricted else None
+        if track == _EXPLORATORY:
+            leak = Says.STALE
+        return QuestionResult(
+            id=question.id,
+            track=track,
+            half=half_of(self.timeline.id),
+            question=question.text,
+            systems={
+                name: judge(phrases, ask(question.text), is_ranked=is_ranked, leak=leak)
+                for name, ask in self.systems.items()
+            },
+        )
+
+    def _recall(self, text: str, *, without: tuple[str, ...]) -> Sequence[Shown]:
+        overrides = RetrievalOverrides(without=frozenset(without))
+        recall = Recall(self.asker.services, self.asker.caller, overrides)
+        return [
+            Shown(
+                text=item.shown_text,
+                is_marked=is_marked(item),
+                is_restricted=item.id in self.restricted,
+            )
+            for item in recall(text, bump=False).items
+        ]
+
+    def _baseline(self, text: str, *, name: str) -> Sequence[Shown]:
+        ranked = list(BASELINES[name].rank(search(self.asker, text)))[:RECALL_ITEMS_DEFAULT]
+        memories = self.store.memories(ranked)
+        return [
+            Shown(
+                text=full_text(memories[id_].headline, memories[id_].body),
+                is_restricted=ids.show(ids.MEMORY, id_) in self.restricted,
+            )
+            for id_ in ranked
+        ]
+
+
+def is_marked(item: Item) -> bool:
+    """Return whether an item says that a newer one changed it, or that its grounds fell."""
+    return any(note.startswith(_MARKS) for note in item.notes)
+
+
+def _figures(rows: Sequence[QuestionResult]) -> Iterator[StateFigure]:
+    for half in Half:
+        here = [row for row in rows if row.half is half]
+        for track in (ALL, *dict.fromkeys(sorted(row.track for row in here))):
+            those = [row for row in here if track in {ALL, row.track}]
+            for system in those[0].systems if those else ():
+                for metric in _METRICS:
+                    values = [getattr(row.systems[system], metric) for row in those]
+                    known = [value for value in values if value is not None]
+                    if known:
+                        yield StateFigure(
+                            half=half,
+                            track=track,
+                            system=system,
+                            metric=metric,
+                            questions=len(known),
+                            count=sum(known),
+                        )
+
+
+def show_states(report: StateReport) -> None:
+    """Print the figures by half and track, and failures of the half calibrate."""
+    console = Console(highlight=False)
+    console.print(
+        f"statebench: {report.source}, sha256 {report.sha256[:16]}, commonbrain {report.version},"
+        f" commit {report.commit or 'unknown'}, seed {report.seed}",
+        markup=False,
+    )
+    console.print(
+        f"{report.timelines} timelines, {report.notes} notes ({report.refused} refused as"
+        f" repetitions), {len(report.rows)} questions"
+        + (f", without {', '.join(report.without)}" if report.without else ""),
+        markup=False,
+    )
+    for metric in _METRICS:
+        console.print(_table(report, metric))
+    failures = [
+        row
+        for row in report.rows
+        if row.half is Half.CALIBRATE and row.systems[RECALL].current_first is False
+    ]
+    console.print(f"{len(failures)} of the half calibrate not current first; the first ten:")
+    for row in failures[:_FAILURES_SHOWN]:
+        above = row.systems[RECALL].first_stale or "(neither shown, or one that says both)"
+        console.print(f"  {row.track}: {row.question} / {inert_line(above)}", markup=False)
+    for track, reason in report.left_out.items():
+        console.print(f"left out: {track}: {reason}", markup=False)
+    console.print(report.data, markup=False, style="dim")
+
+
+def _table(report: StateReport, metric: str) -> Table:
+    figures = [one for one in report.figures if one.metric == metric]
+    systems = list(dict.fromkeys(one.system for one in figures))
+    table = empty_table(metric, ("half", "track", "questions", *systems))
+    cells: dict[tuple[Half, str], dict[str, StateFigure]] = {}
+    for one in figures:
+        cells.setdefault((one.half, one.track), {})[one.system] = one
+    for (half, track), by_system in cells.items():
+        asked = next(iter(by_system.values())).questions
+        shares = (percent(by_system[name].count / asked) for name in systems)
+        table.add_row(half, track, str(asked), *shares)
+    return table

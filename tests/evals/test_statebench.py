@@ -1,0 +1,136 @@
+"""StateBench's timelines are lived through, and judged by what stands first."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from commonbrain_evals.retrieval import statebench
+from commonbrain_evals.retrieval.running import EvalRequest
+from commonbrain_evals.retrieval.statebench_data import Note, note_text, read_timelines
+from commonbrain_evals.retrieval.statebench_judging import Phrases, Says, Shown, judge, says
+
+from commonbrain.config import Settings
+from commonbrain.model.errors import InvalidInputError
+from tests.evals import samples
+
+PRICE = Phrases(must=("$45",), must_not=("$40", "40 dollars"))
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return samples.statebench(tmp_path_factory.mktemp("data") / "s.jsonl")
+
+
+@pytest.fixture(scope="module")
+def request_(source: Path) -> EvalRequest:
+    return EvalRequest(dataset="statebench", path=source)
+
+
+@pytest.fixture(scope="module")
+def report(request_: EvalRequest) -> statebench.StateReport:
+    return statebench.evaluate(request_, settings=Settings())
+
+
+def test_every_question_has_a_row_and_tracks_without_an_answer_are_named(
+    report: statebench.StateReport,
+) -> None:
+    assert [row.track for row in report.rows] == ["supersession", "scope_permission"]
+    assert "causality" in report.left_out
+    assert set(report.rows[0].systems) == {"recall", "full text", "vectors"}
+    assert len(report.sha256) == 64
+    assert {one.metric for one in report.figures if one.track == "supersession"} == {
+        *("mentioned", "current_first", "stale_above", "stale_or_both_above")
+    }
+
+
+def test_the_new_time_stands_before_the_old_one(report: statebench.StateReport) -> None:
+    outcome = report.rows[0].systems["recall"]
+    assert outcome.current_first
+    assert not outcome.stale_above
+    assert outcome.leaked is None
+
+
+def test_a_restricted_fact_is_not_shown(report: statebench.StateReport) -> None:
+    outcome = report.rows[1].systems["recall"]
+    assert outcome.mentioned
+    assert outcome.leaked is False
+
+
+def test_recall_without_a_part_is_a_system_of_its_own(request_: EvalRequest) -> None:
+    without = ("current_first", "repetition")
+    found = statebench.evaluate(
+        replace(request_, without=without, conversations=1), settings=Settings()
+    )
+    assert found.without == without
+    assert found.timelines == 1
+
+
+def test_unknown_parts_and_samples_of_questions_are_refused(request_: EvalRequest) -> None:
+    with pytest.raises(InvalidInputError, match="no part 'nothing'"):
+        statebench.evaluate(replace(request_, without=("nothing",)), settings=Settings())
+    with pytest.raises(InvalidInputError, match="belong together"):
+        statebench.evaluate(replace(request_, questions=1), settings=Settings())
+
+
+def test_timelines_are_read_in_the_order_of_time_with_their_writers(source: Path) -> None:
+    first, second, _ = read_timelines(source)
+    notes = [one for one in first.events if isinstance(one, Note)]
+    assert [one.writer for one in notes] == ["Ada", "assistant", "Ada"]
+    assert [one.at for one in first.events] == sorted(one.at for one in first.events)
+    restricted = [one for one in second.events if isinstance(one, Note) and one.restricted_to]
+    assert [(one.writer, one.text) for one in restricted] == [
+        ("HR", "The bonus of the harbour team is 12%")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "text"),
+    [
+        ("launch_date_v2", "Monday", "launch date: Monday"),
+        ("fact_3", "Monday", "Monday"),
+        ("ferry_time", "The ferry leaves at nine", "The ferry leaves at nine"),
+    ],
+)
+def test_a_state_is_written_as_a_person_would(key: str, value: str, text: str) -> None:
+    assert note_text(key, value) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("The price is $45 each.", Says.CURRENT),
+        ("The price is $40 each.", Says.STALE),
+        ("The price is not $40.", Says.NEITHER),
+        ("The price is $45, no longer $40.", Says.CURRENT),
+        ("Actually make it $45; $40 is too little.", Says.CURRENT),
+        ("Quotes: $40 from one, $45 from another.", Says.BOTH),
+        ("It is not here yet. The price is $40.", Says.STALE),
+        ("The budget is $45,000.", Says.NEITHER),
+    ],
+)
+def test_a_text_that_takes_a_value_back_is_not_stale(text: str, found: Says) -> None:
+    assert PRICE.read(text) is found
+
+
+def test_phrases_are_compared_as_whole_words() -> None:
+    assert says("Due March 18th", "march 18")
+    assert not says("The pipeline is fine", "PIP")
+    assert says("We wait", "stop|wait")
+
+
+def test_a_marked_stale_item_does_not_count_and_an_unmarked_one_does() -> None:
+    current, stale = Shown(text="It is $45."), Shown(text="It is $40.")
+    marked = Shown(text="It is $40.", is_marked=True)
+    assert judge(PRICE, [marked, current], is_ranked=True, leak=None).current_first
+    found = judge(PRICE, [stale, current], is_ranked=True, leak=None)
+    assert (found.current_first, found.stale_above) == (False, True)
+    assert found.first_stale == "It is $40."
+    nothing = judge(PRICE, [], is_ranked=True, leak=None)
+    assert (nothing.current_first, nothing.stale_above) == (False, False)
+
+
+def test_a_leak_is_a_restricted_item_or_an_unmarked_exploratory_one() -> None:
+    restricted = Shown(text="Anything", is_restricted=True)
+    assert judge(PRICE, [restricted], is_ranked=False, leak=Says.NEITHER).leaked
+    assert not judge(PRICE, [Shown(text="$40")], is_ranked=False, leak=Says.NEITHER).leaked
+    assert judge(PRICE, [Shown(text="$40")], is_ranked=False, leak=Says.STALE).leaked
