@@ -182,7 +182,7 @@ def test_a_private_turn_is_shown_to_its_readers_only(brain: Brain) -> None:
     assert fact not in str(facts(stranger, QUERY))
 
 
-def test_an_unasked_recall_and_one_about_the_past_show_no_turn(
+def test_a_proactive_recall_and_one_about_the_past_show_no_turn(
     brain: Brain, clock: FakeClock
 ) -> None:
     stored(brain, FACT, source_message=say(brain, TURN))

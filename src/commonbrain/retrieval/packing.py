@@ -500,22 +500,22 @@ class _OpenBudget:
             return
 
     def add_extras(self, *, tokens_left: int) -> None:
-        """Add what items said before and where they came from, as far as there is room.
+        """Add what items said before and where they came from, as far as it fits.
 
         The source of two items is shown once, and not at all if it is an item itself.
         """
-        told = {ids.show(ids.MEMORY, id_) for id_ in self.item_ids}
+        shown_ids = {ids.show(ids.MEMORY, id_) for id_ in self.item_ids}
         for place, (text, form) in enumerate(self.shown):
             if form.item.headline is None:
                 continue
             item, earlier, source = form.item, text.candidate.earlier, text.candidate.source
             if earlier and (cost := self.cost + _cost_of_history(earlier)).most <= tokens_left:
                 item, self.cost = replace(item, earlier=earlier), cost
-            if source is not None and source.id not in told:
+            if source is not None and source.id not in shown_ids:
                 cost = self.cost + _cost_of_source(source)
                 if cost.most <= tokens_left:
                     item, self.cost = replace(item, source=source), cost
-                    told.add(source.id)
+                    shown_ids.add(source.id)
             self.shown[place] = text, DetailLevel(item, form.text_cost)
 
     def includes_text_of(self, text: Text) -> bool:

@@ -43,11 +43,10 @@ def source_turns(
     """Map candidates to the sentences of the turn that says most about them, if they add to it.
 
     One query reads the sources of all, and none is run without any. A source is checked like a
-    candidate: visible, current, of the project and trusted enough. An unasked recall has none, nor
-    has one about the past.
+    candidate: visible, current, of the project and trusted enough. A proactive recall has none,
+    nor has one about the past.
     """
-    is_wanted = not plan.is_proactive and plan.filter.as_of is None
-    if not (is_wanted and plan.overrides.is_enabled(STAGE)):
+    if plan.is_proactive or plan.filter.as_of is not None or not plan.overrides.is_enabled(STAGE):
         return {}
     sources = _source_ids(near, graph)
     if not sources:

@@ -340,9 +340,7 @@ def _units(words: Sequence[str]) -> frozenset[tuple[str, str]]:
     )
 
 
-def _counts_differ(
-    old: frozenset[tuple[str, str]], new: frozenset[tuple[str, str]]
-) -> bool:
+def _counts_differ(old: frozenset[tuple[str, str]], new: frozenset[tuple[str, str]]) -> bool:
     """Return whether both have numbers of one unit, and each some that the other lacks."""
     shared = {unit for unit, _ in old} & {unit for unit, _ in new}
     here = {one for one in old if one[0] in shared}
