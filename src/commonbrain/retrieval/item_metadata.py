@@ -124,7 +124,7 @@ def _notes(
 def _histories(
     tx: Transaction, plan: QueryPlan, *, near: Sequence[Candidate], graph: LinkExpansion
 ) -> Mapping[int, str]:
-    """Describe what candidates said before; reads nothing unless a link says that they changed."""
+    """Describe what candidates said before, as far as the links that were read anyway say it."""
     is_about_now = plan.filter.as_of is None and plan.overrides.is_enabled(STAGE)
     changing = {link.from_id for link in graph.links if link.type in DISAGREEMENTS}
     newest = [
@@ -133,7 +133,14 @@ def _histories(
     if not (is_about_now and newest):
         return {}
     criteria = Filter(project=plan.filter.project, trust_min=plan.filter.trust_min)
-    reader = ChangeReader(tx=tx, caller=plan.caller, now=plan.now, criteria=criteria)
+    reader = ChangeReader(
+        tx=tx,
+        caller=plan.caller,
+        now=plan.now,
+        criteria=criteria,
+        known={**graph.ends, **{one.memory.id: one.memory for one in near}},
+        links=graph.links,
+    )
     return reader.histories(newest)
 
 

@@ -51,7 +51,9 @@ def source_turns(
     sources = _source_ids(near, graph)
     if not sources:
         return {}
-    memories = tx.memories.get(list({id_ for those in sources.values() for id_ in those}))
+    source_ids = {id_ for those in sources.values() for id_ in those}
+    memories = {id_: graph.ends[id_] for id_ in source_ids & graph.ends.keys()}
+    memories |= tx.memories.get(list(source_ids - graph.ends.keys()))
     criteria = Filter(project=plan.filter.project, trust_min=plan.filter.trust_min)
     allowed = {
         id_: one

@@ -7,7 +7,7 @@ several memories. The sure changes between them are read as one history.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _VALUES_MAX: Final = 3
 """Earlier values in one line, latest first; get shows the links to all of them."""
 _STEPS_MAX: Final = 8
-"""Changes followed in a row; each costs a query."""
+"""Changes followed in a row; each may cost two queries."""
 _PER_MEMORY_MAX: Final = 8
 """Neighbours read of one memory, latest first, however many claim to change it."""
 _VALUE_CHARS_MAX: Final = 60
@@ -37,7 +37,6 @@ _COMMON_WORDS_MIN: Final = 2
 _VALUE_WORDS_MAX: Final = 4
 """A value is a name or a short phrase; more words make no sense without the first ones."""
 _PUNCTUATION: Final = ".,;:!? "
-CHANGES_ONLY: Final = (LinkType.CHANGES,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,24 +67,26 @@ class Change:
 class ChangeReader:
     """Reads the changes between memories that the caller may see and that are current.
 
-    `types` says which disagreements count: changes, and also conflicts that were detected, which
-    the newer side wins like a change.
+    Conflicts that were detected count as well: the newer side wins them like a change.
     """
 
     tx: Transaction
     caller: Caller
     now: datetime
     criteria: Filter
-    types: Sequence[LinkType] = DISAGREEMENTS
+    known: Mapping[int, Memory] = field(default_factory=dict[int, Memory])
+    """Memories that were read already."""
+    links: Sequence[Link] | None = None
+    """Links to follow between known memories; if None, both are read."""
 
-    def histories(self, newest: Iterable[Memory]) -> Mapping[int, str]:
+    def histories(self, newest: Sequence[Memory]) -> Mapping[int, str]:
         """Describe what each memory said before, on one line; those that said nothing are absent.
 
         Latest value first, at most three, each with the day of the change and its id.
         """
-        known = {memory.id: memory for memory in newest}
+        known = {**self.known, **{memory.id: memory for memory in newest}}
+        frontier = {memory.id for memory in newest}
         changes: dict[int, list[Change]] = {}
-        frontier = set(known)
         for _ in range(_STEPS_MAX):
             fresh = self._step(frontier, way=Direction.ALONG, known=known)
             for change in fresh:
@@ -93,14 +94,13 @@ class ChangeReader:
             frontier = {change.older.id for change in fresh} - changes.keys()
             if not frontier:
                 break
-        lines = {memory.id: _history(memory, changes) for memory in newest if memory.id in changes}
-        return {id_: line for id_, line in lines.items() if line}
+        return {memory.id: _history(memory, changes) for memory in newest if memory.id in changes}
 
-    def successors(self, memories: Iterable[Memory]) -> Mapping[int, Change]:
+    def successors(self, memories: Sequence[Memory]) -> Mapping[int, Change]:
         """Map each outdated memory to the last change of it; all others are absent."""
-        known = {memory.id: memory for memory in memories}
+        known = {**self.known, **{memory.id: memory for memory in memories}}
         last: dict[int, Change] = {}
-        frontier = set(known)
+        frontier = {memory.id for memory in memories}
         for _ in range(_STEPS_MAX):
             fresh = self._step(frontier - last.keys(), way=Direction.AGAINST, known=known)
             for change in sorted(fresh, key=lambda one: _when(one.newer)):
@@ -116,16 +116,20 @@ class ChangeReader:
         """Return the changes that lead from some memories, which are added to `known`."""
         is_along = way is Direction.ALONG
         start = set(ids_)
+        links = self.links
+        if links is None:
+            links = self.tx.links.touching(sorted(start), types=DISAGREEMENTS)
         ends = {
             (link.from_id, link.to_id): link
-            for link in self.tx.links.touching(sorted(start), types=self.types)
+            for link in links
             if (link.from_id if is_along else link.to_id) in start and _is_detected(link)
         }
         neighbours = {id_: list[int]() for id_ in start}
         for newer, older in ends:
             neighbours[newer if is_along else older].append(older if is_along else newer)
-        read = [id_ for those in neighbours.values() for id_ in _latest(those)]
-        known |= self.tx.memories.get([id_ for id_ in read if id_ not in known])
+        if self.links is None:
+            read = [id_ for those in neighbours.values() for id_ in _latest(those)]
+            known |= self.tx.memories.get([id_ for id_ in read if id_ not in known])
         pairs = (
             (known[newer], known[older], link)
             for (newer, older), link in ends.items()
@@ -149,6 +153,8 @@ def _clause(memory: Memory) -> str:
 
 def _is_detected(link: Link) -> bool:
     """Return whether a link says that one value replaced another; users link what disagrees."""
+    if link.type not in DISAGREEMENTS:
+        return False
     return is_sure(link) and (link.type is LinkType.CHANGES or basis_of(link) is not Basis.SAID)
 
 
