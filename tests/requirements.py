@@ -51,7 +51,7 @@ GROUPS: Final = {
     "LC": 24,  # lifecycle: revision, decay, forgetting
     "SE": 33,  # sessions and boot
     "MS": 8,  # messages
-    "PV": 8,  # provenance and conflicts
+    "PV": 10,  # provenance and conflicts
     "ST": 16,  # security and tenancy
     "JB": 12,  # jobs and learning
     "OB": 13,  # observability
@@ -207,7 +207,9 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("RT-23", "More trusted, then newer, then surer is preferred; a small gap is told."),
     Adopted("RT-24", "Low trust stays out of recall unless asked for."),
     Adopted("RT-25", "get has views of provenance, revisions and policy checks."),
-    Adopted("RT-26 SE-07", "Boot shows no fact, no incident, no skill that awaits a keyword."),
+    Adopted(
+        "RT-26 SE-07", "Boot shows no incident, no skill that waits, and of facts what changed."
+    ),
     Adopted("RT-27", "An item comes with body, score and tags; get tells its chain."),
     Replaced("RT-29", "Weights tuned on evaluations rank, not 0.7 to 0.3 with uptime decay."),
     Replaced("RT-30", "Same session is a rerank feature; no session keeps a cache of boosts."),
@@ -281,6 +283,8 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("PV-02", "get names the sources of a memory, the message and the thread."),
     Adopted("PV-06", "get walks from an atom to message and thread in ten steps; cycles end."),
     Adopted("PV-03", "Every recalled item has its source_ref; get lists its revisions."),
+    Adopted("PV-09", "Plain notes that change each other read as one history, and say so."),
+    Adopted("PV-10", "A fact from a message or event comes with the sentence it came from."),
     Replaced("PV-07", "Subject, value, number and negation show conflicts, not shared words."),
     # Security and tenancy
     Adopted("ST-01", "Queries are filtered by tenant; a credential names tenant and author."),

@@ -8,6 +8,7 @@ from datetime import timedelta
 
 import pytest
 
+from commonbrain.model import ids
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import State
 from commonbrain.model.query import Filter
@@ -71,6 +72,15 @@ class DisputesContract:
         assert _pairs(store, _look(), limit=1) == [(3, 1)]
         assert _pairs(store, _look(), limit=1, skip=1) == [(2, 1)]
         assert _pairs(store, _look(), limit=1, skip=2) == []
+
+    def test_the_recent_ones_are_from_memories_recorded_since_a_time(self, store: Store) -> None:
+        recent = ids.make_id(NOON, 7)
+        with store.begin(LOCAL_TENANT) as tx:
+            tx.memories.add(a_memory(recent, "It runs on 64 cores"))
+            tx.links.replace(a_link(recent, 1, type=LinkType.CHANGES))
+            assert len(tx.conflicts.open(_look(), limit=9)) == 3
+            for since, count in ((NOON, 1), (NOON + timedelta(days=1), 0)):
+                assert len(tx.conflicts.open(_look(), limit=9, since=since)) == count
 
     def test_another_tenant_sees_none(self, store: Store) -> None:
         with store.begin("other") as tx:

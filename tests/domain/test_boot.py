@@ -81,6 +81,7 @@ CHANGING: dict[str, st.SearchStrategy[Any]] = {
     "siblings": listed(SIBLINGS, "siblings"),
     "patterns": listed(ENTRIES, "patterns"),
     "tasks": listed(ENTRIES, "tasks"),
+    "changes": listed(ENTRIES, "changes"),
     "working_context": st.none() | CONTEXTS,
     "writes_blocked": st.booleans(),
     "session": st.none() | line(128),

@@ -297,3 +297,68 @@ def test_who_fell_silent_for_a_day_is_ended_by_the_next_boot(shop: Brain, clock:
     briefing = shop.boot()
 
     assert briefing.siblings == ()
+
+
+OLD = "Rotate the signing keys every 30 days."
+NEW = "From now on we rotate the signing keys every 90 days."
+
+
+@pytest.mark.requirement("PV-09")
+def test_a_pattern_that_a_newer_memory_changed_comes_last_and_says_so(
+    shop: Brain, clock: FakeClock
+) -> None:
+    old = keep(shop, OLD, "rule")
+    shop.revise.pin(old)
+    other = keep(shop, "Prefer small commits that say why.", "rule")
+    clock.move(timedelta(days=1))
+    new = keep(shop, NEW, "fact")
+
+    briefing = shop.boot()
+
+    note = f"earlier, changed by {new} on 2026-03-03"
+    assert [(one.id, one.note) for one in briefing.patterns] == [(other, None), (old, note)]
+    [change] = briefing.changes
+    assert (change.id, change.note) == (new, f'earlier: "{OLD[:-1]}" until 2026-03-03 ({old})')
+    assert f"CHANGED LATELY\n- {new} {NEW} (earlier: " in briefing.text
+    clock.move(timedelta(days=8))
+    assert shop.boot().changes == ()
+    assert len(shop.boot().patterns) == 2
+
+
+def test_a_task_that_a_newer_memory_changed_comes_last_and_says_so(
+    shop: Brain, clock: FakeClock
+) -> None:
+    old = keep(shop, "Ship the release on 3 May.", "task", priority="high")
+    other = keep(shop, "Mend the cart.", "task")
+    clock.move(timedelta(days=1))
+    new = keep(shop, "The release is postponed: we ship the release on 9 May.", "fact")
+
+    first, second = shop.boot().tasks
+
+    assert (first.id, second.id) == (other, old)
+    assert second.note == f"high, earlier, changed by {new} on 2026-03-03"
+
+
+def test_a_note_does_not_mark_a_blocker_but_another_rule_does(
+    shop: Brain, clock: FakeClock
+) -> None:
+    old = keep(shop, OLD, "rule", severity="BLOCKER")
+    clock.move(timedelta(days=1))
+    stable = list(prefix(shop.boot()))
+    keep(shop, NEW, "fact")
+    assert list(prefix(shop.boot())) == stable
+
+    newer = keep(shop, "Rotate the signing keys every 60 days from now on.", "rule")
+    [blocker] = shop.boot().blockers
+    assert (blocker.id, blocker.note) == (old, f"earlier, changed by {newer} on 2026-03-03")
+
+
+def test_what_changed_lately_names_its_project_if_none_is_given(
+    shop: Brain, clock: FakeClock
+) -> None:
+    keep(shop, OLD, "fact")
+    clock.move(timedelta(days=1))
+    keep(shop, NEW, "fact")
+    [change] = shop.acting_as(project=None).boot().changes
+    assert (change.note or "").startswith("project shop, earlier: ")
+    assert shop.acting_as(project="farm").boot().changes == ()

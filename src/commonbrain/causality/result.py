@@ -152,6 +152,8 @@ class TraceResult:
     precursors: tuple[Precursor, ...] = ()
     pattern: Pattern | None = None
     because: str | None = None
+    changes: tuple[str, ...] = ()
+    """Steps that a newer memory changed, with the calls that confirm and deny it."""
     gaps: tuple[str, ...] = ()
     """Weak steps of the chain."""
     limits: tuple[str, ...] = ()

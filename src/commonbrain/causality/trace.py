@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from commonbrain.causality.patterns import (
@@ -40,12 +41,13 @@ from commonbrain.model.errors import InvalidInputError, RejectedError
 from commonbrain.model.kinds import AtomDetail, kinds_where
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import CURRENT_STATES, Memory
-from commonbrain.model.query import TRUST_MIN_DEFAULT
+from commonbrain.model.query import TRUST_MIN_DEFAULT, Filter
 from commonbrain.model.scope import Caller
 from commonbrain.model.support import SUPPORTS
 from commonbrain.retrieval.get import fetch
 from commonbrain.retrieval.provenance import provenance, seen
 from commonbrain.retrieval.service import Recall, check_length
+from commonbrain.retrieval.value_history import ChangeReader
 from commonbrain.services import Services
 from commonbrain.storage.interface import Direction
 from commonbrain.text.normalisation import normalise
@@ -55,6 +57,8 @@ if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
 
 GAPS_MAX: Final = 20
+CHANGES_MAX: Final = 5
+"""Changed steps that a trace names."""
 
 
 def evidence_gaps(
@@ -331,7 +335,7 @@ class Trace:
             if not targets:
                 return TraceResult(op="deepen", asked=query, limits=(_NOTHING,))
             walker = self._trail(tx, way=Direction.AGAINST, depth=depth)
-            return find_roots(walker, targets, op="deepen", query=query)
+            return self._noted(tx, find_roots(walker, targets, op="deepen", query=query))
 
     def dependents(self, id: str, *, depth: int = DEPTH_MAX) -> TraceResult:  # noqa: A002 the public name is id
         """Return the memories that would need review if a memory became invalid."""
@@ -339,14 +343,14 @@ class Trace:
         with self._snapshot() as tx:
             start = self._fetch(tx, id)
             walker = self._trail(tx, way=Direction.AGAINST, depth=depth, types=SUPPORTS)
-            return dependents_of(walker, start, query=id)
+            return self._noted(tx, dependents_of(walker, start, query=id))
 
     def provenance(self, id: str) -> TraceResult:  # noqa: A002 the public name is id
         """Return the origin of a memory: sources, messages and thread."""
         with self._snapshot() as tx:
             start = self._fetch(tx, id)
             walker = self._trail(tx, way=Direction.AGAINST, depth=DEPTH_MAX)
-            return provenance_of(walker, start, query=id)
+            return self._noted(tx, provenance_of(walker, start, query=id))
 
     def _chain(self, op: str, what: str, *, way: Direction, depth: int) -> TraceResult:
         query = _checked_query(what)
@@ -358,7 +362,22 @@ class Trace:
             starts = [self._fetch(tx, query)] if is_id else list(memories)
             if not starts:
                 return TraceResult(op=op, asked=query, limits=(_NOTHING,))
-            return build_chain(self._trail(tx, way=way, depth=depth), starts[0], op=op, query=query)
+            walker = self._trail(tx, way=way, depth=depth)
+            return self._noted(tx, build_chain(walker, starts[0], op=op, query=query))
+
+    def _noted(self, tx: Transaction, result: TraceResult) -> TraceResult:
+        """Add which steps a newer memory changed."""
+        steps = dict.fromkeys(ids.parse(ids.MEMORY, step.id) for step in result.steps)
+        current = seen(tx, self.caller, memory_ids=list(steps)).values()
+        reader = ChangeReader(
+            tx=tx,
+            caller=self.caller,
+            now=self.services.clock.now(),
+            criteria=Filter(trust_min=0.0),
+        )
+        changes = reader.successors([one for one in current if one.state in CURRENT_STATES])
+        lines = (f"{format_id(id_)}: {one.line()}" for id_, one in changes.items())
+        return replace(result, changes=tuple(islice(lines, CHANGES_MAX)))
 
     def _recalled(self, query: str, *, limit: int) -> list[int]:
         """Return what recall finds for a query, without counting accesses."""

@@ -68,6 +68,7 @@ def _render_sections(reply: Briefing) -> Iterator[Text]:
     yield from _render_lines("Other sessions here", [session_line(one) for one in reply.siblings])
     yield from _render_entries("Patterns", reply.patterns, style="bold green")
     yield from _render_entries("Tasks", reply.tasks, style="bold cyan")
+    yield from _render_entries("Changed lately", reply.changes, style="bold")
     if reply.working_context:
         first, *rest = context_lines(reply.working_context)
         yield from _render_lines(first, rest)
@@ -166,7 +167,7 @@ def render_trace(reply: TraceResult) -> RenderableType:
 
 
 def _is_caveat(line: str) -> bool:
-    return line.startswith(("gap: ", "limit: "))
+    return line.startswith(("changed: ", "gap: ", "limit: "))
 
 
 def render_review_queue(reply: ReviewQueue) -> RenderableType:
@@ -321,7 +322,9 @@ def _render_item(item: Item, *, when: str) -> RenderableType:
         item.context,
     ]
     cut = ("in part; get shows all of it",) if item.excerpt is not None else ()
-    notes = "".join(f"\n({note})" for note in (*cut, *item.notes))
+    earlier = (f"earlier: {item.earlier}",) if item.earlier else ()
+    source = (item.source.line().removeprefix("> (").removesuffix(")"),) if item.source else ()
+    notes = "".join(f"\n({note})" for note in (*cut, *item.notes, *earlier, *source))
     why = f"{item.score:.2f} {' + '.join(item.why)}"
     return Panel(
         Text.assemble(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
+from functools import partial
 from typing import Final, TypeVar
 
 from commonbrain.coordination.briefing import (
@@ -33,6 +34,7 @@ from commonbrain.model import ids
 from commonbrain.model.errors import RejectedError, UnavailableError
 from commonbrain.model.escaping import inert, inert_line
 from commonbrain.model.kinds import (
+    KINDS,
     Kind,
     MessageDetail,
     RuleDetail,
@@ -49,6 +51,8 @@ from commonbrain.model.sessions import Note, Session, is_idle
 from commonbrain.model.skills import skill_of
 from commonbrain.model.timestamps import show_day
 from commonbrain.observability.tool_events import ToolEvent
+from commonbrain.retrieval.current_first import EARLIER
+from commonbrain.retrieval.value_history import ChangeReader
 from commonbrain.services import Services
 from commonbrain.storage.interface import QueryScope, RankedRule
 from commonbrain.text.entities import extract_entities
@@ -60,6 +64,8 @@ SIBLING_TASK_CHARS: Final = 100
 _NAMES_MAX: Final = 8
 """Entities of the task that are shown."""
 _NAME_CHARS: Final = 60
+CHANGED_WITHIN: Final = timedelta(days=7)
+"""A session a week finds each change once; older ones come with what is recalled."""
 
 
 def entry(memory: Memory, *notes: str | None) -> BriefingEntry:
@@ -141,7 +147,7 @@ def active_session_of(session: Session, *, now: datetime) -> ActiveSession:
     )
 
 
-def context_of(task: str, skills: Iterable[Memory]) -> WorkingContext:
+def context_of(task: str, skills: Iterable[BriefingEntry]) -> WorkingContext:
     """Build the working context from the text of a task."""
     named = extract_entities(task)
     names = (*named.references, *named.people, *named.tags, *named.topics)
@@ -150,7 +156,7 @@ def context_of(task: str, skills: Iterable[Memory]) -> WorkingContext:
         names=tuple(name for name in map(inert_line, names) if len(name) <= _NAME_CHARS)[
             :_NAMES_MAX
         ],
-        skills=tuple(map(skill_entry, skills)),
+        skills=tuple(skills),
     )
 
 
@@ -181,6 +187,7 @@ def attach_early_events(services: Services, caller: Caller) -> None:
 
 
 _T = TypeVar("_T")
+_Entries = Listed[BriefingEntry]
 
 
 def gather_material(unit: UnitOfWork, *, task: str, task_vector: Matrix | None) -> BriefingMaterial:
@@ -188,6 +195,7 @@ def gather_material(unit: UnitOfWork, *, task: str, task_vector: Matrix | None) 
     tx, caller, now, project = unit.tx, unit.caller, unit.now, unit.caller.project
     blockers, patterns, tasks = _rules_and_tasks(unit, task_vector)
     pending = pending_items(tx, caller, project=project, now=now)
+    changes = _changes(unit)
     mail = unread_of(tx, caller, project=project, now=now)
     return BriefingMaterial(
         blockers=blockers,
@@ -202,6 +210,7 @@ def gather_material(unit: UnitOfWork, *, task: str, task_vector: Matrix | None) 
         ),
         patterns=patterns,
         tasks=tasks,
+        changes=Listed(first=changes, total=len(changes)),
         working_context=_context(unit, task),
         writes_blocked=bool(pending),
         session=caller.session,
@@ -225,14 +234,65 @@ def _rules_and_tasks(
     patterns = _patterns(unit, task_vector)
     tasks = board.open_tasks(active_scope(unit, Kind.TASK), limit=_section_limit("tasks"))
     known = unit.tx.memories.get([*blockers.ids, *patterns.ids, *tasks.ids])
-    named_blockers, named_patterns = (
-        _listed(rules, [rule_entry(one, project=project) for one in _of(unit, rules, known=known)])
-        for rules in (blockers, patterns)
+    earlier = _earlier(unit, list(known.values()))
+
+    def listed(ranked: RankedRule, convert: Callable[[Memory], BriefingEntry]) -> _Entries:
+        memories = list(_of(unit, ranked, known=known))
+        if ranked is not blockers:
+            memories.sort(key=lambda one: one.id in earlier)
+        return _listed(ranked, [_noted(convert(one), earlier.get(one.id)) for one in memories])
+
+    rule = partial(rule_entry, project=project)
+    task = partial(task_entry, caller=unit.caller, now=unit.now)
+    return listed(blockers, rule), listed(patterns, rule), listed(tasks, task)
+
+
+def _reader(unit: UnitOfWork) -> ChangeReader:
+    criteria = Filter(project=unit.caller.project)
+    return ChangeReader(tx=unit.tx, caller=unit.caller, now=unit.now, criteria=criteria)
+
+
+def _earlier(unit: UnitOfWork, memories: Sequence[Memory]) -> Mapping[int, str]:
+    """Return a note for each memory that a newer one changed; a note never changes a BLOCKER."""
+    if not memories:
+        return {}
+    changes = _reader(unit).successors(memories)
+    return {
+        id_: f"{EARLIER}, changed by {ids.show(ids.MEMORY, change.newer.id)} "
+        f"on {show_day(change.newer.occurred_at)}"
+        for id_, change in changes.items()
+        if KINDS[change.newer.kind].is_binding or not _is_blocker(change.older)
+    }
+
+
+def _is_blocker(memory: Memory) -> bool:
+    return isinstance(memory.detail, RuleDetail) and memory.detail.severity is Severity.BLOCKER
+
+
+def _noted(shown: BriefingEntry, note: str | None) -> BriefingEntry:
+    """Add a note to an entry."""
+    return replace(shown, note=", ".join(filter(None, (shown.note, note)))) if note else shown
+
+
+def _changes(unit: UnitOfWork) -> tuple[BriefingEntry, ...]:
+    """Name what changed in the last days and still holds, latest first, with what it said."""
+    links = unit.tx.conflicts.open(
+        unit.query_scope(Filter(project=unit.caller.project)),
+        limit=_section_limit("changes"),
+        since=unit.now - CHANGED_WITHIN,
     )
-    task_entries = [
-        task_entry(one, unit.caller, now=unit.now) for one in _of(unit, tasks, known=known)
-    ]
-    return named_blockers, named_patterns, _listed(tasks, task_entries)
+    if not links:
+        return ()
+    known = unit.tx.memories.get(list({link.from_id for link in links}))
+    changed = sorted(known.values(), key=lambda one: -one.id)
+    reader = _reader(unit)
+    outdated = reader.successors(changed)
+    lines = reader.histories([one for one in changed if one.id not in outdated])
+    return tuple(
+        entry(one, _elsewhere(one, unit.caller.project), f"{EARLIER}: {lines[one.id]}")
+        for one in changed
+        if one.id in lines
+    )
 
 
 def _patterns(unit: UnitOfWork, task_vector: Matrix | None) -> RankedRule:
@@ -245,7 +305,12 @@ def _patterns(unit: UnitOfWork, task_vector: Matrix | None) -> RankedRule:
 
 def _skills(unit: UnitOfWork) -> Listed[BriefingEntry]:
     skills = always_on(unit.tx, active_scope(unit, Kind.RULE), project=unit.caller.project)
-    return _first("skills", (skill_entry(one) for one in skills if _holds(unit, one)))
+    return _first("skills", _skill_entries(unit, [one for one in skills if _holds(unit, one)]))
+
+
+def _skill_entries(unit: UnitOfWork, skills: Sequence[Memory]) -> list[BriefingEntry]:
+    earlier = _earlier(unit, skills)
+    return [_noted(skill_entry(one), earlier.get(one.id)) for one in skills]
 
 
 def _handoff(unit: UnitOfWork) -> InheritedHandoff | None:
@@ -259,7 +324,9 @@ def _context(unit: UnitOfWork, task: str) -> WorkingContext | None:
     named = match_skills(
         unit.tx, active_scope(unit, Kind.RULE), query=task, project=unit.caller.project
     )
-    return context_of(task, [one for one in named if _holds(unit, one)][:SKILLS_MAX])
+    return context_of(
+        task, _skill_entries(unit, [one for one in named if _holds(unit, one)][:SKILLS_MAX])
+    )
 
 
 def _of(unit: UnitOfWork, ranked: RankedRule, *, known: Mapping[int, Memory]) -> Iterable[Memory]:

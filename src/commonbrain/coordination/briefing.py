@@ -91,6 +91,8 @@ class Briefing:
     siblings: tuple[ActiveSession, ...] = ()
     patterns: tuple[BriefingEntry, ...] = ()
     tasks: tuple[BriefingEntry, ...] = ()
+    changes: tuple[BriefingEntry, ...] = ()
+    """What changed lately, each with what held before."""
     working_context: WorkingContext | None = None
     unread: int = 0
     """Unread messages of every priority."""
@@ -146,6 +148,7 @@ def _changing(briefing: Briefing) -> Iterator[str]:
         yield from map(session_line, briefing.siblings)
     yield from _section("PATTERNS", briefing.patterns)
     yield from _section("TASKS", briefing.tasks)
+    yield from _section("CHANGED LATELY", briefing.changes)
     yield from tail_lines(briefing)
 
 
@@ -229,13 +232,14 @@ CAPS: Final = {
     "siblings": 10,
     "patterns": 5,
     "tasks": 20,
+    "changes": 3,
 }
 """Entries shown of each section; as many more are read as a cut names."""
 NOTE_CHARS_MAX: Final = 200
 """Characters of a pinned note."""
 CUT_IDS_MAX: Final = 2
 """Ids of omitted entries that are named."""
-_CUT_FIRST: Final = ("tasks", "patterns", "siblings", "urgent")
+_CUT_FIRST: Final = ("changes", "tasks", "patterns", "siblings", "urgent")
 _NAME_TOKENS_MAX: Final = 80
 _DEGRADED_TOKENS_MAX: Final = 100
 _LOADED: Final = 40
@@ -277,6 +281,7 @@ class BriefingMaterial:
     siblings: Listed[ActiveSession] = field(default_factory=_none)
     patterns: Listed[BriefingEntry] = field(default_factory=_none)
     tasks: Listed[BriefingEntry] = field(default_factory=_none)
+    changes: Listed[BriefingEntry] = field(default_factory=_none)
     working_context: WorkingContext | None = None
     writes_blocked: bool = False
     session: str | None = None

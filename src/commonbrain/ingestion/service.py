@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Final, Unpack
 
 from commonbrain.clock import StageTimer
@@ -65,7 +66,7 @@ from commonbrain.model import ids
 from commonbrain.model.errors import RejectedError, UnavailableError
 from commonbrain.model.kinds import KINDS, Kind
 from commonbrain.model.limits import ITEMS_PER_CALL_MAX
-from commonbrain.model.links import LinkType
+from commonbrain.model.links import CONFLICTS_MAX, LinkType
 from commonbrain.model.memory import AWAITING_STATES, Draft, Memory, State
 from commonbrain.model.query import Filter
 from commonbrain.model.revision import Action
@@ -434,7 +435,7 @@ class Remember:
         result = stored(
             memory,
             near,
-            conflicts=[one.neighbour for one in duplicate_check.conflicts],
+            conflicts=[one.neighbour for one in duplicate_check.conflicts[:CONFLICTS_MAX]],
             changes=changes,
             warnings=warnings,
             embedding_pending=prepared.vectors is None,
@@ -532,19 +533,20 @@ class Remember:
     def _mark_conflicts(
         self, tx: Transaction, memory: Memory, *, duplicate_check: DuplicateCheck
     ) -> None:
-        """Link a new memory to those it contradicts, as far as its trust allows."""
+        """Link a new memory to the nearest that it contradicts, as far as its trust allows."""
         if memory.state in AWAITING_STATES:
             return
-        for one in duplicate_check.conflicts:
-            if one.neighbour.id in duplicate_check.contested:
-                put_link(
-                    tx,
-                    memory,
-                    to=one.neighbour.id,
-                    type_=LinkType.CONFLICTS_WITH,
-                    caller=self.caller,
-                    evidence=LinkEvidence(basis=one.conflict.basis),
-                )
+        contested = duplicate_check.contested
+        against = (one for one in duplicate_check.conflicts if one.neighbour.id in contested)
+        for one in islice(against, CONFLICTS_MAX):
+            put_link(
+                tx,
+                memory,
+                to=one.neighbour.id,
+                type_=LinkType.CONFLICTS_WITH,
+                caller=self.caller,
+                evidence=LinkEvidence(basis=one.conflict.basis),
+            )
 
     def _link_changes(
         self, tx: Transaction, memory: Memory, *, changes: Sequence[DetectedChange]

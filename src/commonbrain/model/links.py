@@ -142,7 +142,7 @@ class Basis(StrEnum):
 CLOSE: Final = 0.15
 """Below this difference of confidence neither is clearly right."""
 CONFLICTS_MAX: Final = 5
-"""Conflicts shown in one result."""
+"""Conflicts linked to a new memory, and shown in one result."""
 _FOUND: Final = frozenset(Basis)
 
 

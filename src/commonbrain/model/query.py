@@ -12,7 +12,7 @@ from commonbrain.model.errors import InvalidInputError, RejectedError
 from commonbrain.model.kinds import CausalField, Kind, MessageDetail, fields_of
 from commonbrain.model.limits import TRUST_MIN_DEFAULT
 from commonbrain.model.memory import CURRENT_STATES, FINDABLE_STATES, Memory, State
-from commonbrain.model.recall_result import Item, Order, ResultStatus
+from commonbrain.model.recall_result import Item, Order, ResultStatus, SourceTurn
 from commonbrain.model.revision import BeliefPeriod
 from commonbrain.model.scope import Caller, Scope, is_visible
 
@@ -237,6 +237,10 @@ class Candidate:
     """The headline of its thread or episode."""
     notes: tuple[str, ...] = ()
     """Annotations, and its state if it is not current."""
+    earlier: str | None = None
+    """What it said before."""
+    source: SourceTurn | None = None
+    """The turn that it came from."""
 
 
 PROACTIVE: Final = "proactive"

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from operator import attrgetter, eq
@@ -42,6 +42,25 @@ class Order(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SourceTurn:
+    """The sentence of a message or event from which a memory was derived."""
+
+    id: str
+    date: str
+    by: str
+    text: str
+
+    def as_shown(self) -> "SourceTurn":
+        """Return it with safe lines."""
+        return replace(self, by=inert_line(self.by), text=inert_line(self.text))
+
+    def line(self) -> str:
+        """Render it as one quoted line."""
+        shown = self.as_shown()
+        return f"> (from {shown.id}, {shown.date}, by {shown.by}: {shown.text})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
     """One memory of a result; `body` and `headline` are None if they exceed the budget."""
 
@@ -71,6 +90,10 @@ class Item:
     notes: tuple[str, ...] = ()
     excerpt: str | None = None
     """The best matching sentences, if the body exceeds the budget."""
+    earlier: str | None = None
+    """What it said before it was changed, if that fits after all items."""
+    source: SourceTurn | None = None
+    """The turn that it came from, if that fits after all items and is not an item itself."""
 
     @property
     def shown_text(self) -> str:
@@ -152,6 +175,8 @@ class Evidence:
     rating: int | None = None
     context: str | None = None
     notes: tuple[str, ...] | None = None
+    earlier: str | None = None
+    source: SourceTurn | None = None
     rest_as: int | None = None
     """The number, from 1, of the item whose metadata applies where it is omitted here."""
 
@@ -291,6 +316,8 @@ def evidence(item: Item, metadata: ItemMetadata) -> Evidence:
         body=item.body and inert(item.body),
         excerpt=item.excerpt and inert(item.excerpt),
         notes=_notes(item),
+        earlier=item.earlier and inert(item.earlier),
+        source=item.source and item.source.as_shown(),
         **dict(zip(_METADATA_FIELDS, _metadata_fields_of(metadata), strict=True)),
     )
 
@@ -344,7 +371,8 @@ def render_item(item: Item, renderer: EvidenceRenderer) -> str:
 
 
 def _lines(item: Item, metadata: ItemMetadata, *, number: int) -> Iterable[str]:
-    return (provenance(item, metadata, number=number), *quoted(item))
+    source = () if item.source is None else (item.source.line(),)
+    return (provenance(item, metadata, number=number), *quoted(item), *source)
 
 
 def provenance(item: Item, metadata: ItemMetadata, *, number: int) -> str:
@@ -363,8 +391,14 @@ def provenance(item: Item, metadata: ItemMetadata, *, number: int) -> str:
         f"rest as [{metadata.rest_as}]" if metadata.rest_as else "",
         _form(item),
         *(_inline(note) for note in item.notes),
+        earlier_part(item.earlier) if item.earlier else "",
     )
     return " | ".join(filter(None, known))
+
+
+def earlier_part(earlier: str) -> str:
+    """Render what an item said before, for its line of provenance."""
+    return f"earlier: {_inline(earlier)}"
 
 
 def quoted(item: Item) -> Iterable[str]:

@@ -21,6 +21,7 @@ from commonbrain.model.scope import Caller, Scope, Trust, is_visible
 from commonbrain.model.timestamps import show_instant
 from commonbrain.retrieval.item_metadata import DEPRECATED, find_conflicts
 from commonbrain.retrieval.provenance import FORGOTTEN, Provenance, provenance, seen
+from commonbrain.retrieval.value_history import ChangeReader
 from commonbrain.services import Services
 from commonbrain.storage.change_log import predecessors, successors, version_of
 from commonbrain.storage.interface import MemoryAccess, QueryScope
@@ -215,6 +216,8 @@ class MemoryView:
     banner: str | None
     current_id: str
     """Id of the newest revision; its own if it is current."""
+    earlier: str | None = None
+    """What it said before it was changed by plain remembering; None if that is unknown."""
     label: str | None
     project: str | None
     scope: Scope
@@ -329,9 +332,19 @@ class Get:
         }
         version = version_of(tx, memory.id)
         shown = _shown(memory, head_of(tx, memory), version=version, now=now)
-        banner_text = shown.banner or review_notice(tx, self.caller, id_=id_, now=now)
+        notice, earlier = shown.banner, None
+        if notice is None:
+            criteria = Filter(trust_min=0.0)
+            changes = ChangeReader(tx=tx, caller=self.caller, now=now, criteria=criteria)
+            changed = changes.successors([memory]).get(id_)
+            notices = (
+                f"Earlier: {changed.line()}" if changed else None,
+                review_notice(tx, self.caller, id_=id_, now=now),
+            )
+            notice = " ".join(filter(None, notices)) or None
+            earlier = changes.histories([memory]).get(id_)
         against = find_conflicts(tx, self.caller, memory=memory, now=now) or None
-        return replace(shown, banner=banner_text, conflicts=against, **requested)
+        return replace(shown, banner=notice, conflicts=against, earlier=earlier, **requested)
 
     def _skill(self, name: str) -> tuple[str, tuple[str, ...] | None]:
         """Return the id of the current skill with a name, and those of its namesakes.

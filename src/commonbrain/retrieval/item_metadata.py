@@ -27,10 +27,12 @@ from commonbrain.model.recall_result import Item
 from commonbrain.model.scope import Caller
 from commonbrain.model.skills import skill_of
 from commonbrain.model.support import InvalidationReason, Review
-from commonbrain.retrieval.current_first import EARLIER
+from commonbrain.retrieval.current_first import EARLIER, STAGE
 from commonbrain.retrieval.fusion import LinkExpansion
 from commonbrain.retrieval.query_plan import QueryPlan
 from commonbrain.retrieval.retrievers import RETRIEVERS
+from commonbrain.retrieval.source_turns import source_turns
+from commonbrain.retrieval.value_history import ChangeReader
 from commonbrain.storage.change_log import successors
 from commonbrain.storage.interface import Annotation
 from commonbrain.text.contradictions import repeats
@@ -64,7 +66,7 @@ def attach_metadata(
     graph: LinkExpansion,
     reviews: Mapping[int, Sequence[Review]],
 ) -> list[Candidate]:
-    """Add context and notes to the candidates that may become items."""
+    """Add context, notes, history and source to the candidates that may become items."""
     near, rest = ranked[: 2 * plan.budget.max_items], ranked[2 * plan.budget.max_items :]
     annotations = tx.annotations.of([candidate.memory.id for candidate in near])
     close = {one.memory.id for one in near}
@@ -72,6 +74,8 @@ def attach_metadata(
         tx, plan.caller, needs={id_: reviews[id_] for id_ in reviews if id_ in close}
     )
     contexts = _contexts(tx, plan, near=near, graph=graph)
+    histories = _histories(tx, plan, near=near, graph=graph)
+    turns = source_turns(tx, plan, near=near, graph=graph)
     results: list[Candidate] = []
     for one in near:
         id_ = one.memory.id
@@ -84,9 +88,12 @@ def attach_metadata(
             )
         )
         context = contexts.get(id_)
+        earlier, source = histories.get(id_), turns.get(id_)
         # Most candidates have none; they are not copied.
-        has_metadata = context is not None or lines
-        results.append(replace(one, context=context, notes=lines) if has_metadata else one)
+        if context is None and earlier is None and source is None and not lines:
+            results.append(one)
+            continue
+        results.append(replace(one, context=context, notes=lines, earlier=earlier, source=source))
     return [*results, *rest]
 
 
@@ -112,6 +119,29 @@ def _notes(
     trusted = [one for one in annotations if one.trust.weight >= plan.filter.trust_min]
     for one in trusted[-ANNOTATIONS_MAX:]:
         yield f"noted by {one.agent} ({one.trust}): {_truncate(one.text, _NOTE_CHARS_MAX)}"
+
+
+def _histories(
+    tx: Transaction, plan: QueryPlan, *, near: Sequence[Candidate], graph: LinkExpansion
+) -> Mapping[int, str]:
+    """Describe what candidates said before, as far as the links that were read anyway say it."""
+    is_about_now = plan.filter.as_of is None and plan.overrides.is_enabled(STAGE)
+    changing = {link.from_id for link in graph.links if link.type in DISAGREEMENTS}
+    newest = [
+        one.memory for one in near if one.memory.id in changing and not one.features.get(EARLIER)
+    ]
+    if not (is_about_now and newest):
+        return {}
+    criteria = Filter(project=plan.filter.project, trust_min=plan.filter.trust_min)
+    reader = ChangeReader(
+        tx=tx,
+        caller=plan.caller,
+        now=plan.now,
+        criteria=criteria,
+        known={**graph.ends, **{one.memory.id: one.memory for one in near}},
+        links=graph.links,
+    )
+    return reader.histories(newest)
 
 
 def _contexts(

@@ -4,7 +4,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, fields, replace
 from datetime import datetime
 from typing import Final
 
@@ -23,6 +23,8 @@ from commonbrain.model.recall_result import (
     Item,
     Omitted,
     Order,
+    SourceTurn,
+    earlier_part,
     instruction_text,
     metadata_of,
     omission_line,
@@ -306,7 +308,8 @@ def pack(
     A body above its share is shortened to the sentences that match the `terms` of the query.
     Triggered skills are never displaced: if not everything fits, each keeps a slot, with its
     headline if possible, and so does the best trusted rule or fact that scores nearly as well as
-    the last item. Conflicts of items are included if they fit.
+    the last item. Conflicts of items are included if they fit, and after all items what each said
+    before and the turn that it came from, best item first.
     """
     distinct, near = drop_near_duplicates(ranked, enough=2 * budget.max_items, order=budget.order)
     # The text around the items is paid for in advance.
@@ -318,6 +321,7 @@ def pack(
         conflicts=conflicts,
     )
     box = filling.fill(tokens_left=budget.max_tokens - around, order=budget.order)
+    box.add_extras(tokens_left=budget.max_tokens - around)
     taken = {id(text.candidate) for text, _ in box.shown}
     left_out = [one.memory.id for one in ranked if id(one) not in taken]
     # Another occurrence of one that is left out may be shown.
@@ -501,6 +505,25 @@ class _OpenBudget:
                 self.cost += against
             return
 
+    def add_extras(self, *, tokens_left: int) -> None:
+        """Add what items said before and where they came from, as far as it fits.
+
+        The source of two items is shown once, and not at all if it is an item itself.
+        """
+        shown_ids = {ids.show(ids.MEMORY, id_) for id_ in self.item_ids}
+        for place, (text, form) in enumerate(self.shown):
+            if form.item.headline is None:
+                continue
+            item, earlier, source = form.item, text.candidate.earlier, text.candidate.source
+            if earlier and (cost := self.cost + _cost_of_history(earlier)).most <= tokens_left:
+                item, self.cost = replace(item, earlier=earlier), cost
+            if source is not None and source.id not in shown_ids:
+                cost = self.cost + _cost_of_source(source)
+                if cost.most <= tokens_left:
+                    item, self.cost = replace(item, source=source), cost
+                    shown_ids.add(source.id)
+            self.shown[place] = text, DetailLevel(item, form.text_cost)
+
     def includes_text_of(self, text: Text) -> bool:
         """Return whether more than the id of an item is included."""
         return any(one is text and form.item.headline is not None for one, form in self.shown)
@@ -541,6 +564,21 @@ def _cost_of_conflict(conflict: Conflict) -> DetailCosts:
 
 
 _CONFLICTS_KEY: Final = estimate(',"conflicts":[]')
+
+
+def _cost_of_history(earlier: str) -> DetailCosts:
+    as_json = f',"earlier":{_QUOTED(inert(earlier))}'
+    return DetailCosts(estimate(f" | {earlier_part(earlier)}") + 1, estimate(as_json) + 1)
+
+
+def _cost_of_source(source: SourceTurn) -> DetailCosts:
+    values = (_QUOTED(value) for value in astuple(source.as_shown()))
+    names = (f'"{name}":{value}' for name, value in zip(_SOURCE_NAMES, values, strict=True))
+    as_json = f',"source":{{{",".join(names)}}}'
+    return DetailCosts(estimate(f"\n{source.line()}") + 1, estimate(as_json) + 1)
+
+
+_SOURCE_NAMES: Final = tuple(one.name for one in fields(SourceTurn))
 
 
 def _slots(texts: Sequence[Text], binding: Text | None, *, tokens_left: int) -> dict[int, int]:

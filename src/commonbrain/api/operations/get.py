@@ -56,6 +56,8 @@ def _lines(reply: MemoryView) -> Iterator[str]:
     by = inert_line(reply.agent)
     yield f"{reply.id} | {reply.kind} | {show_instant(reply.occurred_at)} | by {by}"
     yield from (f"> {inert(line)}" for line in (reply.body or reply.headline).splitlines())
+    if reply.earlier:
+        yield inert_line(f"earlier: {reply.earlier}")
     yield from (conflict.line() for conflict in reply.conflicts or ())
     if reply.namesakes:
         yield f"Other skills have this name: {', '.join(reply.namesakes)}"

@@ -126,6 +126,7 @@ def render_summary(reply: TraceResult) -> Iterator[str]:
                 yield f"pattern: {name} {value:g}"
     if reply.because:
         yield reply.because
+    yield from (f"changed: {line}" for line in reply.changes)
     yield from (f"gap: {line}" for line in reply.gaps)
     yield from (f"limit: {line}" for line in reply.limits)
 

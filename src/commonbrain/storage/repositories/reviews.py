@@ -9,6 +9,7 @@ from operator import attrgetter
 from typing import Any, Final
 
 from sqlalchemy import (
+    BigInteger,
     BindParameter,
     ColumnElement,
     Integer,
@@ -22,6 +23,7 @@ from sqlalchemy import (
     union,
 )
 
+from commonbrain.model import ids
 from commonbrain.model.links import DISAGREEMENTS, Link
 from commonbrain.model.query import Filter
 from commonbrain.model.support import SUPPORTS, InvalidationReason, Review
@@ -231,22 +233,29 @@ class ConflictRepository:
 
     work: SqlContext
 
-    def open(self, scope: QueryScope, *, limit: int, skip: int = 0) -> list[Link]:
+    def open(
+        self, scope: QueryScope, *, limit: int, skip: int = 0, since: datetime | None = None
+    ) -> list[Link]:
         """List open conflicts, latest first; not those between two different projects.
 
-        Of two memories linked in both directions, the link from the lower id is listed.
+        Of two memories linked in both directions, the link from the lower id is listed. With
+        `since`, only links from memories recorded at that time or later are read.
         """
         parameters = given(scope, self.work.tenant) | {"limit": limit, "skip": skip}
-        rows = self.work.connection.execute(_open_conflicts(scope.filter), parameters).mappings()
+        if since is not None:
+            parameters["lowest"] = ids.make_id(since, 0)
+        statement = _open_conflicts(scope.filter, is_recent=since is not None)
+        rows = self.work.connection.execute(statement, parameters).mappings()
         return [Link(**row) for row in rows]
 
 
 @lru_cache(_BUILT_MAX)
-def _open_conflicts(filter_: Filter) -> Select[*tuple[Any, ...]]:
+def _open_conflicts(filter_: Filter, *, is_recent: bool) -> Select[*tuple[Any, ...]]:
     """Select the links of conflict; there is no index by type, so all links are scanned.
 
-    The index by `to_id` holds what decides, so that only rows of conflicts are read. Of two
-    memories linked in both directions one row is selected.
+    Of the recent ones, only those from the latest ids are, by the primary key. The index by `to_id`
+    holds what decides, so that only rows of conflicts are read. Of two memories linked in both
+    directions one row is selected.
     """
 
     def is_seen(end: ColumnElement[int]) -> ColumnElement[bool]:
@@ -276,6 +285,7 @@ def _open_conflicts(filter_: Filter) -> Select[*tuple[Any, ...]]:
         .where(
             links.c.tenant_id == TENANT,
             links.c.type.in_(DISAGREEMENTS),
+            *([links.c.from_id >= bindparam("lowest", type_=BigInteger())] if is_recent else []),
             or_(here.is_(None), there.is_(None), here == there),
             is_seen(links.c.from_id),
             is_seen(links.c.to_id),

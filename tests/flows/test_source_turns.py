@@ -1,0 +1,192 @@
+"""A fact that came from a message or event brings the sentence that it came from."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from commonbrain.client import Brain
+from commonbrain.embeddings.interface import Embedder
+from commonbrain.model.kinds import Kind, MessageDetail
+from commonbrain.model.memory import Draft, ThreadRef
+from commonbrain.model.recall_result import RecallResult
+from commonbrain.model.scope import Role, Scope
+from commonbrain.retrieval.query_plan import RetrievalOverrides
+from commonbrain.retrieval.service import Recall
+from commonbrain.runtime.bootstrap import make_embedder
+from commonbrain.runtime.settings_loading import load_settings
+from commonbrain.testing.builders import FakeClock, a_brain
+from commonbrain.text.tokens import estimate
+from tests.flows.asking import stored
+
+# Two friends talk; a fact was taken from some of the turns, and each question asks for a detail
+# that only the turn has.
+TALK = (
+    ("mia", "Hey! I finally signed up for that pottery class at the Kiln House on Mill Road.", ""),
+    ("olof", "Nice! Is it on Tuesdays again?", ""),
+    ("mia", "Wednesdays this time, seven to nine, and Petra is coming along.", ""),
+    ("olof", "I went to the doctor about my knee, it is the meniscus, so no running until June.",
+     "Olof has a knee injury."),
+    ("mia", "Oh no. My brother Tom had the same, he swam every morning at the Eriksdal pool.",
+     "Tom, Mia's brother, once had a knee injury."),
+    ("olof", "Swimming sounds good. We adopted a dog by the way, a grey whippet called Biscuit!",
+     "Olof adopted a dog."),
+    ("mia", "Aww. I start the new job on the ninth, at the museum, in the textile archive.",
+     "Mia has a new job."),
+    ("olof", "Congratulations! We fly to Lisbon for our anniversary, from the 3rd to the 8th.",
+     "Olof and his partner celebrate their anniversary abroad."),
+    ("olof", "I will bring tiles! The boat went to a student from Uppsala, for 2,300.",
+     "Olof's boat has another owner."),
+)  # fmt: skip
+ASKED = {
+    "Until when may Olof not run because of his knee injury?": "June",
+    "What did Tom, Mia's brother, do for his knee injury?": "Eriksdal",
+    "What is the dog called that Olof adopted?": "Biscuit",
+    "In which department of the museum is Mia's new job?": "textile",
+    "Where do Olof and his partner celebrate their anniversary abroad?": "Lisbon",
+    "For how much did Olof's boat go to another owner?": "2,300",
+}
+
+
+@pytest.fixture(scope="module")
+def embedder() -> Embedder:
+    return make_embedder(load_settings())
+
+
+@pytest.fixture(scope="module")
+def talk(tmp_path_factory: pytest.TempPathFactory, embedder: Embedder) -> Iterator[Brain]:
+    clock = FakeClock()
+    path = tmp_path_factory.mktemp("talk") / "brain.db"
+    with a_brain(path, clock=clock, embedder=embedder) as brain:
+        for who, said, fact in TALK:
+            clock.move(timedelta(minutes=3))
+            turn = say(brain, said, who=who)
+            if fact:
+                stored(brain, fact, source_message=turn)
+        yield brain
+
+
+def say(brain: Brain, body: str, *, who: str = "mia", scope: Scope = Scope.TEAM) -> str:
+    """Store one message of a thread; give its id."""
+    draft = Draft(
+        kind=Kind.MESSAGE,
+        body=body,
+        scope=scope,
+        thread=ThreadRef(key="talk", subject="Talk"),
+        detail=MessageDetail(sender=who),
+    )
+    [item] = brain.remember([draft]).items
+    return str(item.id)
+
+
+def facts(brain: Brain, query: str, *without: str, **options: object) -> RecallResult:
+    """Recall facts only, as an agent does that wants conclusions instead of conversations."""
+    recall = Recall(brain.services, brain.caller, RetrievalOverrides(without=frozenset(without)))
+    return recall(query, kinds=["fact"], bump=False, **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.requirement("PV-10")
+def test_facts_answer_with_what_only_their_turns_say(talk: Brain) -> None:
+    answered = [word in facts(talk, query).evidence for query, word in ASKED.items()]
+    without = [word in facts(talk, query, "source_turns").evidence for query, word in ASKED.items()]
+    assert (sum(answered), sum(without)) == (len(ASKED), 0)
+
+
+def test_a_turn_takes_no_more_than_the_budget_leaves(talk: Brain) -> None:
+    for max_tokens in range(64, 480, 16):
+        result = facts(talk, "What is the dog called that Olof adopted?", max_tokens=max_tokens)
+        assert estimate(result.evidence) <= result.tokens <= max_tokens
+        assert result.items[0].source is None or max_tokens > 100
+
+
+def test_a_turn_that_is_an_item_itself_is_not_repeated(talk: Brain) -> None:
+    result = talk.recall("What is the dog called that Olof adopted?", bump=False)
+    shown = [item.id for item in result.items]
+    turns = [item.source.id for item in result.items if item.source]
+    assert not {*shown} & {*turns}
+    assert result.evidence.count("Biscuit") == 1
+
+
+TURN = "We took Biscuit home from the shelter in Farsta on Friday."
+FACT = "Olof has a dog."
+QUERY = "Does Olof have a dog?"
+
+
+def turn_of(brain: Brain, query: str = QUERY, **options: object) -> str | None:
+    """Give the text of the turn that comes with the first fact."""
+    [first, *_] = facts(brain, query, **options).items
+    return first.source and first.source.text
+
+
+def test_a_turn_is_quoted_with_its_speaker_and_day(brain: Brain) -> None:
+    turn = say(brain, TURN, who="olof")
+    stored(brain, FACT, source_message=turn)
+    result = facts(brain, QUERY)
+    assert f"> (from {turn}, 2026-03-02, by olof: {TURN})" in result.evidence.splitlines()
+
+
+def test_what_was_derived_from_an_event_brings_its_sentence(brain: Brain) -> None:
+    event = stored(brain, TURN, kind="event")
+    stored(brain, FACT, kind="fact", derived_from=[event])
+    assert turn_of(brain) == TURN
+
+
+def test_the_sentences_that_support_a_fact_are_taken_from_a_long_turn(brain: Brain) -> None:
+    talk = "The weather was lovely and the train was late again. " * 30
+    turn = say(brain, f"{talk}Olof has a dog named Biscuit now. {talk}", who="olof")
+    stored(brain, FACT, source_message=turn)
+    text = turn_of(brain) or ""
+    assert "Biscuit" in text
+    assert estimate(text) <= 70
+
+
+def test_a_turn_that_says_no_more_than_its_fact_is_left_out(brain: Brain) -> None:
+    turn = say(brain, "Olof has a small grey dog.", who="olof")
+    stored(brain, "Olof has a small grey dog!", source_message=turn)
+    assert turn_of(brain) is None
+
+
+@pytest.mark.parametrize("end", ["forget", "supersede", "erase"])
+def test_a_turn_that_is_gone_is_not_shown(brain: Brain, end: str) -> None:
+    event = stored(brain, TURN, kind="event")
+    other = stored(brain, "Olof feeds something twice a day.", kind="event")
+    stored(brain, FACT, kind="fact", derived_from=[event, other])
+    admin = Brain(brain.services, replace(brain.caller, role=Role.ADMIN))
+    match end:
+        case "forget":
+            brain.forget(event, reason="not so")
+        case "erase":
+            admin.erase(event, reason="asked for", confirm=1)
+        case _:
+            brain.revise.supersede(event, "We visited a shelter.", reason="it was another day")
+    assert "Farsta" not in facts(brain, QUERY).evidence
+
+
+def test_a_turn_of_less_trust_or_of_another_project_is_not_shown(brain: Brain) -> None:
+    web = stored(brain, TURN, kind="event", trust="untrusted_web")
+    stored(brain, FACT, kind="fact", derived_from=[web])
+    assert turn_of(brain, trust_min=0.0) == TURN
+    assert "Farsta" not in facts(brain, QUERY).evidence
+    elsewhere = stored(brain, "Olof walks his dog at the lake.", kind="event", project="farm")
+    stored(brain, "Olof walks his dog.", kind="fact", derived_from=[elsewhere])
+    assert "lake" not in facts(brain, "Does Olof walk his dog?", project="shop").evidence
+
+
+def test_a_private_turn_is_shown_to_its_readers_only(brain: Brain) -> None:
+    event = stored(brain, TURN, kind="event", scope="private")
+    fact = stored(brain, FACT, kind="fact", derived_from=[event])
+    assert turn_of(brain) == TURN
+    stranger = brain.acting_as(agent="cy")
+    assert "Farsta" not in str(facts(stranger, QUERY))
+    assert fact not in str(facts(stranger, QUERY))
+
+
+def test_a_proactive_recall_and_one_about_the_past_show_no_turn(
+    brain: Brain, clock: FakeClock
+) -> None:
+    stored(brain, FACT, source_message=say(brain, TURN))
+    clock.move(timedelta(days=1))
+    assert turn_of(brain) == TURN
+    assert turn_of(brain, as_of=clock.now()) is None
+    assert all(item.source is None for item in facts(brain, QUERY, proactive=True).items)
