@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Final
 
 from commonbrain.ingestion.preparation import PreparedDraft
 from commonbrain.model.kinds import KINDS
-from commonbrain.model.links import Basis
+from commonbrain.model.links import Basis, LinkType
 from commonbrain.model.memory import AWAITING_STATES, CURRENT_STATES, Memory
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import is_visible
-from commonbrain.model.support import may_outdate
+from commonbrain.model.support import may_dispute
 from commonbrain.storage.interface import QueryScope
 from commonbrain.text.changes import (
     JUST_SAID,
@@ -36,6 +36,8 @@ some 1 in 100 of the nearest pairs reach it, and 1 in 1,000 count as sure."""
 _CHARS_MAX: Final = 600
 """A longer text states many things and is not changed as a whole."""
 _QUOTED_FROM: Final = 0.6
+_DISPUTES_MAX: Final = 3
+"""Changes of one memory by texts that are trusted less: a flood must not fill the review queue."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +47,8 @@ class DetectedChange:
     older: Memory
     confidence: float
     basis: Basis
+    is_trusted: bool = True
+    """Whether the new memory is at least as trusted; otherwise the change waits for review."""
 
 
 def detect_changes(
@@ -58,7 +62,8 @@ def detect_changes(
     """Find the memories that a new one changes, most probable first.
 
     Compared are the nearest memories that state what holds, and what the same session stored just
-    before. A less trusted memory changes nothing, nor does one that fewer people see.
+    before. What a less trusted memory would change is found too, so that someone can decide; what
+    one that fewer people see would change is not.
     """
     can_change = KINDS[memory.kind].can_change and memory.state not in AWAITING_STATES
     if not can_change or prepared.vectors is None or len(memory.body) > _CHARS_MAX:
@@ -81,12 +86,20 @@ def detect_changes(
         if other.state in CURRENT_STATES
         and not other.is_over(query_scope.now)
         and is_visible(query_scope.caller, other)
-        and may_outdate(memory, other)
+        and may_dispute(memory, other)
         and len(other.body) <= _CHARS_MAX
         and not is_no_change(other.body, memory.body)
     )
-    sure = sorted((one for one in judged if one is not None), key=lambda one: -one.confidence)
-    return tuple(sure[:CHANGES_MAX])
+    found = sorted((one for one in judged if one is not None), key=lambda one: -one.confidence)
+    trusted = [one for one in found if one.is_trusted]
+    disputes = [one for one in found if not one.is_trusted and _may_wait(tx, one.older)]
+    return (*trusted[:CHANGES_MAX], *disputes[:1])
+
+
+def _may_wait(tx: Transaction, older: Memory) -> bool:
+    """Return whether few enough texts that are trusted less wait for a decision on a memory."""
+    links = tx.links.touching([older.id], types=[LinkType.CHANGES])
+    return sum(link.trust.weight < older.trust.weight for link in links) < _DISPUTES_MAX
 
 
 def _just_said(tx: Transaction, memory: Memory, *, query_scope: QueryScope) -> frozenset[int]:
@@ -104,7 +117,12 @@ def _judge(newer: Memory, older: Memory, *, cosine: float, follows: bool) -> Det
     confidence = change_confidence(pair)
     if confidence < _LINKED_FROM or (cosine < _COSINE_MIN and not pair.ellipsis):
         return None
-    return DetectedChange(older=older, confidence=round(confidence, 3), basis=_basis(pair))
+    return DetectedChange(
+        older=older,
+        confidence=round(confidence, 3),
+        basis=_basis(pair),
+        is_trusted=newer.trust.weight >= older.trust.weight,
+    )
 
 
 def _basis(pair: PairFeatures) -> Basis:

@@ -425,7 +425,7 @@ class Remember:
                 memory,
                 prepared=prepared,
                 query_scope=query_scope,
-                exclude_ids=options.exclude_ids | conflicting,
+                exclude_ids=options.exclude_ids | (conflicting & duplicate_check.contested),
             )
         self._link_changes(tx, memory, changes=changes)
         if duplicate_check.recurring is not None:
@@ -436,7 +436,7 @@ class Remember:
             memory,
             near,
             conflicts=[one.neighbour for one in duplicate_check.conflicts[:CONFLICTS_MAX]],
-            changes=changes,
+            changes=[one for one in changes if one.is_trusted],
             warnings=warnings,
             embedding_pending=prepared.vectors is None,
         )
@@ -551,7 +551,7 @@ class Remember:
     def _link_changes(
         self, tx: Transaction, memory: Memory, *, changes: Sequence[DetectedChange]
     ) -> None:
-        """Link a new memory to those it changes."""
+        """Link a new memory to those it changes, or would change if it were trusted more."""
         for one in changes:
             put_link(
                 tx,

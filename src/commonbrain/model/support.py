@@ -207,13 +207,20 @@ _BY_TIME: Final = attrgetter("occurred_at", "recorded_at", "id")
 def may_outdate(newer: Memory, older: Memory) -> bool:
     """Return whether one memory may say that another no longer holds.
 
-    It must be newer, at least as trusted, of a kind that claims something, of the same project or
-    of none, and seen by everyone who sees the older one.
+    It must be able to dispute it, and be at least as trusted.
+    """
+    return newer.trust.weight >= older.trust.weight and may_dispute(newer, older)
+
+
+def may_dispute(newer: Memory, older: Memory) -> bool:
+    """Return whether one memory may say otherwise than another, whichever is trusted more.
+
+    It must be newer, of a kind that claims something, of the same project or of none, and seen by
+    everyone who sees the older one.
     """
     return (
         _BY_TIME(newer) > _BY_TIME(older)
         and KINDS[newer.kind].can_change
-        and newer.trust.weight >= older.trust.weight
         and not isolates(older.project, newer.project)
         and (
             newer.scope is not Scope.PRIVATE
