@@ -99,6 +99,7 @@ def test_a_flood_of_less_trusted_texts_outdates_nothing(
     ids = believed(owner)
     outcomes = flooded(mallory, clock, times=200)
     assert ids[0] not in {change.id for one in outcomes for change in one.changes}
+    assert owner.recall(ASKED, trust_min=ALL_TRUST, bump=False).items[0].id == ids[0]
     assert_unmarked(owner, *ids)
 
 

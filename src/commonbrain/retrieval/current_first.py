@@ -18,7 +18,7 @@ from commonbrain.model.kinds import KINDS
 from commonbrain.model.links import DISAGREEMENTS, SURE_FROM, Link, LinkType
 from commonbrain.model.memory import Memory
 from commonbrain.model.query import Candidate, is_allowed
-from commonbrain.model.support import may_outdate
+from commonbrain.model.support import may_dispute, may_outdate
 from commonbrain.model.timestamps import show_day
 from commonbrain.text.changes import (
     JUST_SAID,
@@ -99,7 +99,8 @@ def put_current_first(
 
     Skills stay first, and each rank keeps its score. An outdated candidate gets the feature
     `EARLIER`, and a note that names the newer memory. What a newer memory quotes to take it back
-    goes to the end of the compared candidates. `meaning` holds the cosines of the question to
+    goes to the end of the compared candidates. A newer memory that is trusted less outdates
+    nothing, and comes after what it disputes. `meaning` holds the cosines of the question to
     candidates.
     """
     is_about_now = plan.is_about_now and plan.period is None
@@ -115,37 +116,43 @@ def put_current_first(
         near += _bring_successors(tx, plan, near=near, later=later, known=known)
     if len(near) < 2:  # noqa: PLR2004 one candidate has nothing to be compared with
         return list(ranked)
-    successors = _Judge(tx, plan, near=near, known=known, meaning=meaning).successors()
-    if not successors:
+    judge = _Judge(tx, plan, near=near, known=known, meaning=meaning)
+    successors, disputed = judge.successors(), judge.disputed()
+    if not (successors or disputed):
         return list(ranked)
     compared_ids = {one.memory.id for one in near}
     rest = (one for one in others[_COMPARED:] if one.memory.id not in compared_ids)
-    return [*skills, *_reordered(near, successors), *rest]
+    return [*skills, *_reordered(near, successors, disputed=disputed), *rest]
 
 
 def _reordered(
-    near: Sequence[Candidate], successors: Mapping[int, tuple[Candidate, float]]
+    near: Sequence[Candidate],
+    successors: Mapping[int, tuple[Candidate, float]],
+    *,
+    disputed: Mapping[int, Candidate],
 ) -> list[Candidate]:
-    """Put each candidate after its successor, and mark those that it surely outdates."""
+    """Put each candidate after its successor and what it disputes; mark what is surely outdated."""
     ordered: list[Candidate] = []
     retracted: list[Candidate] = []
     placed: set[int] = set()
+
+    # Each step leads to a memory that is trusted more, or as much and newer, so it ends.
+    def place(one: Candidate) -> None:
+        if one.memory.id in placed:
+            return
+        placed.add(one.memory.id)
+        if (trusted := disputed.get(one.memory.id)) is not None:
+            place(trusted)
+        newer, confidence = successors.get(one.memory.id, (one, 0.0))
+        place(newer)
+        if confidence < _MARKED_FROM:
+            ordered.append(one)
+            return
+        marked = _marked(one, newer.memory, confidence=confidence)
+        (retracted if _is_taken_back(one.memory, newer.memory) else ordered).append(marked)
+
     for one in near:
-        # Newer memories only change older ones, so the chain ends.
-        chain = [one]
-        while chain[-1].memory.id not in placed and chain[-1].memory.id in successors:
-            chain.append(successors[chain[-1].memory.id][0])
-        for candidate in reversed(chain):
-            if candidate.memory.id in placed:
-                continue
-            placed.add(candidate.memory.id)
-            newer, confidence = successors.get(candidate.memory.id, (candidate, 0.0))
-            if confidence < _MARKED_FROM:
-                ordered.append(candidate)
-            elif _is_taken_back(candidate.memory, newer.memory):
-                retracted.append(_marked(candidate, newer.memory, confidence=confidence))
-            else:
-                ordered.append(_marked(candidate, newer.memory, confidence=confidence))
+        place(one)
     scores = sorted((one.score for one in near), reverse=True)
     moved = zip([*ordered, *retracted], scores, strict=True)
     return [replace(one, score=score) for one, score in moved]
@@ -176,8 +183,10 @@ class _KnownLinks:
         """Read further links."""
         for link in links:
             pair = min(link.from_id, link.to_id), max(link.from_id, link.to_id)
-            if link.type in DISAGREEMENTS:
+            if link.type is LinkType.CHANGES:
                 self.changes[pair] = link
+            elif link.type in DISAGREEMENTS:
+                self.changes.setdefault(pair, link)
             elif link.type is LinkType.RELATES_TO:
                 self.settled.add(pair)
 
@@ -277,6 +286,21 @@ class _Judge:
             if best is not None and best[1] >= _ORDERED_FROM:
                 changed[older.memory.id] = best
         return changed
+
+    def disputed(self) -> dict[int, Candidate]:
+        """Map memories to the older one that they would change if they were trusted as much."""
+        disputes: dict[int, Candidate] = {}
+        for newer in self.near:
+            trust = newer.memory.trust.weight
+            judged = (
+                (older, self._confidence(older, newer))
+                for older in self.near
+                if trust < older.memory.trust.weight and may_dispute(newer.memory, older.memory)
+            )
+            best = max(judged, key=lambda one: one[1], default=None)
+            if best is not None and best[1] >= _ORDERED_FROM:
+                disputes[newer.memory.id] = best[0]
+        return disputes
 
     def _confidence(self, older: Candidate, newer: Candidate) -> float:
         features = self.features(older, newer)
