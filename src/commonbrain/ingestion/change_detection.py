@@ -30,9 +30,9 @@ CHANGES_MAX: Final = 5
 _CANDIDATES_MAX: Final = 12
 _COSINE_MIN: Final = 0.4
 """Texts further apart speak of different things, unless one continues the other."""
-_LINKED_FROM: Final = 0.65
-"""Confidence from which a change is reported and linked. On LoCoMo's turns, of which each holds,
-some 1 in 100 of the nearest pairs reach it, and 1 in 1,000 count as sure."""
+_LINKED_FROM: Final = 0.7
+"""Confidence from which a change is reported and linked. Of LoCoMo's turns, which all hold, 1 in 20
+is linked so, and 1 in 150 counts as sure."""
 _CHARS_MAX: Final = 600
 """A longer text states many things and is not changed as a whole."""
 _QUOTED_FROM: Final = 0.6

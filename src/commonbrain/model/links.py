@@ -41,10 +41,10 @@ class LinkType(StrEnum):
 
 DISAGREEMENTS: Final = (LinkType.CONFLICTS_WITH, LinkType.CHANGES)
 """Links between memories that do not both hold."""
-SURE_FROM: Final = 0.85
+SURE_FROM: Final = 0.9
 """Strength from which a detected change counts as sure: it then acts like a conflict that the newer
-memory wins. A less sure one only orders results. Of LoCoMo's nearest turns, which all
-hold, 1 in 1,000 reaches it."""
+memory wins. A less sure one only orders results. Of LoCoMo's turns, which all hold, 1 in 150
+reaches it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
