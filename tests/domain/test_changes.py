@@ -45,6 +45,36 @@ def test_an_ellipsis_changes_only_what_the_session_just_said() -> None:
     assert apart < 0.6 < confidence(older, newer, cosine=0.2, follows=True)
 
 
+@pytest.mark.parametrize(
+    "newer",
+    ["Sorry, 55.", "Err, 38.", "No wait, to Pilar.", "In July, rather.", "Thirty, it is heavy."],
+)
+def test_a_value_without_a_subject_changes_what_was_just_said(newer: str) -> None:
+    older = "Order 40 roof tiles for the annexe."
+    assert confidence(older, newer, cosine=0.2) < 0.5
+    assert confidence(older, newer, cosine=0.2, follows=True) > 0.6
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("Ida: I started a pottery course.", "Ida: I went sailing. I can't wait to tell you more."),
+        ("Omar: Keep going, it pays off!", "Omar: I won't quit. I will keep going."),
+        ("Ida: The kiln is in the shed.", "Ida: It was lovely there. Actually, we had cake too."),
+    ],
+)
+def test_what_people_chat_is_no_sure_change(older: str, newer: str) -> None:
+    assert confidence(older, newer, cosine=0.5, follows=True) < SURE_FROM
+
+
+def test_of_a_long_text_the_sentences_nearest_to_the_older_count() -> None:
+    older = "The depot opens at seven."
+    chat = "We met the new driver. Lunch was good. The depot now opens at six. See you on Monday."
+    assert confidence(older, chat) > 0.7
+    other = "We no longer sell ice. Lunch was good. The depot is near the river. See you on Monday."
+    assert confidence(older, other) < 0.5
+
+
 def test_neither_questions_nor_other_items_are_changes() -> None:
     assert is_no_change("The demo is on Friday", "Is the demo on Monday?")
     assert is_no_change("Job 3 starts at noon", "Job 4 starts at one")

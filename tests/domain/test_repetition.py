@@ -35,6 +35,10 @@ def test_a_restatement_adds_nothing(known: str, text: str) -> None:
         ("Ann: We passed the audit last week.", "Bo: We passed the audit last week."),
         ("Ann reports to Bo in Lyon.", "In Lyon Bo reports to Ann."),
         ("That is great, Caroline!", "I passed the adoption interviews last Friday!"),
+        ("The export embargo is in force.", "The export embargo has ended."),
+        ("Oxygen is at ninety-two percent.", "Oxygen is at eighty-five percent."),
+        ("Ramp at the annexe, status: planned", "Ramp at the annexe, status: open"),
+        ("Rotate the key of the mail server.", "Rotate the key of the update server."),
     ],
 )
 @pytest.mark.requirement("WP-06")

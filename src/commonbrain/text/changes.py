@@ -135,8 +135,6 @@ _MANY: Final = re.compile(
 """Predicates that hold of several things at a time."""
 _RUN_MIN: Final = 4
 """Words in a row that count as a quotation."""
-_REPLACED_WORDS_MAX: Final = 3
-"""A value is a name or a short phrase; a longer difference makes another statement."""
 _SPEAKER: Final = re.compile(r"\s*[A-Z][\w'.-]*(?: [A-Z][\w'.-]*)?:\s+")
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+|\n+")
 _SENTENCES_MAX: Final = 2
@@ -244,8 +242,6 @@ class PairFeatures:
     """Share of all words, numbers and the like that both have."""
     many: float
     """Whether both say something of which there may be several: "speaks", "depends on"."""
-    same_place: float
-    """Whether they differ in few words in one place, and agree on the subject."""
     other_subject: float
     """Whether each names a subject that the other lacks, and no change is announced."""
     other_subject_cued: float
@@ -275,11 +271,10 @@ def compare(older: str, newer: str, *, cosine: float, follows: bool = False) -> 
     new = _nearest_passage(old, newer)
     shared = old.stems & new.stems
     overlap = len(shared) / (min(len(old.stems), len(new.stems)) or 1)
-    subject = _subjects(old, new)
+    is_other = _have_other_subjects(old, new)
     values = (old.reading.numbers, new.reading.numbers), (old.reading.choices, new.reading.choices)
     many = old.is_many and new.is_many
     swapped = min(len(old.items - new.items), len(new.items - old.items), _SWAPPED_MAX)
-    in_one_place = _differ_in_one_place(old.reading.words, new.reading.words)
     return PairFeatures(
         cosine=cosine,
         cue=new.cue,
@@ -298,9 +293,8 @@ def compare(older: str, newer: str, *, cosine: float, follows: bool = False) -> 
         one_swapped=float(swapped == 1),
         alike=len(old.items & new.items) / (len(old.items | new.items) or 1),
         many=float(many),
-        same_place=max(subject, 0.0) * in_one_place,
-        other_subject=(1 - new.cue) * (subject < 0),
-        other_subject_cued=new.cue * (subject < 0),
+        other_subject=(1 - new.cue) * is_other,
+        other_subject_cued=new.cue * is_other,
         quotation=_quotation(old.plain, new.plain) if new.corrects or new.ends else 0.0,
         ellipsis=float(follows and read_words(newer).is_elliptic),
         length=math.log((len(new.plain) + 4) / (len(old.plain) + 4)),
@@ -400,7 +394,8 @@ def _is_elliptic(text: str) -> bool:
         return False
     if _ELLIPSIS.match(text) is not None:
         return True
-    if count <= _PRONOUN_WORDS_MAX and _PRONOUN.match(text) is not None:
+    is_one_sentence = len(_SENTENCE_END.split(text.strip())) == 1
+    if is_one_sentence and count <= _PRONOUN_WORDS_MAX and _PRONOUN.match(text) is not None:
         return True
     match = _FRAGMENT.match(text) or _BARE_VALUE.match(text)
     if match is None:
@@ -425,18 +420,11 @@ def _counts_differ(old: frozenset[tuple[str, str]], new: frozenset[tuple[str, st
     return bool(here - there) and bool(there - here)
 
 
-def _subjects(old: Words, new: Words) -> float:
-    one, other = old.subject, new.subject
-    if not (one and other):
-        return 0.0
-    if one == other:
-        return 1.0
-    if one <= other or other <= one:
-        return 0.6
-    mine, theirs = one - new.items, other - old.items
-    if mine and theirs:
-        return -1.0 if not one & other else -0.6
-    return 0.2
+def _have_other_subjects(old: Words, new: Words) -> bool:
+    """Return whether each names a subject that the other does not mention."""
+    if old.subject <= new.subject or new.subject <= old.subject:
+        return False
+    return bool(old.subject - new.items) and bool(new.subject - old.items)
 
 
 def _each_has_own(one: frozenset[str], other: frozenset[str]) -> bool:
@@ -455,15 +443,3 @@ def _quotation(old: Sequence[str], new: Sequence[str]) -> float:
         best = max(best, *current.values()) if current else best
         runs = current
     return best / len(old) if best >= min(_RUN_MIN, len(old)) else 0.0
-
-
-def _differ_in_one_place(old: Sequence[str], new: Sequence[str]) -> bool:
-    start = 0
-    shorter = min(len(old), len(new))
-    while start < shorter and old[start] == new[start]:
-        start += 1
-    end = 0
-    while end < shorter - start and old[-1 - end] == new[-1 - end]:
-        end += 1
-    middle = max(len(old), len(new)) - start - end
-    return 0 < middle <= _REPLACED_WORDS_MAX and start + end >= middle
