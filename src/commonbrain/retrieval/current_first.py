@@ -44,6 +44,8 @@ _COMPARED: Final = 10
 """Best candidates that are compared with each other; later ones are seldom shown in full."""
 _COSINE_MIN: Final = 0.3
 """Texts further apart speak of different things."""
+_COSINE_ALONE_MIN: Final = 0.5
+"""The same for texts that share no word."""
 _LENGTH_MAX: Final = 600
 """Characters of a text that states one thing; a longer one is not outdated as a whole."""
 _STEPS_MAX: Final = 4
@@ -319,10 +321,13 @@ class _Judge:
         if (old.id, new.id) in self.known.settled or is_no_change(old.body, new.body):
             return None
         cosine = self.cosine[old.id, new.id]
+        is_linked = (old.id, new.id) in self.known.changes
         is_far = cosine < _COSINE_MIN or max(len(old.body), len(new.body)) > _LENGTH_MAX
-        if is_far and (old.id, new.id) not in self.known.changes:
+        if is_far and not is_linked:
             return None
         pair = compare(old.body, new.body, cosine=cosine, follows=_follows(old, new))
+        if not (pair.overlap or pair.ellipsis or is_linked) and cosine < _COSINE_ALONE_MIN:
+            return None
         here, there = read_words(old.body), read_words(new.body)
         count = len(self.question_stems) or 1
         only_older = len((self.question_stems & here.stems) - there.stems) / count

@@ -116,13 +116,13 @@ _FRAGMENT: Final = re.compile(
 """An interjection, and the words after it up to the next stop: "Sorry, 55."."""
 _BARE_VALUE: Final = re.compile(
     r"\W*((?:\d\S*|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w+teen"
-    r"|(?:twen|thir|for|fif|six|seven|eigh|nine)ty\S*)\b[^,.;!?]{0,40})(?:[,.;!?]|\Z)"
+    r"|(?:twen|thir|for|fif|six|seven|eigh|nine)ty\S*)(?: \w+)?)(?:,|[.!]?\s*\Z)"
     r"|\W*((?:in|on|at|to|from|by|until|with|after|before)\b[^,.;!?]{0,40})"
     r"(?:,\s*(?:rather|instead|not|because|please|though)\b|[.!]?\s*\Z)",
     re.IGNORECASE,
 )
 """A value without a subject: "Thirty, they carried the piano.", "In July, rather."."""
-_FRAGMENT_WORDS_MAX: Final = 6
+_FRAGMENT_WORDS_MAX: Final = 4
 """Words of an answer that needs what was said before it; longer ones say a sentence."""
 _MANY: Final = re.compile(
     r"\b(?:speaks?|knows?|likes?|loves?|enjoys?|hates?|depends? on|relies on|requires?|needs?|has"
