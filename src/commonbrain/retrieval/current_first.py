@@ -54,7 +54,7 @@ _SUCCESSORS_MAX: Final = 5
 """Memories that changed one memory, of which the newest visible one is brought."""
 _LINKS_MAX: Final = 100
 """Links read in one step."""
-_ORDERED_FROM: Final = 0.16
+_ORDERED_FROM: Final = 0.18
 """Probability of a change from which the newer of two goes first: a wrong order costs little."""
 _MARKED_FROM: Final = 0.7
 """Probability from which the older is marked: what is marked wrongly is not believed."""
@@ -65,28 +65,30 @@ _RETRACTED_FROM: Final = 0.6
 # for the turns of two LoCoMo conversations, which all hold, served as pairs without a change.
 _BIAS: Final = -5.88
 _WEIGHTS: Final[Mapping[str, float]] = {
-    "cosine": 1.21,
-    "cue": 0.65,
-    "correction": -0.56,
-    "end": 0.22,
-    "addition": -2.27,
-    "conflict": 1.38,
-    "covered": 1.77,
-    "news": 0.71,
-    "swapped_uncued": -0.21,
-    "one_swapped": 0.68,
-    "many": -0.72,
-    "other_subject": -0.78,
-    "other_subject_cued": -1.15,
-    "length": 0.47,
-    "replacement": 0.49,
-    "link": 1.30,
-    "only_older_answers": 1.40,
-    "only_older_answers_uncued": -1.09,
-    "asks_older_subject": -0.42,
-    "relevance": 3.71,
-    "cosine_gap": 1.21,
-    "exclamation": -0.98,
+    "cosine": 1.58,
+    "cue": 0.93,
+    "correction": -0.28,
+    "end": 0.19,
+    "addition": -2.28,
+    "conflict": 1.24,
+    "covered": 1.61,
+    "news": 0.75,
+    "swapped_uncued": -0.13,
+    "one_swapped": 0.57,
+    "many": -0.73,
+    "other_subject": -0.87,
+    "other_subject_cued": -1.25,
+    "length": 0.15,
+    "replacement": 0.40,
+    "link": 1.17,
+    "only_older_answers": 1.60,
+    "only_older_answers_uncued": -1.21,
+    "asks_older_subject": -0.52,
+    "relevance": 3.68,
+    "cosine_gap": 1.18,
+    "older_exclaims": -1.45,
+    "newer_exclaims": -2.18,
+    "further_sentences": -0.41,
 }
 _PAIR_FEATURES: Final = tuple(one.name for one in fields(PairFeatures))
 
