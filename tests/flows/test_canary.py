@@ -167,7 +167,7 @@ def test_a_model_that_shows_what_is_not_to_be_trusted_is_rolled_back(
     brain: Brain, shop: Shop
 ) -> None:
     for number in range(3):
-        stored(brain, f"The kettle {number} is on some page.", kind="fact", trust="untrusted_web")
+        stored(brain, f"Kettles sell for {number} euros.", kind="fact", trust="untrusted_web")
     card = on_trial(brain, shop, ByFeature("trust", sign=-1))
     for _ in range(8):
         usual, asked = (

@@ -56,8 +56,8 @@ def test_a_lookup_of_a_fact_raises_it_less_than_a_request() -> None:
     space = WordHashEmbedder().space
     cosines = {1: 0.9, 2: 0.0}
 
-    assert score_guidance(REQUEST, cosines, space) == {1: 1.0}
-    assert 0 < score_guidance(lookup, cosines, space)[1] < 0.5
+    assert score_guidance(REQUEST, cosines, space=space) == {1: 1.0}
+    assert 0 < score_guidance(lookup, cosines, space=space)[1] < 0.5
 
 
 @pytest.mark.parametrize(("sender", "is_raised"), [("user", True), ("assistant", False)])

@@ -63,7 +63,10 @@ def searched(brain: Brain, **filters: tuple[str, ...]) -> set[str]:
     plan = planned(brain, QUESTION, **filters)
     vector = brain.services.embedder.query(QUESTION)
     with brain.services.store.snapshot(brain.caller.tenant) as tx:
-        return {one.body for one in tx.memories.get(list(search_people(tx, plan, vector))).values()}
+        return {
+            one.body
+            for one in tx.memories.get(list(search_people(tx, plan, vector=vector))).values()
+        }
 
 
 def spoken(id_: int, score: float, *, thread: int | None) -> Candidate:

@@ -133,6 +133,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "eval cascade": "brain eval cascade",
     "eval conflicts": "brain eval conflicts",
     "eval headlines": "brain eval headlines",
+    "eval preferences": "brain eval preferences",
     "eval prompts": "brain eval prompts",
     "eval safety": "brain eval safety",
     "eval timeline": "brain eval timeline",

@@ -90,9 +90,9 @@ def detect_changes(
         and len(other.body) <= _CHARS_MAX
         and not is_no_change(other.body, memory.body)
     )
-    found = sorted((one for one in judged if one is not None), key=lambda one: -one.confidence)
-    trusted = [one for one in found if one.is_trusted]
-    disputes = [one for one in found if not one.is_trusted and _may_wait(tx, one.older)]
+    detected = sorted((one for one in judged if one is not None), key=lambda one: -one.confidence)
+    trusted = [one for one in detected if one.is_trusted]
+    disputes = [one for one in detected if not one.is_trusted and _may_wait(tx, one.older)]
     return (*trusted[:CHANGES_MAX], *disputes[:1])
 
 

@@ -44,8 +44,12 @@ _COMPARED: Final = 10
 """Best candidates that are compared with each other; later ones are seldom shown in full."""
 _COSINE_MIN: Final = 0.3
 """Texts further apart speak of different things."""
-_COSINE_ALONE_MIN: Final = 0.5
-"""The same for texts that share no word."""
+_COVERED_MIN: Final = 0.3
+"""Share of the older text's words that the newer has, or else it must be as near as this:"""
+_COSINE_NEAR: Final = 0.6
+_COSINE_GAP_MAX: Final = 0.25
+"""How much nearer the older text may be to the question, unless half of it is in the newer."""
+_COVERED_WELL: Final = 0.5
 _LENGTH_MAX: Final = 600
 """Characters of a text that states one thing; a longer one is not outdated as a whole."""
 _STEPS_MAX: Final = 4
@@ -224,7 +228,7 @@ def _bring_successors(
         if not missing_ids:
             break
         memories = tx.memories.get(sorted(missing_ids))
-        found: dict[int, Candidate] = {}
+        newest_of: dict[int, Candidate] = {}
         for older in sources:
             newest = next((id_ for id_ in newer_ids[older.memory.id] if id_ in memories), None)
             memory = memories[newest] if newest is not None else None
@@ -234,11 +238,11 @@ def _bring_successors(
             ):
                 continue
             one = later.get(memory.id, Candidate(memory=memory, features={LINKED: 1.0}, score=0.0))
-            found.setdefault(memory.id, replace(one, score=older.score))
-        brought += found.values()
-        present |= found.keys()
-        sources = list(found.values())
-        known.add(tx.links.touching(list(found), limit=_LINKS_MAX))
+            newest_of.setdefault(memory.id, replace(one, score=older.score))
+        brought += newest_of.values()
+        present |= newest_of.keys()
+        sources = list(newest_of.values())
+        known.add(tx.links.touching(list(newest_of), limit=_LINKS_MAX))
     return brought
 
 
@@ -328,7 +332,10 @@ class _Judge:
         if is_far and not is_linked:
             return None
         pair = compare(old.body, new.body, cosine=cosine, follows=_follows(old, new))
-        if not (pair.overlap or pair.ellipsis or is_linked) and cosine < _COSINE_ALONE_MIN:
+        cosine_gap = self.meaning.get(old.id, 0.0) - self.meaning.get(new.id, 0.0)
+        is_alike = pair.covered >= _COVERED_MIN or cosine >= _COSINE_NEAR
+        answers = pair.covered >= _COVERED_WELL or cosine_gap <= _COSINE_GAP_MAX
+        if not is_linked and not (is_alike and answers):
             return None
         here, there = read_words(old.body), read_words(new.body)
         count = len(self.question_stems) or 1
@@ -341,5 +348,5 @@ class _Judge:
             "only_older_answers_uncued": (1 - pair.cue) * only_older,
             "asks_older_subject": float(bool(self.question_stems & own_subject)),
             "relevance": min(older.score, newer.score),
-            "cosine_gap": self.meaning.get(old.id, 0.0) - self.meaning.get(new.id, 0.0),
+            "cosine_gap": cosine_gap,
         }

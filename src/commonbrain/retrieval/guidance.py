@@ -77,7 +77,7 @@ def fetch_guidance(state: RetrievalState) -> ScoresById:
 
 
 def score_guidance(
-    query: str, cosines: Mapping[int, float], space: EmbeddingSpace
+    query: str, cosines: Mapping[int, float], *, space: EmbeddingSpace
 ) -> dict[int, float]:
     """Return how much each wish concerns a query, 0..1; those that do not are left out."""
     reach = _reach(query)

@@ -251,7 +251,8 @@ RETRIEVERS: Final[Mapping[str, Retriever]] = {
         fetch=fetch_guidance,
         weight=0.0,
         score_of_no_match=0.0,
-        relevant_from=lambda _: ALWAYS,
+        # A wish names its topic only in passing.
+        relevant_from=lambda threshold: threshold.cosine / 2,
         reason=GUIDANCE,
     ),
 }
@@ -293,7 +294,7 @@ def retrieve_candidates(
             continue
         state.matches[name] = retriever.fetch(state)
     if state.query_vector is not None and asks_for_several(plan) and not deadline.is_over:
-        state.matches[VECTOR] |= search_people(tx, plan, state.query_vector)
+        state.matches[VECTOR] |= search_people(tx, plan, vector=state.query_vector)
     return state
 
 

@@ -73,25 +73,25 @@ def asks_for_several(plan: QueryPlan) -> bool:
     return len(terms) <= _TERMS_MAX and _SEVERAL.search(plan.query) is not None
 
 
-def search_people(tx: Transaction, plan: QueryPlan, vector: Matrix) -> dict[int, float]:
+def search_people(tx: Transaction, plan: QueryPlan, *, vector: Matrix) -> dict[int, float]:
     """Return the cosines of the nearest memories of each person that the question names.
 
     The scope of the query holds: a filter on other people leaves nothing to search.
     """
-    wanted = plan.filter.people
-    people = sorted(name for name in plan.speakers if not wanted or name in wanted)
-    found: dict[int, float] = {}
+    allowed = plan.filter.people
+    people = sorted(name for name in plan.speakers if not allowed or name in allowed)
+    cosines: dict[int, float] = {}
     for name in people[:_PEOPLE_MAX]:
         scope = replace(plan.query_scope, filter=replace(plan.filter, people=(name,)))
         hits = tx.index.nearest(vector, scope, limit=_FOUND_MAX)
-        found |= {hit.id: hit.score for hit in hits}
-    return found
+        cosines |= {hit.id: hit.score for hit in hits}
+    return cosines
 
 
 def names_something(memory: Memory, plan: QueryPlan) -> bool:
     """Return whether a memory mentions a name that the question does not."""
-    asked = plan.query.casefold()
-    return any(topic not in asked for topic in memory.topics if topic[0].isalpha())
+    query = plan.query.casefold()
+    return any(topic not in query for topic in memory.topics if topic[0].isalpha())
 
 
 def spread(ranked: Sequence[Candidate]) -> list[Candidate]:

@@ -240,23 +240,7 @@ class Recall:
     ) -> _Ranked:
         """Fuse the scores, add context and links, rank, and check every candidate's visibility."""
         space = self.services.store.space
-        matches: ScoresByRetriever = retrieved.matches
-        if plan.overrides.is_enabled("threshold"):
-            matches = apply_relevance_threshold(matches, retrieved.threshold(space))
-        guidance = score_guidance(plan.query, matches[GUIDANCE], space)
-        context = expand_context(
-            tx,
-            plan,
-            matches={**matches, GUIDANCE: guidance},
-            query_vector=retrieved.query_vector,
-            lowest_cosine=space.relevance_threshold / 2,
-        )
-        fused = fuse(
-            context.matches,
-            plan.overrides,
-            passage_scores=context.passage_scores,
-            sources=context.sources,
-        )
+        context, fused = self._fuse(tx, plan, retrieved=retrieved)
         shortlist = tx.memories.get(fused.shortlist(count=plan.candidates))
         if plan.is_proactive and not retrieved.matches[VECTOR]:
             shortlist = {id_: one for id_, one in shortlist.items() if is_informative(plan, one)}
@@ -300,6 +284,30 @@ class Recall:
             ranker=ordered.ranker,
             taken_ms=ordered.taken_ms,
         )
+
+    def _fuse(
+        self, tx: Transaction, plan: QueryPlan, *, retrieved: RetrievalState
+    ) -> tuple[ThreadContext, FusedScores]:
+        """Apply the relevance threshold, add context, and combine the scores."""
+        space = self.services.store.space
+        matches: ScoresByRetriever = retrieved.matches
+        if plan.overrides.is_enabled("threshold"):
+            matches = apply_relevance_threshold(matches, retrieved.threshold(space))
+        guidance = score_guidance(plan.query, matches[GUIDANCE], space=space)
+        context = expand_context(
+            tx,
+            plan,
+            matches={**matches, GUIDANCE: guidance},
+            query_vector=retrieved.query_vector,
+            lowest_cosine=space.relevance_threshold / 2,
+        )
+        fused = fuse(
+            context.matches,
+            plan.overrides,
+            passage_scores=context.passage_scores,
+            sources=context.sources,
+        )
+        return context, fused
 
     def _judged(
         self,

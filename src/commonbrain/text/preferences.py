@@ -118,13 +118,13 @@ def mark_of(guidance: Guidance) -> str:
 
 def guidance_in(text: str) -> frozenset[Guidance]:
     """Return whether a text states an instruction, a preference, both or neither."""
-    found: set[Guidance] = set()
+    sorts: set[Guidance] = set()
     for sentence in _sentences(text):
-        if Guidance.INSTRUCTION not in found and _INSTRUCTION.search(sentence):
-            found.add(Guidance.INSTRUCTION)
-        if Guidance.PREFERENCE not in found and _PREFERENCE.search(sentence):
-            found.add(Guidance.PREFERENCE)
-    return frozenset(found)
+        if Guidance.INSTRUCTION not in sorts and _INSTRUCTION.search(sentence):
+            sorts.add(Guidance.INSTRUCTION)
+        if Guidance.PREFERENCE not in sorts and _PREFERENCE.search(sentence):
+            sorts.add(Guidance.PREFERENCE)
+    return frozenset(sorts)
 
 
 def _sentences(text: str) -> Iterator[str]:

@@ -262,9 +262,25 @@ def content_stems(text: str) -> frozenset[str]:
     return frozenset(_same(word) for word in content if word not in _SAYS_NOTHING)
 
 
+_IRREGULAR: Final = (
+    "become became,begin began begun,break broke broken,bring brought,build built,buy bought,catch"
+    " caught,choose chose chosen,cost,do did done,draw drew drawn,drive drove driven,eat ate eaten,"
+    "fall fell fallen,feed fed,freeze froze frozen,get got gotten,give gave given,go went gone,grow"
+    " grew grown,hide hid hidden,hold held,keep kept,know knew known,lead led,leave left,lend lent,"
+    "lose lost,make made,mean meant,meet met,pay paid,ride rode ridden,rise rose risen,run ran,sell"
+    " sold,send sent,shake shook shaken,sit sat,speak spoke spoken,spend spent,steal stole stolen,"
+    "swim swam swum,take took taken,teach taught,throw threw thrown,wear wore worn,win won,write"
+    " wrote written"
+)
+"""Verbs with their irregular forms, which stemming does not bring together."""
+_BASE: Final = {
+    form: verb.split()[0] for verb in _IRREGULAR.split(",") for form in verb.split()[1:]
+}
+
+
 def _same(word: str) -> str:
     """Return the stem of a word, or the first of its synonyms."""
-    stem = _stem_of(word)
+    stem = _stem_of(_BASE.get(word, word))
     return _FIRST.get(stem, stem)
 
 
