@@ -144,6 +144,20 @@ def headlines(
     run_headlines(is_check=check, as_json=as_json)
 
 
+@app.command(help="Measure truth on data that ships with the package.")
+def truth(
+    *,
+    as_json: Json = False,
+    without: Annotated[
+        list[str] | None, typer.Option(help="Leave out a retriever, feature or stage of recall.")
+    ] = None,
+) -> None:
+    """Measure whether recall puts what is current first, perhaps without a part of it."""
+    from commonbrain_evals.run import run_truth  # noqa: PLC0415 see _run
+
+    run_truth(tuple(without or ()), as_json=as_json)
+
+
 @app.command()
 def refusals(
     *,
@@ -242,5 +256,5 @@ def _add(name: str) -> None:
 
 
 for _name in OWN:
-    if _name not in {"duplicates", "headlines"}:
+    if _name not in {"duplicates", "headlines", "truth"}:
         _add(_name)

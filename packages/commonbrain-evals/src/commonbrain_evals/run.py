@@ -11,8 +11,9 @@ import typer
 from commonbrain.cli.terminal import progress_bar
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import escaped
+from commonbrain.runtime.bootstrap import make_embedder
 from commonbrain.runtime.settings_loading import load_settings
-from commonbrain_evals import aged, headlines, month
+from commonbrain_evals import aged, headlines, month, truth
 from commonbrain_evals.curves import curves
 from commonbrain_evals.evaluations import EVALUATIONS
 from commonbrain_evals.options import RunOptions
@@ -24,7 +25,7 @@ from commonbrain_evals.retrieval.misses import misses_of
 from commonbrain_evals.retrieval.record import default_path, read, write
 from commonbrain_evals.retrieval.reflecting import ReflectionRequest, evaluate
 from commonbrain_evals.retrieval.reporting import page
-from commonbrain_evals.retrieval.running import EvalRequest, run
+from commonbrain_evals.retrieval.running import EvalRequest, check_parts, run
 from commonbrain_evals.retrieval.showing import show_comparison, show_parts, show_run
 from commonbrain_evals.retrieval.told_reflecting import show_reflected
 from commonbrain_evals.rows import Half
@@ -55,6 +56,23 @@ def run_headlines(*, is_check: bool, as_json: bool) -> None:
         typer.echo(escaped(json.dumps(asdict(found), ensure_ascii=False)))
     else:
         headlines.show_headlines(found, failures=Half.CHECK if is_check else Half.CALIBRATE)
+
+
+def run_truth(without: tuple[str, ...], *, as_json: bool) -> None:
+    """Measure what is current first, without parts of recall, and print it.
+
+    Raises:
+        InvalidInputError: recall has no such part.
+
+    """
+    check_parts(without, notes=False)
+    embedder = make_embedder(load_settings())
+    with progress_bar("evaluating", is_shown=not as_json) as move:
+        report = truth.evaluate(truth.read_cases(), embedder, without=without, on_progress=move)
+    if as_json:
+        typer.echo(escaped(json.dumps(asdict(report), ensure_ascii=False)))
+    else:
+        truth.show_truth(report)
 
 
 def run_month(data: Path | None, *, conversations: int | None, as_json: bool) -> None:

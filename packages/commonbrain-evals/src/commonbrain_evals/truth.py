@@ -22,6 +22,8 @@ from commonbrain.embeddings.interface import Embedder
 from commonbrain.ingestion.result import ItemStatus
 from commonbrain.model.recall_result import Item
 from commonbrain.retrieval.current_first import EARLIER
+from commonbrain.retrieval.query_plan import RetrievalOverrides
+from commonbrain.retrieval.service import Recall
 from commonbrain.storage.interface import Progress, ignore_progress
 from commonbrain.testing.builders import FakeClock, a_brain
 from commonbrain_evals.rows import Half, half_of, read_rows
@@ -81,6 +83,8 @@ class TruthReport:
 
     data: str
     sha256: str
+    without: tuple[str, ...]
+    """Parts of recall that were left out."""
     rows: tuple[CaseResult, ...]
     figures: tuple[Mapping[str, object], ...]
 
@@ -104,20 +108,25 @@ def _case(row: Mapping[str, Any]) -> Case:
 
 
 def evaluate(
-    cases: Sequence[Case], embedder: Embedder, *, on_progress: Progress = ignore_progress
+    cases: Sequence[Case],
+    embedder: Embedder,
+    *,
+    without: Sequence[str] = (),
+    on_progress: Progress = ignore_progress,
 ) -> TruthReport:
-    """Live through the cases of each half in one store, then ask."""
+    """Live through the cases of each half in one store, then ask, `without` parts of recall."""
     rows: list[CaseResult] = []
     for number, half in enumerate(Half):
         own = [case for case in cases if case.half is half]
         with tempfile.TemporaryDirectory() as folder:
             clock = FakeClock()
             with a_brain(Path(folder) / "brain.db", clock=clock, embedder=embedder) as brain:
-                rows += _Life(brain, clock, own).results()
+                rows += _Life(brain, clock, own, without=without).results()
         on_progress((number + 1) / len(Half))
     content = files("commonbrain_evals").joinpath(_FILE).read_bytes()
     return TruthReport(
         data=_DATA.format(rows=len(cases)),
+        without=tuple(without),
         sha256=hashlib.sha256(content).hexdigest(),
         rows=tuple(rows),
         figures=tuple(_figures(rows)),
@@ -127,10 +136,19 @@ def evaluate(
 class _Life:
     """The texts of all cases, remembered in the order of time."""
 
-    def __init__(self, brain: Brain, clock: FakeClock, cases: Sequence[Case]) -> None:
+    def __init__(
+        self,
+        brain: Brain,
+        clock: FakeClock,
+        cases: Sequence[Case],
+        *,
+        without: Sequence[str] = (),
+    ) -> None:
         self.brain = brain.acting_as(project=_PROJECT)
         self.clock = clock
         self.cases = cases
+        overrides = RetrievalOverrides(without=frozenset(without))
+        self.recall = Recall(self.brain.services, self.brain.caller, overrides)
         self.ids: dict[str, tuple[int, int]] = {}
         self.refused: set[int] = set()
         self.reported: set[int] = set()
@@ -164,7 +182,9 @@ class _Life:
     def _ask(self, number: int, case: Case) -> CaseResult:
         own: list[tuple[int, Item]] = []
         if case.question is not None:
-            answer = self.brain.recall(case.question, max_items=_ITEMS, bump=False)
+            answer = self.recall(
+                case.question, max_items=_ITEMS, bump=False, project=self.brain.caller.project
+            )
             known = ((self.ids.get(item.id, (-1, -1)), item) for item in answer.items)
             own = [(place, item) for (case_number, place), item in known if case_number == number]
         return CaseResult(
