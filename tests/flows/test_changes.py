@@ -67,6 +67,14 @@ def test_what_was_derived_from_the_old_value_needs_review(brain: Brain, clock: F
     assert (conflict.other.id, conflict.basis) == (old, change.how)
 
 
+def test_a_text_that_its_author_calls_distinct_changes_nothing(
+    brain: Brain, clock: FakeClock
+) -> None:
+    stored(brain, OLD)
+    clock.move(MONTH)
+    assert told(brain, NEW, distinct_because="that limit is for guests").changes == ()
+
+
 def test_keep_both_takes_a_change_back_for_good(brain: Brain, clock: FakeClock) -> None:
     old = stored(brain, OLD)
     clock.move(MONTH)

@@ -418,7 +418,9 @@ class Remember:
         )
         self._mark_conflicts(tx, memory, duplicate_check=duplicate_check)
         changes = ()
-        if options.checks_similarity and not options.revision_number:
+        # An author who says why a text is distinct says that the others hold too.
+        is_distinct = bool(prepared.draft.distinct_because)
+        if options.checks_similarity and not (options.revision_number or is_distinct):
             conflicting = {one.neighbour.id for one in duplicate_check.conflicts}
             changes = detect_changes(
                 tx,
