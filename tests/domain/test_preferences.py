@@ -41,6 +41,10 @@ def test_what_somebody_likes_better_is_a_preference(text: str) -> None:
         "What do you prefer, tea or coffee?",
         "```\n# Always show times in UTC.\n```",
         "I like that idea.",
+        "You never give up, and remember, I'm always here for you.",
+        "Show me when you can!",
+        "In all, we provide evidence for it.",
+        "The protein displays a preference for acids.",
     ],
 )
 def test_a_request_for_this_once_a_story_a_question_and_code_are_neither(text: str) -> None:

@@ -44,8 +44,8 @@ _ASKS: Final = re.compile(
 _VERBS: Final = (
     r"(?:add|address|answer|apply|ask|avoid|begin|book|bring|build|call|check|choose|cite|commit"
     r"|confirm|convert|copy|create|default|delete|deploy|describe|display|do|document"
-    r"|double-check|draft|edit|end|ensure|explain|express|file|follow|force|format|give|go|group"
-    r"|highlight|include|indent|keep|label|leave|limit|link|list|lock|log|make|mark|mention|merge"
+    r"|double-check|draft|edit|end|ensure|explain|express|file|follow|force|format|give(?! up)|go"
+    r"|group|highlight|include|indent|keep|label|leave|limit|link|list|lock|log|make|mark|mention|merge"
     r"|name|note|notify|offer|open|order|pin|ping|plan|prefer|present|prioriti[sz]e|propose"
     r"|provide|push|put|quote|recommend|release|remember|remind|remove|reply|report|respond"
     r"|restart|review|round|run|schedule|send|share|show|sign|skip|sort|specify|spell|squash"
@@ -55,8 +55,9 @@ _VERBS: Final = (
 """What assistants and teams are asked to do; other imperatives are said of life."""
 _LASTING: Final = (
     r"(?:from (?:now|here) on(?:wards?)?|going forward|in (?:the )?future|henceforth|by default"
-    r"|(?:every|each) time|when(?:ever)? (?:i|we|you|someone|asked)\b|until i say|at all times"
-    r"|in all|in every)"
+    r"|(?:every|each) time|whenever|when asked"
+    r"|when (?:i|we|you|someone) (?:ask|mention|request|write|cite|say|talk|send|need|use)\b"
+    r"|until i say|at all times|in all(?=\s)|in every)"
 )
 _NOT: Final = r"(?:do not|don't)"
 _OPENING: Final = (
@@ -74,7 +75,8 @@ _INSTRUCTION: Final = _any(
     rf"{_OPENING}(?:always|never)\s+(?:\w+ly\s+)?{_VERBS}\b",
     rf"\b(?:please|to|must|should|shall|you|will)\s+(?:always|never)\s+{_VERBS}\b",
     rf"\b(?:we|our team|everyone|agents?)\s+(?:always|never)\s+{_VERBS}\b",
-    rf"{_OPENING}(?:make sure|be sure|remember|ensure|try)\b.{{0,40}}\b(?:always|never)\b",
+    rf"{_OPENING}(?:make sure|be sure|remember|ensure|try)\b.{{0,40}}"
+    rf"\b(?:always|never)\s+{_VERBS}\b",
     rf"{_OPENING}{_LASTING}\b[\s,:]*(?:\w+[\s,]+){{0,8}}?(?:please\s+)?"
     rf"(?:you (?:should|must|can|will)\s+|let's\s+)?(?:only |always |never |{_NOT} )?{_VERBS}\b",
     rf"{_OPENING}(?:only\s+|{_NOT}\s+)?{_VERBS}\b.*\b(?:{_LASTING}|always\W*$)",
@@ -91,14 +93,14 @@ _NOT_NAMED: Final = r"(?!(?:it|that|this|them|those|these|him|her|you|your|how|t
 """Likes and dislikes of what was just said are replies; a preference names its object."""
 _PREFERENCE: Final = _any(
     rf"\bi(?:'d| would| do)? {_OFTEN}prefer\b",
-    r"\b(?:my|our|a|as stated in my) (?:\w+ )?preferences? (?:is|are|for|to|of|was)\b",
+    r"\b(?:my|our) (?:\w+ )?preferences? (?:is|are|for|to|of|was)\b",
     rf"\b(?:users?|team|clients?|customers?|he|she|they|we|people here) {_OFTEN}prefers?\b",
     rf"\b(?-i:[A-Z][a-z]+) {_OFTEN}prefers\b",
-    r"\b(?:my|our|his|her|their|\w+'s) (?:\w+ )?(?:all.time )?favou?rites?\b(?!.*\?$)",
+    r"\b(?:my|our|his|her|\w+'s) (?:\w+ )?(?:all.time )?favou?rites?\b(?!.*\?$)",
     r"\bi(?:'d| would) (?:much |always )?rather\b",
     rf"\bi {_OFTEN}(?:hate|dislike|detest|can't stand|cannot stand)\s+"
     rf"(?!(?:up|still|on|there|here)\b){_NOT_NAMED}",
-    rf"\bi {_OFTEN}{_NOT} {_OFTEN}(?:like|enjoy|want|care for)\s+(?!to (?:be|have)\b){_NOT_NAMED}",
+    rf"\bi {_OFTEN}{_NOT} {_OFTEN}(?:like|enjoy|care for)\s+(?!to (?:be|have)\b){_NOT_NAMED}",
     rf"\bi (?:{_NOT}|never|can't|cannot|only|always|mostly|usually)"
     r" (?:eat|drink|use|wear|fly|work|take calls|do meetings)\b",
     r"\bi(?:'m| am) (?:an? )?(?:vegan|vegetarian|allergic|\w+[- ]intolerant)\b",
