@@ -31,6 +31,7 @@ def test_a_change_is_more_probable_than_not(older: str, newer: str) -> None:
     [
         ("Marta leads the data team.", "Sven leads the platform team."),
         ("Maria speaks Spanish.", "Maria speaks French."),
+        ("The EU cluster runs on 3 nodes.", "The US cluster runs on 5 nodes."),
         ("The recipe uses basil.", "The recipe uses garlic too."),
         ("The cellar is damp.", "Deploys happen on Tuesdays."),
     ],

@@ -262,6 +262,8 @@ def _without_fillers(words: Iterable[str]) -> Iterable[str]:
 
 def _folded(word: str) -> str:
     """Normalize case, apostrophes, possessives and plurals."""
+    if word == "US":
+        return "usa"  # in lower case it would be the pronoun, which names nothing
     plain = word.casefold().replace("\u2019", "'").removesuffix("'s")
     plain = _NUMBER_WORDS.get(plain, plain)
     is_plural = plain.endswith("s") and not plain.endswith(_SINGULAR_ENDS)
