@@ -155,3 +155,31 @@ def test_a_link_of_this_type_goes_from_the_newer_to_the_older(
     new = told(brain, NEW)
     links = brain.get(str(new.id), views=["links"]).links or ()
     assert [link.type for link in links] == [LinkType.CHANGES]
+
+
+def test_a_forgotten_value_does_not_hide_the_one_before_it(brain: Brain, clock: FakeClock) -> None:
+    here = brain.acting_as(session="s1")
+    booked = stored(here, "Let's book the venue for 80 people.")
+    clock.move(timedelta(minutes=2))
+    newer = stored(here, "Make it 120.")
+    clock.move(MONTH)
+    wrong = stored(brain, "The venue is now booked for 60 people.")
+    for street in range(30):
+        stored(brain, f"People park near the venue in street {street}.")
+    brain.forget(wrong, reason="another venue")
+    found = shown(brain, "For how many people is the venue booked?")
+    assert found.index(newer) < found.index(booked)
+
+
+def test_the_recall_log_says_which_candidate_no_longer_holds(
+    brain: Brain, clock: FakeClock
+) -> None:
+    old = stored(brain, OLD)
+    clock.move(MONTH)
+    stored(brain, NEW)
+    brain.recall(ASKED)
+    brain.services.journal.flush()
+    [listed] = brain.recalls(limit=1).recalls
+    candidates = brain.recalls.one(listed.id).candidates or ()
+    features = {one.id: one.features for one in candidates}
+    assert features[old]["earlier"] >= 0.7

@@ -45,7 +45,7 @@ _COMPARED: Final = 10
 _COSINE_MIN: Final = 0.3
 """Texts further apart speak of different things."""
 _COVERED_MIN: Final = 0.3
-"""Share of the older text's words that the newer has, or else it must be as near as this:"""
+"""Least share of the older text's words in the newer, unless their cosine is `_COSINE_NEAR`."""
 _COSINE_NEAR: Final = 0.6
 _COSINE_GAP_MAX: Final = 0.25
 """How much nearer the older text may be to the question, unless half of it is in the newer."""
@@ -54,8 +54,8 @@ _LENGTH_MAX: Final = 600
 """Characters of a text that states one thing; a longer one is not outdated as a whole."""
 _STEPS_MAX: Final = 4
 """Changes of changes that are followed to memories that the question does not find."""
-_SUCCESSORS_MAX: Final = 5
-"""Memories that changed one memory, of which the newest visible one is brought."""
+_SUCCESSORS_MAX: Final = 10
+"""Links of changes and conflicts of one memory that are looked at, newest first."""
 _LINKS_MAX: Final = 100
 """Links read in one step."""
 _ORDERED_FROM: Final = 0.18
@@ -175,6 +175,21 @@ def _marked(older: Candidate, newer: Memory, *, confidence: float) -> Candidate:
     return replace(older, features=features, notes=(note, *older.notes))
 
 
+def mark_earlier(
+    considered: Sequence[Candidate], ordered: Iterable[Candidate]
+) -> Sequence[Candidate]:
+    """Give candidates the feature `EARLIER` that they got when they were ordered, for the trace."""
+    marks = {one.memory.id: one.features[EARLIER] for one in ordered if EARLIER in one.features}
+    if not marks:
+        return considered
+    return [
+        replace(one, features={**one.features, EARLIER: marks[one.memory.id]})
+        if one.memory.id in marks
+        else one
+        for one in considered
+    ]
+
+
 def _is_taken_back(older: Memory, newer: Memory) -> bool:
     """Return whether the newer memory quotes the older one to deny it."""
     return compare(older.body, newer.body, cosine=1.0).quotation >= _RETRACTED_FROM
@@ -224,21 +239,27 @@ def _bring_successors(
     sources = [one for one in near if KINDS[one.memory.kind].can_change]
     for _ in range(_STEPS_MAX):
         newer_ids = {one.memory.id: _newest_first(known, one.memory) for one in sources}
-        missing_ids = {id_ for each in newer_ids.values() for id_ in each} - present
-        if not missing_ids:
+        wanted_ids = {id_ for each in newer_ids.values() for id_ in each}
+        if wanted_ids <= present:
             break
-        memories = tx.memories.get(sorted(missing_ids))
+        memories = tx.memories.get(sorted(wanted_ids))
         newest_of: dict[int, Candidate] = {}
         for older in sources:
-            newest = next((id_ for id_ in newer_ids[older.memory.id] if id_ in memories), None)
-            memory = memories[newest] if newest is not None else None
-            if memory is None or not (
-                is_allowed(memory, plan.caller, criteria=plan.filter, now=plan.now)
-                and may_outdate(memory, older.memory)
-            ):
+            # A newer one that the caller may not see, or that is trusted less, hides no other.
+            newest = next(
+                (
+                    memories[id_]
+                    for id_ in newer_ids[older.memory.id]
+                    if id_ in memories
+                    and is_allowed(memories[id_], plan.caller, criteria=plan.filter, now=plan.now)
+                    and may_outdate(memories[id_], older.memory)
+                ),
+                None,
+            )
+            if newest is None or newest.id in present:
                 continue
-            one = later.get(memory.id, Candidate(memory=memory, features={LINKED: 1.0}, score=0.0))
-            newest_of.setdefault(memory.id, replace(one, score=older.score))
+            one = later.get(newest.id, Candidate(memory=newest, features={LINKED: 1.0}, score=0.0))
+            newest_of.setdefault(newest.id, replace(one, score=older.score))
         brought += newest_of.values()
         present |= newest_of.keys()
         sources = list(newest_of.values())

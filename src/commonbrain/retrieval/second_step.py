@@ -30,7 +30,7 @@ NAMES: Final = "names_something"
 CROWDED: Final = "crowded"
 """The feature of a candidate: how many better ones are from its conversation."""
 _PEOPLE_MAX: Final = 3
-"""People whose memories are searched apart; a question seldom names more."""
+"""People whose memories are searched separately; a question seldom names more."""
 _FOUND_MAX: Final = 30
 """Memories of each person that the second search adds at most."""
 _TERMS_MAX: Final = 4

@@ -24,7 +24,7 @@ from commonbrain.model.revision import BeliefPeriod
 from commonbrain.model.scope import Caller
 from commonbrain.model.support import Review
 from commonbrain.observability.interface import RecallMetrics
-from commonbrain.retrieval.current_first import put_current_first
+from commonbrain.retrieval.current_first import mark_earlier, put_current_first
 from commonbrain.retrieval.fusion import (
     FusedScores,
     LinkExpansion,
@@ -273,7 +273,7 @@ class Recall:
         allowed = self._chosen(tx, plan, ranked=allowed, reviews=reviews)
         conflicts = _conflicts(tx, plan, allowed=allowed, graph=graph, reviews=reviews, known=known)
         return _Ranked(
-            considered=considered,
+            considered=mark_earlier(considered, allowed),
             passed=frozenset(one.memory.id for one in passed),
             in_review=frozenset(reviews),
             allowed=attach_metadata(tx, plan, ranked=allowed, graph=graph, reviews=reviews),

@@ -1,6 +1,6 @@
 """What a memory said before: the chain of changes that ends in what holds now.
 
-Agents remember a new value beside the old one, so "30 s until 3 March, now 45 s" is spread over
+Agents store a new value next to the old one, so "30 s until 3 March, now 45 s" is spread over
 several memories. The sure changes between them are read as one history.
 """
 

@@ -105,9 +105,9 @@ _PRONOUN: Final = re.compile(
     rf"\W*(?:{_INTERJECTION}\b[\s,:.\u2026-]*)*(?:it|that|this|they|he|she)\b", re.IGNORECASE
 )
 _ELLIPTIC_WORDS_MAX: Final = 16
-"""Longer texts say themselves what they are about."""
+"""Longer texts name their subject themselves."""
 _PRONOUN_WORDS_MAX: Final = 10
-"""Longer texts that open with a pronoun tell on rather than correct."""
+"""Longer texts that open with a pronoun continue a story rather than correct a value."""
 _FRAGMENT: Final = re.compile(
     rf"\W*(?:{_INTERJECTION}\b[\s,:.\u2026-]+){{0,3}}"
     rf"(?:{_INTERJECTION}\b\s*[,:.\u2026-]\W*|(?:err?|um|uh|oops|sorry)\b\s+)([^,.;!?]*)",
@@ -123,7 +123,7 @@ _BARE_VALUE: Final = re.compile(
 )
 """A value without a subject: "Thirty, they carried the piano.", "In July, rather."."""
 _FRAGMENT_WORDS_MAX: Final = 4
-"""Words of an answer that needs what was said before it; longer ones say a sentence."""
+"""Words of a fragment; a longer clause is a sentence of its own."""
 _MANY: Final = re.compile(
     r"\b(?:speaks?|knows?|likes?|loves?|enjoys?|hates?|depends? on|relies on|requires?|needs?|has"
     r"|have|includes?|contains?|supports?|sponsors?|worked|works with|visited|been to|exists? for"
@@ -263,7 +263,7 @@ class PairFeatures:
     newer_exclaims: float
     """The same of the newer."""
     further_sentences: float
-    """Sentences of the newer text after the first, 0..4: talk tells of several things."""
+    """Sentences of the newer text after the first, 0..4: talk is about several things."""
     replacement: float
     """Whether the newer says all that the older does, and what it has replaced."""
 
@@ -291,7 +291,7 @@ def compare(older: str, newer: str, *, cosine: float, follows: bool = False) -> 
         values=overlap * (new.cue == 1 or not many) * any(_each_has_own(*pair) for pair in values),
         units=overlap * _counts_differ(old.units, new.units),
         names=overlap * _each_has_own(old.reading.names, new.reading.names),
-        conflict=float(find_contradiction(*map(_statement, (new.text, older))) is not None),
+        conflict=float(_contradict(new.text, older)),
         covered=len(shared) / (len(old.stems) or 1),
         news=1 - len(shared) / (len(new.stems) or 1),
         swapped=swapped,
@@ -388,11 +388,6 @@ def _read_passages(text: str) -> tuple[Words, ...]:
     return tuple(read_words(" ".join(pair)) for pair in pairwise(sentences))
 
 
-@lru_cache(maxsize=_CACHED)
-def _statement(text: str) -> Statement:
-    return Statement(text=text)
-
-
 def _without_speaker(text: str) -> str:
     """Remove a name before a sentence, where it is no subject: "Kurt: The crane is down."."""
     match = _SPEAKER.match(text)
@@ -433,6 +428,10 @@ def _counts_differ(old: frozenset[tuple[str, str]], new: frozenset[tuple[str, st
     here = {one for one in old if one[0] in shared}
     there = {one for one in new if one[0] in shared}
     return bool(here - there) and bool(there - here)
+
+
+def _contradict(newer: str, older: str) -> bool:
+    return find_contradiction(Statement(text=newer), Statement(text=older)) is not None
 
 
 def _have_other_subjects(old: Words, new: Words) -> bool:
