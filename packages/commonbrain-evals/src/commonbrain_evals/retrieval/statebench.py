@@ -1,6 +1,6 @@
 """What recall shows of StateBench's timelines when everything is only remembered.
 
-No language model answers or judges. Retrieval is judged by what stands in its items: whether one
+No language model answers or judges. Retrieval is judged by the texts of its items: whether one
 that says what must be mentioned comes before those that say what no longer holds, and whether
 anything is shown that the asker may not see.
 """
@@ -70,7 +70,7 @@ _DATA: Final = (
     " that says what must not, without taking it back, current_first: one of the former precedes"
     " all unmarked ones of the latter; stale_above: the other way round; stale_or_both_above: also"
     " counting texts that say both. leaked: a restricted fact is shown, or in scope_leak an"
-    " exploratory text, unmarked. The timelines come from few templates, so the halves, told by"
+    " exploratory text, unmarked. The timelines come from few templates, so the halves, chosen by"
     " their ids, share wording."
 )
 
