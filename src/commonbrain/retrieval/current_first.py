@@ -239,10 +239,10 @@ def _bring_successors(
     sources = [one for one in near if KINDS[one.memory.kind].can_change]
     for _ in range(_STEPS_MAX):
         newer_ids = {one.memory.id: _newest_first(known, one.memory) for one in sources}
-        wanted_ids = {id_ for each in newer_ids.values() for id_ in each}
-        if wanted_ids <= present:
+        linked_ids = {id_ for each in newer_ids.values() for id_ in each}
+        if linked_ids <= present:
             break
-        memories = tx.memories.get(sorted(wanted_ids))
+        memories = tx.memories.get(sorted(linked_ids))
         newest_of: dict[int, Candidate] = {}
         for older in sources:
             # A newer one that the caller may not see, or that is trusted less, hides no other.
