@@ -4,7 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.text.segmentation import CHUNK_WORDS_MAX, CHUNK_WORDS_MIN, count_words, split
+from commonbrain.text.segmentation import (
+    CHUNK_WORDS_MAX,
+    CHUNK_WORDS_MIN,
+    count_words,
+    split,
+    split_sentences,
+)
 
 PIECES = st.sampled_from(
     ["one", "two.", "Three!", "\n", "\n\n", " ", "```", "等等。", "word " * 90]
@@ -32,6 +38,13 @@ def test_a_long_paragraph_is_cut_at_lines_then_at_sentences_then_at_words() -> N
     assert all(passage.endswith(".") for passage in passages[1:])
     assert max(map(count_words, passages)) <= CHUNK_WORDS_MAX
     assert max(count_words(one.text) for one in split("word " * 1000)) <= CHUNK_WORDS_MAX
+
+
+def test_sentences_end_at_marks_and_lines_and_not_after_titles() -> None:
+    text = "Dr. Vance is ill, e.g. today. Mr. Ho is in!\n\nCall 3.5 times? 好。是。"
+    assert split_sentences(text) == [
+        *("Dr. Vance is ill, e.g. today.", "Mr. Ho is in!", "Call 3.5 times?", "好。", "是。"),
+    ]
 
 
 def test_blank_lines_of_a_block_of_code_do_not_cut_it() -> None:

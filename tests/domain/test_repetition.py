@@ -54,7 +54,7 @@ def test_words_spread_over_a_long_text_are_not_said_together() -> None:
 def test_the_repeated_part_is_the_sentence_that_says_most_of_it() -> None:
     known = "Ann owns billing. Tokens expire after an hour. The cellar is damp."
     assert repeated_part("A token expires after an hour", known=known) == (
-        "Tokens expire after an hour"
+        "Tokens expire after an hour."
     )
 
 

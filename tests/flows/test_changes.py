@@ -147,6 +147,16 @@ def test_two_things_that_both_hold_are_not_marked(brain: Brain, clock: FakeClock
     assert (answer.items[0].id, answer.items[0].notes) == (one, ())
 
 
+def test_a_question_for_the_older_subject_is_not_answered_by_the_newer(
+    brain: Brain, clock: FakeClock
+) -> None:
+    blue = stored(brain, "Cluster blue runs Kubernetes 1.29.")
+    clock.move(MONTH)
+    stored(brain, "Cluster green was upgraded to Kubernetes 1.31.")
+    first = brain.recall("Which Kubernetes release is on blue?", bump=False).items[0]
+    assert (first.id, first.notes) == (blue, ())
+
+
 def test_a_link_of_this_type_goes_from_the_newer_to_the_older(
     brain: Brain, clock: FakeClock
 ) -> None:

@@ -8,7 +8,6 @@ queries of agents are used as well.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -43,11 +42,11 @@ from commonbrain.retrieval.write_behind import RecallLogPolicy, WriteBehindQueue
 from commonbrain.services import Services
 from commonbrain.storage.interface import EntryFilter
 from commonbrain.storage.repositories.learning import DEPTH, Evaluation, Figure, figure, gain
+from commonbrain.text.segmentation import split_sentences
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
 
-_SENTENCE: Final = re.compile(r"(?<=[.!?])\s+|\n+")
 _WORDS: Final = 3
 """Words of a typical half-remembered query; with more, words alone find nearly everything."""
 _LETTERS_MIN: Final = 3
@@ -109,7 +108,7 @@ def known_items(memories: Sequence[Memory], *, seed: int, count: int) -> list[Qu
 
 def _query_for(memory: Memory, *, seed: int, rank: Rank) -> str | None:
     """Make a query from the best words of the longest sentence, in order."""
-    sentences = _SENTENCE.split(full_text(memory.headline, memory.body))
+    sentences = split_sentences(full_text(memory.headline, memory.body))
     words = max(map(_content_words, sentences), key=len, default=())
     headline = frozenset(_content_words(memory.headline))
     usable = [word for word in words if word not in headline or hash_draw(seed, word) % 2]

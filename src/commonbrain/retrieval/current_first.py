@@ -28,7 +28,6 @@ from commonbrain.text.changes import (
     logistic,
     read_words,
 )
-from commonbrain.text.repetition import content_stems
 
 if TYPE_CHECKING:
     from commonbrain.retrieval.fusion import LinkExpansion
@@ -50,6 +49,8 @@ _COSINE_NEAR: Final = 0.6
 _COSINE_GAP_MAX: Final = 0.25
 """How much nearer the older text may be to the question, unless half of it is in the newer."""
 _COVERED_WELL: Final = 0.5
+_OTHER_GAP_MAX: Final = 0.05
+"""The same, where the newer text names another subject and announces no change."""
 _LENGTH_MAX: Final = 600
 """Characters of a text that states one thing; a longer one is not outdated as a whole."""
 _STEPS_MAX: Final = 4
@@ -290,7 +291,7 @@ class _Judge:
         known: _KnownLinks,
         meaning: Mapping[int, float],
     ) -> None:
-        self.question_stems = content_stems(plan.query)
+        self.question = read_words(plan.query).items
         self.near = near
         self.known = known
         self.meaning = meaning
@@ -359,15 +360,20 @@ class _Judge:
         if not is_linked and not (is_alike and answers):
             return None
         here, there = read_words(old.body), read_words(new.body)
-        count = len(self.question_stems) or 1
-        only_older = len((self.question_stems & here.stems) - there.stems) / count
-        own_subject = (here.subject | here.reading.names) - there.stems
+        asked = self.question
+        only_older = len((asked & here.items) - there.items) / (len(asked) or 1)
+        own_subject = (here.subject | here.reading.names) - there.items
+        asks_older = bool(asked & own_subject)
+        is_other_subject = pair.other_subject + pair.other_subject_cued > 0
+        is_asked = asks_older or (pair.cue == 0 and cosine_gap > _OTHER_GAP_MAX)
+        if is_other_subject and is_asked:
+            return None
         return {
             **{name: getattr(pair, name) for name in _PAIR_FEATURES},
             "link": self.known.change_strength(old, new),
             "only_older_answers": only_older,
             "only_older_answers_uncued": (1 - pair.cue) * only_older,
-            "asks_older_subject": float(bool(self.question_stems & own_subject)),
+            "asks_older_subject": float(asks_older),
             "relevance": min(older.score, newer.score),
             "cosine_gap": cosine_gap,
         }

@@ -29,7 +29,7 @@ from commonbrain.services import Services
 from commonbrain.storage.interface import MemoryAccess, ShownMemories
 from commonbrain.text.changes import logistic
 from commonbrain.text.prompts import typed_text
-from commonbrain.text.segmentation import count_words
+from commonbrain.text.segmentation import count_words, split_sentences
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
@@ -67,7 +67,6 @@ _IDENTIFIER: Final = re.compile(
     r"|[A-Z][a-z]+[A-Z]\w+|--\w[\w-]*|\.[a-z]\w+)(?![\w-])"
 )
 """A file, path, option or name in code."""
-_SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+|\n+")
 _SENTENCE_WORDS: Final = 3
 """A shorter sentence has no topic."""
 _REQUEST_WORDS: Final = frozenset(
@@ -214,7 +213,7 @@ def _sentence_cosines(
 
     A prompt begins with its subject or ends with its question. Empty if there is no time left.
     """
-    sentences = [one for one in _SENTENCE_END.split(text) if count_words(one) >= _SENTENCE_WORDS]
+    sentences = [one for one in split_sentences(text) if count_words(one) >= _SENTENCE_WORDS]
     if len(sentences) < 2 or not ids:  # noqa: PLR2004 one sentence is the whole prompt
         return {}
     ends = (sentences[0], sentences[-1])

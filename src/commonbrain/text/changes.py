@@ -17,6 +17,7 @@ from typing import Final
 
 from commonbrain.text.contradictions import find_contradiction
 from commonbrain.text.repetition import content_stems
+from commonbrain.text.segmentation import split_sentences
 from commonbrain.text.statements import CHOICES, Reading, Statement, read_statement
 
 _CUE: Final = re.compile(
@@ -136,7 +137,6 @@ _MANY: Final = re.compile(
 _RUN_MIN: Final = 4
 """Words in a row that count as a quotation."""
 _SPEAKER: Final = re.compile(r"\s*[A-Z][\w'.-]*(?: [A-Z][\w'.-]*)?:\s+")
-_SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+|\n+")
 _SENTENCES_MAX: Final = 2
 """A longer text speaks of several things: only the two sentences nearest to the other count."""
 _FURTHER_MAX: Final = 4
@@ -372,7 +372,7 @@ _WEIGHTS: Final = {
 
 @lru_cache(maxsize=_CACHED)
 def _sentences(text: str) -> Sequence[str]:
-    return [one for one in _SENTENCE_END.split(text) if one.strip()] or [text]
+    return split_sentences(text) or [text]
 
 
 def _nearest_passage(old: Words, newer: str) -> Words:
@@ -404,7 +404,7 @@ def _is_elliptic(text: str) -> bool:
         return False
     if _ELLIPSIS.match(text) is not None:
         return True
-    is_one_sentence = len(_SENTENCE_END.split(text.strip())) == 1
+    is_one_sentence = len(_sentences(text)) == 1
     if is_one_sentence and count <= _PRONOUN_WORDS_MAX and _PRONOUN.match(text) is not None:
         return True
     match = _FRAGMENT.match(text) or _BARE_VALUE.match(text)

@@ -7,6 +7,7 @@ from typing import Final
 
 from commonbrain.model.atoms import Atom
 from commonbrain.model.kinds import KINDS, Kind, Severity
+from commonbrain.text.segmentation import split_sentences
 
 # The first match wins, in the order of the kinds: from the most to the least binding.
 _PATTERNS: Final = tuple(
@@ -47,7 +48,6 @@ _MARK: Final = re.compile(
 _TASK_WORDS: Final = re.compile(
     r"\b(?:needs? to|must|has to|have to|follow[- ]up|to-?do|action item)\b", re.IGNORECASE
 )
-_SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+|\n")
 _BULLET: Final = re.compile(r"^\s*(?:[-*+>]\s+|\d{1,3}[.)]\s+|\[[ xX]?\]\s+)*")
 
 
@@ -94,7 +94,7 @@ def atom_of(text: str) -> TaggedText | None:
 
 def extract_tasks(text: str) -> list[TaggedText]:
     """Return the sentences that state a task."""
-    sentences = (_BULLET.sub("", one).strip() for one in _SENTENCE_END.split(text))
+    sentences = (_BULLET.sub("", one).strip() for one in split_sentences(text))
     tasks = (one for one in sentences if one and _TASK_WORDS.search(one) and not _MARK.match(one))
     return [TaggedText(text=one, kind=Kind.TASK) for one in tasks][:MARKED_MAX]
 

@@ -15,6 +15,7 @@ from typing import Final, cast
 import Stemmer
 
 from commonbrain.text.contradictions import is_one_value_replaced
+from commonbrain.text.segmentation import split_sentences
 from commonbrain.text.statements import Statement, read_statement
 
 _WORD: Final = re.compile(r"\w+(?:[.,:/@'\u2019+-]\w+)*")
@@ -26,7 +27,6 @@ _ADDRESSED: Final = re.compile(
 """A name that the text only addresses: "Hey Melanie", "That is great, Caroline!"."""
 
 _LABEL: Final = re.compile(r"\s*([^:\s][^:\n]{0,40}):\s")
-_SENTENCE: Final = re.compile(r"\w[^.!?\n]*(?:[.!?](?=\w)[^.!?\n]*)*")
 _COMPOUND: Final = re.compile(r"(?<=[A-Za-z])-(?=[A-Za-z])")
 """The hyphen of a compound, which some leave out: "e-mail", "wi-fi"."""
 _ORDER: Final = re.compile(
@@ -195,7 +195,7 @@ def repeated_part(text: str, *, known: str) -> str:
 
     There are as many neighbouring ones as the text has.
     """
-    sentences = [match[0].strip() for match in _SENTENCE.finditer(known)]
+    sentences = [one.strip() for one in split_sentences(known)]
     here = _read(text)
     size = max(1, here.sentences)
     if len(sentences) <= size:
@@ -206,7 +206,7 @@ def repeated_part(text: str, *, known: str) -> str:
         places,
         key=lambda at: (len(here.stems & frozenset[str]().union(*parts[at : at + size])), -at),
     )
-    return ". ".join(sentences[best : best + size])
+    return " ".join(sentences[best : best + size])
 
 
 def _are_together(stems: frozenset[str], there: _Said, *, sentences: int) -> bool:
@@ -249,7 +249,7 @@ def _read(text: str) -> _Said:
         modalities=modal | ordered,
         is_denied=reading.is_denied,
         label=match[1].casefold() if (match := _LABEL.match(text)) else "",
-        by_sentence=tuple(map(content_stems, _SENTENCE.findall(message))),
+        by_sentence=tuple(map(content_stems, split_sentences(message))),
         asks="?" in message,
     )
 

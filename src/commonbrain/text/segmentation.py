@@ -12,7 +12,13 @@ CHUNK_WORDS_MIN: Final = 5
 """Fewer words are a heading or a greeting."""
 
 _FENCE: Final = re.compile(r"[ \t]{0,3}(?:```|~~~)")
-_SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])\s*")  # noqa: RUF001 full-width marks
+NOT_ABBREVIATED: Final = (
+    r"(?<!\b(?:Dr|Mr|Ms|St|vs)\.)(?<!\bMrs\.)(?<!\bProf\.)(?<!\b(?:e\.g|i\.e)\.)"
+)
+"""A pattern that fails after an abbreviation that a sentence continues: "Dr. Vance"."""
+_SENTENCE_END: Final = re.compile(
+    rf"(?<=[.!?]){NOT_ABBREVIATED}\s+|(?<=[。！？])\s*|\n+"  # noqa: RUF001 full-width marks
+)
 _UNSPACED: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
 """Kana and Han, written without spaces; two characters are about one word."""
 
@@ -32,6 +38,14 @@ def split(text: str) -> list[Chunk]:
         for paragraph in _paragraphs(text)
         for part in _cut(paragraph)
     ]
+
+
+def split_sentences(text: str) -> list[str]:
+    """Split a text into its sentences and lines, each with its final mark; blank ones are left out.
+
+    Takes time linear in the length of the text.
+    """
+    return [one for one in _SENTENCE_END.split(text) if one.strip()]
 
 
 def count_words(text: str) -> int:
@@ -62,7 +76,7 @@ def _cut(paragraph: str) -> Iterator[str]:
         if count_words(line) <= CHUNK_WORDS_MAX:
             yield from [line.strip()] if line.strip() else []
         else:
-            yield from _fill(piece for one in _SENTENCE_END.split(line) for piece in _short(one))
+            yield from _fill(piece for one in split_sentences(line) for piece in _short(one))
 
 
 def _fill(pieces: Iterator[str]) -> Iterator[str]:

@@ -10,8 +10,9 @@ from functools import lru_cache
 from typing import Final
 
 from commonbrain.text.clauses import verb_at
+from commonbrain.text.segmentation import NOT_ABBREVIATED
 
-_SENTENCE_END: Final = re.compile(r"[.!?;:]\s|\n")
+_SENTENCE_END: Final = re.compile(rf"[.!?;:]{NOT_ABBREVIATED}\s|\n")
 _WORD: Final = re.compile(r"\w+(?:[.,:/@'\u2019+-]\w+)*")
 _NUMBER: Final = re.compile(r"\d+(?:[.,:/-]\d+)*")
 _NAME_SHAPE: Final = re.compile(r"[^_\d/.@]*[_\d/.@]|[^A-Z]+[A-Z]")
