@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from commonbrain.ingestion.preparation import PreparedDraft
 from commonbrain.model.kinds import KINDS
-from commonbrain.model.links import Basis, LinkType
+from commonbrain.model.links import SURE_FROM, Basis, LinkType
 from commonbrain.model.memory import AWAITING_STATES, CURRENT_STATES, Memory
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import is_visible
@@ -20,9 +20,11 @@ from commonbrain.text.changes import (
     change_confidence,
     compare,
     is_no_change,
+    repeats,
 )
 
 if TYPE_CHECKING:
+    from commonbrain.embeddings.interface import Matrix
     from commonbrain.storage.store import Transaction
 
 CHANGES_MAX: Final = 5
@@ -33,6 +35,9 @@ _COSINE_MIN: Final = 0.4
 _LINKED_FROM: Final = 0.7
 """Confidence from which a change is reported and linked. Of LoCoMo's turns, which all hold, 1 in 20
 is linked so, and 1 in 150 counts as sure."""
+_ECHOES_MAX: Final = 6
+_ECHO_COSINE_MIN: Final = 0.7
+"""Texts further apart do not repeat each other."""
 _CHARS_MAX: Final = 600
 """A longer text states many things and is not changed as a whole."""
 _QUOTED_FROM: Final = 0.6
@@ -68,32 +73,81 @@ def detect_changes(
     can_change = KINDS[memory.kind].can_change and memory.state not in AWAITING_STATES
     if not can_change or prepared.vectors is None or len(memory.body) > _CHARS_MAX:
         return ()
+    search = _Search(tx, memory, query_scope=query_scope, exclude_ids=exclude_ids)
     before = _just_said(tx, memory, query_scope=query_scope)
-    kinds = tuple(kind for kind, policy in KINDS.items() if policy.can_change)
-    near_scope = QueryScope(
-        caller=query_scope.caller,
-        filter=Filter(kinds=kinds, project=memory.project, trust_min=0.0),
-        now=query_scope.now,
-    )
     vector = prepared.vectors.windows[0]
-    hits = tx.index.nearest(vector, near_scope, limit=_CANDIDATES_MAX, at_least=_COSINE_MIN)
-    cosines = {hit.id: hit.score for hit in hits if hit.id != memory.id}
+    cosines = search.nearest(vector, limit=_CANDIDATES_MAX, at_least=_COSINE_MIN)
     cosines |= tx.index.similarities(vector, [id_ for id_ in before if id_ not in cosines])
-    others = tx.memories.get([id_ for id_ in cosines if id_ not in exclude_ids])
     judged = (
         _judge(memory, other, cosine=cosines[other.id], follows=other.id in before)
-        for other in others.values()
-        if other.state in CURRENT_STATES
-        and not other.is_over(query_scope.now)
-        and is_visible(query_scope.caller, other)
-        and may_dispute(memory, other)
-        and len(other.body) <= _CHARS_MAX
-        and not is_no_change(other.body, memory.body)
+        for other in search.comparable(cosines)
     )
-    detected = sorted((one for one in judged if one is not None), key=lambda one: -one.confidence)
+    found = [one for one in judged if one is not None]
+    detected = sorted([*found, *search.echoes(found)], key=lambda one: -one.confidence)
     trusted = [one for one in detected if one.is_trusted]
     disputes = [one for one in detected if not one.is_trusted and _may_wait(tx, one.older)]
     return (*trusted[:CHANGES_MAX], *disputes[:1])
+
+
+class _Search:
+    """Finds the memories that a new one may change."""
+
+    def __init__(
+        self,
+        tx: Transaction,
+        memory: Memory,
+        *,
+        query_scope: QueryScope,
+        exclude_ids: Collection[int],
+    ) -> None:
+        self.tx = tx
+        self.memory = memory
+        kinds = tuple(kind for kind, policy in KINDS.items() if policy.can_change)
+        self.near_scope = QueryScope(
+            caller=query_scope.caller,
+            filter=Filter(kinds=kinds, project=memory.project, trust_min=0.0),
+            now=query_scope.now,
+        )
+        self.excluded_ids = {memory.id, *exclude_ids}
+
+    def nearest(self, vector: Matrix, *, limit: int, at_least: float) -> dict[int, float]:
+        """Map the memories nearest to a vector to their cosines."""
+        hits = self.tx.index.nearest(vector, self.near_scope, limit=limit, at_least=at_least)
+        return {hit.id: hit.score for hit in hits if hit.id not in self.excluded_ids}
+
+    def comparable(self, ids: Iterable[int]) -> Iterator[Memory]:
+        """Yield those that hold, and that the new memory may change or dispute."""
+        others = self.tx.memories.get([id_ for id_ in ids if id_ not in self.excluded_ids])
+        for other in others.values():
+            if (
+                other.state in CURRENT_STATES
+                and not other.is_over(self.near_scope.now)
+                and is_visible(self.near_scope.caller, other)
+                and may_dispute(self.memory, other)
+                and len(other.body) <= _CHARS_MAX
+                and not is_no_change(other.body, self.memory.body)
+            ):
+                yield other
+
+    def echoes(self, detected: Sequence[DetectedChange]) -> Iterator[DetectedChange]:
+        """Yield what repeats a memory that surely changes: an answer often echoes what was said."""
+        known = {one.older.id for one in detected}
+        for change in detected:
+            if change.confidence < SURE_FROM:
+                continue
+            vector = self.tx.index.first_windows([change.older.id]).get(change.older.id)
+            if vector is None:
+                continue
+            near = self.nearest(vector, limit=_ECHOES_MAX, at_least=_ECHO_COSINE_MIN)
+            for other in self.comparable(near.keys() - known):
+                if repeats(other.body, change.older.body):
+                    known.add(other.id)
+                    is_trusted = _is_trusted(self.memory, other)
+                    yield replace(change, older=other, is_trusted=is_trusted)
+
+
+def _is_trusted(newer: Memory, older: Memory) -> bool:
+    return newer.trust.weight >= older.trust.weight
 
 
 def _may_wait(tx: Transaction, older: Memory) -> bool:
@@ -121,7 +175,7 @@ def _judge(newer: Memory, older: Memory, *, cosine: float, follows: bool) -> Det
         older=older,
         confidence=round(confidence, 3),
         basis=_basis(pair),
-        is_trusted=newer.trust.weight >= older.trust.weight,
+        is_trusted=_is_trusted(newer, older),
     )
 
 

@@ -27,6 +27,7 @@ from commonbrain.text.changes import (
     is_no_change,
     logistic,
     read_words,
+    repeats,
 )
 
 if TYPE_CHECKING:
@@ -237,6 +238,9 @@ def _bring_successors(
     """
     present = {one.memory.id for one in near}
     brought: list[Candidate] = []
+    # What changed another may itself be changed, which is unknown unless it was among the best.
+    newer_present = {newer for _, newer in known.changes} & present
+    known.add(tx.links.touching(sorted(newer_present), limit=_LINKS_MAX))
     sources = [one for one in near if KINDS[one.memory.kind].can_change]
     for _ in range(_STEPS_MAX):
         newer_ids = {one.memory.id: _newest_first(known, one.memory) for one in sources}
@@ -317,7 +321,30 @@ class _Judge:
             best = max(judged, key=lambda one: one[1], default=None)
             if best is not None and best[1] >= _ORDERED_FROM:
                 changed[older.memory.id] = best
-        return changed
+        return self._with_repetitions(changed)
+
+    def _with_repetitions(
+        self, changed: Mapping[int, tuple[Candidate, float]]
+    ) -> dict[int, tuple[Candidate, float]]:
+        """Add what repeats a memory that is surely outdated: an answer often echoes what was said.
+
+        Only what is older than the change itself is added.
+        """
+        added = dict(changed)
+        for older in self.near:
+            newer, confidence = changed.get(older.memory.id, (older, 0.0))
+            if confidence < _MARKED_FROM:
+                continue
+            for echo in self.near:
+                known = added.get(echo.memory.id)
+                if (
+                    (known is None or known[1] < _MARKED_FROM)
+                    and may_outdate(newer.memory, echo.memory)
+                    and KINDS[echo.memory.kind].can_change
+                    and repeats(echo.memory.body, older.memory.body)
+                ):
+                    added[echo.memory.id] = newer, confidence
+        return added
 
     def disputed(self) -> dict[int, Candidate]:
         """Map memories to the older one that they would change if they were trusted as much."""
@@ -346,12 +373,13 @@ class _Judge:
     def features(self, older: Candidate, newer: Candidate) -> Mapping[str, float] | None:
         """Return what speaks for a change, or None if there is none."""
         old, new = older.memory, newer.memory
-        if (old.id, new.id) in self.known.settled or is_no_change(old.body, new.body):
-            return None
+        # Most pairs are far apart, and reading texts takes longest.
         cosine = self.cosine[old.id, new.id]
         is_linked = (old.id, new.id) in self.known.changes
         is_far = cosine < _COSINE_MIN or max(len(old.body), len(new.body)) > _LENGTH_MAX
-        if is_far and not is_linked:
+        if (old.id, new.id) in self.known.settled or (is_far and not is_linked):
+            return None
+        if is_no_change(old.body, new.body):
             return None
         pair = compare(old.body, new.body, cosine=cosine, follows=_follows(old, new))
         cosine_gap = self.meaning.get(old.id, 0.0) - self.meaning.get(new.id, 0.0)

@@ -62,11 +62,17 @@ _REPLACEMENT: Final = re.compile(
     re.IGNORECASE,
 )
 """Words that say that one thing has taken the place of another."""
+_WRONG: Final = (
+    r"wrong(?=\W*\Z|\s*[.,;:!?)\n]|\s+(?:about|all|and|as|at|because|but|by|here|i|in|on|since"
+    r"|that|the|there|this|to|too|we|when|with)\b)"
+)
+"""Not "the wrong numbers", which says something about them rather than about an earlier text."""
 _END: Final = re.compile(
     r"\b(?:cancel\w*|called off|abandon\w*|withdrawn?|withdrew|revok\w+|rescind\w*|retired"
     r"|discontinued|decommissioned|shut down|shuts down|switched off|turned off|removed|deleted"
     r"|dropped|scrapped|invalidat\w+|invalid|hold off|on hold|stopped|no longer|any ?more|expired"
-    r"|ended|is over|obsolete|out of date|outdated|not true|wrong|incorrect|mistaken|recalculat\w+"
+    rf"|ended|is over|obsolete|out of date|outdated|not true|{_WRONG}|incorrect|mistaken"
+    r"|recalculat\w+"
     r"|void|rejected|denied|quit|left|resigned|closed|disabled|lapsed|sold|gone|died|retires"
     r"|finished|completed|broken|lost|stopped|stops|out of (?:order|service|use)|taken down"
     r"|fell through|is off|are off|over and done|no \w+ (?:at all|left|any longer|any more))\b",
@@ -75,7 +81,8 @@ _END: Final = re.compile(
 """Words that end a state."""
 _CORRECTION: Final = re.compile(
     r"\b(?:correction|corrected|to correct|actual(?:ly)?|in fact|i was wrong|my mistake|misread"
-    r"|misspoke|typo|mistake\w*|mistaken\w*|wrong(?:ly)?|incorrect(?:ly)?|erroneous\w*|invalidat\w+"
+    rf"|misspoke|typo|mistake\w*|mistaken\w*|{_WRONG}|wrongly|incorrect(?:ly)?|erroneous\w*"
+    r"|invalidat\w+"
     r"|should (?:be|read|have been)|meant|not true|turns out|turned out|was really|is really"
     r"|recalculat\w+|rather than|instead of|, not|not \w+ as|confused|mixed up|misremember\w*"
     r"|misheard|misspelt|misspelled|miscounted|disagree\w*|in truth|in reality|checked again"
@@ -95,7 +102,8 @@ _INTERJECTION: Final = (
 )
 _ELLIPSIS: Final = re.compile(
     rf"\W*(?:{_INTERJECTION}\b[\s,:.\u2026-]*)*"
-    r"(?:make (?:that|it|them)|change (?:that|it|them)|let's (?:make it|say)|rather\b|instead\b"
+    r"(?:make (?:that|it|them)|change (?:that|it|them)|let's (?:make it|say|go back|keep|stick)"
+    r"|(?:let's|\w+ (?:it|that|them))\b.{0,60}\b(?:instead|rather)\b|rather\b|instead\b"
     r"|scratch that|on second thought|cancel (?:that|it|this)|forget (?:that|it)|keep the \w+"
     r"|it(?:'s| is) now|same |better )"
     r"|.{0,60}\bi mean\b",
@@ -136,11 +144,36 @@ _MANY: Final = re.compile(
 """Predicates that hold of several things at a time."""
 _RUN_MIN: Final = 4
 """Words in a row that count as a quotation."""
-_SPEAKER: Final = re.compile(r"\s*[A-Z][\w'.-]*(?: [A-Z][\w'.-]*)?:\s+")
+_SPEAKER: Final = re.compile(
+    r"\s*(?:\[(?P<label>[^\]\n]{1,60})\]|[A-Z][\w'.-]*(?: [A-Z][\w'.-]*)?):\s+"
+)
+_OPENER: Final = re.compile(
+    r"\s*(?:by the way|understood|got it|noted|remember|for the record|fyi|heads[- ]up|reminder"
+    r"|just so you know|as you know|okay|ok|sure|right|yes|yeah|thanks)[,:!.]+\s+",
+    re.IGNORECASE,
+)
+"""Words before a statement that are no part of it."""
+_RESTORES: Final = re.compile(
+    r"\b(?:back to|revert(?:s|ed|ing)? to|stick(?:s|ing)? (?:to|with)|stay(?:s|ing)? with"
+    r"|keep(?:s|ing)?)\b([^,.;!?\n]{1,80})",
+    re.IGNORECASE,
+)
+"""Words that say that an earlier value holds, and the value."""
+_INVERTED: Final = re.compile(
+    r"\W*(?!(?:the|a|an|our|my|your|its|his|her|their|this|that|these|those|it|he|she|we|they|you"
+    r"|i|there|here|what|who)\b)[^,.;:!?\n]{1,60}? (?:is|are|was|were) (?:the|our|my)"
+    r" ([^,.;:!?\n]{1,60})[.!]?\s*\Z",
+    re.IGNORECASE,
+)
+"""A statement that puts the value before its subject: "Ann is the owner of billing"."""
 _SENTENCES_MAX: Final = 2
 """A longer text speaks of several things: only the two sentences nearest to the other count."""
 _FURTHER_MAX: Final = 4
 """More sentences than this say no more."""
+_REPEATED_MIN: Final = 3
+"""Fewer words, numbers and the like may agree by chance."""
+_REPEATED_NEWS_MAX: Final = 2
+"""More words than this say more than the repeated text does."""
 _SWAPPED_MAX: Final = 4
 """More differences than this say no more."""
 JUST_SAID: Final = timedelta(minutes=30)
@@ -161,6 +194,8 @@ class Words:
     """The stems, numbers and words of closed groups."""
     subject: frozenset[str]
     """Stems and words of closed groups in its subject; may be empty."""
+    restored: frozenset[str]
+    """Stems, numbers and the like of a value that it says to hold again, or still."""
     plain: tuple[str, ...]
     """All words, in lower case and order."""
     cue: float
@@ -182,15 +217,17 @@ _WORD: Final = re.compile(r"\w+(?:[.,:/'\u2019-]\w+)*")
 @lru_cache(maxsize=_CACHED)
 def read_words(text: str) -> Words:
     """Read a text for comparison, in time linear in its length."""
-    text = _without_speaker(text)
+    text = _without_opening(text)
     reading, stems = read_statement(Statement(text=text)), content_stems(text)
     cue = 1.0 if _CUE.search(text) else 0.5 if _WEAK_CUE.search(text) else 0.0
+    restored = _RESTORES.search(text)
     return Words(
         text=text,
         reading=reading,
         stems=stems,
         items=stems | reading.numbers | reading.choices,
-        subject=content_stems(" ".join(reading.subject)) | (reading.subject & CHOICES),
+        subject=_subject(text, reading),
+        restored=_items(restored[1]) if restored else frozenset(),
         plain=tuple(word.casefold() for word in _WORD.findall(text)),
         cue=cue,
         units=_units(reading.words),
@@ -316,12 +353,27 @@ def compare(older: str, newer: str, *, cosine: float, follows: bool = False) -> 
 def is_no_change(older: str, newer: str) -> bool:
     """Return whether the newer text cannot change the older one, whatever they share.
 
-    One of them is a question, or both number their subject differently: "kettle 3", "kettle 4".
+    One of them is a question, both say the same, or both number their subject differently: "kettle
+    3", "kettle 4"; or the newer says that what the older says holds again: "back to 30 seconds".
     """
     old = read_words(older)
     new = _nearest_passage(old, newer)
     here, there = old.reading.numbered, new.reading.numbered
-    return old.asks or new.asks or (bool(here) and bool(there) and here != there)
+    restores = bool(new.restored) and new.restored <= old.items and not old.replaces
+    if old.asks or new.asks or restores or old.plain == new.plain:
+        return True
+    return bool(here) and bool(there) and here != there
+
+
+def repeats(text: str, known: str) -> bool:
+    """Return whether one of two texts says all that the other says, and at most little more."""
+    one, other = read_words(text).items, read_words(known).items
+    shorter, longer = sorted((one, other), key=len)
+    return (
+        len(shorter) >= _REPEATED_MIN
+        and shorter <= longer
+        and (len(longer) - len(shorter) <= _REPEATED_NEWS_MAX)
+    )
 
 
 def change_confidence(pair: PairFeatures) -> float:
@@ -388,13 +440,31 @@ def _read_passages(text: str) -> tuple[Words, ...]:
     return tuple(read_words(" ".join(pair)) for pair in pairwise(sentences))
 
 
-def _without_speaker(text: str) -> str:
-    """Remove a name before a sentence, where it is no subject: "Kurt: The crane is down."."""
+def _without_opening(text: str) -> str:
+    """Remove a name before a sentence, where it is no subject, and words that only open it.
+
+    "Kurt: By the way, the crane is down." is about the crane.
+    """
     match = _SPEAKER.match(text)
-    if match is None:
-        return text
-    rest = text[match.end() :]
-    return rest if read_statement(Statement(text=rest)).verb is not None else text
+    if match is not None:
+        rest = text[match.end() :]
+        is_name = match["label"] or read_statement(Statement(text=rest)).verb is not None
+        text = rest if is_name else text
+    opener = _OPENER.match(text)
+    return text[opener.end() :] if opener and opener.end() < len(text) else text
+
+
+def _subject(text: str, reading: Reading) -> frozenset[str]:
+    """Return stems and words of closed groups of what a text is about."""
+    inverted = _INVERTED.match(text)
+    if inverted is not None:
+        return _items(inverted[1])
+    return content_stems(" ".join(reading.subject)) | (reading.subject & CHOICES)
+
+
+def _items(text: str) -> frozenset[str]:
+    reading = read_statement(Statement(text=text))
+    return content_stems(text) | reading.numbers | reading.choices
 
 
 def _is_elliptic(text: str) -> bool:
