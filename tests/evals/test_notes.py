@@ -45,9 +45,24 @@ def test_refused_turns_are_listed_with_what_they_fell_to(tmp_path: Path) -> None
     assert [(row.source, row.known_source, row.wording) for row in report.rows] == [
         ("one#D1:3", "one#D1:1", Wording.NAMED),
         ("one#D1:3", "one#D1:1", Wording.BARE),
+        ("one#D1:3", "one#D1:1", Wording.SENTENCES),
     ]
-    assert sum(one.turns for one in report.shares) == 8
-    assert sum(one.refused for one in report.shares) == 2
+    assert sum(one.texts for one in report.shares) >= 8
+    assert sum(one.refused for one in report.shares) == 3
+    refusals.show_refusals(report)
+
+
+def test_texts_that_surely_outdate_another_are_listed(tmp_path: Path) -> None:
+    path = samples.locomo(tmp_path / "l.json", "one")
+    assert refusals.evaluate(path, settings=Settings()).changes == ()
+
+    later = "Pickle no longer sleeps on the sofa."
+    text = path.read_text("utf-8").replace("The boiler broke again, I ordered a heat pump.", later)
+    path.write_text(text, "utf-8")
+    report = refusals.evaluate(path, settings=Settings())
+
+    assert {change.text for change in report.changes} >= {later}
+    assert sum(one.outdating for one in report.shares) == len(report.changes)
     refusals.show_refusals(report)
 
 

@@ -32,9 +32,8 @@ CHANGES_MAX: Final = 5
 _CANDIDATES_MAX: Final = 12
 _COSINE_MIN: Final = 0.4
 """Texts further apart speak of different things, unless one continues the other."""
-_LINKED_FROM: Final = 0.7
-"""Confidence from which a change is reported and linked. Of LoCoMo's turns, which all hold, 1 in 20
-is linked so, and 1 in 150 counts as sure."""
+_LINKED_FROM: Final = 0.75
+"""Confidence from which a change is reported and linked."""
 _ECHOES_MAX: Final = 6
 _ECHO_COSINE_MIN: Final = 0.7
 """Texts further apart do not repeat each other."""
@@ -82,8 +81,8 @@ def detect_changes(
         _judge(memory, other, cosine=cosines[other.id], follows=other.id in before)
         for other in search.comparable(cosines)
     )
-    found = [one for one in judged if one is not None]
-    detected = sorted([*found, *search.echoes(found)], key=lambda one: -one.confidence)
+    changes = [one for one in judged if one is not None]
+    detected = sorted([*changes, *search.echoes(changes)], key=lambda one: -one.confidence)
     trusted = [one for one in detected if one.is_trusted]
     disputes = [one for one in detected if not one.is_trusted and _may_wait(tx, one.older)]
     return (*trusted[:CHANGES_MAX], *disputes[:1])

@@ -20,13 +20,13 @@ from commonbrain.model.memory import Memory
 from commonbrain.model.query import Candidate, is_allowed
 from commonbrain.model.support import may_dispute, may_outdate
 from commonbrain.model.timestamps import show_day
+from commonbrain.text.change_words import read_words
 from commonbrain.text.changes import (
     JUST_SAID,
     PairFeatures,
     compare,
     is_no_change,
     logistic,
-    read_words,
     repeats,
 )
 
@@ -96,7 +96,7 @@ _WEIGHTS: Final[Mapping[str, float]] = {
     "newer_exclaims": -2.18,
     "further_sentences": -0.41,
 }
-_PAIR_FEATURES: Final = tuple(one.name for one in fields(PairFeatures))
+_PAIR_FEATURES: Final = tuple(one.name for one in fields(PairFeatures) if one.name in _WEIGHTS)
 
 
 def put_current_first(
@@ -388,10 +388,9 @@ class _Judge:
         if not is_linked and not (is_alike and answers):
             return None
         here, there = read_words(old.body), read_words(new.body)
-        asked = self.question
-        only_older = len((asked & here.items) - there.items) / (len(asked) or 1)
+        only_older = len((self.question & here.items) - there.items) / (len(self.question) or 1)
         own_subject = (here.subject | here.reading.names) - there.items
-        asks_older = bool(asked & own_subject)
+        asks_older = bool(self.question & own_subject)
         is_other_subject = pair.other_subject + pair.other_subject_cued > 0
         is_asked = asks_older or (pair.cue == 0 and cosine_gap > _OTHER_GAP_MAX)
         if is_other_subject and is_asked:

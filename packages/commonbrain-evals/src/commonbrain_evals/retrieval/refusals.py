@@ -1,10 +1,11 @@
-"""What plain `remember` refuses of public conversations, for a person to read.
+"""What plain `remember` refuses of public conversations, and what it takes for a change.
 
-Every turn is given twice, to two stores: as "Name: text", and bare. What is refused is listed with
-the text that it fell to.
+Every turn is given three times, to three stores: as "Name: text", bare, and sentence by sentence.
+What is refused is listed with the text that it repeats, for a person to read. All turns hold, so
+that none should surely outdate another, except where a speaker does change something.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -18,8 +19,10 @@ from commonbrain.config import Settings
 from commonbrain.ingestion.result import ItemResult, ItemStatus
 from commonbrain.model import ids
 from commonbrain.model.escaping import inert_line
+from commonbrain.model.links import SURE_FROM
 from commonbrain.model.memory import full_text
 from commonbrain.storage.interface import Progress, ignore_progress
+from commonbrain.text.segmentation import count_words, split_sentences
 from commonbrain_evals.retrieval.beam import BEAM
 from commonbrain_evals.retrieval.corpora import Corpus, DataSet
 from commonbrain_evals.retrieval.locomo import LOCOMO
@@ -29,11 +32,14 @@ from commonbrain_evals.retrieval.surroundings import commit, digest
 from commonbrain_evals.rows import Half, half_of
 
 _SHOWN: Final = 10
+_SENTENCE_WORDS_MIN: Final = 4
+"""Shorter sentences are greetings and exclamations."""
 _DATA: Final = (
     "All turns of each conversation are given to plain remember in a store of its own, at their"
-    " times, one session per session of the data. refused: share of turns that were not stored"
+    " times, one session per session of the data. refused: share of texts that were not stored"
     " because a memory says the same, word for word (exists) or by the rule (duplicate); rejected"
-    " ones are counted apart. The half is that of the turn's text."
+    " ones are counted apart. outdating: texts that surely change an earlier one. The half is that"
+    " of the turn's text."
 )
 
 
@@ -42,6 +48,8 @@ class Wording(StrEnum):
 
     NAMED = "Name: text"
     BARE = "bare"
+    SENTENCES = "sentences"
+    """Each sentence on its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,20 +69,34 @@ class RefusedTurn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OutdatingTurn:
+    """One text that surely changes an earlier one, according to the reply."""
+
+    conversation: str
+    source: str
+    wording: Wording
+    half: Half
+    text: str
+    known_text: str
+    confidence: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RefusalShare:
-    """How many turns of one wording and half were refused."""
+    """How many texts of one wording and half were refused or surely changed another."""
 
     wording: Wording
     half: Half
-    turns: int
+    texts: int
     refused: int
     rejected: int
-    """Turns that another check kept out, such as one for secrets."""
+    """Texts that another check kept out, such as one for secrets."""
+    outdating: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefusalReport:
-    """The whole evaluation; `rows` has one row per refused turn."""
+    """The whole evaluation; `rows` has one row per refused text."""
 
     data: str
     source: str
@@ -85,6 +107,7 @@ class RefusalReport:
     conversations: int
     shares: tuple[RefusalShare, ...]
     rows: tuple[RefusedTurn, ...]
+    changes: tuple[OutdatingTurn, ...]
 
 
 def evaluate(
@@ -106,19 +129,10 @@ def evaluate(
     dataset = _dataset(path)
     files = dataset.files(path)
     corpora = list(dataset.read(files))[:conversations]
-    counts: dict[tuple[Wording, Half], list[int]] = {
-        (wording, half): [0, 0, 0] for wording in Wording for half in Half
-    }
-    rows: list[RefusedTurn] = []
+    results: list[_Result] = []
     stores = [(corpus, wording) for corpus in corpora for wording in Wording]
     for number, (corpus, wording) in enumerate(stores, 1):
-        for turn, item in _remembered(corpus, wording, settings=settings):
-            count = counts[wording, half_of(turn.text)]
-            count[0] += 1
-            count[1] += isinstance(item, RefusedTurn)
-            count[2] += item is ItemStatus.REJECTED
-            if isinstance(item, RefusedTurn):
-                rows.append(item)
+        results += _remembered(corpus, wording, settings=settings)
         on_progress(number / len(stores))
     return RefusalReport(
         data=_DATA,
@@ -128,11 +142,32 @@ def evaluate(
         commit=commit(),
         started_at=started_at,
         conversations=len(corpora),
-        shares=tuple(
-            RefusalShare(wording=wording, half=half, turns=of[0], refused=of[1], rejected=of[2])
-            for (wording, half), of in counts.items()
-        ),
-        rows=tuple(rows),
+        shares=tuple(_share(results, wording, half=half) for wording in Wording for half in Half),
+        rows=tuple(one.refused for one in results if one.refused is not None),
+        changes=tuple(change for one in results for change in one.changes),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Result:
+    """What became of one text."""
+
+    wording: Wording
+    half: Half
+    is_rejected: bool
+    refused: RefusedTurn | None
+    changes: tuple[OutdatingTurn, ...]
+
+
+def _share(results: Sequence[_Result], wording: Wording, *, half: Half) -> RefusalShare:
+    own = [one for one in results if (one.wording, one.half) == (wording, half)]
+    return RefusalShare(
+        wording=wording,
+        half=half,
+        texts=len(own),
+        refused=sum(one.refused is not None for one in own),
+        rejected=sum(one.is_rejected for one in own),
+        outdating=sum(bool(one.changes) for one in own),
     )
 
 
@@ -145,40 +180,61 @@ def _dataset(path: Path) -> DataSet:
     return LOCOMO if start.startswith("[") else BEAM
 
 
-def _remembered(
-    corpus: Corpus, wording: Wording, *, settings: Settings
-) -> Iterator[tuple[Turn, RefusedTurn | ItemStatus]]:
-    """Give each turn, with its refusal if it was refused."""
+def _remembered(corpus: Corpus, wording: Wording, *, settings: Settings) -> Iterator[_Result]:
+    """Give each text in turn to a store of its own."""
     turns = list(turns_of(corpus))
     source_of: dict[str, str] = {}
     with open_note_store(settings=settings, start=turns[0].at) as store:
         for turn in turns:
             store.advance_to(turn.at)
-            text = turn.note if wording is Wording.NAMED else turn.text
             view = store.brain.acting_as(session=turn.session)
-            items = view.remember(text).items
-            new = [item for item in items if item.status.is_new and item.id is not None]
-            source_of |= {str(item.id): turn.source for item in new}
-            # A text that is too long for one memory is refused only if all of its parts are.
-            refused = next((item for item in items if item.id is not None), None)
-            if new or refused is None:
-                yield turn, items[0].status if items else ItemStatus.REJECTED
-                continue
-            known = _known_text(store, refused)
-            yield (
-                turn,
-                RefusedTurn(
-                    conversation=corpus.name,
-                    source=turn.source,
+            for text in _texts(turn, wording):
+                items = view.remember(text).items
+                new = [item for item in items if item.status.is_new and item.id is not None]
+                source_of |= {str(item.id): turn.source for item in new}
+                # A text that is too long for one memory is refused only if all its parts are.
+                known = None if new else next((one for one in items if one.id is not None), None)
+                half = half_of(turn.text)
+                yield _Result(
                     wording=wording,
-                    half=half_of(turn.text),
-                    status=refused.status,
-                    text=text,
-                    known_source=source_of.get(str(refused.id), ""),
-                    known_text=known,
-                    similarity=refused.similar[0].similarity if refused.similar else None,
-                ),
-            )
+                    half=half,
+                    is_rejected=known is None
+                    and (not items or items[0].status is ItemStatus.REJECTED),
+                    refused=None
+                    if known is None
+                    else RefusedTurn(
+                        conversation=corpus.name,
+                        source=turn.source,
+                        wording=wording,
+                        half=half,
+                        status=known.status,
+                        text=text,
+                        known_source=source_of.get(str(known.id), ""),
+                        known_text=_known_text(store, known),
+                        similarity=known.similar[0].similarity if known.similar else None,
+                    ),
+                    changes=tuple(
+                        OutdatingTurn(
+                            conversation=corpus.name,
+                            source=turn.source,
+                            wording=wording,
+                            half=half,
+                            text=text,
+                            known_text=change.headline,
+                            confidence=change.confidence,
+                        )
+                        for item in items
+                        for change in item.changes
+                        if change.confidence >= SURE_FROM
+                    ),
+                )
+
+
+def _texts(turn: Turn, wording: Wording) -> Sequence[str]:
+    if wording is Wording.SENTENCES:
+        sentences = map(str.strip, split_sentences(turn.text))
+        return [one for one in sentences if count_words(one) >= _SENTENCE_WORDS_MIN]
+    return [turn.note if wording is Wording.NAMED else turn.text]
 
 
 def _known_text(store: NoteStore, refused: ItemResult) -> str:
@@ -195,19 +251,26 @@ def show_refusals(report: RefusalReport) -> None:
         f" {report.commit or 'unknown'}, {report.conversations} conversations",
         markup=False,
     )
-    table = empty_table("Refused turns", ("wording", "half", "turns", "refused", "%", "rejected"))
+    names = ("wording", "half", "texts", "refused", "%", "rejected", "outdating", "% outdating")
+    table = empty_table("Refused and outdating texts", names)
     for wording in Wording:
         own = [one for one in report.shares if one.wording is wording]
         for name, those in (*((one.half, [one]) for one in own), ("both", own)):
-            turns, refused = sum(one.turns for one in those), sum(one.refused for one in those)
+            texts, refused = sum(one.texts for one in those), sum(one.refused for one in those)
             rejected = sum(one.rejected for one in those)
-            share = percent(refused / turns) if turns else ""
-            table.add_row(wording, name, str(turns), str(refused), share, str(rejected))
+            outdating = sum(one.outdating for one in those)
+            shares = [percent(count / texts) if texts else "" for count in (refused, outdating)]
+            kept_out = (str(texts), str(refused), shares[0], str(rejected))
+            table.add_row(wording, name, *kept_out, str(outdating), shares[1])
     console.print(table)
     for row in report.rows[:_SHOWN]:
         console.print(_pair(row), markup=False)
     if len(report.rows) > _SHOWN:
         console.print(f"and {len(report.rows) - _SHOWN} more in the record", markup=False)
+    for change in report.changes[:_SHOWN]:
+        console.print(_change(change), markup=False)
+    if len(report.changes) > _SHOWN:
+        console.print(f"and {len(report.changes) - _SHOWN} more in the record", markup=False)
     console.print(report.data, markup=False, style="dim")
 
 
@@ -216,4 +279,11 @@ def _pair(row: RefusedTurn) -> str:
     return (
         f"{row.source} [{row.wording}] {inert_line(row.text)!r}\n"
         f"  fell to {row.known_source} ({similarity}): {inert_line(row.known_text)!r}"
+    )
+
+
+def _change(row: OutdatingTurn) -> str:
+    return (
+        f"{row.source} [{row.wording}] {inert_line(row.text)!r}\n"
+        f"  surely changes ({row.confidence:.2f}): {inert_line(row.known_text)!r}"
     )
