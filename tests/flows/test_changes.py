@@ -130,6 +130,16 @@ def test_an_ellipsis_changes_what_its_session_just_said(brain: Brain, clock: Fak
     assert found.index(str(outcome.id)) < found.index(asked)
 
 
+def test_an_answer_that_echoes_what_changes_is_outdated_too(brain: Brain, clock: FakeClock) -> None:
+    here, helper = brain.acting_as(session="s1"), brain.acting_as(session="s1", agent="helper")
+    asked = stored(here, "Ship the 40 roof tiles to the annexe in Porto.")
+    clock.move(timedelta(minutes=2))
+    echo = stored(helper, "Confirmed: ship the 40 roof tiles to the annexe in Porto.")
+    clock.move(timedelta(minutes=2))
+    outcome = told(here, "Correction: ship the 40 roof tiles to the annexe in Lisbon, not Porto.")
+    assert {change.id for change in outcome.changes} == {asked, echo}
+
+
 def test_a_chain_of_values_reads_as_one_history(brain: Brain, clock: FakeClock) -> None:
     values: list[str] = []
     for value in (30, 45, 60):

@@ -178,7 +178,10 @@ _FEELING: Final = re.compile(
     re.IGNORECASE,
 )
 """Words of opinion, courtesy and feeling."""
-_CODE: Final = re.compile(r"[{}=<>;`_]|\bimport\b|\bdef\b|\(\)")
+_CODE: Final = re.compile(r"[{}<>;|\\]|\bimport \w|\bdef \w|\)\s*\Z|\A\s*(?:return|//|#)")
+"""Code, formulas and rows of tables."""
+_MARKUP: Final = re.compile(r"[ \t]*(?:[-*+\u2022]|#+|\d{1,3}[.)])[ \t]|.{0,60}\*\*", re.DOTALL)
+"""The item of a list, a heading, or emphasis: a part of a longer text."""
 _PERSONAL: Final = re.compile(r"\b(?:i|i'm|i've|i'd|i'll|my|me)\b", re.IGNORECASE)
 _ADDRESS: Final = re.compile(r"\b(?:you|your|you're|you've)\b", re.IGNORECASE)
 _PASSAGE_SENTENCES: Final = 2
@@ -194,6 +197,7 @@ class Style:
     requests: bool
     feels: bool
     has_code: bool
+    has_markup: bool
     opens_with_pronoun: bool
     is_personal: bool
     addresses: bool
@@ -267,6 +271,7 @@ def read_style(text: str) -> Style:
         requests=_REQUEST.search(text) is not None,
         feels=_FEELING.search(text) is not None,
         has_code=_CODE.search(text) is not None,
+        has_markup=_MARKUP.match(text) is not None,
         opens_with_pronoun=_PRONOUN.match(text) is not None,
         is_personal=_PERSONAL.search(text) is not None,
         addresses=_ADDRESS.search(text) is not None,
