@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commonbrain.model.links import SURE_FROM
+from commonbrain.text.change_words import read_words
 from commonbrain.text.changes import change_confidence, compare, is_no_change, repeats
 
 
@@ -80,17 +81,38 @@ def test_a_value_that_holds_again_is_not_outdated() -> None:
     assert not is_no_change(older, "We are back to 45 seconds for the API timeout.")
 
 
+@pytest.mark.parametrize(
+    "newer",
+    [
+        "We no longer keep the access logs.",
+        "We don't keep the access logs.",
+        "Stop keeping the access logs.",
+    ],
+)
+def test_what_is_no_longer_kept_may_be_a_change(newer: str) -> None:
+    assert not is_no_change("We keep the access logs for 30 days.", newer)
+
+
 def test_an_answer_that_echoes_a_text_repeats_it() -> None:
     order = "Order: 40 roof tiles for the annexe."
     assert repeats("Order confirmed: 40 roof tiles for the annexe.", order)
     assert not repeats("Order confirmed: 55 roof tiles for the annexe.", order)
+    assert not repeats("Do not order 40 roof tiles for the annexe.", order)
+    oslo = "The database in Oslo runs Postgres 14."
+    assert not repeats("The staging database in Oslo runs Postgres 14.", oslo)
+
+
+def test_a_value_before_its_subject_is_read_as_such() -> None:
+    said = read_words("Ann is the owner of billing.").subject
+    assert said == read_words("The owner of billing is Bo.").subject
+    assert read_words('"The owner of billing is the lead"').subject == said
 
 
 def test_of_a_long_text_the_sentences_nearest_to_the_older_count() -> None:
     older = "The depot opens at seven."
-    chat = "We met the new driver. Lunch was good. The depot now opens at six. See you on Monday."
-    assert confidence(older, chat) > 0.6
-    other = "We no longer sell ice. Lunch was good. The depot is near the river. See you on Monday."
+    chat = "We met the driver. Lunch was late. The depot now opens at six. The yard is wet."
+    assert confidence(older, chat) > 0.75
+    other = "We no longer sell ice. Lunch was late. The depot is near the river. The yard is wet."
     assert confidence(older, other) < 0.5
 
 

@@ -39,7 +39,7 @@ def test_turns_of_beam_share_the_session_of_their_batch(tmp_path: Path) -> None:
     assert turns[0].note == "user: My port is 8080"
 
 
-def test_refused_turns_are_listed_with_what_they_fell_to(tmp_path: Path) -> None:
+def test_refused_turns_are_listed_with_what_they_repeat(tmp_path: Path) -> None:
     report = refusals.evaluate(repeating(tmp_path / "l.json"), settings=Settings())
 
     assert [(row.source, row.known_source, row.wording) for row in report.rows] == [
@@ -47,7 +47,7 @@ def test_refused_turns_are_listed_with_what_they_fell_to(tmp_path: Path) -> None
         ("one#D1:3", "one#D1:1", Wording.BARE),
         ("one#D1:3", "one#D1:1", Wording.SENTENCES),
     ]
-    assert sum(one.texts for one in report.shares) >= 8
+    assert sum(one.texts for one in report.shares) == 12
     assert sum(one.refused for one in report.shares) == 3
     refusals.show_refusals(report)
 

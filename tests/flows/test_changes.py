@@ -138,6 +138,12 @@ def test_an_answer_that_echoes_what_changes_is_outdated_too(brain: Brain, clock:
     clock.move(timedelta(minutes=2))
     outcome = told(here, "Correction: ship the 40 roof tiles to the annexe in Lisbon, not Porto.")
     assert {change.id for change in outcome.changes} == {asked, echo}
+    question = "Where do the roof tiles for the annexe go?"
+    assert shown(brain, question)[0] == outcome.id
+    brain.revise.keep_both(str(outcome.id), other=echo, reason="that one is another order")
+    notes = {item.id: item.notes for item in brain.recall(question).items}
+    assert "earlier" in notes[asked][0]
+    assert notes[echo] == ()
 
 
 def test_a_chain_of_values_reads_as_one_history(brain: Brain, clock: FakeClock) -> None:

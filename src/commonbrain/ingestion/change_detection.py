@@ -128,10 +128,10 @@ class _Search:
             ):
                 yield other
 
-    def echoes(self, detected: Sequence[DetectedChange]) -> Iterator[DetectedChange]:
+    def echoes(self, changes: Sequence[DetectedChange]) -> Iterator[DetectedChange]:
         """Yield what repeats a memory that surely changes: an answer often echoes what was said."""
-        known = {one.older.id for one in detected}
-        for change in detected:
+        known = {one.older.id for one in changes}
+        for change in changes:
             if change.confidence < SURE_FROM:
                 continue
             vector = self.tx.index.first_windows([change.older.id]).get(change.older.id)

@@ -51,7 +51,7 @@ _COSINE_GAP_MAX: Final = 0.25
 """How much nearer the older text may be to the question, unless half of it is in the newer."""
 _COVERED_WELL: Final = 0.5
 _OTHER_GAP_MAX: Final = 0.05
-"""The same, where the newer text names another subject and announces no change."""
+"""How much nearer the older text may be where the newer one names another subject, uncued."""
 _LENGTH_MAX: Final = 600
 """Characters of a text that states one thing; a longer one is not outdated as a whole."""
 _STEPS_MAX: Final = 4
@@ -194,6 +194,8 @@ def mark_earlier(
 
 def _is_taken_back(older: Memory, newer: Memory) -> bool:
     """Return whether the newer memory quotes the older one to deny it."""
+    if max(len(older.body), len(newer.body)) > _LENGTH_MAX:
+        return False
     return compare(older.body, newer.body, cosine=1.0).quotation >= _RETRACTED_FROM
 
 
@@ -238,7 +240,7 @@ def _bring_successors(
     """
     present = {one.memory.id for one in near}
     brought: list[Candidate] = []
-    # What changed another may itself be changed, which is unknown unless it was among the best.
+    # The graph has the links of the best candidates only; read those of newer memories too.
     newer_present = {newer for _, newer in known.changes} & present
     known.add(tx.links.touching(sorted(newer_present), limit=_LINKS_MAX))
     sources = [one for one in near if KINDS[one.memory.kind].can_change]
@@ -328,7 +330,8 @@ class _Judge:
     ) -> dict[int, tuple[Candidate, float]]:
         """Add what repeats a memory that is surely outdated: an answer often echoes what was said.
 
-        Only what is older than the change itself is added.
+        The change must be newer than the repetition and trusted as much. It takes the place of a
+        less probable one.
         """
         added = dict(changed)
         for older in self.near:
@@ -336,12 +339,14 @@ class _Judge:
             if confidence < _MARKED_FROM:
                 continue
             for echo in self.near:
-                known = added.get(echo.memory.id)
+                _, known_confidence = added.get(echo.memory.id, (echo, 0.0))
                 if (
-                    (known is None or known[1] < _MARKED_FROM)
+                    known_confidence < _MARKED_FROM
                     and may_outdate(newer.memory, echo.memory)
                     and KINDS[echo.memory.kind].can_change
+                    and not self._is_settled(echo, newer)
                     and repeats(echo.memory.body, older.memory.body)
+                    and not is_no_change(echo.memory.body, newer.memory.body)
                 ):
                     added[echo.memory.id] = newer, confidence
         return added
@@ -362,13 +367,19 @@ class _Judge:
         return disputes
 
     def _confidence(self, older: Candidate, newer: Candidate) -> float:
+        if self._is_settled(older, newer):
+            return 0.0
+        # A sure change was judged with what its session had said before, or was confirmed.
+        strength = self.known.change_strength(older.memory, newer.memory)
+        if strength >= SURE_FROM:
+            return strength
         features = self.features(older, newer)
         if features is None:
             return 0.0
-        strength = self.known.change_strength(older.memory, newer.memory)
-        total = _BIAS + sum(weight * features[name] for name, weight in _WEIGHTS.items())
-        # A sure change was judged with what its session had said before.
-        return max(strength if strength >= SURE_FROM else 0.0, logistic(total))
+        return logistic(_BIAS + sum(weight * features[name] for name, weight in _WEIGHTS.items()))
+
+    def _is_settled(self, older: Candidate, newer: Candidate) -> bool:
+        return (older.memory.id, newer.memory.id) in self.known.settled
 
     def features(self, older: Candidate, newer: Candidate) -> Mapping[str, float] | None:
         """Return what speaks for a change, or None if there is none."""
@@ -376,10 +387,8 @@ class _Judge:
         # Most pairs are far apart, and reading texts takes longest.
         cosine = self.cosine[old.id, new.id]
         is_linked = (old.id, new.id) in self.known.changes
-        is_far = cosine < _COSINE_MIN or max(len(old.body), len(new.body)) > _LENGTH_MAX
-        if (old.id, new.id) in self.known.settled or (is_far and not is_linked):
-            return None
-        if is_no_change(old.body, new.body):
+        is_long = max(len(old.body), len(new.body)) > _LENGTH_MAX
+        if is_long or (cosine < _COSINE_MIN and not is_linked) or is_no_change(old.body, new.body):
             return None
         pair = compare(old.body, new.body, cosine=cosine, follows=_follows(old, new))
         cosine_gap = self.meaning.get(old.id, 0.0) - self.meaning.get(new.id, 0.0)
@@ -392,8 +401,8 @@ class _Judge:
         own_subject = (here.subject | here.reading.names) - there.items
         asks_older = bool(self.question & own_subject)
         is_other_subject = pair.other_subject + pair.other_subject_cued > 0
-        is_asked = asks_older or (pair.cue == 0 and cosine_gap > _OTHER_GAP_MAX)
-        if is_other_subject and is_asked:
+        prefers_older = asks_older or (pair.cue == 0 and cosine_gap > _OTHER_GAP_MAX)
+        if is_other_subject and prefers_older:
             return None
         return {
             **{name: getattr(pair, name) for name in _PAIR_FEATURES},

@@ -70,7 +70,7 @@ _END: Final = re.compile(
     rf"|ended|is over|obsolete|out of date|outdated|not true|{_WRONG}|incorrect|mistaken"
     r"|recalculat\w+"
     r"|void|rejected|denied|quit|left|resigned|closed|disabled|lapsed|sold|gone|died|retires"
-    r"|finished|completed|broken|lost|stopped|stops|out of (?:order|service|use)|taken down"
+    r"|finished|completed|broken|lost|stop|stopping|stops|out of (?:order|service|use)|taken down"
     r"|fell through|is off|are off|over and done|no \w+ (?:at all|left|any longer|any more))\b",
     re.IGNORECASE,
 )
@@ -155,7 +155,7 @@ _RESTORES: Final = re.compile(
 )
 """Words that say that an earlier value holds, and the value."""
 _INVERTED: Final = re.compile(
-    r"\W*(?!(?:the|a|an|our|my|your|its|his|her|their|this|that|these|those|it|he|she|we|they|you"
+    r"\W*\b(?!(?:the|a|an|our|my|your|its|his|her|their|this|that|these|those|it|he|she|we|they|you"
     r"|i|there|here|what|who)\b)[^,.;:!?\n]{1,60}? (?:is|are|was|were) (?:the|our|my)"
     r" ([^,.;:!?\n]{1,60})[.!]?\s*\Z",
     re.IGNORECASE,
@@ -165,8 +165,8 @@ _REQUEST: Final = re.compile(
     r"\b(?:(?:i'm|i am|we're|we are|i've been|i was) (?:\w+ )?(?:trying|looking|hoping|planning"
     r"|having|working|struggling|concerned|wondering|thinking|considering|currently|new to"
     r"|not sure|unsure|curious|interested)|i (?:want|need|would like|would love|wanted|hope|plan"
-    r"|wonder)\b|i'd (?:like|love)|can you|could you|please|help me"
-    r"|how (?:do|can|should|would)|any (?:advice|tips|suggestions|ideas))",
+    r"|wonder)|i'd (?:like|love)|can you|could you|please|help me"
+    r"|how (?:do|can|should|would)|any (?:advice|tips|suggestions|ideas))\b",
     re.IGNORECASE,
 )
 """Words that ask for something or say what someone is about to do."""
@@ -174,11 +174,14 @@ _FEELING: Final = re.compile(
     r"\b(?:great|love|loved|proud|amazing|happy|fun|cool|awesome|special|glad|thank\w*|hope|wish"
     r"|feel\w*|felt|beautiful|wonderful|inspir\w+|grateful|important|excited|exciting|incredible"
     r"|fantastic|lovely|sounds|looks?|nice|so much|can't wait|appreciate\w*|enjoy\w*|best|tough"
-    r"|good|thinking|reminds?|memor\w+)\b",
+    r"|good|thinking|reminds?|memory|memories|memorable)\b",
     re.IGNORECASE,
 )
 """Words of opinion, courtesy and feeling."""
-_CODE: Final = re.compile(r"[{}<>;|\\]|\bimport \w|\bdef \w|\)\s*\Z|\A\s*(?:return|//|#)")
+_CODE: Final = re.compile(
+    r"[{}|\\]|</?\w|;\s*$|\bimport \w|\bdef \w|\w\([^)\n]{0,80}\)\s*\Z|\A\s*(?:return|//|#)",
+    re.MULTILINE,
+)
 """Code, formulas and rows of tables."""
 _MARKUP: Final = re.compile(r"[ \t]*(?:[-*+\u2022]|#+|\d{1,3}[.)])[ \t]|.{0,60}\*\*", re.DOTALL)
 """The item of a list, a heading, or emphasis: a part of a longer text."""

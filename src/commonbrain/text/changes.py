@@ -25,6 +25,8 @@ from commonbrain.text.statements import Statement
 
 _RUN_MIN: Final = 4
 """Words in a row that count as a quotation."""
+_QUOTED_WORDS_MAX: Final = 200
+"""Words of each text that are searched for one, for the search takes their product."""
 _FURTHER_MAX: Final = 4
 """More sentences than this say no more."""
 _REPEATED_MIN: Final = 3
@@ -209,20 +211,27 @@ def is_no_change(older: str, newer: str) -> bool:
     old = read_words(older)
     new = _nearest_passage(old, newer)
     here, there = old.reading.numbered, new.reading.numbered
-    restores = bool(new.restored) and new.restored <= old.items and not old.replaces
+    is_stated = not (new.ends or old.replaces) and old.reading.is_denied == new.reading.is_denied
+    restores = is_stated and bool(new.restored) and new.restored <= old.items
     if old.asks or new.asks or restores or old.plain == new.plain:
         return True
     return bool(here) and bool(there) and here != there
 
 
 def repeats(text: str, known: str) -> bool:
-    """Return whether one of two texts says all that the other says, and at most little more."""
-    one, other = read_words(text).items, read_words(known).items
-    shorter, longer = sorted((one, other), key=len)
+    """Return whether one of two texts says all that the other says, and at most little more.
+
+    The rest names no other subject, denies nothing and asks nothing.
+    """
+    shorter, longer = sorted((read_words(text), read_words(known)), key=lambda one: len(one.items))
+    rest = longer.items - shorter.items
     return (
-        len(shorter) >= _REPEATED_MIN
-        and shorter <= longer
-        and (len(longer) - len(shorter) <= _REPEATED_NEWS_MAX)
+        len(shorter.items) >= _REPEATED_MIN
+        and shorter.items <= longer.items
+        and len(rest) <= _REPEATED_NEWS_MAX
+        and rest.isdisjoint(longer.subject | longer.reading.names)
+        and shorter.reading.is_denied == longer.reading.is_denied
+        and shorter.asks == longer.asks
     )
 
 
@@ -315,6 +324,7 @@ def _each_has_own(one: frozenset[str], other: frozenset[str]) -> bool:
 
 def _quotation(old: Sequence[str], new: Sequence[str]) -> float:
     """Return the share of the longest run of words that both have."""
+    old, new = old[:_QUOTED_WORDS_MAX], new[:_QUOTED_WORDS_MAX]
     best = 0
     runs: dict[int, int] = {}
     places: dict[str, list[int]] = {}

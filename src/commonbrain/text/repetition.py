@@ -195,7 +195,7 @@ def repeated_part(text: str, *, known: str) -> str:
 
     There are as many neighbouring ones as the text has.
     """
-    sentences = [one.strip() for one in split_sentences(known)]
+    sentences = split_sentences(known)
     here = _read(text)
     size = max(1, here.sentences)
     if len(sentences) <= size:

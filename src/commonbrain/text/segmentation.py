@@ -12,9 +12,7 @@ CHUNK_WORDS_MIN: Final = 5
 """Fewer words are a heading or a greeting."""
 
 _FENCE: Final = re.compile(r"[ \t]{0,3}(?:```|~~~)")
-NOT_ABBREVIATED: Final = (
-    r"(?<!\b(?:Dr|Mr|Ms|St|vs)\.)(?<!\bMrs\.)(?<!\bProf\.)(?<!\b(?:e\.g|i\.e)\.)"
-)
+NOT_ABBREVIATED: Final = r"(?<!\b(?:Dr|Mr|Ms|vs)\.)(?<!\bMrs\.)(?<!\bProf\.)(?<!\b(?:e\.g|i\.e)\.)"
 """A pattern that fails after an abbreviation that a sentence continues: "Dr. Vance"."""
 _SENTENCE_END: Final = re.compile(
     rf"(?<=[.!?]){NOT_ABBREVIATED}\s+|(?<=[。！？])\s*|\n+"  # noqa: RUF001 full-width marks
@@ -41,11 +39,11 @@ def split(text: str) -> list[Chunk]:
 
 
 def split_sentences(text: str) -> list[str]:
-    """Split a text into its sentences and lines, each with its final mark; blank ones are left out.
+    """Split a text into its sentences and lines, each with its final mark and without outer blanks.
 
     Takes time linear in the length of the text.
     """
-    return [one for one in _SENTENCE_END.split(text) if one.strip()]
+    return [one for part in _SENTENCE_END.split(text) if (one := part.strip())]
 
 
 def count_words(text: str) -> int:

@@ -1,8 +1,8 @@
 """What plain `remember` refuses of public conversations, and what it takes for a change.
 
 Every turn is given three times, to three stores: as "Name: text", bare, and sentence by sentence.
-What is refused is listed with the text that it repeats, for a person to read. All turns hold, so
-that none should surely outdate another, except where a speaker does change something.
+What is refused is listed with the text that it repeats, for a person to read. Nearly all turns
+hold, so that hardly any should surely outdate another.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,7 +16,7 @@ from typing import Final
 from rich.console import Console
 
 from commonbrain.config import Settings
-from commonbrain.ingestion.result import ItemResult, ItemStatus
+from commonbrain.ingestion.result import ItemStatus
 from commonbrain.model import ids
 from commonbrain.model.escaping import inert_line
 from commonbrain.model.links import SURE_FROM
@@ -54,7 +54,7 @@ class Wording(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefusedTurn:
-    """One turn that was refused, and the memory that says it already."""
+    """One text that was refused, and the memory that says it already."""
 
     conversation: str
     source: str
@@ -77,6 +77,7 @@ class OutdatingTurn:
     wording: Wording
     half: Half
     text: str
+    known_source: str
     known_text: str
     confidence: float
 
@@ -96,7 +97,7 @@ class RefusalShare:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefusalReport:
-    """The whole evaluation; `rows` has one row per refused text."""
+    """The whole evaluation; `rows` has the refused texts, `changes` those that outdate another."""
 
     data: str
     source: str
@@ -210,7 +211,7 @@ def _remembered(corpus: Corpus, wording: Wording, *, settings: Settings) -> Iter
                         status=known.status,
                         text=text,
                         known_source=source_of.get(str(known.id), ""),
-                        known_text=_known_text(store, known),
+                        known_text=_known_text(store, str(known.id)),
                         similarity=known.similar[0].similarity if known.similar else None,
                     ),
                     changes=tuple(
@@ -220,7 +221,8 @@ def _remembered(corpus: Corpus, wording: Wording, *, settings: Settings) -> Iter
                             wording=wording,
                             half=half,
                             text=text,
-                            known_text=change.headline,
+                            known_source=source_of.get(change.id, ""),
+                            known_text=_known_text(store, change.id),
                             confidence=change.confidence,
                         )
                         for item in items
@@ -232,19 +234,19 @@ def _remembered(corpus: Corpus, wording: Wording, *, settings: Settings) -> Iter
 
 def _texts(turn: Turn, wording: Wording) -> Sequence[str]:
     if wording is Wording.SENTENCES:
-        sentences = map(str.strip, split_sentences(turn.text))
+        sentences = split_sentences(turn.text)
         return [one for one in sentences if count_words(one) >= _SENTENCE_WORDS_MIN]
     return [turn.note if wording is Wording.NAMED else turn.text]
 
 
-def _known_text(store: NoteStore, refused: ItemResult) -> str:
-    id_ = ids.parse(ids.MEMORY, str(refused.id))
+def _known_text(store: NoteStore, shown_id: str) -> str:
+    id_ = ids.parse(ids.MEMORY, shown_id)
     memory = store.memories([id_])[id_]
     return full_text(memory.headline, memory.body)
 
 
 def show_refusals(report: RefusalReport) -> None:
-    """Print the shares, and the first refused turns with what they fell to."""
+    """Print the shares, and the first refused and outdating texts with those that they concern."""
     console = Console(highlight=False)
     console.print(
         f"{report.source}, sha256 {report.sha256[:16]}, commonbrain {report.version}, commit"
@@ -278,12 +280,10 @@ def _pair(row: RefusedTurn) -> str:
     similarity = "word for word" if row.similarity is None else f"{row.similarity:.2f}"
     return (
         f"{row.source} [{row.wording}] {inert_line(row.text)!r}\n"
-        f"  fell to {row.known_source} ({similarity}): {inert_line(row.known_text)!r}"
+        f"  repeats {row.known_source} ({similarity}): {inert_line(row.known_text)!r}"
     )
 
 
 def _change(row: OutdatingTurn) -> str:
-    return (
-        f"{row.source} [{row.wording}] {inert_line(row.text)!r}\n"
-        f"  surely changes ({row.confidence:.2f}): {inert_line(row.known_text)!r}"
-    )
+    known = f"{row.known_source} ({row.confidence:.2f}): {inert_line(row.known_text)!r}"
+    return f"{row.source} [{row.wording}] {inert_line(row.text)!r}\n  surely changes {known}"
