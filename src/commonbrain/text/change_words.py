@@ -304,8 +304,8 @@ def _without_opening(text: str) -> str:
     match = _SPEAKER.match(text)
     if match is not None:
         rest = text[match.end() :]
-        is_name = match["label"] or read_statement(Statement(text=rest)).verb is not None
-        text = rest if is_name else text
+        has_verb = read_statement(Statement(text=rest)).verb is not None
+        text = rest if match["label"] is not None or has_verb else text
     opener = _OPENER.match(text)
     return text[opener.end() :] if opener and opener.end() < len(text) else text
 

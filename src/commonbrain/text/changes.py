@@ -59,7 +59,7 @@ class PairFeatures:
     negation: float
     """Whether one of them is denied, times overlap."""
     values: float
-    """Whether each has words of a closed group that the other lacks, or such numbers beside the
+    """Whether each has words of a closed group that the other lacks, or such numbers next to the
     same word, times overlap.
 
     Of several such things that hold at a time, only an announced change counts.
@@ -299,7 +299,7 @@ def _nearest_passage(old: Words, newer: str) -> Words:
 
 
 def _measures_differ(old: Words, new: Words) -> bool:
-    """Return whether both have numbers beside the same word, and each some that the other lacks."""
+    """Return whether both have numbers next to a shared word, each some that the other lacks."""
     shared = {word for _, word in old.measures} & {word for _, word in new.measures}
     here = {number for number, word in old.measures if word in shared}
     there = {number for number, word in new.measures if word in shared}
