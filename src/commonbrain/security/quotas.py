@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
-import logging
-import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Protocol
-
-from limits import RateLimitItemPerMinute
-from limits.errors import StorageError
-from limits.storage import MemoryStorage, RedisStorage, Storage
-from limits.strategies import MovingWindowRateLimiter
+from typing import TYPE_CHECKING, Protocol
 
 from commonbrain.clock import Clock
 from commonbrain.model.errors import LimitExceededError
@@ -146,81 +138,3 @@ def count_stored(tx: Transaction) -> int:
     """Count the memories of a tenant, except superseded and forgotten ones."""
     counts = tx.memories.counts().items()
     return sum(count for (_, state), count in counts if state not in UNCOUNTED_STATES)
-
-
-_LOG: Final = logging.getLogger(__name__)
-_REDIS_S: Final = 0.25
-"""Redis timeout; after it this process counts by itself."""
-_RETRY_S: Final = 5.0
-"""Pause before Redis is tried again."""
-_NAMESPACE: Final = "commonbrain"
-
-
-@dataclass(slots=True, kw_only=True)
-class MovingWindowLimiter:
-    """Counts in Redis if configured, so that all processes share the counts.
-
-    While Redis is down each process counts by itself: no caller is locked out, and the effective
-    limit is at most the rate times the number of processes.
-    """
-
-    shared: MovingWindowRateLimiter | None = None
-    own: MovingWindowRateLimiter = field(
-        default_factory=lambda: MovingWindowRateLimiter(MemoryStorage())
-    )
-    _local_until: float = 0.0
-
-    def take(self, name: str, *, per_minute: int) -> int | None:
-        """Count one call, or return the seconds to wait if the limit is reached."""
-
-        def hit(window: MovingWindowRateLimiter) -> int | None:
-            item = RateLimitItemPerMinute(per_minute)
-            if window.hit(item, _NAMESPACE, name):
-                return None
-            return _wait(window, item, name=name)
-
-        return self._run(hit)
-
-    def wait(self, name: str, *, per_minute: int) -> int | None:
-        """Return the seconds to wait if the limit is reached, without counting."""
-
-        def test(window: MovingWindowRateLimiter) -> int | None:
-            item = RateLimitItemPerMinute(per_minute)
-            if window.test(item, _NAMESPACE, name):
-                return None
-            return _wait(window, item, name=name)
-
-        return self._run(test)
-
-    def _run(self, query: Callable[[MovingWindowRateLimiter], int | None]) -> int | None:
-        if self.shared is None or time.monotonic() < self._local_until:
-            return query(self.own)
-        try:
-            return query(self.shared)
-        except StorageError:
-            self._local_until = time.monotonic() + _RETRY_S
-            _LOG.warning("Redis does not answer: this process counts rates by itself")
-            return query(self.own)
-
-
-def shared_rate_limiter(redis_url: str | None) -> MovingWindowLimiter:
-    """Create a limiter in Redis, or in this process without a URL; connects on the first call.
-
-    Raises:
-        ValueError: The URL is invalid.
-
-    """
-    if redis_url is None:
-        return MovingWindowLimiter()
-    storage: Storage = RedisStorage(
-        redis_url,
-        wrap_exceptions=True,
-        socket_timeout=_REDIS_S,
-        socket_connect_timeout=_REDIS_S,
-    )
-    return MovingWindowLimiter(shared=MovingWindowRateLimiter(storage))
-
-
-def _wait(window: MovingWindowRateLimiter, item: RateLimitItemPerMinute, *, name: str) -> int:
-    left_s = window.get_window_stats(item, _NAMESPACE, name).reset_time - time.time()
-    return max(math.ceil(left_s), 1)

@@ -4,11 +4,12 @@ The migrations create the tables. Every upgrade recreates what is at the end of 
 table added by a later migration is under row-level security like the others.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from pgvector import HalfVector
 from sqlalchemy import (
     BigInteger,
     Column,
@@ -24,6 +25,9 @@ from sqlalchemy.types import UserDefinedType
 
 from commonbrain.model.kinds import CausalField
 from commonbrain.storage.schema.types import EnumText
+
+if TYPE_CHECKING:
+    from pgvector import HalfVector
 
 PARTS: Final = 64
 """Partitions by tenant of each index table; a store keeps the number it was created with.
@@ -118,6 +122,9 @@ class HalfBytes(TypeDecorator[bytes]):
 
     def process_bind_param(self, value: bytes | None, dialect: Dialect) -> HalfVector | None:  # noqa: ARG002
         """Convert bytes to a vector."""
+        # SQLite's migrations read this module too, without the extra `postgres`.
+        from pgvector import HalfVector  # noqa: PLC0415
+
         return None if value is None else HalfVector(np.frombuffer(value, np.float16))
 
     def process_result_value(self, value: HalfVector | None, dialect: Dialect) -> bytes | None:  # noqa: ARG002
