@@ -56,7 +56,7 @@ GROUPS: Final = {
     "JB": 12,  # jobs and learning
     "OB": 13,  # observability
     "PF": 12,  # performance
-    "DO": 20,  # deployment and operations
+    "DO": 22,  # deployment and operations
     "MG": 9,  # migration and import
     "EV": 12,  # evaluations and tests
     "CL": 9,  # clients
@@ -361,6 +361,8 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Gap("DO-18", "Backups restore under test, types gate; releases and the image's start do not."),
     Adopted("DO-19", "export and import carry a store as JSON lines without loss."),
     Adopted("DO-20", "brain connect registers clients and their hooks and clobbers nothing."),
+    Adopted("DO-21", "What is called a default or configurable is a setting with bounds."),
+    Adopted("DO-22", "A tenant's policy sets trust, budgets, thresholds and redaction of its own."),
     # Migration and import
     Adopted("MG-02", "MEMORY.md trees become single memories that recall finds."),
     Adopted("MG-05", "Memories, handoffs and summaries of compactions stand for MEMORY.md."),

@@ -10,9 +10,6 @@ from commonbrain.model.limits import (
     EMBED_BATCH,
     ITEMS_PER_CALL_MAX,
     PRUNE_AT_ONCE_MAX,
-    RECALL_ITEMS_DEFAULT,
-    RECALL_TOKENS_DEFAULT,
-    TRUST_MIN_DEFAULT,
 )
 
 if TYPE_CHECKING:
@@ -248,8 +245,8 @@ class Brain:
         self,
         query: str = "",
         *,
-        max_items: int = RECALL_ITEMS_DEFAULT,
-        max_tokens: int = RECALL_TOKENS_DEFAULT,
+        max_items: int | None = None,
+        max_tokens: int | None = None,
         kinds: Sequence[Kind | str] = (),
         labels: Sequence[str] = (),
         tags: Sequence[str] = (),
@@ -264,7 +261,7 @@ class Brain:
         since: datetime | str | None = None,
         until: datetime | str | None = None,
         as_of: datetime | str | None = None,
-        trust_min: float = TRUST_MIN_DEFAULT,
+        trust_min: float | None = None,
         min_confidence: float = 0.0,
         deadline_ms: float | None = None,
         order: Order | str = "relevance",
@@ -278,8 +275,8 @@ class Brain:
         Args:
             query: plain words, at most 2,000 characters; punctuation has no meaning. A time in it
                 ("last week") is a preference, not a filter, unless nothing else is asked for.
-            max_items: 1..100.
-            max_tokens: 64..32,000, the size of the result.
+            max_items: 1..100; 12 unless set otherwise.
+            max_tokens: 64..32,000, the size of the result; 1,400 unless set otherwise.
             kinds: only these kinds.
             labels: only these labels.
             tags: only memories with all of these tags.

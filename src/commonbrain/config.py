@@ -1,13 +1,14 @@
 """All settings: name, unit, default, bounds and environment variable."""
 
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlsplit
 
 from platformdirs import user_data_path, user_state_path
 from pydantic import AfterValidator, BeforeValidator, Field, IPvAnyNetwork, SecretStr
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from commonbrain.model.kinds import Kind
 from commonbrain.model.limits import (
     EVENT_RETENTION_DAYS_DEFAULT,
     HOOK_PROMPT_TIMEOUT_S,
@@ -19,7 +20,8 @@ from commonbrain.model.limits import (
     TENANT_CALLS_PER_MINUTE,
     TRACE_RETENTION_DAYS_DEFAULT,
 )
-from commonbrain.model.scope import LOCAL_TENANT
+from commonbrain.model.parameters import BOUNDS, DEFAULTS, KIND_DAYS, PARAMETERS, Parameters
+from commonbrain.model.scope import LOCAL_TENANT, OnSecret
 from commonbrain.text.redaction import is_url
 
 ASYMMETRIC: Final = frozenset(
@@ -103,6 +105,13 @@ _OF_MODEL: Final = "Name of the endpoint's model."
 _OF_URL: Final = "Base URL of the endpoint's API, without user name and password."
 _OF_RETRIES: Final = "Retries after a transient failure."
 _OF_KEY: Final = "API key of the endpoint; never shown."
+KindDays = dict[Kind, Annotated[float, Field(ge=KIND_DAYS.low, le=KIND_DAYS.high)]]
+
+
+def _parameter(name: str, description: str) -> Any:  # noqa: ANN401 the field of any number
+    """Define the setting of a parameter, with the default and bounds of `Parameters`."""
+    low, high = BOUNDS[name]
+    return Field(default=getattr(DEFAULTS, name), ge=low, le=high, description=description)
 
 
 class Settings(BaseSettings):
@@ -276,6 +285,41 @@ class Settings(BaseSettings):
         le=1.5,
         description="Minimum sum of cosine and word overlap of an answer; 0 accepts every memory.",
     )
+    trust_min: float = _parameter(
+        "trust_min", "Trust below which recall skips memories; untrusted web content has 0.35."
+    )
+    recall_items: int = _parameter("recall_items", "Memories in one result, unless the call says.")
+    recall_tokens: int = _parameter("recall_tokens", "Tokens of one result, unless the call says.")
+    lexical_candidates: int = _parameter(
+        "lexical_candidates", "Candidates that a search by words brings."
+    )
+    vector_candidates: int = _parameter(
+        "vector_candidates", "Candidates that a search by meaning brings."
+    )
+    near_duplicates_max: int = _parameter(
+        "near_duplicates_max", "Items of one result that say nearly the same."
+    )
+    skills_max: int = _parameter("skills_max", "Skills above the other results of one recall.")
+    half_life_days: KindDays = Field(
+        default={},
+        description="Days in which the strength of a kind halves, as a JSON object such as "
+        '{"fact": 14}; kinds that are not named keep their own.',
+    )
+    archive_days: KindDays = Field(
+        default={},
+        description="Days without access after which a kind is archived, as a JSON object such as "
+        '{"incident": 180}; kinds that are not named keep their own.',
+    )
+    dormant_below: float = _parameter(
+        "dormant_below", "Strength below which a memory is dormant and ranks last."
+    )
+    salience_min: float = _parameter(
+        "salience_min", "Salience below which a new memory starts archived."
+    )
+    unsourced_confidence_max: float | None = _parameter(
+        "unsourced_confidence_max",
+        "Highest confidence of a fact without a source; default: the kind's own, 0.6.",
+    )
     embedder_threads: int = Field(
         default=1,
         ge=1,
@@ -289,8 +333,8 @@ class Settings(BaseSettings):
             "power fails, never when a process dies."
         ),
     )
-    secrets: Literal["reject", "redact"] = Field(
-        default="reject",
+    secrets: OnSecret = Field(
+        default=OnSecret.REJECT,
         description="reject: refuse a text that holds a secret; redact: store it without.",
     )
     hooks: bool = Field(
@@ -378,6 +422,16 @@ class Settings(BaseSettings):
         le=3650,
         description="Days for which recall traces are kept.",
     )
+
+    @property
+    def parameters(self) -> Parameters:
+        """The parameters of recall, decay and writing; a tenant's policy may change some.
+
+        Raises:
+            InvalidInputError: a kind that never fades has a half-life.
+
+        """
+        return Parameters(**{name: getattr(self, name) for name in PARAMETERS})
 
 
 class ServerSettings(BaseSettings):

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from commonbrain.executors import DetachedExecutor
 from commonbrain.model.limits import EMBEDDINGS_AT_ONCE_MAX
+from commonbrain.model.parameters import DEFAULTS, Parameters
 from commonbrain.observability.health import no_probes
 from commonbrain.observability.interface import SILENT
 from commonbrain.observability.tool_events import NoEarlyEvents
-from commonbrain.text.redaction import OnSecret
 
 if TYPE_CHECKING:
     from commonbrain.clock import Clock, RandomSource
@@ -23,11 +23,13 @@ if TYPE_CHECKING:
     from commonbrain.learning.interface import SalienceTrainer, Trainer
     from commonbrain.learning.monitor import CanaryMonitor
     from commonbrain.learning.serving import RerankerRegistry
+    from commonbrain.model.scope import Caller
     from commonbrain.observability.health import Probe
     from commonbrain.observability.interface import Telemetry
     from commonbrain.observability.tool_events import EarlyEvents
     from commonbrain.retrieval.write_behind import WriteBehindQueue
     from commonbrain.security.denials import AccessDenials
+    from commonbrain.security.policies import TenantPolicies
     from commonbrain.security.quotas import Quotas
     from commonbrain.security.secrets import SecretScanner
     from commonbrain.storage.blobs import Blobs, UploadStore
@@ -52,6 +54,7 @@ class Services:
     """The readers of foreign formats by name; imported on demand."""
     screen: SecretScanner
     processes: Processes
+    policies: TenantPolicies
     quotas: Quotas
     refusals: AccessDenials
     rerankers: RerankerRegistry
@@ -76,8 +79,8 @@ class Services:
     """Creates the embedder of a space by name, if the store can be moved to another."""
     next_space: str | None = None
     """The space that the settings want the store to move to."""
-    on_secret: OnSecret = OnSecret.REJECT
-    """What to do with a text that contains a secret."""
+    parameters: Parameters = DEFAULTS
+    """The parameters of this process; `parameters_for` adds the policy of a tenant."""
     reflector_tokens: int = 0
     """Token limit of one reflection with a language model; the default reflector uses none."""
     has_embedded_worker: bool = False
@@ -96,3 +99,12 @@ class Services:
         default_factory=lambda: DetachedExecutor(EMBEDDINGS_AT_ONCE_MAX, name="embedder")
     )
     """Runs embedders that may take longer than a reader can wait."""
+
+    def parameters_for(self, caller: Caller) -> Parameters:
+        """Return the parameters in force for a caller: the settings, and the tenant's policy.
+
+        Raises:
+            UnavailableError: the store did not answer.
+
+        """
+        return self.parameters.under(self.policies.of(caller).parameters)

@@ -3,7 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commonbrain.model.kinds import KINDS, Kind
-from commonbrain.model.memory import LOW, salience
+from commonbrain.model.limits import SALIENCE_MIN
+from commonbrain.model.memory import salience
 
 KIND = st.sampled_from(Kind)
 COUNT = st.integers(0, 10**9)
@@ -32,7 +33,7 @@ def test_it_is_a_fraction_and_never_below_where_its_kind_starts(
 ) -> None:
     for due in (False, True):
         found = salience(kind, text, due=due, recurrences=recurrences, entities=entities)
-        assert LOW < KINDS[kind].salience <= found <= 1
+        assert SALIENCE_MIN < KINDS[kind].salience <= found <= 1
 
 
 @given(KIND, st.text(), COUNT, COUNT, COUNT)

@@ -9,8 +9,9 @@ from commonbrain.client import Brain
 from commonbrain.ingestion.result import ItemStatus
 from commonbrain.model.kinds import MessageDetail
 from commonbrain.model.memory import Draft, ThreadRef
+from commonbrain.model.parameters import Parameters
+from commonbrain.model.scope import OnSecret
 from commonbrain.testing.builders import a_brain
-from commonbrain.text.redaction import OnSecret
 from tests.flows.asking import stored, told
 from tests.secrets import SECRETS
 
@@ -40,7 +41,7 @@ PLACES = {
 
 @pytest.fixture
 def lenient(path: Path) -> Iterator[Brain]:
-    with closing(a_brain(path, on_secret=OnSecret.REDACT)) as brain:
+    with closing(a_brain(path, parameters=Parameters(secrets=OnSecret.REDACT))) as brain:
         yield brain
 
 

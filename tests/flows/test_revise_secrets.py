@@ -8,8 +8,9 @@ import pytest
 
 from commonbrain.client import Brain
 from commonbrain.model.errors import RejectedError
+from commonbrain.model.parameters import Parameters
+from commonbrain.model.scope import OnSecret
 from commonbrain.testing.builders import a_brain
-from commonbrain.text.redaction import OnSecret
 from tests.flows.asking import stored
 from tests.secrets import SECRETS
 
@@ -46,7 +47,7 @@ def test_a_secret_said_beside_a_memory_is_refused_and_not_repeated(
 
 @pytest.mark.parametrize("saying", SAYINGS)
 def test_where_secrets_are_redacted_only_their_sort_is_kept(path: Path, saying: str) -> None:
-    with closing(a_brain(path, on_secret=OnSecret.REDACT)) as brain:
+    with closing(a_brain(path, parameters=Parameters(secrets=OnSecret.REDACT))) as brain:
         id_ = stored(brain, "The nightly build needs two cores", kind="task")
         SAYINGS[saying](brain, id_)
     assert SECRET.encode() not in everything_in(path)

@@ -81,7 +81,7 @@ class Erase:
             UnavailableError: the store stayed locked; nothing was changed.
 
         """
-        why = validate_reason(reason, self.services)
+        why = validate_reason(reason, services=self.services, caller=self.caller)
         _check_admin(self.caller)
         given = SelectorFields(**matching)
         if id:

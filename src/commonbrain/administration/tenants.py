@@ -29,6 +29,7 @@ from commonbrain.model.limits import (
     ROTATION_MINUTES_DEFAULT,
     ROTATION_MINUTES_MAX,
 )
+from commonbrain.model.parameters import change_parameters
 from commonbrain.model.retention_rules import Retention
 from commonbrain.model.scope import NO_POLICY, OWNERS, Caller, Policy, PolicyChange, Role, Trust
 from commonbrain.security.quotas import count_stored
@@ -209,7 +210,7 @@ class AdministerTenant:
 
         Raises:
             RejectedError: `insufficient_role`, only the owner of the store may change limits.
-            InvalidInputError: a limit allows nothing, or a retention rule is invalid.
+            InvalidInputError: a limit allows nothing, or a rule or parameter is invalid.
 
         """
         self._check()
@@ -226,9 +227,13 @@ class AdministerTenant:
             change["retention"] = tuple(str(Retention.read(one)) for one in change["retention"])
         with self.services.store.begin(self.caller.tenant) as tx:
             tenant = tx.credentials.tenant()
-            policy = replace(tenant.policy if tenant else NO_POLICY, **change)
+            known = tenant.policy if tenant else NO_POLICY
+            if "parameters" in change:
+                change["parameters"] = change_parameters(known.parameters, change["parameters"])
+            policy = replace(known, **change)
             tx.credentials.set_policy(policy)
             self._note(tx, "policy", subject=None)
+        self.services.policies.forget(self.caller.tenant)
         return policy
 
     def usage(self) -> Usage:

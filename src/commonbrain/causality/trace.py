@@ -41,7 +41,7 @@ from commonbrain.model.errors import InvalidInputError, RejectedError
 from commonbrain.model.kinds import AtomDetail, kinds_where
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import CURRENT_STATES, Memory
-from commonbrain.model.query import TRUST_MIN_DEFAULT, Filter
+from commonbrain.model.query import Filter
 from commonbrain.model.scope import Caller
 from commonbrain.model.support import SUPPORTS
 from commonbrain.retrieval.get import fetch
@@ -401,7 +401,9 @@ class Trace:
             now=self.services.clock.now(),
             depth_max=depth,
             types=types,
-            trust_min=TRUST_MIN_DEFAULT if types == CAUSAL else 0.0,
+            trust_min=self.services.parameters_for(self.caller).trust_min
+            if types == CAUSAL
+            else 0.0,
             searches_max=SEARCHES_MAX if types == CAUSAL else 0,
         )
 

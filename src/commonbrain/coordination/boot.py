@@ -315,7 +315,11 @@ def _skill_entries(unit: UnitOfWork, skills: Sequence[Memory]) -> list[BriefingE
 
 def _handoff(unit: UnitOfWork) -> InheritedHandoff | None:
     last = last_handoff(unit.tx, unit.caller, project=unit.caller.project, now=unit.now)
-    return handoff_of(last) if last and not is_dormant(last, unit.now) else None
+    return (
+        handoff_of(last)
+        if last and not is_dormant(last, unit.now, parameters=unit.parameters)
+        else None
+    )
 
 
 def _context(unit: UnitOfWork, task: str) -> WorkingContext | None:
@@ -337,7 +341,7 @@ def _holds(unit: UnitOfWork, memory: Memory) -> bool:
     """Check visibility and validity of a memory again."""
     criteria = active_scope(unit, memory.kind).filter
     is_open = is_allowed(memory, unit.caller, criteria=criteria, now=unit.now)
-    return is_open and not is_dormant(memory, unit.now)
+    return is_open and not is_dormant(memory, unit.now, parameters=unit.parameters)
 
 
 def _section_limit(section: str) -> int:
@@ -407,7 +411,12 @@ class Boot:
                 code="limit_exceeded",
                 hint="Describe the task in one or two sentences.",
             )
-        return scan_text(normalise_line(task or "") or "", what="task", services=self.services)
+        return scan_text(
+            normalise_line(task or "") or "",
+            what="task",
+            services=self.services,
+            caller=self.caller,
+        )
 
     def _caller(self, project: str | None, client: str | None) -> Caller:
         named = normalise_line(client or "")

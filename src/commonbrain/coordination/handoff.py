@@ -251,13 +251,13 @@ def checked_note(services: Services, caller: Caller, *, key: str, value: str, pi
         RejectedError: `secret_detected`.
 
     """
-    name = scan_text(normalise_line(key) or "", what="key", services=services)
+    name = scan_text(normalise_line(key) or "", what="key", services=services, caller=caller)
     if not 0 < len(name) <= NAME_CHARS_MAX or name.startswith(RESERVED_PREFIX):
         raise InvalidInputError(
             f"The key {name[:40]!r} has {len(name)} characters, or is reserved.",
             hint=f"Give 1 to {NAME_CHARS_MAX}, not beginning with {RESERVED_PREFIX}",
         )
-    text = scan_text(normalise(value), what="note", services=services)
+    text = scan_text(normalise(value), what="note", services=services, caller=caller)
     if len(text) > NOTE_CHARS_MAX:
         raise InvalidInputError(
             f"The note has {len(text)} characters; {NOTE_CHARS_MAX} are allowed.",

@@ -320,7 +320,7 @@ class Messages:
                 f"The answer has {len(content):,} characters of at most {limits.NOTE_CHARS_MAX:,}.",
                 hint="Reply with a message.",
             )
-        return scan_text(content, what="answer", services=self.services) or None
+        return scan_text(content, what="answer", services=self.services, caller=self.caller) or None
 
     def _reader(self) -> Reader:
         return Reader(

@@ -85,7 +85,9 @@ def parse_recipients(
         raise InvalidInputError(
             f"{len(given)} recipients; {RECIPIENTS_MAX} are allowed.", hint="Send it to all."
         )
-    names = [scan_text(_name(one), what="recipient", services=services) for one in given]
+    names = [
+        scan_text(_name(one), what="recipient", services=services, caller=caller) for one in given
+    ]
     if NOBODYS_NAMES.intersection(names):
         return ()
     others = tuple(dict.fromkeys(name for name in names if name != caller.agent))

@@ -509,7 +509,9 @@ class Sessions:
             )
 
     def _line(self, text: str) -> str:
-        line = scan_text(normalise_line(text) or "", what="task", services=self.services)
+        line = scan_text(
+            normalise_line(text) or "", what="task", services=self.services, caller=self.caller
+        )
         if not line or len(line) > TASK_CHARS_MAX:
             raise InvalidInputError(
                 f"The task has {len(line)} characters; 1 to {TASK_CHARS_MAX} are allowed.",

@@ -75,7 +75,11 @@ class Forget:
             UnavailableError: the store stayed locked; nothing was changed.
 
         """
-        why = validate_reason(reason, self.services) if reason or not dry_run else ""
+        why = (
+            validate_reason(reason, services=self.services, caller=self.caller)
+            if reason or not dry_run
+            else ""
+        )
         check_may_write(self.caller, Scope.TEAM)
         given = SelectorFields(**matching)
         if id:
@@ -297,7 +301,7 @@ def _is_spent(unit: UnitOfWork, memory: Memory, *, options: _PruneOptions) -> bo
             return status in _CLOSED
         case _ if KINDS[memory.kind].is_pruned_by_access:
             return memory.access_count <= options.min_access
-        case _ if KINDS[memory.kind].archived_after is not None:
-            return is_archived(memory, unit.now)
+        case _ if unit.parameters.archived_after(memory.kind) is not None:
+            return is_archived(memory, unit.now, parameters=unit.parameters)
         case _:
             return True

@@ -28,7 +28,7 @@ from commonbrain.model.limits import NAME_CHARS_MAX, NOTE_CHARS_MAX, TAGS_MAX
 from commonbrain.model.links import INHERITED, Link, LinkType, strengthened
 from commonbrain.model.memory import Memory, State
 from commonbrain.model.revision import Action
-from commonbrain.model.scope import check_may_write
+from commonbrain.model.scope import Caller, check_may_write
 from commonbrain.model.tasks import (
     OPEN_STATUSES,
     Ack,
@@ -124,7 +124,7 @@ def find_link(unit: UnitOfWork, from_id: int, *, to_id: int, type_: LinkType) ->
     return next((one for one in there if (one.from_id, one.to_id) == (from_id, to_id)), None)
 
 
-def checked_annotation(text: str, services: Services) -> str:
+def checked_annotation(text: str, *, services: Services, caller: Caller) -> str:
     """Return the text of an annotation, checked and without secrets.
 
     Raises:
@@ -132,7 +132,7 @@ def checked_annotation(text: str, services: Services) -> str:
         RejectedError: `secret_detected`.
 
     """
-    plain = scan_text(normalise(text), what="annotation", services=services)
+    plain = scan_text(normalise(text), what="annotation", services=services, caller=caller)
     if not 0 < len(plain) <= NOTE_CHARS_MAX:
         raise InvalidInputError(
             f"The annotation has {len(plain)} characters; 1 to {NOTE_CHARS_MAX} are allowed.",

@@ -208,7 +208,9 @@ def resolve(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePl
             hint=f"Supersede {show(other)} with its text, or forget {show(other)}, or keep both.",
         )
     is_weaker = memory.trust.weight < other.trust.weight
-    trusted = endorsed(memory, trust=other.trust) if is_weaker else memory
+    trusted = (
+        endorsed(memory, trust=other.trust, parameters=unit.parameters) if is_weaker else memory
+    )
     raised = replace(trusted, superseded_count=other.superseded_count + 1)
     removed = superseded(other, by=memory.id, at=unit.now)
     return ChangePlan(

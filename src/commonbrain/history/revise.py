@@ -82,7 +82,7 @@ def _approved(unit: UnitOfWork, memory: Memory, *, at_least: Trust | None = None
     those = (memory.trust, intrinsic_trust(unit.caller), *([at_least] if at_least else []))
     trust = max(those, key=lambda one: one.weight)
     return replace(
-        endorsed(memory, trust=trust),
+        endorsed(memory, trust=trust, parameters=unit.parameters),
         state=State.ACTIVE,
         believed_since=unit.now,
         payload=without_proposal(memory),
@@ -329,7 +329,7 @@ class Revise:
             UnavailableError: the store stayed locked; the old memory is still current.
 
         """
-        why = validate_reason(reason, self.services)
+        why = self._reason(reason)
         old_id = ids.parse(ids.MEMORY, id)
         is_tied = known.get("depends_on") or known.get("derived_from")
         inherit_options = InheritOptions(pin=inherit_pin, skill=inherit_skill, supports=not is_tied)
@@ -363,7 +363,7 @@ class Revise:
 
     def restore(self, id: str, *, reason: str) -> ReviseResult:  # noqa: A002 the public name is id
         """Restore a superseded (its successor is forgotten), forgotten or archived memory."""
-        return self._do(Action.RESTORE, id, reason=validate_reason(reason, self.services))
+        return self._do(Action.RESTORE, id, reason=self._reason(reason))
 
     def keep_both(
         self,
@@ -384,21 +384,21 @@ class Revise:
         arguments: dict[str, Any] = {"other": _id(other) if other else None}
         if projects:
             arguments["projects"] = self._projects(projects, is_of_two=other is not None)
-        return self._do(
-            Action.KEEP_BOTH, id, reason=validate_reason(reason, self.services), arguments=arguments
-        )
+        return self._do(Action.KEEP_BOTH, id, reason=self._reason(reason), arguments=arguments)
 
     def resolve(self, id: str, *, other: str, reason: str) -> ReviseResult:  # noqa: A002
         """Resolve a conflict in favour of `id`, which supersedes the other."""
         arguments = {"other": _id(other)}
-        return self._do(
-            Action.RESOLVE, id, reason=validate_reason(reason, self.services), arguments=arguments
-        )
+        return self._do(Action.RESOLVE, id, reason=self._reason(reason), arguments=arguments)
 
     def annotate(self, id: str, text: str) -> ReviseResult:  # noqa: A002 the public name is id
         """Add a correction or warning to a memory, with the caller's own trust."""
         return self._do(
-            Action.ANNOTATE, id, arguments={"text": checked_annotation(text, self.services)}
+            Action.ANNOTATE,
+            id,
+            arguments={
+                "text": checked_annotation(text, services=self.services, caller=self.caller)
+            },
         )
 
     def rate(self, id: str, vote: Literal["up", "down"]) -> ReviseResult:  # noqa: A002
@@ -444,7 +444,7 @@ class Revise:
     ) -> ReviseResult:
         """Link a memory to another, giving a `reason`; linking again strengthens the link."""
         arguments = {"to": _id(to), "type": str(parse_choice(LinkType, type)), "strength": strength}
-        why = validate_reason(reason, self.services) if reason else None
+        why = self._reason(reason) if reason else None
         return self._do(Action.LINK, id, reason=why, arguments=arguments)
 
     def unlink(self, id: str, to: str, *, type: LinkType | str) -> ReviseResult:  # noqa: A002
@@ -474,7 +474,7 @@ class Revise:
             "priority": str(parse_choice(TaskPriority, priority)) if priority else None,
             "assignee": self._names([assignee], what="assignee")[0] if assignee else None,
         }
-        why = validate_reason(reason, self.services) if reason else None
+        why = self._reason(reason) if reason else None
         return self._do(
             Action.STATUS, id, reason=why, arguments=arguments, version=more.get("version")
         )
@@ -496,12 +496,12 @@ class Revise:
             "decision": str(parse_choice(Decision, decision)),
             "until": plain_instant(until),
         }
-        why = validate_reason(reason, self.services) if reason else None
+        why = self._reason(reason) if reason else None
         return self._do(Action.ACK, id, reason=why, arguments=arguments)
 
     def review(self, id: str, *, reason: str) -> ReviseResult:  # noqa: A002 the public name is id
         """Confirm a memory that needs review, with the reason why it is still valid."""
-        return self._do(Action.REVIEW, id, reason=validate_reason(reason, self.services))
+        return self._do(Action.REVIEW, id, reason=self._reason(reason))
 
     def preview(self, id: str) -> AffectedDependents:  # noqa: A002 the public name is id
         """Return which memories would need review or be archived if this one became invalid."""
@@ -512,11 +512,11 @@ class Revise:
 
     def approve(self, id: str, *, reason: str) -> ReviseResult:  # noqa: A002 the public name is id
         """Approve a quarantined or proposed memory; a proposed change is carried out."""
-        return self._do(Action.APPROVE, id, reason=validate_reason(reason, self.services))
+        return self._do(Action.APPROVE, id, reason=self._reason(reason))
 
     def reject(self, id: str, *, reason: str) -> ReviseResult:  # noqa: A002 the public name is id
         """Reject a quarantined or proposed memory; its author may withdraw it this way."""
-        return self._do(Action.REJECT, id, reason=validate_reason(reason, self.services))
+        return self._do(Action.REJECT, id, reason=self._reason(reason))
 
     def _projects(self, given: Sequence[str], *, is_of_two: bool) -> list[str]:
         names = self._names(given, what="project")
@@ -527,8 +527,13 @@ class Revise:
             )
         return names
 
+    def _reason(self, reason: str) -> str:
+        return validate_reason(reason, services=self.services, caller=self.caller)
+
     def _names(self, given: Sequence[str], *, what: str) -> list[str]:
-        clean = [scan_text(name, what=what, services=self.services) for name in given]
+        clean = [
+            scan_text(name, what=what, services=self.services, caller=self.caller) for name in given
+        ]
         return plain_names(clean, what=what)
 
     def _do(

@@ -360,7 +360,7 @@ class Undo:
             UnavailableError: the store stayed locked; nothing was changed.
 
         """
-        why = validate_reason(reason, self.services)
+        why = validate_reason(reason, services=self.services, caller=self.caller)
         check_may_write(self.caller, Scope.TEAM)
         now = self.services.clock.now()
         query = _UndoQuery.of(agent=agent, session=session, since=since, until=until, now=now)

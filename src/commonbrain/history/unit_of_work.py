@@ -16,6 +16,7 @@ from commonbrain.invalidation.propagation import propagate
 from commonbrain.model.errors import InvalidInputError, UnavailableError
 from commonbrain.model.limits import REASON_CHARS_MAX
 from commonbrain.model.memory import FINDABLE_STATES, Memory, State
+from commonbrain.model.parameters import Parameters
 from commonbrain.model.query import Filter
 from commonbrain.model.revision import Action
 from commonbrain.model.scope import Caller
@@ -39,6 +40,11 @@ class UnitOfWork:
     caller: Caller
     now: datetime
     vectors: Mapping[int, Vectors] = field(default_factory=dict[int, Vectors])
+
+    @property
+    def parameters(self) -> Parameters:
+        """The parameters in force for the caller."""
+        return self.services.parameters_for(self.caller)
 
     def fetch(self, id_: int) -> Memory:
         """Fetch a memory that the caller may see, or raise `NotFoundError`."""
@@ -109,7 +115,7 @@ def vectors_of(services: Services, memories: Sequence[Memory]) -> dict[int, Vect
         return {}
 
 
-def validate_reason(reason: str, services: Services) -> str:
+def validate_reason(reason: str, *, services: Services, caller: Caller) -> str:
     """Return a reason on one line, without secrets.
 
     Raises:
@@ -117,7 +123,9 @@ def validate_reason(reason: str, services: Services) -> str:
         RejectedError: `secret_detected`.
 
     """
-    stripped = scan_text(normalise_line(reason) or "", what="reason", services=services)
+    stripped = scan_text(
+        normalise_line(reason) or "", what="reason", services=services, caller=caller
+    )
     if not stripped or len(stripped) > REASON_CHARS_MAX:
         raise InvalidInputError(
             f"The reason has {len(stripped)} characters; 1 to {REASON_CHARS_MAX} are allowed.",

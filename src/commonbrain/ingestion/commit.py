@@ -24,7 +24,6 @@ from commonbrain.model.kinds import (
 from commonbrain.model.memory import (
     AUDIENCE,
     AWAITING_STATES,
-    LOW,
     Draft,
     Memory,
     State,
@@ -62,6 +61,7 @@ def build_memory(
         prepared.text,
         trust=prepared.trust,
         is_sourced=draft.source_ref is not None,
+        parameters=prepared.parameters,
     )
     if claimed is not None and prepared.trust is Trust.UNTRUSTED_WEB:
         # An author may be less certain than the rule, never more.
@@ -193,7 +193,8 @@ def _initial_state(prepared: PreparedDraft) -> State:
     # A task that was only extracted from a text must not block anyone.
     if (requires_trust and is_untrusted) or (must_ack and prepared.draft.auto_captured):
         return State.QUARANTINED
-    return State.ARCHIVED if _salience(prepared) < LOW else State.ACTIVE
+    is_low = _salience(prepared) < prepared.parameters.salience_min
+    return State.ARCHIVED if is_low else State.ACTIVE
 
 
 def _audience_payload(prepared: PreparedDraft) -> Mapping[str, object]:

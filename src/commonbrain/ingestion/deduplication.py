@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from commonbrain.embeddings.interface import EmbeddingSpace
@@ -21,6 +21,7 @@ from commonbrain.model.kinds import (
 )
 from commonbrain.model.links import LinkType, link_of
 from commonbrain.model.memory import Memory, semantic_hash
+from commonbrain.model.parameters import Parameters
 from commonbrain.model.query import Filter
 from commonbrain.model.revision import Action
 from commonbrain.model.scope import Scope, is_visible
@@ -200,6 +201,16 @@ def find_exact(
     same = tx.memories.by_hash(kind, semantic_hash(kind, prepared.text), source_ref=source)
     candidates = (one for one in same if _may_compare(one, prepared, query_scope=query_scope))
     return next((one for one in candidates if not _is_another_time(one, prepared)), None)
+
+
+def with_parameters(space: EmbeddingSpace, parameters: Parameters) -> EmbeddingSpace:
+    """Return the embedding space with the thresholds that a tenant's policy sets.
+
+    The threshold for similar texts is never above that for duplicates.
+    """
+    duplicate = parameters.duplicate_threshold or space.duplicate_threshold
+    similar = parameters.similar_threshold or space.similar_threshold
+    return replace(space, duplicate_threshold=duplicate, similar_threshold=min(similar, duplicate))
 
 
 def is_recurrence(known: Memory, prepared: PreparedDraft) -> bool:

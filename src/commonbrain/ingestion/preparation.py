@@ -48,6 +48,7 @@ from commonbrain.model.memory import (
     full_text,
     texts_of,
 )
+from commonbrain.model.parameters import DEFAULTS, Parameters
 from commonbrain.model.scope import Caller, Scope, Trust, check_may_write, granted
 from commonbrain.model.timestamps import instant
 from commonbrain.services import Services
@@ -244,6 +245,8 @@ class PreparedDraft:
     rationales: tuple[str, ...] = ()
     """The reasons stated in the text."""
     rationale_vectors: tuple[Matrix, ...] = ()
+    parameters: Parameters = DEFAULTS
+    """The parameters in force for its author."""
 
     @property
     def text(self) -> str:
@@ -304,6 +307,7 @@ def _prepare(
     check_may_write(caller, scope)
     claimed = parse_choice(Trust, draft.trust) if draft.trust else None
     trust = granted(claimed, default=caller.trust_default, ceiling=caller.trust_ceiling)
+    parameters = services.parameters_for(caller)
     if len(draft.body) > RAW_TEXT_BYTES_MAX:
         # Reject before reading: the work must be bounded by what is allowed.
         return _limit_exceeded(f"The text has {len(draft.body):,} characters.")
@@ -314,7 +318,7 @@ def _prepare(
     timer.end_stage("normalise")
     if draft.body.strip() and not (normal.body or normal.headline):
         return _only_own_evidence()
-    screened = scan_drafts(normal, services)
+    screened = scan_drafts(normal, services.screen, on_secret=parameters.secrets)
     timer.end_stage("screen")
     if isinstance(screened, Rejection):
         return screened
@@ -334,6 +338,7 @@ def _prepare(
         project=named.project or caller.project,
         entities=_merge_entities(extract_entities(text), named),
         warnings=screened.warnings + admitted.warnings,
+        parameters=parameters,
     )
 
 

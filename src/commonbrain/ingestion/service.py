@@ -20,6 +20,7 @@ from commonbrain.ingestion.deduplication import (
     check_duplicates,
     find_exact,
     is_recurrence,
+    with_parameters,
 )
 from commonbrain.ingestion.embedding import EmbedPending, embedded
 from commonbrain.ingestion.idempotency import make_idempotency_record, replay_reply, save_reply
@@ -576,7 +577,7 @@ class Remember:
         # holds for atoms: in other words, they are another observation.
         if not (options.checks_similarity and KINDS[prepared.admitted.kind].checks_similarity):
             return DuplicateCheck(decision=Unique())
-        space = self.services.store.space
+        space = with_parameters(self.services.store.space, prepared.parameters)
         return check_duplicates(
             tx, prepared, query_scope=query_scope, space=space, exclude_ids=options.exclude_ids
         )

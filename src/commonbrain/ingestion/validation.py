@@ -28,11 +28,13 @@ from commonbrain.model.kinds import (
 )
 from commonbrain.model.limits import TEXT_BYTES_MAX
 from commonbrain.model.memory import Draft, texts_of, with_texts
+from commonbrain.model.scope import Caller, OnSecret
 from commonbrain.model.skills import read_trigger
 from commonbrain.model.timestamps import instant
+from commonbrain.security.secrets import SecretScanner
 from commonbrain.services import Services
 from commonbrain.text.headlines import derive_headline
-from commonbrain.text.redaction import OnSecret, SecretMatch, describe_place, redacted
+from commonbrain.text.redaction import SecretMatch, describe_place, redacted
 
 
 def with_columns(detail: Detail, given: Mapping[str, object]) -> Detail:
@@ -271,7 +273,7 @@ PASSES_MAX: Final = 3
 """Removing one secret can uncover another that overlapped it."""
 
 
-def scan_text(text: str, *, what: str, services: Services) -> str:
+def scan_text(text: str, *, what: str, services: Services, caller: Caller) -> str:
     """Return a text without secrets, ready to store; `what` names it in errors.
 
     Raises:
@@ -286,7 +288,7 @@ def scan_text(text: str, *, what: str, services: Services) -> str:
             hint="Give a sentence; remember a long text as a memory of its own.",
         )
     certain = _certain(text, what=what, services=services)
-    if certain and services.on_secret is OnSecret.REDACT:
+    if certain and services.parameters_for(caller).secrets is OnSecret.REDACT:
         for _ in range(PASSES_MAX):
             text = redacted(text, services.screen.find(text))
         certain = _certain(text, what=what, services=services)
@@ -328,28 +330,30 @@ class ScannedText:
     warnings: tuple[str, ...] = ()
 
 
-def scan_drafts(draft: Draft, services: Services) -> ScannedText | Rejection:
+def scan_drafts(
+    draft: Draft, screen: SecretScanner, *, on_secret: OnSecret
+) -> ScannedText | Rejection:
     """Scan every free text of a draft; reject or redact secrets, as configured."""
-    matches = _find(draft, services)
+    matches = _find(draft, screen)
     certain = [what for what, one in matches if one.is_certain]
     if not certain:
         return ScannedText(draft=draft, warnings=tuple(_suspicion(what) for what, _ in matches))
-    if services.on_secret is OnSecret.REJECT:
+    if on_secret is OnSecret.REJECT:
         return secret_refusal(certain)
     for _ in range(PASSES_MAX):
-        draft = with_texts(draft, lambda _, text: redacted(text, services.screen.find(text)))
-    left = [what for what, one in _find(draft, services) if one.is_certain]
+        draft = with_texts(draft, lambda _, text: redacted(text, screen.find(text)))
+    left = [what for what, one in _find(draft, screen) if one.is_certain]
     if left:
         return secret_refusal(left)
     return ScannedText(draft=draft, warnings=tuple(f"Redacted: {what}." for what in certain))
 
 
-def _find(draft: Draft, services: Services) -> list[tuple[str, SecretMatch]]:
+def _find(draft: Draft, screen: SecretScanner) -> list[tuple[str, SecretMatch]]:
     """Return field, type and position of every secret, never the text itself."""
     return [
         (describe_secret(one, text, what=name), one)
         for name, text in texts_of(draft)
-        for one in services.screen.find(text)
+        for one in screen.find(text)
     ]
 
 

@@ -52,6 +52,10 @@ RECALL_TOKENS_MIN: Final = 64
 RECALL_TOKENS_MAX: Final = 32_000
 TRUST_MIN_DEFAULT: Final = 0.5
 """Trust below which recall skips memories; untrusted web content has 0.35."""
+DORMANT_BELOW: Final = 0.1
+"""Strength of a dormant memory; a fact that is never accessed falls below it after 23 days."""
+SALIENCE_MIN: Final = 0.2
+"""Salience below which a new memory starts archived."""
 LEXICAL_CANDIDATES: Final = 60
 """Candidates of the lexical retriever; far more than fit into a result."""
 VECTOR_CANDIDATES: Final = 60

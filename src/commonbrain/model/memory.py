@@ -17,6 +17,7 @@ from commonbrain.model.kinds import (
     Kind,
     MessageDetail,
 )
+from commonbrain.model.parameters import DEFAULTS, Parameters
 from commonbrain.model.scope import Scope, Trust
 
 
@@ -371,8 +372,6 @@ _PER_HEDGE: Final = 0.05
 _PENALTY: Final = 1 / 3
 _PENALTIES: Final = ("contradicted", "needs_review", "stale")
 _FLOOR: Final = 0.1
-DORMANT_BELOW: Final = 0.1
-"""A fact that is never accessed falls below it after 23 days."""
 _USED_MAX: Final = 5.0
 """Reached at 15 accesses: the half-life of such a fact is 35 days."""
 _VOTES_TO_DOUBLE: Final = 3
@@ -388,13 +387,15 @@ _HEDGE: Final = re.compile(
 )
 
 
-def confidence(kind: Kind, text: str, *, trust: Trust, is_sourced: bool) -> float:
+def confidence(
+    kind: Kind, text: str, *, trust: Trust, is_sourced: bool, parameters: Parameters = DEFAULTS
+) -> float:
     """Return the probability that a text is true, 0..1.
 
     By trust, less per hedge, capped if unsourced.
     """
     hedged = _CONFIDENCE[trust] - _PER_HEDGE * len(_HEDGE.findall(text))
-    ceiling = 1.0 if is_sourced else KINDS[kind].unsourced_confidence_max
+    ceiling = 1.0 if is_sourced else parameters.unsourced_confidence(kind)
     return round(max(_FLOOR, min(hedged, ceiling)), 4)
 
 
@@ -421,18 +422,18 @@ def confidence_of(atom: Atom, *, of: Kind, trust: Trust) -> float:
     return min(KINDS[of].atom_confidence_max, own)
 
 
-def strength(memory: Memory, now: datetime) -> float:
+def strength(memory: Memory, now: datetime, *, parameters: Parameters = DEFAULTS) -> float:
     """Return the strength of a memory, 0..1: 2^(-age / half-life), by the time of last access.
 
     `half_life` depends on kind, use, votes and importance; pinned memories never decay.
     """
-    lasting = half_life(memory)
+    lasting = half_life(memory, parameters)
     if lasting is None or memory.pinned:
         return 1.0
     return 2.0 ** -(max((now - last_touched(memory)) / lasting, 0.0))
 
 
-def half_life(memory: Memory) -> timedelta | None:
+def half_life(memory: Memory, parameters: Parameters = DEFAULTS) -> timedelta | None:
     """Return the time in which a memory loses half its strength; None if it never decays.
 
     The half-life of the kind times 1 + log2(1 + accesses), at most 5; times 2^(rating / 3), between
@@ -441,13 +442,13 @@ def half_life(memory: Memory) -> timedelta | None:
     accesses most weight, as in the power law of practice; the limits keep any one signal from
     dominating.
     """
-    policy = KINDS[memory.kind]
-    if policy.half_life is None:
+    lasting = parameters.half_life(memory.kind)
+    if lasting is None:
         return None
     used = min(1 + math.log2(1 + memory.access_count), _USED_MAX)
     liked = 2.0 ** max(-1.0, min(memory.rating / _VOTES_TO_DOUBLE, 1.0))
-    salient = 2.0 ** max(-1.0, min(memory.salience - policy.salience, 1.0))
-    return policy.half_life * (used * liked * salient)
+    salient = 2.0 ** max(-1.0, min(memory.salience - KINDS[memory.kind].salience, 1.0))
+    return lasting * (used * liked * salient)
 
 
 def last_touched(memory: Memory) -> datetime:
@@ -455,32 +456,32 @@ def last_touched(memory: Memory) -> datetime:
     return max(memory.recorded_at, memory.last_access_at or memory.recorded_at)
 
 
-def is_archived(memory: Memory, now: datetime) -> bool:
+def is_archived(memory: Memory, now: datetime, *, parameters: Parameters = DEFAULTS) -> bool:
     """Return whether a memory is archived: by state, or unread for as long as its kind allows."""
-    after = KINDS[memory.kind].archived_after
+    after = parameters.archived_after(memory.kind)
     is_unread = after is not None and now - last_touched(memory) >= after and not memory.pinned
     return memory.state is State.ARCHIVED or (memory.state is State.ACTIVE and is_unread)
 
 
-def is_dormant(memory: Memory, now: datetime) -> bool:
+def is_dormant(memory: Memory, now: datetime, *, parameters: Parameters = DEFAULTS) -> bool:
     """Return whether a current memory is dormant: archived, or too weak; access restores strength.
 
     Superseded, forgotten, expired and pending memories are not dormant.
     """
     is_current = memory.state in CURRENT_STATES and not memory.is_over(now)
-    return is_current and effective_strength(memory, now) == 0.0
+    return is_current and effective_strength(memory, now, parameters=parameters) == 0.0
 
 
-def effective_strength(memory: Memory, now: datetime) -> float:
+def effective_strength(
+    memory: Memory, now: datetime, *, parameters: Parameters = DEFAULTS
+) -> float:
     """Return the strength of a memory; 0 if it is dormant."""
-    left = strength(memory, now)
+    left = strength(memory, now, parameters=parameters)
     if memory.state not in CURRENT_STATES or memory.is_over(now):
         return left
-    return 0.0 if left < DORMANT_BELOW or is_archived(memory, now) else left
+    is_asleep = left < parameters.dormant_below or is_archived(memory, now, parameters=parameters)
+    return 0.0 if is_asleep else left
 
-
-LOW: Final = 0.2
-"""New memories below this salience start archived, unless the tenant sets another threshold."""
 
 _PER_IMPORTANT_WORD: Final = 0.03
 """From the heuristics of the system whose scales for salience and confidence are used here."""

@@ -209,6 +209,8 @@ class Budget:
     max_items: int = limits.RECALL_ITEMS_DEFAULT
     max_tokens: int = limits.RECALL_TOKENS_DEFAULT
     order: Order = Order.RELEVANCE
+    near_duplicates_max: int = limits.NEAR_DUPLICATES_MAX
+    """Items that say nearly the same."""
 
     def __post_init__(self) -> None:
         """Check the limits.

@@ -45,6 +45,13 @@ def granted(claimed: Trust | None, *, default: Trust, ceiling: Trust) -> Trust:
     return claimed
 
 
+class OnSecret(StrEnum):
+    """What to do with a text that contains a secret."""
+
+    REJECT = "reject"
+    REDACT = "redact"
+
+
 class PolicyChange(TypedDict, total=False):
     """Changes of a policy; omitted fields stay."""
 
@@ -54,6 +61,7 @@ class PolicyChange(TypedDict, total=False):
     is_boot_required: bool
     is_promotion_automatic: bool
     retention: tuple[str, ...]
+    parameters: tuple[str, ...]
 
 
 OWNERS = frozenset({"key_calls_per_minute", "tenant_calls_per_minute", "memories_max"})
@@ -76,6 +84,8 @@ class Policy:
     """Whether a canary that is not worse becomes active automatically."""
     retention: tuple[str, ...] = ()
     """Retention rules as `Retention.read` parses them; everything else is kept."""
+    parameters: tuple[str, ...] = ()
+    """Parameters such as `trust_min=0.6`; all others are the server's."""
 
     def __post_init__(self) -> None:
         """Reject limits that allow nothing.

@@ -15,6 +15,7 @@ from commonbrain.model.errors import NotFoundError, RejectedError, parse_choice
 from commonbrain.model.kinds import KINDS, Kind
 from commonbrain.model.links import Conflict, LinkType
 from commonbrain.model.memory import CURRENT_STATES, ERASED, Memory, State, is_dormant, strength
+from commonbrain.model.parameters import Parameters
 from commonbrain.model.query import FeedbackEvent, FeedbackMark, Filter
 from commonbrain.model.revision import Action, shown_detail
 from commonbrain.model.scope import Caller, Scope, Trust, is_visible
@@ -181,7 +182,9 @@ def annotations_of(tx: Transaction, *, memory: Memory) -> tuple[AnnotationView, 
     )
 
 
-def access_status(tx: Transaction, *, memory: Memory, now: datetime) -> AccessStatus:
+def access_status(
+    tx: Transaction, *, memory: Memory, now: datetime, parameters: Parameters
+) -> AccessStatus:
     """Return the visibility and lifecycle of a memory."""
     is_expired = memory.is_over(now)
     return AccessStatus(
@@ -190,8 +193,8 @@ def access_status(tx: Transaction, *, memory: Memory, now: datetime) -> AccessSt
         state=memory.state,
         is_current=memory.state in CURRENT_STATES and not is_expired,
         needs_review=bool(open_reviews(tx, [memory.id], as_of=now)),
-        strength=round(strength(memory, now), 4),
-        dormant=is_dormant(memory, now),
+        strength=round(strength(memory, now, parameters=parameters), 4),
+        dormant=is_dormant(memory, now, parameters=parameters),
         pinned=memory.pinned,
         expires_at=memory.expires_at,
         access_count=memory.access_count,
@@ -319,12 +322,13 @@ class Get:
     def _show(self, tx: Transaction, id_: int, *, views: frozenset[View]) -> MemoryView:
         memory, now = fetch(tx, self.caller, id_=id_), self.services.clock.now()
         is_forgotten = memory.state is State.FORGOTTEN
+        parameters = self.services.parameters_for(self.caller)
         loaders: Mapping[View, Callable[[], object]] = {
             View.HISTORY: lambda: history(tx, self.caller, memory=memory),
             View.PROVENANCE: lambda: provenance(tx, self.caller, memory=memory, now=now),
             View.LINKS: lambda: () if is_forgotten else edges(tx, self.caller, memory=memory),
             View.ANNOTATIONS: lambda: () if is_forgotten else annotations_of(tx, memory=memory),
-            View.POLICY: lambda: access_status(tx, memory=memory, now=now),
+            View.POLICY: lambda: access_status(tx, memory=memory, now=now, parameters=parameters),
             View.DEPENDENTS: lambda: dependents(tx, self.caller, id_=id_, now=now),
         }
         requested: dict[str, Any] = {

@@ -224,9 +224,11 @@ def is_binding(candidate: Candidate) -> bool:
 
 
 def drop_near_duplicates(
-    ranked: Sequence[Candidate], *, enough: int, order: Order = Order.RELEVANCE
+    ranked: Sequence[Candidate], budget: Budget, *, enough: int
 ) -> tuple[list[Candidate], list[Candidate]]:
-    """Separate the first `enough` candidates from those that say nearly the same as two of them.
+    """Separate the first `enough` candidates from those that say the same as others.
+
+    A result holds `near_duplicates_max` items that say nearly the same.
 
     Triggered skills are never near duplicates, nor what happened at another time, in a timeline.
     """
@@ -237,9 +239,9 @@ def drop_near_duplicates(
         if len(chosen) == enough:
             break
         words = _words(candidate)
-        word_sets = words_at[time_of_occurrence(candidate.memory, order=order)]
+        word_sets = words_at[time_of_occurrence(candidate.memory, order=budget.order)]
         alike = _alike(words, word_sets)
-        if alike >= limits.NEAR_DUPLICATES_MAX and not is_matching_skill(candidate):
+        if alike >= budget.near_duplicates_max and not is_matching_skill(candidate):
             near.append(candidate)
         else:
             chosen.append(candidate)
@@ -311,7 +313,7 @@ def pack(
     the last item. Conflicts of items are included if they fit, and after all items what each said
     before and the turn that it came from, best item first.
     """
-    distinct, near = drop_near_duplicates(ranked, enough=2 * budget.max_items, order=budget.order)
+    distinct, near = drop_near_duplicates(ranked, budget, enough=2 * budget.max_items)
     # The text around the items is paid for in advance.
     lines = (HEADING, *([UNSURE] if is_unsure else ()), omission_line(len(ranked)))
     around = max(sum(map(estimate, lines)) + len(lines), ENVELOPE_TOKENS)

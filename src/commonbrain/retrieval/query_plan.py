@@ -13,7 +13,8 @@ from commonbrain.model import ids, limits
 from commonbrain.model.errors import InvalidInputError, RejectedError, parse_choice
 from commonbrain.model.kinds import KINDS, CausalField, Intent, Kind, kind_and_label
 from commonbrain.model.memory import CURRENT_STATES, State
-from commonbrain.model.query import TRUST_MIN_DEFAULT, Budget, Filter
+from commonbrain.model.parameters import DEFAULTS, Parameters
+from commonbrain.model.query import Budget, Filter
 from commonbrain.model.recall_result import Order
 from commonbrain.model.revision import BeliefPeriod
 from commonbrain.model.scope import Caller, Scope
@@ -173,6 +174,7 @@ class QueryPlan:
     is_proactive: bool = False
     """Whether the agent did not ask, so that only a strong match is worth its tokens."""
     overrides: RetrievalOverrides = NO_OVERRIDES
+    parameters: Parameters = DEFAULTS
 
     @property
     def is_about_now(self) -> bool:
@@ -333,8 +335,8 @@ NEEDS_REVIEW: Final = "needs_review"
 class RecallOptions(TypedDict, total=False):
     """The keyword arguments of recall; `Filter` and `Budget` explain them."""
 
-    max_items: int
-    max_tokens: int
+    max_items: int | None
+    max_tokens: int | None
     kinds: Sequence[Kind | str]
     labels: Sequence[str]
     tags: Sequence[str]
@@ -349,7 +351,7 @@ class RecallOptions(TypedDict, total=False):
     since: datetime | str | None
     until: datetime | str | None
     as_of: datetime | str | None
-    trust_min: float
+    trust_min: float | None
     min_confidence: float
     deadline_ms: float | None
     order: Order | str
@@ -357,7 +359,9 @@ class RecallOptions(TypedDict, total=False):
     proactive: bool
 
 
-def read_filter(options: RecallOptions, now: datetime) -> Filter:
+def read_filter(
+    options: RecallOptions, now: datetime, *, parameters: Parameters = DEFAULTS
+) -> Filter:
     """Build the filter from the options; times in words are relative to `now`.
 
     Raises:
@@ -370,6 +374,7 @@ def read_filter(options: RecallOptions, now: datetime) -> Filter:
     kinds, aliases = _kinds(_listed(options.get("kinds", ())))
     states = [str(name) for name in _listed(options.get("states", ()))]
     scope, thread, field = (options.get(name) for name in ("scope", "thread", "field"))
+    trust_min = options.get("trust_min")
     return Filter(
         kinds=kinds,
         labels=(*_names(options.get("labels", ())), *aliases),
@@ -386,12 +391,12 @@ def read_filter(options: RecallOptions, now: datetime) -> Filter:
         since=_parse_time(options.get("since"), now, ends=False),
         until=_parse_time(options.get("until"), now, ends=True),
         as_of=_parse_time(options.get("as_of"), now, ends=True),
-        trust_min=options.get("trust_min", TRUST_MIN_DEFAULT),
+        trust_min=parameters.trust_min if trust_min is None else trust_min,
         min_confidence=options.get("min_confidence", 0.0),
     )
 
 
-def read_budget(options: RecallOptions) -> Budget:
+def read_budget(options: RecallOptions, *, parameters: Parameters = DEFAULTS) -> Budget:
     """Build the budget from the options.
 
     Raises:
@@ -399,10 +404,12 @@ def read_budget(options: RecallOptions) -> Budget:
         RejectedError: `limit_exceeded`, a number is out of range.
 
     """
+    max_items, max_tokens = options.get("max_items"), options.get("max_tokens")
     return Budget(
-        max_items=options.get("max_items", limits.RECALL_ITEMS_DEFAULT),
-        max_tokens=options.get("max_tokens", limits.RECALL_TOKENS_DEFAULT),
+        max_items=parameters.recall_items if max_items is None else max_items,
+        max_tokens=parameters.recall_tokens if max_tokens is None else max_tokens,
         order=parse_choice(Order, options.get("order", Order.RELEVANCE)),
+        near_duplicates_max=parameters.near_duplicates_max,
     )
 
 

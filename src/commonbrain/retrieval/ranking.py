@@ -17,7 +17,7 @@ from commonbrain.learning.outcomes import BY_WEIGHTS, RERANK, RERANKER
 from commonbrain.learning.rollout import model_name
 from commonbrain.learning.serving import ScoringFailure
 from commonbrain.model.kinds import ASSISTANT_ROLES, KINDS, Intent, Kind, MessageDetail
-from commonbrain.model.limits import RECALL_ITEMS_DEFAULT, RECALL_TOKENS_DEFAULT
+from commonbrain.model.limits import RECALL_TOKENS_DEFAULT
 from commonbrain.model.memory import Memory, doubted, effective_strength
 from commonbrain.model.model_card import ModelCard, ModelRole
 from commonbrain.model.query import FIELD, Budget, Candidate
@@ -216,7 +216,7 @@ def _compute_features(
     context: _QueryContext, memory: Memory, *, given: Mapping[str, float]
 ) -> Mapping[str, float]:
     plan, now = context.plan, context.now
-    awake = effective_strength(memory, now)
+    awake = effective_strength(memory, now, parameters=plan.parameters)
     is_message = isinstance(memory.detail, MessageDetail)
     # Events stay true; claims may become outdated.
     penalties = {**given, "stale": float(not awake and KINDS[memory.kind].makes_claims)}
@@ -235,7 +235,7 @@ def _compute_features(
         "dated": float(context.asks_when and names_time(memory.body)),
         "kind": context.kinds[memory.kind],
         "speaker": float(is_message and (memory.speaker or "").casefold() in plan.speakers),
-        "recency": 1.0 if KINDS[memory.kind].half_life is None else recency(memory, now),
+        "recency": recency(memory, now) if plan.parameters.half_life(memory.kind) else 1.0,
         # Dormant memories stay recallable, after equally good matches that are not.
         "strength": awake,
         "trust": memory.trust.weight,
@@ -479,7 +479,8 @@ def word_share(terms: Sequence[str], text: str) -> float:
 def choose_budget(plan: QueryPlan, *, is_answered: bool) -> Budget:
     """Return a small budget if nothing seems to answer, unless the caller asked for more."""
     usual = plan.budget
-    is_raised = usual.max_items > RECALL_ITEMS_DEFAULT or usual.max_tokens > RECALL_TOKENS_DEFAULT
+    default = plan.parameters
+    is_raised = usual.max_items > default.recall_items or usual.max_tokens > default.recall_tokens
     if is_answered or is_raised:
         return usual
     return replace(

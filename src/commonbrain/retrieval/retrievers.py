@@ -18,10 +18,7 @@ from commonbrain.embeddings.interface import EmbeddingSpace, Matrix
 from commonbrain.ingestion.skills import match_skills
 from commonbrain.model.errors import UnavailableError
 from commonbrain.model.limits import (
-    LEXICAL_CANDIDATES,
     PERIOD_CANDIDATES,
-    SKILLS_MAX,
-    VECTOR_CANDIDATES,
 )
 from commonbrain.model.recall_result import Order
 from commonbrain.retrieval.guidance import GUIDANCE, fetch_guidance
@@ -151,13 +148,13 @@ def _fetch_newest(state: RetrievalState) -> ScoresById:
 def _fetch_skills(state: RetrievalState) -> ScoresById:
     plan = state.plan
     skills = match_skills(state.tx, plan.query_scope, query=plan.query, project=plan.project)
-    return {memory.id: 1.0 for memory in skills[:SKILLS_MAX]}
+    return {memory.id: 1.0 for memory in skills[: plan.parameters.skills_max]}
 
 
 def _fetch_lexical(state: RetrievalState) -> ScoresById:
     """Search by stemmed words (BM25), once more within the period that the query names."""
     plan, index = state.plan, state.tx.index
-    hits = index.lexical(plan.terms, plan.query_scope, limit=LEXICAL_CANDIDATES)
+    hits = index.lexical(plan.terms, plan.query_scope, limit=plan.parameters.lexical_candidates)
     if plan.time_scoped is not None:
         hits = [*hits, *index.lexical(plan.terms, plan.time_scoped, limit=PERIOD_CANDIDATES)]
     return {hit.id: hit.score for hit in hits}
@@ -185,7 +182,7 @@ def _fetch_by_vector(state: RetrievalState) -> ScoresById:
     except UnavailableError as error:
         state.degraded.append(f"{VECTOR}: {error.code}, {error.message}")
         return {}
-    hits = index.nearest(vector, plan.query_scope, limit=VECTOR_CANDIDATES)
+    hits = index.nearest(vector, plan.query_scope, limit=plan.parameters.vector_candidates)
     if plan.time_scoped is not None:
         hits = [*hits, *index.nearest(vector, plan.time_scoped, limit=PERIOD_CANDIDATES)]
     near = {hit.id: hit.score for hit in hits}

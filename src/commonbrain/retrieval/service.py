@@ -200,8 +200,10 @@ class Recall:
 
     def _plan(self, query: str, options: RecallOptions) -> QueryPlan:
         now = self.services.clock.now()
-        query_scope = QueryScope(caller=self.caller, filter=read_filter(options, now), now=now)
-        budget, names = read_budget(options), name_ngrams(query)
+        parameters = self.services.parameters_for(self.caller)
+        criteria = read_filter(options, now, parameters=parameters)
+        query_scope = QueryScope(caller=self.caller, filter=criteria, now=now)
+        budget, names = read_budget(options, parameters=parameters), name_ngrams(query)
         speakers: set[str] = (
             self.services.store.read(self.caller.tenant, lambda tx: tx.memories.people(names))
             if names
@@ -210,7 +212,8 @@ class Recall:
         plan = plan_query(
             query, query_scope, budget=budget, speakers=speakers, overrides=self.overrides
         )
-        return limit_to_time(replace(plan, is_proactive=bool(options.get("proactive"))))
+        is_proactive = bool(options.get("proactive"))
+        return limit_to_time(replace(plan, is_proactive=is_proactive, parameters=parameters))
 
     def _embed(self, plan: QueryPlan, *, has_deadline: bool) -> Future[Matrix] | None:
         """Embed the query; with a deadline on another thread, while other retrievers run."""

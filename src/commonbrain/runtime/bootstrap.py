@@ -53,12 +53,12 @@ from commonbrain.runtime.stores import (
 from commonbrain.security import factory
 from commonbrain.security.authentication import Authenticator, Issuer, LocalAuthenticator
 from commonbrain.security.denials import AccessDenials
+from commonbrain.security.policies import TenantPolicies
 from commonbrain.security.quotas import Quotas
 from commonbrain.security.secrets import PatternSecretScanner, SecretScanner
 from commonbrain.services import Services
 from commonbrain.storage.blobs import Blobs, UploadStore, make_blobs
 from commonbrain.storage.store import Store as StoreInterface
-from commonbrain.text.redaction import OnSecret
 
 if TYPE_CHECKING:
     from commonbrain.learning.monitor import CanaryMonitor
@@ -189,6 +189,7 @@ def build_services(
         queue=make_queue(settings),
         has_embedded_worker=settings.redis_url is None,
         screen=screen,
+        policies=TenantPolicies(store, clock),
         quotas=Quotas(
             store=store,
             clock=clock,
@@ -208,7 +209,7 @@ def build_services(
         early=early(settings, clock),
         probe=HealthProbes(dependency_locations(settings, location), clock),
         started_at=clock.now(),
-        on_secret=OnSecret(settings.secrets),
+        parameters=settings.parameters,
     )
 
 

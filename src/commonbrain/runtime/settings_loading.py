@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
-from pydantic_settings import BaseSettings
+from pydantic_settings import BaseSettings, SettingsError
 
 from commonbrain.config import ServerSettings, Settings
 from commonbrain.model.errors import InvalidInputError
@@ -63,14 +63,21 @@ def _load(model: type[_SettingsT], **overrides: Any) -> _SettingsT:  # noqa: ANN
         return model(_secrets_dir=folder, **overrides)
     except ValidationError as error:
         first = error.errors()[0]
-        name = "_".join(str(part) for part in first["loc"])
+        name, *keys = (str(part) for part in first["loc"])
+        where = f" of {keys[0]}" if keys else ""
         prefix = model.model_config.get("env_prefix", "")
         is_hidden = name in _HIDDEN
         shown = "not valid" if is_hidden else repr(str(first["input"])[:80])
         raise InvalidInputError(
-            f"{prefix}{name.upper()} is {shown}: {first['msg']}.",
+            f"{prefix}{name.upper()}{where} is {shown}: {first['msg']}.",
             hint="Correct or unset it.",
         ) from (None if is_hidden else error)
+    except SettingsError as error:
+        # The library names the field and repeats no value.
+        raise InvalidInputError(
+            f"A setting is not valid JSON: {error}.",
+            hint='Write it like {"fact": 14}, or like ["one", "two"] for a list.',
+        ) from error
 
 
 def login_name() -> str:

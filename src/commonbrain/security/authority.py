@@ -13,6 +13,7 @@ from typing import Any, Final, cast
 from commonbrain.model import ids
 from commonbrain.model.errors import RejectedError
 from commonbrain.model.memory import Memory, confidence
+from commonbrain.model.parameters import Parameters
 from commonbrain.model.revision import Action
 from commonbrain.model.scope import Caller, Role, Trust, check_may_write, granted
 
@@ -63,10 +64,12 @@ def intrinsic_trust(caller: Caller) -> Trust:
     return granted(None, default=caller.trust_default, ceiling=caller.trust_ceiling)
 
 
-def endorsed(memory: Memory, *, trust: Trust) -> Memory:
+def endorsed(memory: Memory, *, trust: Trust, parameters: Parameters) -> Memory:
     """Return the memory with at least this trust and the confidence that the trust implies."""
     is_sourced = memory.source_ref is not None
-    likely = confidence(memory.kind, memory.text, trust=trust, is_sourced=is_sourced)
+    likely = confidence(
+        memory.kind, memory.text, trust=trust, is_sourced=is_sourced, parameters=parameters
+    )
     return replace(memory, trust=trust, confidence=max(memory.confidence, likely))
 
 

@@ -26,6 +26,7 @@ from commonbrain.llm.client import ExtractiveReflector, PatternExtractor
 from commonbrain.model.kinds import KINDS, Kind
 from commonbrain.model.limits import LOCK_TIMEOUT_S
 from commonbrain.model.memory import Memory, semantic_hash
+from commonbrain.model.parameters import DEFAULTS, Parameters
 from commonbrain.model.scope import Caller, Trust
 from commonbrain.model.sessions import Process, is_same_process
 from commonbrain.retrieval.write_behind import WriteBehindQueue
@@ -37,6 +38,7 @@ from commonbrain.security.factory import (
     make_password_hasher,
     make_rates,
 )
+from commonbrain.security.policies import TenantPolicies
 from commonbrain.security.quotas import Quotas
 from commonbrain.security.secrets import PatternSecretScanner
 from commonbrain.services import Services
@@ -44,7 +46,6 @@ from commonbrain.storage.blobs import UploadStore, make_blobs
 from commonbrain.storage.job_queue import LocalQueue
 from commonbrain.storage.sqlite.engine import open_sqlite
 from commonbrain.text.headlines import derive_headline
-from commonbrain.text.redaction import OnSecret
 from commonbrain.transfer.importers import IMPORTERS
 
 if TYPE_CHECKING:
@@ -225,7 +226,7 @@ def a_brain(
     clock: Clock | None = None,
     random_source: RandomSource | None = None,
     embedder: Embedder | None = None,
-    on_secret: OnSecret = OnSecret.REJECT,
+    parameters: Parameters = DEFAULTS,
 ) -> Brain:
     """Open a real store; clock, randomness and embedder are deterministic by default."""
     embedder = embedder or WordHashEmbedder()
@@ -252,6 +253,7 @@ def a_brain(
         processes=FakeProcesses(born=NOON),
         queue=LocalQueue(),
         screen=screen,
+        policies=TenantPolicies(store, clock),
         quotas=Quotas(store=store, clock=clock, rates=cache(make_rates)),
         refusals=AccessDenials(store=store, clock=clock),
         trainer=cache(make_trainer),
@@ -262,7 +264,7 @@ def a_brain(
             lambda digest: salience_trainer().load(blobs().get(digest)), store=store, clock=clock
         ),
         staging=UploadStore(blobs),
-        on_secret=on_secret,
+        parameters=parameters,
     )
     return Brain(services, Caller(agent=agent))
 

@@ -2,16 +2,8 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from enum import StrEnum
 from ipaddress import ip_address
 from typing import Final
-
-
-class OnSecret(StrEnum):
-    """What to do with a text that contains a secret."""
-
-    REJECT = "reject"
-    REDACT = "redact"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,9 +23,9 @@ from commonbrain.client import Brain
 from commonbrain.jobs.worker import Worker
 from commonbrain.model import ids
 from commonbrain.model.kinds import KINDS, Kind
+from commonbrain.model.limits import DORMANT_BELOW
 from commonbrain.model.memory import (
     CURRENT_STATES,
-    DORMANT_BELOW,
     Memory,
     State,
     is_dormant,

@@ -114,7 +114,7 @@ class AdminRequest(VerbRequest):
         ),
         "key_rotate": Verb(required=("key",), optional=("minutes",)),
         "key_revoke": Verb(required=("key",)),
-        "policy": Verb(optional=("boot_required", "auto_promote", "retention")),
+        "policy": Verb(optional=("boot_required", "auto_promote", "retention", "parameters")),
         "usage": Verb(),
         "refusals": Verb(optional=("limit",)),
     }
@@ -154,6 +154,10 @@ class AdminRequest(VerbRequest):
         default=[],
         description="policy: retention rules, each like kind=event label=log "
         "scope=team days=30 action=archive (or forget); none: keep everything",
+    )
+    parameters: list[str] = Field(
+        default=[],
+        description="policy: NAME=VALUE, such as trust_min=0.6; NAME= restores the server's",
     )
     limit: int = Field(
         default=20, ge=1, le=ITEMS_PER_CALL_MAX, description="refusals: how many, the newest first"
@@ -225,12 +229,17 @@ def _policy(govern: AdministerTenant, request: AdminRequest) -> _Parts:
         boot_required=request.boot_required,
         auto_promote=request.auto_promote,
         retention=request.retention,
+        parameters=request.parameters,
     )
     return {"policy": govern.policy(**change)}
 
 
 def policy_change(
-    *, boot_required: bool | None, auto_promote: bool | None, retention: Sequence[str]
+    *,
+    boot_required: bool | None,
+    auto_promote: bool | None,
+    retention: Sequence[str],
+    parameters: Sequence[str],
 ) -> PolicyChange:
     """Return the policy fields that are set; the single rule `none` removes all retention rules."""
     change = PolicyChange()
@@ -240,6 +249,8 @@ def policy_change(
         change["is_promotion_automatic"] = auto_promote
     if retention:
         change["retention"] = () if list(retention) == ["none"] else tuple(retention)
+    if parameters:
+        change["parameters"] = tuple(parameters)
     return change
 
 
@@ -336,6 +347,8 @@ def render_policy(policy: Policy) -> str:
         parts.append("models are promoted by guards")
     if policy.retention:
         parts.append(f"retention: {', '.join(policy.retention)}")
+    if policy.parameters:
+        parts.append(f"parameters: {', '.join(policy.parameters)}")
     return "; ".join(parts)
 
 

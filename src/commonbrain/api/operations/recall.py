@@ -15,9 +15,7 @@ from commonbrain.api.operation import (
     TimeBound,
 )
 from commonbrain.client import Brain
-from commonbrain.model import limits
 from commonbrain.model.links import Conflict
-from commonbrain.model.query import TRUST_MIN_DEFAULT
 from commonbrain.model.recall_result import (
     HEADING,
     Evidence,
@@ -38,8 +36,8 @@ class RecallRequest(Request):
     """A question, or none for the newest memories, with filters and limits."""
 
     query: str = Field(default="", description="A question; empty: the newest")
-    max_items: int = Field(default=limits.RECALL_ITEMS_DEFAULT, description="1 to 100")
-    max_tokens: int = Field(default=limits.RECALL_TOKENS_DEFAULT, description="64 to 32000")
+    max_items: int | None = Field(default=None, description="1 to 100, else 12")
+    max_tokens: int | None = Field(default=None, description="64 to 32000, else 1400")
     project: Name = Field(default=None, description="This project, and memories of none")
     kinds: list[str] = Field(default=[], description="Only these")
     labels: list[str] = Field(
@@ -65,7 +63,7 @@ class RecallRequest(Request):
         description="timeline: as it happened",
         json_schema_extra=OMIT_DESCRIPTION,
     )
-    trust_min: float = Field(default=TRUST_MIN_DEFAULT, description="0.3: untrusted web too")
+    trust_min: float | None = Field(default=None, description="0.3: untrusted web too")
     min_confidence: float = Field(default=0.0, description="0 to 1")
     deadline_ms: float | None = Field(default=None, description="Skip late retrievers")
 

@@ -10,6 +10,7 @@ from commonbrain.api.operation import Command, Operation, Request, Transport
 from commonbrain.api.operations.admin import policy_change, render_policy, render_usage
 from commonbrain.client import Brain
 from commonbrain.model.escaping import inert_line
+from commonbrain.model.parameters import POLICY_PARAMETERS
 from commonbrain.model.scope import PolicyChange, Role
 from commonbrain.model.timestamps import show_instant
 from commonbrain.storage.interface import Tenant
@@ -39,6 +40,11 @@ class TenantRequest(Request):
         default=[],
         description="Retention rules, each like kind=event label=log scope=team "
         "days=30 action=archive; none: keep everything",
+    )
+    parameters: list[str] = Field(
+        default=[],
+        description="NAME=VALUE, such as trust_min=0.6; NAME= restores the server's; names are "
+        + ", ".join(POLICY_PARAMETERS),
     )
 
 
@@ -72,6 +78,7 @@ def _change(request: TenantRequest) -> PolicyChange:
         boot_required=request.boot_required,
         auto_promote=request.auto_promote,
         retention=request.retention,
+        parameters=request.parameters,
     )
     if request.key_calls_per_minute is not None:
         change["key_calls_per_minute"] = request.key_calls_per_minute or None
@@ -118,6 +125,7 @@ _POLICY: Final = frozenset(
         "boot_required",
         "auto_promote",
         "retention",
+        "parameters",
     }
 )
 

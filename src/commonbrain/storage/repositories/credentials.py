@@ -26,7 +26,8 @@ _POLICY: Final = frozenset(one.name for one in fields(Policy))
 def a_tenant(row: RowMapping) -> Tenant:
     """Read a tenant; policy fields of a newer program are ignored."""
     known = {name: value for name, value in row["policy"].items() if name in _POLICY}
-    known["retention"] = tuple(known.get("retention", ()))
+    for name in ("retention", "parameters"):
+        known[name] = tuple(known.get(name, ()))
     given: dict[str, Any] = {**row, "policy": Policy(**known)}
     return Tenant(**given)
 
