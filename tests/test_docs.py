@@ -184,7 +184,8 @@ def typed_in(line: str) -> tuple[str, int]:
     Give what it says, and the code it exits with, the first that is not 0.
     """
     line = re.sub(r"\buv run (?:--no-dev )?brain\b", "brain", line)
-    assert re.search(r"(?:^|^[A-Z_]+=\S.* |\| |\$\()brain\b", line), f"only brain is run here, not {line!r}"
+    is_brain = re.search(r"(?:^|^[A-Z_]+=\S.* |\| |\$\()brain\b", line)
+    assert is_brain, f"only brain is run here, not {line!r}"
     calls = line.split(" && ")
     if all(call.startswith("brain ") for call in calls) and not re.search(r" \||;|\$|<|>", line):
         done = [called(shlex.split(call)) for call in calls]
