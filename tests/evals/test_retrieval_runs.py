@@ -69,10 +69,13 @@ def test_recall_stands_beside_baselines_on_the_same_questions(first: Run) -> Non
 
 
 @pytest.mark.requirement("EV-03")
-def test_tokens_are_told_against_no_memory_and_the_whole_history(first: Run) -> None:
+@pytest.mark.requirement("PF-09")
+def test_tokens_are_told_against_no_memory_one_session_and_the_whole_history(first: Run) -> None:
     of = first.budgets
     assert list(of[RECALL]) == [AS_SERVED, *map(str, BUDGETS)]
     assert of["no memory"]["0"].tokens == of["no memory"]["0"].evidence.mean == 0
+    assert 0 < of["last session"][ALL].tokens < first.history_tokens
+    assert of["last session"][ALL].evidence.mean < of[RECALL][AS_SERVED].evidence.mean
     assert of["whole history"][ALL].tokens == first.history_tokens
     assert of["whole history"][ALL].evidence.mean == 1
     assert of[RECALL]["500"].tokens <= 500

@@ -16,7 +16,7 @@ from commonbrain_evals.retrieval.corpora import Question
 from commonbrain_evals.retrieval.metrics import DEPTH
 from commonbrain_evals.retrieval.recipes import Recipe
 from commonbrain_evals.retrieval.shapes import Shapes
-from commonbrain_evals.retrieval.stand import EvalStore
+from commonbrain_evals.retrieval.stand import EvalStore, LastSession
 from commonbrain_evals.retrieval.study import rank
 from commonbrain_evals.retrieval.systems import BASELINES, RECALL, fill, search, sources
 
@@ -54,6 +54,9 @@ class Answer:
     """How long each system took."""
     has_abstained: bool
     history_tokens: int
+    is_in_last_session: bool
+    """Whether the last session alone holds all of its evidence."""
+    last_session_tokens: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +70,7 @@ class QuestionRunner:
     recipes: Mapping[str, Recipe]
     history_tokens: int
     """Of everything that was said in this store."""
+    last_session: LastSession
     ablated: tuple[str, ...] = ()
     """Parts each of which is left out once."""
 
@@ -101,6 +105,8 @@ class QuestionRunner:
             ms=ms,
             has_abstained=served.verdict is not ResultStatus.FOUND,
             history_tokens=self.history_tokens,
+            is_in_last_session=set(question.gold) <= self.last_session.sources,
+            last_session_tokens=self.last_session.tokens,
         )
 
     def abstains(self, question: Question) -> bool:

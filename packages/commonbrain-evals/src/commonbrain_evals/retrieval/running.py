@@ -211,6 +211,7 @@ def _visit(run_context: _RunContext, corpus: Corpus, *, harvest: Harvest) -> Non
             ),
             recipes=run_context.recipes,
             history_tokens=eval_store.history_tokens(),
+            last_session=eval_store.last_session(),
             ablated=ablated(request),
         )
         # What is loaded by the first question is not part of the latency of any.

@@ -10,10 +10,12 @@ from rich.table import Table
 
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import inert_line
+from commonbrain_evals.retrieval.asking import AS_SERVED
 from commonbrain_evals.retrieval.comparing import Comparison
 from commonbrain_evals.retrieval.corpora import Form
 from commonbrain_evals.retrieval.figures import Figure
 from commonbrain_evals.retrieval.record import ALL, ByMetric, Run
+from commonbrain_evals.retrieval.summing import LAST_SESSION
 from commonbrain_evals.retrieval.systems import RECALL
 
 SHOWN: Final = ("R@1 all", "R@5 all", "R@10 all", "R@10 mean", "R@10 any", "nDCG@10", "MRR")
@@ -130,6 +132,13 @@ def headings(run: Run) -> Iterator[str]:
         f"p95 {latency.p95:.1f} ms; the run took {times.took_s:,.0f} s"
     )
     yield f"the whole history is {run.history_tokens:,.0f} tokens"
+    if (last := run.budgets.get(LAST_SESSION)) is not None:
+        served = run.budgets[RECALL][AS_SERVED]
+        yield (
+            f"the last session alone is {last[ALL].tokens:,.0f} tokens and holds all evidence of "
+            f"{percent(last[ALL].evidence.mean)} of the questions; recall as served of "
+            f"{percent(served.evidence.mean)}, within {served.tokens:,.0f} tokens"
+        )
 
 
 def run_tables(run: Run) -> Iterator[Table]:

@@ -47,6 +47,14 @@ class FrozenClock:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LastSession:
+    """The last session of a store: its sources, and the tokens of all that was said in it."""
+
+    sources: frozenset[str] = frozenset()
+    tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EvalStore:
     """A filled store, with what baselines need to know of its memories."""
 
@@ -96,10 +104,27 @@ class EvalStore:
 
     def history_tokens(self) -> int:
         """Count everything that was said, each with who said it and nothing else."""
-        return sum(
-            estimate(f"{one.speaker or ''}: {full_text(one.headline, one.body)}\n")
-            for one in self.memories.values()
+        return _spoken_tokens(self.memories.values())
+
+    def last_session(self) -> LastSession:
+        """Return the session of the latest memory, which an agent without memory might resume."""
+        dated = [one for one in self.memories.values() if self._session(one) is not None]
+        if not dated:
+            return LastSession()
+        name = self._session(max(dated, key=lambda one: (one.occurred_at, one.id)))
+        said = [one for one in dated if self._session(one) == name]
+        return LastSession(
+            sources=frozenset(self.source(one.id) for one in said), tokens=_spoken_tokens(said)
         )
+
+    def _session(self, memory: Memory) -> str | None:
+        return self.session_of.get(self.source(memory.id))
+
+
+def _spoken_tokens(memories: Iterable[Memory]) -> int:
+    return sum(
+        estimate(f"{one.speaker or ''}: {full_text(one.headline, one.body)}\n") for one in memories
+    )
 
 
 @contextmanager

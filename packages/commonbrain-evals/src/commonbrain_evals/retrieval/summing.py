@@ -15,6 +15,7 @@ from commonbrain_evals.retrieval.systems import RECALL
 
 NO_MEMORY = "no memory"
 WHOLE_HISTORY = "whole history"
+LAST_SESSION = "last session"
 _RECORDED_RANKS = 10
 """Of each ranking, in the record."""
 
@@ -150,10 +151,22 @@ def _budgets(
     )
     return packed | {
         NO_MEMORY: {"0": Spent(tokens=0, evidence=nothing, in_part=0.0, saved=1.0)},
+        LAST_SESSION: {ALL: _of_last_session(answers, history=history, seed=seed)},
         WHOLE_HISTORY: {
             ALL: Spent(tokens=round(history, 1), evidence=everything, in_part=1.0, saved=0.0)
         },
     }
+
+
+def _of_last_session(answers: Sequence[Answer], *, history: float, seed: int) -> Spent:
+    tokens = float(np.mean([one.last_session_tokens for one in answers]))
+    evidence = figure([float(one.is_in_last_session) for one in answers], seed=seed)
+    return Spent(
+        tokens=round(tokens, 1),
+        evidence=evidence,
+        in_part=evidence.mean,
+        saved=round(1 - tokens / history, 4) if history else 0.0,
+    )
 
 
 def _spent(answers: Sequence[Answer], system: str, *, tokens: str, seed: int) -> Spent:
