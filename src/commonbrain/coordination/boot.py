@@ -95,7 +95,9 @@ def skill_entry(memory: Memory) -> BriefingEntry:
 
 def item_entry(memory: Memory, *, project: str | None) -> BriefingEntry:
     """Convert an action item."""
-    return entry(memory, memory.kind, _elsewhere(memory, project))
+    return entry(
+        memory, f"{memory.kind} by {inert_line(memory.agent)}", _elsewhere(memory, project)
+    )
 
 
 def task_entry(memory: Memory, caller: Caller, *, now: datetime) -> BriefingEntry:

@@ -49,7 +49,8 @@ from commonbrain.model.memory import (
     texts_of,
 )
 from commonbrain.model.parameters import DEFAULTS, Parameters
-from commonbrain.model.scope import Caller, Scope, Trust, check_may_write, granted
+from commonbrain.model.scope import Caller, Role, Scope, Trust, check_may_write, granted
+from commonbrain.model.tasks import must_be_acknowledged
 from commonbrain.model.timestamps import instant
 from commonbrain.services import Services
 from commonbrain.text.causal_extraction import extract_atoms
@@ -326,6 +327,9 @@ def _prepare(
     timer.end_stage("classify")
     # Check limits again, because composed or extracted text may be longer.
     admitted = _check_bounds(named) or validate(named)
+    project = named.project or caller.project
+    if isinstance(admitted, Valid) and project is None and scope is not Scope.PRIVATE:
+        admitted = _check_binds_all(admitted, caller)
     timer.end_stage("gate")
     if isinstance(admitted, Rejection):
         return admitted
@@ -335,10 +339,22 @@ def _prepare(
         admitted=admitted,
         scope=scope,
         trust=trust,
-        project=named.project or caller.project,
+        project=project,
         entities=_merge_entities(extract_entities(text), named),
         warnings=screened.warnings + admitted.warnings,
         parameters=parameters,
+    )
+
+
+def _check_binds_all(admitted: Valid, caller: Caller) -> Valid | Rejection:
+    """Let only an admin block the writers of every project."""
+    if caller.role is Role.ADMIN or not must_be_acknowledged(admitted.detail):
+        return admitted
+    return Rejection(
+        code="scope_denied",
+        reason="Without a project, must_ack blocks the writers of every project: that needs the "
+        "role admin.",
+        hint="Name the project that it blocks, or leave must_ack out.",
     )
 
 
