@@ -24,10 +24,12 @@ from commonbrain.api.operations.trace import render_step, render_summary
 from commonbrain.causality.result import VIA_LEXICAL, TraceResult
 from commonbrain.cli.terminal import Sanitized, render_counts, render_item_result
 from commonbrain.coordination.briefing import (
+    MORE,
     Briefing,
     BriefingEntry,
     context_lines,
     handoff_lines,
+    line,
     note_line,
     session_line,
     truncation_line,
@@ -59,6 +61,7 @@ def _render_sections(reply: Briefing) -> Iterator[Text]:
     yield from _render_lines("Pinned notes", [note_line(one) for one in reply.notes])
     items = "Action items: writes wait for them" if reply.writes_blocked else "Action items"
     yield from _render_entries(items, reply.action_items, style="bold yellow")
+    yield from _render_lines(MORE.capitalize(), list(map(line, reply.more)))
     if reply.handoff:
         first, *rest = handoff_lines(reply.handoff)
         yield from _render_lines(first, rest)

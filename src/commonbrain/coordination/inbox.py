@@ -17,7 +17,6 @@ from commonbrain.model.scope import EVERYBODY, Caller, is_visible
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
 
-_URGENT_SHOWN_MAX: Final = 5
 _TOP_MAX: Final = 50
 _CURSOR_PREFIXES: Final = {"urgent": True, "unread": False}
 """Cursor prefixes for the sections of unread messages."""
@@ -26,7 +25,7 @@ _READ: Final = "read"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnreadSummary:
-    """The number of unread messages, counted up to 1,000, and the newest urgent ones."""
+    """The number of unread messages, counted up to 1,000, and the newest urgent ones, up to 50."""
 
     count: int = 0
     urgent: tuple[Memory, ...] = ()
@@ -50,7 +49,7 @@ def unread_of(
     # A small inbox is counted by reading it; only a full one needs another query.
     is_all = len(top) < _TOP_MAX
     count = len(top) if is_all else tx.messages.count_unread(reader, limit=UNREAD_COUNTED_MAX + 1)
-    urgent = [one.message_id for one in top if one.is_urgent][:_URGENT_SHOWN_MAX]
+    urgent = [one.message_id for one in top if one.is_urgent]
     memories = tx.memories.get(urgent)
     shown = [
         memories[id_] for id_ in urgent if id_ in memories and is_visible(caller, memories[id_])

@@ -491,7 +491,7 @@ class Revise:
 
         `already_done` (tasks only, which become done) and `not_relevant` need a reason. A task is
         acknowledged for everyone, a rule for the caller's session. `withdraw`, by its author or an
-        admin, lifts it: it stays as a rule or task that blocks nobody.
+        admin, lifts it: it stays as a rule or task that no longer blocks.
         """
         is_withdrawn = decision == WITHDRAW
         if is_withdrawn and until is not None:

@@ -22,6 +22,7 @@ from commonbrain.embeddings.interface import CachingEmbedder, EmbeddingSpace, Re
 from commonbrain.ingestion.salience import SalienceModels
 from commonbrain.learning.serving import RerankerRegistry, make_salience_trainer, make_trainer
 from commonbrain.model import ids
+from commonbrain.model.briefing_limits import BOOT_CAPS, BOOT_SHARES, BriefingLimits
 from commonbrain.model.errors import CommonbrainError, InvalidInputError
 from commonbrain.model.scope import LOCAL_TENANT, Caller
 from commonbrain.observability.factory import TelemetryOptions, make_telemetry
@@ -210,6 +211,17 @@ def build_services(
         probe=HealthProbes(dependency_locations(settings, location), clock),
         started_at=clock.now(),
         parameters=settings.parameters,
+        briefing_limits=_briefing_limits(settings),
+    )
+
+
+def _briefing_limits(settings: Settings) -> BriefingLimits:
+    return BriefingLimits(
+        tokens=settings.boot_tokens,
+        caps={name: getattr(settings, f"boot_{name}") for name in BOOT_CAPS},
+        shares={name: getattr(settings, f"boot_{name}_share") for name in BOOT_SHARES},
+        handoff_chars=settings.boot_handoff_chars,
+        note_chars=settings.boot_note_chars,
     )
 
 

@@ -265,8 +265,8 @@ class AckRepository:
         """List the action items that a caller has to acknowledge, oldest first.
 
         They are active, unexpired, visible to the caller, of one of `projects` or of none (of any
-        project if `projects` is None), assigned to nobody else, and were set outside the caller's
-        own session. One
+        project if `projects` is None), assigned to no other agent, and were set outside the
+        caller's own session. One
         acknowledgement settles a task for every agent; a rule needs one from each session. A
         deferred item is pending again from its `until` on.
         """
