@@ -311,9 +311,9 @@ class Cost(NamedTuple):
     text: int
     json: int
 
-    def fits(self, spare: "Cost") -> bool:
-        """Return whether there is room for it in both forms."""
-        return self.text <= spare.text and self.json <= spare.json
+    def fits(self, unused: "Cost") -> bool:
+        """Return whether it fits in both forms."""
+        return self.text <= unused.text and self.json <= unused.json
 
     def plus(self, other: "Cost") -> "Cost":
         """Return the sum."""
@@ -372,26 +372,26 @@ class _Packer:
         """Fill the stable part, then the share of each section, then what is left."""
         self._fill_stable()
         self._name_fewer()
-        self.has_context = _NOTHING.fits(self._spare())
-        self.has_handoff = _NOTHING.fits(self._spare())
-        self._fill_shares(_BY_IMPORTANCE, self._spare())
+        self.has_context = _NOTHING.fits(self._unused())
+        self.has_handoff = _NOTHING.fits(self._unused())
+        self._fill_shares(_BY_IMPORTANCE, self._unused())
         for _ in range(_ROUNDS_MAX):
             before = len(self.added), self.handoff_chars
-            self._fill_in_order(_BY_IMPORTANCE, self._spare())
+            self._fill_in_order(_BY_IMPORTANCE, self._unused())
             if before == (len(self.added), self.handoff_chars):
                 break
         # The omitted ids are others now, which may be longer.
         self._name_fewer()
-        while self.added and not _NOTHING.fits(self._spare()):
+        while self.added and not _NOTHING.fits(self._unused()):
             name, place = self.added.pop()
             self.shown[name].discard(place)
-        if not _NOTHING.fits(self._spare()):
+        if not _NOTHING.fits(self._unused()):
             self.handoff_chars = 0
 
     def _name_fewer(self) -> None:
         """Name fewer of the omitted ids until everything fits."""
         for name in self.cut_ids:
-            while self.cut_ids[name] and not _NOTHING.fits(self._spare()):
+            while self.cut_ids[name] and not _NOTHING.fits(self._unused()):
                 self.cut_ids[name] -= 1
 
     def briefing(self) -> Briefing:
@@ -430,37 +430,37 @@ class _Packer:
             if place not in self.shown[name]
         ]
 
-    def _fill_shares(self, names: Iterable[str], spare: Cost) -> Cost:
+    def _fill_shares(self, names: Iterable[str], unused: Cost) -> Cost:
         """Give each section at most its share of the budget; return what is left."""
         for name in names:
             share = int(self.limits.shares.get(name, 0) * self.limits.tokens)
-            given = spare.at_most(share)
-            spare = spare.less(given.less(self._fill_section(name, given)))
-        return spare
+            given = unused.at_most(share)
+            unused = unused.less(given.less(self._fill_section(name, given)))
+        return unused
 
-    def _fill_in_order(self, names: Iterable[str], spare: Cost) -> None:
+    def _fill_in_order(self, names: Iterable[str], unused: Cost) -> None:
         for name in names:
-            spare = self._fill_section(name, spare)
+            unused = self._fill_section(name, unused)
 
-    def _fill_section(self, name: str, spare: Cost) -> Cost:
+    def _fill_section(self, name: str, unused: Cost) -> Cost:
         """Add the entries of a section that fit; return what is left."""
         if name == "handoff":
-            return self._extend_handoff(spare)
+            return self._extend_handoff(unused)
         shown = self.shown[name]
         for place, one in enumerate(self._entries(name)):
             cost = entry_cost(one) if shown else entry_cost(one).plus(_HEADING)
-            if place not in shown and cost.fits(spare):
+            if place not in shown and cost.fits(unused):
                 shown.add(place)
                 self.added.append((name, place))
-                spare = spare.less(cost)
-        return spare
+                unused = unused.less(cost)
+        return unused
 
-    def _extend_handoff(self, spare: Cost) -> Cost:
+    def _extend_handoff(self, unused: Cost) -> Cost:
         """Show as many more characters of the handoff as fit; return what is left."""
         whole = self._handoff(0)
         if whole is None or self.material.handoff is None:
-            return spare
-        limit = spare.plus(_handoff_cost(self._handoff(self.handoff_chars) or whole))
+            return unused
+        limit = unused.plus(_handoff_cost(self._handoff(self.handoff_chars) or whole))
         high = min(len(self.material.handoff.text), self.limits.handoff_chars)
         low = self.handoff_chars
         while low < high:
@@ -488,7 +488,7 @@ class _Packer:
         """Count the shown entries of a section, those in `more` with it."""
         return len(self.shown[name]) + sum(self.rest[n][0] == name for n in self.shown["more"])
 
-    def _spare(self) -> Cost:
+    def _unused(self) -> Cost:
         """Return what is unused, negative if too much is shown."""
         return Cost(self.limits.tokens, self.limits.tokens).less(_measure(self.briefing()))
 
