@@ -230,8 +230,8 @@ def _render_sent(sent: SendResult) -> Iterator[RenderableType]:
     )
     for part in sent.derived:
         yield Text(f"  {part.status}  {part.id or ''}  {part.headline or part.reason or ''}", "dim")
-    for warning in sent.warnings:
-        yield Text(f"  {warning}", style="dim")
+    for notice in (*sent.shared, *sent.warnings):
+        yield Text(f"  {notice}", style="dim")
     if sent.embedding_pending:
         yield Text("  Found by its words only until the embedder is back.", style="dim")
 
@@ -241,6 +241,7 @@ def _render_message(one: MessageView) -> Iterator[RenderableType]:
     color = _COLOURS.get(one.priority, "")
     details = [
         f"{one.sender} → {_names(one.to)}",
+        one.readers,
         show_instant(one.at),
         one.priority if color else None,
         one.project,
@@ -261,7 +262,10 @@ def _render_thread(one: ThreadSummary) -> Iterator[RenderableType]:
     unread = (f"  {one.unread} unread", "bold cyan") if one.unread else ("", "")
     yield Text.assemble((one.subject, "bold"), unread)
     participants = ", ".join(one.participants)
-    details = (f"{one.messages} messages", participants, show_instant(one.last_at), one.id)
+    tags = " ".join(f"#{tag}" for tag in one.tags)
+    messages = f"{one.messages} messages"
+    last = show_instant(one.last_at)
+    details = (one.status, f"by {one.by}", messages, participants, last, tags, one.id)
     yield Text(f"  {' · '.join(part for part in details if part)}", style="dim")
 
 
