@@ -136,6 +136,7 @@ def test_an_item_binds_its_project_and_one_of_none_binds_all(brain: Brain, bo: B
     blocked(lambda: bo.remember("The tap drips", project="garden"))
 
 
+@pytest.mark.requirement("SE-06")
 def test_an_item_of_one_project_does_not_block_a_write_to_another(brain: Brain, bo: Brain) -> None:
     task(brain, project="kitchen")
     cook = bo.acting_as(project="kitchen")
@@ -166,6 +167,7 @@ def test_an_item_without_a_project_needs_an_admin(
     assert make(brain, "Wash your hands before you cook")
 
 
+@pytest.mark.requirement("SE-06")
 def test_a_blocked_caller_sees_who_blocks_it_where_and_the_call_that_frees_it(
     brain: Brain, bo: Brain
 ) -> None:

@@ -19,6 +19,7 @@ def cy(brain: Brain) -> Brain:
     return brain.acting_as(agent="cy", session="s3")
 
 
+@pytest.mark.requirement("WP-44")
 def test_a_marked_decision_of_a_direct_message_is_known_to_the_team(
     brain: Brain, cy: Brain
 ) -> None:
@@ -31,6 +32,7 @@ def test_a_marked_decision_of_a_direct_message_is_known_to_the_team(
     assert known.source_ref == f"{sent.id}, ann to bo in {sent.thread}"
 
 
+@pytest.mark.requirement("PV-01")
 def test_recall_shows_where_a_shared_decision_comes_from(brain: Brain, cy: Brain) -> None:
     sent = brain.message.send("bo", WORDS)
 
@@ -39,6 +41,7 @@ def test_recall_shows_where_a_shared_decision_comes_from(brain: Brain, cy: Brain
     assert "race conditions" not in text
 
 
+@pytest.mark.requirement("WP-44")
 def test_a_marked_convention_becomes_a_rule_of_the_team(brain: Brain, cy: Brain) -> None:
     brain.message.send("bo", "Agreed. @convention Name queues after what they carry.")
 
@@ -70,15 +73,14 @@ def test_what_is_not_marked_as_decided_stays_private(brain: Brain, cy: Brain) ->
     assert bodies(cy, "cache noon till nine disk full writes") == []
 
 
-@pytest.mark.parametrize("options", [{"share": "none"}])
-def test_a_sender_keeps_a_decision_private(
-    brain: Brain, cy: Brain, options: dict[str, str]
-) -> None:
-    sent = brain.message.send("bo", WORDS, **options)  # pyright: ignore[reportArgumentType]
+def test_a_sender_keeps_a_decision_private_and_may_share_it_later(brain: Brain, cy: Brain) -> None:
+    sent = brain.message.send("bo", WORDS, share="none")
 
     assert sent.shared == ()
     assert bodies(cy, DECISION) == []
     assert DECISION in bodies(brain.acting_as(agent="bo"), DECISION)
+    assert brain.message.send("bo", f"@decision {DECISION}").shared
+    assert bodies(cy, DECISION) == [DECISION]
 
 
 @pytest.mark.parametrize(("share", "kind"), [("decision", Kind.FACT), ("convention", Kind.RULE)])
