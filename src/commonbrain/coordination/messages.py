@@ -284,7 +284,11 @@ class Messages:
 
     def _tags(self, given: Sequence[str]) -> list[str]:
         names = plain_names(
-            [scan_text(one, what="tag", services=self.services) for one in given], what="tag"
+            [
+                scan_text(one, what="tag", services=self.services, caller=self.caller)
+                for one in given
+            ],
+            what="tag",
         )
         if len(names) > limits.TAGS_MAX:
             raise RejectedError(

@@ -25,7 +25,6 @@ from commonbrain.coordination.sending import AssignedTask, MessageOptions, SendR
 from commonbrain.model import limits
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import inert, inert_line
-from commonbrain.model.memory import ThreadStatus
 from commonbrain.model.recall_result import HEADING
 from commonbrain.model.scope import Role
 from commonbrain.model.timestamps import show_instant
@@ -131,11 +130,11 @@ class MessageRequest(VerbRequest):
         json_schema_extra=OMIT_DESCRIPTION,
         description="When it expires.",
     )
-    share: Literal["marked", "decision", "convention", "none"] | None = Field(
+    share: Literal["decision", "convention", "none"] | None = Field(
         default=None,
-        description="With the team: parts marked @decision, @convention (default); all; none",
+        description="With the team; default: parts marked @decision, @convention",
     )
-    status: ThreadStatus | None = Field(
+    status: Literal["open", "closed"] | None = Field(
         default=None, json_schema_extra=OMIT_DESCRIPTION, description="Of a thread."
     )
     tags: list[str] = Field(default=[], description="Of a thread")
