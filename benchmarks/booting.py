@@ -19,8 +19,9 @@ from benchmarks.corpus import drafts
 from benchmarks.filling import Lending
 from benchmarks.timing import timing
 from commonbrain.client import Brain
-from commonbrain.coordination.briefing import CAPS, Briefing, prefix
+from commonbrain.coordination.briefing import Briefing, prefix
 from commonbrain.ingestion.service import Remember, WriteOptions
+from commonbrain.model.briefing_limits import BOOT_CAPS
 from commonbrain.model.kinds import TaskDetail, TaskPriority
 from commonbrain.model.memory import Draft
 from commonbrain.text.tokens import estimate, upper_bound
@@ -73,7 +74,7 @@ def tell(name: str, briefing: Briefing, count: Count | None) -> None:
             f"  {form:16} estimate {estimate(written):5}  upper bound {upper_bound(written):5}"
             f"  o200k_base {true}"
         )
-    shown = {section: len(getattr(briefing, section)) for section in CAPS}
+    shown = {section: len(getattr(briefing, section)) for section in BOOT_CAPS}
     print(f"  shown {shown}, unread {briefing.unread}, degraded {list(briefing.degraded)}")
     print(f"  left out { {cut.section: cut.left_out for cut in briefing.truncated} }")
 

@@ -129,7 +129,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("DM-64", "The projection says pinned, state, rating; history who forgot and why."),
     Adopted("DM-65", "An action item keeps its decision, the reason, who decided and when."),
     Adopted("DM-66", "Handoffs are memories, upkeep runs are jobs, a tool event is kept once."),
-    Gap("DM-67", "Messages have parent, priority and expiry; threads lack author and tags."),
+    Adopted("DM-67", "Messages have parent, priority, expiry; threads author, status and tags."),
     Adopted("DM-68", "Links count observations; atoms keep confidence, source and delays."),
     Replaced("DM-69", "Todos, categories and insights are tasks and labels, not tables."),
     Replaced("DM-70", "Labels are an open vocabulary; a text ends at 16 KiB, not 50,000."),

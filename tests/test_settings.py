@@ -6,6 +6,7 @@ import pytest
 
 import commonbrain
 from commonbrain.config import Settings
+from commonbrain.model.briefing_limits import BOOT_CAPS
 from commonbrain.model.scope import Caller
 from commonbrain.runtime.bootstrap import build_services, make_embedder
 from commonbrain.runtime.settings_loading import load_settings
@@ -164,3 +165,33 @@ def test_replicas_are_urls_with_spaces_between_them_and_are_never_shown(
     ) as refused:
         load_settings()
     assert "s3cret" not in str(refused.value)
+
+
+def test_settings_limit_what_a_boot_shows(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    choose(monkeypatch, boot_tasks=2, boot_note_chars=20, boot_handoff_chars=30, boot_tokens=1500)
+    with commonbrain.open(path, agent="ann", project="shop", session="one") as brain:
+        for number in range(4):
+            brain.remember(f"Paint door {number}", kind="task", distinct_because="another door")
+        brain.session.note("key", "The key of the till is under the mat", pinned=True)
+        brain.session.handoff("The till is counted to June, July is still to be counted.")
+        briefing = brain.acting_as(session="two").boot()
+
+    assert len(briefing.tasks) == 2
+    assert [len(one.value) for one in briefing.notes] == [20]
+    assert briefing.handoff
+    assert len(briefing.handoff.text) <= 31
+    assert {cut.section for cut in briefing.truncated} == {"tasks", "handoff"}
+
+
+@pytest.mark.parametrize("section", sorted(BOOT_CAPS))
+def test_the_limit_and_the_share_of_a_section_have_bounds(
+    monkeypatch: pytest.MonkeyPatch, section: str
+) -> None:
+    choose(monkeypatch, **{f"boot_{section}": 0, f"boot_{section}_share": 0.5})
+    settings = load_settings()
+    assert getattr(settings, f"boot_{section}") == 0
+    for name, value in ((f"boot_{section}", 51), (f"boot_{section}_share", 0.51)):
+        with pytest.MonkeyPatch.context() as wrong:
+            choose(wrong, **{name: value})
+            with pytest.raises(commonbrain.InvalidInputError, match=name.upper()):
+                load_settings()

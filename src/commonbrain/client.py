@@ -81,7 +81,7 @@ class DraftDetails(TypedDict, total=False):
     assignee: str
     """Tasks."""
     must_ack: bool
-    """Tasks and rules: every agent has to acknowledge it before it writes."""
+    """Tasks and rules: agents have to acknowledge it before they write to its project."""
     root_cause: str
     """Incidents."""
     resolution: str

@@ -8,9 +8,16 @@ from platformdirs import user_data_path, user_state_path
 from pydantic import AfterValidator, BeforeValidator, Field, IPvAnyNetwork, SecretStr
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from commonbrain.model.briefing_limits import (
+    BOOT_CAPS,
+    BOOT_NOTE_CHARS,
+    BOOT_SHARES,
+    BOOT_TOKENS,
+)
 from commonbrain.model.kinds import Kind
 from commonbrain.model.limits import (
     EVENT_RETENTION_DAYS_DEFAULT,
+    HANDOFF_CHARS_MAX,
     HOOK_PROMPT_TIMEOUT_S,
     HOOK_PROMPT_TOKENS,
     HOOK_START_TIMEOUT_S,
@@ -98,6 +105,23 @@ def _asymmetric(names: str) -> str:
     return names
 
 
+def _cap(section: str) -> int:
+    return Field(
+        default=BOOT_CAPS[section],
+        description=f"Maximum {section.replace('_', ' ')} in a briefing.",
+    )
+
+
+def _share(section: str) -> float:
+    return Field(
+        default=BOOT_SHARES[section],
+        description=f"Share of a briefing's tokens that {section.replace('_', ' ')} get before "
+        "what is unused is given to cut sections.",
+    )
+
+
+Cap = Annotated[int, Field(ge=0, le=50)]
+Share = Annotated[float, Field(ge=0, le=0.5)]
 Cosine = Annotated[float, Field(gt=-1, lt=1)]
 Url = Annotated[str | None, Field(max_length=2000)]
 Model = Annotated[str | None, Field(min_length=1, max_length=100)]
@@ -422,6 +446,40 @@ class Settings(BaseSettings):
         le=3650,
         description="Days for which recall traces are kept.",
     )
+    boot_tokens: int = Field(
+        default=BOOT_TOKENS, ge=1500, le=16_000, description="Maximum tokens of a briefing."
+    )
+    boot_blockers: Cap = _cap("blockers")
+    boot_skills: Cap = _cap("skills")
+    boot_notes: Cap = _cap("notes")
+    boot_action_items: Cap = _cap("action_items")
+    boot_urgent: Cap = _cap("urgent")
+    boot_siblings: Cap = _cap("siblings")
+    boot_patterns: Cap = _cap("patterns")
+    boot_tasks: Cap = _cap("tasks")
+    boot_changes: Cap = _cap("changes")
+    boot_handoff_chars: int = Field(
+        default=HANDOFF_CHARS_MAX,
+        ge=0,
+        le=HANDOFF_CHARS_MAX,
+        description="Maximum characters of the handoff in a briefing.",
+    )
+    boot_note_chars: int = Field(
+        default=BOOT_NOTE_CHARS,
+        ge=20,
+        le=2000,
+        description="Maximum characters of a pinned note in a briefing.",
+    )
+    boot_blockers_share: Share = _share("blockers")
+    boot_skills_share: Share = _share("skills")
+    boot_notes_share: Share = _share("notes")
+    boot_action_items_share: Share = _share("action_items")
+    boot_handoff_share: Share = _share("handoff")
+    boot_urgent_share: Share = _share("urgent")
+    boot_siblings_share: Share = _share("siblings")
+    boot_patterns_share: Share = _share("patterns")
+    boot_tasks_share: Share = _share("tasks")
+    boot_changes_share: Share = _share("changes")
 
     @property
     def parameters(self) -> Parameters:

@@ -9,6 +9,7 @@ from threading import Event
 from typing import TYPE_CHECKING
 
 from commonbrain.executors import DetachedExecutor
+from commonbrain.model.briefing_limits import BriefingLimits
 from commonbrain.model.limits import EMBEDDINGS_AT_ONCE_MAX
 from commonbrain.model.parameters import DEFAULTS, Parameters
 from commonbrain.observability.health import no_probes
@@ -85,6 +86,8 @@ class Services:
     """Token limit of one reflection with a language model; the default reflector uses none."""
     has_embedded_worker: bool = False
     """Whether the server of a single client works on jobs itself."""
+    briefing_limits: BriefingLimits = field(default_factory=BriefingLimits)
+    """How much a boot shows."""
     telemetry: Telemetry = SILENT
     """Receives metrics and spans."""
     probe: Probe = no_probes

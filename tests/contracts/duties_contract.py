@@ -85,6 +85,12 @@ class DutiesContract:
         with store.snapshot(LOCAL_TENANT) as tx:
             assert tx.acks.pending(BO, projects=None, now=NOON) == [1, 2, 3]
 
+    def test_an_assigned_task_is_pending_for_its_assignee_alone(self, store: Store) -> None:
+        put(store, a_task(1, detail=TaskDetail(must_ack=True, assignee="bo")))
+
+        assert pending(store) == [1]
+        assert pending(store, Caller(agent="cy", session="s1")) == []
+
     def test_nothing_is_pending_for_the_very_session_that_set_it(self, store: Store) -> None:
         put(store, a_task(1, agent="bo", session="s1"), a_task(2, agent="bo"))
 

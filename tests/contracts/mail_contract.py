@@ -7,7 +7,7 @@ import pytest
 
 from commonbrain.model import ids
 from commonbrain.model.kinds import Kind, MessageDetail
-from commonbrain.model.memory import Memory, State, ThreadRef
+from commonbrain.model.memory import Memory, State, ThreadRef, ThreadStatus
 from commonbrain.model.messages import TOP, Mailbox, Reader, Receipt, deliveries
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import EVERYBODY, LOCAL_TENANT, Caller, Scope
@@ -130,6 +130,23 @@ class MailContract:
                 recent = tx.threads.recent(caller, now=NOON, below=ids.LAST, limit=9)
                 assert (len(said), len(recent)) == (seen, seen)
             assert tx.threads.participants([BASE + 1]) == {"ann", "bo"}
+
+    def test_a_thread_keeps_its_author_and_takes_a_status_and_tags(self, store: Store) -> None:
+        ref = ThreadRef(key="k", subject="Between us")
+        with store.begin(LOCAL_TENANT) as tx:
+            tx.threads.open(ref, None, new_id=7, now=NOON, agent="ann")
+            assert tx.threads.get([7, 8])[7].status is ThreadStatus.OPEN
+            tx.threads.set_status(7, ThreadStatus.CLOSED, tags=("tea", "milk"))
+            tx.threads.set_status(7, ThreadStatus.CLOSED)
+        with store.snapshot(LOCAL_TENANT) as tx:
+            [thread] = tx.threads.page(after=0, limit=9)
+            assert tx.threads.get([]) == {}
+        with store.begin("other") as tx:
+            tx.threads.set_status(7, ThreadStatus.OPEN)
+            assert tx.threads.get([7]) == {}
+
+        known = (thread.agent, thread.status, thread.tags)
+        assert known == ("ann", ThreadStatus.CLOSED, ("tea", "milk"))
 
     def test_a_passage_is_what_was_said_around_a_message(self, store: Store) -> None:
         with store.begin(LOCAL_TENANT) as tx:

@@ -309,7 +309,7 @@ def test_a_boot_is_told_how_much_waits_and_what_is_urgent(brain: Brain, count: i
     with brain.services.store.snapshot(brain.caller.tenant) as tx:
         unread = unread_of(tx, bo, project="api", now=now)
 
-    wanted = [f"Note {number}." for number in range(count - 1, -1, -1) if number % 2][:5]
+    wanted = [f"Note {number}." for number in range(count - 1, -1, -1) if number % 2]
     assert unread.count == count
     assert [one.headline for one in unread.urgent] == wanted
 
@@ -327,3 +327,43 @@ def test_what_replaces_a_broadcast_waits_for_everybody_and_is_its_senders_alone(
     for agent in ("bo", "cy"):
         waiting = brain.acting_as(agent=agent).message.inbox().messages
         assert [(one.sender, one.headline) for one in waiting] == [("ann", "Lunch is at one")]
+
+
+@pytest.mark.requirement("DM-67")
+def test_a_thread_has_an_author_a_status_and_tags(brain: Brain) -> None:
+    sent = brain.message.send("bo", "Which store?", subject="Storage")
+    other = brain.message.send("bo", "Which key?", subject="Keys")
+    bo = brain.acting_as(agent="bo")
+    bo.message.reply(sent.id, "SQLite.")
+
+    [thread, _] = bo.message.threads().threads
+    assert (thread.id, thread.by, thread.status, thread.tags) == (sent.thread, "ann", "open", ())
+    closed = bo.message.thread(sent.thread, status="closed", tags=["store", "store", "q1"])
+    assert (closed.status, closed.tags, closed.by) == ("closed", ("store", "q1"), "ann")
+    assert [one.id for one in brain.message.threads(status="open").threads] == [other.thread]
+    assert [one.id for one in brain.message.threads(status="closed").threads] == [sent.thread]
+    assert brain.message.thread(sent.thread) == replace(closed, unread=1)
+
+
+@pytest.mark.requirement("DM-67")
+def test_a_message_opens_a_closed_thread_again(brain: Brain) -> None:
+    sent = brain.message.send("bo", "Which store?")
+    brain.message.thread(sent.thread, status="closed", tags=["store"])
+    brain.acting_as(agent="bo").message.reply(sent.id, "It is not settled.")
+
+    thread = brain.message.thread(sent.thread)
+    assert (thread.status, thread.tags) == ("open", ("store",))
+
+
+@pytest.mark.requirement("DM-67")
+def test_only_who_sees_a_thread_reads_or_changes_it(brain: Brain) -> None:
+    sent = brain.message.send("bo", "Which store?")
+    cy = brain.acting_as(agent="cy")
+
+    with pytest.raises(NotFoundError):
+        cy.message.thread(sent.thread)
+    with pytest.raises(NotFoundError):
+        cy.message.thread(sent.thread, status="closed")
+    with pytest.raises(InvalidInputError, match="open, closed"):
+        brain.message.thread(sent.thread, status="settled")
+    assert brain.message.thread(sent.thread).status == "open"

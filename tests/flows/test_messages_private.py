@@ -19,7 +19,7 @@ WORDS = "Zephyr salary is secret. @decision Zephyr gets a raise in May."
 
 @pytest.fixture
 def sent(brain: Brain) -> SendResult:
-    return brain.message.send("bo", WORDS, subject="Zephyr affair")
+    return brain.message.send("bo", WORDS, subject="Zephyr affair", share="none")
 
 
 def derived(sent: SendResult) -> str:

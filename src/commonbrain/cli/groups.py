@@ -59,6 +59,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "message ack": 'brain message ack mem_06f8v2k1m0q4t "Done."',
     "message history": "brain message history --agent codex",
     "message threads": "brain message threads",
+    "message thread": "brain message thread thr_38G0FM4BXXFX7 --status closed --tag release",
     "message delegate": 'brain message delegate "Fix the build." --to codex --due-at tomorrow',
     "message delegated": "brain message delegated",
     "task add": 'brain task add "Renew the certificate." --due-at 2026-12-01 --priority high',

@@ -24,10 +24,12 @@ from commonbrain.api.operations.trace import render_step, render_summary
 from commonbrain.causality.result import VIA_LEXICAL, TraceResult
 from commonbrain.cli.terminal import Sanitized, render_counts, render_item_result
 from commonbrain.coordination.briefing import (
+    MORE,
     Briefing,
     BriefingEntry,
     context_lines,
     handoff_lines,
+    line,
     note_line,
     session_line,
     truncation_line,
@@ -59,6 +61,7 @@ def _render_sections(reply: Briefing) -> Iterator[Text]:
     yield from _render_lines("Pinned notes", [note_line(one) for one in reply.notes])
     items = "Action items: writes wait for them" if reply.writes_blocked else "Action items"
     yield from _render_entries(items, reply.action_items, style="bold yellow")
+    yield from _render_lines(MORE.capitalize(), list(map(line, reply.more)))
     if reply.handoff:
         first, *rest = handoff_lines(reply.handoff)
         yield from _render_lines(first, rest)
@@ -227,8 +230,8 @@ def _render_sent(sent: SendResult) -> Iterator[RenderableType]:
     )
     for part in sent.derived:
         yield Text(f"  {part.status}  {part.id or ''}  {part.headline or part.reason or ''}", "dim")
-    for warning in sent.warnings:
-        yield Text(f"  {warning}", style="dim")
+    for notice in (*sent.shared, *sent.warnings):
+        yield Text(f"  {notice}", style="dim")
     if sent.embedding_pending:
         yield Text("  Found by its words only until the embedder is back.", style="dim")
 
@@ -238,6 +241,7 @@ def _render_message(one: MessageView) -> Iterator[RenderableType]:
     color = _COLOURS.get(one.priority, "")
     details = [
         f"{one.sender} → {_names(one.to)}",
+        one.readers,
         show_instant(one.at),
         one.priority if color else None,
         one.project,
@@ -258,7 +262,10 @@ def _render_thread(one: ThreadSummary) -> Iterator[RenderableType]:
     unread = (f"  {one.unread} unread", "bold cyan") if one.unread else ("", "")
     yield Text.assemble((one.subject, "bold"), unread)
     participants = ", ".join(one.participants)
-    details = (f"{one.messages} messages", participants, show_instant(one.last_at), one.id)
+    tags = " ".join(f"#{tag}" for tag in one.tags)
+    messages = f"{one.messages} messages"
+    last = show_instant(one.last_at)
+    details = (one.status, f"by {one.by}", messages, participants, last, tags, one.id)
     yield Text(f"  {' · '.join(part for part in details if part)}", style="dim")
 
 

@@ -9,9 +9,7 @@ from functools import partial
 from typing import Final, TypeVar
 
 from commonbrain.coordination.briefing import (
-    CAPS,
     CUT_IDS_MAX,
-    NOTE_CHARS_MAX,
     ActiveSession,
     Briefing,
     BriefingEntry,
@@ -95,7 +93,9 @@ def skill_entry(memory: Memory) -> BriefingEntry:
 
 def item_entry(memory: Memory, *, project: str | None) -> BriefingEntry:
     """Convert an action item."""
-    return entry(memory, memory.kind, _elsewhere(memory, project))
+    return entry(
+        memory, f"{memory.kind} by {inert_line(memory.agent)}", _elsewhere(memory, project)
+    )
 
 
 def task_entry(memory: Memory, caller: Caller, *, now: datetime) -> BriefingEntry:
@@ -132,9 +132,9 @@ def handoff_of(memory: Memory) -> InheritedHandoff:
     )
 
 
-def note_of(note: Note) -> PinnedNote:
-    """Convert a pinned note."""
-    return PinnedNote(key=inert_line(note.key), value=_cut(note.value, NOTE_CHARS_MAX))
+def note_of(note: Note, *, chars: int) -> PinnedNote:
+    """Convert a pinned note, of which a number of characters is shown."""
+    return PinnedNote(key=inert_line(note.key), value=_cut(note.value, chars))
 
 
 def active_session_of(session: Session, *, now: datetime) -> ActiveSession:
@@ -197,16 +197,21 @@ def gather_material(unit: UnitOfWork, *, task: str, task_vector: Matrix | None) 
     pending = pending_items(tx, caller, project=project, now=now)
     changes = _changes(unit)
     mail = unread_of(tx, caller, project=project, now=now)
+    chars = unit.services.briefing_limits.note_chars
+    pinned = tx.scratchpad.pinned(project, now=now)
+    siblings = active_sessions(unit, project)
     return BriefingMaterial(
         blockers=blockers,
         skills=_skills(unit),
-        notes=_first("notes", map(note_of, tx.scratchpad.pinned(project, now=now))),
-        action_items=_first("action_items", (item_entry(one, project=project) for one in pending)),
+        notes=_first(unit, "notes", entries=[note_of(one, chars=chars) for one in pinned]),
+        action_items=_first(
+            unit, "action_items", entries=[item_entry(one, project=project) for one in pending]
+        ),
         handoff=_handoff(unit),
-        urgent=_first("urgent", map(message_entry, mail.urgent)),
+        urgent=_first(unit, "urgent", entries=map(message_entry, mail.urgent)),
         unread=mail.count,
         siblings=_first(
-            "siblings", (active_session_of(one, now=now) for one in active_sessions(unit, project))
+            unit, "siblings", entries=[active_session_of(one, now=now) for one in siblings]
         ),
         patterns=patterns,
         tasks=tasks,
@@ -230,9 +235,9 @@ def _rules_and_tasks(
 ) -> tuple[Listed[BriefingEntry], Listed[BriefingEntry], Listed[BriefingEntry]]:
     """Return blockers, patterns and open tasks; those shown are fetched together."""
     board, project = unit.tx.briefing, unit.caller.project
-    blockers = board.blockers(active_scope(unit, Kind.RULE), limit=_section_limit("blockers"))
+    blockers = board.blockers(active_scope(unit, Kind.RULE), limit=_section_limit(unit, "blockers"))
     patterns = _patterns(unit, task_vector)
-    tasks = board.open_tasks(active_scope(unit, Kind.TASK), limit=_section_limit("tasks"))
+    tasks = board.open_tasks(active_scope(unit, Kind.TASK), limit=_section_limit(unit, "tasks"))
     known = unit.tx.memories.get([*blockers.ids, *patterns.ids, *tasks.ids])
     earlier = _earlier(unit, list(known.values()))
 
@@ -278,7 +283,7 @@ def _changes(unit: UnitOfWork) -> tuple[BriefingEntry, ...]:
     """Name what changed in the last days and still holds, latest first, with what it said."""
     links = unit.tx.conflicts.open(
         unit.query_scope(Filter(project=unit.caller.project)),
-        limit=_section_limit("changes"),
+        limit=_section_limit(unit, "changes"),
         since=unit.now - CHANGED_WITHIN,
     )
     if not links:
@@ -300,12 +305,13 @@ def _patterns(unit: UnitOfWork, task_vector: Matrix | None) -> RankedRule:
     pinned = unit.tx.briefing.patterns(active_scope(unit, Kind.RULE))
     near = {} if task_vector is None else unit.tx.index.similarities(task_vector, list(pinned))
     order = sorted(pinned, key=lambda id_: (pinned[id_], near.get(id_, -1.0)), reverse=True)
-    return RankedRule(ids=tuple(order[: _section_limit("patterns")]), total=len(pinned))
+    return RankedRule(ids=tuple(order[: _section_limit(unit, "patterns")]), total=len(pinned))
 
 
 def _skills(unit: UnitOfWork) -> Listed[BriefingEntry]:
     skills = always_on(unit.tx, active_scope(unit, Kind.RULE), project=unit.caller.project)
-    return _first("skills", _skill_entries(unit, [one for one in skills if _holds(unit, one)]))
+    shown = _skill_entries(unit, [one for one in skills if _holds(unit, one)])
+    return _first(unit, "skills", entries=shown)
 
 
 def _skill_entries(unit: UnitOfWork, skills: Sequence[Memory]) -> list[BriefingEntry]:
@@ -344,9 +350,9 @@ def _holds(unit: UnitOfWork, memory: Memory) -> bool:
     return is_open and not is_dormant(memory, unit.now, parameters=unit.parameters)
 
 
-def _section_limit(section: str) -> int:
+def _section_limit(unit: UnitOfWork, section: str) -> int:
     """Return the number of entries to read: those shown, and those named as omitted."""
-    return CAPS[section] + CUT_IDS_MAX
+    return unit.services.briefing_limits.caps[section] + CUT_IDS_MAX
 
 
 def _listed(ranked: RankedRule, shown: Sequence[BriefingEntry]) -> Listed[BriefingEntry]:
@@ -354,9 +360,9 @@ def _listed(ranked: RankedRule, shown: Sequence[BriefingEntry]) -> Listed[Briefi
     return Listed(first=tuple(shown), total=ranked.total - len(ranked.ids) + len(shown))
 
 
-def _first(section: str, entries: Iterable[_T]) -> Listed[_T]:
+def _first(unit: UnitOfWork, section: str, *, entries: Iterable[_T]) -> Listed[_T]:
     shown = tuple(entries)
-    return Listed(first=shown[: _section_limit(section)], total=len(shown))
+    return Listed(first=shown[: _section_limit(unit, section)], total=len(shown))
 
 
 @dataclass(frozen=True, slots=True)
@@ -369,7 +375,7 @@ class Boot:
     def __call__(
         self, project: str | None = None, task: str | None = None, *, client: str | None = None
     ) -> Briefing:
-        """Start a session and return its briefing, in at most 2,000 tokens.
+        """Start a session and return its briefing, in at most 2,000 tokens unless set otherwise.
 
         Args:
             project: the project in which the agent works; by default the caller's.
@@ -401,7 +407,9 @@ class Boot:
         task_vector = self._embed_task(caller, task_text, degraded=degraded)
         with read_unit(self.services, caller) as unit:
             material = gather_material(unit, task=task_text, task_vector=task_vector)
-        return pack_briefing(replace(material, degraded=tuple(degraded)))
+        return pack_briefing(
+            replace(material, degraded=tuple(degraded)), limits=self.services.briefing_limits
+        )
 
     def _checked_task(self, task: str | None) -> str:
         """Return the task on one line, checked and without secrets."""

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Final
 from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import MessageDetail, MessagePriority
-from commonbrain.model.memory import Memory, Thread
+from commonbrain.model.memory import Memory, Thread, ThreadStatus
 from commonbrain.model.messages import TOP, UNREAD_COUNTED_MAX, Mailbox, Reader
-from commonbrain.model.scope import EVERYBODY, Caller, is_visible
+from commonbrain.model.scope import EVERYBODY, Caller, Scope, is_visible
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
 
-_URGENT_SHOWN_MAX: Final = 5
 _TOP_MAX: Final = 50
+_READERS_NAMED: Final = 3
 _CURSOR_PREFIXES: Final = {"urgent": True, "unread": False}
 """Cursor prefixes for the sections of unread messages."""
 _READ: Final = "read"
@@ -26,7 +26,7 @@ _READ: Final = "read"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnreadSummary:
-    """The number of unread messages, counted up to 1,000, and the newest urgent ones."""
+    """The number of unread messages, counted up to 1,000, and the newest urgent ones, up to 50."""
 
     count: int = 0
     urgent: tuple[Memory, ...] = ()
@@ -50,7 +50,7 @@ def unread_of(
     # A small inbox is counted by reading it; only a full one needs another query.
     is_all = len(top) < _TOP_MAX
     count = len(top) if is_all else tx.messages.count_unread(reader, limit=UNREAD_COUNTED_MAX + 1)
-    urgent = [one.message_id for one in top if one.is_urgent][:_URGENT_SHOWN_MAX]
+    urgent = [one.message_id for one in top if one.is_urgent]
     memories = tx.memories.get(urgent)
     shown = [
         memories[id_] for id_ in urgent if id_ in memories and is_visible(caller, memories[id_])
@@ -130,6 +130,8 @@ class MessageView:
     sender: str
     to: tuple[str, ...]
     """Names, or `*` for everyone."""
+    readers: str
+    """Who can read it: the team, or the participants."""
     subject: str | None
     headline: str
     body: str | None
@@ -157,6 +159,10 @@ class ThreadSummary:
 
     id: str
     subject: str
+    status: ThreadStatus
+    by: str
+    """Who began it."""
+    tags: tuple[str, ...]
     messages: str
     """Counted up to 1,000."""
     unread: int
@@ -191,6 +197,7 @@ def to_message_views(
             thread=None if detail.thread_id is None else ids.show(ids.THREAD, detail.thread_id),
             sender=detail.sender or one.agent,
             to=detail.recipients or (EVERYBODY,),
+            readers=_readers(caller, one, to=detail.recipients),
             subject=detail.subject or subjects.get(detail.thread_id or 0),
             headline=one.headline,
             body=one.body if whole else None,
@@ -210,6 +217,16 @@ def to_message_views(
     )
 
 
+def _readers(caller: Caller, message: Memory, *, to: Sequence[str]) -> str:
+    """Say who can read a message, as its reader sees it."""
+    if message.scope is not Scope.PRIVATE:
+        return "team" if message.scope is Scope.TEAM else "everyone"
+    others = [one for one in dict.fromkeys((message.agent, *to)) if one != caller.agent]
+    more = len(others) - _READERS_NAMED
+    names = others[:_READERS_NAMED] + ([f"{more} more"] if more > 0 else [])
+    return f"private to {' and '.join(['you', *names])}"
+
+
 def summarize_thread(
     tx: Transaction, caller: Caller, *, thread: Thread, reader: Reader
 ) -> ThreadSummary:
@@ -218,10 +235,14 @@ def summarize_thread(
     message_ids = tx.threads.messages(
         thread.id, caller, now=reader.now, below=ids.LAST, limit=bound
     )
-    [newest] = tx.memories.get(message_ids[:1]).values()
+    known = tx.memories.get(list({message_ids[0], message_ids[-1]}))
+    newest, oldest = known[message_ids[0]], known[message_ids[-1]]
     return ThreadSummary(
         id=ids.show(ids.THREAD, thread.id),
         subject=thread.subject,
+        status=thread.status,
+        by=thread.agent or oldest.speaker or oldest.agent,
+        tags=thread.tags,
         messages=f"{UNREAD_COUNTED_MAX}+" if len(message_ids) == bound else str(len(message_ids)),
         unread=len(tx.messages.unread_among(reader, message_ids)),
         participants=tuple(sorted(tx.threads.participants(message_ids))),

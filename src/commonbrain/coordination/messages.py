@@ -12,6 +12,7 @@ from commonbrain.coordination.inbox import (
     MessagePage,
     MessageView,
     ThreadPage,
+    ThreadSummary,
     count_by_thread,
     page_of,
     summarize_thread,
@@ -32,13 +33,14 @@ from commonbrain.coordination.sending import (
     task_of,
     thread_of,
 )
+from commonbrain.history.metadata import plain_names
 from commonbrain.history.unit_of_work import write_unit
 from commonbrain.ingestion.preparation import PreparedDraft
 from commonbrain.ingestion.validation import scan_text
 from commonbrain.model import ids, limits
-from commonbrain.model.errors import InvalidInputError, RejectedError
+from commonbrain.model.errors import InvalidInputError, RejectedError, parse_choice
 from commonbrain.model.kinds import Kind, MessageDetail, MessagePriority
-from commonbrain.model.memory import Memory
+from commonbrain.model.memory import Memory, ThreadStatus
 from commonbrain.model.messages import UNREAD_COUNTED_MAX, Reader
 from commonbrain.model.scope import Caller, Scope, is_visible
 from commonbrain.model.timestamps import instant
@@ -231,20 +233,70 @@ class Messages:
             )
 
     def threads(
-        self, *, limit: int = limits.MESSAGES_PAGE_DEFAULT, cursor: str | None = None
+        self,
+        *,
+        status: ThreadStatus | str | None = None,
+        limit: int = limits.MESSAGES_PAGE_DEFAULT,
+        cursor: str | None = None,
     ) -> ThreadPage:
-        """List the threads with messages that the caller may see, latest first."""
+        """List the threads with messages that the caller may see, latest first.
+
+        `status` limits the list to open or closed ones.
+        """
+        named = None if status is None else parse_choice(ThreadStatus, status)
         _check_limit(limit)
         below = ids.parse(ids.MEMORY, cursor) if cursor else ids.LAST
         with self._snapshot() as tx:
             reader = self._reader()
-            threads = tx.threads.recent(self.caller, now=reader.now, below=below, limit=limit + 1)
+            threads = tx.threads.recent(
+                self.caller, now=reader.now, below=below, limit=limit + 1, status=named
+            )
             lines = tuple(
                 summarize_thread(tx, self.caller, thread=thread, reader=reader)
                 for thread, _ in threads[:limit]
             )
         last = [last for _, last in threads]
         return ThreadPage(threads=lines, cursor=_next(last[:limit], last))
+
+    def thread(
+        self,
+        id: str,  # noqa: A002 the public name is id
+        *,
+        status: ThreadStatus | str | None = None,
+        tags: Sequence[str] | None = None,
+    ) -> ThreadSummary:
+        """Return a thread; `status` closes or opens it, `tags` replaces its tags.
+
+        A closed thread is resolved; the next message opens it again.
+        """
+        named = None if status is None else parse_choice(ThreadStatus, status)
+        plain = None if tags is None else self._tags(tags)
+        thread_id, now = ids.parse(ids.THREAD, id), self.services.clock.now()
+        is_change = named is not None or plain is not None
+        begin = self.services.store.begin if is_change else self.services.store.snapshot
+        with begin(self.caller.tenant) as tx:
+            check_thread(tx, self.caller, thread_id=thread_id, now=now)
+            thread = tx.threads.get([thread_id])[thread_id]
+            if is_change:
+                tx.threads.set_status(thread_id, named or thread.status, tags=plain)
+                thread = tx.threads.get([thread_id])[thread_id]
+            return summarize_thread(tx, self.caller, thread=thread, reader=self._reader())
+
+    def _tags(self, given: Sequence[str]) -> list[str]:
+        names = plain_names(
+            [
+                scan_text(one, what="tag", services=self.services, caller=self.caller)
+                for one in given
+            ],
+            what="tag",
+        )
+        if len(names) > limits.TAGS_MAX:
+            raise RejectedError(
+                f"{len(names)} tags; {limits.TAGS_MAX} are allowed.",
+                code="limit_exceeded",
+                hint="Give fewer.",
+            )
+        return names
 
     def delegated(
         self, *, limit: int = limits.MESSAGES_PAGE_DEFAULT, cursor: str | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, TypedDict
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, TypedDict
 from commonbrain.history.unit_of_work import UnitOfWork
 from commonbrain.ingestion.commit import open_thread
 from commonbrain.ingestion.preparation import PreparedDraft, embed_drafts, prepare_drafts
-from commonbrain.ingestion.result import DerivedResult, ItemStatus
+from commonbrain.ingestion.result import DerivedResult, ItemResult, ItemStatus
 from commonbrain.ingestion.service import Remember, WriteOptions
 from commonbrain.ingestion.sources import put_link
 from commonbrain.ingestion.validation import Rejection, scan_text
@@ -26,7 +26,7 @@ from commonbrain.model.kinds import (
 )
 from commonbrain.model.limits import NAME_CHARS_MAX, RECIPIENTS_MAX, SUBJECT_CHARS_MAX
 from commonbrain.model.links import LinkType
-from commonbrain.model.memory import Draft, Memory, ThreadRef
+from commonbrain.model.memory import Draft, Memory, Sharing, ThreadRef, ThreadStatus
 from commonbrain.model.messages import Reader, Receipt
 from commonbrain.model.query import Filter
 from commonbrain.model.revision import Action
@@ -53,6 +53,9 @@ class MessageOptions(TypedDict, total=False):
     project: str | None
     """A project other than the sender's; a broadcast reaches the agents that work in it."""
     expires_at: datetime | str | None
+    share: Sharing | str | None
+    """What the team learns of a direct message: by default what it marks with `@decision` or
+    `@convention`; `decision` or `convention`, the whole text as such; `none`, nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +72,8 @@ class SendResult:
     embedding_pending: bool = False
     task: str | None = None
     """The task that it assigns."""
+    shared: tuple[str, ...] = ()
+    """For each part that the team sees, a sentence with the call that takes it back."""
 
 
 def parse_recipients(
@@ -134,6 +139,7 @@ def draft_of(
         scope=Scope.PRIVATE if to else Scope.TEAM,
         expires_at=instant(expires_at) if expires_at else None,
         detail=detail,
+        sharing=parse_choice(Sharing, options.get("share") or Sharing.MARKED),
     )
 
 
@@ -197,6 +203,8 @@ def deliver_message(unit: UnitOfWork, ready: PreparedDraft, *, thread: int | Non
         )
         unit.tx.messages.post([everybody])
     unit.tx.messages.open(reader_of(unit))
+    if thread is not None:
+        unit.tx.threads.set_status(thread, ThreadStatus.OPEN)
     if unit.services.store.moved_to or outcome.embedding_pending:
         enqueue_embedding(unit.tx, unit.services, caller=unit.caller)
     return SendResult(
@@ -206,7 +214,19 @@ def deliver_message(unit: UnitOfWork, ready: PreparedDraft, *, thread: int | Non
         derived=outcome.derived,
         warnings=outcome.warnings,
         embedding_pending=outcome.embedding_pending,
+        shared=tuple(_shared(ready, outcome)) if threaded.recipients else (),
     )
+
+
+def _shared(ready: PreparedDraft, outcome: ItemResult) -> Iterator[str]:
+    """Say what the team sees of a direct message, and how to take it back."""
+    for part, result in zip(ready.derived, outcome.derived, strict=False):
+        is_shared = isinstance(part, PreparedDraft) and part.draft.sharing is not Sharing.NONE
+        if is_shared and result.status is ItemStatus.STORED and result.id:
+            yield (
+                f"{result.id} is a {result.kind} of the team now; the message stays private. "
+                f"To take it back: forget {result.id}."
+            )
 
 
 def reader_of(unit: UnitOfWork) -> Reader:
@@ -239,6 +259,7 @@ def _begin(unit: UnitOfWork, ready: PreparedDraft) -> int:
         unit.tx,
         begun,
         project=ready.project,
+        agent=unit.caller.agent,
         now=unit.now,
         random_source=unit.services.random_source,
     )

@@ -23,14 +23,16 @@ from commonbrain.ingestion.sources import SCOPE_WIDTH
 from commonbrain.ingestion.validation import scan_text
 from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError, RejectedError, parse_choice
-from commonbrain.model.kinds import TaskDetail, TaskPriority, TaskStatus
+from commonbrain.model.escaping import inert_line
+from commonbrain.model.kinds import RuleDetail, TaskDetail, TaskPriority, TaskStatus
 from commonbrain.model.limits import NAME_CHARS_MAX, NOTE_CHARS_MAX, TAGS_MAX
 from commonbrain.model.links import INHERITED, Link, LinkType, strengthened
 from commonbrain.model.memory import Memory, State
 from commonbrain.model.revision import Action
-from commonbrain.model.scope import Caller, check_may_write
+from commonbrain.model.scope import Caller, Role, check_may_write
 from commonbrain.model.tasks import (
     OPEN_STATUSES,
+    WITHDRAW,
     Ack,
     Decision,
     check_decision,
@@ -241,6 +243,8 @@ def acknowledge(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> Chan
             hint="To close a task, use revise status with value done.",
         )
     until = proposal.arguments["until"]
+    if proposal.arguments["decision"] == WITHDRAW:
+        return _withdraw(unit, memory)
     ack = Ack(
         memory_id=memory.id,
         agent=unit.caller.agent,
@@ -256,6 +260,27 @@ def acknowledge(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> Chan
     is_new = known is None or not known.says_the_same(ack)
     answer = (PutAck(memory=memory, known=known, ack=ack),) if is_new else ()
     return _closing(unit, memory, plan=ChangePlan(steps=answer), decision=ack.decision)
+
+
+def _withdraw(unit: UnitOfWork, memory: Memory) -> ChangePlan:
+    """Plan to lift an action item, which stays as a rule or task that blocks nobody.
+
+    Raises:
+        RejectedError: `insufficient_role`, the caller is neither its author nor an admin.
+
+    """
+    check_may_write(unit.caller, memory.scope)
+    if unit.caller.agent != memory.agent and unit.caller.role is not Role.ADMIN:
+        raise RejectedError(
+            f"{show(memory)} was set by {inert_line(memory.agent)}: only that agent or an admin "
+            "can withdraw it.",
+            code="insufficient_role",
+            hint=f"Acknowledge it: revise ack {show(memory)} with value will_execute.",
+        )
+    if not isinstance(memory.detail, RuleDetail | TaskDetail):
+        return ChangePlan()
+    lifted = replace(memory, detail=replace(memory.detail, must_ack=False))
+    return ChangePlan(steps=amend_steps(memory, lifted))
 
 
 def _closing(

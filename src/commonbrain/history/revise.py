@@ -55,7 +55,7 @@ from commonbrain.model.query import FeedbackEvent, FeedbackMark
 from commonbrain.model.revision import Action
 from commonbrain.model.scope import Caller, Role, Scope, Trust, check_may_write
 from commonbrain.model.skills import skill_of
-from commonbrain.model.tasks import Decision
+from commonbrain.model.tasks import WITHDRAW, Decision
 from commonbrain.retrieval.get import fetch
 from commonbrain.security.authority import (
     Proposal,
@@ -490,10 +490,14 @@ class Revise:
         """Acknowledge an action item: will_execute, already_done, not_relevant, or deferred.
 
         `already_done` (tasks only, which become done) and `not_relevant` need a reason. A task is
-        acknowledged for everyone, a rule for the caller's session.
+        acknowledged for everyone, a rule for the caller's session. `withdraw`, by its author or an
+        admin, lifts it: it stays as a rule or task that no longer blocks.
         """
+        is_withdrawn = decision == WITHDRAW
+        if is_withdrawn and until is not None:
+            raise InvalidInputError("withdraw takes no time.", hint="Leave due_at out.")
         arguments = {
-            "decision": str(parse_choice(Decision, decision)),
+            "decision": WITHDRAW if is_withdrawn else str(parse_choice(Decision, decision)),
             "until": plain_instant(until),
         }
         why = self._reason(reason) if reason else None

@@ -172,13 +172,14 @@ def open_thread(
     thread: ThreadRef,
     *,
     project: str | None,
+    agent: str,
     now: datetime,
     random_source: RandomSource,
 ) -> int:
-    """Return the id of the thread with this key, creating it if necessary."""
+    """Return the id of the thread with this key; the agent begins it if necessary."""
     for drawn in _draws(now, random_source):
         with suppress(IdTaken):
-            return tx.threads.open(thread, project, new_id=drawn, now=now)
+            return tx.threads.open(thread, project, new_id=drawn, now=now, agent=agent)
     raise _random_source_error()
 
 
@@ -235,7 +236,12 @@ def _in_thread(
     if thread is None or not isinstance(detail, MessageDetail):
         return memory
     thread_id = open_thread(
-        tx, thread, project=memory.project, now=memory.recorded_at, random_source=random_source
+        tx,
+        thread,
+        project=memory.project,
+        agent=memory.speaker or memory.agent,
+        now=memory.recorded_at,
+        random_source=random_source,
     )
     return replace(memory, detail=replace(detail, thread_id=thread_id))
 

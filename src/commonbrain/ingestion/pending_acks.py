@@ -11,12 +11,16 @@ from commonbrain.model.errors import RejectedError
 from commonbrain.model.escaping import inert_line
 from commonbrain.model.memory import Memory
 from commonbrain.model.scope import Caller
+from commonbrain.model.tasks import WITHDRAW
+from commonbrain.model.timestamps import show_day
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
 
 _NAMED_MAX: Final = 10
 """Action items that a rejection names; it counts the others."""
+_TEXT_CHARS: Final = 160
+"""Characters shown of the text of an item, where it says more than the headline."""
 
 
 def pending_items(
@@ -39,8 +43,9 @@ def check_pending_acks(
 ) -> None:
     """Reject a write while action items bind where it is made; called in its transaction.
 
-    `projects` are the projects written to, None for any; `settles` names what the write completes
-    or removes. A write that does this to action items only is allowed.
+    `projects` are the projects written to, None for any; a write without a project counts as one
+    in the project of the caller. `settles` names what the write completes or removes. A write that
+    does this to action items only is allowed.
 
     Raises:
         RejectedError: `action_items_pending` names them and the next call.
@@ -75,21 +80,34 @@ def check_pending_acks_of(
 
 
 def _reach(caller: Caller, projects: Iterable[str | None]) -> frozenset[str]:
-    return frozenset(one for one in (*projects, caller.project) if one is not None)
+    named = (one or caller.project for one in projects)
+    return frozenset(one for one in named if one is not None)
 
 
 def _refusal(tx: Transaction, pending: list[int]) -> RejectedError:
-    memories = tx.memories.get(pending[:_NAMED_MAX])
-    named = [f"{_shown(id_)} ({inert_line(one.headline)})" for id_, one in memories.items()]
-    more = f", and {len(pending) - len(named)} more" if len(pending) > len(named) else ""
-    count = "1 action item wants" if len(pending) == 1 else f"{len(pending)} action items want"
+    memories = list(tx.memories.get(pending[:_NAMED_MAX]).values())
+    more = f"; and {len(pending) - len(memories)} more" if len(pending) > len(memories) else ""
+    what = "1 action item" if len(pending) == 1 else f"{len(pending)} action items"
+    first = memories[0]
+    id_ = ids.show(ids.MEMORY, first.id)
     return RejectedError(
-        f"{count} an answer before anything is written: {', '.join(sorted(named))}{more}.",
+        f"{what} must be acknowledged before this is written: "
+        f"{'; '.join(map(_described, memories))}{more}.",
         code="action_items_pending",
-        hint=f"Answer each, then repeat this call: revise ack {_shown(pending[0])} with value "
-        "will_execute; or already_done or not_relevant, with a reason; or deferred, with due_at.",
+        hint=f"{'' if len(pending) == 1 else 'For each: '}revise ack {id_} with value "
+        "will_execute (or already_done or not_relevant, with a reason; or deferred, with due_at), "
+        f"then repeat this call. {inert_line(first.agent)} or an admin can lift it: revise ack "
+        f"{id_} with value {WITHDRAW}.",
     )
 
 
-def _shown(id_: int) -> str:
-    return ids.show(ids.MEMORY, id_)
+def _described(item: Memory) -> str:
+    """Name an action item, who set it when, where it binds, and what else it says."""
+    where = f"project {inert_line(item.project)}" if item.project else "every project"
+    text = inert_line(item.body)
+    cut = text if len(text) <= _TEXT_CHARS else f"{text[: _TEXT_CHARS - 1].rstrip()}…"
+    says = "" if text == inert_line(item.headline) else f": {cut}"
+    return (
+        f"{ids.show(ids.MEMORY, item.id)} ({inert_line(item.headline)}), set by "
+        f"{inert_line(item.agent)} on {show_day(item.recorded_at)} for {where}{says}"
+    )

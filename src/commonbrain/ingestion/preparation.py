@@ -42,6 +42,7 @@ from commonbrain.model.limits import (
 )
 from commonbrain.model.memory import (
     Draft,
+    Sharing,
     ThreadRef,
     check_types,
     confidence_of,
@@ -49,7 +50,8 @@ from commonbrain.model.memory import (
     texts_of,
 )
 from commonbrain.model.parameters import DEFAULTS, Parameters
-from commonbrain.model.scope import Caller, Scope, Trust, check_may_write, granted
+from commonbrain.model.scope import Caller, Role, Scope, Trust, check_may_write, granted
+from commonbrain.model.tasks import must_be_acknowledged
 from commonbrain.model.timestamps import instant
 from commonbrain.services import Services
 from commonbrain.text.causal_extraction import extract_atoms
@@ -63,6 +65,8 @@ from commonbrain.text.classification import (
     severity_of,
     sole_tag,
     tagged_texts,
+    untagged,
+    without_tags,
 )
 from commonbrain.text.entities import Entities, extract_entities
 from commonbrain.text.normalisation import normalise, normalise_draft, without_injected_context
@@ -215,7 +219,7 @@ _PARSERS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "expires_at": instant,
 }
 # Readers are set by messages alone, chunks by importers, and proposals by reflection.
-_INTERNAL_FIELDS: Final = {"body", "audience", "part", "is_candidate"}
+_INTERNAL_FIELDS: Final = {"body", "audience", "part", "is_candidate", "sharing"}
 _FIELDS: Final = {field.name for field in fields(Draft)} - _INTERNAL_FIELDS
 # Severity is a field of the draft because validation checks it separately; a lease is claimed.
 _COLUMNS: Final = frozenset(column for policy in KINDS.values() for column in policy.columns) - {
@@ -326,6 +330,9 @@ def _prepare(
     timer.end_stage("classify")
     # Check limits again, because composed or extracted text may be longer.
     admitted = _check_bounds(named) or validate(named)
+    project = named.project or caller.project
+    if isinstance(admitted, Valid) and project is None and scope is not Scope.PRIVATE:
+        admitted = _check_binds_all(admitted, caller)
     timer.end_stage("gate")
     if isinstance(admitted, Rejection):
         return admitted
@@ -335,10 +342,22 @@ def _prepare(
         admitted=admitted,
         scope=scope,
         trust=trust,
-        project=named.project or caller.project,
+        project=project,
         entities=_merge_entities(extract_entities(text), named),
         warnings=screened.warnings + admitted.warnings,
         parameters=parameters,
+    )
+
+
+def _check_binds_all(admitted: Valid, caller: Caller) -> Valid | Rejection:
+    """Let only an admin block the writers of every project."""
+    if caller.role is Role.ADMIN or not must_be_acknowledged(admitted.detail):
+        return admitted
+    return Rejection(
+        code="scope_denied",
+        reason="Without a project, must_ack blocks the writers of every project: that needs the "
+        "role admin.",
+        hint="Name the project that it blocks, or leave must_ack out.",
     )
 
 
@@ -390,14 +409,19 @@ def _merge_entities(entities: Entities, draft: Draft) -> Entities:
 
 
 def _derived_drafts(source: PreparedDraft) -> Iterator[Draft]:
-    """Return drafts for the tagged parts: no wider, no more trusted, never a BLOCKER."""
+    """Return drafts for the tagged parts: no more trusted, never a BLOCKER.
+
+    They are no wider than their text, except for what the sender of a direct message marks as a
+    decision or convention: the mark is the sender's word that the team may know it.
+    """
     draft, body = source.draft, source.admitted.body
-    tagged = tagged_texts(body)
+    tagged = [*_whole(source), *tagged_texts(body)]
     if draft.extract_tasks and KINDS[source.admitted.kind].extracts_tasks:
         tagged += extract_tasks(body)
     if _extracts_causes(source):
-        tagged += [_tag_of_cause(one, source) for one in extract_atoms(body)]
+        tagged += [_tag_of_cause(one, source) for one in extract_atoms(untagged(body))]
     for part in tagged:
+        is_shared = part.label in _SHARED_LABELS and draft.sharing is not Sharing.NONE
         yield Draft(
             body=part.text,
             kind=part.kind,
@@ -406,13 +430,26 @@ def _derived_drafts(source: PreparedDraft) -> Iterator[Draft]:
             columns=part.columns,
             confidence=part.confidence,
             project=source.project,
-            scope=source.scope,
+            scope=Scope.TEAM if is_shared else source.scope,
             trust=source.trust,
             source_ref=draft.source_ref,
             occurred_at=draft.occurred_at,
-            audience=_audience(source.admitted.detail),
+            audience=() if is_shared else _audience(source.admitted.detail),
             auto_captured=True,
+            sharing=Sharing.MARKED if is_shared else Sharing.NONE,
         )
+
+
+_SHARED_LABELS: Final = frozenset({Sharing.DECISION, Sharing.CONVENTION})
+
+
+def _whole(source: PreparedDraft) -> Iterator[TaggedText]:
+    """Return the whole text of a message if its sender shares it as a decision or convention."""
+    sharing = source.draft.sharing
+    if sharing in _SHARED_LABELS:
+        kind = Kind.FACT if sharing is Sharing.DECISION else Kind.RULE
+        text = without_tags(source.admitted.body)
+        yield TaggedText(text=text, kind=kind, label=str(sharing))
 
 
 def _extracts_causes(source: PreparedDraft) -> bool:

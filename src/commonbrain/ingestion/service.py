@@ -68,7 +68,7 @@ from commonbrain.model.errors import RejectedError, UnavailableError
 from commonbrain.model.kinds import KINDS, Kind
 from commonbrain.model.limits import ITEMS_PER_CALL_MAX
 from commonbrain.model.links import CONFLICTS_MAX, LinkType
-from commonbrain.model.memory import AWAITING_STATES, Draft, Memory, State
+from commonbrain.model.memory import AWAITING_STATES, Draft, Memory, Sharing, State
 from commonbrain.model.query import Filter
 from commonbrain.model.revision import Action
 from commonbrain.model.scope import Caller
@@ -467,6 +467,9 @@ class Remember:
         draft = replace(part.draft, derived_from=(id_,))
         if source.kind is Kind.MESSAGE:
             draft = replace(draft, source_message_id=id_)
+            if draft.sharing is not Sharing.NONE and draft.source_ref:
+                # Readers of a shared decision see where it comes from, but not the message.
+                draft = replace(draft, source_ref=f"{source.id}, {draft.source_ref}")
         is_stored = source.status is ItemStatus.STORED
         if is_stored and source.kind and KINDS[source.kind].is_occurrence:
             # A recurrence has its causes again, even in the same words.

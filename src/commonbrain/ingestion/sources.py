@@ -17,7 +17,14 @@ from commonbrain.model.errors import InvalidInputError, NotFoundError, RejectedE
 from commonbrain.model.kinds import KINDS, Kind, MessageDetail, RuleDetail, kinds_where
 from commonbrain.model.limits import SOURCES_MAX
 from commonbrain.model.links import Link, LinkType, link_image
-from commonbrain.model.memory import AWAITING_STATES, CURRENT_STATES, FINDABLE_STATES, Draft, Memory
+from commonbrain.model.memory import (
+    AWAITING_STATES,
+    CURRENT_STATES,
+    FINDABLE_STATES,
+    Draft,
+    Memory,
+    Sharing,
+)
 from commonbrain.model.query import FeedbackEvent, FeedbackMark, Filter
 from commonbrain.model.revision import Action
 from commonbrain.model.scope import Caller, Scope, is_visible
@@ -33,6 +40,8 @@ _HINT_CANDIDATES_MAX = 20
 """Memories read per entity for a hint, newest first."""
 _JUSTIFYING = kinds_where(lambda policy: policy.can_justify)
 _DECISION = "decision"
+_NAMES_MAX: Final = 2
+"""Recipients of a message that the source of a shared decision names."""
 SCOPE_WIDTH = {Scope.PRIVATE: 0, Scope.TEAM: 1, Scope.GLOBAL: 2}
 """Scopes by the number of readers."""
 
@@ -142,10 +151,25 @@ def dependency_hint(tx: Transaction, memory: Memory, *, query_scope: QueryScope)
 def limit_to_source(
     part: PreparedDraft | Rejection, source: PreparedDraft
 ) -> PreparedDraft | Rejection:
-    """Limit an extracted draft to the trust and scope of its text."""
+    """Limit an extracted draft to the trust and scope of its text, unless its sender shares it."""
     if isinstance(part, Rejection):
         return part
-    return replace(part, trust=source.trust, scope=source.scope)
+    if part.draft.sharing is Sharing.NONE or source.scope is not Scope.PRIVATE:
+        return replace(part, trust=source.trust, scope=source.scope)
+    draft = replace(part.draft, source_ref=_conversation(source))
+    return replace(part, draft=draft, trust=source.trust)
+
+
+def _conversation(source: PreparedDraft) -> str | None:
+    """Name the thread and participants of a message, for readers who may not see it."""
+    detail = source.admitted.detail
+    if not isinstance(detail, MessageDetail):
+        return None
+    to = ", ".join(detail.recipients[:_NAMES_MAX])
+    more = len(detail.recipients) - _NAMES_MAX
+    others = f" and {more} more" if more > 0 else ""
+    thread = f" in {ids.show(ids.THREAD, detail.thread_id)}" if detail.thread_id else ""
+    return f"{detail.sender} to {to}{others}{thread}"
 
 
 def add_supporting_sources(

@@ -49,6 +49,14 @@ class ThreadRef:
     subject: str
 
 
+class ThreadStatus(StrEnum):
+    """Whether a thread goes on."""
+
+    OPEN = "open"
+    CLOSED = "closed"
+    """It is resolved; the next message opens it again."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thread:
     """A conversation of messages; its key is unique in the tenant."""
@@ -58,6 +66,22 @@ class Thread:
     subject: str
     project: str | None = None
     created_at: datetime
+    agent: str | None = None
+    """Who began it; unknown for threads of earlier versions."""
+    status: ThreadStatus = ThreadStatus.OPEN
+    tags: tuple[str, ...] = ()
+
+
+class Sharing(StrEnum):
+    """What the sender of a direct message shares of it with the team."""
+
+    MARKED = "marked"
+    """The parts tagged as a decision or convention."""
+    DECISION = "decision"
+    """The whole text, as a decision."""
+    CONVENTION = "convention"
+    """The whole text, as a convention."""
+    NONE = "none"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +129,8 @@ class Draft:
     """The number, from 1, of a part of a text too long for one memory; None for a whole text."""
     is_candidate: bool = False
     """Whether it is only proposed and becomes active on approval."""
+    sharing: Sharing = Sharing.NONE
+    """What the team sees of a direct message; of a derived part, whether its sender shares it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,6 +18,10 @@ OPEN_STATUSES: Final = frozenset({TaskStatus.OPEN, TaskStatus.BLOCKED})
 """Statuses of tasks that are still to be done."""
 
 
+WITHDRAW: Final = "withdraw"
+"""Given as the decision on an action item, it lifts the requirement for everyone."""
+
+
 class Decision(StrEnum):
     """The decision of an agent on an action item."""
 

@@ -22,6 +22,7 @@ from commonbrain.embeddings.interface import CachingEmbedder, EmbeddingSpace, Re
 from commonbrain.ingestion.salience import SalienceModels
 from commonbrain.learning.serving import RerankerRegistry, make_salience_trainer, make_trainer
 from commonbrain.model import ids
+from commonbrain.model.briefing_limits import BOOT_CAPS, BOOT_SHARES, BriefingLimits
 from commonbrain.model.errors import CommonbrainError, InvalidInputError
 from commonbrain.model.scope import LOCAL_TENANT, Caller
 from commonbrain.observability.factory import TelemetryOptions, make_telemetry
@@ -190,13 +191,7 @@ def build_services(
         has_embedded_worker=settings.redis_url is None,
         screen=screen,
         policies=TenantPolicies(store, clock),
-        quotas=Quotas(
-            store=store,
-            clock=clock,
-            rates=cache(partial(factory.make_rates, reveal(settings.redis_url))),
-            key_calls_per_minute=settings.key_calls_per_minute,
-            tenant_calls_per_minute=settings.tenant_calls_per_minute,
-        ),
+        quotas=_quotas(settings, store, clock=clock),
         refusals=AccessDenials(store=store, clock=clock),
         trainer=cache(make_trainer),
         password_hasher=cache(factory.make_password_hasher),
@@ -210,6 +205,27 @@ def build_services(
         probe=HealthProbes(dependency_locations(settings, location), clock),
         started_at=clock.now(),
         parameters=settings.parameters,
+        briefing_limits=_briefing_limits(settings),
+    )
+
+
+def _quotas(settings: Settings, store: StoreInterface, *, clock: Clock) -> Quotas:
+    return Quotas(
+        store=store,
+        clock=clock,
+        rates=cache(partial(factory.make_rates, reveal(settings.redis_url))),
+        key_calls_per_minute=settings.key_calls_per_minute,
+        tenant_calls_per_minute=settings.tenant_calls_per_minute,
+    )
+
+
+def _briefing_limits(settings: Settings) -> BriefingLimits:
+    return BriefingLimits(
+        tokens=settings.boot_tokens,
+        caps={name: getattr(settings, f"boot_{name}") for name in BOOT_CAPS},
+        shares={name: getattr(settings, f"boot_{name}_share") for name in BOOT_SHARES},
+        handoff_chars=settings.boot_handoff_chars,
+        note_chars=settings.boot_note_chars,
     )
 
 

@@ -43,7 +43,8 @@ MARKED_MAX: Final = 20
 """Memories from the tags or tasks of one text; more is a log rather than a list of decisions."""
 
 _MARK: Final = re.compile(
-    r"(?<!\S)@(?P<name>decision|insight|remember|atom)\b[ \t]*:?[ \t]*(?P<content>\S[^\n]*)"
+    r"(?<!\S)@(?P<name>decision|convention|insight|remember|atom)\b"
+    r"[ \t]*:?[ \t]*(?P<content>\S[^\n]*)"
 )
 _TASK_WORDS: Final = re.compile(
     r"\b(?:needs? to|must|has to|have to|follow[- ]up|to-?do|action item)\b", re.IGNORECASE
@@ -81,6 +82,11 @@ def without_tags(text: str) -> str:
     return _MARK.sub(lambda match: match["content"], text) if "@" in text else text
 
 
+def untagged(text: str) -> str:
+    """Remove the tagged parts, which say on their own what they say."""
+    return _MARK.sub("", text) if "@" in text else text
+
+
 def atom_of(text: str) -> TaggedText | None:
     """Parse one line as `@atom`, with or without the tag; None if it has no bars."""
     sole = sole_tag(text)
@@ -94,8 +100,8 @@ def atom_of(text: str) -> TaggedText | None:
 
 def extract_tasks(text: str) -> list[TaggedText]:
     """Return the sentences that state a task."""
-    sentences = (_BULLET.sub("", one).strip() for one in split_sentences(text))
-    tasks = (one for one in sentences if one and _TASK_WORDS.search(one) and not _MARK.match(one))
+    sentences = (_BULLET.sub("", one).strip() for one in split_sentences(untagged(text)))
+    tasks = (one for one in sentences if one and _TASK_WORDS.search(one))
     return [TaggedText(text=one, kind=Kind.TASK) for one in tasks][:MARKED_MAX]
 
 
@@ -111,6 +117,8 @@ def _marked(match: re.Match[str]) -> TaggedText:
             return of_atom(_barred(content))
         case "remember":
             return TaggedText(text=content)
+        case "convention":
+            return TaggedText(text=content, kind=Kind.RULE, label="convention")
         case name:
             return TaggedText(text=content, kind=Kind.FACT, label=name)
 

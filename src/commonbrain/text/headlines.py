@@ -114,7 +114,7 @@ _TAG: Final = r"(?:@[^\W\d_][\w.-]*(?:\([^()\s]*\))?|#[^\W\d_][\w-]*|\[(?:decisi
 _TAGS_BEFORE: Final = re.compile(rf"^(?:{_TAG}[:,]?\s+)+(?=\S)", re.IGNORECASE)
 _TAGS_AFTER: Final = re.compile(rf"(?<=\S)(?:\s+{_TAG})+\s*$", re.IGNORECASE)
 _MARK: Final = re.compile(
-    r"(?:(?<=\s)|^)@(?:decision|insight|remember|todo)\b(?:\([^()\s]*\))?:?[ \t]*"
+    r"(?:(?<=\s)|^)@(?:decision|convention|insight|remember|todo)\b(?:\([^()\s]*\))?:?[ \t]*"
 )
 """A tag in a line: what follows is what its author wants to keep."""
 _MARKED: Final = 3.0

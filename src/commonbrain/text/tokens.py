@@ -126,32 +126,6 @@ _JUMBLED: Final = 95
 _SPACES_MAX: Final = 64
 """Up to about this length, a run of spaces is one token."""
 
-# Upper price of a character by class, beyond a seventh more than the estimate, in text that is not
-# language: measured on random characters of the class, rounded up.
-_DENSE: Final[dict[bytes, int]] = {
-    b"S": 40,
-    b"e": 115,
-    b"v": 85,
-    b"G": 60,
-    b"C": 70,
-    b"H": 80,
-    b"R": 90,
-    b"I": 85,
-    b"Y": 110,
-    b"K": 70,
-    b"Z": 130,
-    b"O": 185,
-    b"F": 85,
-    b"M": 135,
-}
-_ODD: Final = frozenset("jqxzkvwJQXZKVW!#$%&*+/<=>?@[\\]^`{|}~")
-_ODD_SHARE: Final = 0.16
-"""Share of letters from which a text is not language.
-
-1 in 16 in English, 1 in 4 in random letters.
-"""
-_ODD_PRICE: Final = 75
-
 _REMEMBERED_MAX: Final = 48
 """Longest piece to cache: short pieces recur in every text, longer ones do not."""
 _PIECES_MAX: Final = 8192
@@ -179,27 +153,6 @@ def upper_bound(text: str) -> int:
     hundredths = _hundredths(text)
     size = len(text.encode("utf-8", "surrogatepass"))
     return max(-(-hundredths // 100), min(size, -(-hundredths // 80) + 4))
-
-
-def ceiling(text: str) -> int:
-    """Return the highest price of a part of a larger text, in hundredths of a token.
-
-    `upper_bound` assumes language or code; random letters cost up to four times as much. Sums of
-    this value hold for both. It is a seventh above the estimate for English and code, and about
-    three times the real count for scripts other than Latin.
-    """
-    hundredths = _hundredths(text) * 23 // 20
-    if not text.isascii():
-        shape = _shape(text)
-        hundredths += sum(shape.count(kind) * price for kind, price in _DENSE.items())
-    if _is_odd(text):
-        hundredths = max(hundredths, _ODD_PRICE * len(text))
-    return min(100 * len(text.encode("utf-8", "surrogatepass")), hundredths)
-
-
-def _is_odd(text: str) -> bool:
-    """Return whether the letters of a text are distributed as in no language."""
-    return sum(map(_ODD.__contains__, text)) > _ODD_SHARE * len(text)
 
 
 def _shape(text: str) -> bytes:

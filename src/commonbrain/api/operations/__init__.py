@@ -40,7 +40,7 @@ def _grouped(group: str, *names: str) -> tuple[str, ...]:
 _SESSION: Final = ("list", "task", "handoff", "end", "note", "notes", "checkpoint")
 _MESSAGE: Final = (
     *("send", "reply", "inbox", "read", "ack"),
-    *("history", "threads", "delegate", "delegated"),
+    *("history", "threads", "thread", "delegate", "delegated"),
 )
 _TRACE: Final = (
     *("causes", "effects", "before", "patterns"),

@@ -58,6 +58,13 @@ MESSAGE_COMMANDS: Final = (
         "Page through a thread, or through the messages with an agent.",
     ),
     verb_command("message threads", "List threads, the most recent first."),
+    Command(
+        name="message thread",
+        purpose="Show a thread; close or open it, or set its tags.",
+        preset={"op": "thread"},
+        positional=("thread",),
+        required=frozenset({"thread"}),
+    ),
     verb_command(
         "message delegate",
         "Delegate a task to another agent; its status changes with brain task.",
@@ -69,11 +76,22 @@ MESSAGE_COMMANDS: Final = (
 )
 
 
-Op = Literal["send", "reply", "inbox", "read", "ack", "history", "threads", "delegate", "delegated"]
+Op = Literal[
+    "send",
+    "reply",
+    "inbox",
+    "read",
+    "ack",
+    "history",
+    "threads",
+    "thread",
+    "delegate",
+    "delegated",
+]
 
 
 _PAGED: Final = ("limit", "cursor")
-_OPTIONS: Final = ("subject", "priority", "expires_at")
+_OPTIONS: Final = ("subject", "priority", "expires_at", "share")
 
 
 class MessageRequest(VerbRequest):
@@ -86,7 +104,8 @@ class MessageRequest(VerbRequest):
         "read": Verb(optional=("id",)),
         "ack": Verb(optional=("id", "text")),
         "history": Verb(optional=("thread", "agent", *_PAGED)),
-        "threads": Verb(optional=_PAGED),
+        "threads": Verb(optional=("status", *_PAGED)),
+        "thread": Verb(required=("thread",), optional=("status", "tags")),
         "delegate": Verb(optional=("text", "to", "due_at", "thread", *_OPTIONS)),
         "delegated": Verb(optional=_PAGED),
     }
@@ -111,6 +130,14 @@ class MessageRequest(VerbRequest):
         json_schema_extra=OMIT_DESCRIPTION,
         description="When it expires.",
     )
+    share: Literal["decision", "convention", "none"] | None = Field(
+        default=None,
+        description="With the team; default: parts marked @decision, @convention",
+    )
+    status: Literal["open", "closed"] | None = Field(
+        default=None, json_schema_extra=OMIT_DESCRIPTION, description="Of a thread."
+    )
+    tags: list[str] = Field(default=[], description="Of a thread")
     all: bool = Field(default=False, description="inbox: read ones too")
     limit: int = Field(
         default=limits.MESSAGES_PAGE_DEFAULT,
@@ -144,6 +171,8 @@ def _message_options(request: MessageRequest) -> MessageOptions:
     options = MessageOptions(subject=request.subject, expires_at=request.expires_at)
     if request.priority is not None:
         options["priority"] = request.priority
+    if request.share is not None:
+        options["share"] = request.share
     if request.thread is not None:
         options["thread"] = request.thread
     return options
@@ -197,8 +226,13 @@ def _history(messages: Messages, request: MessageRequest) -> MessageResponse:
 
 
 def _threads(messages: Messages, request: MessageRequest) -> MessageResponse:
-    page = messages.threads(limit=request.limit, cursor=request.cursor)
+    page = messages.threads(status=request.status, limit=request.limit, cursor=request.cursor)
     return MessageResponse(op=request.op, threads=page.threads, cursor=page.cursor)
+
+
+def _thread(messages: Messages, request: MessageRequest) -> MessageResponse:
+    thread = messages.thread(request.thread or "", status=request.status, tags=request.tags or None)
+    return MessageResponse(op=request.op, threads=(thread,))
 
 
 def _delegated(messages: Messages, request: MessageRequest) -> MessageResponse:
@@ -214,6 +248,7 @@ _CALLS: Final[Mapping[str, _Call]] = {
     "ack": _ack,
     "history": _history,
     "threads": _threads,
+    "thread": _thread,
     "delegate": _delegate,
     "delegated": _delegated,
 }
@@ -255,7 +290,7 @@ def _render_sent(sent: SendResult) -> Iterator[str]:
     yield f"sent {sent.id} to {_names(sent.to)} in {sent.thread}{task}"
     for part in sent.derived:
         yield f"{part.status} {part.id or ''} {inert_line(part.headline or part.reason or '')}"
-    yield from (inert_line(warning) for warning in sent.warnings)
+    yield from map(inert_line, (*sent.shared, *sent.warnings))
 
 
 def _render_message(one: MessageView, number: int) -> Iterator[str]:
@@ -265,6 +300,7 @@ def _render_message(one: MessageView, number: int) -> Iterator[str]:
         str(one.priority) if one.priority != "info" else "",
         show_instant(one.at),
         f"from {_inline(one.sender)} to {_names(one.to)}",
+        _inline(one.readers),
         f"in {one.thread} {_inline(one.subject or '')}".rstrip() if one.thread else "",
         *(f"acknowledged by {_inline(ack.agent)}" for ack in one.acks),
     )
@@ -279,9 +315,10 @@ def _render_message(one: MessageView, number: int) -> Iterator[str]:
 def _render_thread(one: ThreadSummary) -> str:
     unread = f"{one.unread} unread of " if one.unread else ""
     participants = ", ".join(map(_inline, one.participants))
+    tags = f" | {' '.join(f'#{_inline(tag)}' for tag in one.tags)}" if one.tags else ""
     return (
-        f"{one.id} | {unread}{one.messages} | {show_instant(one.last_at)} | {participants}"
-        f"\n> {_inline(one.subject)}"
+        f"{one.id} | {one.status} | by {_inline(one.by)} | {unread}{one.messages} | "
+        f"{show_instant(one.last_at)} | {participants}{tags}\n> {_inline(one.subject)}"
     )
 
 
@@ -311,6 +348,7 @@ class CompactMessage:
     id: str
     by: str
     to: tuple[str, ...]
+    readers: str
     at: datetime
     subject: str | None
     text: str
@@ -353,6 +391,7 @@ def _to_compact_message(one: MessageView) -> CompactMessage:
         id=one.id,
         by=one.sender,
         to=one.to,
+        readers=one.readers,
         at=one.at,
         subject=one.subject,
         text=one.headline if one.body is None else one.body,

@@ -95,7 +95,7 @@ class ReviseRequest(VerbRequest):
     value: str | None = Field(
         default=None,
         description="rate: up, down; status: open, blocked, done, stale; ack: will_execute, "
-        "already_done, not_relevant, deferred; link: derived_from, "
+        "already_done, not_relevant, deferred, withdraw; link: derived_from, "
         "depends_on, supports, conflicts_with, causes, enables, precedes, correlates, relates_to, "
         "about; keep_both: projects A,B",
     )
@@ -258,7 +258,8 @@ REVISE = Operation(
         ),
         Command(
             name="task ack",
-            purpose="Answer an action item: will_execute, already_done, not_relevant, deferred.",
+            purpose="Answer an action item: will_execute, already_done, not_relevant, deferred; or "
+            "withdraw it.",
             preset={"op": "ack"},
             fields=frozenset({"id", "value", "reason", "due_at"}),
             positional=("id", "value"),

@@ -198,6 +198,10 @@ _WANTING: Final = union_all(
     _to_acknowledge(
         _TASK_DETAILS,
         _TASK_DETAILS.c.status.in_(sorted(OPEN_STATUSES)),
+        or_(
+            _TASK_DETAILS.c.assignee.is_(None),
+            _TASK_DETAILS.c.assignee == bindparam("agent"),
+        ),
         ~_acknowledged(_TASK_DETAILS),
     ),
     _to_acknowledge(
@@ -261,7 +265,8 @@ class AckRepository:
         """List the action items that a caller has to acknowledge, oldest first.
 
         They are active, unexpired, visible to the caller, of one of `projects` or of none (of any
-        project if `projects` is None), and were set outside the caller's own session. One
+        project if `projects` is None), assigned to no other agent, and were set outside the
+        caller's own session. One
         acknowledgement settles a task for every agent; a rule needs one from each session. A
         deferred item is pending again from its `until` on.
         """

@@ -1,6 +1,6 @@
 """Threads of messages, and the passages around memories of a thread or session."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime, timedelta
 from functools import cache, lru_cache
@@ -16,12 +16,13 @@ from sqlalchemy import (
     delete,
     func,
     select,
+    true,
     update,
 )
 
 from commonbrain.model.ids import RANDOM_BITS
 from commonbrain.model.kinds import Kind
-from commonbrain.model.memory import Thread, ThreadRef
+from commonbrain.model.memory import Thread, ThreadRef, ThreadStatus
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import Caller
 from commonbrain.storage.interface import IdTaken, Passage, QueryScope
@@ -71,8 +72,16 @@ class ThreadRepository:
             return {}
         return dict(self.work.rows(_SUBJECTS, {"ids": list(ids)}))
 
-    def open(self, thread: ThreadRef, project: str | None, *, new_id: int, now: datetime) -> int:
-        """Return the id of the thread with a key; create it under `new_id` if there is none.
+    def open(
+        self,
+        thread: ThreadRef,
+        project: str | None,
+        *,
+        new_id: int,
+        now: datetime,
+        agent: str | None = None,
+    ) -> int:
+        """Return the id of the thread with a key; an agent begins it if there is none.
 
         Raises:
             IdTaken: another thread has the new id; nothing was stored.
@@ -82,11 +91,31 @@ class ThreadRepository:
         if known is not None:
             return known
         made = Thread(
-            id=new_id, key=thread.key, subject=thread.subject, project=project, created_at=now
+            id=new_id,
+            key=thread.key,
+            subject=thread.subject,
+            project=project,
+            created_at=now,
+            agent=agent,
         )
         if not self._add(made):
             raise IdTaken
         return new_id
+
+    def get(self, ids: Sequence[int]) -> dict[int, Thread]:
+        """Map ids to threads; unknown ids are absent."""
+        if not ids:
+            return {}
+        statement = _ROW.where(threads.c.tenant_id == self.work.tenant, threads.c.id.in_(ids))
+        rows = self.work.connection.execute(statement).mappings()
+        return {row["id"]: _thread_of(row) for row in rows}
+
+    def set_status(
+        self, thread_id: int, status: ThreadStatus, *, tags: Sequence[str] | None = None
+    ) -> None:
+        """Set the status of a thread, and its tags if given."""
+        values = {"status": status} | ({} if tags is None else {"tags": tuple(tags)})
+        self.work.connection.execute(update(threads).where(*self._at(thread_id)).values(values))
 
     def last(self) -> int:
         """Return the id of the newest message of any thread, visible or not; 0 without any."""
@@ -102,19 +131,26 @@ class ThreadRepository:
         return self.work.connection.execute(_IS_BEGUN, given).scalar()
 
     def recent(
-        self, caller: Caller, *, now: datetime, below: int, limit: int
+        self,
+        caller: Caller,
+        *,
+        now: datetime,
+        below: int,
+        limit: int,
+        status: ThreadStatus | None = None,
     ) -> list[tuple[Thread, int]]:
         """List threads with a current message visible to a caller, with the id of the newest.
 
-        Only messages below `below` count; threads with the newest come first.
+        Only messages below `below` count, and only threads of a status if it is given; threads with
+        the newest come first.
         """
         parameters = given(_thread_filters(caller, now), self.work.tenant) | {
             "below": below,
             "limit": limit,
         }
-        rows_found = self.work.connection.execute(_recent(), parameters)
+        rows_found = self.work.connection.execute(_recent(status), parameters)
         rows = [dict(row) for row in rows_found.mappings()]
-        return [(Thread(**row), last) for row in rows if (last := row.pop("last_id"))]
+        return [(_thread_of(row), last) for row in rows if (last := row.pop("last_id"))]
 
     def messages(
         self, thread_id: int, caller: Caller, *, now: datetime, below: int, limit: int
@@ -160,7 +196,7 @@ class ThreadRepository:
         """List threads above one id, ascending."""
         here = threads.c.tenant_id == self.work.tenant, threads.c.id > after
         statement = _ROW.where(*here).order_by(threads.c.id).limit(limit)
-        return [Thread(**row) for row in self.work.connection.execute(statement).mappings()]
+        return [_thread_of(row) for row in self.work.connection.execute(statement).mappings()]
 
     def merge(self, thread: Thread) -> int:
         """Add a thread of another store; return its id in this one.
@@ -237,14 +273,21 @@ def _thread_filters(caller: Caller, now: datetime) -> QueryScope:
     return QueryScope(caller=caller, filter=_ALL, now=now)
 
 
+def _thread_of(row: Mapping[Any, Any]) -> Thread:
+    """Build a thread; a column that an earlier program left out has its default."""
+    return Thread(**{str(name): value for name, value in row.items() if value is not None})
+
+
 @cache
-def _recent() -> Select[Any]:
+def _recent(status: ThreadStatus | None) -> Select[Any]:
     """Select threads with a message visible to a caller at `now`."""
     is_there = _seen().where(_MESSAGES.c.thread_id == threads.c.id)
+    known = func.coalesce(threads.c.status, ThreadStatus.OPEN)
+    of_status = true() if status is None else known == status
     return (
         _ROW.add_columns(threads.c.last_id)
         .where(threads.c.tenant_id == bindparam("tenant"), threads.c.last_id < bindparam("below"))
-        .where(is_there.correlate(threads).exists())
+        .where(of_status, is_there.correlate(threads).exists())
         .order_by(threads.c.last_id.desc())
         .limit(bindparam("limit"))
     )

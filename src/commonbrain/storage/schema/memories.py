@@ -40,7 +40,7 @@ from commonbrain.model.kinds import (
     TaskStatus,
 )
 from commonbrain.model.links import LinkType
-from commonbrain.model.memory import State
+from commonbrain.model.memory import State, ThreadStatus
 from commonbrain.model.revision import Action
 from commonbrain.model.scope import Scope, Trust
 from commonbrain.model.support import InvalidationReason
@@ -166,6 +166,10 @@ threads = Table(
     Column("created_at", Instant, nullable=False),
     # Its newest message, stored here so that listing threads reads no messages.
     Column("last_id", BigInteger),
+    # Programs before 0016 leave these out: such a thread is open.
+    Column("agent", String(128)),
+    Column("status", EnumText(ThreadStatus)),
+    Column("tags", Names),
     PrimaryKeyConstraint("tenant_id", "id"),
     UniqueConstraint("tenant_id", "key"),
     Index("ix_threads_last", "tenant_id", "last_id"),
