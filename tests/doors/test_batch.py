@@ -60,10 +60,6 @@ def test_every_line_is_a_memory_with_an_outcome_of_its_own(offer: Offer, tmp_pat
     [
         (lines({"text": "Tea is at noon"}, ["no object"]), "Line 2"),
         (lines({"text": "Tea is at noon"}) + b"\n{broken", "Line 2"),
-        (lines({"text": "Tea is at noon"}, {"text": "x", "colour": "red"}), "colour"),
-        (lines({"text": "Tea is at noon"}, {"kind": "fact"}), "text"),
-        (lines({"text": "Tea is at noon"}, {"text": "x", "scope": "moon"}), "Item 2"),
-        (lines({"text": "a", "idempotency_key": "k"}, {"text": "b"}), "idempotency_key"),
         (b"[" * 100_000, "Line 1"),
         (b"\xff\xfe\x00", "Line 1"),
         (b" " * 7_000_000, "bytes"),

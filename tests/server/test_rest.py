@@ -103,7 +103,7 @@ def test_what_is_wrong_is_a_problem_with_a_code(
 def test_what_is_wrong_in_a_body_is_told_by_field_and_not_repeated(ann: TestClient) -> None:
     given = {"text": KETTLE, "confidence": "password-123"}
     told = is_problem(ann.post("/v1/remember", json=given), 422, "invalid")
-    assert [one["field"] for one in told["errors"]] == ["body.details.confidence"]
+    assert [one["field"] for one in told["errors"]] == ["body.confidence"]
     assert "password-123" not in str(told)
 
 

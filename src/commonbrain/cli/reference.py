@@ -19,6 +19,7 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 from commonbrain.api.errors import ERRORS
 from commonbrain.api.operations import (
     OPERATIONS,
+    Operation,
     OperationRow,
     Transport,
     load_operations,
@@ -251,14 +252,13 @@ def _commands(group: TyperGroup, name: str) -> Iterator[tuple[str, TyperCommand]
 def _operation(row: OperationRow) -> str:
     operation = row.load()
     transports = ", ".join(sorted(operation.transports))
-    request = compact_schema(operation.request, shows_all=True)
     usage = _usage(row)
     reply = operation.reply_adapter.json_schema(mode="serialization")
     shapes = (_shape(name, shape) for name, shape in sorted(reply.get("$defs", {}).items()))
     return (
         f"## {operation.name}\n\n{operation.purpose}\n\n"
         f"Transports: {transports}, library. Command: {usage}. Role: {operation.role}.\n\n"
-        f"### {operation.name}: request\n\n{_request(request)}\n\n"
+        f"### {operation.name}: request\n\n{_request(operation)}\n\n"
         f"### {operation.name}: reply\n\n{_reply(reply)}\n{''.join(shapes)}"
     )
 
@@ -273,22 +273,16 @@ def _usage(row: OperationRow) -> str:
     )
 
 
-def _request(schema: _Schema) -> str:
+def _request(operation: Operation[Any, Any]) -> str:
     """Render the arguments as a table."""
+    schema = compact_schema(operation.request)
     required = schema.get("required", ())
+    fields = operation.request.model_fields
     rows = [
-        (f"`{name}`", _type(field), yes_or_no(name in required), field.get("description", ""))
-        for name, field in _flat_properties(schema["properties"])
+        (f"`{name}`", _type(field), yes_or_no(name in required), fields[name].description or "")
+        for name, field in schema["properties"].items()
     ]
     return table("field|type|required|meaning", rows) if rows else "Nothing needs to be said."
-
-
-def _flat_properties(properties: _Schema) -> Iterator[tuple[str, _Schema]]:
-    """Return each property; a nested one as `details.priority`."""
-    for name, field in properties.items():
-        yield name, field
-        for part, one in field.get("properties", {}).items():
-            yield f"{name}.{part}", one
 
 
 def _reply(schema: _Schema) -> str:

@@ -105,6 +105,22 @@ def summarize_remember(
 
 __all__ = ["DraftFields", "Remember", "WriteOptions", "draft_of"]
 
+
+def check_item_count(count: int) -> None:
+    """Check the number of items of one call.
+
+    Raises:
+        RejectedError: `limit_exceeded`.
+
+    """
+    if count > ITEMS_PER_CALL_MAX:
+        raise RejectedError(
+            f"{count} items were given; {ITEMS_PER_CALL_MAX} a call are allowed.",
+            code="limit_exceeded",
+            hint="Send them in several calls, or use import.",
+        )
+
+
 _CATCH_UP: Final = 16
 """Pending memories to embed after a write, on its caller's time."""
 
@@ -178,13 +194,7 @@ class Remember:
             batch = parse_drafts(text, is_chunked=chunks, **known)
         else:
             batch = DraftBatch(drafts=listed(text))
-            if len(batch.drafts) > ITEMS_PER_CALL_MAX:
-                raise RejectedError(
-                    f"{len(batch.drafts)} items were given; {ITEMS_PER_CALL_MAX} a call are "
-                    "allowed.",
-                    code="limit_exceeded",
-                    hint="Send them in several calls, or use import.",
-                )
+            check_item_count(len(batch.drafts))
         reply = self.write(batch.drafts, WriteOptions(), idempotency_key=idempotency_key)
         return replace(reply, skipped=batch.skipped)
 

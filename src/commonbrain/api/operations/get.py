@@ -6,7 +6,15 @@ from typing import Final, Literal, cast
 
 from pydantic import Field
 
-from commonbrain.api.operation import Command, Name, OneOrMore, Operation, Profile, Request
+from commonbrain.api.operation import (
+    OMIT_DESCRIPTION,
+    Command,
+    Name,
+    OneOrMore,
+    Operation,
+    Profile,
+    Request,
+)
 from commonbrain.client import Brain
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import inert, inert_line
@@ -23,7 +31,9 @@ class GetRequest(Request):
 
     id: OneOrMore = Field(default=[], description="mem_..., one or several")
     skill: Name = Field(default=None, description="A skill's name, instead of id")
-    views: list[ViewName] = Field(default=[], description="Views to add")
+    views: list[ViewName] = Field(
+        default=[], description="Views to add", json_schema_extra=OMIT_DESCRIPTION
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
