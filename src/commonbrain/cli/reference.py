@@ -85,7 +85,15 @@ def kinds_page() -> str:
         ),
     )
     aliases = table(
-        "name|kind", ((f"`{name}`", f"`{kind}`") for name, kind in sorted(ALIASES.items()))
+        "name|kind|a filter by it matches",
+        (
+            (
+                f"`{name}`",
+                f"`{kind}`",
+                "all of the kind" if name in KINDS[kind].synonyms else "those with this label",
+            )
+            for name, kind in sorted(ALIASES.items())
+        ),
     )
     return (
         f"# Kinds\n\n{lifecycle}\n\n"
