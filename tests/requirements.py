@@ -160,7 +160,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("WP-25", "The write stages keep their order, are timed, end in an audit row."),
     Adopted("WP-26", "A caller may lower trust, never raise it above its credential."),
     Adopted("WP-27", "The same hash is the same memory; conflicts are kept and linked."),
-    Adopted("WP-28", "Library and command take 100 items, each answered; the tool one text, cut."),
+    Adopted("WP-28", "Every transport takes 100 items a call, each with a result of its own."),
     Adopted("WP-29", "An idempotency key replays its reply; other content is a conflict."),
     Adopted("WP-30", "Words, deadlines, names and recurrences raise salience."),
     Adopted("WP-31", "Below the low salience of 0.2 a memory starts archived."),

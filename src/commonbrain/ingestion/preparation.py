@@ -33,6 +33,7 @@ from commonbrain.model.kinds import (
 )
 from commonbrain.model.limits import (
     CHUNKS_MAX,
+    ITEMS_PER_CALL_MAX,
     NAME_CHARS_MAX,
     RAW_TEXT_BYTES_MAX,
     SOURCE_REF_CHARS_MAX,
@@ -194,6 +195,21 @@ def listed(drafts: Draft | Sequence[Draft]) -> list[Draft]:
             hint="Give a text, a Draft, or a list of them.",
         )
     return known
+
+
+def check_item_count(count: int) -> None:
+    """Check the number of items of one call.
+
+    Raises:
+        RejectedError: `limit_exceeded`.
+
+    """
+    if count > ITEMS_PER_CALL_MAX:
+        raise RejectedError(
+            f"{count} items were given; {ITEMS_PER_CALL_MAX} a call are allowed.",
+            code="limit_exceeded",
+            hint="Send them in several calls, or use import.",
+        )
 
 
 def _names(given: Sequence[str]) -> tuple[str, ...]:
