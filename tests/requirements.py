@@ -348,9 +348,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("DO-07", "Servers, workers, Postgres, replicas, Redis, and a bucket for models."),
     Replaced("DO-08", "Two deployments, embedded and server, stand for three tiers."),
     Adopted("DO-09", "One operation table draws commands, MCP tools and REST, with schemas."),
-    Adopted(
-        "DO-10", "REST mirrors /v0/memory: remember, recall, reflect, train, and one by its id."
-    ),
+    Adopted("DO-10", "REST mirrors /v0/memory with the paths and the bodies of Brainstem."),
     Replaced("DO-11", "The graph is rows of links, and no template is public."),
     Adopted("DO-12", "Ollama is one embedder of several; audit, metrics and log ship inside."),
     Adopted("DO-13", "A light stdio bridge joins an MCP client to a running server."),
