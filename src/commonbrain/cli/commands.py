@@ -409,13 +409,14 @@ def _request(operation: Operation[Any, Any], options: dict[str, Any], *, command
     paired = {name for name in options if get_origin(fields[name].annotation) is dict}
     options |= {name: _parse_pairs(name, options[name]) for name in paired}
     missing = [
-        name for name, value in options.items() if value is None and operation.is_mandatory(name)
+        name for name, value in options.items() if value is None and fields[name].is_required()
     ]
     if missing:
         raise InvalidInputError(
             f"Missing {', '.join(missing)}.", hint=f"See brain {command} --help."
         )
-    return _validate(operation, options, command=command)
+    given = {name: value for name, value in options.items() if value is not None}
+    return _validate(operation, given, command=command)
 
 
 def _validate(operation: Operation[Any, Any], options: dict[str, Any], *, command: str) -> Any:  # noqa: ANN401

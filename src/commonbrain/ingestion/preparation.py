@@ -128,7 +128,7 @@ class DraftBatch:
 
 
 def draft_of(text: str, **known: Unpack[DraftFields]) -> Draft:
-    """Build a draft from a text and its attributes.
+    """Build a draft from a text and its attributes; an atom's fields can replace its text.
 
     Raises:
         InvalidInputError: a name, scope, trust, id or time is invalid or of the wrong type.
@@ -146,6 +146,8 @@ def draft_of(text: str, **known: Unpack[DraftFields]) -> Draft:
         raise InvalidInputError(f"One of {wrong} is of a wrong type.", hint="See Draft.") from None
     if "source_message" in given:
         read["source_message_id"] = ids.parse(ids.MEMORY, str(given.pop("source_message")))
+    if not text.strip() and given.get("kind") == Kind.ATOM:
+        text = " | ".join(str(columns[name]) for name in CausalField if name in columns)
     return replace(Draft(body=text), columns=columns, **given | read)
 
 

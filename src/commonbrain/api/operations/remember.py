@@ -27,6 +27,7 @@ from commonbrain.client import Brain
 from commonbrain.ingestion.result import DerivedResult, ItemResult, ItemStatus, RememberResult
 from commonbrain.ingestion.service import DraftFields, check_item_count, draft_of
 from commonbrain.model.errors import InvalidInputError
+from commonbrain.model.kinds import Kind
 from commonbrain.model.limits import ITEMS_PER_CALL_MAX
 from commonbrain.model.memory import Draft
 from commonbrain.model.scope import Role
@@ -141,8 +142,8 @@ class RememberItem(Request):
     )
     action: str | None = Field(
         default=None,
-        description="atom: what was done to the subject",
-        json_schema_extra=for_agents("atom"),
+        description="atom: what was done to the subject; its fields can replace the text",
+        json_schema_extra=for_agents("atom; fields may replace text"),
     )
     outcome: str | None = Field(
         default=None, description="atom: what the action caused", json_schema_extra=OMIT_DESCRIPTION
@@ -203,10 +204,13 @@ class RememberRequest(RememberItem):
 
     @model_validator(mode="after")
     def _check_text(self) -> Self:
-        has_text = "text" in self.model_fields_set
+        has_fields = self.kind == Kind.ATOM and bool(self.subject or self.outcome)
+        has_text = "text" in self.model_fields_set or (has_fields and not self.items)
         if has_text == bool(self.items):
             problem = "text and items exclude each other" if has_text else "text is missing"
-            raise InvalidInputError(f"{problem}.", hint="Give text, or items.")
+            raise InvalidInputError(
+                f"{problem}.", hint="Give text, or items; on the command line, --file."
+            )
         check_item_count(len(self.items))
         return self
 
