@@ -31,6 +31,7 @@ from commonbrain.model.recall_result import (
     provenance,
     quoted,
     to_compact_evidence,
+    tokens_line,
 )
 from commonbrain.model.scope import Trust
 from commonbrain.retrieval.current_first import EARLIER
@@ -315,7 +316,12 @@ def pack(
     """
     distinct, near = drop_near_duplicates(ranked, budget, enough=2 * budget.max_items)
     # The text around the items is paid for in advance.
-    lines = (HEADING, *([UNSURE] if is_unsure else ()), omission_line(len(ranked)))
+    lines = (
+        HEADING,
+        *([UNSURE] if is_unsure else ()),
+        omission_line(len(ranked)),
+        tokens_line(budget.max_tokens),
+    )
     around = max(sum(map(estimate, lines)) + len(lines), ENVELOPE_TOKENS)
     filling = _Filling(
         texts=[Text.of(one, to_item(one)) for one in select(distinct, budget.max_items)],

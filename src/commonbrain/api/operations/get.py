@@ -64,7 +64,8 @@ def _lines(reply: MemoryView) -> Iterator[str]:
     if reply.banner:
         yield inert_line(reply.banner)
     by = inert_line(reply.agent)
-    yield f"{reply.id} | {reply.kind} | {show_instant(reply.occurred_at)} | by {by}"
+    about = f"{reply.id} | {reply.kind} | {show_instant(reply.occurred_at)} | by {by}"
+    yield f"{about} | trust {reply.trust} | confidence {reply.confidence:.2g}"
     yield from (f"> {inert(line)}" for line in (reply.body or reply.headline).splitlines())
     if reply.earlier:
         yield inert_line(f"earlier: {reply.earlier}")

@@ -23,6 +23,7 @@ from commonbrain.model.recall_result import (
     RecallResult,
     ResultStatus,
     to_evidence,
+    tokens_line,
 )
 from commonbrain.retrieval.query_plan import RecallOptions
 
@@ -109,6 +110,8 @@ class CompactResponse:
     items: tuple[Evidence, ...]
     conflicts: tuple[Conflict, ...] | None
     verdict: ResultStatus
+    tokens: int
+    """Estimate for the reply, as text or as JSON, whichever is more."""
     omitted: int | None
     degraded: tuple[str, ...] | None
     """Names of the retrievers that did not take part."""
@@ -121,6 +124,7 @@ def _to_compact(reply: RecallResult) -> CompactResponse:
         items=to_evidence(reply.items),
         conflicts=reply.conflicts or None,
         verdict=reply.verdict,
+        tokens=reply.tokens,
         omitted=reply.omitted.count or None,
         degraded=tuple(reason.partition(":")[0] for reason in reply.degraded) or None,
         trace_id=reply.trace_id,
@@ -129,7 +133,8 @@ def _to_compact(reply: RecallResult) -> CompactResponse:
 
 def _render(reply: RecallResult) -> str:
     skipped = [f"Skipped: {reason.partition(',')[0]}" for reason in reply.degraded]
-    return "\n".join([reply.evidence or _NO_RESULT_MESSAGES[reply.verdict], *skipped])
+    size = [tokens_line(reply.tokens)] if reply.items else []
+    return "\n".join([reply.evidence or _NO_RESULT_MESSAGES[reply.verdict], *skipped, *size])
 
 
 RECALL = Operation(
