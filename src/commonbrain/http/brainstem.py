@@ -142,16 +142,16 @@ def _warnings(result: ItemResult) -> Iterator[str]:
 
 
 class Budget(Request):
-    """The size of a result."""
+    """The size of a result; by default the tenant's."""
 
-    max_items: int = limits.RECALL_ITEMS_DEFAULT
-    max_tokens: int = limits.RECALL_TOKENS_DEFAULT
+    max_items: int | None = None
+    max_tokens: int | None = None
 
 
 class Filters(Request):
-    """Which memories may be returned."""
+    """Which memories may be returned; the default of `trust_min` is the tenant's."""
 
-    trust_min: float = Field(default=limits.TRUST_MIN_DEFAULT, description="0 to 1")
+    trust_min: float | None = Field(default=None, description="0 to 1")
     types: list[str] = Field(default=[], description="event, fact, episode, policy, or any kind")
 
 

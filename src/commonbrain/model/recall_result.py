@@ -432,3 +432,9 @@ def tokens_line(tokens: int) -> str:
 def omission_line(count: int) -> str:
     """Render the number of omitted items."""
     return f"{count} more left out; narrow the query or raise max_tokens."
+
+
+def frame_lines(*, omitted: int, tokens: int, is_unsure: bool) -> tuple[str, ...]:
+    """Render the lines around the items: heading, omissions and size."""
+    heading = (HEADING, UNSURE) if is_unsure else (HEADING,)
+    return (*heading, omission_line(omitted), tokens_line(tokens))
