@@ -160,7 +160,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("WP-25", "The write stages keep their order, are timed, end in an audit row."),
     Adopted("WP-26", "A caller may lower trust, never raise it above its credential."),
     Adopted("WP-27", "The same hash is the same memory; conflicts are kept and linked."),
-    Adopted("WP-28", "Library and command take 100 items, each answered; the tool one text, cut."),
+    Adopted("WP-28", "Every transport takes 100 items a call, each with a result of its own."),
     Adopted("WP-29", "An idempotency key replays its reply; other content is a conflict."),
     Adopted("WP-30", "Words, deadlines, names and recurrences raise salience."),
     Adopted("WP-31", "Below the low salience of 0.2 a memory starts archived."),
@@ -348,9 +348,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("DO-07", "Servers, workers, Postgres, replicas, Redis, and a bucket for models."),
     Replaced("DO-08", "Two deployments, embedded and server, stand for three tiers."),
     Adopted("DO-09", "One operation table draws commands, MCP tools and REST, with schemas."),
-    Adopted(
-        "DO-10", "REST mirrors /v0/memory: remember, recall, reflect, train, and one by its id."
-    ),
+    Adopted("DO-10", "REST mirrors /v0/memory with the paths and the bodies of Brainstem."),
     Replaced("DO-11", "The graph is rows of links, and no template is public."),
     Adopted("DO-12", "Ollama is one embedder of several; audit, metrics and log ship inside."),
     Adopted("DO-13", "A light stdio bridge joins an MCP client to a running server."),

@@ -210,10 +210,11 @@ class Brain:
             `stored` items are durable and searchable.
 
         Raises:
-            InvalidInputError: an argument is malformed; nothing was stored.
+            InvalidInputError: an argument is malformed; nothing was stored. In a list of drafts,
+                this and the next two refuse only the draft at fault.
             NotFoundError: a source does not exist or is not visible; nothing was stored.
-            RejectedError: the caller may not write there or claim that trust, or has to
-                acknowledge action items first; nothing was stored.
+            RejectedError: the caller may not write there or claim that trust. For the whole call:
+                it has to acknowledge action items first; nothing was stored.
             UnavailableError: the store is locked, full or read-only; nothing was stored.
 
         """

@@ -182,7 +182,8 @@ def test_an_item_shows_what_it_said_before_and_the_turn_that_it_came_from() -> N
     one = replace(a_candidate(1, "The timeout is 60 s."), earlier='"30 s" until May', source=turn)
     packed = pack([one], Budget())
     assert evidence_of(packed).splitlines()[1:] == [
-        '[1] mem_0000000000001 | event | 2026-03-02 | by ann | earlier: "30 s" until May',
+        "[1] mem_0000000000001 | event | 2026-03-02 | by ann | confidence 0.6"
+        ' | earlier: "30 s" until May',
         "> The timeout is 60 s.",
         "> (from mem_0000000000009, 2026-03-01, by mia: It is 60 s | now.)",
     ]
@@ -272,7 +273,7 @@ def test_what_an_earlier_item_of_the_thread_tells_is_not_told_again() -> None:
     lines = evidence_of(pack(ranked, Budget())).splitlines()[1::2]
     assert lines == [
         "[1] mem_0000000000001 | event | 2026-03-02 | by ann | project api | source talk:1"
-        " | in Monday",
+        " | confidence 0.6 | in Monday",
         "[2] mem_0000000000002 | event | in Tuesday | rest as [1]",
         "[3] mem_0000000000003 | event | rest as [2]",
     ]
@@ -372,7 +373,7 @@ def test_provenance_tells_who_said_what_sort_of_thing_when_and_from_where() -> N
     item = to_item(a_candidate(1, "It holds", kind=Kind.FACT, trust=Trust.TRUSTED_TOOL, **known))
     assert quoted_once(item) == [
         "[1] mem_0000000000001 | decision | 2026-03-02 | by ann | project api | source a.py:1"
-        " | trust trusted_tool | revised 2x",
+        " | trust trusted_tool | confidence 0.6 | revised 2x",
         "> It holds",
     ]
 

@@ -55,15 +55,31 @@ def test_every_line_is_a_memory_with_an_outcome_of_its_own(offer: Offer, tmp_pat
     assert (code, [one["status"] for one in reply["items"]]) == (0, ["exists"])
 
 
+@pytest.mark.requirement("WP-28")
+@pytest.mark.parametrize(
+    ("item", "named"),
+    [
+        ({"text": "x", "colour": "red"}, "colour"),
+        ({"text": "x", "headlines": "y"}, "'headline'"),
+        ({"text": "x", "scope": "moon"}, "moon"),
+        ({"text": "x", "confidence": "sure"}, "confidence"),
+        ({"text": "b", "idempotency_key": "k"}, "idempotency_key"),
+    ],
+)
+def test_an_item_that_is_not_valid_is_refused_by_itself(
+    offer: Offer, item: dict[str, str], named: str
+) -> None:
+    code, reply = offer(lines(item, {"text": "Tea is at noon"}))
+    assert code == 3
+    assert [one["status"] for one in reply["items"]] == ["rejected", "stored"]
+    assert named in reply["items"][0]["reason"]
+
+
 @pytest.mark.parametrize(
     ("stdin", "named"),
     [
         (lines({"text": "Tea is at noon"}, ["no object"]), "Line 2"),
         (lines({"text": "Tea is at noon"}) + b"\n{broken", "Line 2"),
-        (lines({"text": "Tea is at noon"}, {"text": "x", "colour": "red"}), "colour"),
-        (lines({"text": "Tea is at noon"}, {"kind": "fact"}), "text"),
-        (lines({"text": "Tea is at noon"}, {"text": "x", "scope": "moon"}), "Item 2"),
-        (lines({"text": "a", "idempotency_key": "k"}, {"text": "b"}), "idempotency_key"),
         (b"[" * 100_000, "Line 1"),
         (b"\xff\xfe\x00", "Line 1"),
         (b" " * 7_000_000, "bytes"),

@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 
-from commonbrain.api.operation import flat_fields
 from commonbrain.api.operations import OPERATIONS
 from commonbrain.cli.commands import SINGULAR
 from commonbrain.cli.groups import GROUPS
@@ -141,7 +140,7 @@ def test_help_lists_every_operation_and_its_own_help_every_field(brain: Brain) -
             continue
         assert re.search(rf"[\n ]{operation.name}\b", help_)
         own = brain(operation.name, "--help").out
-        for name in flat_fields(operation.request):
+        for name in operation.fields_of(None):
             option = f"--{SINGULAR.get(name, name)}".replace("_", "-")
             assert name in own or option in own
 

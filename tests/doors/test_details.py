@@ -1,12 +1,11 @@
 """What only one kind has can be given on every transport."""
 
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
-from commonbrain.api.operation import flat_fields
-from commonbrain.api.operations.remember import REMEMBER, RememberDetails, RememberRequest
+from commonbrain.api.operations.remember import REMEMBER, RememberRequest
 from commonbrain.api.schemas import compact_schema
 from commonbrain.client import Brain, DraftDetails
 from commonbrain.ingestion.preparation import DraftFields
@@ -28,10 +27,6 @@ COLUMNS = {
 }
 
 
-def test_remember_takes_twelve_arguments_and_details() -> None:
-    assert len(set(RememberRequest.model_fields) - {"details"}) == 12
-
-
 def test_python_names_every_column_of_a_kind_to_editors_and_type_checkers() -> None:
     assert set(DraftDetails.__annotations__) >= COLUMNS
     assert set(DraftFields.__annotations__) >= COLUMNS
@@ -48,19 +43,8 @@ def test_the_docs_and_the_help_of_remember_name_every_kind(kind: Kind) -> None:
 @pytest.mark.parametrize("column", sorted(COLUMNS))
 def test_every_transport_can_set_the_column_of_a_kind(column: str) -> None:
     command_line = REMEMBER.fields_of(None)
-    rest = RememberRequest.model_json_schema()["$defs"]["RememberDetails"]["properties"]
-    seen_by_agents = compact_schema(RememberRequest)["properties"]["details"]["description"]
+    rest = RememberRequest.model_json_schema()["properties"]
+    seen_by_agents = compact_schema(RememberRequest)["properties"]
     assert column in command_line
     assert column in rest
     assert column in seen_by_agents
-
-
-@pytest.mark.parametrize("given", [{"priority": "high"}, {"details": {"priority": "high"}}])
-def test_details_may_be_given_beside_the_other_arguments(given: dict[str, Any]) -> None:
-    request = RememberRequest.model_validate({"text": "Water the plants", **given})
-    assert request.details.priority == "high"
-
-
-def test_details_and_arguments_have_different_names() -> None:
-    assert not set(RememberDetails.model_fields) & set(RememberRequest.model_fields)
-    assert len(flat_fields(RememberRequest)) == 12 + len(RememberDetails.model_fields)

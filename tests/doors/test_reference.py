@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from commonbrain.api.errors import ERRORS
-from commonbrain.api.operation import flat_fields
 from commonbrain.api.operations import OPERATIONS, Transport, load_operations
 from commonbrain.cli.reference import (
     PAGES,
@@ -45,10 +44,10 @@ def test_every_command_is_told_with_its_arguments_and_options() -> None:
     for operation in (row.load() for row in OPERATIONS if row.name in row.commands):
         _, told = page.split(f"\n## brain {operation.name}\n")
         section = told.partition("\n## ")[0]
-        fields = flat_fields(operation.request)
+        fields = operation.fields_of(None)
         # Every command takes --json, --yes where a preview asks for a yes, --file for several.
         asks = "confirm" in fields or operation.preview is not None
-        more = 1 + asks + (operation.handle_batch is not None)
+        more = 1 + asks + (operation.batch_field is not None)
         assert section.count("\n| `") == len(fields) + more
         assert "| `--json` |" in section
     assert "| `--store` or `COMMONBRAIN_STORE` | no | The store: a file or a URL. |" in page

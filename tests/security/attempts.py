@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args, get_origin
 
-from commonbrain.api.operation import VerbRequest, flat_fields
+from commonbrain.api.operation import VerbRequest
 from commonbrain.api.operations import Operation, load_operations
 from tests.security.world import ASKED, NOBODY, THEIRS, World, neighbours
 
@@ -140,7 +140,7 @@ def _payloads(world: World, random_source: random.Random) -> Mapping[str, str]:
 
 def _choices(operation: AnyOperation) -> Sequence[dict[str, str]]:
     """Give each way to use an operation: the words of its first field of a closed set."""
-    for name, field in flat_fields(operation.request).items():
+    for name, field in operation.request.model_fields.items():
         if get_origin(field.annotation) is Literal:
             return [{name: word} for word in get_args(field.annotation)]
     return [{}]
@@ -153,7 +153,7 @@ def _bases(
     full: dict[str, Any] = {}
     bare: dict[str, Any] = {}
     accepted, needed = _arguments(operation, choice)
-    for number, (name, field) in enumerate(flat_fields(operation.request).items()):
+    for number, (name, field) in enumerate(operation.request.model_fields.items()):
         if name not in accepted:
             continue
         is_needed = field.is_required() or name in needed
@@ -176,14 +176,14 @@ def _arguments(
     """Give the arguments that a choice takes, and those that it needs."""
     request = operation.request
     if not issubclass(request, VerbRequest):
-        return frozenset(flat_fields(request)), frozenset()
+        return frozenset(request.model_fields), frozenset()
     needed = frozenset((*request.SHARED.required, *request.VERBS[choice["op"]].required))
     return request.arguments_of(choice["op"]), needed
 
 
 def _texts(operation: AnyOperation, choice: dict[str, str]) -> Iterator[str]:
     accepted, _ = _arguments(operation, choice)
-    for name, field in flat_fields(operation.request).items():
+    for name, field in operation.request.model_fields.items():
         if name not in accepted | choice.keys():
             continue
         words = str(field.annotation)
@@ -192,4 +192,4 @@ def _texts(operation: AnyOperation, choice: dict[str, str]) -> Iterator[str]:
 
 
 def _is_list(operation: AnyOperation, name: str) -> bool:
-    return "list[" in str(flat_fields(operation.request)[name].annotation)
+    return "list[" in str(operation.request.model_fields[name].annotation)

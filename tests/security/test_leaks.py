@@ -11,11 +11,12 @@ from dataclasses import dataclass, replace
 from difflib import unified_diff
 from itertools import islice
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from mcp import Client
 from mcp.shared.exceptions import MCPError
+from sqlalchemy.exc import NoResultFound
 
 from commonbrain.api.operations import load_operations
 from commonbrain.client import Brain
@@ -24,7 +25,7 @@ from commonbrain.model.memory import Memory
 from commonbrain.model.scope import Scope
 from commonbrain.storage.repositories.memories import MemoryRepository
 from commonbrain.storage.store import Store, Transaction
-from tests.security.attempts import drawn, mixed
+from tests.security.attempts import AnyOperation, Ask, drawn, mixed
 from tests.security.doors import DOORS, Tried, Way, asking, tried
 from tests.security.watching import ROWS, statements
 from tests.security.world import ID, NOBODY, THEIRS, World, a_world, rows_of
@@ -195,6 +196,18 @@ class Holed:
         return getattr(self.real, name)
 
 
+def _asking_on(ask: Ask) -> Ask:
+    """Ask on where a hole leads to a row that its keys stop: that is no leak."""
+
+    def asked(operation: AnyOperation, given: dict[str, Any]) -> str:
+        try:
+            return ask(operation, given)
+        except NoResultFound:
+            return "[internal]"
+
+    return asked
+
+
 # In Postgres row-level security stops most of them: see `test_leaks_postgres`.
 @pytest.mark.parametrize("owner", ["sqlite"], indirect=True)
 @pytest.mark.parametrize("hole", HOLES)
@@ -203,6 +216,7 @@ def test_a_planted_hole_is_found(owner: Brain, path: Path, hole: str) -> None:
     world = a_world(owner, path, attackers=store)
 
     among = mixed(world)
-    found = tried(world, asking(world.attacker), among=among, is_first_enough=True)
+    ask = _asking_on(asking(world.attacker))
+    found = tried(world, ask, among=among, is_first_enough=True)
 
     assert found.leaks, f"{found.count} attempts found nothing"

@@ -63,10 +63,6 @@ def record_call(
 ) -> CallContext:
     """Describe a call by the fields that its request sets."""
     arguments = {name: getattr(request, name) for name in sorted(request.model_fields_set)}
-    for name, nested in tuple(arguments.items()):
-        if isinstance(nested, Request):
-            del arguments[name]
-            arguments |= {part: getattr(nested, part) for part in sorted(nested.model_fields_set)}
     return CallContext(operation=operation, transport=transport, arguments=arguments)
 
 

@@ -1,8 +1,9 @@
 """The operation type, and the field types that several requests share."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from difflib import get_close_matches
 from enum import StrEnum
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, Final, Generic, Protocol, Self, TypeVar, cast
@@ -17,7 +18,6 @@ from pydantic import (
     TypeAdapter,
     model_validator,
 )
-from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema
 
 from commonbrain.client import Brain
@@ -51,20 +51,26 @@ class Profile(StrEnum):
 
 
 class Request(BaseModel):
-    """The arguments of an operation; unknown fields are errors."""
+    """The arguments of an operation; unknown ones are errors."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True)
 
-
-def flat_fields(request: type[BaseModel]) -> dict[str, FieldInfo]:
-    """Map the fields of a request by name; the fields of a nested object replace it."""
-    fields: dict[str, FieldInfo] = {}
-    for name, field in request.model_fields.items():
-        if isinstance(field.default, BaseModel):
-            fields |= type(field.default).model_fields
-        else:
-            fields[name] = field
-    return fields
+    @model_validator(mode="before")
+    @classmethod
+    def _check_names(cls, given: object) -> object:
+        """Refuse an unknown argument by name, with the nearest known one."""
+        if not isinstance(given, Mapping):
+            return given
+        names = cast("Mapping[object, object]", given)
+        unknown = next((str(name) for name in names if name not in cls.model_fields), None)
+        if unknown is None:
+            return names
+        nearest = get_close_matches(unknown, cls.model_fields, n=1)
+        raise InvalidInputError(
+            f"There is no argument {unknown[:NAME_CHARS_MAX]!r}"
+            f"{f'; did you mean {nearest[0]!r}?' if nearest else '.'}",
+            hint=f"The arguments are {', '.join(cls.model_fields) or 'none'}.",
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,8 +222,8 @@ class Operation(Generic[RequestT, ReplyT]):
     handle: Callable[[Brain, RequestT], ReplyT]
     handle_with_progress: "ProgressHandler[RequestT, ReplyT] | None" = None
     """The handler with progress, for operations that can take long."""
-    handle_batch: Callable[[Brain, Sequence[RequestT]], ReplyT] | None = None
-    """The handler for a file of requests."""
+    batch_field: str | None = None
+    """The field for several objects in one call; on the command line they come from a file."""
     render_text: Callable[[ReplyT], str]
     """Renders the reply as text."""
     exit_code: Callable[[ReplyT], int] = lambda _: 0
@@ -250,13 +256,18 @@ class Operation(Generic[RequestT, ReplyT]):
 
     def fields_of(self, command: Command | None) -> tuple[str, ...]:
         """Names of the request's fields that a command takes, in order."""
-        fields = flat_fields(self.request)
+        fields = [name for name in self.request.model_fields if name != self.batch_field]
         if command is None:
             return tuple(fields)
         accepted = command.fields
         if accepted is None and issubclass(self.request, VerbRequest):
             accepted = self.request.arguments_of(command.preset["op"]) - command.preset.keys()
         return tuple(name for name in fields if name in (accepted or ()))
+
+    def is_mandatory(self, name: str) -> bool:
+        """Return whether the command line requires a field; a file can replace its positionals."""
+        is_replaceable = self.batch_field is not None and name in self.positional
+        return is_replaceable or self.request.model_fields[name].is_required()
 
     @cached_property
     def reply_adapter(self) -> TypeAdapter[ReplyT]:
@@ -305,10 +316,15 @@ TimeBound = Annotated[str | None, Field(max_length=NAME_CHARS_MAX)]
 """A time bound as ISO 8601, or in words relative to now."""
 Name = Annotated[str | None, Field(max_length=NAME_CHARS_MAX)]
 """The name of a project, label, agent or similar."""
-OMIT_DESCRIPTION: Final[dict[str, JsonValue]] = {"plain": True}
+
+
+def for_agents(text: str) -> dict[str, JsonValue]:
+    """Replace the description, and leave out the default, in the schema that agents read."""
+    return {"for_agents": text}
+
+
+OMIT_DESCRIPTION: Final = for_agents("")
 """Leaves the description out of the tool schema: the field's name is enough."""
-HIDDEN_FROM_AGENTS: Final[dict[str, JsonValue]] = {"unseen": True}
-"""Leaves the field out of the tool schema to save tokens: few agents need it."""
 
 
 def _to_list(value: object) -> object:

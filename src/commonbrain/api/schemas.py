@@ -1,46 +1,27 @@
 """Compact JSON schemas, since agents pay for every token."""
 
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from pydantic import BaseModel
 
 _NULL: Final = {"type": "null"}
-_PROSE: Final = frozenset({"title", "description", "default"})
 
 
-def compact_schema(model: type[BaseModel], *, shows_all: bool = False) -> dict[str, Any]:
-    """Return a request's schema without titles, nulls and empty defaults.
+def compact_schema(model: type[BaseModel]) -> dict[str, Any]:
+    """Return a request's schema without titles, nulls, formats and empty defaults.
 
-    Fields hidden from agents are left out unless `shows_all` is set. A nullable field becomes an
-    optional one, which is shorter and works with clients that do not support unions.
+    A nullable field becomes an optional one, which is shorter and works with clients that do not
+    support unions. Objects in a list have no schema of their own.
     """
     schema = _flat(model.model_json_schema())
     fields = schema.get("properties", {}).items()
-    nested = schema.get("$defs", {})
-    properties = {
-        name: _compact_field(_compact_nested(input_fields, nested, shows_all=shows_all))
-        for name, input_fields in fields
-        if shows_all or not input_fields.get("unseen")
-    }
     required = schema.get("required", [])
     return {
         "type": "object",
-        "properties": properties,
+        "properties": {name: _compact_field(field) for name, field in fields},
         **({"required": required} if required else {}),
         "additionalProperties": False,
     }
-
-
-def _compact_nested(
-    field: dict[str, Any], nested: dict[str, Any], *, shows_all: bool
-) -> dict[str, Any]:
-    """Reduce a nested object to its description, unless `shows_all` is set."""
-    name = field.get("$ref", "").rpartition("/")[2]
-    if nested.get(name, {}).get("type") != "object":
-        return field
-    properties = {key: _compact_field(one) for key, one in nested[name]["properties"].items()}
-    shown = {"properties": properties} if shows_all else {}
-    return {"type": "object", "description": field.get("description", ""), **shown}
 
 
 def _flat(schema: dict[str, Any]) -> dict[str, Any]:
@@ -57,32 +38,41 @@ def _flat(schema: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def compact_output_schema(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return a reply's schema without titles and descriptions; nullable fields are optional."""
-    lean = {key: _compact_part(value) for key, value in schema.items() if key not in _PROSE}
-    nullable = {
-        name
-        for name, field in schema.get("properties", {}).items()
-        if _NULL in field.get("anyOf", [])
+def outline_schema(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the names and types of a reply's fields, without what is inside its objects.
+
+    A client checks replies against it; REST and the reference have the whole schema.
+    """
+    shared = schema.get("$defs", {})
+    fields = schema.get("properties", {}).items()
+    nullable = {name for name, field in fields if _NULL in field.get("anyOf", [])}
+    return {
+        "type": "object",
+        "properties": {name: _type_only(field, shared) for name, field in fields},
+        "required": [name for name in schema.get("required", []) if name not in nullable],
     }
-    if "required" in lean:
-        lean["required"] = [name for name in lean["required"] if name not in nullable]
-    return lean
 
 
-def _compact_part(value: Any) -> Any:  # noqa: ANN401 a schema holds anything
-    return (
-        compact_output_schema(cast("dict[str, Any]", value)) if isinstance(value, dict) else value
-    )
+def _type_only(field: dict[str, Any], shared: dict[str, Any]) -> dict[str, Any]:
+    choices = [choice for choice in field.get("anyOf", []) if choice != _NULL] or [field]
+    if len(choices) > 1:
+        return {}
+    only = choices[0]
+    only = shared.get(only.get("$ref", "").rpartition("/")[2], only)
+    return {"type": only["type"]} if "type" in only else {}
 
 
 def _compact_field(field: dict[str, Any]) -> dict[str, Any]:
     choices = [choice for choice in field.get("anyOf", []) if choice != _NULL]
     if len(choices) == 1:
         field = {**choices[0], **{key: field[key] for key in field if key != "anyOf"}}
-    silent = {"title", "maxLength", "plain", "unseen"}
-    if field.get("plain"):
-        silent.add("description")
-    if not field.get("default"):
-        silent.add("default")
-    return {key: value for key, value in field.items() if key not in silent}
+    brief = field.get("for_agents", field.get("description"))
+    shown = field.keys() & {"type", "enum", "const", "items"}
+    if field.get("items", {}).keys() & {"$ref"}:
+        field = {**field, "items": {"type": "object"}}
+    if field.get("default") and "for_agents" not in field:
+        shown.add("default")
+    return {
+        **{key: field[key] for key in field if key in shown},
+        **({"description": brief} if brief else {}),
+    }

@@ -16,12 +16,11 @@ from commonbrain.model.errors import (
     NotFoundError,
     RejectedError,
     UnavailableError,
-    parse_choice,
 )
 from commonbrain.model.kinds import KINDS, Kind, kinds_where
 from commonbrain.model.limits import ITEMS_PER_CALL_MAX
 from commonbrain.model.memory import CURRENT_STATES, Draft, Memory, confidence_of
-from commonbrain.model.query import Filter
+from commonbrain.model.query import Filter, KindFilter
 from commonbrain.model.scope import Caller, Role, Scope, is_visible
 from commonbrain.services import Services
 from commonbrain.storage.interface import QueryScope
@@ -118,7 +117,7 @@ class Atomize:
                 hint="Call again for more: each answer says where to continue.",
             )
         among = _texts(kinds)
-        where = Filter(kinds=among, project=normalise_line(project), trust_min=0.0)
+        where = Filter(**among._asdict(), project=normalise_line(project), trust_min=0.0)
         query_scope = QueryScope(caller=self.caller, filter=where, now=self.services.clock.now())
         with self.services.store.snapshot(self.caller.tenant) as tx:
             if requested_ids:
@@ -233,12 +232,14 @@ class Atomize:
         )
 
 
-def _texts(kinds: Sequence[Kind | str]) -> tuple[Kind, ...]:
-    requested_kinds = tuple(parse_choice(Kind, kind) for kind in kinds)
-    for kind in requested_kinds:
+def _texts(kinds: Sequence[Kind | str]) -> KindFilter:
+    requested = KindFilter.parse(kinds)
+    for kind in requested.touched:
         if reason := KINDS[kind].not_atomized_because:
             raise InvalidInputError(reason, hint="Leave the kind out.")
-    return requested_kinds or kinds_where(lambda policy: not policy.not_atomized_because)
+    if requested.touched:
+        return requested
+    return KindFilter(kinds_where(lambda policy: not policy.not_atomized_because), ())
 
 
 def _unsupported_source(source: Memory) -> ItemResult:

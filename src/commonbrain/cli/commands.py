@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Literal, NoReturn, cast, get_args, get_origin
 
 import typer
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
 from commonbrain.api.errors import EXIT_REFUSED
-from commonbrain.api.operation import flat_fields
 from commonbrain.api.operations import Command, Operation
 from commonbrain.cli.context import State, open_brain_for
 from commonbrain.client import Brain
@@ -75,11 +74,11 @@ _BYTES_MAX: Final = 4 * ITEMS_PER_CALL_MAX * TEXT_BYTES_MAX
 _HINT: Final = 'Give one JSON object a line, such as {"text": "...", "kind": "fact"}.'
 
 
-def read_requests(file: Path, request: type[BaseModel], *, shared: Mapping[str, Any]) -> list[Any]:
-    """Parse every line of a file, or of stdin for `-`, as a request; `shared` fills what it omits.
+def read_objects(file: Path) -> list[dict[str, Any]]:
+    """Parse every line of a file, or of stdin for `-`, as a JSON object.
 
     Raises:
-        InvalidInputError: the file cannot be read, is too large, or a line is not a request.
+        InvalidInputError: the file cannot be read, is too large, or a line is no JSON object.
 
     """
     raw = _read(file)
@@ -88,11 +87,7 @@ def read_requests(file: Path, request: type[BaseModel], *, shared: Mapping[str, 
             f"The file has over {_BYTES_MAX:,} bytes.", hint="Send it in parts, or import it."
         )
     # Bytes that are not UTF-8 are replaced, as in a text from stdin.
-    lines = raw.decode("utf-8", "replace").split("\n")
-    return [
-        _parse_request(request, {**shared, **value}, number=number)
-        for number, value in _parse_objects(lines)
-    ]
+    return list(_parse_objects(raw.decode("utf-8", "replace").split("\n")))
 
 
 def _read(file: Path) -> bytes:
@@ -105,7 +100,7 @@ def _read(file: Path) -> bytes:
         raise InvalidInputError(f"{file} cannot be read: {error.strerror}.", hint=_HINT) from error
 
 
-def _parse_objects(lines: list[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+def _parse_objects(lines: list[str]) -> Iterator[dict[str, Any]]:
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
@@ -115,19 +110,7 @@ def _parse_objects(lines: list[str]) -> Iterator[tuple[int, dict[str, Any]]]:
             value = None
         if not isinstance(value, dict):
             raise InvalidInputError(f"Line {number} is no JSON object.", hint=_HINT)
-        yield number, cast("dict[str, Any]", value)
-
-
-def _parse_request(request: type[BaseModel], value: Mapping[str, Any], *, number: int) -> BaseModel:
-    try:
-        return request.model_validate(value)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        path = [at for at in first["loc"] if at != "details"]
-        name = str(path[0]) if path else "the object"
-        raise InvalidInputError(
-            f"Line {number}, {name[:40]!r}: {first['msg']}.", hint=_HINT
-        ) from error
+        yield cast("dict[str, Any]", value)
 
 
 # A list is given by repeating its option, which reads better in the singular.
@@ -172,14 +155,11 @@ def build_command(
         **options: Any,  # noqa: ANN401
     ) -> None:
         state: State = context.obj
-        if operation.handle_batch is not None and file is not None:
-            requests = _requests(operation, options, file=file, command=name)
-            with open_brain_for(state, operation, request=None) as (brain, call):
-                reply = operation.handle_batch(brain, requests)
-                call.record_exit_code(operation.exit_code(reply))
-            _print_and_exit(operation, reply, as_json=as_json)
         preset = dict(subcommand.preset) if subcommand else {}
-        request = _request(operation, options | preset, command=name)
+        if file is not None:
+            request = _batch_request(operation, options, file=file, command=name)
+        else:
+            request = _request(operation, options | preset, command=name)
         with open_brain_for(state, operation, request=request) as (brain, call):
             if not (as_json or yes) and _is_interactive():
                 _confirm_preview(operation, request, brain=brain)
@@ -214,7 +194,7 @@ def _signature(
     needs_confirmation = (
         subcommand.needs_confirmation if subcommand else operation.preview is not None
     )
-    needs_yes = "confirm" in flat_fields(operation.request) or needs_confirmation
+    needs_yes = "confirm" in operation.request.model_fields or needs_confirmation
     named = _FLAGS if needs_yes else _FLAGS[:1]
     named += (("wait", Wait),) if subcommand and subcommand.is_awaited else ()
     file_parameter = inspect.Parameter(
@@ -242,24 +222,22 @@ def _print_and_exit(operation: Operation[Any, Any], reply: Any, *, as_json: bool
     raise typer.Exit(operation.exit_code(reply))
 
 
-def _requests(
+def _batch_request(
     operation: Operation[Any, Any], options: dict[str, Any], *, file: Path, command: str
-) -> list[Any]:
-    """Read a file of requests; the other options apply to each of them."""
+) -> Any:  # noqa: ANN401 each its own
+    """Build the request for the objects of a file; the other options apply to each of them."""
     if any(options.get(name) for name in operation.positional):
         raise InvalidInputError(
             "Give a text or a file, not both.", hint=f"See brain {command} --help."
         )
-    # Only commands with a file load its parser.
-    from commonbrain.cli.commands import read_requests  # noqa: PLC0415
-
-    fields = flat_fields(operation.request)
+    fields = operation.request.model_fields
     shared = {
         name: value
         for name, value in options.items()
         if value not in (None, _default(fields[name]))
     }
-    return read_requests(file, operation.request, shared=shared)
+    items = {str(operation.batch_field): read_objects(file)}
+    return _validate(operation, shared | items, command=command)
 
 
 def _run_with_progress(operation: Operation[Any, Any], request: Any, *, brain: Brain) -> Any:  # noqa: ANN401
@@ -318,14 +296,14 @@ def _is_interactive() -> bool:
 def _parameters(
     operation: Operation[Any, Any], subcommand: Command | None
 ) -> list[inspect.Parameter]:
-    fields = flat_fields(operation.request)
+    fields = operation.request.model_fields
     taken = operation.fields_of(subcommand)
     order = (subcommand and subcommand.positional) or operation.positional
     positional = [name for name in order if name in taken]
     options = [name for name in taken if name not in positional]
     accepts_file = _takes_file(operation, subcommand)
     required = subcommand.required if subcommand else ()
-    mandatory = {name for name in taken if fields[name].is_required() or name in required}
+    mandatory = {name for name in taken if operation.is_mandatory(name) or name in required}
     single = subcommand.single if subcommand else ()
     return [
         _as_single(parameter) if parameter.name in single else parameter
@@ -350,7 +328,7 @@ def _as_single(parameter: inspect.Parameter) -> inspect.Parameter:
 
 def _takes_file(operation: Operation[Any, Any], subcommand: Command | None) -> bool:
     """Return whether a command accepts a file of requests; one with preset fields does not."""
-    return operation.handle_batch is not None and subcommand is None
+    return operation.batch_field is not None and subcommand is None
 
 
 def _parameter(
@@ -427,16 +405,22 @@ def _request(operation: Operation[Any, Any], options: dict[str, Any], *, command
     if options.get("text") == _FROM_STDIN:
         # One byte more than allowed, so that the write gate detects a text that is too long.
         options["text"] = sys.stdin.buffer.read(RAW_TEXT_BYTES_MAX + 1).decode("utf-8", "replace")
-    fields = flat_fields(operation.request)
+    fields = operation.request.model_fields
     paired = {name for name in options if get_origin(fields[name].annotation) is dict}
     options |= {name: _parse_pairs(name, options[name]) for name in paired}
     missing = [
-        name for name, value in options.items() if value is None and _is_required(operation, name)
+        name for name, value in options.items() if value is None and fields[name].is_required()
     ]
     if missing:
         raise InvalidInputError(
             f"Missing {', '.join(missing)}.", hint=f"See brain {command} --help."
         )
+    given = {name: value for name, value in options.items() if value is not None}
+    return _validate(operation, given, command=command)
+
+
+def _validate(operation: Operation[Any, Any], options: dict[str, Any], *, command: str) -> Any:  # noqa: ANN401
+    fields = operation.request.model_fields
     try:
         return operation.request.model_validate(options)
     except ValidationError as error:
@@ -471,7 +455,3 @@ def _parse_pairs(name: str, texts: Sequence[str]) -> dict[str, Any]:
 
 def _as_list(value: str | list[str]) -> list[str]:
     return value if isinstance(value, list) else [value]
-
-
-def _is_required(operation: Operation[Any, Any], name: str) -> bool:
-    return flat_fields(operation.request)[name].is_required()

@@ -19,6 +19,7 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 from commonbrain.api.errors import ERRORS
 from commonbrain.api.operations import (
     OPERATIONS,
+    Operation,
     OperationRow,
     Transport,
     load_operations,
@@ -84,7 +85,15 @@ def kinds_page() -> str:
         ),
     )
     aliases = table(
-        "name|kind", ((f"`{name}`", f"`{kind}`") for name, kind in sorted(ALIASES.items()))
+        "name|kind|a filter by it matches",
+        (
+            (
+                f"`{name}`",
+                f"`{kind}`",
+                "all of the kind" if name in KINDS[kind].synonyms else "those with this label",
+            )
+            for name, kind in sorted(ALIASES.items())
+        ),
     )
     return (
         f"# Kinds\n\n{lifecycle}\n\n"
@@ -184,8 +193,8 @@ _PATHS: Final = (
     ("`GET /v1/memories/{id}`", "`get` of one memory; an `ETag` that `If-None-Match` may repeat"),
     ("`POST /v1/import?format=`", "takes a file as its body, or a folder as a zip; gives the job"),
     ("`GET /v1/exports/{id}`", "what a job of kind `export` wrote, for a day"),
-    ("`POST /v0/memory/{remember,recall,reflect}`", "the same as under `/v1`"),
-    ("`GET /v0/memory/{id}`, `DELETE /v0/memory/{id}`", "`get`, `forget`; `?reason=` is kept"),
+    ("`POST /v0/memory/{remember,recall,reflect,train}`", "with the bodies of Brainstem"),
+    ("`GET /v0/memory/{id}`, `DELETE /v0/memory/{id}`", "inspects, forgets; `?reason=` is stored"),
     ("`POST /mcp`", "MCP over streamable HTTP, without sessions of its own"),
     ("`GET /healthz`", "200 while the process lives"),
     ("`GET /readyz`", "200 when store and embedder answer, else 503"),
@@ -251,14 +260,13 @@ def _commands(group: TyperGroup, name: str) -> Iterator[tuple[str, TyperCommand]
 def _operation(row: OperationRow) -> str:
     operation = row.load()
     transports = ", ".join(sorted(operation.transports))
-    request = compact_schema(operation.request, shows_all=True)
     usage = _usage(row)
     reply = operation.reply_adapter.json_schema(mode="serialization")
     shapes = (_shape(name, shape) for name, shape in sorted(reply.get("$defs", {}).items()))
     return (
         f"## {operation.name}\n\n{operation.purpose}\n\n"
         f"Transports: {transports}, library. Command: {usage}. Role: {operation.role}.\n\n"
-        f"### {operation.name}: request\n\n{_request(request)}\n\n"
+        f"### {operation.name}: request\n\n{_request(operation)}\n\n"
         f"### {operation.name}: reply\n\n{_reply(reply)}\n{''.join(shapes)}"
     )
 
@@ -273,22 +281,16 @@ def _usage(row: OperationRow) -> str:
     )
 
 
-def _request(schema: _Schema) -> str:
+def _request(operation: Operation[Any, Any]) -> str:
     """Render the arguments as a table."""
+    schema = compact_schema(operation.request)
     required = schema.get("required", ())
+    fields = operation.request.model_fields
     rows = [
-        (f"`{name}`", _type(field), yes_or_no(name in required), field.get("description", ""))
-        for name, field in _flat_properties(schema["properties"])
+        (f"`{name}`", _type(field), yes_or_no(name in required), fields[name].description or "")
+        for name, field in schema["properties"].items()
     ]
     return table("field|type|required|meaning", rows) if rows else "Nothing needs to be said."
-
-
-def _flat_properties(properties: _Schema) -> Iterator[tuple[str, _Schema]]:
-    """Return each property; a nested one as `details.priority`."""
-    for name, field in properties.items():
-        yield name, field
-        for part, one in field.get("properties", {}).items():
-            yield f"{name}.{part}", one
 
 
 def _reply(schema: _Schema) -> str:

@@ -25,11 +25,11 @@ from commonbrain.history.unit_of_work import UnitOfWork, read_unit, validate_rea
 from commonbrain.ingestion.pending_acks import check_pending_acks_of
 from commonbrain.invalidation.preview import preview_affected
 from commonbrain.invalidation.propagation import continue_propagation
-from commonbrain.model.errors import RejectedError, parse_choice
-from commonbrain.model.kinds import KINDS, Kind, TaskDetail, TaskStatus
+from commonbrain.model.errors import RejectedError
+from commonbrain.model.kinds import KINDS, Kind, TaskDetail, TaskStatus, kinds_where
 from commonbrain.model.limits import PRUNE_AT_ONCE_MAX, PRUNE_DAYS_MIN, SCANNED_MAX
 from commonbrain.model.memory import CURRENT_STATES, Memory, State, is_archived, last_touched
-from commonbrain.model.query import FeedbackEvent, FeedbackMark, Filter
+from commonbrain.model.query import FeedbackEvent, FeedbackMark, Filter, KindFilter
 from commonbrain.model.revision import Action
 from commonbrain.model.scope import Caller, Scope, check_may_write
 from commonbrain.model.support import InvalidationReason
@@ -209,9 +209,9 @@ class Prune:
             UnavailableError: the store stayed locked; nothing was changed.
 
         """
-        only = tuple(parse_choice(Kind, kind) for kind in kinds)
+        only = KindFilter.parse(kinds)
         check_may_write(self.caller, Scope.TEAM)
-        _check_guards(days, limit=limit, kinds=only)
+        _check_guards(days, limit=limit, kinds=only.touched)
         options = _PruneOptions(
             days=days, kinds=only, min_access=min_access, limit=limit, confirm=confirm
         )
@@ -228,7 +228,7 @@ class Prune:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _PruneOptions:
     days: int
-    kinds: tuple[Kind, ...]
+    kinds: KindFilter
     min_access: int
     limit: int
     confirm: int | None
@@ -283,8 +283,10 @@ def _plan(unit: UnitOfWork, options: _PruneOptions) -> tuple[BulkChangeResult, l
 
 def _candidates(unit: UnitOfWork, options: _PruneOptions) -> list[Memory]:
     since = unit.now - timedelta(days=options.days)
-    kinds = options.kinds or tuple(kind for kind in Kind if KINDS[kind].is_pruned)
-    criteria = Filter(kinds=kinds, states=tuple(sorted(CURRENT_STATES)), trust_min=0.0)
+    kinds = options.kinds
+    if not kinds.touched:
+        kinds = KindFilter(kinds_where(lambda policy: policy.is_pruned), ())
+    criteria = Filter(**kinds._asdict(), states=tuple(sorted(CURRENT_STATES)), trust_min=0.0)
     hits = unit.tx.memories.newest(unit.query_scope(criteria), limit=SCANNED_MAX)
     memories = unit.tx.memories.get([hit.id for hit in hits]).values()
     return [

@@ -21,7 +21,7 @@ from commonbrain.model.limits import (
     SCANNED_MAX,
 )
 from commonbrain.model.memory import CURRENT_STATES, Memory, State
-from commonbrain.model.query import Filter
+from commonbrain.model.query import Filter, KindFilter
 from commonbrain.model.revision import Action
 from commonbrain.model.scope import Caller, Scope, check_may_write, is_visible
 from commonbrain.model.support import InvalidationReason, carried_by
@@ -269,7 +269,7 @@ def _names(given: Sequence[str]) -> tuple[str, ...]:
 def _matching(unit: UnitOfWork, given: SelectorFields, *, states: Sequence[State]) -> list[Memory]:
     since, until, scope = given.get("since"), given.get("until"), given.get("scope")
     criteria = Filter(
-        kinds=tuple(parse_choice(Kind, kind) for kind in _names(given.get("kinds", ()))),
+        **KindFilter.parse(given.get("kinds", ()))._asdict(),
         labels=_names(given.get("labels", ())),
         tags=_names(given.get("tags", ())),
         agent=normalise_line(given.get("agent")),

@@ -16,15 +16,11 @@ from starlette.responses import StreamingResponse
 from commonbrain.api.dispatch import dispatch
 from commonbrain.api.operation import Request as OperationRequest
 from commonbrain.api.operations import Operation, Transport, load_operations
-from commonbrain.api.operations.forget import FORGET
 from commonbrain.api.operations.get import GET, ViewName
 from commonbrain.api.operations.job import JOB, JobRequest
-from commonbrain.api.operations.recall import RECALL
-from commonbrain.api.operations.reflect import REFLECT
-from commonbrain.api.operations.remember import REMEMBER
-from commonbrain.api.operations.train import TRAIN
 from commonbrain.client import Brain
 from commonbrain.http.authentication import KEY_HEADER, RequestAuthenticator
+from commonbrain.http.brainstem import DELETE, INSPECT, V0_POSTS, OneQuery, OneRequest
 from commonbrain.http.problems import MEDIA_TYPE
 from commonbrain.jobs.service import JobsReply
 from commonbrain.model.errors import InvalidInputError
@@ -63,6 +59,8 @@ _Session = Annotated[
         description="The agent's session; default: one per client",
     ),
 ]
+_MemoryId = Annotated[str, InPath(alias="id", description="mem_...")]
+_KnownTag = Annotated[str | None, Header(alias="If-None-Match")]
 _BEARER: Final = HTTPBearer(auto_error=False, description="An API key or a JWT")
 _KEY: Final = APIKeyHeader(name=KEY_HEADER, auto_error=False, description="An API key")
 
@@ -220,9 +218,9 @@ def _memory_route(authenticator: RequestAuthenticator) -> Callable[..., Awaitabl
         *,
         request: Request,
         caller: Annotated[Caller, Depends(caller_dependency(authenticator))],
-        id_: Annotated[str, InPath(alias="id", description="mem_...")],
+        id_: _MemoryId,
         views: Annotated[list[ViewName], Query(description=fetched.description)] = [],  # noqa: B006
-        known: Annotated[str | None, Header(alias="If-None-Match")] = None,
+        known: _KnownTag = None,
     ) -> Response:
         response = await run_operation(
             authenticator,
@@ -231,57 +229,60 @@ def _memory_route(authenticator: RequestAuthenticator) -> Callable[..., Awaitabl
             request=request,
             operation_request=GET.request(id=[id_], views=views),
         )
-        tag = f'"{sha256(response.body).hexdigest()[:32]}"'
-        headers = {"ETag": tag, "Cache-Control": "private, no-cache"}
-        if known is not None and tag in {
-            one.strip().removeprefix("W/") for one in known.split(",")
-        }:
-            return Response(status_code=304, headers=headers)
-        response.headers.update(headers)
-        return response
+        return _unless_known(response, known)
 
     return show
 
 
+def _unless_known(response: Response, known: str | None) -> Response:
+    """Add the tag of a response; send 304 if the caller's copy has the same tag."""
+    tag = f'"{sha256(response.body).hexdigest()[:32]}"'
+    headers = {"ETag": tag, "Cache-Control": "private, no-cache"}
+    known_tags = {one.strip().removeprefix("W/") for one in (known or "").split(",")}
+    if tag in known_tags:
+        return Response(status_code=304, headers=headers)
+    response.headers.update(headers)
+    return response
+
+
 def register_compat_routes(authenticator: RequestAuthenticator) -> APIRouter:
-    """Build the routes of version 0."""
+    """Build the routes of version 0, with the bodies of Brainstem."""
     router = APIRouter(prefix="/v0/memory", tags=["v0"], responses=PROBLEMS)
-    for operation in (REMEMBER, RECALL, REFLECT, TRAIN):
+    for operation in V0_POSTS:
         path, name = f"/{operation.name}", f"v0_{operation.name}"
         add_route(router, authenticator, operation=operation, path=path, name=name)
-    router.add_api_route(
-        "/{id}",
-        _memory_route(authenticator),
-        response_model=GET.reply,
-        **response_of(GET, "v0_memory"),
-    )
-    router.add_api_route(
-        "/{id}",
-        _forget_route(authenticator),
-        methods=["DELETE"],
-        response_model=FORGET.reply,
-        **response_of(FORGET, "v0_forget"),
-    )
+    for method, operation, name in (("GET", INSPECT, "v0_memory"), ("DELETE", DELETE, "v0_forget")):
+        router.add_api_route(
+            "/{id}",
+            _v0_memory_route(authenticator, operation),
+            methods=[method],
+            response_model=operation.reply,
+            **response_of(operation, name),
+        )
     return router
 
 
-def _forget_route(authenticator: RequestAuthenticator) -> Callable[..., Awaitable[Response]]:
-    async def forget(
+def _v0_memory_route(
+    authenticator: RequestAuthenticator, operation: Operation[Any, Any]
+) -> Callable[..., Awaitable[Response]]:
+    async def act(
         *,
         request: Request,
         caller: Annotated[Caller, Depends(caller_dependency(authenticator))],
-        id_: Annotated[str, InPath(alias="id", description="mem_...")],
-        reason: Annotated[str, Query(description="Why; stored")] = "Deleted by its id.",
+        id_: _MemoryId,
+        given: Annotated[OneQuery, Query()],
+        known: _KnownTag = None,
     ) -> Response:
-        return await run_operation(
+        response = await run_operation(
             authenticator,
-            FORGET,
+            operation,
             caller=caller,
             request=request,
-            operation_request=FORGET.request(ids=[id_], reason=reason),
+            operation_request=OneRequest(id=id_, **given.model_dump()),
         )
+        return _unless_known(response, known) if operation.is_read_only else response
 
-    return forget
+    return act
 
 
 IMPORT_PATH: Final = "/v1/import"

@@ -33,6 +33,7 @@ from commonbrain.model.kinds import (
 )
 from commonbrain.model.limits import (
     CHUNKS_MAX,
+    ITEMS_PER_CALL_MAX,
     NAME_CHARS_MAX,
     RAW_TEXT_BYTES_MAX,
     SOURCE_REF_CHARS_MAX,
@@ -131,7 +132,7 @@ class DraftBatch:
 
 
 def draft_of(text: str, **known: Unpack[DraftFields]) -> Draft:
-    """Build a draft from a text and its attributes.
+    """Build a draft from a text and its attributes; an atom's fields can replace its text.
 
     Raises:
         InvalidInputError: a name, scope, trust, id or time is invalid or of the wrong type.
@@ -149,6 +150,8 @@ def draft_of(text: str, **known: Unpack[DraftFields]) -> Draft:
         raise InvalidInputError(f"One of {wrong} is of a wrong type.", hint="See Draft.") from None
     if "source_message" in given:
         read["source_message_id"] = ids.parse(ids.MEMORY, str(given.pop("source_message")))
+    if not text.strip() and given.get("kind") == Kind.ATOM:
+        text = " | ".join(str(columns[name]) for name in CausalField if name in columns)
     return replace(Draft(body=text), columns=columns, **given | read)
 
 
@@ -198,6 +201,21 @@ def listed(drafts: Draft | Sequence[Draft]) -> list[Draft]:
             hint="Give a text, a Draft, or a list of them.",
         )
     return known
+
+
+def check_item_count(count: int) -> None:
+    """Check the number of items of one call.
+
+    Raises:
+        RejectedError: `limit_exceeded`.
+
+    """
+    if count > ITEMS_PER_CALL_MAX:
+        raise RejectedError(
+            f"{count} items were given; {ITEMS_PER_CALL_MAX} a call are allowed.",
+            code="limit_exceeded",
+            hint="Send them in several calls, or use import.",
+        )
 
 
 def _names(given: Sequence[str]) -> tuple[str, ...]:

@@ -29,6 +29,7 @@ from commonbrain.ingestion.preparation import (
     DraftBatch,
     DraftFields,
     PreparedDraft,
+    check_item_count,
     draft_of,
     embed_drafts,
     listed,
@@ -64,9 +65,13 @@ from commonbrain.ingestion.validation import Rejection, derive_headline
 from commonbrain.invalidation.preview import summarize_affected
 from commonbrain.invalidation.propagation import continue_propagation, propagate
 from commonbrain.model import ids
-from commonbrain.model.errors import RejectedError, UnavailableError
+from commonbrain.model.errors import (
+    InvalidInputError,
+    NotFoundError,
+    RejectedError,
+    UnavailableError,
+)
 from commonbrain.model.kinds import KINDS, Kind
-from commonbrain.model.limits import ITEMS_PER_CALL_MAX
 from commonbrain.model.links import CONFLICTS_MAX, LinkType
 from commonbrain.model.memory import AWAITING_STATES, Draft, Memory, Sharing, State
 from commonbrain.model.query import Filter
@@ -103,7 +108,7 @@ def summarize_remember(
     )
 
 
-__all__ = ["DraftFields", "Remember", "WriteOptions", "draft_of"]
+__all__ = ["DraftFields", "Remember", "WriteOptions", "check_item_count", "draft_of"]
 
 _CATCH_UP: Final = 16
 """Pending memories to embed after a write, on its caller's time."""
@@ -125,6 +130,8 @@ class WriteOptions:
     """Whether a user made the write: action items apply to it, and its sources count as used."""
     on_commit: OnCommit | None = None
     """Called in the transaction that stores the batch."""
+    isolates_items: bool = False
+    """Whether an error of one item is its result and leaves the others alone."""
     proposal: Mapping[str, object] | None = None
     """The payload if the author may only propose the text; it is stored as a proposal."""
 
@@ -166,26 +173,22 @@ class Remember:
             One outcome per item, in order; `stored` items are durable.
 
         Raises:
-            InvalidInputError: an argument is malformed; nothing was stored.
+            InvalidInputError: an argument is malformed; nothing was stored. In a list of drafts,
+                this and the next two refuse only the draft at fault.
             NotFoundError: a source does not exist or is not visible; nothing was stored.
-            RejectedError: the caller may not write there or claim that trust, gave over 100 items,
-                reused the key for other content, or has to acknowledge action items first; nothing
-                was stored.
+            RejectedError: the caller may not write there or claim that trust. For the whole call:
+                over 100 items, a key reused for other content, or action items to acknowledge
+                first; nothing was stored.
             UnavailableError: the store is locked, full or read-only; nothing was stored.
 
         """
+        options = WriteOptions(isolates_items=not isinstance(text, str | Draft))
         if isinstance(text, str):
             batch = parse_drafts(text, is_chunked=chunks, **known)
         else:
             batch = DraftBatch(drafts=listed(text))
-            if len(batch.drafts) > ITEMS_PER_CALL_MAX:
-                raise RejectedError(
-                    f"{len(batch.drafts)} items were given; {ITEMS_PER_CALL_MAX} a call are "
-                    "allowed.",
-                    code="limit_exceeded",
-                    hint="Send them in several calls, or use import.",
-                )
-        reply = self.write(batch.drafts, WriteOptions(), idempotency_key=idempotency_key)
+            check_item_count(len(batch.drafts))
+        reply = self.write(batch.drafts, options, idempotency_key=idempotency_key)
         return replace(reply, skipped=batch.skipped)
 
     def write(
@@ -193,9 +196,7 @@ class Remember:
     ) -> RememberResult:
         """Run drafts through every stage; embedding happens before the transaction."""
         timer = StageTimer(self.services.clock)
-        validated = [
-            prepare_drafts(one, self.caller, services=self.services, timer=timer) for one in drafts
-        ]
+        validated = [self._prepare(one, options=options, timer=timer) for one in drafts]
         idempotency = (
             None if idempotency_key is None else make_idempotency_record(idempotency_key, validated)
         )
@@ -252,6 +253,16 @@ class Remember:
         return self._emit_metrics(
             replace(reply, stages_ms=timer.stages_ms), is_embedding=is_embedding
         )
+
+    def _prepare(
+        self, draft: Draft, *, options: WriteOptions, timer: StageTimer
+    ) -> PreparedDraft | Rejection:
+        try:
+            return prepare_drafts(draft, self.caller, services=self.services, timer=timer)
+        except (InvalidInputError, RejectedError) as error:
+            if not options.isolates_items:
+                raise
+            return Rejection.of(error)
 
     def _find_stored(
         self, ready: Sequence[PreparedDraft], *, query_scope: QueryScope, options: WriteOptions
@@ -344,7 +355,12 @@ class Remember:
         options: WriteOptions,
     ) -> ItemResult:
         """Compare one prepared draft with the store, then store it or return why not."""
-        prepared = resolve_sources(tx, prepared, query_scope=query_scope)
+        try:
+            prepared = resolve_sources(tx, prepared, query_scope=query_scope)
+        except (InvalidInputError, NotFoundError, RejectedError) as error:
+            if not options.isolates_items:
+                raise
+            return rejected(Rejection.of(error))
         refusal = check_skill(tx, prepared, caller=self.caller, exclude_ids=options.exclude_ids)
         if refusal is not None:
             return rejected(refusal)
@@ -378,7 +394,7 @@ class Remember:
         try:
             check_pending_acks(tx, self.caller, projects=[prepared.project], now=query_scope.now)
         except RejectedError as refusal:
-            return Rejection(code=refusal.code, reason=refusal.message, hint=refusal.hint or "")
+            return Rejection.of(refusal)
         return None
 
     def _store_new(

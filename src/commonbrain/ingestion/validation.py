@@ -12,7 +12,12 @@ from datetime import datetime
 from typing import Any, Final, cast
 
 from commonbrain.model import limits
-from commonbrain.model.errors import InvalidInputError, RejectedError, parse_choice
+from commonbrain.model.errors import (
+    CommonbrainError,
+    InvalidInputError,
+    RejectedError,
+    parse_choice,
+)
 from commonbrain.model.kinds import (
     KINDS,
     Detail,
@@ -151,6 +156,11 @@ class Rejection:
     code: str
     reason: str
     hint: str
+
+    @classmethod
+    def of(cls, error: CommonbrainError) -> "Rejection":
+        """Convert an error that concerns one draft."""
+        return cls(code=error.code, reason=error.message, hint=error.hint)
 
 
 def validate(draft: Draft) -> Valid | Rejection:

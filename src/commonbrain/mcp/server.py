@@ -40,7 +40,7 @@ from pydantic import ValidationError
 from commonbrain.api.dispatch import CallContext, dispatch, record_call, record_failed_open
 from commonbrain.api.operation import Request
 from commonbrain.api.operations import Operation, Profile, Transport, load_operations
-from commonbrain.api.schemas import compact_output_schema, compact_schema
+from commonbrain.api.schemas import compact_schema, outline_schema
 from commonbrain.api.thread_limiter import ThreadLimiter
 from commonbrain.client import Brain
 from commonbrain.coordination.session_registry import detect_client
@@ -448,7 +448,7 @@ def _tool(name: str) -> Tool:
         title=operation.title,
         description=operation.purpose,
         input_schema=compact_schema(operation.request),
-        output_schema=compact_output_schema(
+        output_schema=outline_schema(
             operation.agent_reply_adapter.json_schema(mode="serialization")
         ),
         annotations=ToolAnnotations(

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
-from commonbrain.model.errors import InvalidInputError
+from commonbrain.model.errors import InvalidInputError, parse_choice
 
 
 class Kind(StrEnum):
@@ -216,8 +216,10 @@ class KindPolicy:
     """Its columns whose words recall searches."""
 
     # Writing.
-    aliases: tuple[str, ...] = ()
-    """Names that other memory systems use for it; the name becomes the label."""
+    synonyms: tuple[str, ...] = ()
+    """Names that other memory systems use for the kind; a filter by one matches all of it."""
+    subtypes: tuple[str, ...] = ()
+    """Names for a part of the kind; a filter by one matches what has it as label."""
     typical_words: str | None = None
     """Regular expression of the words that classify a text as this kind."""
     is_atomic: bool = False
@@ -301,6 +303,11 @@ class KindPolicy:
     """Whether prune removes only those that were hardly accessed."""
 
     @property
+    def aliases(self) -> tuple[str, ...]:
+        """All its other names; on writing, the name becomes the label."""
+        return (*self.synonyms, *self.subtypes)
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """The names of the columns that only this kind has."""
         return tuple(column.name for column in fields(self.detail))
@@ -316,7 +323,8 @@ KINDS: Final[Mapping[Kind, KindPolicy]] = {
             can_change=True,
             detail=RuleDetail,
             searchable=(),
-            aliases=("policy", "guardrail", "procedural", "convention"),
+            synonyms=("policy", "guardrail", "procedural"),
+            subtypes=("convention",),
             # "Never push" is a rule, "he never called" is not: an imperative opens its sentence.
             # Eight characters allow quotes, a bullet and emphasis; without a bound, rows of dots
             # take minutes.
@@ -342,7 +350,7 @@ KINDS: Final[Mapping[Kind, KindPolicy]] = {
             can_change=True,
             detail=FactDetail,
             searchable=("subject",),
-            aliases=(
+            subtypes=(
                 *("decision", "insight", "reference", "person", "architecture"),
                 *("research", "plan", "idea", "note"),
             ),
@@ -366,7 +374,7 @@ KINDS: Final[Mapping[Kind, KindPolicy]] = {
             kind=Kind.INCIDENT,
             detail=IncidentDetail,
             searchable=(),
-            aliases=("bug",),
+            subtypes=("bug",),
             typical_words=(
                 r"\b(?:outage|crash(?:ed|es)?|incident|root cause|regression|post-?mortem|broke"
                 r"|failed because)\b"
@@ -387,7 +395,7 @@ KINDS: Final[Mapping[Kind, KindPolicy]] = {
             can_change=True,
             detail=TaskDetail,
             searchable=(),
-            aliases=("todo", "action_item"),
+            synonyms=("todo", "action_item"),
             typical_words=(
                 r"\b(?:to-?do|needs? to|follow[- ]up|action item|remember to|still open)\b"
             ),
@@ -404,7 +412,8 @@ KINDS: Final[Mapping[Kind, KindPolicy]] = {
             kind=Kind.EVENT,
             detail=EventDetail,
             searchable=(),
-            aliases=("observation", "meeting", "journal", "stm", "episodic"),
+            synonyms=("observation", "stm", "episodic"),
+            subtypes=("meeting", "journal"),
             salience=0.45,
             on_duplicate=DuplicatePolicy.RECUR,
             identity=Identity.SOURCE,
@@ -486,6 +495,17 @@ def kind_and_label(name: str) -> tuple[Kind, str | None] | None:
         return Kind(folded), None
     kind = ALIASES.get(folded)
     return (kind, folded) if kind else None
+
+
+def parse_kind_filter(name: str) -> tuple[Kind, str | None]:
+    """Parse a name or an alias as a filter: the kind, and the label of a subtype.
+
+    Raises:
+        InvalidInputError: it is neither.
+
+    """
+    kind, label = kind_and_label(name) or (parse_choice(Kind, name), None)
+    return kind, label if label in KINDS[kind].subtypes else None
 
 
 class CausalField(StrEnum):

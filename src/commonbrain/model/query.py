@@ -5,11 +5,17 @@ from dataclasses import dataclass
 from dataclasses import field as default
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 from commonbrain.model import limits
 from commonbrain.model.errors import InvalidInputError, RejectedError
-from commonbrain.model.kinds import CausalField, Kind, MessageDetail, fields_of
+from commonbrain.model.kinds import (
+    CausalField,
+    Kind,
+    MessageDetail,
+    fields_of,
+    parse_kind_filter,
+)
 from commonbrain.model.limits import TRUST_MIN_DEFAULT
 from commonbrain.model.memory import CURRENT_STATES, FINDABLE_STATES, Memory, State
 from commonbrain.model.recall_result import Item, Order, ResultStatus, SourceTurn
@@ -145,11 +151,39 @@ FIELD: Final = "field:"
 """Prefix of the feature for a match in a field of atoms."""
 
 
+class KindFilter(NamedTuple):
+    """Kinds, and subtypes as a kind and a label; a memory must match one of all."""
+
+    kinds: tuple[Kind, ...]
+    subtypes: tuple[tuple[Kind, str], ...]
+
+    @classmethod
+    def parse(cls, names: str | Sequence[Kind | str]) -> "KindFilter":
+        """Parse names and aliases, or a single one.
+
+        Raises:
+            InvalidInputError: one is neither a kind nor an alias.
+
+        """
+        given = (names,) if isinstance(names, str) else names
+        parsed = list(dict.fromkeys(parse_kind_filter(name) for name in given))
+        kinds = tuple(kind for kind, label in parsed if label is None)
+        subtypes = tuple((kind, label) for kind, label in parsed if label and kind not in kinds)
+        return cls(kinds, subtypes)
+
+    @property
+    def touched(self) -> tuple[Kind, ...]:
+        """The kinds of which it matches anything."""
+        return tuple(dict.fromkeys((*self.kinds, *(kind for kind, _ in self.subtypes))))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
     """Which memories may be returned; an empty tuple or None does not filter."""
 
     kinds: tuple[Kind, ...] = ()
+    subtypes: tuple[tuple[Kind, str], ...] = ()
+    """Kinds with a label; a memory must match one of these or of `kinds`."""
     labels: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     people: tuple[str, ...] = ()
@@ -177,6 +211,11 @@ class Filter:
     min_confidence: float = 0.0
 
     @property
+    def matched_kinds(self) -> tuple[Kind, ...]:
+        """The kinds of which it matches anything; empty for all."""
+        return KindFilter(self.kinds, self.subtypes).touched
+
+    @property
     def has_period(self) -> bool:
         """Whether it limits the time of occurrence."""
         return self.since is not None or self.until is not None
@@ -194,7 +233,7 @@ class Filter:
         _check_bounds("min_confidence", self.min_confidence, low=0, high=1)
         if State.FORGOTTEN in self.states:
             raise InvalidInputError("What was forgotten is not recalled.", hint="Get it by its id.")
-        if self.field is not None and not {Kind.ATOM}.issuperset(self.kinds):
+        if self.field is not None and not {Kind.ATOM}.issuperset(self.matched_kinds):
             raise InvalidInputError("Only atoms have fields.", hint="Leave field or kinds out.")
         if self.states and self.as_of is not None:
             raise InvalidInputError(
@@ -300,7 +339,7 @@ def is_allowed(
         and _was_believed(memory, criteria, now=now, past=past)
         and memory.trust.weight >= criteria.trust_min
         and memory.confidence >= criteria.min_confidence
-        and (not criteria.kinds or memory.kind in criteria.kinds)
+        and _is_of_kind(memory, criteria)
         and (not criteria.labels or memory.label in criteria.labels)
         and (not criteria.tags or set(criteria.tags) <= set(memory.tags))
         and (not criteria.people or not _named(memory).isdisjoint(criteria.people))
@@ -313,6 +352,12 @@ def is_allowed(
         and (criteria.since is None or memory.occurred_at >= criteria.since)
         and (criteria.until is None or memory.occurred_at <= criteria.until)
     )
+
+
+def _is_of_kind(memory: Memory, criteria: Filter) -> bool:
+    if not criteria.kinds and not criteria.subtypes:
+        return True
+    return memory.kind in criteria.kinds or (memory.kind, memory.label) in criteria.subtypes
 
 
 def _named(memory: Memory) -> set[str]:

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Final, Self
 
 from commonbrain.model.errors import InvalidInputError, parse_choice
-from commonbrain.model.kinds import KINDS, Kind, TaskDetail
+from commonbrain.model.kinds import KINDS, Kind, TaskDetail, parse_kind_filter
 from commonbrain.model.limits import RETENTION_DAYS_MAX
 from commonbrain.model.memory import CURRENT_STATES, Memory, State
 from commonbrain.model.scope import Scope
@@ -61,11 +61,16 @@ class Retention:
             raise InvalidInputError(
                 f"{written[:80]!r} is no rule.", hint=f"Write it as: {_GRAMMAR}"
             )
+        kind, subtype = parse_kind_filter(values["kind"])
+        if subtype and values.get("label", subtype) != subtype:
+            raise InvalidInputError(
+                f"{subtype} is a label of {kind} already.", hint=f"Write kind={kind} label=..."
+            )
         return cls(
-            kind=parse_choice(Kind, values["kind"]),
+            kind=kind,
             days=int(values["days"]),
             action=parse_choice(RetentionRule, values.get("action", RetentionRule.FORGET)),
-            label=values.get("label"),
+            label=values.get("label", subtype),
             scope=parse_choice(Scope, values["scope"]) if "scope" in values else None,
         )
 

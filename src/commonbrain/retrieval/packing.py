@@ -16,8 +16,6 @@ from commonbrain.model.memory import full_text
 from commonbrain.model.query import Budget, Candidate
 from commonbrain.model.recall_result import (
     ENVELOPE_TOKENS,
-    HEADING,
-    UNSURE,
     EvidenceRenderer,
     FullEvidence,
     Item,
@@ -25,9 +23,9 @@ from commonbrain.model.recall_result import (
     Order,
     SourceTurn,
     earlier_part,
+    frame_lines,
     instruction_text,
     metadata_of,
-    omission_line,
     provenance,
     quoted,
     to_compact_evidence,
@@ -315,7 +313,7 @@ def pack(
     """
     distinct, near = drop_near_duplicates(ranked, budget, enough=2 * budget.max_items)
     # The text around the items is paid for in advance.
-    lines = (HEADING, *([UNSURE] if is_unsure else ()), omission_line(len(ranked)))
+    lines = frame_lines(omitted=len(ranked), tokens=budget.max_tokens, is_unsure=is_unsure)
     around = max(sum(map(estimate, lines)) + len(lines), ENVELOPE_TOKENS)
     filling = _Filling(
         texts=[Text.of(one, to_item(one)) for one in select(distinct, budget.max_items)],

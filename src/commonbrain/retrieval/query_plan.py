@@ -11,10 +11,10 @@ from typing import Final, TypedDict
 
 from commonbrain.model import ids, limits
 from commonbrain.model.errors import InvalidInputError, RejectedError, parse_choice
-from commonbrain.model.kinds import KINDS, CausalField, Intent, Kind, kind_and_label
+from commonbrain.model.kinds import KINDS, CausalField, Intent, Kind
 from commonbrain.model.memory import CURRENT_STATES, State
 from commonbrain.model.parameters import DEFAULTS, Parameters
-from commonbrain.model.query import Budget, Filter
+from commonbrain.model.query import Budget, Filter, KindFilter
 from commonbrain.model.recall_result import Order
 from commonbrain.model.revision import BeliefPeriod
 from commonbrain.model.scope import Caller, Scope
@@ -371,13 +371,13 @@ def read_filter(
 
     """
     check_option_names(options)
-    kinds, aliases = _kinds(_listed(options.get("kinds", ())))
+    kinds = KindFilter.parse(options.get("kinds", ()))
     states = [str(name) for name in _listed(options.get("states", ()))]
     scope, thread, field = (options.get(name) for name in ("scope", "thread", "field"))
     trust_min = options.get("trust_min")
     return Filter(
-        kinds=kinds,
-        labels=(*_names(options.get("labels", ())), *aliases),
+        **kinds._asdict(),
+        labels=_names(options.get("labels", ())),
         tags=_names(options.get("tags", ())),
         people=tuple(name.casefold() for name in _names(options.get("people", ()))),
         scope=parse_choice(Scope, scope) if scope else None,
@@ -443,16 +443,6 @@ def check_option_names(options: Mapping[str, object]) -> None:
             f"Recall has no option {', '.join(unknown)}.",
             hint=f"Choose from {', '.join(RecallOptions.__annotations__)}.",
         )
-
-
-def _kinds(given: Sequence[Kind | str]) -> tuple[tuple[Kind, ...], tuple[str, ...]]:
-    """Parse kinds and their aliases; an alias gives a kind and a label."""
-    read = [kind_and_label(name) for name in given]
-    for name, known in zip(given, read, strict=True):
-        if known is None:
-            parse_choice(Kind, name)
-    parsed = [known for known in read if known is not None]
-    return tuple(kind for kind, _ in parsed), tuple(label for _, label in parsed if label)
 
 
 def _names(given: Sequence[str]) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from pydantic import Field
 
-from commonbrain.api.operation import Name, Operation, Profile, Request
+from commonbrain.api.operation import OMIT_DESCRIPTION, Name, Operation, Profile, Request
 from commonbrain.api.project_folder import find_folder_config
 from commonbrain.client import Brain
 from commonbrain.coordination.briefing import Briefing
@@ -14,8 +14,12 @@ class BootRequest(Request):
     """The project, task and client of the session that starts."""
 
     project: Name = Field(default=None, description="Default: the folder's")
-    task: str | None = Field(default=None, description="Your task")
-    client: Name = Field(default=None, description="Your program")
+    task: str | None = Field(
+        default=None, description="Your task", json_schema_extra=OMIT_DESCRIPTION
+    )
+    client: Name = Field(
+        default=None, description="Your program", json_schema_extra=OMIT_DESCRIPTION
+    )
 
 
 def _handle(brain: Brain, request: BootRequest) -> Briefing:

@@ -6,13 +6,14 @@ from pydantic import Field
 
 from commonbrain.api.errors import EXIT_REFUSED
 from commonbrain.api.operation import (
-    HIDDEN_FROM_AGENTS,
+    OMIT_DESCRIPTION,
     Command,
     Name,
     Operation,
     TimeBound,
     Verb,
     VerbRequest,
+    for_agents,
 )
 from commonbrain.client import Brain
 from commonbrain.history.selection import BulkChangeResult, MemoryRef, Phase, SelectorFields
@@ -53,7 +54,11 @@ class ForgetRequest(VerbRequest):
         default="forget",
         description="erase: delete permanently; prune: unread ones; undo: revert changes",
     )
-    reason: str = Field(default="", description="Why; stored. Required except for prune")
+    reason: str = Field(
+        default="",
+        description="Why; stored. Required except for prune",
+        json_schema_extra=for_agents("Why; not for prune"),
+    )
     confirm: int | None = Field(default=None, description="The count from the preview")
     agent: Name = None
     session: Name = None
@@ -65,9 +70,13 @@ class ForgetRequest(VerbRequest):
     since: TimeBound = None
     until: TimeBound = None
     dry_run: bool = Field(
-        default=False, description="forget: preview", json_schema_extra=HIDDEN_FROM_AGENTS
+        default=False, description="forget: preview", json_schema_extra=OMIT_DESCRIPTION
     )
-    days: int | None = Field(default=None, description="prune: days unread, at least 30")
+    days: int | None = Field(
+        default=None,
+        description="prune: days unread, at least 30",
+        json_schema_extra=for_agents("prune: at least 30"),
+    )
 
 
 def _handle(brain: Brain, request: ForgetRequest) -> BulkChangeResult:

@@ -6,7 +6,15 @@ from typing import Final, Literal, cast
 
 from pydantic import Field
 
-from commonbrain.api.operation import Command, Name, OneOrMore, Operation, Profile, Request
+from commonbrain.api.operation import (
+    OMIT_DESCRIPTION,
+    Command,
+    Name,
+    OneOrMore,
+    Operation,
+    Profile,
+    Request,
+)
 from commonbrain.client import Brain
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import inert, inert_line
@@ -23,7 +31,9 @@ class GetRequest(Request):
 
     id: OneOrMore = Field(default=[], description="mem_..., one or several")
     skill: Name = Field(default=None, description="A skill's name, instead of id")
-    views: list[ViewName] = Field(default=[], description="Views to add")
+    views: list[ViewName] = Field(
+        default=[], description="Views to add", json_schema_extra=OMIT_DESCRIPTION
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +64,8 @@ def _lines(reply: MemoryView) -> Iterator[str]:
     if reply.banner:
         yield inert_line(reply.banner)
     by = inert_line(reply.agent)
-    yield f"{reply.id} | {reply.kind} | {show_instant(reply.occurred_at)} | by {by}"
+    about = f"{reply.id} | {reply.kind} | {show_instant(reply.occurred_at)} | by {by}"
+    yield f"{about} | trust {reply.trust} | confidence {reply.confidence:.2g}"
     yield from (f"> {inert(line)}" for line in (reply.body or reply.headline).splitlines())
     if reply.earlier:
         yield inert_line(f"earlier: {reply.earlier}")

@@ -6,7 +6,6 @@ from typing import Any, ClassVar, Final, Literal, cast
 from pydantic import Field, JsonValue
 
 from commonbrain.api.operation import (
-    HIDDEN_FROM_AGENTS,
     OMIT_DESCRIPTION,
     Command,
     Name,
@@ -210,8 +209,12 @@ _ENTRIES: Final[Mapping[str, Callable[[Result], Iterator[str]]]] = {
 
 
 _KINDS: Final = ", ".join(JOBS)
-_AGENT_OPS: Final = ", ".join(name for name, kind in JOBS.items() if kind.role is not Role.ADMIN)
-"""The kinds that every agent may start; an unknown kind lists all of them in its error."""
+_KINDS_WITH_ARGUMENTS: Final = ", ".join(
+    f"{name}({', '.join(kind.parameters)})" if kind.parameters else name
+    for name, kind in JOBS.items()
+    if kind.asked_by is None
+)
+"""The kinds that can be started, with their arguments."""
 
 
 class JobRequest(VerbRequest):
@@ -229,11 +232,10 @@ class JobRequest(VerbRequest):
         default="list", description="What to do", json_schema_extra=OMIT_DESCRIPTION
     )
     id: str | None = Field(default=None, description="job_...")
-    kind: Name = Field(default=None, description=_AGENT_OPS)
+    kind: Name = Field(default=None, description=_KINDS_WITH_ARGUMENTS)
     given: dict[str, JsonValue] = Field(
         default={},
-        description="Arguments by name; a wrong one lists those of the kind",
-        json_schema_extra=HIDDEN_FROM_AGENTS,
+        description="Arguments of the kind by name",
     )
     state: Name = Field(
         default=None,
@@ -243,10 +245,10 @@ class JobRequest(VerbRequest):
     limit: int = Field(
         default=JOBS_PAGE_DEFAULT,
         description=f"How many at most, 1 to {JOBS_PAGE_MAX}",
-        json_schema_extra=HIDDEN_FROM_AGENTS,
+        json_schema_extra=OMIT_DESCRIPTION,
     )
     before: str | None = Field(
-        default=None, description="Continue before this job", json_schema_extra=HIDDEN_FROM_AGENTS
+        default=None, description="Continue before this job", json_schema_extra=OMIT_DESCRIPTION
     )
 
 

@@ -121,7 +121,9 @@ class MessageRequest(VerbRequest):
         default=None, json_schema_extra=OMIT_DESCRIPTION, description="How urgent it is."
     )
     thread: Name = Field(default=None, description="thr_...")
-    agent: Name = Field(default=None, description="history: other agent")
+    agent: Name = Field(
+        default=None, description="history: other agent", json_schema_extra=OMIT_DESCRIPTION
+    )
     due_at: Timestamp = Field(
         default=None, json_schema_extra=OMIT_DESCRIPTION, description="Of a task."
     )

@@ -13,6 +13,7 @@ from commonbrain.api.operation import (
     Profile,
     Request,
     TimeBound,
+    for_agents,
 )
 from commonbrain.client import Brain
 from commonbrain.model.links import Conflict
@@ -22,6 +23,7 @@ from commonbrain.model.recall_result import (
     RecallResult,
     ResultStatus,
     to_evidence,
+    tokens_line,
 )
 from commonbrain.retrieval.query_plan import RecallOptions
 
@@ -36,27 +38,51 @@ class RecallRequest(Request):
     """A question, or none for the newest memories, with filters and limits."""
 
     query: str = Field(default="", description="A question; empty: the newest")
-    max_items: int | None = Field(default=None, description="1 to 100, else 12")
-    max_tokens: int | None = Field(default=None, description="64 to 32000, else 1400")
-    project: Name = Field(default=None, description="This project, and memories of none")
+    max_items: int | None = Field(
+        default=None, description="1 to 100, else 12", json_schema_extra=for_agents("Default 12")
+    )
+    max_tokens: int | None = Field(
+        default=None,
+        description="64 to 32000, else 1400",
+        json_schema_extra=for_agents("Default 1400"),
+    )
+    project: Name = Field(
+        default=None,
+        description="This project, and memories of none",
+        json_schema_extra=for_agents("And memories of none"),
+    )
     kinds: list[str] = Field(default=[], description="Only these")
     labels: list[str] = Field(
         default=[], description="Only these", json_schema_extra=OMIT_DESCRIPTION
     )
     tags: list[str] = Field(default=[], description="All of these")
-    people: list[str] = Field(default=[], description="Naming or said by one of these")
-    field: Name = Field(default=None, description="Atoms by subject, action, outcome, consequences")
+    people: list[str] = Field(
+        default=[],
+        description="Naming or said by one of these",
+        json_schema_extra=for_agents("Any of these"),
+    )
+    field: Name = Field(
+        default=None,
+        description="Atoms by subject, action, outcome, consequences",
+        json_schema_extra=for_agents("atom: subject, action, outcome, consequences"),
+    )
     agent: Name = Field(default=None, description="Its author")
     session: Name = Field(
         default=None, description="Of this one", json_schema_extra=OMIT_DESCRIPTION
     )
     thread: Name = Field(default=None, description="thr_...")
-    scope: Name = Field(default=None, description="private, team or global")
+    scope: Name = Field(
+        default=None, description="private, team or global", json_schema_extra=OMIT_DESCRIPTION
+    )
     states: list[str] = Field(default=[], description="quarantined, needs_review, ..")
     since: TimeBound = Field(
-        default=None, description="Occurred then or later: ISO 8601 or 'last monday'"
+        default=None,
+        description="Occurred then or later: ISO 8601 or 'last monday'",
+        json_schema_extra=for_agents("ISO 8601 or 'last monday'"),
     )
-    until: TimeBound = Field(default=None, description="Occurred at or before")
+    until: TimeBound = Field(
+        default=None, description="Occurred at or before", json_schema_extra=OMIT_DESCRIPTION
+    )
     as_of: TimeBound = Field(default=None, description="What was believed then")
     order: Literal["relevance", "timeline"] = Field(
         default="relevance",
@@ -64,8 +90,12 @@ class RecallRequest(Request):
         json_schema_extra=OMIT_DESCRIPTION,
     )
     trust_min: float | None = Field(default=None, description="0.3: untrusted web too")
-    min_confidence: float = Field(default=0.0, description="0 to 1")
-    deadline_ms: float | None = Field(default=None, description="Skip late retrievers")
+    min_confidence: float = Field(
+        default=0.0, description="0 to 1", json_schema_extra=OMIT_DESCRIPTION
+    )
+    deadline_ms: float | None = Field(
+        default=None, description="Skip late retrievers", json_schema_extra=OMIT_DESCRIPTION
+    )
 
 
 def _handle(brain: Brain, request: RecallRequest) -> RecallResult:
@@ -80,6 +110,8 @@ class CompactResponse:
     items: tuple[Evidence, ...]
     conflicts: tuple[Conflict, ...] | None
     verdict: ResultStatus
+    tokens: int
+    """Estimate for the reply, as text or as JSON, whichever is more."""
     omitted: int | None
     degraded: tuple[str, ...] | None
     """Names of the retrievers that did not take part."""
@@ -92,6 +124,7 @@ def _to_compact(reply: RecallResult) -> CompactResponse:
         items=to_evidence(reply.items),
         conflicts=reply.conflicts or None,
         verdict=reply.verdict,
+        tokens=reply.tokens,
         omitted=reply.omitted.count or None,
         degraded=tuple(reason.partition(":")[0] for reason in reply.degraded) or None,
         trace_id=reply.trace_id,
@@ -100,7 +133,8 @@ def _to_compact(reply: RecallResult) -> CompactResponse:
 
 def _render(reply: RecallResult) -> str:
     skipped = [f"Skipped: {reason.partition(',')[0]}" for reason in reply.degraded]
-    return "\n".join([reply.evidence or _NO_RESULT_MESSAGES[reply.verdict], *skipped])
+    size = [tokens_line(reply.tokens)] if reply.items else []
+    return "\n".join([reply.evidence or _NO_RESULT_MESSAGES[reply.verdict], *skipped, *size])
 
 
 RECALL = Operation(

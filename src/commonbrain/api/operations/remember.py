@@ -1,10 +1,16 @@
 """The operation remember."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Final, cast
+from typing import Annotated, Any, Final, Self
 
-from pydantic import Field, model_validator
+from pydantic import (
+    Field,
+    ModelWrapValidatorHandler,
+    ValidationError,
+    WrapValidator,
+    model_validator,
+)
 
 from commonbrain.api.errors import EXIT_REFUSED
 from commonbrain.api.operation import (
@@ -15,62 +21,22 @@ from commonbrain.api.operation import (
     Profile,
     Request,
     Timestamp,
+    for_agents,
 )
 from commonbrain.client import Brain
 from commonbrain.ingestion.result import DerivedResult, ItemResult, ItemStatus, RememberResult
-from commonbrain.ingestion.service import DraftFields, draft_of
+from commonbrain.ingestion.service import DraftFields, check_item_count, draft_of
 from commonbrain.model.errors import InvalidInputError
+from commonbrain.model.kinds import Kind
+from commonbrain.model.limits import ITEMS_PER_CALL_MAX
 from commonbrain.model.memory import Draft
 from commonbrain.model.scope import Role
 
 
-class RememberDetails(Request):
-    """Fields of one kind only, or rarely needed ones; a field of another kind is an error."""
+class RememberItem(Request):
+    """A text to remember; a field of another kind than the text's is an error."""
 
-    severity: Name = Field(default=None, description="rule: BLOCKER or PATTERN")
-    must_ack: bool = Field(
-        default=False, description="rule, task: others must acknowledge it before they write"
-    )
-    skill_name: Name = Field(default=None, description="rule: makes it a skill of this name")
-    keywords: list[str] = Field(default=[], description="skill: words that trigger it")
-    skill_projects: list[str] = Field(default=[], description="skill: projects it applies to")
-    always_on: bool = Field(default=False, description="skill: shown at every boot")
-    subject: Name = Field(default=None, description="fact: what it is about")
-    ttl_s: int | None = Field(default=None, description="fact: seconds until it expires")
-    root_cause: str | None = Field(default=None, description="incident: why it happened")
-    resolution: str | None = Field(default=None, description="incident: how it was fixed")
-    due_at: Timestamp = Field(default=None, description="task: ISO 8601")
-    priority: Name = Field(default=None, description="task: low, medium, high")
-    assignee: Name = Field(default=None, description="task: agent that does it")
-    actor: Name = Field(default=None, description="event: who acted")
-    importance: float | None = Field(default=None, description="event: 0 to 1")
-    started_at: Timestamp = Field(default=None, description="episode: ISO 8601")
-    ended_at: Timestamp = Field(default=None, description="episode: ISO 8601")
-    action: str | None = Field(default=None, description="atom: what was done to the subject")
-    outcome: str | None = Field(default=None, description="atom: what the action caused")
-    consequences: str | None = Field(default=None, description="atom: what the outcome caused")
-    outcome_delay_s: float | None = Field(
-        default=None, description="atom: seconds from action to outcome"
-    )
-    consequence_delay_s: float | None = Field(
-        default=None, description="atom: seconds from outcome to consequences"
-    )
-    people: list[str] = Field(default=[], description="Names of people it is about")
-    confidence: float | None = Field(default=None, description="0 to 1")
-    expires_at: Timestamp = Field(default=None, description="ISO 8601")
-    extract_tasks: bool = Field(default=False, description="Also store the tasks in the text")
-    extract_causes: bool = Field(default=False, description="Also store causes as atoms")
-    distinct_because: str | None = Field(default=None, description="Why it is not a duplicate")
-    depends_on: list[str] = Field(default=[], description="Ids of memories it relies on")
-
-
-class RememberRequest(Request):
-    """A text to remember.
-
-    The fields of `details` may also be given at the top level.
-    """
-
-    text: str = Field(description="One self-contained statement; paragraphs are split")
+    text: str = Field(default="", description="One self-contained statement; paragraphs are split")
     kind: Name = Field(
         default=None,
         description="rule, fact, incident, task, event, episode, atom, message; "
@@ -86,34 +52,167 @@ class RememberRequest(Request):
     derived_from: list[str] = Field(
         default=[], description="Ids", json_schema_extra=OMIT_DESCRIPTION
     )
+    depends_on: list[str] = Field(
+        default=[], description="Ids of memories it relies on", json_schema_extra=OMIT_DESCRIPTION
+    )
     occurred_at: Timestamp = Field(
         default=None, description="ISO 8601", json_schema_extra=OMIT_DESCRIPTION
+    )
+    expires_at: Timestamp = Field(
+        default=None, description="ISO 8601", json_schema_extra=OMIT_DESCRIPTION
+    )
+    people: list[str] = Field(
+        default=[],
+        description="Names of people it is about",
+        json_schema_extra=OMIT_DESCRIPTION,
+    )
+    confidence: float | None = Field(
+        default=None, description="0 to 1", json_schema_extra=OMIT_DESCRIPTION
+    )
+    extract_tasks: bool = Field(
+        default=False,
+        description="Also store the tasks in the text",
+        json_schema_extra=OMIT_DESCRIPTION,
+    )
+    extract_causes: bool = Field(
+        default=False,
+        description="Also store causes as atoms",
+        json_schema_extra=OMIT_DESCRIPTION,
+    )
+    distinct_because: str | None = Field(
+        default=None, description="Why it is not a duplicate", json_schema_extra=OMIT_DESCRIPTION
+    )
+
+    severity: Name = Field(default=None, description="rule: BLOCKER or PATTERN")
+    must_ack: bool = Field(
+        default=False,
+        description="rule, task: others must acknowledge it before they write",
+        json_schema_extra=OMIT_DESCRIPTION,
+    )
+    skill_name: Name = Field(
+        default=None,
+        description="rule: makes it a skill of this name",
+        json_schema_extra=for_agents("rule: makes it a skill"),
+    )
+    keywords: list[str] = Field(
+        default=[], description="skill: words that trigger it", json_schema_extra=OMIT_DESCRIPTION
+    )
+    skill_projects: list[str] = Field(
+        default=[], description="skill: projects it applies to", json_schema_extra=OMIT_DESCRIPTION
+    )
+    always_on: bool = Field(
+        default=False, description="skill: shown at every boot", json_schema_extra=OMIT_DESCRIPTION
+    )
+    subject: Name = Field(
+        default=None,
+        description="fact, atom: what it is about",
+        json_schema_extra=for_agents("fact, atom"),
+    )
+    ttl_s: int | None = Field(
+        default=None,
+        description="fact: seconds until it expires",
+        json_schema_extra=OMIT_DESCRIPTION,
+    )
+    root_cause: str | None = Field(
+        default=None,
+        description="incident: why it happened",
+        json_schema_extra=for_agents("incident"),
+    )
+    resolution: str | None = Field(
+        default=None, description="incident: how it was fixed", json_schema_extra=OMIT_DESCRIPTION
+    )
+    due_at: Timestamp = Field(
+        default=None, description="task: ISO 8601", json_schema_extra=OMIT_DESCRIPTION
+    )
+    priority: Name = Field(default=None, description="task: low, medium, high")
+    assignee: Name = Field(
+        default=None, description="task: agent that does it", json_schema_extra=OMIT_DESCRIPTION
+    )
+    actor: Name = Field(
+        default=None, description="event: who acted", json_schema_extra=for_agents("event")
+    )
+    importance: float | None = Field(
+        default=None, description="event: 0 to 1", json_schema_extra=OMIT_DESCRIPTION
+    )
+    started_at: Timestamp = Field(
+        default=None, description="episode: ISO 8601", json_schema_extra=for_agents("episode")
+    )
+    ended_at: Timestamp = Field(
+        default=None, description="episode: ISO 8601", json_schema_extra=OMIT_DESCRIPTION
+    )
+    action: str | None = Field(
+        default=None,
+        description="atom: what was done to the subject; its fields can replace the text",
+        json_schema_extra=for_agents("atom; fields may replace text"),
+    )
+    outcome: str | None = Field(
+        default=None, description="atom: what the action caused", json_schema_extra=OMIT_DESCRIPTION
+    )
+    consequences: str | None = Field(
+        default=None,
+        description="atom: what the outcome caused",
+        json_schema_extra=OMIT_DESCRIPTION,
+    )
+    outcome_delay_s: float | None = Field(
+        default=None,
+        description="atom: seconds from action to outcome",
+        json_schema_extra=OMIT_DESCRIPTION,
+    )
+    consequence_delay_s: float | None = Field(
+        default=None,
+        description="atom: seconds from outcome to consequences",
+        json_schema_extra=OMIT_DESCRIPTION,
+    )
+
+
+class InvalidItem(RememberItem):
+    """An item that is not valid, and the reason."""
+
+    reason: str
+    hint: str
+
+
+def _item_or_reason(value: object, validate: ModelWrapValidatorHandler[RememberItem]) -> Any:  # noqa: ANN401
+    try:
+        return validate(value)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"])) or "item"
+        return InvalidItem(
+            reason=f"{where}: {first['msg']}.", hint="Correct this item and send it again."
+        )
+    except InvalidInputError as error:
+        return InvalidItem(reason=error.message, hint=error.hint)
+
+
+Item = Annotated[RememberItem, WrapValidator(_item_or_reason)]
+"""An item; an invalid one is refused by itself and leaves the others alone."""
+
+
+class RememberRequest(RememberItem):
+    """One text, or several items; the other fields are the default of each item."""
+
+    items: list[Item] = Field(
+        default=[],
+        description=f"Up to {ITEMS_PER_CALL_MAX} objects with these fields, instead of text; "
+        "each has its own result",
+        json_schema_extra=for_agents("Up to 100 objects like this one, instead of text"),
     )
     idempotency_key: Name = Field(
         default=None, description="One per call", json_schema_extra=OMIT_DESCRIPTION
     )
-    details: RememberDetails = Field(
-        default=RememberDetails(),
-        description="rule: severity (BLOCKER, PATTERN), must_ack; skill: skill_name, keywords, "
-        "skill_projects, always_on; fact: subject, ttl_s; incident: root_cause, resolution; "
-        "task: due_at, priority (low, medium, high), assignee, must_ack; "
-        "event: actor, importance; episode: started_at, ended_at; "
-        "atom: subject, action, outcome, consequences, outcome_delay_s, consequence_delay_s; "
-        "any: people, confidence, expires_at, depends_on, extract_tasks, distinct_because",
-    )
 
-    @model_validator(mode="before")
-    @classmethod
-    def _collect_details(cls, given: object) -> object:
-        """Move fields of `details` that are given at the top level into it."""
-        if not isinstance(given, Mapping):
-            return given
-        fields = dict(cast("Mapping[str, Any]", given))
-        flat = {name: fields.pop(name) for name in RememberDetails.model_fields if name in fields}
-        details = fields.get("details", {})
-        if flat and isinstance(details, Mapping):
-            fields["details"] = {**flat, **cast("Mapping[str, Any]", details)}
-        return fields
+    @model_validator(mode="after")
+    def _check_text(self) -> Self:
+        has_fields = self.kind == Kind.ATOM and bool(self.subject or self.outcome)
+        has_text = "text" in self.model_fields_set or (has_fields and not self.items)
+        if has_text == bool(self.items):
+            problem = "text and items exclude each other" if has_text else "text is missing"
+            raise InvalidInputError(
+                f"{problem}.", hint="Give text, or items; on the command line, --file."
+            )
+        check_item_count(len(self.items))
+        return self
 
 
 _SKILL: Final = {
@@ -132,33 +231,43 @@ _OF_TASKS: Final = frozenset(
 
 
 def _handle(brain: Brain, request: RememberRequest) -> RememberResult:
-    reply = brain.remember(
-        request.text, idempotency_key=request.idempotency_key, **_metadata(request)
-    )
+    key = request.idempotency_key
+    if not request.items:
+        reply = brain.remember(request.text, idempotency_key=key, **_metadata(request))
+    else:
+        reply = _remember_items(brain, request)
     # Stage durations matter only to measurements and cost agents tokens.
     return replace(reply, stages_ms=None)
 
 
-def _handle_batch(brain: Brain, requests: Sequence[RememberRequest]) -> RememberResult:
-    keys = {request.idempotency_key for request in requests}
-    if len(keys) > 1:
-        raise InvalidInputError(
-            "One call has one idempotency_key.", hint="Give it as an option, with the file."
-        )
-    drafts = [_draft(request, number=number) for number, request in enumerate(requests, 1)]
-    return replace(brain.remember(drafts, idempotency_key=next(iter(keys), None)), stages_ms=None)
+def _remember_items(brain: Brain, request: RememberRequest) -> RememberResult:
+    """Store several items; an invalid one is refused by itself."""
+    shared = request.model_dump(include=set(RememberItem.model_fields), exclude_unset=True)
+    drafts = [_draft(item, shared=shared) for item in request.items]
+    valid = [one for one in drafts if isinstance(one, Draft)]
+    reply = brain.remember(valid, idempotency_key=request.idempotency_key)
+    results = iter(reply.items)
+    items = tuple(next(results) if isinstance(one, Draft) else one for one in drafts)
+    return replace(reply, items=items)
 
 
-def _draft(request: RememberRequest, *, number: int) -> Draft:
+def _draft(item: RememberItem, *, shared: Mapping[str, Any]) -> Draft | ItemResult:
+    if isinstance(item, InvalidItem):
+        return _invalid(item.reason, hint=item.hint)
+    given = item.model_dump(exclude_unset=True)
+    merged = item.model_copy(update={name: shared[name] for name in shared.keys() - given.keys()})
     try:
-        return draft_of(request.text, **_metadata(request))
+        return draft_of(merged.text, **_metadata(merged))
     except InvalidInputError as error:
-        raise InvalidInputError(f"Item {number}: {error.message}", hint=error.hint) from None
+        return _invalid(error.message, hint=error.hint)
 
 
-def _metadata(request: RememberRequest) -> DraftFields:
-    fields = request.model_dump(exclude={"text", "idempotency_key"}, exclude_defaults=True)
-    fields |= fields.pop("details", {})
+def _invalid(reason: str, *, hint: str) -> ItemResult:
+    return ItemResult(status=ItemStatus.REJECTED, code="invalid", reason=reason, hint=hint)
+
+
+def _metadata(item: RememberItem) -> DraftFields:
+    fields = item.model_dump(exclude={"text", "items", "idempotency_key"}, exclude_defaults=True)
     skill = {part: fields.pop(name) for name, part in _SKILL.items() if name in fields}
     if skill:
         fields["skill"] = skill
@@ -211,7 +320,7 @@ REMEMBER = Operation(
     profile=Profile.LITE,
     reply=RememberResult,
     handle=_handle,
-    handle_batch=_handle_batch,
+    batch_field="items",
     render_text=_render,
     exit_code=lambda reply: EXIT_REFUSED * any(one.status.is_refused for one in reply.items),
     role=Role.WRITER,

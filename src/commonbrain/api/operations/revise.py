@@ -7,7 +7,7 @@ from pydantic import Field
 
 from commonbrain.api.errors import EXIT_REFUSED
 from commonbrain.api.operation import (
-    HIDDEN_FROM_AGENTS,
+    OMIT_DESCRIPTION,
     Command,
     Id,
     Name,
@@ -15,6 +15,7 @@ from commonbrain.api.operation import (
     Timestamp,
     Verb,
     VerbRequest,
+    for_agents,
 )
 from commonbrain.api.operations.remember import render_item_result
 from commonbrain.client import Brain
@@ -91,7 +92,9 @@ class ReviseRequest(VerbRequest):
     id: Id
     text: str = Field(default="", description="supersede: what holds now; annotate: the note")
     reason: str = Field(default="", description="Why; stored")
-    other: str | None = Field(default=None, description="mem_...")
+    other: str | None = Field(
+        default=None, description="mem_...", json_schema_extra=OMIT_DESCRIPTION
+    )
     value: str | None = Field(
         default=None,
         description="rate: up, down; status: open, blocked, done, stale; ack: will_execute, "
@@ -99,11 +102,23 @@ class ReviseRequest(VerbRequest):
         "depends_on, supports, conflicts_with, causes, enables, precedes, correlates, relates_to, "
         "about; keep_both: projects A,B",
     )
-    strength: float = Field(default=STRENGTH_DEFAULT, description="link: 0 to 1")
-    tags: list[str] = Field(default=[], description="retag: add")
-    untag: list[str] = Field(default=[], description="retag: remove")
-    due_at: Timestamp = Field(default=None, description="status, ack deferred: ISO 8601")
-    priority: Name = Field(default=None, description="low, medium, high")
+    strength: float = Field(
+        default=STRENGTH_DEFAULT, description="link: 0 to 1", json_schema_extra=OMIT_DESCRIPTION
+    )
+    tags: list[str] = Field(
+        default=[], description="retag: add", json_schema_extra=OMIT_DESCRIPTION
+    )
+    untag: list[str] = Field(
+        default=[], description="retag: remove", json_schema_extra=OMIT_DESCRIPTION
+    )
+    due_at: Timestamp = Field(
+        default=None,
+        description="status, ack deferred: ISO 8601",
+        json_schema_extra=for_agents("status; deferred: until"),
+    )
+    priority: Name = Field(
+        default=None, description="low, medium, high", json_schema_extra=OMIT_DESCRIPTION
+    )
     assignee: Name = None
     headline: str | None = None
     kind: Name = None
@@ -111,14 +126,16 @@ class ReviseRequest(VerbRequest):
     version: int | None = Field(
         default=None,
         description="supersede, status: refuse unless this is the version",
-        json_schema_extra=HIDDEN_FROM_AGENTS,
+        json_schema_extra=OMIT_DESCRIPTION,
     )
     dry_run: bool = Field(
         default=False,
         description="supersede: preview, change nothing",
-        json_schema_extra=HIDDEN_FROM_AGENTS,
+        json_schema_extra=OMIT_DESCRIPTION,
     )
-    inherit: list[Literal["pin", "skill"]] = Field(default=[], description="supersede: keep them")
+    inherit: list[Literal["pin", "skill"]] = Field(
+        default=[], description="supersede: keep them", json_schema_extra=OMIT_DESCRIPTION
+    )
 
 
 _TASK_UPDATES: Final = (

@@ -7,7 +7,7 @@ from importlib.metadata import version
 from pydantic import Field
 
 from commonbrain.administration.status import FailedCall, Health, StoreStatus, ToolStats
-from commonbrain.api.operation import HIDDEN_FROM_AGENTS, OMIT_DESCRIPTION, Operation, Request
+from commonbrain.api.operation import OMIT_DESCRIPTION, Operation, Request, for_agents
 from commonbrain.api.operations.review import render_review_queue
 from commonbrain.client import Brain
 from commonbrain.history.review_queue import ReviewQueue
@@ -27,7 +27,7 @@ class StatusRequest(Request):
     health: bool = Field(
         default=False,
         description="Check store, embedder and queue, for at most 5 s",
-        json_schema_extra=HIDDEN_FROM_AGENTS,
+        json_schema_extra=OMIT_DESCRIPTION,
     )
     metrics: bool = Field(
         default=False,
@@ -38,8 +38,8 @@ class StatusRequest(Request):
         default=0,
         ge=0,
         le=FAULTS_MAX,
-        description="List so many recent failed calls",
-        json_schema_extra=HIDDEN_FROM_AGENTS,
+        description="How many recent failed calls to list",
+        json_schema_extra=for_agents("How many to list"),
     )
 
 

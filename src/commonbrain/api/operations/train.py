@@ -7,12 +7,14 @@ from commonbrain.api.operations.job import render_job
 from commonbrain.client import Brain
 from commonbrain.jobs.service import JobView
 from commonbrain.model.limits import LOOKBACK_DAYS_DEFAULT, LOOKBACK_DAYS_MAX, LOOKBACK_DAYS_MIN
+from commonbrain.model.model_card import ModelRole
 from commonbrain.model.scope import Role
 
 
 class TrainRequest(Request):
-    """The period to learn from."""
+    """The model to train, and the period to learn from."""
 
+    model_kind: ModelRole = Field(default=ModelRole.RERANKER, description="reranker or salience")
     lookback_days: int = Field(
         default=LOOKBACK_DAYS_DEFAULT,
         ge=LOOKBACK_DAYS_MIN,
@@ -22,13 +24,14 @@ class TrainRequest(Request):
 
 
 def _handle(brain: Brain, request: TrainRequest) -> JobView:
-    return brain.jobs.run("train_reranker", request.model_dump(exclude_defaults=True))
+    options = request.model_dump(include={"lookback_days"}, exclude_defaults=True)
+    return brain.jobs.run(f"train_{request.model_kind}", options)
 
 
 TRAIN = Operation(
     name="train",
     title="Train",
-    purpose="Start the job that trains a reranker from marked recalls.",
+    purpose="Start the job that trains a reranker or a salience model from use.",
     request=TrainRequest,
     reply=JobView,
     handle=_handle,

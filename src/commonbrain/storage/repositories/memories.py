@@ -289,7 +289,7 @@ class MemoryRepository:
         """
         since, until = scope.filter.since, scope.filter.until
         criteria = replace(scope.filter, since=None, until=None)
-        if criteria.kinds and Kind.EVENT not in criteria.kinds:
+        if criteria.matched_kinds and Kind.EVENT not in criteria.matched_kinds:
             return []
         parameters = given(scope, self.work.tenant) | {
             "since": since or datetime.min.replace(tzinfo=UTC),

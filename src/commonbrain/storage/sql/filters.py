@@ -176,8 +176,10 @@ def _given(criteria: Filter) -> list[ColumnElement[bool]]:
 def _projected(criteria: Filter) -> Iterator[ColumnElement[bool]]:
     """Return the conditions of a filter on the row itself."""
     row = memories.c
-    if criteria.kinds:
-        yield row.kind.in_(criteria.kinds)
+    if criteria.kinds or criteria.subtypes:
+        whole = [row.kind.in_(criteria.kinds)] if criteria.kinds else []
+        parts = [and_(row.kind == kind, row.label == label) for kind, label in criteria.subtypes]
+        yield or_(*whole, *parts)
     if criteria.field is not None:
         yield row.kind == Kind.ATOM
     if criteria.labels:

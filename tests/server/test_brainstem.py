@@ -1,0 +1,185 @@
+"""The routes `/v0/memory` take and give the bodies of Brainstem."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from starlette.testclient import TestClient
+
+PAGE: Final = Path(__file__).parents[2] / "docs" / "how-to" / "run-a-server.md"
+REMEMBER: dict[str, Any] = {
+    "tenant_id": "default",
+    "agent_id": "ann",
+    "scope": "team",
+    "items": [
+        {
+            "type": "fact",
+            "text": "The bakery must open before the April market.",
+            "source_ref": "trace_17",
+            "trust_level": "trusted_tool",
+        }
+    ],
+    "idempotency_key": "6f2c1f7e-1d1b-4c4a-9b0e-3f0f6a1c2d11",
+}
+RECALL: dict[str, Any] = {
+    "tenant_id": "default",
+    "agent_id": "ann",
+    "query": "When must the bakery open?",
+    "scope": "team",
+    "budget": {"max_items": 12, "max_tokens": 1400},
+    "filters": {"trust_min": 0.5, "types": ["fact", "episode", "policy"]},
+}
+
+
+def written(client: TestClient, *items: dict[str, Any], **more: object) -> dict[str, Any]:
+    reply = client.post("/v0/memory/remember", json={**more, "items": list(items)})
+    assert reply.status_code == 200, reply.text
+    return reply.json()
+
+
+@pytest.mark.requirement("DO-10")
+def test_what_a_client_of_brainstem_stores_it_recalls(ann: TestClient) -> None:
+    stored = ann.post("/v0/memory/remember", json=REMEMBER).json()
+    again = ann.post("/v0/memory/remember", json=REMEMBER).json()
+    found = ann.post("/v0/memory/recall", json=RECALL).json()
+
+    assert (stored["accepted"], stored["rejected"], stored["warnings"]) == (1, 0, [])
+    assert again == stored
+    [item] = found["items"]
+    [id_] = stored["memory_ids"]
+    assert (item["memory_id"], item["type"]) == (id_, "fact")
+    assert item["text"] == REMEMBER["items"][0]["text"]
+    assert item["source_ref"] == "trace_17"
+    assert 0 < item["confidence"] <= 1
+    assert 0 < item["salience"] <= 1
+    assert 0 < found["composed_tokens_estimate"] <= 1400
+    assert found["conflicts"] == []
+    assert found["confidence"]["lowest"] == item["confidence"]
+    assert found["trace_id"].startswith("trc_")
+
+
+@pytest.mark.requirement("DO-10")
+def test_types_filter_as_kinds_do_and_a_rule_is_a_policy(ann: TestClient) -> None:
+    reply = written(
+        ann,
+        {"type": "policy", "text": "Never sell yesterday's bread as fresh bread."},
+        {"type": "event", "text": "The bread oven was repaired today."},
+        {"type": "fact", "text": "The bread oven holds forty loaves of bread."},
+    )
+    assert reply["accepted"] == 3
+
+    found = ann.post("/v0/memory/recall", json={**RECALL, "query": "bread"}).json()
+    assert {one["type"] for one in found["items"]} == {"policy", "fact"}
+    only = {**RECALL, "query": "bread", "filters": {"types": ["event"]}}
+    [event] = ann.post("/v0/memory/recall", json=only).json()["items"]
+    assert event["memory_id"] == reply["memory_ids"][1]
+
+
+@pytest.mark.requirement("DO-10")
+def test_a_refused_item_is_counted_and_its_warning_names_it(ann: TestClient) -> None:
+    reply = written(
+        ann,
+        {"type": "fact", "text": "The mill is by the river."},
+        {"type": "fact", "text": "The mill grinds rye.", "scope": "global"},
+        {"type": "gossip", "text": "The miller is late."},
+        {"text": "The miller is Ada.", "colour": "red"},
+        {"type": "fact", "text": "The mill closes at five."},
+    )
+
+    assert (reply["accepted"], reply["rejected"], len(reply["memory_ids"])) == (2, 3, 2)
+    assert [one.partition(":")[0] for one in reply["warnings"]] == [
+        "items[1]",
+        "items[2]",
+        "items[3]",
+    ]
+    assert "scope_denied" in reply["warnings"][0]
+    assert "colour" in reply["warnings"][2]
+
+
+@pytest.mark.requirement("DO-10", "ST-04")
+@pytest.mark.parametrize(
+    ("claim", "code"),
+    [({"tenant_id": "t_other"}, "tenant_mismatch"), ({"agent_id": "ben"}, "agent_mismatch")],
+)
+def test_a_tenant_or_agent_that_the_key_does_not_own_is_refused(
+    ann: TestClient, claim: dict[str, str], code: str
+) -> None:
+    [id_] = written(ann, {"text": "The mill is by the river."})["memory_ids"]
+    calls: list[tuple[str, str, dict[str, Any]]] = [
+        ("POST", "/v0/memory/remember", {"json": {**REMEMBER, **claim}}),
+        ("POST", "/v0/memory/recall", {"json": {**RECALL, **claim}}),
+        ("POST", "/v0/memory/reflect", {"json": claim}),
+        ("GET", f"/v0/memory/{id_}", {"params": claim}),
+        ("DELETE", f"/v0/memory/{id_}", {"params": claim}),
+    ]
+    for method, path, body in calls:
+        refused = ann.request(method, path, **body)
+        assert (refused.status_code, refused.json()["code"]) == (403, code), path
+    assert not ann.get(f"/v0/memory/{id_}").json()["is_tombstoned"]
+    assert len(ann.post("/v0/memory/recall", json={}).json()["items"]) == 1
+
+
+@pytest.mark.requirement("DO-10")
+def test_one_memory_comes_with_provenance_revisions_and_policy(ann: TestClient) -> None:
+    [id_] = ann.post("/v0/memory/remember", json=REMEMBER).json()["memory_ids"]
+    shown = ann.get(f"/v0/memory/{id_}", params={"tenant_id": "default", "agent_id": "ann"})
+    one = shown.json()
+
+    assert (one["memory_id"], one["tenant_id"], one["agent_id"]) == (id_, "default", "ann")
+    assert (one["type"], one["scope"], one["trust_level"]) == ("fact", "team", "trusted_tool")
+    assert [change["action"] for change in one["revisions"]] == ["create"]
+    assert one["policy"]["seen_by"]
+    assert one["provenance"] is not None
+    assert ann.get(f"/v0/memory/{id_}", params={"colour": "red"}).status_code == 422
+    tag = {"If-None-Match": shown.headers["ETag"]}
+    assert ann.get(f"/v0/memory/{id_}", headers=tag).status_code == 304
+
+
+@pytest.mark.requirement("DO-10", "JB-02")
+@pytest.mark.parametrize("model_kind", ["reranker", "salience"])
+def test_either_model_can_be_trained(ann: TestClient, model_kind: str) -> None:
+    asked = {"tenant_id": "default", "agent_id": "ada", "model_kind": model_kind}
+    ada = {"Authorization": "Bearer key-of-ada"}
+    job = ann.post("/v0/memory/train", json=asked, headers=ada).json()
+
+    assert (job["kind"], job["state"]) == (f"train_{model_kind}", "queued")
+
+
+@pytest.mark.parametrize(
+    ("route", "body"),
+    [
+        ("remember", {"text": "The mill is by the river."}),
+        ("remember", {"items": []}),
+        ("recall", {"query": "mill", "max_items": 3}),
+        ("recall", {"query": "mill", "filters": {"kinds": ["fact"]}}),
+    ],
+)
+def test_another_body_is_refused(ann: TestClient, route: str, body: dict[str, Any]) -> None:
+    assert ann.post(f"/v0/memory/{route}", json=body).status_code == 422
+
+
+def examples(heading: str) -> list[dict[str, Any]]:
+    """The JSON of a section of the page."""
+    section = PAGE.read_text("utf-8").partition(f"## {heading}\n")[2].partition("\n## ")[0]
+    return [json.loads(one) for one in re.findall(r"```json\n(.*?)```", section, re.DOTALL)]
+
+
+def test_the_examples_of_the_page_hold(ann: TestClient) -> None:
+    sent, replied, asked = examples("Clients of Brainstem")
+    reply = ann.post("/v0/memory/remember", json=sent).json()
+
+    assert len(reply.pop("memory_ids")) == len(replied.pop("memory_ids"))
+    assert reply == replied
+    [event] = ann.post("/v0/memory/recall", json=asked).json()["items"]
+    assert event["text"] == sent["items"][0]["text"]
+
+
+def test_the_example_of_several_items_holds(ann: TestClient) -> None:
+    [sent] = examples("Store several memories in one call")
+    reply = ann.post("/v1/remember", json=sent).json()
+
+    assert [one["status"] for one in reply["items"]] == ["stored", "stored"]
+    found = ann.post("/v1/recall", json={}).json()["items"]
+    assert {(one["kind"], one["project"]) for one in found} == {("fact", "shop"), ("rule", "shop")}

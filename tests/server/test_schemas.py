@@ -1,0 +1,100 @@
+"""The schemas of every transport list exactly the arguments that the operations take."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import click
+import pytest
+import typer
+from starlette.testclient import TestClient
+
+from commonbrain.api.operations import OPERATIONS, Operation, OperationRow, Profile
+from commonbrain.api.operations.job import JOB
+from commonbrain.api.schemas import compact_schema
+from commonbrain.cli.main import app
+from commonbrain.http.rest import SERVED
+from commonbrain.jobs.registry import JOBS, check_arguments
+from commonbrain.mcp.server import tools_of
+from tests.server.serving import client_at
+
+AnyOperation = Operation[Any, Any]
+ON_COMMAND_LINE = [one for one in OPERATIONS if one.commands]
+POLICY = {"admin": ("tenant policy",)}
+"""The command of another operation that sets the same policy."""
+served = pytest.mark.parametrize("operation", SERVED, ids=lambda one: one.name)
+
+
+def alternatives(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the objects of a union of verbs, or the only object."""
+    yield from schema.get("oneOf", [schema])
+
+
+@served
+def test_rest_describes_the_arguments_that_an_operation_takes(
+    ann: TestClient, operation: AnyOperation
+) -> None:
+    schemas = ann.get("/openapi.json").json()["components"]["schemas"]
+    described = list(alternatives(schemas[operation.request.__name__]))
+
+    assert {name for one in described for name in one["properties"]} == set(
+        operation.request.model_fields
+    )
+    assert all(one["additionalProperties"] is False for one in described)
+    refused = ann.post(f"/v1/{operation.name}", json={"colour": "red"})
+    assert refused.status_code == 422
+    assert "There is no argument 'colour'" in refused.json()["detail"]
+
+
+async def test_mcp_lists_the_arguments_that_a_tool_takes_and_refuses_others_by_name(
+    url: str,
+) -> None:
+    async with client_at(url, key="key-of-ada") as client:
+        for tool in (await client.list_tools()).tools:
+            operation = tools_of(Profile.CORE)[tool.name]
+            refused = await client.call_tool(tool.name, {"colour": "red"})
+
+            assert set(tool.input_schema["properties"]) == set(operation.request.model_fields)
+            assert tool.input_schema["additionalProperties"] is False
+            assert refused.is_error
+            assert "There is no argument 'colour'" in str(refused.content)
+
+
+@pytest.mark.parametrize("row", ON_COMMAND_LINE, ids=lambda one: one.name)
+def test_the_commands_take_every_argument_of_their_operation(row: OperationRow) -> None:
+    operation = row.load()
+    group: Any = typer.main.get_command(app)
+    taken = {name for one in operation.commands for name in one.preset}
+    for name in (*row.commands, *POLICY.get(row.name, ())):
+        command = group
+        for word in name.split():
+            command = command.get_command(click.Context(command), word)
+        taken |= {parameter.name for parameter in command.params}
+
+    assert set(operation.request.model_fields) - {operation.batch_field} <= taken
+    assert ("file" in taken) == (operation.batch_field is not None)
+
+
+@pytest.mark.parametrize(
+    ("operation", "given", "nearest"),
+    [
+        ("recall", {"kind": ["fact"]}, "kinds"),
+        ("recall", {"max_item": 3}, "max_items"),
+        ("status", {"error": 3}, "errors"),
+        ("revise", {"op": "pin", "id": "mem_1", "texts": "x"}, "text"),
+    ],
+)
+def test_an_unknown_argument_is_refused_with_the_nearest_known_one(
+    ann: TestClient, operation: str, given: dict[str, Any], nearest: str
+) -> None:
+    refused = ann.post(f"/v1/{operation}", json=given)
+
+    assert f"did you mean {nearest!r}?" in refused.json()["detail"]
+
+
+def test_job_lists_its_kinds_and_their_arguments() -> None:
+    listed = str(compact_schema(JOB.request)["properties"]["kind"]["description"])
+
+    for name, kind in JOBS.items():
+        takes = f"{name}({', '.join(kind.parameters)})" if kind.parameters else name
+        assert (takes in listed) == (kind.asked_by is None)
+        check_arguments(name, {})
