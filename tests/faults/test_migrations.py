@@ -15,7 +15,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import event
 
 from commonbrain.storage.sql.schema_version import MIGRATIONS, SCHEMA_VERSION
-from commonbrain.storage.sqlite.file import driver
+from commonbrain.storage.sqlite.driver import driver
 from commonbrain.testing.builders import a_brain
 from tests.faults.workers import PROCESSES
 from tests.processes import PATIENCE_S

@@ -19,7 +19,7 @@ from commonbrain.api.operations.get import GetResponse, origin_line, view_rows
 from commonbrain.api.operations.message import MessageResponse
 from commonbrain.api.operations.review import reviews_lines
 from commonbrain.api.operations.session import STATE_OPS, task_lines
-from commonbrain.api.operations.status import StatusReply, metrics_lines
+from commonbrain.api.operations.status import StatusReply, hook_lines, metrics_lines
 from commonbrain.api.operations.trace import render_step, render_summary
 from commonbrain.causality.result import VIA_LEXICAL, TraceResult
 from commonbrain.cli.terminal import Sanitized, render_counts, render_item_result
@@ -412,6 +412,7 @@ def _render_status(reply: StatusReply) -> RenderableType:
         Text(f"states: {_format_counts(reply.by_state) or 'none'}", style="dim"),
         Text(f"space: {reply.space}, {reply.embedding_pending} wait for an embedding", style="dim"),
         *([Text(f"jobs: {_format_counts(reply.jobs)}", style="dim")] if reply.jobs else []),
+        *(Text(line, style="dim", overflow="fold") for line in hook_lines(reply)),
         *([render_review_queue(reply.review)] if reply.review else []),
         *(Text(line, overflow="fold") for line in metrics_lines(reply)),
     )

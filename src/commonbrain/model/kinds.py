@@ -277,6 +277,8 @@ class KindPolicy:
     """Whether recall includes the best one if it scores almost as high as the last item."""
     answers_prompts: bool = True
     """Whether hooks add it to a prompt."""
+    answers_edits: bool = False
+    """Whether hooks show it when code that it names is edited."""
     is_occurrence: bool = False
     """Whether it happens at a time, which atoms extracted from it inherit."""
     is_outcome: bool = False
@@ -333,6 +335,7 @@ KINDS: Final[Mapping[Kind, KindPolicy]] = {
             learns_from_corrections=True,
             can_depend=True,
             can_justify=True,
+            answers_edits=True,
             intent_priors={Intent.CONSTRAINT: 1.0},
             has_reserved_item=True,
             is_pruned=False,
@@ -356,6 +359,7 @@ KINDS: Final[Mapping[Kind, KindPolicy]] = {
             can_depend=True,
             suggests_dependency=True,
             can_justify=True,
+            answers_edits=True,
             intent_priors={Intent.CONSTRAINT: 0.4, Intent.CAUSAL: 0.4},
             has_reserved_item=True,
             is_trace_target=True,
@@ -375,6 +379,7 @@ KINDS: Final[Mapping[Kind, KindPolicy]] = {
             salience=0.7,
             identity=Identity.NAMED_SOURCE,
             learns_from_corrections=True,
+            answers_edits=True,
             intent_priors={Intent.CAUSAL: 1.0, Intent.TEMPORAL: 0.6},
             is_occurrence=True,
             is_outcome=True,

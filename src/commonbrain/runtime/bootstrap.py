@@ -26,6 +26,7 @@ from commonbrain.model.errors import CommonbrainError, InvalidInputError
 from commonbrain.model.scope import LOCAL_TENANT, Caller
 from commonbrain.observability.factory import TelemetryOptions, make_telemetry
 from commonbrain.observability.health import HealthProbes
+from commonbrain.observability.hook_runs import HOOKS_FOLDER, HookRuns
 from commonbrain.observability.interface import Telemetry
 from commonbrain.observability.tool_events import EarlyEventFile, ToolEvent
 from commonbrain.retrieval.write_behind import RecallLogPolicy, WriteBehindQueue
@@ -207,6 +208,7 @@ def build_services(
         ),
         staging=UploadStore(blobs),
         early=early(settings, clock),
+        hook_runs=HookRuns(settings.state.expanduser() / HOOKS_FOLDER),
         probe=HealthProbes(dependency_locations(settings, location), clock),
         started_at=clock.now(),
         parameters=settings.parameters,

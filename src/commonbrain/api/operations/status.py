@@ -13,6 +13,7 @@ from commonbrain.client import Brain
 from commonbrain.history.review_queue import ReviewQueue
 from commonbrain.model.limits import FAULTS_MAX
 from commonbrain.model.scope import Role
+from commonbrain.model.timestamps import show_instant
 from commonbrain.observability.health import ReplicaReads
 
 
@@ -86,9 +87,26 @@ def _lines(reply: StatusReply) -> Iterator[str]:
     if reply.jobs:
         counts = ", ".join(f"{count} {state}" for state, count in reply.jobs.items())
         yield f"Jobs: {counts}."
+    yield from hook_lines(reply)
     if reply.review is not None:
         yield render_review_queue(reply.review)
     yield from metrics_lines(reply)
+
+
+def hook_lines(reply: StatusReply) -> Iterator[str]:
+    """Render the hooks that ran, the clients that are silent and the tokens, a line each."""
+    for one in reply.hooks:
+        last = f", last {', '.join(one.last_ids)}" if one.last_ids else ""
+        yield (
+            f"hook {one.client} {one.event}: ran {show_instant(one.last_run)}, "
+            f"{one.shown:,} {'memory' if one.shown == 1 else 'memories'} shown in "
+            f"{one.tokens:,} tokens{last}"
+        )
+    for silent in reply.silent_clients:
+        since = show_instant(silent.since)
+        yield f"{silent.client} is silent: no hook ran since {since}. {silent.advice}"
+    if reply.hooks:
+        yield f"{reply.token_use.line} in 30 days."
 
 
 def metrics_lines(reply: StatusReply) -> Iterator[str]:

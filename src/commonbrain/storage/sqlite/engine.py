@@ -48,7 +48,8 @@ from commonbrain.storage.sql.schema_version import (
     upgrade,
     version_of,
 )
-from commonbrain.storage.sqlite.file import StoreFile, driver, make_file
+from commonbrain.storage.sqlite.driver import driver
+from commonbrain.storage.sqlite.file import StoreFile, make_file
 from commonbrain.storage.sqlite.index import SqliteIndex
 from commonbrain.storage.sqlite.vectors import (
     FIELD_MEMORY_BYTES_MAX,
