@@ -378,7 +378,9 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("EV-04", "Who may see, keep, change and roll back is tested through all floors."),
     Adopted("EV-05", "Concurrency, full text and provenance have tests of their own."),
     Adopted("EV-06", "Audited writes, recall in budget, measured gain, canary: all hold."),
-    Gap("EV-07", "Capabilities have suites; no guard keeps a test off a user's own store."),
+    Adopted(
+        "EV-07", "Capabilities have suites; without a setting, tests open stores of their own."
+    ),
     Adopted("EV-08", "Evaluations class questions: one hop, several, changed, distracted."),
     Adopted("EV-09", "Each evaluation run is a record to compare, by category and system."),
     Adopted("EV-10", "MCP over stdio is tested for tools, flow, tokens and what roles may."),
@@ -387,7 +389,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("CL-02 CL-03", "All clients use the same tools, each under its own agent name."),
     Adopted("CL-04", "The command and the MCP server offer the same operations."),
     Adopted("CL-05", "Agent frameworks call by MCP, four are driven; others by REST or library."),
-    Gap("CL-06", "Hooks boot, recall, capture and end; before a commit none checks or saves."),
+    Adopted("CL-06", "Hooks boot, recall, capture, end, and show a commit the rules that bind it."),
     Adopted("CL-07", "The prompt startup boots a client; upkeep asks for itself when it is due."),
     Adopted("CL-08", "A hook puts pins and recalled memories before the agent, quoted."),
     Adopted("CL-09", "The command serves, upgrades, measures, compares, reports, checks health."),
