@@ -371,7 +371,9 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("MG-06", "Markdown splits at headings; paths give the project; scraps fall out."),
     Adopted("MG-07", "Import may be repeated, and reports read, stored and duplicate."),
     Replaced("MG-08", "Named formats and raw text stand for files of one note a line."),
-    Gap("MG-09", "A migration is done whole or not at all; none is reversed or backs up first."),
+    Adopted(
+        "MG-09", "A migration backs a file up first, is done whole, and is undone by a restore."
+    ),
     # Evaluations and tests
     Adopted("EV-02", "Evaluations report ranking, gain and thrift; one tells leaks and lies."),
     Adopted("EV-03", "brain eval run measures recall and tokens saved on public data."),
