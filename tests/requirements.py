@@ -65,7 +65,7 @@ GROUPS: Final = {
 # A row that speaks for several groups stands with the first of its ids.
 REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     # Data model
-    Gap("DM-01", "Kinds have tables and a lifecycle in KINDS; what boot shows is not told there."),
+    Adopted("DM-01", "Kinds have tables; lifecycle and the sections of boot are rows of KINDS."),
     Adopted("DM-02", "Rule, fact, incident and task are kinds that the schema tells apart."),
     Adopted("DM-03 LC-03", "A rule never fades and is never pruned; its chain stays, audited."),
     Adopted("DM-04", "A rule is BLOCKER or PATTERN; a superseded one reads DEPRECATED."),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from commonbrain.invalidation.reviews import open_reviews
 from commonbrain.model.kinds import KINDS, kinds_where
-from commonbrain.model.memory import Memory, State
+from commonbrain.model.memory import Memory
 from commonbrain.model.query import Budget, Candidate, Filter, is_allowed
 from commonbrain.model.recall_result import RecallResult, ResultStatus
 from commonbrain.retrieval.packing import Packed, pack
@@ -48,7 +48,6 @@ class RecallForEdit:
         now = self.services.clock.now()
         criteria = Filter(
             kinds=kinds_where(lambda policy: policy.answers_edits),
-            states=(State.ACTIVE,),
             project=self.caller.project,
         )
         scope = QueryScope(caller=self.caller, filter=criteria, now=now)
