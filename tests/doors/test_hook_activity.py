@@ -57,7 +57,7 @@ def test_a_hook_that_ran_is_counted_with_what_it_showed(brain: Brain, clock: Fak
     assert (hook.shown, hook.tokens) == (1, estimate(shown))
     assert hook.last_ids == (id_,)
     assert f"0 tokens spent in the background, {estimate(shown)} shown in 30 days." in status(brain)
-    assert f"1 memory shown in {estimate(shown)} tokens, last {id_}" in status(brain)
+    assert f"1 memory shown, {estimate(shown)} tokens, last {id_}" in status(brain)
 
 
 def test_agents_other_than_admins_see_their_own_hooks(brain: Brain) -> None:

@@ -249,6 +249,10 @@ class Status:
         )
 
 
+def _to_second(time: datetime) -> str:
+    return show_instant(time.replace(microsecond=0))
+
+
 @dataclass(frozen=True, slots=True)
 class Doctor:
     """Checks the store for one caller."""
@@ -302,10 +306,10 @@ class Doctor:
         findings: list[Finding] = []
         for client in sorted({one.client for one in hooks} | quiet.keys()):
             runs = [
-                f"{one.event} {show_instant(one.last_run)}" for one in hooks if one.client == client
+                f"{one.event} {_to_second(one.last_run)}" for one in hooks if one.client == client
             ]
             alarm = quiet.get(client)
-            state = f"silent since {show_instant(alarm.since)}" if alarm else "they run"
+            state = f"silent since {_to_second(alarm.since)}" if alarm else "they run"
             findings.append(
                 Finding(
                     check=f"hooks of {client}",

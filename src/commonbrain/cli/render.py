@@ -447,7 +447,8 @@ def _finding_status(one: Finding) -> Text:
 
 def _render_session(reply: SessionResponse) -> RenderableType:
     handoff = [render_item_result(reply.outcome)] if reply.outcome else []
-    return Group(render_session(reply), *handoff)
+    spent = [Text(f"{reply.token_use.line}.", style="dim")] if reply.token_use else []
+    return Group(render_session(reply), *handoff, *spent)
 
 
 def _render_skills(reply: SkillList) -> RenderableType:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
+from datetime import datetime
 from importlib.metadata import version
 
 from pydantic import Field
@@ -96,17 +97,20 @@ def _lines(reply: StatusReply) -> Iterator[str]:
 def hook_lines(reply: StatusReply) -> Iterator[str]:
     """Render the hooks that ran, the clients that are silent and the tokens, a line each."""
     for one in reply.hooks:
+        memories = "memory" if one.shown == 1 else "memories"
         last = f", last {', '.join(one.last_ids)}" if one.last_ids else ""
-        yield (
-            f"hook {one.client} {one.event}: ran {show_instant(one.last_run)}, "
-            f"{one.shown:,} {'memory' if one.shown == 1 else 'memories'} shown in "
-            f"{one.tokens:,} tokens{last}"
-        )
+        shown = f"; {one.shown:,} {memories} shown, {one.tokens:,} tokens{last}"
+        ran = f"hook {one.client} {one.event}: ran {_to_second(one.last_run)}"
+        yield ran + (shown if one.tokens else "")
     for silent in reply.silent_clients:
-        since = show_instant(silent.since)
+        since = _to_second(silent.since)
         yield f"{silent.client} is silent: no hook ran since {since}. {silent.advice}"
     if reply.hooks:
         yield f"{reply.token_use.line} in 30 days."
+
+
+def _to_second(time: datetime) -> str:
+    return show_instant(time.replace(microsecond=0))
 
 
 def metrics_lines(reply: StatusReply) -> Iterator[str]:
