@@ -147,11 +147,11 @@ def test_a_lost_conversation_is_shown_an_edit_again(brain: Brain, tmp_path: Path
     runs = HookRuns(tmp_path)
     brain.remember(NAMING, kind="rule")
     edited(brain, runs=runs)
-    assert runs.has_looked_up(SESSION, "/w/src/payments/refunds.py")
+    assert runs.has_searched(SESSION, "/w/src/payments/refunds.py")
 
     acted(brain, "session-start", HookEvent(session=SESSION, cause="compact"), runs=runs)
 
-    assert not runs.has_looked_up(SESSION, "/w/src/payments/refunds.py")
+    assert not runs.has_searched(SESSION, "/w/src/payments/refunds.py")
     assert NAMING in edited(brain, runs=runs)
 
 

@@ -103,7 +103,7 @@ def _activity(
 
 
 def report_hooks(
-    tx: Transaction, services: Services, caller: Caller
+    tx: Transaction, *, services: Services, caller: Caller
 ) -> tuple[tuple[HookActivity, ...], tuple[SilentClient, ...]]:
     """Return the hooks that ran and the clients that are silent.
 

@@ -223,7 +223,7 @@ class Status:
                 tx.memories.counts(),
                 tx.index.pending(),
                 tx.jobs.counts(),
-                report_hooks(tx, self.services, self.caller),
+                report_hooks(tx, services=self.services, caller=self.caller),
                 token_use(tx, self.caller, now=self.services.clock.now(), session=None),
             ),
         )
@@ -301,7 +301,7 @@ class Doctor:
     def _hooks(self) -> list[Finding]:
         """Report the hooks of each client; a silent one is no fault of the store."""
         with self.services.store.snapshot(self.caller.tenant) as tx:
-            hooks, silent = report_hooks(tx, self.services, self.caller)
+            hooks, silent = report_hooks(tx, services=self.services, caller=self.caller)
         quiet = {one.client: one for one in silent}
         findings: list[Finding] = []
         for client in sorted({one.client for one in hooks} | quiet.keys()):

@@ -79,7 +79,7 @@ class HookRequest:
     tokens: int = 0
     """Budget for the memories that are added, from the settings."""
     runs: HookRuns = field(default_factory=HookRuns)
-    """The files that sessions have looked up."""
+    """The files that sessions have searched for."""
 
 
 def run_action(request: HookRequest, store: Path | None) -> str | None:
@@ -217,9 +217,9 @@ def _edit(brain: Brain, request: HookRequest) -> str | None:
     """Return memories that name the edited code and were not shown in its session."""
     event = request.event
     code = read_edit(event.files, event.edited, folder=str(event.folder or ""))
-    room = request.tokens - _BLOCK_TOKENS
-    result = RecallForEdit(brain.services, brain.caller)(code, max_tokens=room)
-    request.runs.look_up(event.session, event.files)
+    budget = request.tokens - _BLOCK_TOKENS
+    result = RecallForEdit(brain.services, brain.caller)(code, max_tokens=budget)
+    request.runs.mark_searched(event.session, event.files)
     return injected_block(result.evidence) if result else None
 
 
@@ -234,8 +234,10 @@ def _check(brain: Brain, request: HookRequest) -> str | None:
     ]
     if not lines:
         return None
-    room = request.tokens - _BLOCK_TOKENS - upper_bound(_BINDING)
-    return injected_block("\n".join([_BINDING, *truncated(lines, room, more="recall, kinds rule")]))
+    budget = request.tokens - _BLOCK_TOKENS - upper_bound(_BINDING)
+    return injected_block(
+        "\n".join([_BINDING, *truncated(lines, budget, more="recall, kinds rule")])
+    )
 
 
 def _capture(brain: Brain, request: HookRequest) -> None:

@@ -192,7 +192,7 @@ def is_idle(
         case HookAction.RECALL:
             is_needed = not is_trivial(typed_text(event.prompt))
         case HookAction.EDIT:
-            is_needed = _is_worth_looking_up(event, store=store, runs=runs)
+            is_needed = _is_worth_a_search(event, store=store, runs=runs)
         case HookAction.CHECK:
             is_needed = _COMMIT.search(event.command) is not None
         case HookAction.CAPTURE:
@@ -205,13 +205,13 @@ def is_idle(
     return not is_needed
 
 
-def _is_worth_looking_up(event: HookEvent, *, store: Path | None, runs: HookRuns) -> bool:
+def _is_worth_a_search(event: HookEvent, *, store: Path | None, runs: HookRuns) -> bool:
     """Return whether a store may name the code of an edit whose files are new to the session."""
-    files = tuple(one for one in event.files if not runs.has_looked_up(event.session, one))
+    files = tuple(one for one in event.files if not runs.has_searched(event.session, one))
     if not files:
         return False
     code = read_edit(files, event.edited, folder=str(event.folder or ""))
-    return store_may_mention(store, code.terms, os.environ)
+    return store_may_mention(store, code.terms, environment=os.environ)
 
 
 def _captured_texts(event: HookEvent, folder: FolderConfig) -> list[str]:

@@ -1,4 +1,4 @@
-"""When hooks of clients ran on this machine, and which files a session has looked up.
+"""When hooks of clients ran on this machine, and which files a session has searched for.
 
 Most hooks find nothing to do before they open the store, so that only files can say that they ran.
 Nothing here may stop a hook: what cannot be written is not recorded.
@@ -57,8 +57,8 @@ class HookRuns:
             latest[client] = max(at, latest.get(client, at))
         return latest
 
-    def has_looked_up(self, session: str, file: str) -> bool:
-        """Return whether a session has looked up a file."""
+    def has_searched(self, session: str, file: str) -> bool:
+        """Return whether a session has searched for a file."""
         path = self._session(session)
         if path is None:
             return False
@@ -66,8 +66,8 @@ class HookRuns:
             return _digest(file).encode() in lines.read(_BYTES_MAX).split()
         return False
 
-    def look_up(self, session: str, files: tuple[str, ...]) -> None:
-        """Record that a session has looked up files."""
+    def mark_searched(self, session: str, files: tuple[str, ...]) -> None:
+        """Record that a session has searched for files."""
         path = self._session(session)
         if path is None or not session:
             return
@@ -79,7 +79,7 @@ class HookRuns:
                 lines.writelines(f"{_digest(file)}\n" for file in files)
 
     def forget(self, session: str) -> None:
-        """Let a session look up every file again."""
+        """Let a session search for every file again."""
         path = self._session(session)
         if path is not None:
             with suppress(OSError):

@@ -191,13 +191,7 @@ def build_services(
         has_embedded_worker=settings.redis_url is None,
         screen=screen,
         policies=TenantPolicies(store, clock),
-        quotas=Quotas(
-            store=store,
-            clock=clock,
-            rates=cache(partial(factory.make_rates, reveal(settings.redis_url))),
-            key_calls_per_minute=settings.key_calls_per_minute,
-            tenant_calls_per_minute=settings.tenant_calls_per_minute,
-        ),
+        quotas=_make_quotas(store, settings, clock=clock),
         refusals=AccessDenials(store=store, clock=clock),
         trainer=cache(make_trainer),
         password_hasher=cache(factory.make_password_hasher),
@@ -212,6 +206,16 @@ def build_services(
         probe=HealthProbes(dependency_locations(settings, location), clock),
         started_at=clock.now(),
         parameters=settings.parameters,
+    )
+
+
+def _make_quotas(store: StoreInterface, settings: Settings, *, clock: Clock) -> Quotas:
+    return Quotas(
+        store=store,
+        clock=clock,
+        rates=cache(partial(factory.make_rates, reveal(settings.redis_url))),
+        key_calls_per_minute=settings.key_calls_per_minute,
+        tenant_calls_per_minute=settings.tenant_calls_per_minute,
     )
 
 

@@ -8,7 +8,7 @@ from commonbrain.text.redaction import is_url
 
 
 def store_may_mention(
-    store: Path | None, phrases: Sequence[str], environment: Mapping[str, str]
+    store: Path | None, phrases: Sequence[str], *, environment: Mapping[str, str]
 ) -> bool:
     """Return whether a closer look is worth its time: always for a store that is not a file here.
 

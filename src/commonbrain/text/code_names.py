@@ -32,7 +32,7 @@ _COMMON_SYMBOLS: Final = frozenset(
     " render parse print format string number object array error default export import return"
     " __init__ __main__ __name__ __all__ __repr__ __str__ __eq__ __enter__ __exit__ __file__"
     " toString useState useEffect hasOwnProperty console getElementById addEventListener"
-    " forEach innerHTML className defaultValue isinstance NotImplementedError ValueError"
+    " forEach innerHTML className defaultValue isinstance ValueError"
     " TypeError KeyError RuntimeError OSError".split()
 )
 _PRODUCTS: Final = frozenset(

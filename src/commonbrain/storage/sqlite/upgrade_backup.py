@@ -13,7 +13,7 @@ from commonbrain.storage.interface import ignore_progress
 from commonbrain.storage.sqlite.backup import write_backup
 from commonbrain.storage.sqlite.file import StoreFile, sibling_path
 
-KEPT_MAX: Final = 3
+BACKUPS_MAX: Final = 3
 """Backups kept next to a store, those of the newest schemas."""
 _COPIES: Final = 2
 """Copies of the file for which there must be space: the backup, and its compaction."""
@@ -49,7 +49,7 @@ def back_up_before_upgrade(file: StoreFile, *, version: str, to: str, wait_s: fl
         return None
     _LOG.warning("%s; the store as it was is in %s.", about, target)
     with suppress(OSError):
-        for old in sorted(upgrade_backups(file.path), reverse=True)[KEPT_MAX:]:
+        for old in sorted(upgrade_backups(file.path), reverse=True)[BACKUPS_MAX:]:
             old.unlink(missing_ok=True)
     return target
 
