@@ -418,7 +418,7 @@ def _settle(dialect: Sqlite, *, space: EmbeddingSpace, clock: Clock) -> int:
             space_id = known_space(connection, space)
             if space_id is not None:
                 return space_id
-    if version not in {None, SCHEMA_VERSION}:
+    if version is not None and version != SCHEMA_VERSION:
         dialect.back_up_before_upgrade(version)
     if not is_prepared:
         dialect.prepare()
