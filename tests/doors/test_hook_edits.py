@@ -172,7 +172,7 @@ def test_events_tasks_and_episodes_are_not(kind: str, brain: Brain) -> None:
 def test_a_symbol_in_the_edit_is_enough(brain: Brain) -> None:
     brain.remember("close_pool must run after the last handler.", kind="rule")
 
-    assert "last handler" in edited(brain, "/w/x.py", text="def stop():\n    close_pool()\n")
+    assert "last handler" in edited(brain, "/w/x.py", text="def close_pool():\n    stop()\n")
     assert edited(brain, "/w/y.py", text="def stop():\n    pass\n") == ""
 
 

@@ -45,10 +45,14 @@ _PRODUCTS: Final = frozenset(
 """Names of products that sentences spell like symbols."""
 _SYMBOL_CHARS_MIN: Final = 4
 _DEFINED: Final = re.compile(
-    r"\b(?:def|class|function|func|fn|struct|enum|trait|interface|type|module|const|let|var)\s+"
-    r"(?:\([^()\n]{0,80}\)\s*)?([^\W\d]\w{2,79})"
+    r"^[ \t+-]*(?:@@ )?(?:(?:export|default|public|private|protected|static|async|abstract|final"
+    r"|unsafe|pub|pub\(crate\)) )*"
+    r"(?:def|class|function|func|fn|struct|enum|trait|interface|type|module|const|let|var) +"
+    r"(?:\([^()\n]{0,80}\) *)?([^\W\d]\w{2,79})",
+    re.MULTILINE,
 )
 """A definition in common languages; Go's methods have a receiver in brackets."""
+_CONSTANT: Final = re.compile(r"^[ \t+-]*([A-Z][A-Z0-9_]{3,79})\b[^=\n]{0,80}=(?!=)", re.MULTILINE)
 _WORD: Final = re.compile(r"(?<![\w])[^\W\d]\w{3,79}(?!\w)")
 _HUMP: Final = re.compile(r"[a-z0-9][A-Z]")
 _PATCHED: Final = re.compile(
@@ -74,9 +78,7 @@ class EditedCode:
 
     files: tuple[str, ...]
     symbols: frozenset[str] = frozenset()
-    """Identifiers in the spelling of code: snake_case, camelCase, CapWords."""
-    defined: frozenset[str] = frozenset()
-    """Names that the edit defines, also plain words."""
+    """Names that the edit defines; those that it only uses are in too many edits."""
 
     @property
     def spellings(self) -> tuple[str, ...]:
@@ -89,7 +91,7 @@ class EditedCode:
         parts = [part for file in self.files for part in _parts(file)]
         names = [parts[-1] for file in self.files if (parts := _parts(file))]
         folders = [part for part in parts if part.casefold() not in _COMMON_FOLDERS]
-        return tuple(dict.fromkeys([*names, *folders, *sorted(self.symbols | self.defined)]))
+        return tuple(dict.fromkeys([*names, *folders, *sorted(self.symbols)]))
 
 
 def read_edit(files: tuple[str, ...], text: str, *, folder: str = "") -> EditedCode:
@@ -102,12 +104,11 @@ def read_edit(files: tuple[str, ...], text: str, *, folder: str = "") -> EditedC
 
     """
     part = text[:EDIT_CHARS_MAX]
-    defined = [one for one in map(str, _DEFINED.findall(part)) if _is_distinctive(one)]
-    written = [one for one in map(str, _WORD.findall(part)) if _is_code(one)]
+    defined = [*map(str, _DEFINED.findall(part)), *map(str, _CONSTANT.findall(part))]
+    symbols = [one for one in dict.fromkeys(defined) if _is_distinctive(one)]
     return EditedCode(
         files=tuple(dict.fromkeys(filter(None, (_relative(one, folder) for one in files)))),
-        symbols=frozenset(list(dict.fromkeys(filter(_is_distinctive, written)))[:EDIT_SYMBOLS_MAX]),
-        defined=frozenset(list(dict.fromkeys(defined))[:EDIT_SYMBOLS_MAX]),
+        symbols=frozenset(symbols[:EDIT_SYMBOLS_MAX]),
     )
 
 
@@ -183,12 +184,13 @@ def _names_folder(token: str, file: str) -> bool:
 
 
 def _names_symbol(code: EditedCode, text: str) -> bool:
-    if code.symbols and not code.symbols.isdisjoint(map(str, _WORD.findall(text))):
-        return True
-    if not code.defined:
+    """Return whether a text writes a symbol; one that is a plain word, as code."""
+    if not code.symbols:
         return False
-    spans = (word for span in map(str, _SPAN.findall(text)) for word in re.findall(r"\w+", span))
-    return not code.defined.isdisjoint({*spans, *map(str, _CALLED.findall(text))})
+    words = (one for one in map(str, _WORD.findall(text)) if _is_code(one))
+    # In quotes, a plain word may be a command or a value; a class is written with a capital.
+    classes = (one for one in map(str, _SPAN.findall(text)) if one[:1].isupper())
+    return not code.symbols.isdisjoint({*words, *classes, *map(str, _CALLED.findall(text))})
 
 
 def _is_code(word: str) -> bool:
