@@ -1,6 +1,7 @@
 """Hooks that run are counted, and clients that fall silent are reported with the way out."""
 
 import os
+import subprocess
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -21,6 +22,7 @@ from commonbrain.text.tokens import estimate
 from tests.doors.hooking import SESSION as NAME
 from tests.doors.hooking import call_hook
 from tests.doors.test_hook_edits import NAMING, edited
+from tests.processes import PATIENCE_S, clean_environment, command
 
 
 def status(brain: Brain) -> str:
@@ -116,6 +118,28 @@ def test_a_client_that_is_disconnected_is_not_missed(clock: FakeClock, tmp_path:
 
     runs.disconnected("codex")
 
+    assert runs.clients() == {}
+
+
+def test_connecting_a_client_with_hooks_is_remembered_until_it_is_removed(tmp_path: Path) -> None:
+    runs = HookRuns(tmp_path / "hooks")
+    environment = clean_environment(HOME=str(tmp_path), COMMONBRAIN_STATE=str(tmp_path))
+
+    def connect(*options: str) -> None:
+        subprocess.run(
+            command(tmp_path / "brain.db", "connect", "codex", *options),
+            capture_output=True,
+            check=True,
+            timeout=PATIENCE_S,
+            env=environment,
+        )
+
+    connect("--hooks", "--dry-run")
+    assert runs.clients() == {}
+    connect("--hooks")
+    assert list(runs.clients()) == ["codex"]
+    assert runs.last() == {}
+    connect("--remove")
     assert runs.clients() == {}
 
 
