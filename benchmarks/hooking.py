@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from statistics import median
 
@@ -31,6 +32,7 @@ def hooks(memories: int = 10_000) -> None:
         store = Path(folder) / "b.db"
         with commonbrain.open(store) as brain:
             Filling.of(brain)(0, until=memories)
+            brain.remember("src/helios_pool.py is closed by wiring alone.", kind="fact")
             brain.remember("Never push to release by hand.", kind="rule", severity="BLOCKER")
         environment = {**os.environ, "COMMONBRAIN_STORE": str(store)}
         # As an installed program runs: its modules are compiled once, by whoever comes first.
@@ -41,6 +43,10 @@ def hooks(memories: int = 10_000) -> None:
             ("nothing", {}),
             ("user-prompt-submit", {"prompt": "yes"}),
             ("user-prompt-submit", {"prompt": question}),
+            ("file-edited", {"tool_input": {"file_path": f"{folder}/src/unknown.py"}}),
+            ("file-edited", {"tool_input": {"file_path": f"{folder}/src/helios_pool.py"}}),
+            ("before-commit", {"tool_input": {"command": "git status"}}),
+            ("before-commit", {"tool_input": {"command": "git commit -m x"}}),
             ("stop", {"last_assistant_message": "I ran the tests and they pass."}),
             ("stop", {"last_assistant_message": LESSON}),
             ("session-start", {}),
@@ -49,7 +55,7 @@ def hooks(memories: int = 10_000) -> None:
             _measure(event, {**told, **more}, environment=environment)
 
 
-def _measure(event: str, told: dict[str, str], *, environment: dict[str, str]) -> None:
+def _measure(event: str, told: Mapping[str, object], *, environment: dict[str, str]) -> None:
     command = [BRAIN, "hook", "claude-code", event]
     raw = json.dumps(told).encode()
     answers: list[bytes] = []

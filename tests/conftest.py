@@ -147,10 +147,19 @@ def brain(path: Path, clock: FakeClock) -> Iterator[Brain]:
 
 @pytest.fixture(scope="session", autouse=True)
 def no_settings_from_outside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Keep the settings of whoever runs the tests out of them, and the tests out of their state."""
+    """Keep the settings of whoever runs the tests out of them, and the tests out of their store.
+
+    Without a setting, this process and those that it starts open a store and keep a state in
+    temporary folders.
+    """
     with pytest.MonkeyPatch.context() as patch:
         for name in list(os.environ):
             if name.startswith("COMMONBRAIN_") and not name.startswith(TEST_OPTIONS):
                 patch.delenv(name)
         patch.setenv("COMMONBRAIN_STATE", str(tmp_path_factory.mktemp("state")))
+        for name in ("XDG_DATA_HOME", "XDG_STATE_HOME"):
+            patch.setenv(name, str(tmp_path_factory.mktemp(name.lower())))
+        if sys.platform == "darwin":
+            # There, the folders of a user's data are not set by variables of their own.
+            patch.setenv("HOME", str(tmp_path_factory.mktemp("home")))
         yield

@@ -70,7 +70,11 @@ def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder and a store for one page, and a terminal of the width that pages are written in."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COMMONBRAIN_STORE", str(tmp_path / "brain.db"))
+    monkeypatch.setenv("COMMONBRAIN_STATE", str(tmp_path / "state"))
     monkeypatch.setenv("COMMONBRAIN_AGENT", "ada")
+    for hook in ("START", "PROMPT", "EDIT"):
+        # How long the machine of the tests takes is not what the pages are about.
+        monkeypatch.setenv(f"COMMONBRAIN_HOOK_{hook}_TIMEOUT_S", "50")
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
 

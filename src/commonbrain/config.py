@@ -18,6 +18,8 @@ from commonbrain.model.kinds import Kind
 from commonbrain.model.limits import (
     EVENT_RETENTION_DAYS_DEFAULT,
     HANDOFF_CHARS_MAX,
+    HOOK_EDIT_TIMEOUT_S,
+    HOOK_EDIT_TOKENS,
     HOOK_PROMPT_TIMEOUT_S,
     HOOK_PROMPT_TOKENS,
     HOOK_START_TIMEOUT_S,
@@ -388,6 +390,18 @@ class Settings(BaseSettings):
         ge=100,
         le=4000,
         description="Maximum tokens that a hook adds to a prompt.",
+    )
+    hook_edit_timeout_s: float = Field(
+        default=HOOK_EDIT_TIMEOUT_S,
+        gt=0,
+        le=60,
+        description="Timeout of the recall for an edit or a commit, in seconds.",
+    )
+    hook_edit_tokens: int = Field(
+        default=HOOK_EDIT_TOKENS,
+        ge=100,
+        le=4000,
+        description="Maximum tokens that a hook adds to an edit or a commit.",
     )
     hook_write_timeout_s: float = Field(
         default=HOOK_WRITE_TIMEOUT_S,

@@ -13,6 +13,7 @@ from commonbrain.model.briefing_limits import BriefingLimits
 from commonbrain.model.limits import EMBEDDINGS_AT_ONCE_MAX
 from commonbrain.model.parameters import DEFAULTS, Parameters
 from commonbrain.observability.health import no_probes
+from commonbrain.observability.hook_runs import HookRuns
 from commonbrain.observability.interface import SILENT
 from commonbrain.observability.tool_events import NoEarlyEvents
 
@@ -96,6 +97,8 @@ class Services:
     """When this process opened the store, if recorded."""
     early: EarlyEvents = field(default_factory=NoEarlyEvents)
     """Tool events from before their session was known."""
+    hook_runs: HookRuns = field(default_factory=HookRuns)
+    """When hooks ran on this machine."""
     has_unembedded: Event = field(default_factory=Event)
     """Set while memories that this process stored without vectors may still be pending."""
     embedding_executor: DetachedExecutor = field(

@@ -50,6 +50,7 @@ def claude(modules: Path, place: Place, *, server_command: Path, store: Path) ->
         # Below the client's own patience, and more than a busy machine takes.
         "COMMONBRAIN_HOOK_START_TIMEOUT_S": "9",
         "COMMONBRAIN_HOOK_PROMPT_TIMEOUT_S": "5",
+        "COMMONBRAIN_HOOK_EDIT_TIMEOUT_S": "7",
     }
     return ClaudeCode(
         place=replace(place, environment=environment),
@@ -131,3 +132,23 @@ def test_the_hooks_and_the_server_of_one_client_are_one_session(
     assert len({one.session for one in told if one}) == 1
     # It ended as its client said, and nobody is left.
     assert brain.session.list().sessions == ()
+
+
+def test_an_edit_and_a_commit_are_shown_what_names_and_binds_them(
+    claude: ClaudeCode, brain: Brain, place: Place
+) -> None:
+    file = place.home / "src" / "payments" / "refunds.py"
+    brain.remember("payments/refunds.py rounds down, as the bank does", kind="fact")
+    allowed = {"permissions": {"allow": ["Write", "Bash(git commit:*)", "Bash(git status:*)"]}}
+    agent = replace(claude, options=(*claude.options, "--settings", json.dumps(allowed)))
+
+    model = agent.converse(
+        ToolCall("Write", {"file_path": str(file), "content": "RATE = 1\n"}),
+        ToolCall("Bash", {"command": "git status", "description": "Look"}),
+        ToolCall("Bash", {"command": "git commit -m Round", "description": "Commit"}),
+    )
+
+    assert file.read_text() == "RATE = 1\n"
+    assert shown(model).count("> payments/refunds.py rounds down, as the bank does") == 1
+    assert shown(model).count("> BLOCKER mem_") == 1
+    assert {"file-edited", "before-commit"} <= {one.event for one in brain.status().hooks}

@@ -62,6 +62,26 @@ class EventsContract:
         store.make_tenant(OTHER, at=NOON)
         return store
 
+    def test_events_are_listed_by_transport_and_by_session(self, store: Store) -> None:
+        events = [
+            an_event(1, transport="hook"),
+            an_event(2, transport="hook", session="s2"),
+            an_event(3),
+        ]
+        keep(store, *events)
+        keep(store, an_event(4, transport="hook", tenant=OTHER), tenant=OTHER)
+        since = NOON - timedelta(days=1)
+
+        with store.snapshot(LOCAL_TENANT) as tx:
+            hooks = tx.events.by_transport("hook", limit=10, since=since)
+            newest = tx.events.by_transport("hook", limit=1, since=since)
+            later = tx.events.by_transport("hook", limit=10, since=NOON + timedelta(minutes=2))
+            of_one = tx.events.by_transport("hook", limit=10, since=since, session="s1")
+
+        assert hooks == [events[1], events[0]]
+        assert newest == later == [events[1]]
+        assert of_one == [events[0]]
+
     def test_events_come_back_as_they_went_in_the_newest_first(self, store: Store) -> None:
         events = [an_event(1), an_event(2, session="", args="", outcome="not_found")]
         keep(store, *events)

@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from commonbrain.model.limits import LOCK_TIMEOUT_S
+from commonbrain.storage.sqlite.driver import driver
 from commonbrain.storage.sqlite.engine import open_sqlite
-from commonbrain.storage.sqlite.file import driver
 from commonbrain.testing.builders import FakeClock
 from tests.contracts.store_steps import SPACE
 from tests.laid_out_stores import lay_out_store

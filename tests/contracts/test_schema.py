@@ -19,7 +19,7 @@ from commonbrain.storage.sql.schema_version import (
     SCHEMA_VERSION,
     upgrade,
 )
-from commonbrain.storage.sqlite.file import driver
+from commonbrain.storage.sqlite.driver import driver
 from tests.postgres import Server
 
 

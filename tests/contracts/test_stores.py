@@ -19,8 +19,8 @@ from commonbrain.model.scope import LOCAL_TENANT, Caller, Trust
 from commonbrain.storage.interface import IdTaken, QueryScope
 from commonbrain.storage.schema import memories
 from commonbrain.storage.schema.types import METADATA
+from commonbrain.storage.sqlite.driver import driver
 from commonbrain.storage.sqlite.engine import open_sqlite
-from commonbrain.storage.sqlite.file import driver
 from commonbrain.storage.store import Store, Transaction
 from commonbrain.testing.builders import NOON, FakeClock, a_memory
 from tests.contracts.board_contract import BoardContract

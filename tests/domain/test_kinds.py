@@ -3,7 +3,15 @@ from typing import Any
 
 import pytest
 
-from commonbrain.model.kinds import ALIASES, KINDS, DuplicatePolicy, Kind, kind_and_label
+from commonbrain.coordination.briefing import CAPS
+from commonbrain.model.kinds import (
+    ALIASES,
+    KINDS,
+    DuplicatePolicy,
+    Kind,
+    kind_and_label,
+    kinds_at_boot,
+)
 from commonbrain.testing.builders import a_memory
 
 
@@ -40,6 +48,16 @@ def test_facts_halve_in_a_week_events_in_two_days_and_atoms_in_a_month() -> None
 def test_unread_incidents_and_episodes_are_archived_after_ninety_days() -> None:
     archived = {k: policy.archived_after for k, policy in KINDS.items() if policy.archived_after}
     assert archived == {kind: timedelta(days=90) for kind in (Kind.INCIDENT, Kind.EPISODE)}
+
+
+@pytest.mark.requirement("DM-01")
+def test_every_section_of_a_briefing_says_which_kinds_it_shows() -> None:
+    of_no_kind = {"notes", "siblings"}
+    sections = {section for policy in KINDS.values() for section in policy.boot_sections}
+
+    assert sections == {*CAPS, "handoff"} - of_no_kind
+    assert kinds_at_boot("action_items") == (Kind.RULE, Kind.TASK)
+    assert kinds_at_boot("notes") == ()
 
 
 def test_only_rules_and_facts_are_refused_as_near_duplicates() -> None:

@@ -33,7 +33,8 @@ class Answered:
 def call_hook(
     store: Path, *words: str, told: dict[str, object] | bytes, **environment: str
 ) -> Answered:
-    """Run a hook to its end."""
+    """Run a hook to its end; its marks are next to the store, unless a folder is given."""
+    environment = {"COMMONBRAIN_STATE": str(store.parent / "state"), **environment}
     raw = told if isinstance(told, bytes) else json.dumps(told).encode()
     done = subprocess.run(
         [sys.executable, "-m", "commonbrain", "hook", *words, "--store", str(store)],

@@ -19,7 +19,7 @@ from commonbrain.api.operations import OPERATIONS
 from commonbrain.cli.commands import SINGULAR
 from commonbrain.cli.groups import GROUPS
 from commonbrain.cli.main import run
-from commonbrain.storage.sqlite.file import driver
+from commonbrain.storage.sqlite.driver import driver
 from commonbrain.testing.builders import a_brain
 from tests.processes import PATIENCE_S, clean_environment, command
 

@@ -144,7 +144,9 @@ def test_what_cannot_be_kept_in_time_is_given_up(store: Path) -> None:
 
 def test_a_client_that_never_stops_telling_is_not_waited_for(store: Path) -> None:
     command = [sys.executable, "-m", "commonbrain", "hook", *PROMPT, "--store", str(store)]
-    environment = clean_environment(COMMONBRAIN_HOOK_PROMPT_TIMEOUT_S="0.3")
+    environment = clean_environment(
+        COMMONBRAIN_HOOK_PROMPT_TIMEOUT_S="0.3", COMMONBRAIN_STATE=str(store.parent)
+    )
     with subprocess.Popen(
         command,
         stdin=subprocess.PIPE,
@@ -188,7 +190,7 @@ def test_nothing_heavy_is_loaded_to_find_that_there_is_nothing_to_do(
         capture_output=True,
         check=True,
         timeout=PATIENCE_S,
-        env=clean_environment(COMMONBRAIN_STORE=str(store)),
+        env=clean_environment(COMMONBRAIN_STORE=str(store), COMMONBRAIN_STATE=str(store.parent)),
     )
 
     loaded = {line.rpartition("|")[2].strip() for line in done.stderr.decode().splitlines()}

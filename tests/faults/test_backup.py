@@ -14,7 +14,7 @@ from commonbrain import InvalidInputError, StoreCorruptError, UnavailableError
 from commonbrain.client import Brain
 from commonbrain.storage.interface import RestoreResult, ignore_progress
 from commonbrain.storage.sqlite.backup import plan_restore, put_in_place
-from commonbrain.storage.sqlite.file import driver
+from commonbrain.storage.sqlite.driver import driver
 from commonbrain.testing.builders import FakeClock, a_brain
 from tests.faults.mounts import small_disk
 from tests.faults.test_processes import acknowledged, assert_all_there, start_together

@@ -13,7 +13,7 @@ import pytest
 
 from commonbrain import CommonbrainError, StoreCorruptError, UnavailableError
 from commonbrain.client import Brain
-from commonbrain.storage.sqlite.file import driver
+from commonbrain.storage.sqlite.driver import driver
 from commonbrain.testing.builders import FakeClock, SeededRandom, a_brain
 from tests.faults.mounts import made_read_only, small_disk
 

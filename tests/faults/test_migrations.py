@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 from collections.abc import Generator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -9,16 +10,18 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from alembic import command
+from alembic import command as alembic
 from alembic.config import Config
 from alembic.script import ScriptDirectory
 from sqlalchemy import event
 
+import commonbrain
 from commonbrain.storage.sql.schema_version import MIGRATIONS, SCHEMA_VERSION
-from commonbrain.storage.sqlite.file import driver
+from commonbrain.storage.sqlite.driver import driver
 from commonbrain.testing.builders import a_brain
+from tests.faults.mounts import small_disk
 from tests.faults.workers import PROCESSES
-from tests.processes import PATIENCE_S
+from tests.processes import PATIENCE_S, clean_environment, command
 
 STATEMENTS = (
     ("CREATE TABLE", "ALTER TABLE"),
@@ -56,7 +59,7 @@ def an_older_store(path: Path) -> None:
         if version := previous():
             made = config()
             made.attributes["connection"] = connection
-            command.upgrade(made, version)
+            alembic.upgrade(made, version)
             row = "'somebody', 0, x'00'"
             connection.exec_driver_sql(
                 f"INSERT INTO tenants (id, created_at, audit_key) VALUES ({row})"  # noqa: S608
@@ -137,3 +140,75 @@ def test_an_interrupted_migration_is_rolled_back_whole(
         assert brain.doctor().is_sound
     if previous() is not None:
         assert any(row[0] == "somebody" for row in schema(path))
+
+
+def version_in(path: Path) -> str:
+    with closing(driver().connect(str(path))) as raw:
+        return raw.execute("SELECT version_num FROM alembic_version").fetchone()[0]
+
+
+@pytest.mark.requirement("MG-09")
+def test_a_migration_is_undone_by_the_backup_that_it_makes_first(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    an_older_store(path)
+    backup = path.with_name(f"{path.name}.schema-{previous()}.bak")
+
+    a_brain(path).close()
+
+    assert version_in(path) == SCHEMA_VERSION
+    assert f"the store as it was is in {backup}" in caplog.text
+    restored = commonbrain.restore(backup, path)
+    assert version_in(path) == previous()
+    assert any(row[0] == "somebody" for row in schema(path))
+    assert version_in(Path(restored.kept or "")) == SCHEMA_VERSION
+
+
+@pytest.mark.requirement("MG-09")
+def test_a_store_of_this_version_or_a_new_one_is_not_backed_up(path: Path) -> None:
+    a_brain(path).close()
+    a_brain(path).close()
+
+    assert list(path.parent.glob("*.bak")) == []
+
+
+@pytest.mark.requirement("MG-09")
+def test_the_backups_of_three_migrations_are_kept(path: Path) -> None:
+    for version in ("0001", "0002", "0003"):
+        path.with_name(f"{path.name}.schema-{version}.bak").write_text("old")
+    an_older_store(path)
+
+    a_brain(path).close()
+
+    kept = sorted(one.name for one in path.parent.glob("*.bak"))
+    assert kept == [f"{path.name}.schema-{version}.bak" for version in ("0002", "0003", previous())]
+
+
+@pytest.mark.requirement("MG-09")
+def test_without_space_a_store_is_migrated_without_a_backup_and_says_so(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with small_disk(tmp_path / "disk", size="1200k") as disk:
+        an_older_store(disk / "brain.db")
+
+        a_brain(disk / "brain.db").close()
+
+        assert version_in(disk / "brain.db") == SCHEMA_VERSION
+        assert list(disk.glob("*.bak")) == []
+    assert "without a backup: it needs" in caplog.text
+
+
+@pytest.mark.requirement("MG-09")
+def test_a_migration_says_on_stderr_where_its_backup_is(path: Path) -> None:
+    an_older_store(path)
+
+    done = subprocess.run(
+        command(path, "status"),
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=PATIENCE_S,
+        env=clean_environment(),
+    )
+
+    assert f"{path.name}.schema-{previous()}.bak" in done.stderr.replace("\n", "")

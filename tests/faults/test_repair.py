@@ -9,7 +9,7 @@ import pytest
 
 from commonbrain.administration.status import Diagnosis
 from commonbrain.client import Brain
-from commonbrain.storage.sqlite.file import driver
+from commonbrain.storage.sqlite.driver import driver
 from commonbrain.testing.builders import SeededRandom, a_brain
 from tests.faults.test_processes import acknowledged, start_together
 from tests.faults.workers import DONE, worker, write

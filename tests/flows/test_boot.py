@@ -1,16 +1,17 @@
 """Boot: what an agent is told when it begins, out of a real store."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from commonbrain.client import Brain
-from commonbrain.coordination.briefing import Briefing, prefix
+from commonbrain.coordination.briefing import CAPS, Briefing, prefix
 from commonbrain.embeddings.interface import EmbeddingSpace, Matrix
 from commonbrain.model.errors import InvalidInputError, RejectedError, UnavailableError
+from commonbrain.model.kinds import KINDS, Kind
 from commonbrain.testing.builders import FakeClock, WordHashEmbedder, a_brain
 from tests.secrets import made_up
 
@@ -362,3 +363,16 @@ def test_what_changed_lately_names_its_project_if_none_is_given(
     [change] = shop.acting_as(project=None).boot().changes
     assert (change.note or "").startswith("project shop, earlier: ")
     assert shop.acting_as(project="farm").boot().changes == ()
+
+
+@pytest.mark.requirement("DM-01")
+@pytest.mark.parametrize("kind", [kind for kind in Kind if kind is not Kind.MESSAGE])
+def test_a_memory_is_in_no_other_section_than_its_kind_says(shop: Brain, kind: Kind) -> None:
+    id_ = keep(shop, "Check the tide table before every departure", kind)
+
+    briefing = asdict(shop.boot(task="Check the tide table"))
+    sections = {*CAPS, "handoff"}
+
+    shown = {section for section in sections if id_ in str(briefing[section])}
+    assert shown <= set(KINDS[kind].boot_sections)
+    assert bool(shown) is (kind in {Kind.RULE, Kind.TASK})

@@ -16,7 +16,7 @@ import pytest
 from commonbrain.http.server import proxies_of
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.runtime.settings_loading import load_server_settings
-from commonbrain.storage.sqlite.file import driver
+from commonbrain.storage.sqlite.driver import driver
 from tests.processes import PATIENCE_S, clean_environment, command
 from tests.server.serving import free_port, started
 

@@ -5,13 +5,19 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
 
 import numpy as np
 
 from commonbrain.administration.backup import Repaired
+from commonbrain.administration.hook_activity import (
+    HookActivity,
+    SilentClient,
+    report_hooks,
+)
+from commonbrain.coordination.token_use import TokenUse, token_use
 from commonbrain.model import ids
 from commonbrain.model.errors import CommonbrainError, UnavailableError
 from commonbrain.model.limits import EVENTS_WINDOW
@@ -179,6 +185,11 @@ class StoreStatus:
     traces_dropped: int
     accesses_dropped: int
     heartbeats_dropped: int
+    hooks: tuple[HookActivity, ...] = ()
+    """The hooks of clients that ran in the last 30 days."""
+    silent_clients: tuple[SilentClient, ...] = ()
+    token_use: TokenUse = field(default_factory=TokenUse)
+    """In the last 30 days."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,9 +217,15 @@ class Status:
             UnavailableError: the store cannot be read.
 
         """
-        counts, pending, jobs = self.services.store.read(
+        counts, pending, jobs, (hooks, silent), tokens = self.services.store.read(
             self.caller.tenant,
-            lambda tx: (tx.memories.counts(), tx.index.pending(), tx.jobs.counts()),
+            lambda tx: (
+                tx.memories.counts(),
+                tx.index.pending(),
+                tx.jobs.counts(),
+                report_hooks(tx, services=self.services, caller=self.caller),
+                token_use(tx, self.caller, now=self.services.clock.now(), session=None),
+            ),
         )
         by_kind: Counter[str] = Counter()
         by_state: Counter[str] = Counter()
@@ -226,7 +243,14 @@ class Status:
             traces_dropped=self.services.journal.dropped,
             accesses_dropped=self.services.journal.accesses_dropped,
             heartbeats_dropped=self.services.journal.beats_dropped,
+            hooks=hooks,
+            silent_clients=silent,
+            token_use=tokens,
         )
+
+
+def _to_second(time: datetime) -> str:
+    return show_instant(time.replace(microsecond=0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +262,13 @@ class Doctor:
 
     def __call__(self) -> Diagnosis:
         """Check the store, its derived data and the embedder; changes nothing."""
-        findings = (*self.services.store.examine(), self._upkeep(), self._embedder(), self._space())
+        findings = (
+            *self.services.store.examine(),
+            self._upkeep(),
+            *self._hooks(),
+            self._embedder(),
+            self._space(),
+        )
         return Diagnosis(
             store=self.services.store.location,
             is_sound=all(finding.is_sound for finding in findings),
@@ -267,6 +297,28 @@ class Doctor:
             detail=f"last {show_instant(last)}" if last else "never done yet",
             hint="brain maintain does it now." if is_late else "",
         )
+
+    def _hooks(self) -> list[Finding]:
+        """Report the hooks of each client; a silent one is no fault of the store."""
+        with self.services.store.snapshot(self.caller.tenant) as tx:
+            hooks, silent = report_hooks(tx, services=self.services, caller=self.caller)
+        quiet = {one.client: one for one in silent}
+        findings: list[Finding] = []
+        for client in sorted({one.client for one in hooks} | quiet.keys()):
+            runs = [
+                f"{one.event} {_to_second(one.last_run)}" for one in hooks if one.client == client
+            ]
+            alarm = quiet.get(client)
+            state = f"silent since {_to_second(alarm.since)}" if alarm else "they run"
+            findings.append(
+                Finding(
+                    check=f"hooks of {client}",
+                    is_sound=True,
+                    detail=f"{state}; last {', '.join(runs)}" if runs else state,
+                    hint=alarm.advice if alarm else "",
+                )
+            )
+        return findings
 
     def _embedder(self) -> Finding:
         name = self.services.embedder.space.name

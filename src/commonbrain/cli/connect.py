@@ -38,6 +38,7 @@ from commonbrain.integrations import (
 )
 from commonbrain.mcp.proxy import endpoint, expand_home, read_key, validate_key
 from commonbrain.model.errors import InvalidInputError
+from commonbrain.observability.hook_runs import HookRuns, state_folder
 from commonbrain.text.redaction import is_here, is_url
 
 
@@ -127,10 +128,21 @@ def connect_client(state: State, connect_options: ConnectOptions) -> None:
         _save_key(typed_key, is_dry_run=connect_options.dry_run)
     for change in changes:
         apply_change(connect_options.client, change, is_dry_run=connect_options.dry_run)
+    if not connect_options.dry_run:
+        _mark_hooks(connect_options)
     if connect_options.remove:
         _print_remaining_keys(changes)
     elif connect_options.url is not None:
         _print_next_steps(connect_options, endpoint(connect_options.url))
+
+
+def _mark_hooks(connect_options: ConnectOptions) -> None:
+    """Record which clients have hooks, so that silent ones are reported."""
+    runs = HookRuns(state_folder(os.environ))
+    if connect_options.remove:
+        runs.disconnected(connect_options.client)
+    elif connect_options.hooks:
+        runs.connected(connect_options.client)
 
 
 def plan_changes(state: State, connect_options: ConnectOptions) -> list[Change]:

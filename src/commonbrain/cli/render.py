@@ -19,7 +19,7 @@ from commonbrain.api.operations.get import GetResponse, origin_line, view_rows
 from commonbrain.api.operations.message import MessageResponse
 from commonbrain.api.operations.review import reviews_lines
 from commonbrain.api.operations.session import STATE_OPS, task_lines
-from commonbrain.api.operations.status import StatusReply, metrics_lines
+from commonbrain.api.operations.status import StatusReply, hook_lines, metrics_lines
 from commonbrain.api.operations.trace import render_step, render_summary
 from commonbrain.causality.result import VIA_LEXICAL, TraceResult
 from commonbrain.cli.terminal import Sanitized, render_counts, render_item_result
@@ -419,6 +419,7 @@ def _render_status(reply: StatusReply) -> RenderableType:
         Text(f"states: {_format_counts(reply.by_state) or 'none'}", style="dim"),
         Text(f"space: {reply.space}, {reply.embedding_pending} wait for an embedding", style="dim"),
         *([Text(f"jobs: {_format_counts(reply.jobs)}", style="dim")] if reply.jobs else []),
+        *(Text(line, style="dim", overflow="fold") for line in hook_lines(reply)),
         *([render_review_queue(reply.review)] if reply.review else []),
         *(Text(line, overflow="fold") for line in metrics_lines(reply)),
     )
@@ -453,7 +454,8 @@ def _finding_status(one: Finding) -> Text:
 
 def _render_session(reply: SessionResponse) -> RenderableType:
     handoff = [render_item_result(reply.outcome)] if reply.outcome else []
-    return Group(render_session(reply), *handoff)
+    spent = [Text(f"{reply.token_use.line}.", style="dim")] if reply.token_use else []
+    return Group(render_session(reply), *handoff, *spent)
 
 
 def _render_skills(reply: SkillList) -> RenderableType:

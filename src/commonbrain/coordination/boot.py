@@ -33,13 +33,13 @@ from commonbrain.model.errors import RejectedError, UnavailableError
 from commonbrain.model.escaping import inert, inert_line
 from commonbrain.model.kinds import (
     KINDS,
-    Kind,
     MessageDetail,
     RuleDetail,
     Severity,
     TaskDetail,
     TaskPriority,
     TaskStatus,
+    kinds_at_boot,
 )
 from commonbrain.model.limits import NAME_CHARS_MAX, QUERY_CHARS_MAX, SKILLS_MAX, TASK_CHARS_MAX
 from commonbrain.model.memory import Memory, State, is_dormant
@@ -223,10 +223,11 @@ def gather_material(unit: UnitOfWork, *, task: str, task_vector: Matrix | None) 
     )
 
 
-def active_scope(unit: UnitOfWork, kind: Kind) -> QueryScope:
-    """Return the scope of current memories: the caller's project and global ones, or all."""
+def active_scope(unit: UnitOfWork, section: str) -> QueryScope:
+    """Return the scope of a section: current memories of the caller's project, or of all."""
+    kinds = kinds_at_boot(section)
     return unit.query_scope(
-        Filter(kinds=(kind,), states=(State.ACTIVE,), project=unit.caller.project)
+        Filter(kinds=kinds, states=(State.ACTIVE,), project=unit.caller.project)
     )
 
 
@@ -235,9 +236,11 @@ def _rules_and_tasks(
 ) -> tuple[Listed[BriefingEntry], Listed[BriefingEntry], Listed[BriefingEntry]]:
     """Return blockers, patterns and open tasks; those shown are fetched together."""
     board, project = unit.tx.briefing, unit.caller.project
-    blockers = board.blockers(active_scope(unit, Kind.RULE), limit=_section_limit(unit, "blockers"))
+    blockers = board.blockers(
+        active_scope(unit, "blockers"), limit=_section_limit(unit, "blockers")
+    )
     patterns = _patterns(unit, task_vector)
-    tasks = board.open_tasks(active_scope(unit, Kind.TASK), limit=_section_limit(unit, "tasks"))
+    tasks = board.open_tasks(active_scope(unit, "tasks"), limit=_section_limit(unit, "tasks"))
     known = unit.tx.memories.get([*blockers.ids, *patterns.ids, *tasks.ids])
     earlier = _earlier(unit, list(known.values()))
 
@@ -282,7 +285,7 @@ def _noted(shown: BriefingEntry, note: str | None) -> BriefingEntry:
 def _changes(unit: UnitOfWork) -> tuple[BriefingEntry, ...]:
     """Name what changed in the last days and still holds, latest first, with what it said."""
     links = unit.tx.conflicts.open(
-        unit.query_scope(Filter(project=unit.caller.project)),
+        unit.query_scope(Filter(kinds=kinds_at_boot("changes"), project=unit.caller.project)),
         limit=_section_limit(unit, "changes"),
         since=unit.now - CHANGED_WITHIN,
     )
@@ -302,14 +305,14 @@ def _changes(unit: UnitOfWork) -> tuple[BriefingEntry, ...]:
 
 def _patterns(unit: UnitOfWork, task_vector: Matrix | None) -> RankedRule:
     """Choose pinned patterns, then the most similar to the task, then the newest."""
-    pinned = unit.tx.briefing.patterns(active_scope(unit, Kind.RULE))
+    pinned = unit.tx.briefing.patterns(active_scope(unit, "patterns"))
     near = {} if task_vector is None else unit.tx.index.similarities(task_vector, list(pinned))
     order = sorted(pinned, key=lambda id_: (pinned[id_], near.get(id_, -1.0)), reverse=True)
     return RankedRule(ids=tuple(order[: _section_limit(unit, "patterns")]), total=len(pinned))
 
 
 def _skills(unit: UnitOfWork) -> Listed[BriefingEntry]:
-    skills = always_on(unit.tx, active_scope(unit, Kind.RULE), project=unit.caller.project)
+    skills = always_on(unit.tx, active_scope(unit, "skills"), project=unit.caller.project)
     shown = _skill_entries(unit, [one for one in skills if _holds(unit, one)])
     return _first(unit, "skills", entries=shown)
 
@@ -332,7 +335,7 @@ def _context(unit: UnitOfWork, task: str) -> WorkingContext | None:
     if not task:
         return None
     named = match_skills(
-        unit.tx, active_scope(unit, Kind.RULE), query=task, project=unit.caller.project
+        unit.tx, active_scope(unit, "skills"), query=task, project=unit.caller.project
     )
     return context_of(
         task, _skill_entries(unit, [one for one in named if _holds(unit, one)][:SKILLS_MAX])
@@ -345,7 +348,7 @@ def _of(unit: UnitOfWork, ranked: RankedRule, *, known: Mapping[int, Memory]) ->
 
 def _holds(unit: UnitOfWork, memory: Memory) -> bool:
     """Check visibility and validity of a memory again."""
-    criteria = active_scope(unit, memory.kind).filter
+    criteria = Filter(states=(State.ACTIVE,), project=unit.caller.project)
     is_open = is_allowed(memory, unit.caller, criteria=criteria, now=unit.now)
     return is_open and not is_dormant(memory, unit.now, parameters=unit.parameters)
 
@@ -438,7 +441,7 @@ class Boot:
         if not task:
             return None
         with read_unit(self.services, caller) as unit:
-            if not unit.tx.briefing.has_patterns(active_scope(unit, Kind.RULE)):
+            if not unit.tx.briefing.has_patterns(active_scope(unit, "patterns")):
                 return None
         try:
             return self.services.embedder.query(task)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from commonbrain.coordination.token_use import TokenUse
 from commonbrain.ingestion.result import ItemResult
 from commonbrain.model.kinds import TaskPriority, TaskStatus
 from commonbrain.model.sessions import Note, Session, is_idle
@@ -117,6 +118,8 @@ class SessionResponse:
     tasks_total: int | None = None
     lease: Lease | None = None
     checked: CheckpointResult | None = None
+    token_use: TokenUse | None = None
+    """What the session cost that ends."""
 
 
 def to_note_view(note: Note) -> NoteView:

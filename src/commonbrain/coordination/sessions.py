@@ -38,6 +38,7 @@ from commonbrain.coordination.session_views import (
     to_active_session,
     to_note_view,
 )
+from commonbrain.coordination.token_use import token_use
 from commonbrain.embeddings.interface import Matrix
 from commonbrain.history.change_plan import check_current, show
 from commonbrain.history.unit_of_work import UnitOfWork, read_unit, write_unit
@@ -488,13 +489,14 @@ class Sessions:
         with write_unit(self.services, self.caller) as unit:
             outcome = pending_handoff.store(unit) if pending_handoff else None
             own = own_session(unit)
+            spent = token_use(unit.tx, self.caller, now=unit.now, session=own.key)
             if outcome is None or not outcome.status.is_refused:
                 ended = replace(own, ended_at=unit.now, ending=Ending.ENDED)
                 unit.tx.sessions.save(ended)
                 job = enqueue_reflection(unit, own)
         if job is not None:
             notify_worker(self.services, job)
-        return SessionResponse(op="end", session=own.key, outcome=outcome)
+        return SessionResponse(op="end", session=own.key, outcome=outcome, token_use=spent)
 
     def _end_dead(self, reaped: ReapResult, now: datetime) -> None:
         # The caller may be unable to write; the next reader finds the same.

@@ -5,7 +5,7 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -13,28 +13,51 @@ from commonbrain.api.project_folder import FolderConfig, capture_mode
 from commonbrain.client import Brain
 from commonbrain.coordination.handoff import LABEL
 from commonbrain.coordination.session_registry import detect_client
+from commonbrain.coordination.sessions import matching_rules, suppress_repeat
+from commonbrain.history.unit_of_work import write_unit
 from commonbrain.hooks.table import Hook, HookAction, HookEvent
 from commonbrain.ingestion.preparation import DraftFields
-from commonbrain.jobs.worker import run_maintenance_slice
+from commonbrain.model import ids
+from commonbrain.model.errors import CommonbrainError
 from commonbrain.model.escaping import inert_line
 from commonbrain.model.kinds import Kind, kinds_where
 from commonbrain.model.limits import HOOK_NOTES_TOKENS, QUERY_CHARS_MAX, SOURCE_REF_CHARS_MAX
 from commonbrain.model.recall_result import Order, RecallResult
 from commonbrain.model.scope import Trust
+from commonbrain.observability.hook_events import HOOK_TRANSPORT, Shown, hook_tool
+from commonbrain.observability.hook_runs import HookRuns
+from commonbrain.observability.tool_events import OK, ToolEvent
+from commonbrain.retrieval.edits import RecallForEdit
 from commonbrain.retrieval.proactive import forget_shown
 from commonbrain.retrieval.query_plan import RecallOptions
 from commonbrain.runtime.bootstrap import open_brain
 from commonbrain.runtime.settings_loading import load_settings
 from commonbrain.text.capture import both_ends, select_captured
+from commonbrain.text.code_names import read_edit
 from commonbrain.text.normalisation import injected_block
 from commonbrain.text.prompts import is_trivial, typed_text
 from commonbrain.text.tokens import upper_bound
 
 _ITEMS_MAX: Final = 5
 """Few, because the user did not ask for them."""
-_HEARTBEAT_ACTIONS: Final = frozenset({HookAction.RECALL, HookAction.CAPTURE, HookAction.SUMMARISE})
+_HEARTBEAT_ACTIONS: Final = frozenset(
+    {
+        HookAction.RECALL,
+        HookAction.EDIT,
+        HookAction.CHECK,
+        HookAction.CAPTURE,
+        HookAction.SUMMARISE,
+    }
+)
 """The other actions start or end the session, which counts as a heartbeat."""
-_TIME_CRITICAL: Final = frozenset({HookAction.BOOT, HookAction.RECALL})
+_TIME_CRITICAL: Final = frozenset(
+    {HookAction.BOOT, HookAction.RECALL, HookAction.EDIT, HookAction.CHECK}
+)
+_BLOCK_TOKENS: Final = 12
+"""Cost of the marks around what is shown."""
+_COMMIT: Final = "git commit"
+"""The action whose rules bind a commit; its message would match rules about anything."""
+_BINDING: Final = "Stored rules that bind this commit; amend it if it breaks one."
 _MAINTENANCE_S_MAX: Final = 2.0
 """Enough for a day of one agent; the rest is done after the next session."""
 _COMPACTED: Final = "compact"
@@ -54,7 +77,9 @@ class HookRequest:
     agent: str
     remaining_s: Callable[[], float]
     tokens: int = 0
-    """Budget for the memories added to a prompt, from the settings."""
+    """Budget for the memories that are added, from the settings."""
+    runs: HookRuns = field(default_factory=HookRuns)
+    """The files that sessions have searched for."""
 
 
 def run_action(request: HookRequest, store: Path | None) -> str | None:
@@ -79,9 +104,42 @@ def run_action(request: HookRequest, store: Path | None) -> str | None:
         )
         if brain.caller.session and request.hook.action in _HEARTBEAT_ACTIONS:
             brain.session.meet()
-        return ACTIONS[request.hook.action](
-            brain, replace(request, tokens=settings.hook_prompt_tokens)
+        tokens = {
+            HookAction.RECALL: settings.hook_prompt_tokens,
+            HookAction.EDIT: settings.hook_edit_tokens,
+            HookAction.CHECK: settings.hook_edit_tokens,
+        }
+        return perform(brain, replace(request, tokens=tokens.get(request.hook.action, 0)))
+
+
+def perform(brain: Brain, request: HookRequest) -> str | None:
+    """Run a hook's action, and record what it showed."""
+    services = brain.services
+    at, since_ms = services.clock.now(), services.clock.elapsed_ms()
+    outcome = "internal"
+    text = None
+    try:
+        text = ACTIONS[request.hook.action](brain, request)
+        outcome = OK
+    except CommonbrainError as error:
+        outcome = error.code
+        raise
+    finally:
+        services.journal.note(
+            ToolEvent(
+                id=ids.make_id(at, services.random_source.bits(ids.RANDOM_BITS)),
+                tenant=brain.caller.tenant,
+                at=at,
+                session=brain.caller.session,
+                agent=brain.caller.agent,
+                tool=hook_tool(request.hook.client, request.hook.event),
+                transport=HOOK_TRANSPORT,
+                duration_ms=round(services.clock.elapsed_ms() - since_ms, 3),
+                outcome=outcome,
+                args=Shown.of(text or "").args,
+            )
         )
+    return text
 
 
 def _lock_timeout_s(request: HookRequest) -> float:
@@ -98,7 +156,7 @@ def _boot(brain: Brain, request: HookRequest) -> str:
     After a compaction it includes the session's working notes, which the conversation has lost.
     """
     if request.event.cause != _RESUMED:
-        forget_shown(brain.services, brain.caller)
+        _forget_shown(brain, request)
     parts = [brain.boot(client=request.hook.client).text]
     if request.event.cause == _COMPACTED and brain.caller.session:
         own = (one for one in brain.session.notes().notes or () if not one.pinned)
@@ -107,14 +165,21 @@ def _boot(brain: Brain, request: HookRequest) -> str:
     return injected_block("\n".join(parts))
 
 
-def truncated(lines: Sequence[str]) -> list[str]:
-    """Return the first lines that fit into the budget for notes."""
+def _forget_shown(brain: Brain, request: HookRequest) -> None:
+    """Let the session be shown everything again, since its conversation was lost."""
+    forget_shown(brain.services, brain.caller)
+    request.runs.forget(request.event.session)
+
+
+def truncated(
+    lines: Sequence[str], budget: int = HOOK_NOTES_TOKENS, *, more: str = "session notes"
+) -> list[str]:
+    """Return the first lines that fit into a budget, and where the others are."""
     shown: list[str] = []
-    budget = HOOK_NOTES_TOKENS
     for line in lines:
         budget -= upper_bound(line) + 1
         if budget < 0:
-            return [*shown, f"{len(lines) - len(shown)} more: session notes"]
+            return [*shown, f"{len(lines) - len(shown)} more: {more}"]
         shown.append(line)
     return shown
 
@@ -148,6 +213,33 @@ def recall_for_prompt(
     return brain.recall(text[:QUERY_CHARS_MAX], **options)
 
 
+def _edit(brain: Brain, request: HookRequest) -> str | None:
+    """Return memories that name the edited code and were not shown in its session."""
+    event = request.event
+    code = read_edit(event.files, event.edited, folder=str(event.folder or ""))
+    budget = request.tokens - _BLOCK_TOKENS
+    result = RecallForEdit(brain.services, brain.caller)(code, max_tokens=budget)
+    request.runs.mark_searched(event.session, event.files)
+    return injected_block(result.evidence) if result else None
+
+
+def _check(brain: Brain, request: HookRequest) -> str | None:
+    """Return the blockers and the conventions on commits, once per cool-down."""
+    with write_unit(brain.services, brain.caller) as unit:
+        rules = matching_rules(unit, _COMMIT, vector=None)
+        checked = suppress_repeat(unit, _COMMIT, checked=rules)
+    each = (("BLOCKER", checked.blockers), ("PATTERN", checked.patterns), ("SKILL", checked.skills))
+    lines = [
+        f"> {name} {one.id}: {inert_line(one.headline)}" for name, rules in each for one in rules
+    ]
+    if not lines:
+        return None
+    budget = request.tokens - _BLOCK_TOKENS - upper_bound(_BINDING)
+    return injected_block(
+        "\n".join([_BINDING, *truncated(lines, budget, more="recall, kinds rule")])
+    )
+
+
 def _capture(brain: Brain, request: HookRequest) -> None:
     """Store the lasting statements in the agent's last message.
 
@@ -165,7 +257,7 @@ def _capture(brain: Brain, request: HookRequest) -> None:
 
 def _summarise(brain: Brain, request: HookRequest) -> None:
     """Store the summary of a compacted conversation for later sessions."""
-    forget_shown(brain.services, brain.caller)
+    _forget_shown(brain, request)
     summary = both_ends(request.event.summary)
     if summary and request.event.session:
         brain.session.sum_up(summary)
@@ -178,6 +270,9 @@ def _end(brain: Brain, request: HookRequest) -> None:
         for last in _newest_of_session(brain, (Kind.EVENT,)):
             brain.session.sum_up(both_ends(last))
     brain.session.end()
+    # Jobs take a second to import, and no other hook uses them.
+    from commonbrain.jobs.worker import run_maintenance_slice  # noqa: PLC0415
+
     # No user waits for this process, so it maintains a store that has no server.
     run_maintenance_slice(
         brain.services, seconds=min(request.remaining_s() / 2, _MAINTENANCE_S_MAX)
@@ -204,6 +299,8 @@ def _newest_of_session(
 ACTIONS: Final[Mapping[HookAction, Callable[[Brain, HookRequest], str | None]]] = {
     HookAction.BOOT: _boot,
     HookAction.RECALL: _recall,
+    HookAction.EDIT: _edit,
+    HookAction.CHECK: _check,
     HookAction.CAPTURE: _capture,
     HookAction.SUMMARISE: _summarise,
     HookAction.END: _end,

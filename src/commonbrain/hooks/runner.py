@@ -5,6 +5,7 @@ Imports must be fast: a client waits for a hook at every prompt, and most prompt
 
 import json
 import os
+import re
 import subprocess
 import sys
 from argparse import ArgumentParser
@@ -34,12 +35,19 @@ from commonbrain.hooks.table import (
 )
 from commonbrain.model.errors import CommonbrainError, InvalidInputError
 from commonbrain.model.escaping import inert, inert_line
+from commonbrain.observability.hook_runs import HookRuns, state_folder
+from commonbrain.runtime.mentions import store_may_mention
+from commonbrain.text.code_names import read_edit
 from commonbrain.text.prompts import is_trivial, typed_text
 
 _NO: Final = frozenset({"off", "0", "false", "no", "n", "f"})
 """Values that the settings read as false."""
 _SECONDS_MAX: Final = 60
 """The maximum in the settings."""
+_COMMIT: Final = re.compile(
+    r"(?:^|[;&|(\n])\s*(?:\w+=\S*\s+)*git(?:\s+-[cC]\s+\S+|\s+--?[\w-]+(?:=\S+)?)*\s+commit(?![\w-])"
+)
+"""A command of a shell that commits, after others or not."""
 
 
 def is_disabled(environment: Mapping[str, str]) -> bool:
@@ -172,21 +180,38 @@ def _run_until(running: _HookRun, answer: Callable[[], str], *, until: float) ->
         running.complaint = "The hook timed out."
 
 
-def is_idle(hook: Hook, event: HookEvent, *, folder: FolderConfig) -> bool:
+def is_idle(
+    hook: Hook, event: HookEvent, *, folder: FolderConfig, store: Path | None, runs: HookRuns
+) -> bool:
     """Return whether there is nothing to do, before slow imports."""
     if not folder.has_hooks:
         return True
     match hook.action:
         case HookAction.BOOT:
-            return False
+            is_needed = True
         case HookAction.RECALL:
-            return is_trivial(typed_text(event.prompt))
+            is_needed = not is_trivial(typed_text(event.prompt))
+        case HookAction.EDIT:
+            is_needed = _is_worth_a_search(event, store=store, runs=runs)
+        case HookAction.CHECK:
+            is_needed = _COMMIT.search(event.command) is not None
         case HookAction.CAPTURE:
-            return not _captured_texts(event, folder)
+            is_needed = bool(_captured_texts(event, folder))
         case HookAction.SUMMARISE:
-            return capture_mode(folder, os.environ) == "off" or is_trivial(event.summary)
+            is_captured = capture_mode(folder, os.environ) != "off"
+            is_needed = is_captured and not is_trivial(event.summary)
         case HookAction.END:
-            return not event.session
+            is_needed = bool(event.session)
+    return not is_needed
+
+
+def _is_worth_a_search(event: HookEvent, *, store: Path | None, runs: HookRuns) -> bool:
+    """Return whether a store may name the code of an edit whose files are new to the session."""
+    files = tuple(one for one in event.files if not runs.has_searched(event.session, one))
+    if not files:
+        return False
+    code = read_edit(files, event.edited, folder=str(event.folder or ""))
+    return store_may_mention(store, code.terms, environment=os.environ)
 
 
 def _captured_texts(event: HookEvent, folder: FolderConfig) -> list[str]:
@@ -227,7 +252,10 @@ def _answer(hook: Hook, call: HookCall, *, until: float) -> str:
     raw = sys.stdin.buffer.read(INPUT_BYTES_MAX + 1)
     event = read_event(raw)
     folder = find_folder_config(event.folder or Path.cwd())
-    if is_idle(hook, event, folder=folder):
+    runs = HookRuns(state_folder(os.environ))
+    if not call.is_detached:
+        runs.note(hook.client, hook.event)
+    if is_idle(hook, event, folder=folder, store=call.store, runs=runs):
         return ""
     if hook.action is HookAction.END and not call.is_detached:
         # Claude Code ends a hook after 1.5 s when it exits, so the work continues in the
@@ -243,6 +271,7 @@ def _answer(hook: Hook, call: HookCall, *, until: float) -> str:
         folder=folder,
         agent=call.agent or hook.client,
         remaining_s=lambda: max(0.0, until - _CLOSING_S - monotonic()),
+        runs=runs,
     )
     reply_text = run_action(request, call.store)
     return json.dumps(hook.answer(reply_text)) if reply_text and hook.answer else ""

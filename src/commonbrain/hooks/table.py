@@ -14,11 +14,13 @@ from typing import Any, Final, TypeAlias, cast
 
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.limits import (
+    HOOK_EDIT_TIMEOUT_S,
     HOOK_PROMPT_TIMEOUT_S,
     HOOK_START_TIMEOUT_S,
     HOOK_WRITE_TIMEOUT_S,
     NAME_CHARS_MAX,
 )
+from commonbrain.text.code_names import patched_files
 
 HookReply: TypeAlias = Callable[[str], Mapping[str, object]]
 """Formats text for the client's model."""
@@ -31,6 +33,10 @@ class HookAction(Enum):
     """A session starts: return its briefing."""
     RECALL = auto()
     """The user sends a prompt: return related memories."""
+    EDIT = auto()
+    """The agent has edited files: return memories that name them."""
+    CHECK = auto()
+    """The agent commits: return the rules that bind the commit."""
     CAPTURE = auto()
     """The agent has answered: store its decisions."""
     SUMMARISE = auto()
@@ -42,6 +48,8 @@ class HookAction(Enum):
 LIMITS_S: Final[Mapping[HookAction, tuple[str, float]]] = {
     HookAction.BOOT: ("COMMONBRAIN_HOOK_START_TIMEOUT_S", HOOK_START_TIMEOUT_S),
     HookAction.RECALL: ("COMMONBRAIN_HOOK_PROMPT_TIMEOUT_S", HOOK_PROMPT_TIMEOUT_S),
+    HookAction.EDIT: ("COMMONBRAIN_HOOK_EDIT_TIMEOUT_S", HOOK_EDIT_TIMEOUT_S),
+    HookAction.CHECK: ("COMMONBRAIN_HOOK_EDIT_TIMEOUT_S", HOOK_EDIT_TIMEOUT_S),
     HookAction.CAPTURE: ("COMMONBRAIN_HOOK_WRITE_TIMEOUT_S", HOOK_WRITE_TIMEOUT_S),
     HookAction.SUMMARISE: ("COMMONBRAIN_HOOK_WRITE_TIMEOUT_S", HOOK_WRITE_TIMEOUT_S),
     HookAction.END: ("COMMONBRAIN_HOOK_WRITE_TIMEOUT_S", HOOK_WRITE_TIMEOUT_S),
@@ -61,6 +69,10 @@ class Hook:
     action: HookAction
     answer: HookReply | None = None
     """None if the client accepts no reply."""
+    tools: str = ""
+    """Regular expression of the client's tools for which it calls the hook; empty for others."""
+    condition: str = ""
+    """Limits the calls further, in the client's syntax of permissions; older ones ignore it."""
 
 
 def _specific(native: str, text: str) -> Mapping[str, object]:
@@ -78,6 +90,8 @@ def _continue_block(text: str) -> Mapping[str, object]:
 
 START: Final = "session-start"
 PROMPT: Final = "user-prompt-submit"
+EDITED: Final = "file-edited"
+COMMIT: Final = "before-commit"
 STOP: Final = "stop"
 COMPACTED: Final = "post-compact"
 END: Final = "session-end"
@@ -101,12 +115,38 @@ def _like_claude(client: str, event: str, *, native: str, action: HookAction) ->
 _ROWS: Final = (
     _like_claude("claude-code", START, native="SessionStart", action=HookAction.BOOT),
     _like_claude("claude-code", PROMPT, native="UserPromptSubmit", action=HookAction.RECALL),
+    Hook(
+        client="claude-code",
+        event=EDITED,
+        native="PostToolUse",
+        action=HookAction.EDIT,
+        answer=partial(_specific, "PostToolUse"),
+        tools="Edit|Write|MultiEdit|NotebookEdit",
+    ),
+    # It does not decide: without a decision, the client's own permissions apply as ever.
+    Hook(
+        client="claude-code",
+        event=COMMIT,
+        native="PreToolUse",
+        action=HookAction.CHECK,
+        answer=partial(_specific, "PreToolUse"),
+        tools="Bash",
+        condition="Bash(git *)",
+    ),
     _row("claude-code", STOP, native="Stop", action=HookAction.CAPTURE),
     _row("claude-code", COMPACTED, native="PostCompact", action=HookAction.SUMMARISE),
     _row("claude-code", END, native="SessionEnd", action=HookAction.END),
     # Codex has no event with the summary of a compaction, and none for the end of a session.
     _like_claude("codex", START, native="SessionStart", action=HookAction.BOOT),
     _like_claude("codex", PROMPT, native="UserPromptSubmit", action=HookAction.RECALL),
+    Hook(
+        client="codex",
+        event=EDITED,
+        native="PostToolUse",
+        action=HookAction.EDIT,
+        answer=partial(_specific, "PostToolUse"),
+        tools="apply_patch",
+    ),
     _row("codex", STOP, native="Stop", action=HookAction.CAPTURE),
     _row("cursor", START, native="sessionStart", action=HookAction.BOOT, answer=_additional),
     _row(
@@ -121,6 +161,14 @@ _ROWS: Final = (
     _row("cursor", END, native="sessionEnd", action=HookAction.END),
     _like_claude("gemini", START, native="SessionStart", action=HookAction.BOOT),
     _like_claude("gemini", PROMPT, native="BeforeAgent", action=HookAction.RECALL),
+    Hook(
+        client="gemini",
+        event=EDITED,
+        native="AfterTool",
+        action=HookAction.EDIT,
+        answer=partial(_specific, "AfterTool"),
+        tools="write_file|replace",
+    ),
     _row("gemini", STOP, native="AfterAgent", action=HookAction.CAPTURE),
     _row("gemini", END, native="SessionEnd", action=HookAction.END),
 )
@@ -140,6 +188,10 @@ _NAMES: Final = {
     "transcript": ("transcript_path",),
 }
 """Each client's names for a field, in the order they are tried."""
+_FILES: Final = ("file_path", "notebook_path")
+_EDITED: Final = ("old_string", "new_string", "content", "new_source")
+_PATCH: Final = "apply_patch"
+"""Codex's tool for edits, whose command is a patch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,6 +209,12 @@ class HookEvent:
     turn: str = ""
     transcript: str = ""
     """The client's file with the conversation; named as a source, never read."""
+    files: tuple[str, ...] = ()
+    """Files that a tool edits, as the client names them."""
+    edited: str = ""
+    """What an edit replaces and writes."""
+    command: str = ""
+    """The command that a tool runs in a shell."""
 
     @property
     def source_ref(self) -> str | None:
@@ -182,7 +240,34 @@ def read_event(raw: bytes) -> HookEvent:
         raise InvalidInputError("The hook's input is not a JSON object.")
     payload = cast("dict[str, Any]", value)
     texts = {name: _text(payload, keys) for name, keys in _NAMES.items()}
-    return HookEvent(**{**texts, "session": _name(texts["session"])}, folder=_folder(payload))
+    return HookEvent(
+        **{**texts, "session": _name(texts["session"])},
+        folder=_folder(payload),
+        **_tool_input(payload),
+    )
+
+
+def _tool_input(payload: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the files, the text and the command of the input of a tool."""
+    given = payload.get("tool_input")
+    if not isinstance(given, dict):
+        return {}
+    values = cast("dict[str, Any]", given)
+    each = [values, *_objects(values.get("edits"))]
+    parts = [_text(one, (key,)) for one in each for key in _EDITED]
+    command = _text(values, ("command",))
+    is_patch = payload.get("tool_name") == _PATCH
+    path = _text(values, _FILES)
+    return {
+        "files": patched_files(command) if is_patch else tuple(filter(None, (path,))),
+        "edited": command if is_patch else "\n".join(filter(None, parts)),
+        "command": "" if is_patch else command,
+    }
+
+
+def _objects(value: object) -> list[dict[str, Any]]:
+    listed = cast("list[object]", value) if isinstance(value, list) else []
+    return [cast("dict[str, Any]", one) for one in listed if isinstance(one, dict)]
 
 
 def _text(payload: Mapping[str, Any], keys: tuple[str, ...]) -> str:

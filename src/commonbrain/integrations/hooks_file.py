@@ -178,13 +178,14 @@ def _without_shell(hook: Hook, words: Sequence[str]) -> Mapping[str, object]:
         "command": words[0],
         "args": list(words[1:]),
         "timeout": _timeout_s(hook),
+        **({"if": hook.condition} if hook.condition else {}),
     }
-    return {"hooks": [handler]}
+    return _group(hook, handler)
 
 
 def _grouped(hook: Hook, words: Sequence[str]) -> Mapping[str, object]:
     handler = {"type": "command", "command": _shell(words), "timeout": _timeout_s(hook)}
-    return {"hooks": [handler]}
+    return _group(hook, handler)
 
 
 def _in_milliseconds(hook: Hook, words: Sequence[str]) -> Mapping[str, object]:
@@ -194,7 +195,11 @@ def _in_milliseconds(hook: Hook, words: Sequence[str]) -> Mapping[str, object]:
         "command": _shell(words),
         "timeout": _timeout_s(hook) * 1000,
     }
-    return {"hooks": [handler]}
+    return _group(hook, handler)
+
+
+def _group(hook: Hook, handler: Mapping[str, object]) -> Mapping[str, object]:
+    return {**({"matcher": hook.tools} if hook.tools else {}), "hooks": [handler]}
 
 
 def _as_is(_: Hook, words: Sequence[str]) -> Mapping[str, object]:

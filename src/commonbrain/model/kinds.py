@@ -272,13 +272,17 @@ class KindPolicy:
     can_justify: bool = False
     """Whether another memory's reasons may refer to it."""
 
-    # Recall and causes.
+    # Boot, recall and causes.
+    boot_sections: tuple[str, ...] = ()
+    """The sections of a briefing that show it; none leaves it to recall."""
     intent_priors: Mapping[Intent, float] = field(default_factory=dict[Intent, float])
     """How well it answers a question of each type, 0..1; 0 where not named."""
     has_reserved_item: bool = False
     """Whether recall includes the best one if it scores almost as high as the last item."""
     answers_prompts: bool = True
     """Whether hooks add it to a prompt."""
+    answers_edits: bool = False
+    """Whether hooks show it when code that it names is edited."""
     is_occurrence: bool = False
     """Whether it happens at a time, which atoms extracted from it inherit."""
     is_outcome: bool = False
@@ -341,6 +345,8 @@ KINDS: Final[Mapping[Kind, KindPolicy]] = {
             learns_from_corrections=True,
             can_depend=True,
             can_justify=True,
+            answers_edits=True,
+            boot_sections=("blockers", "skills", "patterns", "action_items", "changes"),
             intent_priors={Intent.CONSTRAINT: 1.0},
             has_reserved_item=True,
             is_pruned=False,
@@ -364,6 +370,8 @@ KINDS: Final[Mapping[Kind, KindPolicy]] = {
             can_depend=True,
             suggests_dependency=True,
             can_justify=True,
+            answers_edits=True,
+            boot_sections=("changes",),
             intent_priors={Intent.CONSTRAINT: 0.4, Intent.CAUSAL: 0.4},
             has_reserved_item=True,
             is_trace_target=True,
@@ -383,6 +391,7 @@ KINDS: Final[Mapping[Kind, KindPolicy]] = {
             salience=0.7,
             identity=Identity.NAMED_SOURCE,
             learns_from_corrections=True,
+            answers_edits=True,
             intent_priors={Intent.CAUSAL: 1.0, Intent.TEMPORAL: 0.6},
             is_occurrence=True,
             is_outcome=True,
@@ -405,6 +414,7 @@ KINDS: Final[Mapping[Kind, KindPolicy]] = {
             on_duplicate=DuplicatePolicy.WARN,
             can_depend=True,
             suggests_dependency=True,
+            boot_sections=("tasks", "action_items", "changes"),
             intent_priors={Intent.CONSTRAINT: 0.2},
             not_atomized_because="A task is not done yet, so it states no cause.",
         ),
@@ -434,6 +444,7 @@ KINDS: Final[Mapping[Kind, KindPolicy]] = {
             salience=0.6,
             identity=Identity.SOURCE,
             can_depend=True,
+            boot_sections=("handoff",),
             intent_priors={Intent.CAUSAL: 0.4, Intent.TEMPORAL: 0.6},
             reports_events=True,
             is_trace_target=True,
@@ -469,6 +480,7 @@ KINDS: Final[Mapping[Kind, KindPolicy]] = {
             atom_confidence_max=0.6,
             identity=Identity.NAMED_SOURCE,
             checks_similarity=False,
+            boot_sections=("urgent",),
             intent_priors={Intent.TEMPORAL: 0.6},
             reports_events=True,
             is_trace_target=True,
@@ -485,6 +497,11 @@ ALIASES: Final[Mapping[str, Kind]] = {
 def kinds_where(has: Callable[[KindPolicy], bool]) -> tuple[Kind, ...]:
     """Return the kinds whose row satisfies a condition, in the order of `Kind`."""
     return tuple(kind for kind in Kind if has(KINDS[kind]))
+
+
+def kinds_at_boot(section: str) -> tuple[Kind, ...]:
+    """Return the kinds that a section of a briefing shows."""
+    return kinds_where(lambda policy: section in policy.boot_sections)
 
 
 def kind_and_label(name: str) -> tuple[Kind, str | None] | None:

@@ -145,6 +145,19 @@ HOOK_NOTES_TOKENS: Final = 500
 """Tokens of a session's notes shown to it after a compaction."""
 HOOK_PROMPT_TOKENS: Final = 600
 """Tokens that a hook may add to each prompt; each turn of a session pays for them."""
+HOOK_EDIT_TIMEOUT_S: Final = 3.0
+"""Seconds that an agent waits for the hook on an edit or a commit.
+
+Most end within 0.2 s, before the store is opened.
+"""
+HOOK_EDIT_TOKENS: Final = 200
+"""Tokens that a hook may add to an edit or a commit."""
+EDIT_CHARS_MAX: Final = 50_000
+"""Characters of an edit that are read for symbols."""
+EDIT_SYMBOLS_MAX: Final = 60
+"""Symbols of an edit that are looked up, the first ones."""
+HOOK_SILENT_DAYS: Final = 7
+"""Days after which a connected client whose hooks did not run is reported."""
 TASK_CHARS_MAX: Final = 500
 """Characters of a session's task."""
 SESSIONS_SHOWN_MAX: Final = 100

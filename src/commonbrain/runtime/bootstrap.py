@@ -27,6 +27,7 @@ from commonbrain.model.errors import CommonbrainError, InvalidInputError
 from commonbrain.model.scope import LOCAL_TENANT, Caller
 from commonbrain.observability.factory import TelemetryOptions, make_telemetry
 from commonbrain.observability.health import HealthProbes
+from commonbrain.observability.hook_runs import HOOKS_FOLDER, HookRuns
 from commonbrain.observability.interface import Telemetry
 from commonbrain.observability.tool_events import EarlyEventFile, ToolEvent
 from commonbrain.retrieval.write_behind import RecallLogPolicy, WriteBehindQueue
@@ -191,7 +192,7 @@ def build_services(
         has_embedded_worker=settings.redis_url is None,
         screen=screen,
         policies=TenantPolicies(store, clock),
-        quotas=_quotas(settings, store, clock=clock),
+        quotas=_make_quotas(store, settings, clock=clock),
         refusals=AccessDenials(store=store, clock=clock),
         trainer=cache(make_trainer),
         password_hasher=cache(factory.make_password_hasher),
@@ -202,20 +203,11 @@ def build_services(
         ),
         staging=UploadStore(blobs),
         early=early(settings, clock),
+        hook_runs=HookRuns(settings.state.expanduser() / HOOKS_FOLDER),
         probe=HealthProbes(dependency_locations(settings, location), clock),
         started_at=clock.now(),
         parameters=settings.parameters,
         briefing_limits=_briefing_limits(settings),
-    )
-
-
-def _quotas(settings: Settings, store: StoreInterface, *, clock: Clock) -> Quotas:
-    return Quotas(
-        store=store,
-        clock=clock,
-        rates=cache(partial(factory.make_rates, reveal(settings.redis_url))),
-        key_calls_per_minute=settings.key_calls_per_minute,
-        tenant_calls_per_minute=settings.tenant_calls_per_minute,
     )
 
 
@@ -226,6 +218,16 @@ def _briefing_limits(settings: Settings) -> BriefingLimits:
         shares={name: getattr(settings, f"boot_{name}_share") for name in BOOT_SHARES},
         handoff_chars=settings.boot_handoff_chars,
         note_chars=settings.boot_note_chars,
+    )
+
+
+def _make_quotas(store: StoreInterface, settings: Settings, *, clock: Clock) -> Quotas:
+    return Quotas(
+        store=store,
+        clock=clock,
+        rates=cache(partial(factory.make_rates, reveal(settings.redis_url))),
+        key_calls_per_minute=settings.key_calls_per_minute,
+        tenant_calls_per_minute=settings.tenant_calls_per_minute,
     )
 
 

@@ -237,6 +237,8 @@ def _render(reply: SessionResponse) -> str:
     lines += task_lines(reply)
     if reply.outcome is not None:
         lines.append(render_item_result(reply.outcome))
+    if reply.token_use is not None:
+        lines.append(f"{reply.token_use.line}.")
     return "\n".join(lines)
 
 

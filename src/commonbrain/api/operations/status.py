@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
+from datetime import datetime
 from importlib.metadata import version
 
 from pydantic import Field
@@ -13,6 +14,7 @@ from commonbrain.client import Brain
 from commonbrain.history.review_queue import ReviewQueue
 from commonbrain.model.limits import FAULTS_MAX
 from commonbrain.model.scope import Role
+from commonbrain.model.timestamps import show_instant
 from commonbrain.observability.health import ReplicaReads
 
 
@@ -86,9 +88,29 @@ def _lines(reply: StatusReply) -> Iterator[str]:
     if reply.jobs:
         counts = ", ".join(f"{count} {state}" for state, count in reply.jobs.items())
         yield f"Jobs: {counts}."
+    yield from hook_lines(reply)
     if reply.review is not None:
         yield render_review_queue(reply.review)
     yield from metrics_lines(reply)
+
+
+def hook_lines(reply: StatusReply) -> Iterator[str]:
+    """Render the hooks that ran, the clients that are silent and the tokens, a line each."""
+    for one in reply.hooks:
+        memories = "memory" if one.shown == 1 else "memories"
+        last = f", last {', '.join(one.last_ids)}" if one.last_ids else ""
+        shown = f"; {one.shown:,} {memories} shown, {one.tokens:,} tokens{last}"
+        ran = f"hook {one.client} {one.event}: ran {_to_second(one.last_run)}"
+        yield ran + (shown if one.tokens else "")
+    for silent in reply.silent_clients:
+        since = _to_second(silent.since)
+        yield f"{silent.client} is silent: no hook ran since {since}. {silent.advice}"
+    if reply.hooks:
+        yield f"{reply.token_use.line} in 30 days."
+
+
+def _to_second(time: datetime) -> str:
+    return show_instant(time.replace(microsecond=0))
 
 
 def metrics_lines(reply: StatusReply) -> Iterator[str]:

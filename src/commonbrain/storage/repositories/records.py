@@ -154,6 +154,8 @@ _NEWEST: Final = (
     .limit(bindparam("limit"))
 )
 _FAILED: Final = _NEWEST.where(tool_events.c.outcome.not_in((OK, REFUSED)))
+_BY_TRANSPORT: Final = _NEWEST.where(tool_events.c.door == bindparam("transport"))
+_OF_SESSION: Final = _BY_TRANSPORT.where(tool_events.c.session == bindparam("session"))
 _OLD: Final = delete(tool_events).where(
     tool_events.c.tenant_id == bindparam("tenant"), tool_events.c.id < bindparam("before")
 )
@@ -175,6 +177,16 @@ class ToolEventRepository:
         """List the calls since a time, or only the failed ones, newest first."""
         question = _FAILED if failed else _NEWEST
         rows = self.work.rows(question, {"since": ids.make_id(since, 0), "limit": limit})
+        tenant = self.work.tenant
+        return [ToolEvent(tenant=tenant, **dict(zip(_FIELDS, row, strict=True))) for row in rows]
+
+    def by_transport(
+        self, transport: str, *, limit: int, since: datetime, session: str | None = None
+    ) -> list[ToolEvent]:
+        """List the calls over one transport since a time, or those of one session, newest first."""
+        question = _BY_TRANSPORT if session is None else _OF_SESSION
+        given = {"since": ids.make_id(since, 0), "limit": limit, "transport": transport}
+        rows = self.work.rows(question, given if session is None else {**given, "session": session})
         tenant = self.work.tenant
         return [ToolEvent(tenant=tenant, **dict(zip(_FIELDS, row, strict=True))) for row in rows]
 

@@ -25,7 +25,8 @@ from commonbrain.storage.interface import Backup, Holdings, Progress, Replacemen
 from commonbrain.storage.schema.memories import OURS
 from commonbrain.storage.sql.context import map_driver_errors
 from commonbrain.storage.sql.schema_version import check_upgradable
-from commonbrain.storage.sqlite.file import StoreFile, driver, found_file, sibling_path
+from commonbrain.storage.sqlite.driver import driver
+from commonbrain.storage.sqlite.file import StoreFile, found_file, sibling_path
 
 _PAGES: Final = 256
 """Pages copied at a time: a megabyte."""

@@ -36,7 +36,6 @@ from commonbrain.storage.interface import Backup, Finding, Progress
 from commonbrain.storage.repositories.sessions import BEAT_COLUMNS, session_update
 from commonbrain.storage.schema.memories import spaces, tenants
 from commonbrain.storage.sql.context import (
-    Dialect,
     SqlContext,
     known_space,
     map_driver_errors,
@@ -48,7 +47,8 @@ from commonbrain.storage.sql.schema_version import (
     upgrade,
     version_of,
 )
-from commonbrain.storage.sqlite.file import StoreFile, driver, make_file
+from commonbrain.storage.sqlite.driver import driver
+from commonbrain.storage.sqlite.file import StoreFile, make_file
 from commonbrain.storage.sqlite.index import SqliteIndex
 from commonbrain.storage.sqlite.vectors import (
     FIELD_MEMORY_BYTES_MAX,
@@ -336,6 +336,15 @@ class Sqlite:
             on_progress=on_progress,
         )
 
+    def back_up_before_upgrade(self, version: str) -> None:
+        """Write a backup next to the file, if there is space, before its schema changes."""
+        # Only an older store pays for the import.
+        from commonbrain.storage.sqlite.upgrade_backup import back_up_before_upgrade  # noqa: PLC0415
+
+        back_up_before_upgrade(
+            self._file, version=version, to=SCHEMA_VERSION, wait_s=self.lock_timeout_s
+        )
+
     def _on_connect(self, connection: Any, _record: object) -> None:  # noqa: ANN401 a driver's own
         # The driver must not open transactions: `begin` decides how they open.
         connection.isolation_level = None
@@ -399,7 +408,7 @@ def open_sqlite(
     return Store(dialect, space, Schema(SCHEMA_VERSION))
 
 
-def _settle(dialect: Dialect, *, space: EmbeddingSpace, clock: Clock) -> int:
+def _settle(dialect: Sqlite, *, space: EmbeddingSpace, clock: Clock) -> int:
     """Return the id of the embedding space; takes the write lock only to change it."""
     with dialect.engine.connect() as connection, connection.begin():
         version = version_of(connection, dialect.location)
@@ -409,6 +418,8 @@ def _settle(dialect: Dialect, *, space: EmbeddingSpace, clock: Clock) -> int:
             space_id = known_space(connection, space)
             if space_id is not None:
                 return space_id
+    if version is not None and version != SCHEMA_VERSION:
+        dialect.back_up_before_upgrade(version)
     if not is_prepared:
         dialect.prepare()
     with dialect.writer(LOCAL_TENANT) as connection, connection.begin():

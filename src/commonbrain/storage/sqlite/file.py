@@ -1,14 +1,10 @@
 """The file of a SQLite store: created for its owner only, and checked before each write."""
 
-import importlib
 import os
-import sqlite3
 import stat
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import Final
 from urllib.parse import quote
 
@@ -158,22 +154,3 @@ def has_wal(path: Path) -> bool:
 def sibling_path(path: Path, suffix: str) -> Path:
     """Return the path of one of SQLite's files next to its own."""
     return path.with_name(path.name + suffix)
-
-
-_FIXED_IN: Final = (3, 51, 3)
-"""The first SQLite without the WAL corruption bug."""
-
-
-def driver() -> ModuleType:
-    """Return a module with a SQLite that is safe for several processes; warn if there is none."""
-    try:
-        return importlib.import_module("pysqlite3.dbapi2")
-    except ImportError:
-        if sqlite3.sqlite_version_info < _FIXED_IN:
-            warnings.warn(
-                f"SQLite {sqlite3.sqlite_version} has a bug that can corrupt a store which several "
-                f"processes write. Install pysqlite3, or use a Python with SQLite 3.51.3 or newer.",
-                RuntimeWarning,
-                stacklevel=2,
-            )
-        return sqlite3

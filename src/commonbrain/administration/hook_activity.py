@@ -1,0 +1,115 @@
+"""What hooks of clients did: when each last ran, what it showed, and which clients are silent."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from commonbrain.coordination.token_use import WINDOW
+from commonbrain.model.limits import EVENTS_WINDOW, HOOK_SILENT_DAYS
+from commonbrain.model.scope import Caller, Role
+from commonbrain.observability.hook_events import HOOK_TRANSPORT, Shown, hook_of
+from commonbrain.observability.hook_runs import HookRuns
+
+if TYPE_CHECKING:
+    from commonbrain.observability.tool_events import ToolEvent
+    from commonbrain.services import Services
+    from commonbrain.storage.store import Transaction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HookActivity:
+    """One hook of one client in the last 30 days."""
+
+    client: str
+    event: str
+    last_run: datetime
+    """When it last ran, also if it found nothing to do."""
+    shown: int = 0
+    """Memories that it showed, each time counted."""
+    tokens: int = 0
+    """Tokens that it showed."""
+    last_ids: tuple[str, ...] = ()
+    """The first memories of the last run that showed any."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SilentClient:
+    """A client with hooks, none of which ran for a week."""
+
+    client: str
+    since: datetime
+    """When a hook last ran, or when the client was connected."""
+
+    @property
+    def advice(self) -> str:
+        """The commands that check and repair it."""
+        return f"Check with brain hook status; repair with brain connect {self.client} --hooks."
+
+
+def hook_activity(
+    tx: Transaction, caller: Caller, *, runs: Mapping[tuple[str, str], datetime], now: datetime
+) -> tuple[HookActivity, ...]:
+    """List the hooks that ran, by client and event; agents other than admins see their own.
+
+    Args:
+        tx: a transaction of the caller's tenant.
+        caller: who asks.
+        runs: when hooks last ran on this machine, with those that found nothing to do.
+        now: the current time.
+
+    """
+    is_admin = caller.role is Role.ADMIN
+    events: defaultdict[tuple[str, str], list[ToolEvent]] = defaultdict(list)
+    for one in tx.events.by_transport(HOOK_TRANSPORT, limit=EVENTS_WINDOW, since=now - WINDOW):
+        if is_admin or one.agent == caller.agent:
+            events[hook_of(one.tool)].append(one)
+    known = {**events, **{key: events.get(key, []) for key in runs}}
+    return tuple(_activity(key, known[key], last_run=runs.get(key)) for key in sorted(known))
+
+
+def silent_clients(
+    hooks: Iterable[HookActivity], *, clients: Mapping[str, datetime], now: datetime
+) -> tuple[SilentClient, ...]:
+    """List the clients whose hooks did not run for a week; `clients` are those of this machine."""
+    latest = dict(clients)
+    for hook in hooks:
+        latest[hook.client] = max(hook.last_run, latest.get(hook.client, hook.last_run))
+    oldest = now - timedelta(days=HOOK_SILENT_DAYS)
+    return tuple(
+        SilentClient(client=client, since=latest[client])
+        for client in sorted(latest)
+        if latest[client] <= oldest
+    )
+
+
+def _activity(
+    key: tuple[str, str], events: Sequence[ToolEvent], *, last_run: datetime | None
+) -> HookActivity:
+    """Sum up one hook; its events are newest first."""
+    shown = [Shown.read(one.args) for one in events]
+    times = [one.at for one in events[:1]] + ([last_run] if last_run else [])
+    return HookActivity(
+        client=key[0],
+        event=key[1],
+        last_run=max(times),
+        shown=sum(one.memories for one in shown),
+        tokens=sum(one.tokens for one in shown),
+        last_ids=next((one.ids for one in shown if one.ids), ()),
+    )
+
+
+def report_hooks(
+    tx: Transaction, *, services: Services, caller: Caller
+) -> tuple[tuple[HookActivity, ...], tuple[SilentClient, ...]]:
+    """Return the hooks that ran and the clients that are silent.
+
+    The marks of this machine are of no concern to callers from the network.
+    """
+    now = services.clock.now()
+    here = services.hook_runs if caller.admission is None else HookRuns()
+    hooks = hook_activity(tx, caller, runs=here.last(), now=now)
+    return hooks, silent_clients(hooks, clients=here.clients(), now=now)

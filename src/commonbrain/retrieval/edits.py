@@ -1,0 +1,115 @@
+"""Recall for an edit: decisions, conventions and incidents that name the code it touches.
+
+Only names are compared, so that neither an embedder nor a model is loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from commonbrain.invalidation.reviews import open_reviews
+from commonbrain.model.kinds import KINDS, kinds_where
+from commonbrain.model.memory import Memory
+from commonbrain.model.query import Budget, Candidate, Filter, is_allowed
+from commonbrain.model.recall_result import RecallResult, ResultStatus
+from commonbrain.retrieval.packing import Packed, pack
+from commonbrain.retrieval.proactive import shown_to
+from commonbrain.retrieval.value_history import ChangeReader
+from commonbrain.storage.interface import MemoryAccess, QueryScope, ShownMemories
+from commonbrain.text.code_names import EditedCode, Naming, naming_of
+
+if TYPE_CHECKING:
+    from commonbrain.model.scope import Caller
+    from commonbrain.services import Services
+    from commonbrain.storage.store import Transaction
+
+_ITEMS_MAX: Final = 4
+"""Few, because the agent did not ask for them."""
+_LOOKED_AT: Final = 60
+"""Memories read per way to find them; a name that more of them contain is a common one."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecallForEdit:
+    """Finds what a caller should know about code that it edits."""
+
+    services: Services
+    caller: Caller
+
+    def __call__(self, code: EditedCode, *, max_tokens: int) -> RecallResult | None:
+        """Return memories that name the code and that the session was not shown; None if none do.
+
+        Raises:
+            UnavailableError: the store cannot be read.
+
+        """
+        now = self.services.clock.now()
+        criteria = Filter(
+            kinds=kinds_where(lambda policy: policy.answers_edits),
+            project=self.caller.project,
+        )
+        scope = QueryScope(caller=self.caller, filter=criteria, now=now)
+        with self.services.store.snapshot(self.caller.tenant) as tx:
+            named = self._named(tx, code, scope=scope)
+            reviews = open_reviews(tx, list(named), as_of=now)
+            shown = shown_to(tx, self.caller, journal=self.services.journal)
+            fresh = {
+                id_: one
+                for id_, one in named.items()
+                if id_ not in shown or (id_ in reviews and not shown[id_])
+            }
+            memories = [one.memory for one in fresh.values()]
+            reader = ChangeReader(tx=tx, caller=self.caller, now=now, criteria=criteria)
+            outdated = reader.successors(memories)
+        ranked = sorted(
+            (one for id_, one in fresh.items() if id_ not in outdated),
+            key=lambda one: (-one.score, -one.memory.id),
+        )
+        packed = pack(ranked, Budget(max_items=_ITEMS_MAX, max_tokens=max_tokens))
+        if not packed.items:
+            return None
+        self._record(packed, reviews=reviews.keys())
+        return RecallResult(
+            items=packed.items,
+            tokens=packed.tokens,
+            verdict=ResultStatus.FOUND,
+            trace_id="",
+        )
+
+    def _named(
+        self, tx: Transaction, code: EditedCode, *, scope: QueryScope
+    ) -> Mapping[int, Candidate]:
+        """Return the memories in scope that name the code, by id."""
+        by_path = tx.memories.with_references(code.spellings, scope, limit=_LOOKED_AT)
+        by_word = tx.index.lexical(code.terms, scope, limit=_LOOKED_AT)
+        known = tx.memories.get(list(dict.fromkeys([*by_path, *(hit.id for hit in by_word)])))
+        return {
+            memory.id: Candidate(memory=memory, features={}, score=_score(naming, memory))
+            for memory in known.values()
+            if is_allowed(memory, self.caller, criteria=scope.filter, now=scope.now)
+            and (naming := naming_of(code, f"{memory.text}\n{memory.keywords}")) is not None
+        }
+
+    def _record(self, packed: Packed, *, reviews: Iterable[int]) -> None:
+        """Count an access, and remember what the session was shown."""
+        in_review = set(reviews)
+        shown = (
+            ShownMemories(
+                agent=self.caller.agent,
+                session=self.caller.session,
+                memories={id_: id_ in in_review for id_ in packed.ids},
+            )
+            if self.caller.session is not None
+            else None
+        )
+        now = self.services.clock.now()
+        self.services.journal.touch(
+            MemoryAccess(tenant=self.caller.tenant, ids=packed.ids, at=now, shown=shown)
+        )
+
+
+def _score(naming: Naming, memory: Memory) -> float:
+    """Rank files before symbols before folders, and what binds before what informs."""
+    return naming + KINDS[memory.kind].is_binding / 2

@@ -1,0 +1,202 @@
+"""The names that an edit touches, and whether a text names one of them.
+
+A name counts only in the spelling of code: a path, a file name, a folder with its slash, or a
+symbol that no sentence contains by chance. Names that most repositories have never count alone.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final
+
+from commonbrain.model.limits import EDIT_CHARS_MAX, EDIT_SYMBOLS_MAX
+
+_COMMON_STEMS: Final = frozenset(
+    "index main utils util helpers helper common base types type constants config settings setup"
+    " conf __init__ __main__ mod lib app core test tests conftest readme changelog license"
+    " package package-lock tsconfig makefile dockerfile cargo pyproject requirements server client"
+    " models model views view routes router schema api cli errors error style styles layout page"
+    " manage admin urls".split()
+)
+"""Stems of files that many folders have, whatever their extension."""
+_COMMON_FOLDERS: Final = frozenset(
+    "src lib app apps test tests docs doc bin build dist pkg packages internal cmd core common"
+    " utils util main scripts tools config include public static assets components home users"
+    " user tmp var usr opt etc work project projects code repo repos workspace".split()
+)
+_COMMON_SYMBOLS: Final = frozenset(
+    "main init self args kwargs this true false none null test setup teardown index handler"
+    " handle callback config options params result value data item items name type get set run"
+    " call open close read write start stop update create delete remove add list find load save"
+    " render parse print format string number object array error default export import return"
+    " __init__ __main__ __name__ __all__ __repr__ __str__ __eq__ __enter__ __exit__ __file__"
+    " toString useState useEffect hasOwnProperty console getElementById addEventListener"
+    " forEach innerHTML className defaultValue isinstance ValueError"
+    " TypeError KeyError RuntimeError OSError".split()
+)
+_PRODUCTS: Final = frozenset(
+    "GitHub GitLab BitBucket JavaScript TypeScript CoffeeScript PostgreSQL MySQL SQLite NoSQL"
+    " MongoDB DynamoDB CouchDB InfluxDB MariaDB GraphQL OpenAI OpenAPI OpenSSL OpenSearch"
+    " YouTube LinkedIn WebSocket WebSockets DevOps OAuth OAuth2 CloudFront CloudWatch PowerShell"
+    " macOS iOS iPhone iPad LaTeX FastAPI NumPy PyTorch TensorFlow RabbitMQ HuggingFace"
+    " StackOverflow VSCode IntelliJ NodeJS NextJS WordPress BigQuery DataFrame ChatGPT".split()
+)
+"""Names of products that sentences spell like symbols."""
+_SYMBOL_CHARS_MIN: Final = 4
+_DEFINED: Final = re.compile(
+    r"^[ \t+-]*(?:@@ )?(?:(?:export|default|public|private|protected|static|async|abstract|final"
+    r"|unsafe|pub|pub\(crate\)) )*"
+    r"(?:def|class|function|func|fn|struct|enum|trait|interface|type|module|const|let|var) +"
+    r"(?:\([^()\n]{0,80}\) *)?([^\W\d]\w{2,79})",
+    re.MULTILINE,
+)
+"""A definition in common languages; Go's methods have a receiver in brackets."""
+_CONSTANT: Final = re.compile(r"^[ \t+-]*([A-Z][A-Z0-9_]{3,79})\b[^=\n]{0,80}=(?!=)", re.MULTILINE)
+_WORD: Final = re.compile(r"(?<![\w])[^\W\d]\w{3,79}(?!\w)")
+_HUMP: Final = re.compile(r"[a-z0-9][A-Z]")
+_PATCHED: Final = re.compile(
+    r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.{1,1000})$", re.MULTILINE
+)
+_TOKEN: Final = re.compile(r"[^\s`'\"<>()\[\]{},;|*]{2,300}")
+_LINE: Final = re.compile(r"(?::\d+(?:[-:]\d+)?|#L\d+(?:-L?\d+)?)$")
+_SPAN: Final = re.compile(r"`([^`\n]{1,200})`")
+_CALLED: Final = re.compile(r"([^\W\d]\w{2,79})\(")
+
+
+class Naming(IntEnum):
+    """How exactly a text names what an edit touches."""
+
+    FOLDER = 1
+    SYMBOL = 2
+    FILE = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EditedCode:
+    """The files of an edit, relative to the project where possible, and symbols in its text."""
+
+    files: tuple[str, ...]
+    symbols: frozenset[str] = frozenset()
+    """Names that the edit defines; those that it only uses are in too many edits."""
+
+    @property
+    def spellings(self) -> tuple[str, ...]:
+        """Every path by which a text may name a file or a folder of the edit."""
+        return tuple(dict.fromkeys(one for file in self.files for one in _spellings(file)))
+
+    @property
+    def terms(self) -> tuple[str, ...]:
+        """The words that a text contains if it names part of the edit."""
+        parts = [part for file in self.files for part in _parts(file)]
+        names = [parts[-1] for file in self.files if (parts := _parts(file))]
+        folders = [part for part in parts if part.casefold() not in _COMMON_FOLDERS]
+        return tuple(dict.fromkeys([*names, *folders, *sorted(self.symbols)]))
+
+
+def read_edit(files: tuple[str, ...], text: str, *, folder: str = "") -> EditedCode:
+    """Read the names of an edit; only the first `EDIT_CHARS_MAX` characters of it are read.
+
+    Args:
+        files: paths as the client gives them.
+        text: what the edit replaces and writes.
+        folder: the project's folder, which paths are shortened by.
+
+    """
+    part = text[:EDIT_CHARS_MAX]
+    defined = [*map(str, _DEFINED.findall(part)), *map(str, _CONSTANT.findall(part))]
+    symbols = [one for one in dict.fromkeys(defined) if _is_distinctive(one)]
+    return EditedCode(
+        files=tuple(dict.fromkeys(filter(None, (_relative(one, folder) for one in files)))),
+        symbols=frozenset(symbols[:EDIT_SYMBOLS_MAX]),
+    )
+
+
+def patched_files(patch: str) -> tuple[str, ...]:
+    """Return the files that a patch of Codex changes."""
+    return tuple(dict.fromkeys(path.strip() for path in map(str, _PATCHED.findall(patch))))
+
+
+def naming_of(code: EditedCode, text: str) -> Naming | None:
+    """Return how exactly a text names a file, symbol or folder of an edit; None if it does not."""
+    tokens = list(dict.fromkeys(_path_tokens(text)))
+    if any(_names_file(token, file) for file in code.files for token in tokens):
+        return Naming.FILE
+    if _names_symbol(code, text):
+        return Naming.SYMBOL
+    if any(_names_folder(token, file) for file in code.files for token in tokens):
+        return Naming.FOLDER
+    return None
+
+
+def _relative(path: str, folder: str) -> str:
+    plain = path.replace("\\", "/")
+    base = folder.replace("\\", "/").rstrip("/")
+    return plain[len(base) + 1 :] if base and plain.startswith(f"{base}/") else plain
+
+
+def _parts(path: str) -> list[str]:
+    return [part for part in path.split("/") if part not in {"", ".", ".."}]
+
+
+def _spellings(path: str) -> Iterator[str]:
+    parts = _parts(path)
+    for start in range(len(parts)):
+        yield "/".join(parts[start:])
+        for end in range(start + 1, len(parts)):
+            yield "/".join(parts[start:end])
+            yield "/".join(parts[start:end]) + "/"
+    if path.startswith("/"):
+        yield path
+
+
+def _path_tokens(text: str) -> Iterator[str]:
+    for token in map(str, _TOKEN.findall(text)):
+        plain = _LINE.sub("", token.rstrip(".:!?")).removeprefix("./")
+        if "/" in plain or "." in plain:
+            yield plain
+
+
+def _names_file(token: str, file: str) -> bool:
+    named, own = _parts(token), _parts(file)
+    if token.endswith("/") or not named or not own or named[-1] != own[-1]:
+        return False
+    if len(named) == 1:
+        return "." in named[0][1:] and _stem(named[0]) not in _COMMON_STEMS
+    shorter = min(len(named), len(own))
+    # The path of another machine is longer than the one in the project.
+    return shorter > 1 and named[-shorter:] == own[-shorter:]
+
+
+def _stem(name: str) -> str:
+    return name.lstrip(".").split(".")[0].casefold()
+
+
+def _names_folder(token: str, file: str) -> bool:
+    named, own = _parts(token), _parts(file)[:-1]
+    if "/" not in token or not named or len(named) > len(own):
+        return False
+    if all(part.casefold() in _COMMON_FOLDERS for part in named):
+        return False
+    if len(named) == 1 and not token.endswith("/"):
+        return False
+    return any(own[at : at + len(named)] == named for at in range(len(own) - len(named) + 1))
+
+
+def _names_symbol(code: EditedCode, text: str) -> bool:
+    """Return whether a text writes a symbol; one that is a plain word, as code."""
+    if not code.symbols:
+        return False
+    words = (one for one in map(str, _WORD.findall(text)) if _is_code(one))
+    # In quotes, a plain word may be a command or a value; a class is written with a capital.
+    classes = (one for one in map(str, _SPAN.findall(text)) if one[:1].isupper())
+    return not code.symbols.isdisjoint({*words, *classes, *map(str, _CALLED.findall(text))})
+
+
+def _is_code(word: str) -> bool:
+    is_spelled_so = "_" in word.strip("_") or _HUMP.search(word) is not None
+    return is_spelled_so and word not in _PRODUCTS
+
+
+def _is_distinctive(word: str) -> bool:
+    return len(word) >= _SYMBOL_CHARS_MIN and word not in _COMMON_SYMBOLS

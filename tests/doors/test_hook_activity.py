@@ -1,0 +1,169 @@
+"""Hooks that run are counted, and clients that fall silent are reported with the way out."""
+
+import os
+import subprocess
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from commonbrain.api.operations.doctor import DOCTOR
+from commonbrain.api.operations.session import SESSION
+from commonbrain.api.operations.status import STATUS
+from commonbrain.client import Brain
+from commonbrain.model.limits import EVENT_ARGS_CHARS_MAX
+from commonbrain.model.scope import Role
+from commonbrain.observability.hook_events import Shown
+from commonbrain.observability.hook_runs import HookRuns
+from commonbrain.testing.builders import FakeClock
+from commonbrain.text.tokens import estimate
+from tests.doors.hooking import SESSION as NAME
+from tests.doors.hooking import call_hook
+from tests.doors.test_hook_edits import NAMING, edited
+from tests.processes import PATIENCE_S, clean_environment, command
+
+
+def status(brain: Brain) -> str:
+    return STATUS.render_text(STATUS.handle(brain, STATUS.request()))
+
+
+def doctor(brain: Brain) -> str:
+    return DOCTOR.render_text(DOCTOR.handle(brain, DOCTOR.request()))
+
+
+def with_runs(brain: Brain, runs: HookRuns) -> Brain:
+    return Brain(replace(brain.services, hook_runs=runs), brain.caller)
+
+
+def aged(folder: Path, marks: Mapping[str, datetime]) -> HookRuns:
+    for name, at in marks.items():
+        (folder / name).touch()
+        os.utime(folder / name, (at.timestamp(), at.timestamp()))
+    return HookRuns(folder)
+
+
+@pytest.mark.requirement("OB-06")
+def test_a_hook_that_ran_is_counted_with_what_it_showed(brain: Brain, clock: FakeClock) -> None:
+    id_ = brain.remember(NAMING, kind="rule").items[0].id
+    shown = edited(brain)
+    clock.move(timedelta(hours=1))
+    assert edited(brain) == ""
+    brain.services.journal.flush()
+
+    [hook] = brain.status().hooks
+
+    assert (hook.client, hook.event) == ("claude-code", "file-edited")
+    assert hook.last_run == clock.now()
+    assert (hook.shown, hook.tokens) == (1, estimate(shown))
+    assert hook.last_ids == (id_,)
+    assert f"0 tokens spent in the background, {estimate(shown)} shown in 30 days." in status(brain)
+    assert f"1 memory shown, {estimate(shown)} tokens, last {id_}" in status(brain)
+
+
+def test_agents_other_than_admins_see_their_own_hooks(brain: Brain) -> None:
+    brain.remember(NAMING, kind="rule")
+    edited(brain)
+    brain.services.journal.flush()
+    reader = brain.acting_as(agent="codex")
+    reader = Brain(reader.services, replace(reader.caller, role=Role.READER))
+
+    assert reader.status().hooks == ()
+    assert reader.status().token_use.shown == 0
+    assert brain.status().token_use.shown > 0
+
+
+def test_where_a_session_ends_it_is_told_what_it_cost(brain: Brain) -> None:
+    brain.remember(NAMING, kind="rule")
+    shown = edited(brain)
+    edited(brain, session="another")
+    brain.services.journal.flush()
+    own = brain.acting_as(agent="claude-code", session=NAME, project="shop")
+
+    said = SESSION.render_text(SESSION.handle(own, SESSION.request(op="end")))
+
+    assert f"0 tokens spent in the background, {estimate(shown)} shown." in said
+
+
+def test_a_client_that_is_silent_for_a_week_is_reported(
+    brain: Brain, clock: FakeClock, tmp_path: Path
+) -> None:
+    now = clock.now()
+    runs = aged(
+        tmp_path,
+        {
+            "claude-code.session-start": now - timedelta(days=8),
+            "claude-code.stop": now - timedelta(days=9),
+            "codex.stop": now - timedelta(days=6),
+            "gemini.connected": now - timedelta(days=7),
+        },
+    )
+    view = with_runs(brain, runs)
+
+    said, found = status(view), doctor(view)
+
+    assert [one.client for one in view.status().silent_clients] == ["claude-code", "gemini"]
+    assert "claude-code is silent: no hook ran since 2026-02-22T09:00:00Z" in said
+    assert "gemini is silent: no hook ran since 2026-02-23T09:00:00Z" in said
+    assert "repair with brain connect gemini --hooks." in said
+    assert "codex is silent" not in said
+    assert "sound: hooks of claude-code, silent since 2026-02-22T09:00:00Z" in found
+    assert "sound: hooks of codex, they run; last stop 2026-02-24T09:00:00Z" in found
+    assert "Check with brain hook status; repair with brain connect claude-code --hooks." in found
+
+
+def test_a_client_that_is_disconnected_is_not_missed(clock: FakeClock, tmp_path: Path) -> None:
+    runs = aged(tmp_path, {"codex.stop": clock.now(), "codex.connected": clock.now()})
+
+    runs.disconnected("codex")
+
+    assert runs.clients() == {}
+
+
+def test_connecting_a_client_with_hooks_is_remembered_until_it_is_removed(tmp_path: Path) -> None:
+    runs = HookRuns(tmp_path / "hooks")
+    environment = clean_environment(HOME=str(tmp_path), COMMONBRAIN_STATE=str(tmp_path))
+
+    def connect(*options: str) -> None:
+        subprocess.run(
+            command(tmp_path / "brain.db", "connect", "codex", *options),
+            capture_output=True,
+            check=True,
+            timeout=PATIENCE_S,
+            env=environment,
+        )
+
+    connect("--hooks", "--dry-run")
+    assert runs.clients() == {}
+    connect("--hooks")
+    assert list(runs.clients()) == ["codex"]
+    assert runs.last() == {}
+    connect("--remove")
+    assert runs.clients() == {}
+
+
+def test_a_hook_with_nothing_to_do_counts_as_run(path: Path, tmp_path: Path) -> None:
+    call_hook(
+        path,
+        "claude-code",
+        "user-prompt-submit",
+        told={"prompt": "yes"},
+        COMMONBRAIN_STATE=str(tmp_path),
+    )
+
+    [(hook, at)] = HookRuns(tmp_path / "hooks").last().items()
+    assert hook == ("claude-code", "user-prompt-submit")
+    assert datetime.now(UTC) - at < timedelta(minutes=5)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, 12])
+def test_what_was_shown_is_read_as_it_was_recorded(count: int) -> None:
+    text = " ".join(f"mem_{number:013d}" for number in range(count))
+    shown = Shown.of(text)
+
+    assert shown.memories == count
+    assert len(shown.args) <= EVENT_ARGS_CHARS_MAX
+    assert Shown.read(shown.args) == shown
+    assert Shown.read("anything else") == Shown()
