@@ -315,8 +315,9 @@ class Trace:
             if at is not None:
                 return before_time(window, at, query=query)
             is_id = query.startswith(_ID_MARK)
-            those = [self._fetch(tx, query)] if is_id else window.occurrences(query)
-            return find_precursors(window, episodes(tx, those), query=query)
+            own = [self._fetch(tx, query)] if is_id else []
+            those = window.at_each_time(own) if is_id else window.occurrences(query)
+            return find_precursors(window, episodes(tx, those), query=query, are_all=not is_id)
 
     def patterns(self, outcome: str, *, hours: float = HOURS_DEFAULT) -> TraceResult:
         """Return what at least three occurrences of an outcome have in common."""

@@ -121,10 +121,10 @@ def causes_of(memory: Memory) -> str:
 
 
 def subject_of(memory: Memory) -> str:
-    """Return the subject of a memory, for counting."""
+    """Return subject and action of a memory, for counting."""
     match memory.detail:
-        case AtomDetail(subject=str(subject)) if subject:
-            return subject
+        case AtomDetail(subject=subject, action=action) if subject or action:
+            return " ".join(filter(None, (subject, action)))
         case _:
             return memory.headline
 
