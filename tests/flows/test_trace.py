@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from commonbrain.causality.result import VIA_LEXICAL, TraceResult
+from commonbrain.causality.result import VIA_NAME, TraceResult
 from commonbrain.client import Brain
 from commonbrain.model.errors import NotFoundError, RejectedError
 from commonbrain.model.kinds import AtomDetail
@@ -123,9 +123,9 @@ def test_where_no_link_leads_on_alike_words_do_and_are_never_called_a_link(brain
     effect = atom(brain, "cache server without warm keys", "pages were slow", at=1)
     back = brain.trace.causes(effect)
     assert steps(back) == [(0, effect), (1, cause)]
-    assert (back.steps[1].via, back.steps[1].strength) == (VIA_LEXICAL, None)
+    assert (back.steps[1].via, back.steps[1].strength) == (VIA_NAME, None)
     assert back.steps[1].score is not None
-    assert any("only their words are similar" in gap for gap in back.gaps)
+    assert any("both name cache server" in gap for gap in back.gaps)
     assert brain.get(effect, views=["links"]).links == ()
 
 

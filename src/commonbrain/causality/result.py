@@ -109,7 +109,7 @@ def peak_hour(times: Iterable[datetime]) -> tuple[int, int] | None:
     return None if is_tied else ranked[0]
 
 
-VIA_LEXICAL: Final = "by words"
+VIA_NAME: Final = "by name"
 """The type of a step without a link."""
 
 
@@ -123,11 +123,13 @@ class TraceStep:
     kind: Kind
     headline: str
     via: str | None = None
-    """The type of the link that leads here; `by words` if only the words match."""
+    """The type of the link that leads here; `by name` for a guess without a link."""
     strength: float | None = None
     observations: int | None = None
     score: float | None = None
-    """The share of matching words, if there is no link."""
+    """The confidence of a guess, 0..1."""
+    basis: str | None = None
+    """What the link or the guess is based on."""
     is_root: bool = False
     agent: str
     occurred_at: datetime
@@ -145,7 +147,7 @@ class Root:
     headline: str
     explains: int
     is_guess: bool = False
-    """Whether the chain to it contains a step by words only."""
+    """Whether the chain to it contains a guessed step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,10 +205,11 @@ def step_of(
         id=format_id(memory.id),
         kind=memory.kind,
         headline=FORGOTTEN if is_forgotten else memory.headline,
-        via=(link.type if link else VIA_LEXICAL) if hop else None,
+        via=(link.type if link else VIA_NAME) if hop else None,
         strength=link.strength if link else None,
         observations=link.observations if link else None,
         score=hop.score if hop else None,
+        basis=_basis_of(hop) if hop else None,
         is_root=is_root,
         agent=memory.speaker or memory.agent,
         occurred_at=memory.occurred_at,
@@ -215,6 +218,10 @@ def step_of(
         source_message=format_id(message.id) if message is not None else None,
         thread=ids.show(ids.THREAD, thread) if thread is not None else None,
     )
+
+
+def _basis_of(hop: Hop) -> str | None:
+    return hop.link.basis if hop.link else hop.basis
 
 
 def format_id(id_: int) -> str:

@@ -21,7 +21,7 @@ from commonbrain.api.operations.review import reviews_lines
 from commonbrain.api.operations.session import STATE_OPS, task_lines
 from commonbrain.api.operations.status import StatusReply, metrics_lines
 from commonbrain.api.operations.trace import render_step, render_summary
-from commonbrain.causality.result import VIA_LEXICAL, TraceResult
+from commonbrain.causality.result import VIA_NAME, TraceResult
 from commonbrain.cli.terminal import Sanitized, render_counts, render_item_result
 from commonbrain.coordination.briefing import (
     Briefing,
@@ -151,7 +151,7 @@ def render_trace(reply: TraceResult) -> RenderableType:
     trees: list[Tree] = []
     branches: list[Tree] = []
     for one in reply.steps:
-        style = "dim" if one.via == VIA_LEXICAL else "bold" if one.is_root or not one.depth else ""
+        style = "dim" if one.via == VIA_NAME else "bold" if one.is_root or not one.depth else ""
         line = Text(render_step(one), style=style)
         # A step belongs to the last one that is nearer.
         del branches[one.depth :]

@@ -62,22 +62,56 @@ def action_key(text: str) -> ActionKey:
     consists of what differs has its own words as the key.
     """
     words = [one[0].casefold() for one in _WORD.finditer(_VARIABLE.sub(" ", _reporting(text)))]
-    telling = [word for word in words if word not in _SILENT]
-    kept = [
+    content = [word for word in words if word not in _SILENT]
+    named = [
         word
-        for word, after in pairwise([*telling, ""])
+        for word, after in pairwise([*content, ""])
         # A preposition whose object differs each time says nothing either.
         if word not in _PREPOSITIONS or (after and after not in _PREPOSITIONS)
     ]
-    stems = [stem(word) for word in kept]
+    stems = [stem(word) for word in named]
     if not stems:
         return (" ".join(text.casefold().split()),)
-    return tuple(stems if _RELATIONS.intersection(kept) else sorted(set(stems)))
+    return tuple(stems if _RELATIONS.intersection(named) else sorted(set(stems)))
 
 
 def action_label(text: str) -> str:
     """Return the reporting clause with a mark for each part that differs each time."""
     return " ".join(_VARIABLE.sub(_MARK, _reporting(text)).split())
+
+
+def reports_change(text: str) -> bool:
+    """Return whether the reporting clause says that something changed or failed."""
+    words = {one[0].casefold() for one in _WORD.finditer(_reporting(text))}
+    stems = set(map(stem, words))
+    return not words.isdisjoint(_PARTICLES) or not stems.isdisjoint(_EVENTFUL)
+
+
+def denies_change(text: str) -> bool:
+    """Return whether the reporting clause is negated or a question."""
+    clause = _reporting(text)
+    words = {one[0].casefold() for one in _WORD.finditer(clause)}
+    return "?" in clause or not words.isdisjoint(_NEGATORS)
+
+
+_PARTICLES: Final = frozenset("down offline full late wrong slow unavailable".split())
+_NEGATORS: Final = frozenset(
+    "not never no nothing nobody none without didn't wasn't weren't isn't aren't hasn't haven't"
+    " doesn't don't can't couldn't won't".split()
+)
+_EVENTFUL: Final = frozenset(
+    map(
+        stem,
+        "deploy push switch rotate enable disable upgrade update downgrade migrate move change"
+        " restart reboot stop remove delete drop add raise lower increase decrease reduce rise fall"
+        " grow shrink fill fail crash break lose expire exceed exhaust leak block lock stall hang"
+        " overload overflow corrupt time run truncate rename rewrite rewritten replace revert roll"
+        " patch install uninstall release merge rebalance scale configure reconfigure set turn cut"
+        " throttle limit saturate spike drain close kill error timeout outage failure refuse reject"
+        " deny miss degrade resize provision revoke reset purge flush clear shut start".split(),
+    )
+)
+"""Stems of words for changes and faults."""
 
 
 def _reporting(text: str) -> str:

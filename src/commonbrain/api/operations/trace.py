@@ -93,6 +93,7 @@ def render_step(one: TraceStep) -> str:
         relation += f" {one.score:.2f}"
     details = (
         relation,
+        one.basis or "",
         f"{one.id} {one.kind}",
         f"by {one.agent}",
         show_instant(one.occurred_at)[:16],
@@ -109,7 +110,7 @@ def render_summary(reply: TraceResult) -> Iterator[str]:
     """Render roots, precursors and pattern, then the gaps and limits of the evidence."""
     for root in reply.roots:
         explains = f", explains {root.explains}" if reply.op == "deepen" else ""
-        guess_note = ", a guess by alike words" if root.is_guess else ""
+        guess_note = ", a guess" if root.is_guess else ""
         yield inert_line(f"root: {root.id}{explains}{guess_note}: {root.headline}")
     yield from (inert_line(f"before: {_precursor(one)}") for one in reply.precursors)
     if reply.pattern is not None:
