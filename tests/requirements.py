@@ -213,7 +213,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("RT-27", "An item comes with body, score and tags; get tells its chain."),
     Replaced("RT-29", "Weights tuned on evaluations rank, not 0.7 to 0.3 with uptime decay."),
     Replaced("RT-30", "Same session is a rerank feature; no session keeps a cache of boosts."),
-    Replaced("RT-31", "Entities are found by rule; expansion follows links, not shared names."),
+    Adopted("RT-31", "Names found by rule relate memories; expansion follows them for causes."),
     Adopted("RT-32", "recall narrows to times by since, and to one field of atoms by field."),
     Adopted("RT-33", "Expansion adds 4 items or half at most, with a half-life of 168 h."),
     Replaced("RT-34", "Arms are fused, with no boost for keywords; max_items ends at 100."),

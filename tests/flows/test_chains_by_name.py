@@ -171,3 +171,34 @@ def test_a_chain_never_jumps_between_incidents_that_share_only_words(brain: Brai
         if chain_of(brain, earlier, later, project=f"p{number}")
     ]
     assert not jumps
+
+
+@pytest.mark.requirement("RT-31")
+def test_links_show_what_names_the_same_thing_to_those_who_may_see_it(brain: Brain) -> None:
+    cause = stored(brain, "Ann raised the pool size of payments-db", kind="event")
+    mine = stored(brain, "I broke the payments database", kind="event", scope="private")
+    stored(brain, "The pool size of reports-db was raised", kind="event")
+    effect = stored(brain, "PaymentsDb ran out of memory", kind="incident")
+    shown = brain.get(effect, views=["links"])
+    assert shown.links == ()
+    assert {(one.id, one.basis, one.confidence) for one in shown.related or ()} == {
+        (mine, "both name PaymentsDb", 0.8),
+        (cause, "both name PaymentsDb", 0.8),
+    }
+    seen = brain.acting_as(agent="bob").get(effect, views=["links"])
+    assert [one.id for one in seen.related or ()] == [cause]
+    assert brain.get(effect).related is None
+
+
+@pytest.mark.requirement("RT-31", "RT-17")
+def test_a_question_for_a_cause_brings_what_names_the_same_thing(brain: Brain) -> None:
+    cause = stored(brain, "Ann raised the pool size of payments-db to 500", kind="event")
+    for number in range(20):
+        stored(brain, f"Note {number}: why customers like the shop, part {number}", kind="event")
+    effect = stored(brain, "Checkout crashed, as the payments database swapped", kind="incident")
+    asked = brain.recall("why did the checkout crash?", max_items=6)
+    [item] = [one for one in asked.items if one.id == cause]
+    assert "linked" in item.why
+    assert effect in {one.id for one in asked.items}
+    plain = brain.recall("checkout crash", max_items=6)
+    assert cause not in {one.id for one in plain.items}

@@ -345,7 +345,7 @@ def _render_memory(reply: MemoryView) -> RenderableType:
     table = Table(box=None, show_header=False)
     table.add_column(style="dim")
     table.add_column()
-    hidden = {"body", "banner", "headline", "detail", "conflicts", *View}
+    hidden = {"body", "banner", "headline", "detail", "conflicts", "related", *View}
     for name in (name for name in MemoryView.__slots__ if name not in hidden):
         _add_row(table, name, value=getattr(reply, name))
     for name, value in reply.detail.items():
@@ -353,7 +353,8 @@ def _render_memory(reply: MemoryView) -> RenderableType:
     body = Panel(Text(reply.body or reply.headline), title=Text(reply.headline), title_align="left")
     banner = [Text(reply.banner, style="bold yellow")] if reply.banner else []
     against = [Text(conflict.line(), style="yellow") for conflict in reply.conflicts or ()]
-    views = [_render_view(view, getattr(reply, view)) for view in View]
+    names = [*View, *(["related"] if reply.related else [])]
+    views = [_render_view(name, getattr(reply, name)) for name in names]
     tree = [_render_provenance(reply.id, reply.provenance)] if reply.provenance else []
     return Group(*banner, body, *against, table, *(view for view in views if view), *tree)
 
@@ -369,7 +370,7 @@ def _render_provenance(id_: str, provenance: Provenance) -> RenderableType:
     return Group(branches[0], *cut, *([Text(provenance.because)] if provenance.because else []))
 
 
-def _render_view(view: View, side: object) -> RenderableType | None:
+def _render_view(view: str, side: object) -> RenderableType | None:
     """Render a view as a table with a row for each entry.
 
     None for a view that was not requested.
