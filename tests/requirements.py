@@ -94,7 +94,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("DM-25", "Vector search obeys filters by tenant, agent, kind, tag and project."),
     NotApplicable("DM-26", "No second product keeps its vectors in the same index."),
     Adopted("DM-27", "Notes, accesses, the last of them and the balance of votes are kept."),
-    Adopted("DM-30", "People and topics are typed entities, found in the text by rule."),
+    Adopted("DM-30", "People, also without an @, and topics are typed entities, found by rule."),
     Adopted("DM-31", "Sentences that state a duty become tasks when the caller asks for it."),
     Adopted("DM-32 OB-10", "Hashtags become tags; get tells the author and what was captured."),
     Adopted("DM-34", "A trigger's name is unique; no projects means all, always_on is off."),

@@ -348,7 +348,7 @@ def expand_links(
     links = [link for link in every if link.trust.weight >= plan.filter.trust_min]
     if not plan.overrides.is_enabled(CHANGES):
         links = [link for link in links if link.type is not LinkType.CHANGES]
-    named = _related(tx, plan, [matches[seed] for seed in seeds[:_NAMED_SEEDS_MAX]])
+    named = _related(tx, plan, seeds=[matches[seed] for seed in seeds[:_NAMED_SEEDS_MAX]])
     if not links and not named:
         return LinkExpansion()
     reached: defaultdict[int, float] = defaultdict(float)
@@ -368,7 +368,7 @@ def expand_links(
     )
 
 
-def _related(tx: Transaction, plan: QueryPlan, seeds: Sequence[Memory]) -> list[RelatedMemory]:
+def _related(tx: Transaction, plan: QueryPlan, *, seeds: Sequence[Memory]) -> list[RelatedMemory]:
     """Find earlier memories that name what the best candidates name, for a question for causes."""
     if plan.intent is not Intent.CAUSAL or plan.is_proactive or plan.filter.field is not None:
         return []
