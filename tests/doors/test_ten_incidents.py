@@ -55,11 +55,11 @@ def test_the_chain_is_walked_to_its_root_with_sources_and_gaps(
     chain = [CHECKOUT, BROKER, QUEUE, DATABASE, DISK, ROTATION]
     assert [step["id"] for step in steps] == [incidents[one] for one in chain]
     assert [step["depth"] for step in steps] == list(range(6))
-    assert [step["via"] for step in steps] == [None, "causes", "by words", *["causes"] * 3]
+    assert [step["via"] for step in steps] == [None, "causes", "by name", *["causes"] * 3]
     assert [root["id"] for root in traced["roots"]] == [incidents[ROTATION]]
     assert {step["agent"] for step in steps} == {"ann", "bob", "eve"}
     assert all(step["thread"] and step["source_ref"] for step in steps)
-    assert any("only their words are similar" in gap for gap in traced["gaps"])
+    assert any("both name order queue" in gap for gap in traced["gaps"])
     assert any("3 days lie between" in gap for gap in traced["gaps"])
     assert any("seen fewer than 3 times" in limit for limit in traced["limits"])
 

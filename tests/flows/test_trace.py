@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from commonbrain.causality.result import VIA_LEXICAL, TraceResult
+from commonbrain.causality.result import VIA_NAME, TraceResult
 from commonbrain.client import Brain
 from commonbrain.model.errors import NotFoundError, RejectedError
 from commonbrain.model.kinds import AtomDetail
@@ -123,9 +123,9 @@ def test_where_no_link_leads_on_alike_words_do_and_are_never_called_a_link(brain
     effect = atom(brain, "cache server without warm keys", "pages were slow", at=1)
     back = brain.trace.causes(effect)
     assert steps(back) == [(0, effect), (1, cause)]
-    assert (back.steps[1].via, back.steps[1].strength) == (VIA_LEXICAL, None)
+    assert (back.steps[1].via, back.steps[1].strength) == (VIA_NAME, None)
     assert back.steps[1].score is not None
-    assert any("only their words are similar" in gap for gap in back.gaps)
+    assert any("both name cache server" in gap for gap in back.gaps)
     assert brain.get(effect, views=["links"]).links == ()
 
 
@@ -175,6 +175,55 @@ def test_patterns_tell_delays_precursors_and_the_hour(brain: Brain) -> None:
     assert (told.pattern.peak_hour, told.pattern.consequence_delay_s) == (8, None)
     [first] = told.precursors
     assert (first.subject, first.count, first.minutes_before) == ("batch import", 3, 60)
+
+
+@pytest.mark.requirement("CT-05", "CT-09")
+def test_a_push_with_another_number_is_the_same_precursor_counted_with_and_without(
+    brain: Brain, clock: FakeClock
+) -> None:
+    def happened(text: str, *, kind: str, day: int, minutes: int = 0) -> None:
+        when = START + timedelta(days=day, minutes=minutes)
+        stored(brain, text, kind=kind, occurred_at=when)
+
+    def outage(*, day: int, minutes: int) -> None:
+        happened(f"Config push number {day}", kind="event", day=day)
+        happened(
+            "Checkout outage, payments were refused", kind="incident", day=day, minutes=minutes
+        )
+
+    outage(day=1, minutes=30)
+    outage(day=8, minutes=40)
+    for day in (3, 10):
+        happened(f"Config push number {day}", kind="event", day=day)
+    happened("Config push was reverted", kind="event", day=10, minutes=30)
+    clock.move(START + timedelta(days=10, hours=1) - clock.now())
+    [push] = brain.trace.before("checkout outage payments").precursors
+    assert push.without == 1, "the outage may still follow the last push"
+    outage(day=15, minutes=40)
+    outage(day=22, minutes=90)
+    clock.move(timedelta(days=20))
+    for told in (
+        brain.trace.before("checkout outage payments"),
+        brain.trace.patterns("checkout outage payments"),
+    ):
+        [push] = told.precursors
+        assert (push.subject, push.count, push.share) == ("Config push number …", 4, 1)
+        assert (push.minutes_before, push.minutes_min, push.minutes_max) == (40, 30, 90)
+        assert push.without == 2
+
+
+@pytest.mark.requirement("CT-09")
+def test_what_came_again_in_the_same_words_counts_each_time(brain: Brain, clock: FakeClock) -> None:
+    for _ in range(4):
+        brain.remember("Config push to the shop", kind="event")
+        clock.move(timedelta(minutes=30))
+        brain.remember("The shop answered with errors", kind="event")
+        clock.move(timedelta(days=7))
+    told = brain.trace.patterns("shop answered with errors")
+    assert told.pattern is not None
+    assert told.pattern.observations == 4
+    [push] = told.precursors
+    assert (push.count, push.minutes_before, push.without) == (4, 30, 0)
 
 
 @pytest.mark.requirement("CT-09")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -31,9 +31,11 @@ from commonbrain.model.memory import Memory
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import Caller
 from commonbrain.model.timestamps import show_instant
+from commonbrain.retrieval.occurrences import Times, at_each_time, times_of
 from commonbrain.retrieval.provenance import seen
 from commonbrain.retrieval.query_plan import search_terms
 from commonbrain.storage.interface import QueryScope
+from commonbrain.text.actions import action_key
 from commonbrain.text.time_expressions.calendar import EARLIEST
 
 if TYPE_CHECKING:
@@ -49,6 +51,27 @@ _INSTANT: Final = timedelta(milliseconds=1)
 """The shortest time between two different times."""
 _OUTCOMES: Final = kinds_where(lambda policy: policy.is_outcome)
 _EVENT_KINDS: Final = kinds_where(lambda policy: policy.reports_events)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Window:
+    """What happened in a period, also again in the same words."""
+
+    since: datetime
+    until: datetime
+    memory_ids: tuple[int, ...]
+
+    def nearest(self, memories: Mapping[int, Memory], times: Times) -> Sequence[Memory]:
+        """List the memories at their times within the period, latest first."""
+        inside = [
+            one
+            for one in at_each_time(
+                [memories[id_] for id_ in self.memory_ids if id_ in memories], times
+            )
+            if self.since <= one.occurred_at <= self.until
+        ]
+        latest = sorted(inside, key=lambda one: (one.occurred_at, one.id), reverse=True)
+        return latest[:_WINDOW_MAX]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +94,28 @@ class OutcomeWindow:
             for one in memories
             if covers_words(terms, search_terms(causes_of(one))) >= ALIKE_MIN
         ]
-        return sorted(matching, key=lambda one: (one.occurred_at, one.id))
+        return self.at_each_time(matching)
+
+    def at_each_time(self, those: Sequence[Memory]) -> Sequence[Memory]:
+        """Repeat events that came again in the same words for each time, earliest first."""
+        dated = at_each_time(those, times_of(self.tx, those, until=self.now))
+        return sorted(dated, key=lambda one: (one.occurred_at, one.id))
+
+    def reports_of(self, subject: str) -> Sequence[Memory]:
+        """Find the reports of the same subject and action, each event once, best matches only."""
+        criteria = Filter(kinds=_EVENT_KINDS, project=self.caller.project)
+        terms = search_terms(subject)
+        hits = self.tx.index.lexical(terms, self._query_scope(criteria), limit=OCCURRENCES_MAX)
+        key = action_key(subject)
+        memories = seen(self.tx, self.caller, memory_ids=[hit.id for hit in hits]).values()
+        same = [one for one in memories if action_key(subject_of(one)) == key]
+        return self.at_each_time(episodes(self.tx, same))
+
+    def is_without(self, at: datetime, *, outcomes: Sequence[datetime]) -> bool:
+        """Return whether no outcome followed within the window, which has passed."""
+        window = timedelta(hours=self.hours)
+        has_passed = self.now - at > window
+        return has_passed and not any(timedelta() < one - at <= window for one in outcomes)
 
     def leading_to(self, those: Sequence[Memory]) -> Sequence[Sequence[Memory]]:
         """List what preceded each occurrence, nearest first."""
@@ -82,27 +126,34 @@ class OutcomeWindow:
         [earlier] = self._fetched([self._until(at, project)])
         return earlier
 
-    def _fetched(self, windows: Sequence[Sequence[int]]) -> Sequence[Sequence[Memory]]:
-        memory_ids = dict.fromkeys(id_ for window in windows for id_ in window)
+    def _fetched(self, windows: Sequence[_Window]) -> Sequence[Sequence[Memory]]:
+        memory_ids = dict.fromkeys(id_ for window in windows for id_ in window.memory_ids)
         memories = seen(self.tx, self.caller, memory_ids=list(memory_ids))
-        return [[memories[id_] for id_ in window if id_ in memories] for window in windows]
+        times = times_of(self.tx, memories.values(), until=self.now)
+        return [window.nearest(memories, times) for window in windows]
 
-    def _until(self, at: datetime, project: str | None) -> Sequence[int]:
+    def _until(self, at: datetime, project: str | None) -> _Window:
         # Nothing precedes the earliest representable time.
         since = at - min(timedelta(hours=self.hours), at - EARLIEST)
         until = max(at, EARLIEST + _INSTANT) - _INSTANT
         criteria = Filter(kinds=_EVENT_KINDS, project=project, since=since, until=until)
-        return [
-            hit.id
-            for hit in self.tx.memories.newest(self._query_scope(criteria), limit=_WINDOW_MAX)
-        ]
+        scope = self._query_scope(criteria)
+        newest = self.tx.memories.newest(scope, limit=_WINDOW_MAX)
+        again = self.tx.memories.recurred(scope, limit=_WINDOW_MAX)
+        memory_ids = dict.fromkeys(hit.id for hit in (*newest, *again))
+        return _Window(since=since, until=until, memory_ids=tuple(memory_ids))
 
     def _query_scope(self, criteria: Filter) -> QueryScope:
         return QueryScope(caller=self.caller, filter=criteria, now=self.now)
 
 
-def find_precursors(window: OutcomeWindow, those: Sequence[Memory], *, query: str) -> TraceResult:
-    """Return what preceded each occurrence, and what usually does."""
+def find_precursors(
+    window: OutcomeWindow, those: Sequence[Memory], *, query: str, are_all: bool = True
+) -> TraceResult:
+    """Return what preceded each occurrence, and what usually does.
+
+    Unless `are_all` occurrences are given, it is unknown how often a precursor came without one.
+    """
     latest = those[-_WINDOWS_MAX:]
     leading = window.leading_to(latest)
     steps = [
@@ -112,7 +163,7 @@ def find_precursors(window: OutcomeWindow, those: Sequence[Memory], *, query: st
         op="before",
         asked=query,
         steps=tuple(steps[:_SHOWN_MAX]),
-        precursors=_precursors(latest, leading),
+        precursors=_precursors(window, those, leading=leading, are_all=are_all),
         limits=(
             *_limits(those, is_empty=not any(leading), hours=window.hours),
             *_limit_notes(those),
@@ -153,7 +204,7 @@ def patterns(window: OutcomeWindow, outcome: str) -> TraceResult:
         op="patterns",
         asked=outcome,
         steps=tuple(step_of(one, depth=0) for one in those[:_SHOWN_MAX]),
-        precursors=_precursors(latest, window.leading_to(latest)),
+        precursors=_precursors(window, those, leading=window.leading_to(latest)),
         pattern=Pattern(
             observations=count,
             outcome_delay_s=average(one.outcome_delay_s for one in details),
@@ -180,10 +231,29 @@ def _is_full(window: Sequence[Memory]) -> bool:
 
 
 def _precursors(
-    those: Sequence[Memory], leading: Sequence[Sequence[Memory]]
+    window: OutcomeWindow,
+    those: Sequence[Memory],
+    *,
+    leading: Sequence[Sequence[Memory]],
+    are_all: bool = True,
 ) -> tuple[Precursor, ...]:
-    return precursors(
-        [_precursor_events(one, ones) for one, ones in zip(those, leading, strict=True)]
+    """Group what led to the latest occurrences, and count how often it led to none."""
+    latest = those[-_WINDOWS_MAX:]
+    known = precursors(
+        [_precursor_events(one, ones) for one, ones in zip(latest, leading, strict=True)]
+    )
+    if not are_all:
+        return known
+    outcomes = [one.occurred_at for one in those]
+    return tuple(
+        replace(
+            one,
+            without=sum(
+                window.is_without(report.occurred_at, outcomes=outcomes)
+                for report in window.reports_of(one.subject)
+            ),
+        )
+        for one in known
     )
 
 

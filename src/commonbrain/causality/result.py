@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from statistics import fmean
+from statistics import fmean, median
 from typing import Final
 
 from commonbrain.causality.traversal import Hop
@@ -14,6 +14,7 @@ from commonbrain.model import ids
 from commonbrain.model.kinds import Kind, MessageDetail
 from commonbrain.model.memory import Memory, State
 from commonbrain.retrieval.provenance import FORGOTTEN
+from commonbrain.text.actions import ActionKey, action_key, action_label
 
 PRECURSORS_MAX: Final = 5
 DELAYS_MIN: Final = 2
@@ -22,16 +23,21 @@ DELAYS_MIN: Final = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Precursor:
-    """A subject that preceded an outcome."""
+    """What preceded an outcome: reports of the same subject and action."""
 
     subject: str
+    """As written; parts that differ between its reports are shown as "…"."""
     count: int
     """The number of occurrences that it preceded."""
     share: float
     minutes_before: float
-    """The average over occurrences of the nearest one."""
+    """The median over occurrences of the nearest one."""
+    minutes_min: float
+    minutes_max: float
     is_candidate: bool = False
     """Whether its stated effect reads like the outcome."""
+    without: int | None = None
+    """How often it happened without the outcome within the window; None if that is unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,31 +50,44 @@ class PrecursorsResult:
 
 
 def precursors(before: Sequence[Iterable[PrecursorsResult]]) -> tuple[Precursor, ...]:
-    """Count subjects that preceded occurrences, each once per occurrence, most frequent first."""
-    nearest: defaultdict[str, list[float]] = defaultdict(list)
-    named: dict[str, str] = {}
-    candidates: set[str] = set()
+    """Count what preceded occurrences, each group once per occurrence, most frequent first.
+
+    Reports of the same subject and action are one group, whatever their numbers and dates. The
+    order of the reports does not matter.
+    """
+    nearest: defaultdict[ActionKey, list[float]] = defaultdict(list)
+    subjects: defaultdict[ActionKey, set[str]] = defaultdict(set)
+    candidates: set[ActionKey] = set()
     for those in before:
-        here: dict[str, float] = {}
+        here: dict[ActionKey, float] = {}
         for one in those:
-            folded = one.subject.casefold()
-            named.setdefault(folded, one.subject)
-            here[folded] = min(one.minutes, here.get(folded, one.minutes))
+            key = action_key(one.subject)
+            subjects[key].add(one.subject)
+            here[key] = min(one.minutes, here.get(key, one.minutes))
             if one.is_candidate:
-                candidates.add(folded)
-        for folded, minutes in here.items():
-            nearest[folded].append(minutes)
-    ranked = sorted(nearest, key=lambda name: (-len(nearest[name]), name))
+                candidates.add(key)
+        for key, minutes in here.items():
+            nearest[key].append(minutes)
+    ranked = sorted(nearest, key=lambda key: (-len(nearest[key]), key))
     return tuple(
         Precursor(
-            subject=named[name],
-            count=len(nearest[name]),
-            share=len(nearest[name]) / len(before),
-            minutes_before=fmean(nearest[name]),
-            is_candidate=name in candidates,
+            subject=_name_of(subjects[key]),
+            count=len(nearest[key]),
+            share=len(nearest[key]) / len(before),
+            minutes_before=median(nearest[key]),
+            minutes_min=min(nearest[key]),
+            minutes_max=max(nearest[key]),
+            is_candidate=key in candidates,
         )
-        for name in ranked[:PRECURSORS_MAX]
+        for key in ranked[:PRECURSORS_MAX]
     )
+
+
+def _name_of(subjects: Collection[str]) -> str:
+    """Name a group by its one text, or by what its texts have in common."""
+    first = min(subjects)
+    is_one = len({subject.casefold() for subject in subjects}) == 1
+    return first if is_one else min(map(action_label, subjects))
 
 
 def average(delays: Iterable[float | None]) -> float | None:
@@ -90,7 +109,7 @@ def peak_hour(times: Iterable[datetime]) -> tuple[int, int] | None:
     return None if is_tied else ranked[0]
 
 
-VIA_LEXICAL: Final = "by words"
+VIA_NAME: Final = "by name"
 """The type of a step without a link."""
 
 
@@ -104,11 +123,13 @@ class TraceStep:
     kind: Kind
     headline: str
     via: str | None = None
-    """The type of the link that leads here; `by words` if only the words match."""
+    """The type of the link that leads here; `by name` for a guess without a link."""
     strength: float | None = None
     observations: int | None = None
     score: float | None = None
-    """The share of matching words, if there is no link."""
+    """The confidence of a guess, 0..1."""
+    basis: str | None = None
+    """What the link or the guess is based on."""
     is_root: bool = False
     agent: str
     occurred_at: datetime
@@ -126,7 +147,7 @@ class Root:
     headline: str
     explains: int
     is_guess: bool = False
-    """Whether the chain to it contains a step by words only."""
+    """Whether the chain to it contains a guessed step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,10 +205,11 @@ def step_of(
         id=format_id(memory.id),
         kind=memory.kind,
         headline=FORGOTTEN if is_forgotten else memory.headline,
-        via=(link.type if link else VIA_LEXICAL) if hop else None,
+        via=(link.type if link else VIA_NAME) if hop else None,
         strength=link.strength if link else None,
         observations=link.observations if link else None,
         score=hop.score if hop else None,
+        basis=_basis_of(hop) if hop else None,
         is_root=is_root,
         agent=memory.speaker or memory.agent,
         occurred_at=memory.occurred_at,
@@ -196,6 +218,10 @@ def step_of(
         source_message=format_id(message.id) if message is not None else None,
         thread=ids.show(ids.THREAD, thread) if thread is not None else None,
     )
+
+
+def _basis_of(hop: Hop) -> str | None:
+    return hop.link.basis if hop.link else hop.basis
 
 
 def format_id(id_: int) -> str:

@@ -64,7 +64,7 @@ CHANGES_MAX: Final = 5
 def evidence_gaps(
     hops: Iterable[Hop], memories: Mapping[int, Memory], *, way: Direction
 ) -> tuple[str, ...]:
-    """Describe weak steps: a match by words only, reversed time, a long silence."""
+    """Describe weak steps: a guess, reversed time, a long silence."""
     lines = (line for hop in hops for line in _thin(hop, memories, way=way))
     return tuple(line for line, _ in zip(lines, range(GAPS_MAX), strict=False))
 
@@ -74,7 +74,7 @@ def _thin(hop: Hop, memories: Mapping[int, Memory], *, way: Direction) -> Iterab
     cause, effect = (there, here) if way is Direction.AGAINST else (here, there)
     ends = f"{format_id(cause.id)} and {format_id(effect.id)}"
     if hop.link is None:
-        yield f"No link joins {ends}: only their words are similar ({hop.score:.2f})."
+        yield f"No link joins {ends}: {hop.basis} ({hop.score:.2f})."
     between = effect.occurred_at - cause.occurred_at
     if between.total_seconds() < 0:
         yield f"{format_id(cause.id)} is dated after its effect {format_id(effect.id)}."
@@ -104,7 +104,7 @@ def evidence_limits(
     counted_lines = (
         (once, f"of {total} seen fewer than {EPISODES_MIN} times: it may be a coincidence."),
         (only, f"of {total} only precede the effect, which proves no cause."),
-        (words, f"of {total} rest on similar words only."),
+        (words, f"of {total} rest on a common name, not on a link."),
         (past, f"of {total} no longer hold."),
     )
     lines = [f"{count} {line}" for count, line in counted_lines if count]
@@ -278,7 +278,7 @@ HOURS_DEFAULT: Final = 4.0
 _HOURS_MAX: Final = 24 * 31
 _TARGETS_MAX: Final = 5
 SEARCHES_MAX: Final = 3
-"""Searches by words in one chain; each costs as much as a lexical recall."""
+"""Searches for guessed steps in one chain; each costs as much as a lexical recall."""
 _ID_MARK: Final = f"{ids.MEMORY}_"
 _NOTHING: Final = "Depth 0: no memory matches."
 _SEARCHED_KINDS: Final = kinds_where(lambda policy: policy.is_trace_target)
@@ -315,8 +315,9 @@ class Trace:
             if at is not None:
                 return before_time(window, at, query=query)
             is_id = query.startswith(_ID_MARK)
-            those = [self._fetch(tx, query)] if is_id else window.occurrences(query)
-            return find_precursors(window, episodes(tx, those), query=query)
+            own = [self._fetch(tx, query)] if is_id else []
+            those = window.at_each_time(own) if is_id else window.occurrences(query)
+            return find_precursors(window, episodes(tx, those), query=query, are_all=not is_id)
 
     def patterns(self, outcome: str, *, hours: float = HOURS_DEFAULT) -> TraceResult:
         """Return what at least three occurrences of an outcome have in common."""

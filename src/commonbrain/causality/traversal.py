@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -16,6 +16,9 @@ from commonbrain.model.scope import Caller
 from commonbrain.retrieval.provenance import seen
 from commonbrain.retrieval.query_plan import search_terms
 from commonbrain.storage.interface import Direction, GraphReader, QueryScope
+from commonbrain.text.actions import action_key, denies_change, reports_change
+from commonbrain.text.names import basis_of_names, name_terms, names_in, shared_names
+from commonbrain.text.time_expressions.calendar import EARLIEST, LATEST
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
@@ -34,6 +37,7 @@ _SAME_FROM: Final = 0.7
 """Share of common words, in either direction, from which texts are repetitions instead of cause and
 effect."""
 _STEM_CHARS_MIN: Final = 4
+_STATES_IT: Final = "one states the other"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,13 +47,15 @@ class Hop:
     here: int
     there: int
     link: Link | None = None
-    """None if only the words match."""
+    """None for a guess: both name the same thing, or one states the other."""
     score: float | None = None
-    """The share of matching words, without a link."""
+    """The confidence of a guess, 0..1."""
+    basis: str | None = None
+    """What a guess is based on."""
 
     @property
     def weight(self) -> float:
-        """Confidence: the strength of a link, always above a match by words."""
+        """Confidence: the strength of a link, always above a guess."""
         return 1 + self.link.strength if self.link else self.score or 0.0
 
 
@@ -120,11 +126,17 @@ def causes_of(memory: Memory) -> str:
             return memory.text
 
 
+def _may_cause(memory: Memory) -> bool:
+    """Return whether a memory reports something that can have effects."""
+    text = effects_of(memory)
+    return reports_change(text) and not denies_change(text)
+
+
 def subject_of(memory: Memory) -> str:
-    """Return the subject of a memory, for counting."""
+    """Return subject and action of a memory, for counting."""
     match memory.detail:
-        case AtomDetail(subject=str(subject)) if subject:
-            return subject
+        case AtomDetail(subject=subject, action=action) if subject or action:
+            return " ".join(filter(None, (subject, action)))
         case _:
             return memory.headline
 
@@ -138,9 +150,17 @@ def ranked_roots(
 
 STEPS_MAX: Final = 50
 """Steps of one trace, nearest first."""
-_HITS_MAX: Final = 10
+_HITS_MAX: Final = 30
 _WORDS_MAX: Final = 8
-"""Words searched at once; each costs a search."""
+"""Words of names, and words of the statement, that are searched at once."""
+_GUESS_SPAN_MAX: Final = timedelta(days=7)
+"""A cause that is known by a name and words alone lies at most this long before its effect."""
+_COMMON_FROM: Final = 20
+"""A name in this many of the searched memories tells little: words must agree as well."""
+_NAMING_FROM: Final = 0.4
+"""Confidence of a name from which it relates two reports whose words agree; a version does not."""
+_SPECIFIC_FROM: Final = 0.6
+"""Confidence of a name from which it relates two reports whose words differ."""
 _EVENT_KINDS: Final = kinds_where(lambda policy: policy.reports_events)
 """Kinds that report what happened."""
 
@@ -155,7 +175,7 @@ class Chain:
     ends: list[int] = field(default_factory=list[int])
     """Where no link continues: the roots, when walking back."""
     guessed: set[int] = field(default_factory=set[int])
-    """Memories beyond a step by words only."""
+    """Memories beyond a guessed step."""
     is_cut: bool = False
     is_deeper: bool = False
     """Whether it continues beyond the requested depth."""
@@ -173,10 +193,10 @@ class ChainWalker:
     types: tuple[LinkType, ...] = CAUSAL
     trust_min: float = 0.0
     searches_max: int = 0
-    """Searches by words in one chain."""
+    """Searches for guessed steps in one chain."""
 
     def chain(self, start: Memory) -> Chain:
-        """Walk from a memory over links; at their end, continue once by words."""
+        """Walk from a memory over links; at their end, continue once by a guess."""
         chain = Chain(start=start.id, depths={start.id: 0})
         waiting, searches = deque([start.id]), 0
         while waiting:
@@ -186,7 +206,7 @@ class ChainWalker:
                 is_open = len(chain.hops) < STEPS_MAX and chain.depths[end] < self.depth_max
                 if is_open and searches < self.searches_max:
                     searches += 1
-                    hop = self._lexical_hop(end, known=chain.depths)
+                    hop = self._guess(end, known=chain.depths)
                 if hop is None:
                     chain.ends.append(end)
                     continue
@@ -232,36 +252,74 @@ class ChainWalker:
     def _there(self, link: Link) -> int:
         return link.to_id if self.way is Direction.ALONG else link.from_id
 
-    def _lexical_hop(self, end: int, *, known: Mapping[int, int]) -> Hop | None:
-        """Find the memory that reads like the cause or effect of one without further links."""
+    def _guess(self, end: int, *, known: Mapping[int, int]) -> Hop | None:
+        """Find the most likely cause or effect of a memory without further links.
+
+        Both must name the same thing, or one must state what the other reports: incidents that
+        have only words in common have nothing to do with each other.
+        """
         memory = seen(self.tx, self.caller, memory_ids=[end]).get(end)
         if memory is None or memory.state is State.FORGOTTEN or memory.kind not in _EVENT_KINDS:
             return None
         is_back = self.way is Direction.AGAINST
-        terms = search_terms(effects_of(memory) if is_back else causes_of(memory))[:_WORDS_MAX]
+        stated = effects_of(memory) if is_back else causes_of(memory)
+        own = name_terms(memory.text)[:_WORDS_MAX]
+        terms = tuple(dict.fromkeys((*own, *search_terms(stated)[:_WORDS_MAX])))
+        is_atom = memory.kind is Kind.ATOM
+        earliest = max(memory.occurred_at, EARLIEST + _GUESS_SPAN_MAX) - _GUESS_SPAN_MAX
+        latest = min(memory.occurred_at, LATEST - _GUESS_SPAN_MAX) + _GUESS_SPAN_MAX
         criteria = Filter(
             kinds=_EVENT_KINDS,
             project=memory.project,
-            since=None if is_back else memory.occurred_at,
-            until=memory.occurred_at if is_back else None,
+            # Atoms of one text have one time, and those of imported texts that of the import.
+            since=None if is_atom else earliest if is_back else memory.occurred_at,
+            until=None if is_atom else memory.occurred_at if is_back else latest,
         )
         query_scope = QueryScope(caller=self.caller, filter=criteria, now=self.now)
         hits = [hit.id for hit in self.tx.index.lexical(terms, query_scope, limit=_HITS_MAX)]
         fresh = [id_ for id_ in hits if id_ not in known]
-        scored = (
-            (self._likeness(memory, other, terms=terms), other.id)
-            for other in seen(self.tx, self.caller, memory_ids=fresh).values()
-            if other.project in {memory.project, None}
+        others = [
+            one
+            for one in seen(self.tx, self.caller, memory_ids=fresh).values()
+            if one.project in {memory.project, None}
+        ]
+        uses = Counter(key for one in others for key in names_in(one.text))
+        common = {key for key, count in uses.items() if count >= _COMMON_FROM}
+        hops = (
+            (hop, abs(one.occurred_at - memory.occurred_at))
+            for one in others
+            if (hop := self._hop(memory, one, stated=stated, common=common))
         )
-        score, best = max(scored, key=lambda one: (one[0], -one[1]), default=(0.0, 0))
-        return Hop(here=end, there=best, score=score) if score >= ALIKE_MIN else None
+        # Of equally likely ones, the nearest in time.
+        best = min(hops, key=lambda two: (-two[0].weight, two[1], two[0].there), default=None)
+        return best[0] if best else None
 
-    def _likeness(self, memory: Memory, other: Memory, *, terms: Sequence[str]) -> float:
-        """Compare what one follows from with what the other leads to; the cause must come first."""
+    def _hop(
+        self, memory: Memory, other: Memory, *, stated: str, common: Collection[str]
+    ) -> Hop | None:
+        """Judge whether one of two memories may lead to the other; the cause must come first."""
         is_back = self.way is Direction.AGAINST
         cause, effect = (other, memory) if is_back else (memory, other)
-        if cause.occurred_at >= effect.occurred_at and Kind.ATOM not in {cause.kind, effect.kind}:
-            return 0.0
-        if is_same(search_terms(cause.text), search_terms(effect.text)):
-            return 0.0
-        return are_alike(terms, search_terms(causes_of(other) if is_back else effects_of(other)))
+        has_atom = Kind.ATOM in {cause.kind, effect.kind}
+        if cause.occurred_at >= effect.occurred_at and not has_atom:
+            return None
+        is_repeated = action_key(cause.headline) == action_key(effect.headline)
+        if is_repeated or is_same(search_terms(cause.text), search_terms(effect.text)):
+            return None
+        its = causes_of(other) if is_back else effects_of(other)
+        likeness = are_alike(search_terms(stated), search_terms(its))
+        names = shared_names(memory.text, other.text)
+        surest = names[0].confidence if names else 0.0
+        specific = max((name.confidence for name in names if name.key not in common), default=0.0)
+        is_near = effect.occurred_at - cause.occurred_at <= SILENCE_MAX
+        if surest >= _NAMING_FROM and likeness >= ALIKE_MIN:
+            # The less each leaves open, the surer both together.
+            score = 1 - (1 - surest) * (1 - likeness) / ALIKE_MIN
+        elif specific >= _SPECIFIC_FROM and is_near and _may_cause(cause):
+            score = specific * _SPECIFIC_FROM
+        elif has_atom and is_same(search_terms(stated), search_terms(its)):
+            return Hop(here=memory.id, there=other.id, score=likeness, basis=_STATES_IT)
+        else:
+            return None
+        basis = basis_of_names(names)
+        return Hop(here=memory.id, there=other.id, score=min(score, 1.0), basis=basis)

@@ -21,7 +21,7 @@ from commonbrain.api.operations.review import reviews_lines
 from commonbrain.api.operations.session import STATE_OPS, task_lines
 from commonbrain.api.operations.status import StatusReply, hook_lines, metrics_lines
 from commonbrain.api.operations.trace import render_step, render_summary
-from commonbrain.causality.result import VIA_LEXICAL, TraceResult
+from commonbrain.causality.result import VIA_NAME, TraceResult
 from commonbrain.cli.terminal import Sanitized, render_counts, render_item_result
 from commonbrain.coordination.briefing import (
     MORE,
@@ -154,7 +154,7 @@ def render_trace(reply: TraceResult) -> RenderableType:
     trees: list[Tree] = []
     branches: list[Tree] = []
     for one in reply.steps:
-        style = "dim" if one.via == VIA_LEXICAL else "bold" if one.is_root or not one.depth else ""
+        style = "dim" if one.via == VIA_NAME else "bold" if one.is_root or not one.depth else ""
         line = Text(render_step(one), style=style)
         # A step belongs to the last one that is nearer.
         del branches[one.depth :]
@@ -352,7 +352,7 @@ def _render_memory(reply: MemoryView) -> RenderableType:
     table = Table(box=None, show_header=False)
     table.add_column(style="dim")
     table.add_column()
-    hidden = {"body", "banner", "headline", "detail", "conflicts", *View}
+    hidden = {"body", "banner", "headline", "detail", "conflicts", "related", *View}
     for name in (name for name in MemoryView.__slots__ if name not in hidden):
         _add_row(table, name, value=getattr(reply, name))
     for name, value in reply.detail.items():
@@ -360,7 +360,8 @@ def _render_memory(reply: MemoryView) -> RenderableType:
     body = Panel(Text(reply.body or reply.headline), title=Text(reply.headline), title_align="left")
     banner = [Text(reply.banner, style="bold yellow")] if reply.banner else []
     against = [Text(conflict.line(), style="yellow") for conflict in reply.conflicts or ()]
-    views = [_render_view(view, getattr(reply, view)) for view in View]
+    names = [*View, *(["related"] if reply.related else [])]
+    views = [_render_view(name, getattr(reply, name)) for name in names]
     tree = [_render_provenance(reply.id, reply.provenance)] if reply.provenance else []
     return Group(*banner, body, *against, table, *(view for view in views if view), *tree)
 
@@ -376,7 +377,7 @@ def _render_provenance(id_: str, provenance: Provenance) -> RenderableType:
     return Group(branches[0], *cut, *([Text(provenance.because)] if provenance.because else []))
 
 
-def _render_view(view: View, side: object) -> RenderableType | None:
+def _render_view(view: str, side: object) -> RenderableType | None:
     """Render a view as a table with a row for each entry.
 
     None for a view that was not requested.

@@ -41,7 +41,7 @@ from commonbrain.model.kinds import (
     TaskStatus,
     kinds_at_boot,
 )
-from commonbrain.model.limits import NAME_CHARS_MAX, QUERY_CHARS_MAX, SKILLS_MAX, TASK_CHARS_MAX
+from commonbrain.model.limits import NAME_CHARS_MAX, QUERY_CHARS_MAX, TASK_CHARS_MAX
 from commonbrain.model.memory import Memory, State, is_dormant
 from commonbrain.model.query import Filter, is_allowed
 from commonbrain.model.scope import Caller
@@ -338,7 +338,10 @@ def _context(unit: UnitOfWork, task: str) -> WorkingContext | None:
         unit.tx, active_scope(unit, "skills"), query=task, project=unit.caller.project
     )
     return context_of(
-        task, _skill_entries(unit, [one for one in named if _holds(unit, one)][:SKILLS_MAX])
+        task,
+        _skill_entries(
+            unit, [one for one in named if _holds(unit, one)][: _section_limit(unit, "skills")]
+        ),
     )
 
 

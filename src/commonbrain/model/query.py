@@ -1,5 +1,6 @@
 """Queries: filter, budget, candidates, and the trace of a recall."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import field as default
@@ -342,7 +343,9 @@ def is_allowed(
         and _is_of_kind(memory, criteria)
         and (not criteria.labels or memory.label in criteria.labels)
         and (not criteria.tags or set(criteria.tags) <= set(memory.tags))
-        and (not criteria.people or not _named(memory).isdisjoint(criteria.people))
+        and (
+            not criteria.people or any(is_person(name, criteria.people) for name in _named(memory))
+        )
         and (criteria.scope is None or memory.scope == criteria.scope)
         and (criteria.session is None or memory.session == criteria.session)
         and (criteria.thread is None or _thread_of(memory) == criteria.thread)
@@ -358,6 +361,25 @@ def _is_of_kind(memory: Memory, criteria: Filter) -> bool:
     if not criteria.kinds and not criteria.subtypes:
         return True
     return memory.kind in criteria.kinds or (memory.kind, memory.label) in criteria.subtypes
+
+
+NAME_SIGNS: Final = (" ", ".", "-", "_")
+"""What may stand between the parts of a person's name."""
+
+
+def name_forms(name: str) -> tuple[str, ...]:
+    """List the forms in which a person's name is written: "ann lee", "ann.lee", "ann-lee"."""
+    parts = re.split(r"[ ._-]+", name)
+    return tuple(dict.fromkeys((name, *(sign.join(parts) for sign in NAME_SIGNS))))
+
+
+def is_person(name: str, people: Sequence[str]) -> bool:
+    """Return whether a name is that of one of some people, given by first or full name."""
+    return any(
+        name == form or any(name.startswith(form + sign) for sign in NAME_SIGNS)
+        for person in people
+        for form in name_forms(person)
+    )
 
 
 def _named(memory: Memory) -> set[str]:

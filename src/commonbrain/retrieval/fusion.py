@@ -19,6 +19,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Final
 
 from commonbrain.embeddings.interface import Matrix
+from commonbrain.model.kinds import Intent
 from commonbrain.model.limits import EXPANSION_MAX
 from commonbrain.model.links import DISAGREEMENTS, Link, LinkType, is_sure, preferred
 from commonbrain.model.memory import Memory
@@ -26,6 +27,7 @@ from commonbrain.model.query import is_allowed
 from commonbrain.model.scope import isolates
 from commonbrain.retrieval.guidance import GUIDANCE
 from commonbrain.retrieval.query_plan import CHANGES, NO_OVERRIDES, QueryPlan, RetrievalOverrides
+from commonbrain.retrieval.related import RelatedMemory, related_by_name
 from commonbrain.retrieval.retrievers import (
     LEXICAL,
     RETRIEVER_WEIGHTS,
@@ -292,6 +294,8 @@ def _min_max(scores: Mapping[int, float], *, floor: float | None = None) -> dict
 
 SEEDS_MAX: Final = 12
 """The best candidates, whose links are followed."""
+_NAMED_SEEDS_MAX: Final = 3
+"""The best candidates, whose names are followed if a question asks for causes."""
 _LINKS_MAX: Final = 200
 """Links followed, strongest first; one memory may have thousands."""
 _REACHED_MAX: Final = 24
@@ -344,12 +348,16 @@ def expand_links(
     links = [link for link in every if link.trust.weight >= plan.filter.trust_min]
     if not plan.overrides.is_enabled(CHANGES):
         links = [link for link in links if link.type is not LinkType.CHANGES]
-    if not links:
+    named = _related(tx, plan, seeds=[matches[seed] for seed in seeds[:_NAMED_SEEDS_MAX]])
+    if not links and not named:
         return LinkExpansion()
     reached: defaultdict[int, float] = defaultdict(float)
     for seed, end, link in _steps(links, frozenset(seeds)):
         pull = fused[seed] * link.strength * TYPE_WEIGHTS.get(link.type, 0.0)
         reached[end] = max(reached[end], pull)
+    for one in named:
+        pull = fused[one.to] * one.confidence * TYPE_WEIGHTS[LinkType.RELATES_TO]
+        reached[one.memory.id] = max(reached[one.memory.id], pull)
     new_ids = sorted((end for end in reached if end not in matches), key=lambda end: -reached[end])
     ends = tx.memories.get(new_ids[:_REACHED_MAX])
     return LinkExpansion(
@@ -358,6 +366,15 @@ def expand_links(
         support={id_: pull for id_, pull in reached.items() if id_ in matches and pull > 0},
         ends=ends,
     )
+
+
+def _related(tx: Transaction, plan: QueryPlan, *, seeds: Sequence[Memory]) -> list[RelatedMemory]:
+    """Find earlier memories that name what the best candidates name, for a question for causes."""
+    if plan.intent is not Intent.CAUSAL or plan.is_proactive or plan.filter.field is not None:
+        return []
+    times = {one.id: one.occurred_at for one in seeds}
+    related = related_by_name(tx, plan.query_scope, memories=seeds, limit=_REACHED_MAX)
+    return [one for one in related if one.memory.occurred_at <= times[one.to]]
 
 
 def find_contradicted(

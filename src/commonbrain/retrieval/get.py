@@ -22,6 +22,7 @@ from commonbrain.model.scope import Caller, Scope, Trust, is_visible
 from commonbrain.model.timestamps import show_instant
 from commonbrain.retrieval.item_metadata import DEPRECATED, find_conflicts
 from commonbrain.retrieval.provenance import FORGOTTEN, Provenance, provenance, seen
+from commonbrain.retrieval.related import related_by_name
 from commonbrain.retrieval.value_history import ChangeReader
 from commonbrain.services import Services
 from commonbrain.storage.change_log import predecessors, successors, version_of
@@ -68,6 +69,8 @@ def _successor(head: Memory) -> str:
 
 LINKS_MAX: Final = 50
 """Links shown of one memory, strongest first."""
+RELATED_MAX: Final = 10
+"""Memories shown that name the same thing, surest first."""
 
 
 class View(StrEnum):
@@ -106,6 +109,17 @@ class LinkView:
     agent: str
     trust: Trust
     basis: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RelatedView:
+    """A current memory that names the same thing; computed, not linked."""
+
+    id: str
+    headline: str
+    basis: str
+    confidence: float
+    """How surely both speak of the same thing, 0..1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,6 +185,22 @@ def edges(tx: Transaction, caller: Caller, *, memory: Memory) -> tuple[LinkView,
         )
         for link, other in others.items()
         if other in known
+    )
+
+
+def related(
+    tx: Transaction, caller: Caller, *, memory: Memory, now: datetime
+) -> tuple[RelatedView, ...]:
+    """List the current memories of its project that name the same thing, surest first."""
+    scope = QueryScope(caller=caller, filter=Filter(project=memory.project), now=now)
+    return tuple(
+        RelatedView(
+            id=ids.show(ids.MEMORY, one.memory.id),
+            headline=one.memory.headline,
+            basis=one.basis,
+            confidence=round(one.confidence, 2),
+        )
+        for one in related_by_name(tx, scope, memories=[memory], limit=RELATED_MAX)
     )
 
 
@@ -244,6 +274,8 @@ class MemoryView:
     """This view and those below are None unless requested."""
     provenance: Provenance | None = None
     links: tuple[LinkView, ...] | None = None
+    related: tuple[RelatedView, ...] | None = None
+    """Memories that name the same thing; shown with links."""
     annotations: tuple[AnnotationView, ...] | None = None
     policy: AccessStatus | None = None
     dependents: tuple[Dependent, ...] | None = None
@@ -334,6 +366,8 @@ class Get:
         requested: dict[str, Any] = {
             view: side() for view, side in loaders.items() if view in views
         }
+        if View.LINKS in views and not is_forgotten:
+            requested["related"] = related(tx, self.caller, memory=memory, now=now)
         version = version_of(tx, memory.id)
         shown = _shown(memory, head_of(tx, memory), version=version, now=now)
         notice, earlier = shown.banner, None

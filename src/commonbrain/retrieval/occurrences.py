@@ -37,18 +37,22 @@ def time_of_occurrence(memory: Memory, *, order: Order) -> datetime | None:
 
 
 def recurrence_times(tx: Transaction, plan: QueryPlan, *, memories: Iterable[Memory]) -> Times:
-    """Read when events came again in the same words, if the query is about time.
+    """Read when events came again in the same words, if the query is about time."""
+    if not (plan.has_period or plan.budget.order is Order.TIMELINE):
+        return {}
+    return times_of(tx, memories, until=plan.filter.as_of or plan.now)
+
+
+def times_of(tx: Transaction, memories: Iterable[Memory], *, until: datetime) -> Times:
+    """Read when events came again in the same words.
 
     Recurrences that were undone, or stored as memories of their own, do not count.
     """
-    if not (plan.has_period or plan.budget.order is Order.TIMELINE):
-        return {}
     counts = {
         one.id: (one, one.detail.recurrences)
         for one in memories
         if isinstance(one.detail, EventDetail) and one.detail.recurrences
     }
-    until = plan.filter.as_of or plan.now
     nth: defaultdict[int, dict[int, datetime | None]] = defaultdict(dict)
     for change in tx.changes.of(list(counts)):
         detail = change.after.get("detail")
@@ -77,7 +81,7 @@ def at_asked_times(plan: QueryPlan, memories: Sequence[Memory], *, times: Times)
     if not times:
         return list(memories)
     if not plan.query:
-        return [at for one in memories for at in _at_each(one, times)]
+        return at_each_time(memories, times)
     return [_at_latest(plan, one, times=times) for one in memories]
 
 
@@ -95,6 +99,11 @@ def spread_over_times(
         for one in candidates
         for at in reversed(_at_each(one.memory, times))
     ]
+
+
+def at_each_time(memories: Iterable[Memory], times: Times) -> list[Memory]:
+    """Repeat each memory for all of its times, earliest first."""
+    return [at for one in memories for at in _at_each(one, times)]
 
 
 def _at_each(memory: Memory, times: Times) -> list[Memory]:

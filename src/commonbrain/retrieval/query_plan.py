@@ -379,7 +379,9 @@ def read_filter(
         **kinds._asdict(),
         labels=_names(options.get("labels", ())),
         tags=_names(options.get("tags", ())),
-        people=tuple(name.casefold() for name in _names(options.get("people", ()))),
+        people=tuple(
+            name.casefold().removeprefix("@") for name in _names(options.get("people", ()))
+        ),
         scope=parse_choice(Scope, scope) if scope else None,
         states=tuple(parse_choice(State, name) for name in states if name != NEEDS_REVIEW),
         needs_review=NEEDS_REVIEW in states,

@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields
 from typing import Final
 
 from commonbrain.model.limits import ENTITIES_MAX, NAME_CHARS_MAX
+from commonbrain.text.people import people_in
 
 _CODE: Final = re.compile(r"(`[^`\n]*`)")
 _URL: Final = re.compile(r"https?://[^\s<>\"'`|]+")
@@ -61,7 +62,7 @@ class Entities:
     tags: tuple[str, ...] = ()
     """Hashtags without the sign, case-folded."""
     people: tuple[str, ...] = ()
-    """Mentions without the sign, case-folded."""
+    """Mentions without the sign, and people that a sentence treats as such, case-folded."""
     references: tuple[str, ...] = ()
     """Paths, tickets, URLs, variables, versions, migrations and commits, as written."""
     topics: tuple[str, ...] = ()
@@ -83,6 +84,9 @@ def extract_entities(text: str) -> Entities:
     for sort, name in _named(text):
         if len(name) <= NAME_CHARS_MAX and len(names_by_type[sort]) < ENTITIES_MAX:
             names_by_type[sort].setdefault(name)
+    for name in people_in(_CODE.sub(" ", text)):
+        if len(names_by_type["people"]) < ENTITIES_MAX:
+            names_by_type["people"].setdefault(name)
     return Entities(**{sort: tuple(names) for sort, names in names_by_type.items()})
 
 

@@ -278,10 +278,15 @@ _BASE: Final = {
 }
 
 
+def stem(word: str) -> str:
+    """Return the stem of a word in lower case, the same for irregular forms."""
+    return _stem_of(_BASE.get(word, word))
+
+
 def _same(word: str) -> str:
     """Return the stem of a word, or the first of its synonyms."""
-    stem = _stem_of(_BASE.get(word, word))
-    return _FIRST.get(stem, stem)
+    own = stem(word)
+    return _FIRST.get(own, own)
 
 
 _FIRST: Final = {

@@ -78,6 +78,8 @@ def _lines(reply: MemoryView) -> Iterator[str]:
                 f"{name} {value}" for name, value in row.items() if value not in (None, ())
             )
             yield f"{view}: {inert_line(', '.join(value_text))}"
+    for one in reply.related or ():
+        yield inert_line(f"related {one.confidence:.2f}, {one.basis}: {one.id} {one.headline}")
     if reply.provenance is not None:
         yield from _render_provenance(reply.provenance)
 

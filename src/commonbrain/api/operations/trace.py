@@ -6,7 +6,7 @@ from typing import Final, Literal
 from pydantic import Field
 
 from commonbrain.api.operation import OMIT_DESCRIPTION, Command, Name, Operation, Request
-from commonbrain.causality.result import TraceResult, TraceStep
+from commonbrain.causality.result import Precursor, TraceResult, TraceStep
 from commonbrain.causality.trace import DEEPEN_DEPTH, DEPTH_MAX, HOURS_DEFAULT, Trace
 from commonbrain.client import Brain
 from commonbrain.model.errors import InvalidInputError
@@ -93,6 +93,7 @@ def render_step(one: TraceStep) -> str:
         relation += f" {one.score:.2f}"
     details = (
         relation,
+        one.basis or "",
         f"{one.id} {one.kind}",
         f"by {one.agent}",
         show_instant(one.occurred_at)[:16],
@@ -109,14 +110,9 @@ def render_summary(reply: TraceResult) -> Iterator[str]:
     """Render roots, precursors and pattern, then the gaps and limits of the evidence."""
     for root in reply.roots:
         explains = f", explains {root.explains}" if reply.op == "deepen" else ""
-        guess_note = ", a guess by alike words" if root.is_guess else ""
+        guess_note = ", a guess" if root.is_guess else ""
         yield inert_line(f"root: {root.id}{explains}{guess_note}: {root.headline}")
-    for one in reply.precursors:
-        candidate_note = ", a candidate cause" if one.is_candidate else ""
-        share = f"{one.count}x ({one.share:.0%})"
-        yield inert_line(
-            f"before: {one.subject} {share}, {one.minutes_before:.0f} min{candidate_note}"
-        )
+    yield from (inert_line(f"before: {_precursor(one)}") for one in reply.precursors)
     if reply.pattern is not None:
         pattern = reply.pattern
         yield f"pattern: {pattern.observations} observations"
@@ -129,6 +125,17 @@ def render_summary(reply: TraceResult) -> Iterator[str]:
     yield from (f"changed: {line}" for line in reply.changes)
     yield from (f"gap: {line}" for line in reply.gaps)
     yield from (f"limit: {line}" for line in reply.limits)
+
+
+def _precursor(one: Precursor) -> str:
+    minutes = [f"{at:.0f}" for at in (one.minutes_min, one.minutes_max)]
+    details = (
+        f"{one.subject} {one.count}x ({one.share:.0%})",
+        f"{one.minutes_before:.0f} min" + (f" ({' to '.join(minutes)})" if one.count > 1 else ""),
+        f"{one.without}x without it" if one.without is not None else "",
+        "a candidate cause" if one.is_candidate else "",
+    )
+    return ", ".join(part for part in details if part)
 
 
 def _command(op: Op, purpose: str, *, by: Literal["id", "text"], more: frozenset[str]) -> Command:

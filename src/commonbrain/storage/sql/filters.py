@@ -22,7 +22,7 @@ from sqlalchemy import (
 
 from commonbrain.model.kinds import CausalField, Kind
 from commonbrain.model.memory import CURRENT_STATES, FINDABLE_STATES
-from commonbrain.model.query import Filter
+from commonbrain.model.query import NAME_SIGNS, Filter, name_forms
 from commonbrain.model.scope import Scope, Trust
 from commonbrain.storage.interface import QueryScope
 from commonbrain.storage.schema.activity import receipts
@@ -203,22 +203,27 @@ def _related(criteria: Filter) -> Iterator[ColumnElement[bool]]:
     if criteria.field is not None:
         yield _has_field(criteria.field)
     if criteria.people:
-        yield _is_named(EntityType.PERSON, criteria.people)
+        forms = [form for name in criteria.people for form in name_forms(name)]
+        yield _is_named(EntityType.PERSON, forms, begins=[f + s for f in forms for s in NAME_SIGNS])
     if criteria.needs_review:
         yield _needs_review()
     for tag in criteria.tags:
         yield _is_named(EntityType.TAG, (tag,))
 
 
-def _is_named(type_: EntityType, names: Sequence[str]) -> ColumnElement[bool]:
+def _is_named(
+    type_: EntityType, names: Sequence[str], *, begins: Sequence[str] = ()
+) -> ColumnElement[bool]:
+    """Return the condition that a memory has one of these names, or one that begins so."""
     named = entities.c
+    prefixes = (named.name.startswith(begin, autoescape=True) for begin in begins)
     return (
         select(1)
         .where(
             named.tenant_id == memories.c.tenant_id,
             named.memory_id == memories.c.id,
             named.type == type_,
-            named.name.in_(names),
+            or_(named.name.in_(names), *prefixes),
         )
         .exists()
     )

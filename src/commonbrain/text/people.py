@@ -1,0 +1,156 @@
+"""People that a text names without an @, recognized by rule: who says, owns or is asked something.
+
+Precision comes before recall. A capital alone is no person, as products, teams, places and the
+first words of sentences have one too. A name counts where the sentence treats it as a person's, and
+only if it begins with a common given name or follows a title.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Final
+
+from commonbrain.text.given_names import GIVEN_NAMES, NAMES_THAT_ARE_WORDS
+from commonbrain.text.products import ALIASES, PRODUCTS
+
+_CHARS_MAX: Final = 20_000
+"""Characters of a text that are searched."""
+_PEOPLE_MAX: Final = 50
+_NAME_CHARS_MAX: Final = 24
+_WORDS_MAX: Final = 3
+"""Words of one name."""
+_CACHED: Final = 256
+
+_TOKEN: Final = re.compile(r"[^\W\d_]+(?:['\u2019-](?!s\b)[^\W\d_]+)*|\n|\S")
+_ENDS: Final = frozenset(".!?:;\n")
+_NO_NAMES: Final = frozenset(
+    # Days, months and the words that begin sentences.
+    "monday tuesday wednesday thursday friday saturday sunday january february march april may"
+    " june july august september october november december today yesterday tomorrow tonight then"
+    " now later earlier after before when while if because since although though however but and"
+    " or so also finally first last next once still yet as at by for from in into of on to with"
+    " without the a an this that these those there here it he she they we you i who what which"
+    " why how where my your his her our their its nobody somebody everybody everyone someone"
+    " anyone anybody noone all some many most few both either neither each another other others"
+    " people users customers clients developers engineers reviewers operators admins managers"
+    " partners vendors no not only even just please maybe perhaps usually note ps fyi re hi"
+    " hello dear thanks thank ok okay yes"
+    # Teams, roles, and what else speaks, decides and owns in a company.
+    " support legal finance accounting marketing sales design engineering product security"
+    " platform infra infrastructure operations ops devops sre qa data research hr management"
+    " leadership procurement compliance billing payments checkout search growth analytics mobile"
+    " web frontend backend core docs documentation team teams board committee council company"
+    " customer client vendor partner user admin owner manager director ceo cto cfo coo vp pm"
+    " lead engineer developer designer analyst agent assistant bot reviewer maintainer author"
+    " auditor lawyer doctor inc corp ltd gmbh llc labs group bank university school institute"
+    " ministry government agency office department division unit cloud studio suite server"
+    " service services system systems api app database cluster pipeline build release production"
+    " staging the internet".split()
+)
+_VERBS: Final = frozenset(
+    "said says asked asks told tells wrote writes thinks thought suggested suggests explained"
+    " explains promised promises replied replies agreed agrees volunteered mentioned mentions"
+    " insisted insists argued argues complained admitted believes hopes remembers forgot joked"
+    " answered answers recommended recommends proposed proposes owns owned decided decides"
+    " approved approves confirmed confirms reported reports reviewed reviews wants wanted"
+    " prefers preferred noted notes requested requests objected resigned maintains leads led"
+    " manages managed signed fixed investigated investigates debugged merged documented"
+    " presented interviewed hired joined left likes dislikes loves hates knows knew learned"
+    " found noticed discovered started finished works worked moved".split()
+)
+"""Verbs of speech, ownership and work, whose subject may be a person."""
+_AUXILIARIES: Final = frozenset(
+    "has had have will would also just already never always then again recently finally"
+    " once".split()
+)
+_BEFORE: Final = re.compile(
+    r"(?<![\w-])(?:(?:owned|written|reviewed|approved|reported|maintained|led|managed|proposed"
+    r"|suggested|requested|signed off|taken over|authored|filed|raised|discovered|documented) by"
+    r"|(?:assigned|reassigned|handed over|escalated|delegated|reports|according) to"
+    r"|(?:ask|asked|ping|pinged|tell|told|remind|reminded|thank|thanked|emailed|met|met with"
+    r"|spoke with|spoke to|speak with|speak to|talked to|talked with|talk to|talk with"
+    r"|paired with|pair with|agreed with|checked with|check with|waiting for|cc|hired|promoted"
+    r"|said|colleague|intern|teammate))\s+",
+    re.IGNORECASE,
+)
+"""What stands before a person: who did it, who was asked."""
+_TITLE: Final = re.compile(r"\b(?:Mr|Mrs|Ms|Dr|Prof)\b\.?[ ]")
+_AFTER: Final = re.compile(
+    r"(?:['\u2019]s\s+(?:birthday|vacation|holiday|parental leave|shift|desk|laptop|opinion|idea"
+    r"|suggestion|wife|husband|partner|son|daughter|mother|father|family|manager|proposal)"
+    r"|\s+(?:is|was|will be)\s+(?:on[ -]call|on vacation|on leave|on holiday|on parental leave|sick"
+    r"|out sick|out of office|responsible for|in charge of|away|back from))\b"
+)
+"""What stands after a person: what only people have and are."""
+
+
+@lru_cache(maxsize=_CACHED)
+def people_in(text: str) -> tuple[str, ...]:
+    """List the people that a text treats as such, case-folded, in order of first mention.
+
+    A first name is left out if the text has one full name that begins with it.
+    """
+    tokens = list(_TOKEN.finditer(text[:_CHARS_MAX]))
+    words = [token[0] for token in tokens]
+    titled = {match.end() for match in _TITLE.finditer(text)}
+    expected = {match.end() for match in _BEFORE.finditer(text)} | titled
+    names: dict[int, str] = {}
+    for at, token in enumerate(tokens):
+        if token.start() in expected:
+            names |= _name_from(words, at, has_title=token.start() in titled)
+        if at and (token[0] in _VERBS or _AFTER.match(text, tokens[at - 1].end())):
+            names |= _subjects(words, at)
+    ordered = list(dict.fromkeys(name for _, name in sorted(names.items())))[:_PEOPLE_MAX]
+    return tuple(name for name in ordered if not _is_shortened(name, ordered))
+
+
+def _is_shortened(name: str, names: Iterable[str]) -> bool:
+    return sum(one.startswith(f"{name} ") for one in names) == 1
+
+
+def _subjects(words: Sequence[str], at: int) -> dict[int, str]:
+    """Return the names before a verb by their places: "Ann Lee and Bo", also with "has"."""
+    names: dict[int, str] = {}
+    end = at
+    while end > 0 and words[end - 1] in _AUXILIARIES:
+        end -= 1
+    while end > 0:
+        start = end
+        while start > 0 and end - start < _WORDS_MAX and _is_name_word(words[start - 1]):
+            start -= 1
+        if start == end or not _is_person(words, start, end=end):
+            break
+        names[start] = " ".join(words[start:end]).casefold()
+        if start <= 1 or words[start - 1] not in {"and", ","}:
+            break
+        end = start - 1
+    return names
+
+
+def _name_from(words: Sequence[str], at: int, *, has_title: bool) -> dict[int, str]:
+    """Return the name that begins where a person is expected, by its place."""
+    end = at
+    while end < len(words) and end - at < _WORDS_MAX and _is_name_word(words[end]):
+        end += 1
+    if end == at or not (has_title or _is_person(words, at, end=end)):
+        return {}
+    return {at: " ".join(words[at:end]).casefold()}
+
+
+def _is_person(words: Sequence[str], start: int, *, end: int) -> bool:
+    """Return whether capitalized words begin with a given name that is no word here."""
+    first = words[start].casefold()
+    if first in NAMES_THAT_ARE_WORDS:
+        return not _opens(words, start) or end - start > 1
+    return first in GIVEN_NAMES
+
+
+def _is_name_word(word: str) -> bool:
+    """Return whether a word is written like a part of a name, and is not known as another."""
+    folded = word.casefold()
+    is_written = word[0].isupper() and not word.isupper() and len(word) <= _NAME_CHARS_MAX
+    return is_written and folded not in _NO_NAMES and ALIASES.get(folded, folded) not in PRODUCTS
+
+
+def _opens(words: Sequence[str], at: int) -> bool:
+    return at == 0 or words[at - 1] in _ENDS

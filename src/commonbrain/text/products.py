@@ -1,0 +1,50 @@
+"""Names of well-known software and companies: things that a text can name, and never people."""
+
+from collections.abc import Mapping
+from typing import Final
+
+PRODUCTS: Final = frozenset(
+    # Stores, queues and search.
+    "postgres mysql mariadb sqlite oracle mongodb mongo redis valkey memcached cassandra scylla"
+    " dynamodb bigquery snowflake clickhouse elasticsearch opensearch solr qdrant pinecone weaviate"
+    " kafka rabbitmq nats pulsar celery sidekiq debezium airflow spark flink hadoop couchdb etcd"
+    " consul zookeeper neo4j influxdb timescale cockroachdb supabase firebase"
+    # Servers, clouds and their tools.
+    " nginx apache caddy haproxy envoy istio traefik varnish cloudflare fastly akamai kubernetes"
+    " docker podman helm terraform ansible puppet chef vagrant packer argo jenkins github gitlab"
+    " bitbucket circleci travis buildkite dependabot renovate sonarqube codecov aws azure gcp"
+    " heroku vercel netlify linux ubuntu debian fedora windows macos android ios"
+    " vault keycloak okta auth0"
+    # Observing, paying, talking.
+    " prometheus grafana loki jaeger datadog sentry splunk kibana logstash newrelic pagerduty"
+    " opsgenie statuspage zipkin stripe paypal adyen twilio sendgrid mailchimp braintree klarna"
+    " slack zoom discord jira confluence notion trello asana linear miro figma zendesk intercom"
+    " salesforce hubspot shopify segment amplitude mixpanel"
+    # Languages, frameworks, tools and models.
+    " python java javascript typescript rust golang ruby php kotlin swift scala perl django flask"
+    " fastapi rails laravel spring hibernate react angular vue svelte nextjs nodejs deno webpack"
+    " vite babel eslint prettier pytest junit selenium playwright cypress gradle maven npm yarn"
+    " pnpm poetry git pip conda numpy pandas pytorch tensorflow chrome firefox safari edge"
+    " vscode pycharm"
+    " cursor copilot claude codex gemini chatgpt openai anthropic ollama llama mistral excel"
+    " word outlook powerpoint sharepoint teams"
+    # Companies.
+    " google microsoft amazon apple meta facebook netflix ibm intel nvidia amd cisco dell adobe sap"
+    " twitter linkedin youtube reddit wikipedia".split()
+)
+ALIASES: Final[Mapping[str, str]] = {
+    "postgresql": "postgres",
+    "mongo": "mongodb",
+    "k8s": "kubernetes",
+    "golang": "go",
+    "node.js": "nodejs",
+    "next.js": "nextjs",
+}
+"""Other names of the same thing."""
+COMMON_WORDS: Final = frozenset(
+    "oracle spark edge word excel teams linear notion segment safari swift rust ruby chef puppet"
+    " spring flask react vault helm argo loki meta apple intel cursor poetry zoom slack stripe"
+    " amazon windows gemini envoy consul babel perl java python deno nats conda git dell adobe sap"
+    " celery pulsar cypress gradle solr miro flink".split()
+)
+"""Products whose names are words, too: only a capital within a sentence tells them apart."""

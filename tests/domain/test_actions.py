@@ -1,0 +1,116 @@
+"""Laws of grouping: the same subject and action are one group, two actions never are."""
+
+from itertools import combinations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from commonbrain.causality.result import PrecursorsResult, precursors
+from commonbrain.text.actions import action_key, action_label
+
+SUBJECTS = ("config push", "checkout", "mail queue", "nightly import", "payments-db")
+ACTIONS = (
+    "restarted deployed rolled-back paused drained scaled-up scaled-down enabled disabled migrated"
+).split()
+VARIABLES = st.one_of(
+    st.integers(0, 10**9).map(str),
+    st.integers(1, 10**6).map("#{}".format),
+    st.dates().map(str),
+    st.times().map("{:%H:%M}".format),
+    st.tuples(st.integers(0, 99), st.integers(0, 99)).map(lambda two: f"v{two[0]}.{two[1]}"),
+    st.uuids().map(str),
+    st.sampled_from(["Friday", "12 March", "today", "3pm", "95%", "40ms", "1a2b3c4d", "2nd"]),
+)
+
+
+@pytest.mark.parametrize(
+    "group",
+    [
+        ("Config push number 1", "Config push number 22", "Config push #8", "config push"),
+        ("Config push 8 by Ann Lee", "Config push 9 by Bo", "Config push"),
+        ("Deployed v1.2 of checkout", "Deploy of checkout v1.3-rc1", "Checkout deployed at 10:30"),
+        ("Restarted db1 on Friday", "Restarted db2 on 2026-03-01"),
+        ("Reverted commit 1a2b3c4d", "Reverted commit 9f8e7d6c because it broke checkout"),
+        ("Scaled web from 3 to 5 pods", "Scaled web from 2 to 12 pods"),
+        ("Fixed OPS-311", "Fixed OPS-312"),
+    ],
+)
+def test_reports_of_one_subject_and_action_are_one_group(group: tuple[str, ...]) -> None:
+    assert len({action_key(text) for text in group}) == 1
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Turned the cache on", "Turned the cache off"),
+        ("The backup ran", "The backup did not run"),
+        ("Moved checkout from Redis to Kafka", "Moved checkout from Kafka to Redis"),
+        ("Deployed checkout to staging", "Deployed checkout to production"),
+        ("Restarted web-1", "Restarted db-1"),
+        ("Fixed OPS-311", "Fixed PAY-311"),
+        ("Edited config.toml", "Edited main.py"),
+        ("12", "13"),
+    ],
+)
+def test_another_subject_or_action_is_another_group(one: str, other: str) -> None:
+    assert action_key(one) != action_key(other)
+
+
+@given(st.sampled_from(SUBJECTS), st.sampled_from(ACTIONS), VARIABLES, VARIABLES)
+def test_numbers_dates_and_ids_do_not_matter(
+    subject: str, action: str, one: str, other: str
+) -> None:
+    bare = action_key(f"{subject} {action}")
+    assert action_key(f"{subject} {one} {action}") == bare
+    assert action_key(f"{subject} {action} at {one} ({other})") == bare
+    label = action_label(f"{subject} {one} {action}")
+    assert action_key(label) == bare
+    assert not any(map(str.isdigit, label))
+
+
+@given(st.data())
+def test_two_different_actions_never_group(data: st.DataObject) -> None:
+    for one, other in combinations(ACTIONS, 2):
+        subject = data.draw(st.sampled_from(SUBJECTS))
+        texts = [f"{subject} {data.draw(VARIABLES)} {action}" for action in (one, other)]
+        assert action_key(texts[0]) != action_key(texts[1])
+
+
+@given(st.text(max_size=600))
+def test_any_text_has_a_key(text: str) -> None:
+    assert action_key(text) == action_key(text.strip())
+    assert len(action_key(text)) >= 1
+
+
+@given(
+    st.lists(
+        st.lists(
+            st.builds(
+                PrecursorsResult,
+                subject=st.builds(
+                    "{} {} {}".format,
+                    st.sampled_from(SUBJECTS),
+                    VARIABLES,
+                    st.sampled_from(ACTIONS),
+                ),
+                minutes=st.integers(1, 240).map(float),
+                is_candidate=st.booleans(),
+            ),
+            max_size=6,
+        ),
+        min_size=1,
+        max_size=5,
+    ),
+    st.randoms(use_true_random=False),
+)
+def test_the_order_of_reports_does_not_matter(
+    windows: list[list[PrecursorsResult]],
+    random_source: object,
+) -> None:
+    shuffled = [list(window) for window in windows]
+    random_source.shuffle(shuffled)  # type: ignore[attr-defined]
+    for window in shuffled:
+        random_source.shuffle(window)  # type: ignore[attr-defined]
+    assert precursors(shuffled) == precursors(windows)
+    assert all(one.count <= len(windows) for one in precursors(windows))

@@ -1,0 +1,71 @@
+"""Names of things: one key for all forms of a name, and none for ordinary words."""
+
+from time import process_time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from commonbrain.model.limits import TEXT_BYTES_MAX
+from commonbrain.text.names import name_terms, names_in, shared_names
+
+
+@pytest.mark.parametrize(
+    "forms",
+    [
+        ("payments-db is full", "PaymentsDb is full", "the payments database", "payments_db"),
+        ("PaymentService stalled", "the payment service stalled", "payment-service stalled"),
+        ("src/billing/tax.py is wrong", "see `tax.py`", "billing/tax.py"),
+        ("see OPS-311", "OPS-311: done", "(OPS-311)"),
+        ("PostgreSQL is up", "we like Postgres"),
+        ("commit 4be19f2aa33d", "since 4be19f2"),
+        ("v1.2.3 is out", "installed 1.2.3"),
+        ("the order queues", "order-queue", "The Order Queue"),
+    ],
+)
+def test_forms_of_one_name_are_the_same_thing(forms: tuple[str, ...]) -> None:
+    for one in forms:
+        assert all(shared_names(one, other) for other in forms)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The new service of the main server was slow in mid-2024",
+        "A well-known, long-term, step-by-step way to restart servers",
+        "Use utf8 and sha256 on page12 in step-3",
+        "Spring cleaning: edge cases excel, teams react",
+        "Ann said that the first job was done on Monday",
+        "e.g. this, i.e. that, and/or 3.5",
+    ],
+)
+def test_ordinary_words_name_nothing(text: str) -> None:
+    assert not names_in(text)
+
+
+def test_different_things_of_one_sort_share_no_name() -> None:
+    for one, other in (
+        ("db1 is full", "db2 is full"),
+        ("payments-db", "reports-db"),
+        ("the order queue", "the mail queue"),
+        ("OPS-311", "OPS-411"),
+        ("a/tax.py", "b/tax.py"),
+    ):
+        assert not shared_names(one, other)
+
+
+@given(st.text(), st.text())
+def test_sharing_is_mutual_and_a_text_shares_all_its_names(one: str, other: str) -> None:
+    assert {name.key for name in shared_names(one, one)} == set(names_in(one))
+    assert bool(shared_names(one, other)) == bool(shared_names(other, one))
+    assert all(0 < name.confidence <= 1 for name in names_in(one).values())
+    assert all(term.isalnum() for term in name_terms(one))
+
+
+@pytest.mark.parametrize(
+    "unit", ["a", "a-", "A", "Aa", "a.", "a_", "a ", "db ", "1", "#", "a1", "-"]
+)
+def test_hostile_text_is_read_in_linear_time(unit: str) -> None:
+    started = process_time()
+    names_in((unit * TEXT_BYTES_MAX)[:TEXT_BYTES_MAX])
+    assert process_time() - started < 2

@@ -1,0 +1,79 @@
+"""People are recognized without an @: precision comes before recall, on labelled sentences."""
+
+from time import process_time
+
+import pytest
+
+from commonbrain.model.limits import TEXT_BYTES_MAX
+from commonbrain.text.people import people_in
+
+# Each text with the people in it.
+LABELLED: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("Ann Lee said that Redis keeps the sessions.", ("ann lee",)),
+    ("The retry code is owned by Ann.", ("ann",)),
+    ("Then Ann and Bo Chen agreed to ship on Monday.", ("ann", "bo chen")),
+    ("According to Jürgen, the import takes an hour.", ("jürgen",)),
+    ("Ann Lee wrote the runbook; Ann approved it.", ("ann lee",)),
+    ("We asked Mark about the index.", ("mark",)),
+    ("Dr. Okonkwo confirmed the dose.", ("okonkwo",)),
+    ("Maria is on call this week.", ("maria",)),
+    ("Priya's vacation starts on Friday.", ("priya",)),
+    ("Yesterday Tom decided to keep SQLite.", ("tom",)),
+    ("PAY-77 was reviewed by Chris and merged.", ("chris",)),
+    ("The incident was assigned to Fatima.", ("fatima",)),
+    ("Carlos has volunteered for the migration.", ("carlos",)),
+    ("Waiting for Olga, who knows the billing code.", ("olga",)),
+    ("Sarah prefers short answers.", ("sarah",)),
+    ("Kenji left the team in March.", ("kenji",)),
+    ("I paired with Elena on the parser.", ("elena",)),
+    ("It works, said Ben.", ("ben",)),
+    ("Anna-Lena Voss proposed a queue.", ("anna-lena voss",)),
+    ("Zora suggested a cache.", ("zora",)),
+    ("Postgres said that the relation does not exist.", ()),
+    ("Jenkins reported a failure, and Sentry noted it.", ()),
+    ("May decided nothing; June was quiet.", ()),
+    ("Platform owns the retry code, and Security approved it.", ()),
+    ("Acme Corp said that they will pay.", ()),
+    ("Terraform owns the DNS zone.", ()),
+    ("Customers said that checkout is slow.", ()),
+    ("Mark approved items as done.", ()),
+    ("Will this work? Grace periods apply.", ()),
+    ("Grafana wants a token; Docker needs a login.", ()),
+    ("Legal asked for a copy.", ()),
+    ("Monday reports are owned by Finance.", ()),
+    ("The build moved to GitHub, as GitHub said.", ()),
+    ("Nobody told Dependabot to stop.", ()),
+    ("Berlin is in charge of the release.", ()),
+    ("Then Kafka decided to rebalance.", ()),
+    ("Everyone agreed with Claude Code.", ()),
+    ("Read Alice in Wonderland for the demo data.", ()),
+    ("The Oracle migration was led by Accenture.", ()),
+    ("Log in as admin, said the manual.", ()),
+)
+
+
+@pytest.mark.requirement("DM-30")
+def test_recognized_people_are_people() -> None:
+    wrong = [
+        (text, name) for text, people in LABELLED for name in people_in(text) if name not in people
+    ]
+    assert not wrong
+
+
+@pytest.mark.requirement("DM-30")
+def test_most_people_are_recognized() -> None:
+    expected = [(text, name) for text, people in LABELLED for name in people]
+    missing = [(text, name) for text, name in expected if name not in people_in(text)]
+    assert len(missing) <= 0.15 * len(expected), missing
+
+
+def test_a_first_name_stays_if_two_people_have_it() -> None:
+    text = "Ann Lee said yes. Ann Voss said no. Ann decided."
+    assert people_in(text) == ("ann lee", "ann voss", "ann")
+
+
+@pytest.mark.parametrize("unit", ["A", "Ann ", "said ", "Ann and ", "owned by ", "Dr. ", "a", " "])
+def test_hostile_text_is_read_in_linear_time(unit: str) -> None:
+    started = process_time()
+    people_in((unit * TEXT_BYTES_MAX)[:TEXT_BYTES_MAX])
+    assert process_time() - started < 2

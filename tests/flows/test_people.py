@@ -1,0 +1,27 @@
+"""The people whom a text names are searched by any form of their names."""
+
+import pytest
+
+from commonbrain.client import Brain
+from tests.flows.asking import stored
+
+
+@pytest.mark.requirement("DM-30")
+@pytest.mark.parametrize("asked", ["Ann", "@ann", "ann lee", "Ann.Lee", "@ann-lee"])
+def test_a_person_is_found_by_first_full_and_account_name(brain: Brain, asked: str) -> None:
+    said = stored(brain, "Ann Lee decided that sessions stay in Redis", kind="fact")
+    mentioned = stored(brain, "The retry limit is five, see @ann.lee", kind="fact")
+    stored(brain, "Annabel Lee-Roy owns the parser", kind="fact", people=["annabel"])
+    stored(brain, "Redis said that the port is in use", kind="event")
+    for query in ("", "redis retry limit"):
+        items = brain.recall(query, people=[asked]).items
+        assert {item.id for item in items} == {said, mentioned}
+
+
+@pytest.mark.requirement("DM-30")
+def test_a_full_name_does_not_find_another_person_of_that_first_name(brain: Brain) -> None:
+    lee = stored(brain, "Ann Lee approved the budget", kind="event")
+    voss = stored(brain, "Ann Voss rejected the budget, as Ann Voss said", kind="event")
+    assert [item.id for item in brain.recall(people=["ann lee"]).items] == [lee]
+    assert {item.id for item in brain.recall(people=["ann"]).items} == {lee, voss}
+    assert not brain.recall(people=["redis"]).items
