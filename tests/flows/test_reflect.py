@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from commonbrain.client import Brain
+from commonbrain.consolidation.episodes import to_reflection_inputs
 from commonbrain.jobs.worker import JobEvent, schedule
 from commonbrain.model import ids
 from commonbrain.model.errors import RejectedError
@@ -100,6 +101,20 @@ def test_what_the_last_run_left_is_looked_at_however_long_ago_it_was(
         clock.move(timedelta(days=5))
 
         assert reflect(brain, window_hours=1)["episodes"] == 1
+
+
+def test_what_happened_again_and_again_weighs_more(path: Path) -> None:
+    with a_brain(path) as brain:
+        tell(brain, CHECKOUT)
+        once = [one.weight for one in to_reflection_inputs(every(brain, Kind.EVENT))]
+        for _ in range(5):
+            brain.remember(CHECKOUT[1], kind="event")
+
+        again = [one.weight for one in to_reflection_inputs(every(brain, Kind.EVENT))]
+
+    *same, more = sorted(later - before for before, later in zip(once, again, strict=True))
+    assert same == [0, 0, 0]
+    assert more >= 0.3
 
 
 def test_events_with_too_little_text_wait_for_more(path: Path, clock: FakeClock) -> None:

@@ -156,12 +156,23 @@ def to_reflection_inputs(sources: Sequence[Memory]) -> list[SourceText]:
         SourceText(
             text=one.text,
             speaker=_speaker(one),
-            weight=one.salience,
+            weight=_weight(one),
             at=one.occurred_at,
             author=_name(one.agent),
         )
         for one in sources
     ]
+
+
+_RECURRENCE: Final = 0.1
+_RECURRENCES_MAX: Final = 3
+"""What each recurrence of an event adds to its salience, and how many count."""
+
+
+def _weight(memory: Memory) -> float:
+    detail = memory.detail
+    recurrences = detail.recurrences if isinstance(detail, EventDetail) else 0
+    return min(memory.salience + _RECURRENCE * min(recurrences, _RECURRENCES_MAX), 1.0)
 
 
 def drafts(reflection: Reflection, *, of: Sequence[Memory], caller: Caller) -> Drafts:
