@@ -1,9 +1,14 @@
 """What came of jobs as people read it: sentences, without a name of a field."""
 
+from pathlib import Path
+
 import pytest
 
-from commonbrain.api.operations.job import describe_result, render_entries
+from commonbrain.api.operations.job import describe_result, render_entries, render_single_job
+from commonbrain.api.operations.reflect import REFLECT, ReflectResponse
 from commonbrain.jobs.registry import JOBS
+from commonbrain.testing.builders import a_brain
+from tests.flows.working import a_worker
 
 MODEL = "mdl_38G5VPQMFGCMX"
 FARED = {"model": MODEL, "nDCG@10": "0.500 to 0.600", "gain": "+0.010 to +0.190"}
@@ -60,3 +65,18 @@ def test_what_a_report_lists_is_told_with_the_calls_that_settle_it() -> None:
         "corrected 2 times: x",
     ]
     assert list(render_entries({"refusals": [{"where": "line 3", "reason": "r"}]})) == ["line 3: r"]
+
+
+@pytest.mark.requirement("JB-06")
+def test_a_queued_job_says_what_runs_it_and_where_its_result_is(path: Path) -> None:
+    with a_brain(path) as brain:
+        job = brain.jobs.run("reflect")
+
+        [line, step] = render_single_job(job).split("\n")
+        assert line == f"{job.id} | reflect | queued 0%"
+        assert "brain worker --once runs it" in step
+        assert f"brain job show {job.id} shows the result" in step
+        assert REFLECT.render_text(ReflectResponse(job=job)) == render_single_job(job)
+
+        a_worker(brain).sweep()
+        assert "\n" not in render_single_job(brain.jobs.show(job.id))

@@ -14,16 +14,23 @@ from commonbrain.storage.interface import QueryScope
 from tests.flows.working import a_worker
 
 CHECKOUT = (
-    "The checkout service returned errors after the deploy of build 811.",
-    "We rolled the checkout service back to build 810 after the errors.",
-    "The checkout service lacked the variable STRIPE_REGION in build 811.",
+    "The checkout service returned errors after the deploy of build 811. Customers of four shops"
+    " saw an empty cart for eleven minutes, and nine of them wrote to the support team.",
+    "We rolled the checkout service back to build 810 after the errors. It took six minutes since"
+    " the old image had left the cache of the second cluster.",
+    "The checkout service lacked the variable STRIPE_REGION in build 811. It went unseen before"
+    " the deploy, as staging gets it from a file that production lacks.",
     "We decided to validate variables of the checkout service at every start.",
 )
 GARDEN = (
-    "Watering the garden roses took an hour this morning.",
-    "The garden roses got new soil and watering tubes.",
-    "Ann planted two more garden roses beside the watering tubes.",
+    "Watering the garden roses took an hour this morning, because the hose at the shed leaks. The"
+    " neighbour lent us a longer one for the rest of the week.",
+    "The garden roses got new soil and watering tubes along the southern fence. Two tubes are left"
+    " over and wait in the shed for the herbs.",
+    "Ann planted two more garden roses next to the watering tubes. The label says that they bloom"
+    " in June and dislike wet feet. The old rose at the gate has black spots on its lower leaves.",
 )
+"""Either is enough for an episode, and too little for one of its own beside the other's."""
 
 
 def tell(brain: Brain, texts: Sequence[str], **more: Any) -> list[int]:  # noqa: ANN401 of a draft

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from commonbrain.client import Brain
+from commonbrain.consolidation.episodes import to_reflection_inputs
 from commonbrain.jobs.worker import JobEvent, schedule
 from commonbrain.model import ids
 from commonbrain.model.errors import RejectedError
@@ -14,36 +15,66 @@ from commonbrain.model.limits import JOB_LEASE_S, REFLECT_SOON
 from commonbrain.model.memory import State
 from commonbrain.model.scope import LOCAL_TENANT, Scope, Trust
 from commonbrain.testing.builders import NOON, FakeClock, a_brain
+from commonbrain.text.tokens import estimate
 from tests.flows.reflecting import CHECKOUT, GARDEN, every, reflect, sources, tell
 from tests.flows.working import a_worker
 
 
 @pytest.mark.requirement("JB-01")
-def test_events_of_one_matter_become_an_episode_that_names_them_and_their_span(path: Path) -> None:
+def test_the_events_of_a_day_become_an_episode_of_a_third_that_names_them_and_their_span(
+    path: Path,
+) -> None:
     with a_brain(path) as brain:
-        checkout = [
+        told = [
             *tell(brain, CHECKOUT[:2], occurred_at=NOON - timedelta(hours=2)),
-            *tell(brain, CHECKOUT[2:], occurred_at=NOON - timedelta(hours=1)),
+            *tell(brain, (*CHECKOUT[2:], *GARDEN), occurred_at=NOON - timedelta(hours=1)),
         ]
-        garden = tell(brain, GARDEN, occurred_at=NOON - timedelta(hours=1))
 
         result = reflect(brain)
 
-        assert (result["read"], result["episodes"], result["reflector"]) == (7, 2, "extractive")
-        episodes = every(brain, Kind.EPISODE)
-        assert {frozenset(sources(brain, one)) for one in episodes} == {
+        assert (result["read"], result["episodes"], result["reflector"]) == (7, 1, "extractive")
+        [episode] = every(brain, Kind.EPISODE)
+        assert sources(brain, episode) == set(told)
+        assert episode.detail == EpisodeDetail(
+            started_at=NOON - timedelta(hours=2), ended_at=NOON - timedelta(hours=1)
+        )
+        assert episode.headline.startswith("2026-03-02 10:00-11:00: checkout service")
+        assert episode.label == "reflection"
+        assert episode.auto_captured
+        tokens = sum(estimate(text) for text in (*CHECKOUT, *GARDEN))
+        assert estimate(episode.text) <= tokens // 3
+        said = [line for line in episode.body.split("\n") if not line.endswith(":")]
+        assert all(any(line in text for text in (*CHECKOUT, *GARDEN)) for line in said)
+        assert len(every(brain, Kind.EVENT)) == 7
+        assert brain.recall("checkout build 811", kinds=("episode",)).items
+
+
+def test_a_subject_with_enough_text_has_an_episode_of_its_own(path: Path) -> None:
+    with a_brain(path) as brain:
+        towns = "Athens Berlin Cork Delft Essen Faro Gdansk Hanoi Izmir Jena".split()
+        checkout = tell(
+            brain,
+            [
+                f"The checkout service of the shop in {town} returned errors after the deploy of"
+                f" build 811, and customers of the shop in {town} saw an empty cart."
+                for town in towns
+            ],
+        )
+        garden = tell(
+            brain,
+            [
+                f"Watering roses from {town} took an hour this morning, since roses from {town}"
+                " grow along far fences where no tube reaches them, in soil as hard as stone."
+                for town in towns
+            ],
+        )
+
+        assert reflect(brain)["episodes"] == 2
+
+        assert {frozenset(sources(brain, one)) for one in every(brain, Kind.EPISODE)} == {
             frozenset(checkout),
             frozenset(garden),
         }
-        [told] = [one for one in episodes if sources(brain, one) == set(checkout)]
-        assert told.detail == EpisodeDetail(
-            started_at=NOON - timedelta(hours=2), ended_at=NOON - timedelta(hours=1)
-        )
-        assert told.label == "reflection"
-        assert told.auto_captured
-        assert set(told.body.split("\n")) <= set(CHECKOUT)
-        assert len(every(brain, Kind.EVENT)) == 7
-        assert brain.recall("checkout build 811", kinds=("episode",)).items
 
 
 def test_the_same_window_reflected_again_makes_nothing_new_and_late_events_are_caught(
@@ -70,6 +101,32 @@ def test_what_the_last_run_left_is_looked_at_however_long_ago_it_was(
         clock.move(timedelta(days=5))
 
         assert reflect(brain, window_hours=1)["episodes"] == 1
+
+
+def test_what_happened_again_and_again_weighs_more(path: Path) -> None:
+    with a_brain(path) as brain:
+        tell(brain, CHECKOUT)
+        once = [one.weight for one in to_reflection_inputs(every(brain, Kind.EVENT))]
+        for _ in range(5):
+            brain.remember(CHECKOUT[1], kind="event")
+
+        again = [one.weight for one in to_reflection_inputs(every(brain, Kind.EVENT))]
+
+    *same, more = sorted(later - before for before, later in zip(once, again, strict=True))
+    assert same == [0, 0, 0]
+    assert more >= 0.3
+
+
+def test_events_with_too_little_text_wait_for_more(path: Path, clock: FakeClock) -> None:
+    with a_brain(path, clock=clock) as brain:
+        short = tell(brain, ["The crane broke.", "The ferry waited.", "The harbour froze."])
+        assert reflect(brain)["episodes"] == 0
+        clock.move(timedelta(hours=2))
+        more = tell(brain, CHECKOUT)
+
+        assert reflect(brain)["episodes"] == 1
+
+        assert sources(brain, every(brain, Kind.EPISODE)[0]) == {*short, *more}
 
 
 def test_an_episode_that_was_forgotten_is_not_made_again(path: Path) -> None:
@@ -158,7 +215,9 @@ def test_the_same_is_not_proposed_twice_nor_what_is_known(path: Path) -> None:
 
 def test_no_more_is_proposed_than_was_asked_for(path: Path) -> None:
     with a_brain(path) as brain:
-        tell(brain, [f"We decided to keep the kettle {name} for tea." for name in "ABCDEF"])
+        kettles = "We decided to keep the kettle {} for tea on floor {}. Nobody could say who"
+        kettles += " had bought it, and the shop that sold it closed its doors years ago."
+        tell(brain, [kettles.format(name, place) for place, name in enumerate("ABCDEF")])
 
         assert len(brain.reflect(max_candidates=2).candidates) == 2
         assert reflect(brain, max_candidates=2)["candidates"] == 2
@@ -296,17 +355,29 @@ def test_a_reflection_killed_after_any_of_its_steps_ends_once_with_the_same_resu
 def test_messages_of_a_thread_become_an_episode_that_says_who_said_what(path: Path) -> None:
     with a_brain(path) as brain:
         bo = brain.acting_as(agent="bo")
-        first = brain.message.send("all", "The ferry is late by two hours today.")
+        first = brain.message.send(
+            "all",
+            "The ferry is late by two hours today. The crew says that the swell at the pier was too"
+            " high in the morning, and that the next boats will be late as well.",
+        )
         for who, text in (
-            (bo, "Then we meet at the harbour cafe at seven."),
-            (brain, "I booked the harbour hotel for Monday night."),
+            (
+                bo,
+                "We decided to meet at the harbour cafe at seven. It has the blue awning and"
+                " a stove, so nobody has to stand in the rain until the boat is in.",
+            ),
+            (
+                brain,
+                "I booked the harbour hotel for Monday night. It has two rooms with a view of"
+                " the pier, breakfast starts at six, and the porter keeps our bags.",
+            ),
         ):
             who.message.reply(str(first.id), text)
 
         assert reflect(brain.acting_as(agent="cy"))["episodes"] == 1
 
         [episode] = every(brain, Kind.EPISODE)
-        assert "bo: Then we meet at the harbour cafe at seven." in episode.body
+        assert "bo: meet at the harbour cafe at seven" in episode.body
         assert episode.agent == "cy"
 
 

@@ -127,7 +127,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "eval report": "brain eval report run.json",
     "eval self": "brain eval self",
     "eval history": "brain eval history",
-    "eval reflect": "brain eval reflect locomo ./locomo-dev.json",
+    "eval reflection": "brain eval reflection",
     "eval month": "brain eval month",
     "eval duplicates": "brain eval duplicates",
     "eval atomizer": "brain eval atomizer",

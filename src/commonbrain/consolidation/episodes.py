@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
@@ -14,15 +14,23 @@ from commonbrain.model.limits import REFLECT_PAGE, SOURCES_MAX
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import Draft, Memory, State, confidence
 from commonbrain.model.scope import Caller, Role, Scope, is_visible, isolates
-from commonbrain.text.headlines import derive_headline
+from commonbrain.text.headlines import shorten_to_headline
 from commonbrain.text.normalisation import normalise_line
 from commonbrain.text.summaries import COMPACTED, SUMMARY, Point, Reflection, SourceText, body_of
+from commonbrain.text.tokens import estimate
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
 
 CLUSTER_MIN: Final = 3
 """Fewer memories are not summarized."""
+CLUSTER_TOKENS_MIN: Final = 300
+"""A subject or session with less text shares an episode with the rest of its day.
+
+A third of it has room for about five clauses below the headline.
+"""
+SUMMARY_TOKENS_MIN: Final = 90
+"""Less text has no room for a headline and one clause in a third of it."""
 _GAP: Final = timedelta(hours=6)
 """A pause of half a working day ends an episode."""
 _TOGETHER: Final = 0.12
@@ -37,6 +45,8 @@ class Occurrence:
 
     at: datetime
     within: str | None = None
+    tokens: int = CLUSTER_TOKENS_MIN
+    """Of its text."""
 
 
 def clusters(
@@ -44,9 +54,10 @@ def clusters(
 ) -> list[list[int]]:
     """Group similar memories, oldest first; return the positions of each group in order.
 
-    A group has at most as many members as a memory may have sources, and at least three. Memories
-    of a session that are left over form groups of their own; single ones belong to none. Removing
-    a whole group leaves the others unchanged, so that an interrupted run continues the same way.
+    A group has at most as many members as a memory may have sources, at least three, and enough
+    text for a summary. Memories that are left over form groups by session, then by stretch of time;
+    single ones belong to none. Removing a whole group leaves the others unchanged, so that an
+    interrupted run continues the same way.
 
     Args:
         occurrences: of the memories, by time.
@@ -66,9 +77,28 @@ def clusters(
             groups.append([place])
         else:
             best.append(place)
-    whole = [one for one in groups if len(one) >= CLUSTER_MIN]
-    left = [place for one in groups if len(one) < CLUSTER_MIN for place in one]
-    return sorted([*whole, *_by_session(sorted(left), occurrences)])
+    whole = [one for one in groups if _is_enough(one, occurrences)]
+    left = sorted(set(range(len(occurrences))) - {place for one in whole for place in one})
+    of_session = [
+        run
+        for run in _runs(left, occurrences, key=lambda one: one.within)
+        if _is_enough(run, occurrences)
+    ]
+    alone = sorted(set(left) - {place for one in of_session for place in one})
+    rest = _runs(alone, occurrences, key=lambda _: "")
+    short = [run for run in rest if _is_enough(run, occurrences, tokens_min=SUMMARY_TOKENS_MIN)]
+    return sorted([*whole, *of_session, *short])
+
+
+def _is_enough(
+    places: Sequence[int],
+    occurrences: Sequence[Occurrence],
+    *,
+    tokens_min: int = CLUSTER_TOKENS_MIN,
+) -> bool:
+    """Return whether a group has enough members and text."""
+    tokens = sum(occurrences[place].tokens for place in places)
+    return len(places) >= CLUSTER_MIN and tokens >= tokens_min
 
 
 def _nearness(
@@ -86,20 +116,25 @@ def _nearness(
     return (near + _TOGETHER * shared) / len(recent)
 
 
-def _by_session(places: Sequence[int], occurrences: Sequence[Occurrence]) -> list[list[int]]:
-    """Group memories of the same session without a long pause between them."""
+def _runs(
+    places: Sequence[int],
+    occurrences: Sequence[Occurrence],
+    *,
+    key: Callable[[Occurrence], str | None],
+) -> list[list[int]]:
+    """Group memories with the same key without a long pause between them."""
     runs: defaultdict[str, list[list[int]]] = defaultdict(list)
     for place in places:
-        within = occurrences[place].within
-        if within is None:
+        of = key(occurrences[place])
+        if of is None:
             continue
-        last = runs[within][-1] if runs[within] else []
+        last = runs[of][-1] if runs[of] else []
         is_near = last and occurrences[place].at - occurrences[last[-1]].at <= _GAP
         if is_near and len(last) < SOURCES_MAX:
             last.append(place)
         else:
-            runs[within].append([place])
-    return [run for all_ in runs.values() for run in all_ if len(run) >= CLUSTER_MIN]
+            runs[of].append([place])
+    return [run for all_ in runs.values() for run in all_]
 
 
 _ROLES = frozenset({"assistant", "system", "tool", "user"})
@@ -118,8 +153,26 @@ class Drafts:
 def to_reflection_inputs(sources: Sequence[Memory]) -> list[SourceText]:
     """Convert memories to the input of a summary."""
     return [
-        SourceText(text=one.text, speaker=_speaker(one), weight=one.salience) for one in sources
+        SourceText(
+            text=one.text,
+            speaker=_speaker(one),
+            weight=_weight(one),
+            at=one.occurred_at,
+            author=_name(one.agent),
+        )
+        for one in sources
     ]
+
+
+_RECURRENCE: Final = 0.1
+_RECURRENCES_MAX: Final = 3
+"""What each recurrence of an event adds to its salience, and how many count."""
+
+
+def _weight(memory: Memory) -> float:
+    detail = memory.detail
+    recurrences = detail.recurrences if isinstance(detail, EventDetail) else 0
+    return min(memory.salience + _RECURRENCE * min(recurrences, _RECURRENCES_MAX), 1.0)
 
 
 def drafts(reflection: Reflection, *, of: Sequence[Memory], caller: Caller) -> Drafts:
@@ -135,7 +188,7 @@ def _episode(reflection: Reflection, *, of: Sequence[Memory], caller: Caller) ->
     body = body_of(reflection.points)
     return Draft(
         body=body,
-        headline=derive_headline(normalise_line(reflection.headline) or body),
+        headline=shorten_to_headline(normalise_line(reflection.headline) or body),
         kind=Kind.EPISODE,
         label=SUMMARY,
         project=of[0].project,
@@ -193,6 +246,10 @@ def _speaker(memory: Memory) -> str | None:
             name = actor
         case _:
             name = None
+    return _name(name)
+
+
+def _name(name: str | None) -> str | None:
     return None if name is None or name.casefold() in _ROLES else name
 
 
@@ -283,7 +340,10 @@ def _clusters(
         classes[compatibility_key(one)].append(one)
     groups: list[tuple[Memory, ...]] = []
     for those in classes.values():
-        places = [Occurrence(at=one.occurred_at, within=_within(one)) for one in those]
+        places = [
+            Occurrence(at=one.occurred_at, within=_within(one), tokens=estimate(one.text))
+            for one in those
+        ]
         cosines = tx.index.cosines([one.id for one in those])
         groups += [
             tuple(those[place] for place in cluster)

@@ -15,7 +15,18 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 
 from commonbrain.llm.client import ChatClient, ChatFamily
 from commonbrain.text.capture import is_claimable
-from commonbrain.text.summaries import Point, Reflection, SourceText, Spent, is_stated, spoken
+from commonbrain.text.headlines import shorten_to_headline
+from commonbrain.text.summaries import (
+    Point,
+    Reflection,
+    SourceText,
+    Spent,
+    fitted,
+    is_stated,
+    spoken,
+    subjects,
+    titled,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -85,9 +96,14 @@ class ChatReflector:
             return Reflection(spent=spent, fault="reply_unusable")
         sure = (one for one in _grounded_claims(answer.facts, sources) if is_claimable(one.text))
         is_grounded = is_stated(answer.headline, [one.text for one in sources])
+        subject = answer.headline if is_grounded else subjects(sources)
+        headline = shorten_to_headline(titled(subject, sources))
+        fitting = fitted(points, headline=headline, sources=sources)
+        if not fitting:
+            return Reflection(spent=spent, fault="too_short")
         return Reflection(
-            points=points,
-            headline=answer.headline if is_grounded else points[0].text,
+            points=tuple(fitting),
+            headline=headline,
             claims=tuple(islice(sure, claims_max)),
             spent=spent,
         )

@@ -68,6 +68,7 @@ ABLATABLE_STAGES: Final[Mapping[str, str]] = {
     "passages": "Score messages by their neighbours too, and add those neighbours.",
     TIME_ALONE: "Answer a question for a time alone with the memories of that time, newest first.",
     "verdict": "Detect questions without an answer, and shorten their result.",
+    "sources_first": "Leave out the episode of events that are found, unless a time is asked for.",
     "second_step": "Search again among the people named, if several memories answer.",
     "links": "Follow the links of the best candidates.",
     CHANGES: "Use the changes that were detected on writing.",

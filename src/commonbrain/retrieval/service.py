@@ -25,6 +25,7 @@ from commonbrain.model.scope import Caller
 from commonbrain.model.support import Review
 from commonbrain.observability.interface import RecallMetrics
 from commonbrain.retrieval.current_first import mark_earlier, put_current_first
+from commonbrain.retrieval.episode_sources import without_summaries
 from commonbrain.retrieval.fusion import (
     FusedScores,
     LinkExpansion,
@@ -268,7 +269,8 @@ class Recall:
         considered = self._judged(tx, plan, ranked=ordered.ranked, retrieved=retrieved)
         believed = tx.changes.believed(memory_ids) if plan.filter.as_of else {}
         passed = filter_visible(plan, considered, past=believed, reviews=reviews)
-        visible = [] if plan.is_proactive and not is_any_worth(passed) else passed
+        is_worth = not plan.is_proactive or is_any_worth(passed)
+        visible = without_summaries(tx, plan, ranked=passed if is_worth else ())
         meaning = context.matches[VECTOR]
         allowed = put_current_first(tx, plan, ranked=visible, graph=graph, meaning=meaning)
         if repeated := spread_over_times(plan, allowed, times=times):

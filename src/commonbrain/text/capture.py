@@ -10,6 +10,7 @@ from typing import Final
 from commonbrain.model.kinds import Kind
 from commonbrain.model.limits import HANDOFF_CHARS_MAX
 from commonbrain.text.classification import classify, tagged_texts
+from commonbrain.text.clause_roles import Role, role_of, states_cause
 from commonbrain.text.clauses import is_factual
 from commonbrain.text.normalisation import normalise, without_injected_context
 from commonbrain.text.segmentation import split
@@ -108,21 +109,39 @@ _LEANING: Final = re.compile(
 """Openings of a sentence that depends on an earlier one."""
 _LASTING: Final = re.compile(
     r"\b(?:prefers?|favou?rite|allergic|vegetarian|vegan|hates?|loves?|owns|maintains|"
-    r"is responsible for|is in charge of|works? (?:at|as|for|on)|lives? in|is (?:called|named)|"
-    r"uses?|runs? on|depends? on|requires?|supports?|defaults? to|is (?:set|configured) to|"
+    r"is responsible for|is in charge of|works? (?:at|as|for)|works on|lives? in|"
+    r"is (?:called|named)|uses?|runs? on|depends? on|requires?|supports|defaults? to"
+    r"|is (?:set|configured) to|"
     r"listens? on|is (?:hosted|deployed|stored|kept) (?:on|in|at))\b",
     re.IGNORECASE,
 )
 """Typical words of preferences, responsibilities and configuration."""
 
 
+_PASSING: Final = re.compile(
+    r"\b(?:today|yesterday|tonight|tomorrow|this (?:morning|afternoon|evening|week)|right now"
+    r"|so far|at the moment|for now|still|at \d{1,2}:\d\d)\b",
+    re.IGNORECASE,
+)
+"""Times that bind a statement to its day."""
+_FIRST_PERSON: Final = re.compile(r"\W*i\b", re.IGNORECASE)
+
+
 def is_durable(text: str) -> bool:
     """Return whether a sentence may be proposed as a fact.
 
-    It states a decision, lesson, preference or configuration, is neither a question, a plan nor an
-    instruction, and does not depend on another sentence.
+    It states a decision, convention, cause, preference, owner or configuration that holds beyond
+    its day. It is neither a question, a plan, an instruction, an open point nor a report that work
+    goes on, and does not depend on another sentence.
     """
-    return bool(is_informative(text) or _LASTING.search(text)) and is_claimable(text)
+    role = role_of(text)
+    if role is None or role is Role.OPEN or _PASSING.search(text):
+        return False
+    is_decision = role is Role.DECIDED and not _FIRST_PERSON.match(text)
+    is_lasting = is_decision or states_cause(text)
+    if role is not Role.DONE:
+        is_lasting = is_lasting or is_informative(text) or _LASTING.search(text) is not None
+    return is_lasting and is_claimable(text)
 
 
 def is_claimable(text: str) -> bool:
@@ -132,5 +151,7 @@ def is_claimable(text: str) -> bool:
     """
     if not _WORDS_MIN <= len(text.split()) <= _WORDS_MAX or _LEANING.match(text):
         return False
-    is_fact = classify(text) is Kind.FACT and is_factual(text)
-    return is_fact and read_statement(Statement(text=text)).is_claim
+    kind = classify(text)
+    # The cause of a failure holds when the failure is over.
+    is_fact = kind is Kind.FACT or (kind is Kind.INCIDENT and states_cause(text))
+    return is_fact and is_factual(text) and read_statement(Statement(text=text)).is_claim

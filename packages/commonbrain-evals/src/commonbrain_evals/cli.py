@@ -13,7 +13,7 @@ from commonbrain_evals.options import RunOptions
 
 OWN: Final = (
     *("atomizer", "cascade", "conflicts", "duplicates", "headlines", "preferences", "prompts"),
-    "safety",
+    *("reflection", "safety"),
     *("timeline", "times", "truth"),
 )
 """The evaluations on data that ships with the package, by their names in `EVALUATIONS`."""
@@ -206,22 +206,27 @@ def history(
     show_history(context.obj, name, plot=plot, as_json=as_json)
 
 
-@app.command()
-def reflect(
+@app.command(help="Measure episodes on data that ships with the package, or on public data.")
+def reflection(
     *,
-    dataset: Annotated[str, typer.Argument(help="locomo, beam, longmemeval or own.")],
-    path: Annotated[Path, typer.Argument(help="The file or folder that holds the data.")],
-    questions: Annotated[int | None, typer.Option(min=1, help="Ask only so many.")] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="A file or folder of public data, in place of the own.")
+    ] = None,
+    dataset: Annotated[str, typer.Option(help="locomo, beam, longmemeval or own.")] = "locomo",
+    questions: Annotated[int | None, typer.Option(min=1, help="Ask only so many of it.")] = None,
     conversations: Annotated[int | None, typer.Option(min=1, help="Fill only so many.")] = None,
     seed: Annotated[int, typer.Option(help="Decides which, where only some are.")] = 0,
     as_json: Json = False,
 ) -> None:
-    """Measure what episodes keep of the evidence, and what they do to recall."""
-    from commonbrain_evals.run import run_reflection  # noqa: PLC0415 see _run
+    """Measure whether episodes answer questions better than as many tokens of events."""
+    from commonbrain_evals.run import run_evaluation, run_reflection  # noqa: PLC0415 see _run
 
+    if data is None:
+        run_evaluation("reflection", as_json=as_json)
+        return
     run_reflection(
         dataset,
-        path,
+        data,
         questions=questions,
         conversations=conversations,
         seed=seed,
@@ -256,5 +261,5 @@ def _add(name: str) -> None:
 
 
 for _name in OWN:
-    if _name not in {"duplicates", "headlines", "truth"}:
+    if _name not in {"duplicates", "headlines", "reflection", "truth"}:
         _add(_name)

@@ -18,6 +18,7 @@ from commonbrain_evals import (
     pairs,
     preferences,
     prompts,
+    reflection,
     safety,
     tables,
     timeline,
@@ -46,6 +47,11 @@ def _duplicates(on_progress: Progress) -> duplicates.Report:
 def _prompts(on_progress: Progress) -> prompts.PromptReport:
     embedder = make_embedder(load_settings())
     return prompts.evaluate(*prompts.read_prompts(), embedder=embedder, on_progress=on_progress)
+
+
+def _reflection(on_progress: Progress) -> reflection.ReflectionReport:
+    embedder = make_embedder(load_settings())
+    return reflection.evaluate(reflection.read_days(), embedder, on_progress=on_progress)
 
 
 def _safety(on_progress: Progress) -> safety.SafetyReport:
@@ -99,6 +105,11 @@ EVALUATIONS: Final[Mapping[str, Evaluation]] = {
         purpose="Whether prompt hooks show what bears upon a prompt, and nothing otherwise.",
         run=_prompts,
         show=prompts.show_prompts,
+    ),
+    "reflection": Evaluation(
+        purpose="Whether episodes answer questions better than as many tokens of events.",
+        run=_reflection,
+        show=reflection.show_reflection,
     ),
     "safety": Evaluation(
         purpose="What shows of others' memories, and what lies from the web do to answers.",

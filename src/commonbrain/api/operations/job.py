@@ -18,6 +18,7 @@ from commonbrain.client import Brain
 from commonbrain.jobs.registry import JOBS, parse_arguments
 from commonbrain.jobs.service import JobsReply, JobView
 from commonbrain.model.escaping import inert_line
+from commonbrain.model.jobs import JobState
 from commonbrain.model.limits import JOBS_PAGE_DEFAULT, JOBS_PAGE_MAX
 from commonbrain.model.scope import Role
 
@@ -270,10 +271,23 @@ def _handle(brain: Brain, request: JobRequest) -> JobsReply:
 
 
 def _render(reply: JobsReply) -> str:
+    if len(reply.jobs) == 1 and not reply.is_more:
+        [job] = reply.jobs
+        entries = (f"  {inert_line(one)}" for one in render_entries(job.result or {}))
+        return "\n".join([render_single_job(job), *entries])
     lines = [render_job(one) for one in reply.jobs] or ["No job."]
-    if len(reply.jobs) == 1:
-        lines += [f"  {inert_line(one)}" for one in render_entries(reply.jobs[0].result or {})]
     return "\n".join([*lines, *(["There are more."] if reply.is_more else [])])
+
+
+def render_single_job(job: JobView) -> str:
+    """Render a job, and the next step if it waits for a worker."""
+    line = render_job(job)
+    if job.state is not JobState.QUEUED:
+        return line
+    return (
+        f"{line}\nNext: brain worker --once runs it, unless a worker is running; "
+        f"brain job show {job.id} shows the result."
+    )
 
 
 def render_job(one: JobView) -> str:

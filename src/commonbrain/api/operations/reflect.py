@@ -5,12 +5,14 @@ from dataclasses import dataclass
 from pydantic import Field
 
 from commonbrain.api.operation import Name, Operation, Request, Transport
-from commonbrain.api.operations.job import render_job
+from commonbrain.api.operations.job import render_single_job
+from commonbrain.causality.result import pluralize
 from commonbrain.client import Brain
 from commonbrain.consolidation.reflection import DraftPreview, ReflectPreview, SummaryResult
 from commonbrain.jobs.service import JobView
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import inert_line
+from commonbrain.model.kinds import Kind
 from commonbrain.model.limits import (
     QUERY_CHARS_MAX,
     REFLECT_CANDIDATES_DEFAULT,
@@ -19,7 +21,6 @@ from commonbrain.model.limits import (
     REFLECT_HOURS_MAX,
 )
 from commonbrain.model.scope import Role
-from commonbrain.model.timestamps import show_day
 from commonbrain.storage.job_queue import REFLECT as KIND
 
 
@@ -77,12 +78,15 @@ def _handle(brain: Brain, request: ReflectRequest) -> ReflectResponse:
 
 def _render(reply: ReflectResponse) -> str:
     if reply.job is not None:
-        return render_job(reply.job)
+        return render_single_job(reply.job)
     if reply.compacted is not None:
         return _render_compacted(reply.compacted)
     preview = reply.preview or ReflectPreview(read=0)
     lines = [f"Of {preview.read} events and messages it would make {_count(preview)}."]
-    lines += [_line(one) for one in (*preview.episodes, *preview.candidates)]
+    for one in (*preview.episodes, *preview.candidates):
+        lines.append(_line(one))
+        if one.kind is Kind.EPISODE:
+            lines += [f"  {inert_line(line)}" for line in one.body.splitlines()]
     return "\n".join([*lines, *(["There are more."] if preview.is_more else [])])
 
 
@@ -96,12 +100,12 @@ def _render_compacted(made: SummaryResult) -> str:
 
 def _count(preview: ReflectPreview) -> str:
     episodes, candidates = len(preview.episodes), len(preview.candidates)
-    return f"{episodes} episodes, and propose {candidates} facts and rules"
+    made = pluralize(episodes, "episode", many="episodes")
+    return f"{made}, and propose {pluralize(candidates, 'fact or rule', many='facts and rules')}"
 
 
 def _line(one: DraftPreview) -> str:
-    on = f" | {show_day(one.started_at)}" if one.started_at else ""
-    return inert_line(f"{one.kind} | from {one.sources}{on} | {one.headline}")
+    return inert_line(f"{one.kind} | from {one.sources} | {one.headline}")
 
 
 REFLECT = Operation(

@@ -1,8 +1,10 @@
-"""What episodes keep of the evidence, beside as many tokens chosen plainly, and what recall loses.
+"""What episodes keep of the evidence of questions, and what recall gains or loses by them.
 
 Every corpus is reflected on as the job does it. A question's evidence is kept as far as the words
-of its turns stand in the episode that is made of them; chance and first sentences have the same
-turns and the same tokens. Then the same questions are asked of the store before and after.
+of its turns are in the episode that is made of them; chance and first sentences, the plain ways to
+choose, have the same turns and the same tokens. Then the same questions are asked of the store
+before and after, at equal budgets of tokens. An episode shows evidence if it has the clause that is
+nearest to the question.
 """
 
 import random
@@ -17,14 +19,20 @@ from commonbrain.jobs.worker import Worker
 from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import Kind
-from commonbrain.model.limits import RECALL_TOKENS_MAX, REFLECT_HOURS_MAX
+from commonbrain.model.limits import (
+    RECALL_TOKENS_DEFAULT,
+    RECALL_TOKENS_MAX,
+    REFLECT_HOURS_MAX,
+)
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import Memory
 from commonbrain.model.recall_result import RecallResult
 from commonbrain.storage.interface import Progress, ignore_progress
+from commonbrain.text.clause_roles import clauses_of, without_lead
 from commonbrain.text.segmentation import pieces
 from commonbrain.text.statements import Statement, read_statement
 from commonbrain.text.tokens import estimate
+from commonbrain_evals.reflection import BUDGETS
 from commonbrain_evals.retrieval.corpora import Question
 from commonbrain_evals.retrieval.datasets import DATASETS
 from commonbrain_evals.retrieval.extra import needed
@@ -169,7 +177,9 @@ def _visit(
             ]
             tally.add(name, _mean(_content_share(text, kept) for text, kept in held))
             answering = [(_answering_sentence(text, question.text), kept) for text, kept in held]
-            tally.add(f"{name}, whole", _mean(float(one in kept) for one, kept in answering))
+            tally.add(
+                f"{name}, whole", _mean(float(_has_clause(kept, one)) for one, kept in answering)
+            )
         for name, value in recalled_before.items():
             tally.add(f"before, {name}", value)
         for name, value in _recalled(eval_store, question, made=made).items():
@@ -259,6 +269,11 @@ def _answering_sentence(text: str, question: str) -> str:
     return max((text[start:end] for start, end in pieces(text)), key=shared, default=text)
 
 
+def _has_clause(kept: str, sentence: str) -> bool:
+    """Say whether a text has a clause of a sentence, without its opening and final mark."""
+    return any(without_lead(clause) in kept for clause in clauses_of(sentence))
+
+
 def _mean(values: Iterable[float]) -> float:
     listed = list(values)
     return sum(listed) / max(len(listed), 1)
@@ -271,25 +286,35 @@ def _recalled(eval_store: EvalStore, question: Question, *, made: Made) -> Mappi
         brain = eval_store.at(question.asked_at)
     gold = set(question.gold)
     ranked = brain.recall(question.text, max_items=_FIRST, max_tokens=RECALL_TOKENS_MAX, bump=False)
-    served = brain.recall(question.text, bump=False)
-    alone, through_episodes = _sources(eval_store, ranked, made=made)
-    packed, packed_through_episodes = _sources(eval_store, served, made=made)
-    return {
+    alone, through_episodes = _sources(eval_store, ranked, question=question, made=made)
+    rates = {
         f"R@{_FIRST} all": float(gold <= alone),
         f"R@{_FIRST} all, or by an episode": float(gold <= alone | through_episodes),
-        "packed": float(gold <= packed),
-        "packed, or by an episode": float(gold <= packed | packed_through_episodes),
     }
+    for budget in (*BUDGETS, RECALL_TOKENS_DEFAULT):
+        served = brain.recall(question.text, max_tokens=budget, bump=False)
+        packed, by_episodes = _sources(eval_store, served, question=question, made=made)
+        rates[f"shown in {budget} tokens"] = float(gold <= packed | by_episodes)
+    return rates
 
 
 def _sources(
-    eval_store: EvalStore, result: RecallResult, *, made: Made
+    eval_store: EvalStore, result: RecallResult, *, question: Question, made: Made
 ) -> tuple[set[str], set[str]]:
-    """Give what was recalled itself, and what episodes among it are made of."""
-    shown = {ids.parse(ids.MEMORY, one.id) for one in result.items if one.body or one.excerpt}
-    own = {eval_store.source(id_) for id_ in shown if id_ in eval_store.memories}
-    episode_ids = {eval_store.source(one) for id_ in shown if id_ in made for one in made[id_][1]}
-    return own, episode_ids
+    """Give what was recalled itself, and what episodes among it say of their sources."""
+    own: set[str] = set()
+    by_episodes: set[str] = set()
+    for item in result.items:
+        id_ = ids.parse(ids.MEMORY, item.id)
+        if not (item.body or item.excerpt):
+            continue
+        if id_ in eval_store.memories:
+            own.add(eval_store.source(id_))
+        for source in made[id_][1] if id_ in made else ():
+            sentence = _answering_sentence(eval_store.memories[source].text, question.text)
+            if _has_clause(item.shown_text, sentence):
+                by_episodes.add(eval_store.source(source))
+    return own, by_episodes
 
 
 def _report(tally: _Tally, *, seed: int) -> Report:

@@ -1,0 +1,210 @@
+"""What a clause of a report says: a decision, a result, an open point, or only that work goes on.
+
+Every pattern is linear on hostile text: none repeats within a repeat over the same characters.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from enum import StrEnum
+from typing import Final
+
+from commonbrain.text.clauses import has_verb, verb_at, words
+from commonbrain.text.segmentation import pieces, split_sentences
+
+
+class Role(StrEnum):
+    """What a clause says; the order is the order in a summary."""
+
+    DECIDED = "Decided"
+    DONE = "Done"
+    NOTED = "Noted"
+    OPEN = "Open"
+
+
+_GREETING: Final = re.compile(
+    r"\W*(?:(?:good |happy )?(?:morning|afternoon|evening|night|friday)|hi|hello|hey|hm+|ok(?:ay)?"
+    r"|thanks?|thank you|great|nice|cool|sorry|see you|bye|welcome|congratulations|lunch|break"
+    r"|yes|no|yep|nope|sure|agreed|done|waited|ideas|heartbeat ok)\b[^.:;\d]{0,40}[.!?\s]*$",
+    re.IGNORECASE,
+)
+_PROGRESS: Final = re.compile(
+    r"\W*(?:(?:i |we |i'm |i am |we're |we are |now |just |still |also )*"
+    r"(?:start(?:ed|ing|s)? (?:(?:to |with |on |work|writing|looking|reading|reviewing)|\w+ing\b)"
+    r"|began|begin(?:ning|s)?|look(?:ing|ed)? (?:at|into|for|through|over)"
+    r"|work(?:ing|ed) (?:on|through)"
+    r"|continu(?:e|es|ed|ing)|investigat(?:e|ing)|check(?:ing)? (?:the|a|on|if|whether|in)"
+    r"|let(?:'s| us| me) (?:see|check|look|try|start|do)"
+    r"|(?:i will|i'll|next i will) (?:look|check|try|see)"
+    r"|will (?:look|check|try|review|see)|about to|trying|reading|reviewing|thinking|preparing"
+    r"|writing|sketching|comparing|waiting|debugging|exploring|digging)\b)",
+    re.IGNORECASE,
+)
+"""Openings that say that work goes on, not what came of it."""
+_GERUND: Final = re.compile(r"\W*(?:still |now |also |just )?[a-z]{2,20}ing\b", re.IGNORECASE)
+_DECIDED: Final = re.compile(
+    r"\b(?:decid(?:e|ed|es)|decisions?|agreed?(?: that| to| on| with)|settled on|chose|chosen|opted"
+    r"|resolved to|signed off|from now on|going forward|no longer|instead of|rather than"
+    r"|(?:is|are) (?:allowed|limited|required|replaced by|switched off|dropped|banned)"
+    r"|polic(?:y|ies)|convention|the (?:goal|target|deadline|rule) (?:is|for|of)"
+    r"|(?:must|shall|may) (?:not |never |only )?\w+|(?:never|always) \w+|holds? back)\b",
+    re.IGNORECASE,
+)
+_DECISION: Final = re.compile(
+    r"\W*(?:\w+ ){0,3}(?:decided|decision|agreed|settled on|chose)\b", re.IGNORECASE
+)
+_WE_DO: Final = re.compile(
+    r"\W*we (?!are\b|were\b|have\b|had\b|was\b|saw\b|need\b|should\b|could\b|can(?:not|'t)?\b|did\b"
+    r"|don't know|do not know|still\b|might\b|would\b|\w+ed\b|got\b|ran\b|went\b|took\b|sent\b)"
+    r"(?:now |only |also |do not |don't )?[a-z]+\b(?!\?)",
+    re.IGNORECASE,
+)
+"""A present-tense statement of what "we" do: a decision or a convention."""
+_OWNS: Final = re.compile(
+    r"\b(?:owns?|maintains?|is responsible for|takes? over|i(?: will)? take|is on call|on call)\b",
+    re.IGNORECASE,
+)
+_OPEN: Final = re.compile(
+    r"\b(?:open(?: question| point| issue)?:|still (?:open|to|has|have|needs?|missing|contains?)"
+    r"|not (?:yet|done|settled|started|finished|answered|sure|clear|decided)"
+    r"|(?:has|have|is|are) not (?:yet|been|answered|confirmed|read|settled)|hasn't"
+    r"|haven't|no answer|no reply|yet\b"
+    r"|to-?do|action(?: item)?:|waits? (?:for|until)|waiting for|wait(?:s)? with|blocked|pending"
+    r"|unclear|unknown|unsettled|unresolved|unexplained|do not know|don't know|nobody has|missing"
+    r"|remain(?:s|ing)?|left to|stays? off"
+    r"|(?:has|have|needs?) to (?:be |answer|agree|review|confirm|do)"
+    r"|someone has|somebody has|to be (?:done|run|written|added|replaced|decided)|does not start"
+    r"|must (?:first|still)|before \w+ can|asks? (?:whether|if)|due \w+|follow[- ]up"
+    r"|clarif(?:y|ies)|next steps?|review is with)\b"
+    r"|(?<!valid )(?<!leave )\b(?:until|by|before|due) (?:the end of )?"
+    r"(?:tomorrow|tonight|next week|(?:mon|tues|wednes|thurs|fri|satur|sun)day"
+    r"|\d{1,2} (?:january|february|march|april|may|june"
+    r"|july|august|september|october|november|december)|20\d\d-\d\d-\d\d)\b",
+    re.IGNORECASE,
+)
+"""Words of what is not finished or answered, and terms that are still to come."""
+_DONE: Final = re.compile(
+    r"\b(?:fixed|solved|resolved|merged|released|deployed|shipped|rolled (?:back|out)|reverted"
+    r"|is (?:live|done|merged|deployed|ready|implemented|written|approved|closed|moved|up|back)"
+    r"|are (?:live|done|merged|deployed|ready|implemented|moved|added|kept|masked)"
+    r"|works? (?:again|now)|ran through|went through|passed|since \d{1,2}:\d\d|now \w+s)\b",
+    re.IGNORECASE,
+)
+_RESULT_VERBS: Final = frozenset(
+    "sent made cut set put shut took gave wrote rebuilt built found got kept brought chose reset"
+    " began told paid went ran came led left held hit lost broke".split()
+)
+_CAUSE: Final = re.compile(
+    r"\b(?:because|root cause|cause(?:d| is| was|:)|due to|turn(?:s|ed) out|the reason"
+    r"|learn(?:ed|t)|lesson)\b",
+    re.IGNORECASE,
+)
+_LABEL: Final = re.compile(
+    r"\W*(?:decision|decided|agreed|result|update|fyi|note|postmortem|action(?: item)?|still open"
+    r"|open question(?: for \w+)?|question|open|not done|todo|to-do)\s*:\s*",
+    re.IGNORECASE,
+)
+_LEAD: Final = re.compile(
+    r"\W*(?:we|i)(?: have|'ve)?(?: also| now)? (?:decided|agreed) (?:that|to) ",
+    re.IGNORECASE,
+)
+"""Openings that the heading of a section says already."""
+_NEXT_CLAUSE: Final = re.compile(r"; |, (?:and |but |while )| [\u2013\u2014] ")
+_SUBORDINATE: Final = re.compile(
+    r",? (?:so that|because|since|which|although|even though|while|as soon as) "
+    r"|, (?:so|as|not|who|after|before|but|and) "
+)
+_CLAUSE_WORDS_MIN: Final = 5
+_SENTENCE_CHARS_MAX: Final = 400
+
+
+def clauses_of(text: str) -> Iterator[str]:
+    """Split a text into its clauses: sentences, and their parts that have a subject and a verb."""
+    for sentence in split_sentences(text):
+        # A text without sentence ends is cut between words.
+        is_long = len(sentence) > _SENTENCE_CHARS_MAX
+        parts = pieces(sentence) if is_long else [(0, len(sentence))]
+        for start, end in parts:
+            yield from _split(sentence[start:end].strip())
+
+
+def _split(sentence: str) -> Iterator[str]:
+    start = 0
+    for match in _NEXT_CLAUSE.finditer(sentence):
+        head, tail = sentence[start : match.start()], sentence[match.end() :]
+        whole = min(len(head.split()), len(tail.split())) >= _CLAUSE_WORDS_MIN
+        if whole and has_verb(head) and has_verb(tail) and _has_subject(tail):
+            yield head
+            start = match.end()
+    yield sentence[start:]
+
+
+def shortened(clause: str) -> str:
+    """Return a clause without what its first subordinate clause adds."""
+    for match in _SUBORDINATE.finditer(clause):
+        head = clause[: match.start()]
+        if len(head.split()) >= _CLAUSE_WORDS_MIN and has_verb(head):
+            return head
+    return clause
+
+
+def _has_subject(clause: str) -> bool:
+    place = verb_at(words(clause))
+    return place is not None and place >= 1
+
+
+def is_progress(text: str) -> bool:
+    """Return whether a clause only greets, or says that work goes on."""
+    if _GREETING.match(text) or _PROGRESS.match(text):
+        return True
+    return _GERUND.match(text) is not None and verb_at(words(text)) is None
+
+
+def is_question(text: str) -> bool:
+    """Return whether a clause asks something."""
+    return text.rstrip("\"')*_ ").endswith("?")
+
+
+def role_of(text: str) -> Role | None:
+    """Return what a clause says; None if it only greets, or says that work goes on."""
+    if is_question(text):
+        return Role.OPEN if len(words(text)) >= _CLAUSE_WORDS_MIN else None
+    return next((role for role, applies in _ROLES if applies(text)), Role.NOTED)
+
+
+def states_cause(text: str) -> bool:
+    """Return whether a clause names a cause or a lesson."""
+    return _CAUSE.search(text) is not None
+
+
+def without_lead(text: str) -> str:
+    """Drop an opening such as "We decided that", which the section says, and the final mark."""
+    plain = without_label(text)
+    match = _LEAD.match(plain)
+    rest = plain[match.end() :] if match else plain
+    return (rest if len(rest.split()) > 1 else plain).rstrip(" .;,")
+
+
+def without_label(text: str) -> str:
+    """Drop an opening such as "Decision:"."""
+    match = _LABEL.match(text)
+    return text[match.end() :] if match and match.end() < len(text) else text
+
+
+def _is_result(text: str) -> bool:
+    if _DONE.search(text):
+        return True
+    tokens = words(text)
+    place = verb_at(tokens)
+    verbs = [tokens[0], *([tokens[place]] if place is not None else [])] if tokens else []
+    return any(verb.endswith("ed") or verb in _RESULT_VERBS for verb in verbs)
+
+
+_ROLES: Final[Sequence[tuple[Role | None, Callable[[str], object]]]] = (
+    (Role.DECIDED, _DECISION.match),
+    (Role.OPEN, _OPEN.search),
+    (None, is_progress),
+    (Role.DECIDED, lambda text: _DECIDED.search(text) or _WE_DO.match(text) or _OWNS.search(text)),
+    (Role.NOTED, _CAUSE.search),
+    (Role.DONE, _is_result),
+)
+"""The first that applies is the role; a clause to which none applies is noted."""

@@ -1,0 +1,80 @@
+"""The days of `brain eval reflection` are sound, and its figures are what the docs say."""
+
+from collections import Counter
+
+import pytest
+from commonbrain_evals.reflection import (
+    BUDGETS,
+    ReflectionReport,
+    evaluate,
+    read_days,
+    show_reflection,
+)
+from commonbrain_evals.rows import Half
+
+from commonbrain.runtime.bootstrap import make_embedder
+from commonbrain.runtime.settings_loading import load_settings
+
+
+@pytest.fixture(scope="module")
+def report() -> ReflectionReport:
+    return evaluate(read_days(), make_embedder(load_settings()))
+
+
+def answered(report: ReflectionReport, shown: str, *, questions: str) -> float:
+    [row] = [
+        row
+        for row in report.figures
+        if (row["half"], row["questions"], row["shown"]) == (Half.CHECK, questions, shown)
+    ]
+    return float(str(row["answered"]))
+
+
+def test_every_answer_is_in_an_event_of_its_day() -> None:
+    days = read_days()
+    assert len(days) >= 12
+    for day in days:
+        assert 10 <= len(day.events) <= 40
+        lines = [f"{event.author}: {event.text}".casefold() for event in day.events]
+        single = [one for one in day.questions if not one.sort.startswith("day: ")]
+        assert len(single) >= 5
+        assert {"when", "who", "decided", "done", "open"} <= {one.sort for one in single}
+        for question in day.questions:
+            for phrases in question.answers:
+                assert any(all(one.casefold() in line for one in phrases) for line in lines)
+    halves = Counter(day.half for day in days)
+    assert min(halves.values()) * 3 >= len(days)
+
+
+@pytest.mark.requirement("JB-01")
+def test_episodes_take_at_most_a_third_of_the_tokens(report: ReflectionReport) -> None:
+    assert set(report.tokens) == set(Half)
+    assert all(share <= 1 / 3 for share in report.tokens.values())
+
+
+@pytest.mark.requirement("JB-01")
+def test_with_episodes_recall_answers_more_on_a_day_and_no_less_on_one_thing(
+    report: ReflectionReport,
+) -> None:
+    for tokens in (*BUDGETS[1:], 1400):
+        on, off = f"recall with episodes {tokens}", f"recall without episodes {tokens}"
+        more = answered(report, on, questions="whole day")
+        assert more >= answered(report, off, questions="whole day") + 0.2
+        same = answered(report, on, questions="one thing")
+        assert same >= answered(report, off, questions="one thing")
+
+
+@pytest.mark.requirement("JB-01")
+def test_nearly_all_proposed_facts_hold_beyond_their_day(report: ReflectionReport) -> None:
+    [check] = [one for one in report.facts if one.half is Half.CHECK]
+    assert check.right >= 0.9 * check.proposed
+    assert check.right >= 0.6 * check.marked
+
+
+def test_the_figures_are_shown(
+    report: ReflectionReport, capsys: pytest.CaptureFixture[str]
+) -> None:
+    show_reflection(report)
+    shown = capsys.readouterr().out
+    assert "recall with episodes" in shown
+    assert report.data[:40] in shown.replace("\n", " ")
