@@ -1,7 +1,7 @@
 """The result of recall and its text for agents: quoted evidence, never instructions."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
@@ -64,6 +64,15 @@ class SourceTurn:
         """Return it with safe lines."""
         by, to, text = (one and inert_line(one) for one in (self.by, self.to, self.text))
         return replace(self, by=by, to=to, text=text)
+
+    def shorter(self, *, is_shown: bool) -> "Iterator[SourceTurn]":
+        """Return the ways to show it, most detailed first; without repeating what is shown."""
+        if is_shown:
+            yield SourceTurn(id=self.id, has_others=self.has_others)
+            return
+        yield self
+        if self.text is not None:
+            yield replace(self, text=None)
 
     def line(self) -> str:
         """Render it as one quoted line."""

@@ -519,7 +519,7 @@ class _OpenBudget:
             item, earlier, source = form.item, text.candidate.earlier, text.candidate.source
             if earlier and (cost := self.cost + _cost_of_history(earlier)).most <= tokens_left:
                 item, self.cost = replace(item, earlier=earlier), cost
-            for shorter in _shorter(source, is_shown=source.id in shown_ids) if source else ():
+            for shorter in source.shorter(is_shown=source.id in shown_ids) if source else ():
                 cost = self.cost + _cost_of_source(shorter)
                 if cost.most <= tokens_left:
                     item, self.cost = replace(item, source=shorter), cost
@@ -541,10 +541,8 @@ class _OpenBudget:
         """Count the tokens in the requested order."""
         if order is Order.RELEVANCE:
             return self.cost
-        renderer, cost = (
-            EvidenceRenderer(),
-            sum(map(_cost_of_conflict, self.conflicts), DetailCosts()),
-        )
+        renderer = EvidenceRenderer()
+        cost = sum(map(_cost_of_conflict, self.conflicts), DetailCosts())
         for text, form in self.in_order(order):
             cost += text.cost(form, renderer)
             text.add_to(form, renderer)
@@ -579,16 +577,6 @@ def _cost_of_source(source: SourceTurn) -> DetailCosts:
     names = (f'"{name}":{_QUOTED(value)}' for name, value in known if value is not None)
     as_json = f',"source":{{{",".join(names)}}}'
     return DetailCosts(estimate(f"\n{source.line()}") + 1, estimate(as_json) + 1)
-
-
-def _shorter(source: SourceTurn, *, is_shown: bool) -> Iterator[SourceTurn]:
-    """Return the ways to show a source, from the most to the least detailed."""
-    if is_shown:
-        yield SourceTurn(id=source.id, has_others=source.has_others)
-        return
-    yield source
-    if source.text is not None:
-        yield replace(source, text=None)
 
 
 _SOURCE_NAMES: Final = tuple(one.name for one in fields(SourceTurn))

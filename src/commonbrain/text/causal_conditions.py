@@ -131,9 +131,10 @@ _TROUBLE: Final = re.compile(
 )
 _PRESENT_TENSE: Final = frozenset("is are has have need needs does do can cannot can't".split())
 _CHANGE: Final = re.compile(
-    r"\b(?:upgrad|updat|releas|deploy|rollout|rolled|migrat|chang|restart|switch|renam|merg|bump"
-    r"|remov|delet|disabl|enabl|replac|rotat|install|reboot|patch|refactor|moved|turned|expir|trip"
-    r"|left|reset|revert|outage|crash|fail|lost|broke|added|dropped|announced|raised|lowered|cut)",
+    r"\b(?:upgrade|update|release|deploy|rollout|rolled|migrate|migration|change|changing|restart"
+    r"|switch|rename|merge|bump|remove|removal|delete|deletion|disable|enable|replace|rotate"
+    r"|rotation|install|reboot|patch|refactor|moved|turned|expire|expiry|trip|left|reset|revert"
+    r"|outage|crash|fail|lost|broke|added|dropped|announced|raised|lowered|cut)",
     re.IGNORECASE,
 )
 _CHANGED: Final = re.compile(
