@@ -98,6 +98,27 @@ def test_a_text_without_a_statement_gives_the_best_that_it_has(body: str, headli
 
 
 @pytest.mark.parametrize(
+    ("body", "headline"),
+    [
+        ("```python\nprint(1)\n```", "print(1)"),
+        ("- ```python\n  foo()\n  ```\n- The parser is slow.", "The parser is slow."),
+        ("> ```python\n> foo()\n> ```", "foo()"),
+        ("```python", "python"),
+        (
+            "```python print(1)```\nThe parser copies the buffer on each call.",
+            "The parser copies the buffer on each call.",
+        ),
+        ("```sh\n# rotate the logs\nlogrotate -f\n```", "rotate the logs"),
+        ("| a | b |", "a, b"),
+        ("> | a | b |\n> |---|---|\n> | 1 | 2 |\nThe port is 80.", "The port is 80."),
+        ("1. | a | b |", "a, b"),
+    ],
+)
+def test_a_headline_is_neither_a_code_fence_nor_a_row_of_a_table(body: str, headline: str) -> None:
+    assert derive_headline(body) == headline
+
+
+@pytest.mark.parametrize(
     ("sentence", "headline"),
     [
         (

@@ -44,9 +44,13 @@ BODIES = st.text(min_size=1, max_size=1500) | HOSTILE | FORGED | st.just("x " * 
 SOURCES = st.builds(
     SourceTurn,
     id=st.integers(1, 40).map(lambda n: ids.show(ids.MEMORY, n)),
+    kind=st.sampled_from(Kind),
     date=st.just("2026-03-02"),
     by=HOSTILE,
-    text=HOSTILE | FORGED | st.text(max_size=300),
+    to=st.none() | HOSTILE,
+    thread=st.none() | st.just("thr_0000000000001"),
+    has_others=st.none() | st.just(value=True),
+    text=st.none() | HOSTILE | FORGED | st.text(max_size=300),
 )
 
 
@@ -171,21 +175,30 @@ def test_history_and_sources_take_no_room_from_items(
     bare = pack([replace(one, earlier=None, source=None) for one in ranked], budget)
     packed = pack(ranked, budget)
     assert [replace(item, earlier=None, source=None) for item in packed.items] == [*bare.items]
-    shown = [item.source.id for item in packed.items if item.source]
+    shown = [item.source.id for item in packed.items if item.source and item.source.kind]
     assert len(shown) == len(set(shown))
     assert not {item.id for item in packed.items} & set(shown)
     assert all(item.headline for item in packed.items if item.earlier or item.source)
 
 
 def test_an_item_shows_what_it_said_before_and_the_turn_that_it_came_from() -> None:
-    turn = SourceTurn(id="mem_0000000000009", date="2026-03-01", by="mia", text="It is 60 s | now.")
+    turn = SourceTurn(
+        id="mem_0000000000009",
+        kind="message",
+        by="mia",
+        to="bo",
+        thread="thr_0000000000003",
+        date="2026-03-01",
+        text="It is 60 s | now.",
+    )
     one = replace(a_candidate(1, "The timeout is 60 s."), earlier='"30 s" until May', source=turn)
     packed = pack([one], Budget())
     assert evidence_of(packed).splitlines()[1:] == [
         "[1] mem_0000000000001 | event | 2026-03-02 | by ann | confidence 0.6"
         ' | earlier: "30 s" until May',
         "> The timeout is 60 s.",
-        "> (from mem_0000000000009, 2026-03-01, by mia: It is 60 s | now.)",
+        "> (from mem_0000000000009, a message of mia to bo in thread thr_0000000000003,"
+        " 2026-03-01: It is 60 s | now.)",
     ]
     [told] = told_to_agents(packed.items)
     assert (told.earlier, told.source) == (one.earlier, turn)

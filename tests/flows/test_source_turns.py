@@ -1,4 +1,4 @@
-"""A fact that came from a message or event brings the sentence that it came from."""
+"""What was derived from a message or event says so, and a fact brings the sentence."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -103,7 +103,7 @@ def test_a_turn_takes_no_more_than_the_budget_leaves(talk: Brain) -> None:
 def test_a_turn_that_is_an_item_itself_is_not_repeated(talk: Brain) -> None:
     result = talk.recall("What is the dog called that Olof adopted?", bump=False)
     shown = [item.id for item in result.items]
-    turns = [item.source.id for item in result.items if item.source]
+    turns = [item.source.id for item in result.items if item.source and item.source.kind]
     assert not {*shown} & {*turns}
     assert result.evidence.count("Biscuit") == 1
 
@@ -123,7 +123,72 @@ def test_a_turn_is_quoted_with_its_speaker_and_day(brain: Brain) -> None:
     turn = say(brain, TURN, who="olof")
     stored(brain, FACT, source_message=turn)
     result = facts(brain, QUERY)
-    assert f"> (from {turn}, 2026-03-02, by olof: {TURN})" in result.evidence.splitlines()
+    [source] = [item.source for item in result.items if item.source]
+    line = f"> (from {turn}, a message of olof in thread {source.thread}, 2026-03-02: {TURN})"
+    assert line in result.evidence.splitlines()
+
+
+def send(brain: Brain, body: str, *, to: str, scope: Scope = Scope.TEAM) -> str:
+    """Send one message, with whatever is extracted from it; give its id."""
+    message = Draft(
+        kind=Kind.MESSAGE,
+        body=body,
+        scope=scope,
+        thread=ThreadRef(key="outage", subject="Outage"),
+        detail=MessageDetail(sender="ann", recipients=(to,)),
+    )
+    return str(brain.remember([message]).items[0].id)
+
+
+CAUSE = "Checkout failed because the disk of the shop was full."
+
+
+@pytest.mark.requirement("PV-10")
+def test_an_atom_names_the_message_its_people_and_its_thread_in_one_line(brain: Brain) -> None:
+    message = send(brain, CAUSE, to="bo")
+    result = brain.recall("why did checkout fail", kinds=["atom"])
+    [thread] = [item.source.thread for item in result.items if item.source]
+    line = f"> (from {message}, a message of ann to bo in thread {thread}, 2026-03-02)"
+    assert line in result.evidence.splitlines()
+    assert thread
+    assert result.tokens <= 64 + estimate(result.evidence)
+
+
+def test_an_atom_of_an_event_names_the_event(brain: Brain) -> None:
+    event = stored(brain, CAUSE, kind="event", extract_causes=True)
+    result = brain.recall("why did checkout fail", kinds=["atom"])
+    assert f"> (from {event}, an event of ann, 2026-03-02)" in result.evidence.splitlines()
+
+
+def test_an_episode_names_a_message_and_that_there_were_others(brain: Brain) -> None:
+    first = send(brain, "We move the shop to the new hall.", to="bo")
+    other = stored(brain, "The new hall has a loading bay.", kind="event")
+    stored(brain, "The shop moved into the new hall.", kind="episode", derived_from=[other, first])
+    [item] = brain.recall("where did the shop move", kinds=["episode"]).items
+    assert item.source is not None
+    assert (item.source.id, item.source.has_others, item.source.text) == (first, True, None)
+
+
+def test_the_source_of_two_items_is_described_once(brain: Brain) -> None:
+    message = send(brain, f"{CAUSE} The queue was blocked by a stuck consumer of mail.", to="bo")
+    result = brain.recall("why did checkout fail, what blocked the queue", kinds=["atom"])
+    lines = [line for line in result.evidence.splitlines() if line.startswith("> (from")]
+    assert len(lines) == 2
+    assert lines[0].startswith(f"> (from {message}, a message of ann to bo")
+    assert lines[1] == f"> (from {message})"
+
+
+def test_a_message_that_the_caller_may_not_read_is_not_named(brain: Brain) -> None:
+    message = send(brain, "The vault moved to hall 9.", to="bo", scope=Scope.PRIVATE)
+    fact = stored(brain, "The vault is in hall 9.", kind="fact")
+    shared = stored(brain, "The vault was moved.", kind="event")
+    stored(brain, "Hall 9 has the vault.", kind="fact", derived_from=[message, shared])
+    for name in ("ann", "bo"):
+        assert message in brain.acting_as(agent=name).recall("which hall has the vault").evidence
+    stranger = brain.acting_as(agent="cy").recall("which hall has the vault", kinds=["fact"])
+    assert fact in stranger.evidence
+    assert message not in str(stranger)
+    assert all(item.source is None or not item.source.has_others for item in stranger.items)
 
 
 def test_what_was_derived_from_an_event_brings_its_sentence(brain: Brain) -> None:

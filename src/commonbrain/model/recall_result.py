@@ -1,7 +1,7 @@
 """The result of recall and its text for agents: quoted evidence, never instructions."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
@@ -43,21 +43,48 @@ class Order(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceTurn:
-    """The sentence of a message or event from which a memory was derived."""
+    """The memory that an item was derived from, as far as the caller may see it.
+
+    Without a kind, the result shows it elsewhere: it is an item, or the source of an earlier one.
+    """
 
     id: str
-    date: str
-    by: str
-    text: str
+    kind: str | None = None
+    by: str | None = None
+    to: str | None = None
+    """The recipients of a message; None for a broadcast."""
+    thread: str | None = None
+    date: str | None = None
+    has_others: bool | None = None
+    """True if the item was derived from others too."""
+    text: str | None = None
+    """The sentence that supports the item; None if it adds nothing."""
 
     def as_shown(self) -> "SourceTurn":
         """Return it with safe lines."""
-        return replace(self, by=inert_line(self.by), text=inert_line(self.text))
+        by, to, text = (one and inert_line(one) for one in (self.by, self.to, self.text))
+        return replace(self, by=by, to=to, text=text)
+
+    def shorter(self, *, is_shown: bool) -> "Iterator[SourceTurn]":
+        """Return the ways to show it, most detailed first; without repeating what is shown."""
+        if is_shown:
+            yield SourceTurn(id=self.id, has_others=self.has_others)
+            return
+        yield self
+        if self.text is not None:
+            yield replace(self, text=None)
 
     def line(self) -> str:
         """Render it as one quoted line."""
         shown = self.as_shown()
-        return f"> (from {shown.id}, {shown.date}, by {shown.by}: {shown.text})"
+        named = f"from {shown.id}{' and others' if shown.has_others else ''}"
+        if shown.kind is None:
+            return f"> ({named})"
+        who = f"{'an' if shown.kind[0] in 'aeiou' else 'a'} {shown.kind} of {shown.by}"
+        to = f" to {shown.to}" if shown.to else ""
+        thread = f" in thread {shown.thread}" if shown.thread else ""
+        text = f": {shown.text}" if shown.text else ""
+        return f"> ({named}, {who}{to}{thread}, {shown.date}{text})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +120,7 @@ class Item:
     earlier: str | None = None
     """What it said before it was changed, if that fits after all items."""
     source: SourceTurn | None = None
-    """The turn that it came from, if that fits after all items and is not an item itself."""
+    """What it was derived from, if that fits after all items."""
 
     @property
     def shown_text(self) -> str:

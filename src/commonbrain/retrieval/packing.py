@@ -508,7 +508,7 @@ class _OpenBudget:
     def add_extras(self, *, tokens_left: int) -> None:
         """Add what items said before and where they came from, as far as it fits.
 
-        The source of two items is shown once, and not at all if it is an item itself.
+        The source of two items is described once, and only named if it is an item itself.
         """
         shown_ids = {ids.show(ids.MEMORY, id_) for id_ in self.item_ids}
         for place, (text, form) in enumerate(self.shown):
@@ -517,11 +517,12 @@ class _OpenBudget:
             item, earlier, source = form.item, text.candidate.earlier, text.candidate.source
             if earlier and (cost := self.cost + _cost_of_history(earlier)).most <= tokens_left:
                 item, self.cost = replace(item, earlier=earlier), cost
-            if source is not None and source.id not in shown_ids:
-                cost = self.cost + _cost_of_source(source)
+            for shorter in source.shorter(is_shown=source.id in shown_ids) if source else ():
+                cost = self.cost + _cost_of_source(shorter)
                 if cost.most <= tokens_left:
-                    item, self.cost = replace(item, source=source), cost
-                    shown_ids.add(source.id)
+                    item, self.cost = replace(item, source=shorter), cost
+                    shown_ids.add(shorter.id)
+                    break
             self.shown[place] = text, DetailLevel(item, form.text_cost)
 
     def includes_text_of(self, text: Text) -> bool:
@@ -538,10 +539,8 @@ class _OpenBudget:
         """Count the tokens in the requested order."""
         if order is Order.RELEVANCE:
             return self.cost
-        renderer, cost = (
-            EvidenceRenderer(),
-            sum(map(_cost_of_conflict, self.conflicts), DetailCosts()),
-        )
+        renderer = EvidenceRenderer()
+        cost = sum(map(_cost_of_conflict, self.conflicts), DetailCosts())
         for text, form in self.in_order(order):
             cost += text.cost(form, renderer)
             text.add_to(form, renderer)
@@ -572,8 +571,8 @@ def _cost_of_history(earlier: str) -> DetailCosts:
 
 
 def _cost_of_source(source: SourceTurn) -> DetailCosts:
-    values = (_QUOTED(value) for value in astuple(source.as_shown()))
-    names = (f'"{name}":{value}' for name, value in zip(_SOURCE_NAMES, values, strict=True))
+    known = zip(_SOURCE_NAMES, astuple(source.as_shown()), strict=True)
+    names = (f'"{name}":{_QUOTED(value)}' for name, value in known if value is not None)
     as_json = f',"source":{{{",".join(names)}}}'
     return DetailCosts(estimate(f"\n{source.line()}") + 1, estimate(as_json) + 1)
 

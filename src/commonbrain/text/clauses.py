@@ -4,12 +4,9 @@ Every pattern is linear on hostile text: none repeats within a repeat.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import islice
+from collections.abc import Iterator, Sequence
 from typing import Final
 
-_WORD: Final = re.compile(r"\S+")
 _EDGE: Final = " \t\"'`*_,;:.!?()[]{}\u2014\u2013-"
 """Characters around a word or clause that carry no meaning."""
 
@@ -22,14 +19,17 @@ _PAST: Final = frozenset(
     " read cut put set shut hit hung froze drew grew blew ate threw wrote rose sank stood stuck"
     " spent spun swept tore told understood woke won lay brought built bought caught chose dealt"
     " drove felt forgot gave hid knew laid meant met overran paid overwrote rebuilt reset rewrote"
-    " sold shot shrank slept split spread stole struck thought became bound crept cost".split()
+    " sold shot shrank slept split spread stole struck thought became bound crept cost"
+    " cast burst fled flew fought heard lent misread outgrew quit rang rode sang sat shook slid"
+    " spoke swung taught withdrew wore wound outran caved".split()
 )
 _PRESENT: Final = frozenset(
     "fail lead cause run need take use keep make break lose get have go come stop start work drop"
     " return block hang crash time deadlock stall expire leave limit arrive live grow shrink share"
     " force prevent mean ignore read write add die surprise give reach fall rise happen want"
     " outlive unplug pile slow stay depend install overlap collide freeze rot leak double"
-    " fill send claim".split()
+    " fill send claim drift sync join connect load open close exist act react accept reject skip"
+    " miss lack hold pass move turn boot reboot restart retry produce contain handle treat".split()
 )
 """Verbs of a plural subject; after a singular they are as often nouns."""
 _ADVERBS: Final = frozenset("never always still often not also just now both all only".split())
@@ -47,29 +47,35 @@ _LINKS: Final = frozenset(
     " under between during through across about against within per via only also just there".split()
 )
 _UNREAL: Final = re.compile(
-    r"\b(?:would|could|might|should|must|shall|will|won't|wouldn't|couldn't|shouldn't|may not"
+    r"\b(?:would(?! not (?:build|start|boot))|(?<!nobody )could(?! no longer| not(?! have| be))"
+    r"|might|should|must|shall|will|won't|wouldn't(?! (?:build|start|boot|load|open|compile"
+    r"|connect|run|install|respond|stop|let)\b)|couldn't (?:have|be)|shouldn't|may not"
     r"|may be|may have|may cause|may lead|may result|'ll|going to|plans? to|planning to|wants? to"
     r"|needs? to|ought to|supposed to|let's|let us|please|todo|to-do|suppose|supposing|imagine"
     r"|assume|assuming|maybe|perhaps|probably|possibly|presumably|potentially|likely|suspects?"
-    r"|suspected|suspicion|i think|i guess|i believe|we think|we believe|not sure|unclear|seems?"
+    r"|suspected|suspicion|i think|i guess|i believe|my guess|my hunch|my theory|i bet"
+    r"|i'd say|we think|we believe|not sure|unclear|seems?"
     r"|seemed|seemingly|apparently|allegedly|supposedly|hopefully|theory is|hypothesis|in theory"
     r"|if only|unless|make sure|be sure|ensure that|tomorrow|next (?:week|month|sprint|year"
     r"|quarter|time|release)|false that|not true that|untrue|nobody has shown|no evidence"
     r"|no proof|no sign|doubts?|doubt it|denied|denies|rumou?r|what if|in case|wonder|wondering"
     r"|risk of|wish|whether|unlikely|myth|misconception|mistakenly|wrongly|ruled? out that"
     r"|disagree[sd]?|disputes? that|disputed that|lied|lying|contrary to|according to|reportedly"
-    r"|(?:claim|allege|insist|pretend)(?:s|ed)? that|said to|thought to|believed to|rumoured to"
-    r"|(?:it is|it's|it was) (?:simply |just |plain )?(?:false|wrong|incorrect|a lie) that"
-    r"|(?:was|were|been) told|which is (?:wrong|false|untrue|not true|nonsense)"
+    r"|(?:argue|claim|allege|insist|pretend|speculate|suggest|say)s? that|said that"
+    r"|(?:argu|claim|alleg|insist|pretend|speculat)ed that|said to|thought to|believed to"
+    r"|rumoured to|(?:it is|it's|it was) (?:simply |just |plain )?"
+    r"(?:false|wrong|incorrect|a lie) that|(?:was|were|been) told"
+    r"|which is (?:wrong|false|untrue|not true|nonsense)"
     r"|(?:tests?|specs?) (?:checks?|asserts?|verify|verifies|ensures?) that"
     r"|(?:in|during) (?:[a-z]{1,12} )?(?:[a-z]{1,12} )?(?:drill|rehearsal|simulation|dry run)"
     r"|simulations? (?:show|shows|showed|suggests?|suggested|predicts?|predicted))\b"
+    r"|, (?:what|how|any ideas?|can i|should i)\b|\b(?:i|we|you|they)'d (?!been|had)"
+    r"|^sorry\b|^(?:proposal|todo|idea|plan): "
     r"|^it(?:'s| is| was) (?:simply |just |plain )?(?:false|wrong|incorrect|a lie):"
     r"|^had (?:the|it|we|they|he|she|i|you|our|this|that|these|those|someone|somebody|nobody)\b"
-    r"|^(?:can|does|do|did|is|was|are|were) (?:the|it|this|that|any|they|we|you|there|our)\b",
-    re.IGNORECASE,
+    r"|^(?:can|does|do|did|is|was|are|were) (?:the|it|this|that|any|they|we|you|there|our)\b"
 )
-"""Words that mark a clause as not factual: modals, plans, guesses, denials."""
+"""Words that mark a clause in lower case as not factual: modals, plans, guesses, denials."""
 _MAY: Final = re.compile(r"(?<!\bin )(?<!\bsince )(?<!\bof )(?<!\bby )\bmay\b")
 """The modal; the month is capitalized or follows a preposition."""
 _ORDERS: Final = frozenset(
@@ -123,8 +129,8 @@ _NEXT_S: Final = {"day": 86_400, "morning": 86_400, "week": 604_800, "month": 2_
 
 def words(text: str) -> list[str]:
     """Return the words of a clause in lower case, without surrounding punctuation."""
-    bare = (match.group().strip(_EDGE) for match in _WORD.finditer(text))
-    return [word.casefold().replace("\u2019", "'") for word in bare if word]
+    folded = text.casefold().replace("\u2019", "'")
+    return [bare for word in folded.split() if (bare := word.strip(_EDGE))]
 
 
 def trimmed(text: str) -> str:
@@ -138,9 +144,10 @@ def is_factual(text: str) -> bool:
     Questions, modals, plans, guesses, suppositions, denials and instructions are not factual.
     """
     plain = text.replace("\u2019", "'")
+    lowered = plain.lower()
     if plain.rstrip(_EDGE.replace("?", "")).endswith("?"):
         return False
-    return not _UNREAL.search(plain) and not _MAY.search(plain) and not is_order(plain)
+    return not _UNREAL.search(lowered) and not _MAY.search(plain) and not is_order(plain)
 
 
 def is_order(text: str) -> bool:
@@ -183,11 +190,39 @@ def _is_verb_at(tokens: Sequence[str], place: int) -> bool:
     return _is_verb(tokens[place], before=tokens[place - 1], after=following)
 
 
+def certain_verb_at(tokens: Sequence[str]) -> int | None:
+    """Return the position of the first word that is a finite verb in any context."""
+    places = range(1, len(tokens))
+    return next((place for place in places if _is_certain(tokens, place)), None)
+
+
+def begins_with_verb(text: str) -> bool:
+    """Return whether a clause without a subject begins with a verb in the past."""
+    first = next(iter(words(text[:80])), "")
+    return first.endswith("ed") or first in _PAST or first in _AUXILIARIES
+
+
+def _is_certain(tokens: Sequence[str], place: int) -> bool:
+    word, before = tokens[place], tokens[place - 1]
+    if word in _AUXILIARIES or word in _PAST:
+        return before not in _DETERMINERS
+    is_past = word.endswith("ed") and word not in _NO_VERBS and before not in _DETERMINERS
+    after = tokens[place + 1] if place + 1 < len(tokens) else ""
+    # Before a noun it is an adjective: "a single malformed packet".
+    return is_past and (not after or after in _DETERMINERS or after in _LINKS)
+
+
 def _after_plurals(tokens: Sequence[str]) -> Iterator[int]:
     for place in range(1, len(tokens)):
         is_plural = tokens[place - 1].endswith("s") and tokens[place - 1] not in _NO_VERBS
         if is_plural and tokens[place].isalpha() and tokens[place] not in _DETERMINERS | _LINKS:
             yield place
+
+
+def ends_phrase(text: str) -> bool:
+    """Return whether a noun phrase can end here, that is, after neither "of" nor "the"."""
+    last = words(text)[-1:]
+    return bool(last) and last[0] not in _DETERMINERS and last[0] not in _LINKS
 
 
 def seconds_in(text: str) -> float | None:
@@ -216,7 +251,8 @@ def _is_verb(word: str, *, before: str, after: str) -> bool:
     if word.endswith("ed"):
         return after not in _AUXILIARIES
     if word in _PRESENT:
-        return before.endswith("s") or before in {*_PERSONS, *_ADVERBS, "people"}
+        is_plural = before.endswith("s") or before in {"there", "here"} or before.isdecimal()
+        return is_plural or before in {*_PERSONS, *_ADVERBS, "people"}
     is_third = word.endswith("s") and not word.endswith(("ss", "'s", "us", "is"))
     return is_third and word.isalpha() and not _begins_verb(after)
 
@@ -224,87 +260,3 @@ def _is_verb(word: str, *, before: str, after: str) -> bool:
 def _begins_verb(word: str) -> bool:
     """Return whether a word is certainly a verb, so that the one before it is a noun."""
     return word in _AUXILIARIES or word in _PAST or word in _PRESENT or word.endswith("ed")
-
-
-_COMMAS_MAX: Final = 8
-"""Commas to try, in a sentence that opens with its cause, until one splits it."""
-_COMMA: Final = re.compile(r", ")
-_THEN: Final = re.compile(r"^then ", re.IGNORECASE)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sentence:
-    """A sentence of prose."""
-
-    text: str
-    start: int
-    before: str
-    """The previous sentence of the same paragraph."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cut:
-    """A sentence split into cause and effect."""
-
-    cause: str
-    effect: str
-    head: str
-    """The text before the sign."""
-
-
-Cutting = Callable[[Sentence, "re.Match[str]"], Cut | None]
-
-
-def cause_first(sentence: Sentence, sign: re.Match[str]) -> Cut | None:
-    """Split "X, causing Y"."""
-    head = _clause(sentence.text[: sign.start()])
-    return Cut(cause=head, effect=sentence.text[sign.end() :], head=head)
-
-
-def cause_first_with_verb(sentence: Sentence, sign: re.Match[str]) -> Cut | None:
-    """Split before the verb, which belongs to the effect."""
-    head = _clause(sentence.text[: sign.start()])
-    return Cut(cause=head, effect=sentence.text[sign.start("verb") :], head=head)
-
-
-def effect_first(sentence: Sentence, sign: re.Match[str]) -> Cut | None:
-    """Split "Y because X"."""
-    head = _clause(sentence.text[: sign.start()])
-    return Cut(cause=sentence.text[sign.end() :], effect=head, head=head)
-
-
-def opening(sentence: Sentence, sign: re.Match[str]) -> Cut | None:
-    """Split "Because X, Y" at the first comma that is followed by a clause."""
-    rest = sentence.text[sign.end() :]
-    for comma in islice(_COMMA.finditer(rest), _COMMAS_MAX):
-        effect = _THEN.sub("", rest[comma.end() :], count=1)
-        if has_verb(effect):
-            return Cut(cause=rest[: comma.start()], effect=effect, head="")
-    return None
-
-
-def sentence_before(sentence: Sentence, sign: re.Match[str]) -> Cut | None:
-    """Use the previous sentence as the cause: "The X. This Y"."""
-    if not sentence.before or not is_factual(sentence.before):
-        return None
-    named = "verb" if "verb" in sign.re.groupindex else 0
-    start = sign.start(named) if named else sign.end()
-    return Cut(cause=sentence.before, effect=sentence.text[start:], head="")
-
-
-def at_the_end(sentence: Sentence, sign: re.Match[str]) -> Cut | None:
-    """Split "X and Y as a result" at its first "and"."""
-    head = sentence.text[: sign.start()]
-    cause, _, effect = head.partition(" and ")
-    return Cut(cause=cause, effect=effect, head=cause) if has_verb(effect) else None
-
-
-def by_gerund(sentence: Sentence, sign: re.Match[str]) -> Cut | None:
-    """Split "fixed Y by doing X"; "by" is removed later."""
-    head = sentence.text[: sign.start()]
-    return Cut(cause=sentence.text[sign.start() :], effect=head, head=head)
-
-
-def _clause(text: str) -> str:
-    """Drop everything up to the last semicolon."""
-    return text.rpartition("; ")[2]

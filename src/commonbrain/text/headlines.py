@@ -38,7 +38,10 @@ def derive_headline(body: str) -> str:
             best, score_of_best = one, score
         if score >= _ENOUGH:
             break
-    return _fitted(best, body) if best else shorten_to_headline(body)
+    # A fence without code has no candidate; its language is better than its backticks.
+    return (
+        _fitted(best, body) if best else shorten_to_headline(_FENCES.sub(" ", body).strip() or body)
+    )
 
 
 def shorten_to_headline(text: str) -> str:
@@ -58,7 +61,9 @@ class _Candidate:
 
 # Reading lines.
 
-_FENCE: Final = re.compile(r"[ \t]{0,3}(?:```|~~~)")
+_FENCE: Final = re.compile(r"[ \t]{0,3}(?:```[^`]*$|~~~)")
+"""A line that opens or closes a block; backticks within one line are inline code."""
+_FENCES: Final = re.compile(r"(?:```|~~~)")
 _LIST_MARKER: Final = re.compile(r"^\s*(?:[-*+•>]\s+|#{1,6}\s+|\(?\d{1,3}[.)]\s+|\[[ xX]?\]\s+)+")
 _RULE: Final = re.compile(r"[\s|:+=_*-]+")
 """A line of signs: a separator of a table, or the line below a heading."""
@@ -149,12 +154,13 @@ def _candidates(body: str) -> Iterator[_Candidate]:
     for place in range(start, len(lines)):
         line = lines[place][:_LINE_CHARS_MAX]
         below = lines[place + 1] if place + 1 < len(lines) else ""
-        if _FENCE.match(line):
+        unmarked = _LIST_MARKER.sub("", line)
+        if _FENCE.match(line) or _FENCE.match(unmarked):
             is_fenced = not is_fenced
         elif is_fenced:
-            _append(rest.code, line)
-        elif _is_row(line, below, rows=rest.rows):
-            _append(rest.rows, line)
+            _append(rest.code, _QUOTED.sub("", line))
+        elif _is_row(line, below, rows=rest.rows) or _is_row(unmarked, "", rows=rest.rows):
+            _append(rest.rows, unmarked)
         elif not _RULE.fullmatch(line) and line.strip():
             if count and len(lines) - place <= _CLOSING_LINES_MAX and _CLOSING.fullmatch(line):
                 break
@@ -273,7 +279,7 @@ def _of_line(line: str, *, is_heading: bool) -> Iterator[_Candidate]:
     bonus = _QUOTE_COSTS * bool(_QUOTED.match(line)) + _COMMAND_COSTS * bool(_COMMAND.match(line))
     if is_heading and not _HOW_TO.match(unmarked):
         bonus += _HEADING_COSTS
-    text, bonus_of_log = _without_log_prefix(unmarked)
+    text, bonus_of_log = _without_log_prefix(_FENCES.sub("", unmarked))
     text = _EMPHASIS.sub(r"\1", text)
     if subject := _SUBJECT.match(text):
         text = text[subject.end() :]

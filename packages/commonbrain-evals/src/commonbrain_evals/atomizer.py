@@ -10,11 +10,13 @@ from commonbrain_evals.labelled import LabelledReport, Prediction, report
 from commonbrain_evals.rows import half_of, read_rows
 
 _DATA: Final = (
-    "atoms.jsonl: {rows} sentences written for it, {negatives} of them tell of no cause. An atom is"
-    " right when it holds the words that name the cause on its side and those that name the effect"
-    " on the other. The patterns were tuned on the half calibrate; both were written by one hand,"
-    " and labelled before they were tried, so that other writers' texts will do worse."
+    "{rows} sentences written for it, {negatives} of them without a cause: atoms.jsonl by how they"
+    " state a cause, incidents.jsonl in the style of incident reports and of chat. An atom is right"
+    " if the words that name the cause are on its side and those that name the effect on the other."
+    " All were labelled before they were tried, by the author of the patterns, and the patterns"
+    " were tuned on the half calibrate; other authors' texts will do worse."
 )
+FILES: Final = ("atoms.jsonl", "incidents.jsonl")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,11 +28,12 @@ class Sentence:
     text: str
     cause: str | None = None
     effect: str | None = None
+    file: str = FILES[0]
 
 
 def read_sentences() -> Sequence[Sentence]:
-    """Read the sentences that ship with the package, in the order of the file."""
-    return [Sentence(**row) for row in read_rows("atoms.jsonl")]
+    """Read the sentences that ship with the package, in the order of the files."""
+    return [Sentence(**row, file=name) for name in FILES for row in read_rows(name)]
 
 
 def evaluate(sentences: Sequence[Sentence]) -> LabelledReport:
@@ -67,6 +70,7 @@ def _prediction(
         sort=sentence.sort,
         half=half,
         text=sentence.text,
+        file=sentence.file,
         predicted=predicted,
         expected=expected,
         found=found,

@@ -23,6 +23,8 @@ class Prediction:
     expected: bool
     found: str = ""
     """What was said, where it was."""
+    file: str = ""
+    """The file of the row, if the data has several."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +44,8 @@ class LabelledReport:
     data: str
     """What it ran on, and whose work that is."""
     halves: tuple[Rate, ...]
+    files: tuple[Rate, ...]
+    """Each file by half; empty if the data has one file."""
     sorts: tuple[Rate, ...]
     failures: tuple[Prediction, ...]
 
@@ -55,6 +59,7 @@ def report(predictions: Sequence[Prediction], *, title: str, data: str) -> Label
         halves=tuple(
             _rate(half, [one for one in predictions if one.half is half]) for half in Half
         ),
+        files=tuple(_rates_of_files(predictions)),
         sorts=tuple(
             _rate(sort, [one for one in predictions if one.sort == sort]) for sort in sorts
         ),
@@ -66,7 +71,8 @@ def show_labelled(found: LabelledReport) -> None:
     """Print a report: figures by half and by sort, and every failure."""
     console = Console(highlight=False)
     console.print(found.data, markup=False)
-    for group, rates in (("half", found.halves), ("sort", found.sorts)):
+    groups = (("half", found.halves), ("file and half", found.files), ("sort", found.sorts))
+    for group, rates in (one for one in groups if one[1]):
         table = Table(group, "rows", "said/so", "precision", "95%", "recall", "95%")
         table.title = f"{found.title}, by {group}"
         for rate in rates:
@@ -76,6 +82,13 @@ def show_labelled(found: LabelledReport) -> None:
     for one in found.failures:
         wrong = f"wrong: {one.found}" if one.predicted else "missed"
         console.print(f"{one.half} {one.sort}: {one.text} [{wrong}]", markup=False)
+
+
+def _rates_of_files(predictions: Sequence[Prediction]) -> Iterator[Rate]:
+    for file in dict.fromkeys(one.file for one in predictions if one.file):
+        for half in Half:
+            rows = [one for one in predictions if one.file == file and one.half is half]
+            yield _rate(f"{file} {half}", rows)
 
 
 def _rate(name: str, predictions: Sequence[Prediction]) -> Rate:
