@@ -54,6 +54,7 @@ class PolicyChange(TypedDict, total=False):
     is_boot_required: bool
     is_promotion_automatic: bool
     retention: tuple[str, ...]
+    are_reads_audited: bool
 
 
 OWNERS = frozenset({"key_calls_per_minute", "tenant_calls_per_minute", "memories_max"})
@@ -76,6 +77,11 @@ class Policy:
     """Whether a canary that is not worse becomes active automatically."""
     retention: tuple[str, ...] = ()
     """Retention rules as `Retention.read` parses them; everything else is kept."""
+    are_reads_audited: bool = False
+    """Whether the audit has a line for each memory that a recall or get shows.
+
+    Off by default: each read then writes, and the recall log shows recent recalls anyway.
+    """
 
     def __post_init__(self) -> None:
         """Reject limits that allow nothing.

@@ -7,7 +7,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Final, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from commonbrain.clock import StageTimer
 from commonbrain.embeddings.interface import Matrix
@@ -67,6 +67,7 @@ from commonbrain.retrieval.ranking import (
     rank,
     rerank,
 )
+from commonbrain.retrieval.read_audit import audit_read
 from commonbrain.retrieval.retrievers import (
     VECTOR,
     Deadline,
@@ -78,12 +79,10 @@ from commonbrain.retrieval.retrievers import (
 from commonbrain.services import Services
 from commonbrain.storage.interface import MemoryAccess, QueryScope, ShownMemories
 from commonbrain.text.normalisation import normalise
+from commonbrain.text.tokens import estimate_by_sample
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
-
-_CHARS_PER_TOKEN: Final = 4
-"""Typical of English prose; counting the tokens of every text would take as long as ranking."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,6 +182,9 @@ class Recall:
             is_unsure=not ranked.is_answered,
         )
         timer.end_stage("pack")
+        shown = frozenset(packed.ids)
+        texts = {one.memory.id: one.memory.text for one in ranked.allowed if one.memory.id in shown}
+        audit_read(self.services, self.caller, action="recall", texts=texts, at=plan.now)
         trace = self._log(plan, ranked, packed=packed, stages_ms=timer.stages_ms)
         if options.get("bump", True):
             self._record_access(plan, packed, in_review=ranked.in_review)
@@ -540,7 +542,7 @@ def summarize_recall(trace: Trace, *, tokens: int, asks_meaning: bool) -> Recall
         left_out=left_out,
         top_score=next(iter(scores), None),
         tokens=tokens,
-        tokens_considered=sum(len(one.memory.text) for one in allowed) // _CHARS_PER_TOKEN,
+        tokens_considered=sum(estimate_by_sample(one.memory.text) for one in allowed),
         ranker=None if trace.ranker is None else ids.show(ids.MODEL, trace.ranker),
         is_ranker_failed=any(one.startswith(RERANKER) for one in trace.degraded),
     )
