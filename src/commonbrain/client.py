@@ -788,7 +788,7 @@ class Brain:
 
         return AdministerTenant(self.services, self.caller)
 
-    def audit(
+    def audit(  # noqa: PLR0913 the filters, spelled out for editors
         self,
         *,
         agent: str | None = None,

@@ -40,6 +40,7 @@ from commonbrain.history.review_queue import ConflictItem, PendingItem, ReviewQu
 from commonbrain.history.selection import BulkChangeResult
 from commonbrain.ingestion.skills import SkillList
 from commonbrain.model.kinds import MessagePriority
+from commonbrain.model.paging import more_line
 from commonbrain.model.recall_result import UNSURE, Item, Order, RecallResult, ResultStatus
 from commonbrain.model.timestamps import show_day, show_instant
 from commonbrain.retrieval.get import MemoryView, View
@@ -204,8 +205,7 @@ def render_messages(reply: MessageResponse) -> RenderableType:
         lines = [Text(_NO_MESSAGES.get(reply.op, ""), style="dim")]
     if reply.unread is not None and reply.unread != "0":
         lines.append(Text(f"{reply.unread} unread", style="dim"))
-    if reply.cursor:
-        lines.append(Text(f"more with --cursor {reply.cursor}", style="dim"))
+    lines += (Text(line, style="dim") for line in more_line(reply.more, reply.next))
     return Group(*lines)
 
 

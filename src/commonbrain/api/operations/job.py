@@ -9,6 +9,7 @@ from commonbrain.api.operation import (
     HIDDEN_FROM_AGENTS,
     OMIT_DESCRIPTION,
     Command,
+    Cursor,
     Name,
     Operation,
     Verb,
@@ -20,6 +21,7 @@ from commonbrain.jobs.registry import JOBS, parse_arguments
 from commonbrain.jobs.service import JobsReply, JobView
 from commonbrain.model.escaping import inert_line
 from commonbrain.model.limits import JOBS_PAGE_DEFAULT, JOBS_PAGE_MAX
+from commonbrain.model.paging import more_line
 from commonbrain.model.scope import Role
 
 Result = Mapping[str, Any]
@@ -218,7 +220,7 @@ class JobRequest(VerbRequest):
     """The verb and its arguments."""
 
     VERBS: ClassVar = {
-        "list": Verb(optional=("state", "kind", "limit", "before")),
+        "list": Verb(optional=("state", "kind", "limit", "cursor")),
         "show": Verb(required=("id",)),
         "run": Verb(required=("kind",), optional=("given",)),
         "retry": Verb(required=("id",)),
@@ -245,9 +247,7 @@ class JobRequest(VerbRequest):
         description=f"How many at most, 1 to {JOBS_PAGE_MAX}",
         json_schema_extra=HIDDEN_FROM_AGENTS,
     )
-    before: str | None = Field(
-        default=None, description="Continue before this job", json_schema_extra=HIDDEN_FROM_AGENTS
-    )
+    cursor: Cursor = Field(default=None, json_schema_extra=HIDDEN_FROM_AGENTS)
 
 
 def _handle(brain: Brain, request: JobRequest) -> JobsReply:
@@ -271,7 +271,7 @@ def _render(reply: JobsReply) -> str:
     lines = [render_job(one) for one in reply.jobs] or ["No job."]
     if len(reply.jobs) == 1:
         lines += [f"  {inert_line(one)}" for one in render_entries(reply.jobs[0].result or {})]
-    return "\n".join([*lines, *(["There are more."] if reply.is_more else [])])
+    return "\n".join([*lines, *more_line(reply.more, reply.next)])
 
 
 def render_job(one: JobView) -> str:
