@@ -270,6 +270,7 @@ class Brain:
         min_confidence: float = 0.0,
         deadline_ms: float | None = None,
         order: Order | str = "relevance",
+        cursor: str | None = None,
         bump: bool = True,
         proactive: bool = False,
     ) -> RecallResult:
@@ -300,6 +301,7 @@ class Brain:
             min_confidence: 0..1.
             deadline_ms: after this time no further retriever runs; `degraded` names those.
             order: relevance, or timeline for items by time, each occurrence of the same words.
+            cursor: `next` of the page before, of a recall without a query.
             bump: count this recall as an access to the best items.
             proactive: return only strong matches, for an agent that did not ask.
 
@@ -337,6 +339,7 @@ class Brain:
             min_confidence=min_confidence,
             deadline_ms=deadline_ms,
             order=order,
+            cursor=cursor,
             bump=bump,
             proactive=proactive,
         )

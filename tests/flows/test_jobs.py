@@ -286,7 +286,12 @@ def test_jobs_are_listed_page_by_page(brain: Brain) -> None:
 
     assert (page.more, rest.more, rest.next) == (2, 0, None)
     assert [one.id for one in (*page.jobs, *rest.jobs)] == sorted(made, reverse=True)
-    for wrong in ({"limit": 0}, {"state": "odd"}, {"cursor": "mem_1"}, {"cursor": page.next, "kind": "embed"}):
+    for wrong in (
+        {"limit": 0},
+        {"state": "odd"},
+        {"cursor": "mem_1"},
+        {"cursor": page.next, "kind": "embed"},
+    ):
         with pytest.raises(CommonbrainError):
             brain.jobs(**wrong)  # type: ignore[arg-type]
 

@@ -290,7 +290,8 @@ def _render_recall(reply: RecallResult) -> RenderableType:
     against = [Text(conflict.line(), style="yellow") for conflict in reply.conflicts]
     is_unsure = reply.verdict is ResultStatus.BELOW_THRESHOLD
     unsure = [Text(UNSURE, style="yellow")] if is_unsure else []
-    return Group(*unsure, *_render_items(reply), *against, *skipped, footer)
+    more = [Text(line, style="dim") for line in more_line(reply.more, reply.next)]
+    return Group(*unsure, *_render_items(reply), *against, *skipped, footer, *more)
 
 
 _EMPTY_MESSAGES: Final = {

@@ -7,6 +7,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Unpack
 
 from commonbrain.clock import StageTimer
@@ -18,12 +19,26 @@ from commonbrain.model.errors import RejectedError, UnavailableError
 from commonbrain.model.links import Conflict, LinkType, basis_of, conflict_of
 from commonbrain.model.memory import ACCESSES_PER_RECALL, Memory
 from commonbrain.model.model_card import ModelCard, ModelState
-from commonbrain.model.query import Candidate, ExclusionReason, ShownExtent, Trace, is_allowed
+from commonbrain.model.query import (
+    Candidate,
+    ExclusionReason,
+    Place,
+    ShownExtent,
+    Trace,
+    is_allowed,
+)
 from commonbrain.model.recall_result import RecallResult, ResultStatus, certainty
 from commonbrain.model.revision import BeliefPeriod
 from commonbrain.model.scope import Caller
 from commonbrain.model.support import Review
 from commonbrain.observability.interface import RecallMetrics
+from commonbrain.retrieval.browsing import (
+    count_after,
+    fit_page,
+    in_page,
+    next_cursor,
+    read_cursor,
+)
 from commonbrain.retrieval.current_first import mark_earlier, put_current_first
 from commonbrain.retrieval.fusion import (
     FusedScores,
@@ -102,6 +117,8 @@ class _Ranked:
     """Whether no stored memory passes the filter."""
     is_answered: bool
     """Whether one of them seems to answer the query."""
+    oldest: Place | None = None
+    """The last place of a page of a list; None if nothing follows."""
     ranker: ModelCard | None = None
     """The model that ordered them, or that failed to."""
     taken_ms: Mapping[str, float] = field(default_factory=dict[str, float])
@@ -174,13 +191,18 @@ class Recall:
         ranked = self.services.store.read(self.caller.tenant, read)
         timer.end_stage("rank")
         timer.split_stage("rank", ranked.taken_ms)
-        packed = pack(
-            ranked.allowed,
-            choose_budget(plan, is_answered=ranked.is_answered),
+        fill = partial(
+            pack,
+            budget=choose_budget(plan, is_answered=ranked.is_answered),
             conflicts=ranked.conflicts,
             terms=plan.terms,
             is_unsure=not ranked.is_answered,
         )
+        if plan.has_pages:
+            packed, last = fit_page(ranked.allowed, fill, oldest=ranked.oldest)
+        else:
+            packed, last = fill(ranked.allowed), None
+        more = 0 if last is None else self._count_after(plan, last)
         timer.end_stage("pack")
         shown = frozenset(packed.ids)
         texts = {one.memory.id: one.memory.text for one in ranked.allowed if one.memory.id in shown}
@@ -198,7 +220,14 @@ class Recall:
             omitted=packed.omitted,
             degraded=ranked.degraded,
             order=plan.budget.order,
+            next=next_cursor(options, last) if last and more else None,
+            more=more,
         )
+
+    def _count_after(self, plan: QueryPlan, last: Place) -> int:
+        """Count what is left of a list."""
+        read = self.services.store.read
+        return read(self.caller.tenant, lambda tx: count_after(tx, plan, last))
 
     def _plan(self, query: str, options: RecallOptions) -> QueryPlan:
         now = self.services.clock.now()
@@ -212,7 +241,10 @@ class Recall:
         plan = plan_query(
             query, query_scope, budget=budget, speakers=speakers, overrides=self.overrides
         )
-        return limit_to_time(replace(plan, is_proactive=bool(options.get("proactive"))))
+        after = read_cursor(query, options)
+        return limit_to_time(
+            replace(plan, after=after, is_proactive=bool(options.get("proactive")))
+        )
 
     def _embed(self, plan: QueryPlan, *, has_deadline: bool) -> Future[Matrix] | None:
         """Embed the query; with a deadline on another thread, while other retrievers run."""
@@ -262,7 +294,10 @@ class Recall:
             reviews=reviews,
         )
         times = recurrence_times(tx, plan, memories=memories)
-        scored = rank(plan, at_asked_times(plan, memories, times=times), features=features)
+        dated = at_asked_times(plan, memories, times=times)
+        if plan.has_pages:
+            dated = in_page(dated, after=plan.after, oldest=retrieved.oldest)
+        scored = rank(plan, dated, features=features)
         ordered = rerank(self.services, plan, ranker=ranker, scored=scored, deadline=deadline)
         considered = self._judged(tx, plan, ranked=ordered.ranked, retrieved=retrieved)
         believed = tx.changes.believed(memory_ids) if plan.filter.as_of else {}
@@ -283,6 +318,7 @@ class Recall:
             degraded=(*retrieved.degraded, *ordered.degraded, *self._replaced_space(plan)),
             is_empty=not memories and not tx.memories.any(plan.wider_scope or plan.query_scope),
             is_answered=has_answer(plan, allowed, meaning=meaning, space=space),
+            oldest=retrieved.oldest,
             ranker=ordered.ranker,
             taken_ms=ordered.taken_ms,
         )

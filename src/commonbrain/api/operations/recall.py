@@ -8,6 +8,7 @@ from pydantic import Field
 from commonbrain.api.operation import (
     OMIT_DESCRIPTION,
     Command,
+    Cursor,
     Name,
     Operation,
     Profile,
@@ -17,6 +18,7 @@ from commonbrain.api.operation import (
 from commonbrain.client import Brain
 from commonbrain.model import limits
 from commonbrain.model.links import Conflict
+from commonbrain.model.paging import more_line
 from commonbrain.model.query import TRUST_MIN_DEFAULT
 from commonbrain.model.recall_result import (
     HEADING,
@@ -68,6 +70,7 @@ class RecallRequest(Request):
     trust_min: float = Field(default=TRUST_MIN_DEFAULT, description="0.3: untrusted web too")
     min_confidence: float = Field(default=0.0, description="0 to 1")
     deadline_ms: float | None = Field(default=None, description="Skip late retrievers")
+    cursor: Cursor = Field(default=None, description="`next` of the page before, without query")
 
 
 def _handle(brain: Brain, request: RecallRequest) -> RecallResult:
@@ -83,6 +86,9 @@ class CompactResponse:
     conflicts: tuple[Conflict, ...] | None
     verdict: ResultStatus
     omitted: int | None
+    next: str | None
+    """The cursor of the next page."""
+    more: int | None
     degraded: tuple[str, ...] | None
     """Names of the retrievers that did not take part."""
     trace_id: str
@@ -95,6 +101,8 @@ def _to_compact(reply: RecallResult) -> CompactResponse:
         conflicts=reply.conflicts or None,
         verdict=reply.verdict,
         omitted=reply.omitted.count or None,
+        next=reply.next,
+        more=reply.more or None,
         degraded=tuple(reason.partition(":")[0] for reason in reply.degraded) or None,
         trace_id=reply.trace_id,
     )
@@ -102,7 +110,8 @@ def _to_compact(reply: RecallResult) -> CompactResponse:
 
 def _render(reply: RecallResult) -> str:
     skipped = [f"Skipped: {reason.partition(',')[0]}" for reason in reply.degraded]
-    return "\n".join([reply.evidence or _NO_RESULT_MESSAGES[reply.verdict], *skipped])
+    more = more_line(reply.more, reply.next)
+    return "\n".join([reply.evidence or _NO_RESULT_MESSAGES[reply.verdict], *skipped, *more])
 
 
 RECALL = Operation(
