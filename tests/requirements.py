@@ -54,7 +54,7 @@ GROUPS: Final = {
     "PV": 10,  # provenance and conflicts
     "ST": 16,  # security and tenancy
     "JB": 12,  # jobs and learning
-    "OB": 13,  # observability
+    "OB": 15,  # observability
     "PF": 12,  # performance
     "DO": 22,  # deployment and operations
     "MG": 9,  # migration and import
@@ -115,7 +115,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("DM-49", "A memory holds tenant, author, kind, scope, its clean text, a JSON payload."),
     Adopted("DM-50", "Trust, confidence, salience, source_ref, hash and times are columns."),
     Adopted("DM-51", "Edges between memories are typed and weighted rows; a chain is a column."),
-    Gap("DM-52", "The audit of memories names no request; that of keys and refusals does."),
+    Adopted("DM-52", "The audit has actor, action, memory and request; reads if policy says so."),
     Adopted("DM-53", "A registry keeps each model's role, artifact, state, metrics and moves."),
     Adopted("DM-55", "A memory has author, session, source, trust, and links to its origins."),
     NotApplicable("DM-56", "Tool and test counts of earlier systems ask for nothing."),
@@ -327,6 +327,8 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("OB-09", "Alert rules watch p95, 5xx and authorisation failures."),
     Adopted("OB-12", "Only instrumented code writes metrics: no operation offers it."),
     Adopted("OB-13", "OpenTelemetry spans cover every stage of both paths."),
+    Adopted("OB-14", "Every list has pages by cursor and says how many rows are left."),
+    Adopted("OB-15", "Who audits can list who changed what and when, across memories."),
     # Performance
     Adopted("PF-02 EV-01", "Suites run on a real SQLite, Postgres and embedder, without mocks."),
     Replaced("PF-03", "Benchmarks ask 10,000 memories, embedded on a processor; no test does."),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
 from commonbrain.model.limits import (
     AGENDA_DEFAULT,
+    AUDIT_PAGE_DEFAULT,
     EMBED_BATCH,
     ITEMS_PER_CALL_MAX,
     PRUNE_AT_ONCE_MAX,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from commonbrain.coordination.briefing import Briefing
     from commonbrain.coordination.messages import Messages
     from commonbrain.coordination.sessions import Sessions
+    from commonbrain.history.audit import AuditPage
     from commonbrain.history.review_queue import ReviewCategory, ReviewQueue
     from commonbrain.history.revise import Revise
     from commonbrain.history.selection import BulkChangeResult, SelectorFields
@@ -266,6 +268,7 @@ class Brain:
         min_confidence: float = 0.0,
         deadline_ms: float | None = None,
         order: Order | str = "relevance",
+        cursor: str | None = None,
         bump: bool = True,
         proactive: bool = False,
     ) -> RecallResult:
@@ -296,6 +299,7 @@ class Brain:
             min_confidence: 0..1.
             deadline_ms: after this time no further retriever runs; `degraded` names those.
             order: relevance, or timeline for items by time, each occurrence of the same words.
+            cursor: `next` of the page before, of a recall without a query.
             bump: count this recall as an access to the best items.
             proactive: return only strong matches, for an agent that did not ask.
 
@@ -333,6 +337,7 @@ class Brain:
             min_confidence=min_confidence,
             deadline_ms=deadline_ms,
             order=order,
+            cursor=cursor,
             bump=bump,
             proactive=proactive,
         )
@@ -783,6 +788,47 @@ class Brain:
         from commonbrain.administration.tenants import AdministerTenant  # noqa: PLC0415
 
         return AdministerTenant(self.services, self.caller)
+
+    def audit(  # noqa: PLR0913 the filters, spelled out for editors
+        self,
+        *,
+        agent: str | None = None,
+        action: str | None = None,
+        memory: str | None = None,
+        request_id: str | None = None,
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
+        limit: int = AUDIT_PAGE_DEFAULT,
+        cursor: str | None = None,
+    ) -> AuditPage:
+        """List who changed what and when, newest first, with refusals; for admins.
+
+        Example: `brain.audit(agent="codex", since="yesterday")`.
+
+        Args:
+            agent: who acted.
+            action: create, supersede, forget, recall and so on, or an operation that was refused.
+            memory: only lines about this memory.
+            request_id: the X-Request-Id of a call over HTTP.
+            since: at this time or later: ISO 8601, or words such as yesterday.
+            until: at this time or before.
+            limit: 1 to 200 lines.
+            cursor: `next` of the page before.
+
+        """
+        from commonbrain.history.audit import AuditQuery, ListAudit  # noqa: PLC0415
+
+        query = AuditQuery(
+            agent=agent,
+            action=action,
+            memory=memory,
+            request_id=request_id,
+            since=since,
+            until=until,
+            limit=limit,
+            cursor=cursor,
+        )
+        return ListAudit(self.services, self.caller)(query)
 
     @property
     def tenants(self) -> Tenants:

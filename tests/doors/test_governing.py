@@ -158,5 +158,5 @@ async def test_a_profile_shows_its_tools_and_calls_no_others(brain: Brain) -> No
                     await client.call_tool("admin", {"op": "keys"})
 
     assert shown[Profile.LITE] == {"boot", "recall", "get", "remember", "session"}
-    assert shown[Profile.OPERATOR] - shown[Profile.CORE] == {"admin", "model"}
+    assert shown[Profile.OPERATOR] - shown[Profile.CORE] == {"admin", "audit", "model"}
     assert shown[Profile.LITE] < shown[Profile.CORE]

@@ -168,7 +168,7 @@ def _disorder(brain: Brain) -> Iterator[str]:
 def _history(brain: Brain, thread: str) -> list[MessageView]:
     page = brain.message.history(thread=thread, limit=100)
     said = list(page.messages)
-    while page.cursor is not None:
-        page = brain.message.history(thread=thread, limit=100, cursor=page.cursor)
+    while page.next is not None:
+        page = brain.message.history(thread=thread, limit=100, cursor=page.next)
         said = [*page.messages, *said]
     return said

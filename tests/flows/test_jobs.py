@@ -282,12 +282,16 @@ def test_jobs_are_listed_page_by_page(brain: Brain) -> None:
     made = [brain.jobs.run("atomize", {"project": f"p{n}"}).id for n in range(5)]
 
     page = brain.jobs(limit=3)
-    rest = brain.jobs(limit=3, before=page.jobs[-1].id)
+    rest = brain.jobs(limit=3, cursor=page.next)
 
-    assert page.is_more
-    assert not rest.is_more
+    assert (page.more, rest.more, rest.next) == (2, 0, None)
     assert [one.id for one in (*page.jobs, *rest.jobs)] == sorted(made, reverse=True)
-    for wrong in ({"limit": 0}, {"state": "odd"}, {"before": "mem_1"}):
+    for wrong in (
+        {"limit": 0},
+        {"state": "odd"},
+        {"cursor": "mem_1"},
+        {"cursor": page.next, "kind": "embed"},
+    ):
         with pytest.raises(CommonbrainError):
             brain.jobs(**wrong)  # type: ignore[arg-type]
 

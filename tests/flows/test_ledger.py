@@ -52,9 +52,9 @@ def test_pages_go_from_the_newest_to_the_oldest(brain: Brain) -> None:
         brain.recall(query)
         brain.services.clock.now()
     first = brain.recalls(limit=2)
-    rest = brain.recalls(limit=2, before=first.before)
+    rest = brain.recalls(limit=2, cursor=first.next)
     told = [one.query for page in (first, rest) for one in page.recalls]
-    assert (sorted(told), rest.before) == (asked, None)
+    assert (sorted(told), first.more, rest.more, rest.next) == (asked, 1, 0, None)
     with pytest.raises(RejectedError, match="1 to 100"):
         brain.recalls(limit=101)
 

@@ -94,7 +94,7 @@ def test_an_inbox_is_read_page_by_page_urgent_first_then_newest_first(
     while True:
         page = bo.message.inbox(all=True, limit=2, cursor=cursor)
         shown += headlines(page)
-        if (cursor := page.cursor) is None:
+        if (cursor := page.next) is None:
             break
 
     wanted = [4, 1, 6, 5, 3, 2, 0]
@@ -187,11 +187,11 @@ def test_a_history_is_chronological_and_goes_back_page_by_page(
         clock.move(timedelta(seconds=1))
 
     last = ann.message.history(agent="bo", limit=3)
-    before = ann.message.history(agent="bo", limit=3, cursor=last.cursor)
+    before = ann.message.history(agent="bo", limit=3, cursor=last.next)
 
     assert headlines(last) == ["Note 2", "Note 3", "Note 4"]
     assert headlines(before) == ["Note 0", "Note 1"]
-    assert before.cursor is None
+    assert before.next is None
 
 
 @pytest.mark.requirement("DM-41", "MS-05")
@@ -225,13 +225,13 @@ def test_threads_are_listed_latest_first_with_what_is_unread(
     bo.message.reply(first.id, "One and a half.")
 
     page = bo.message.threads(limit=1)
-    rest = bo.message.threads(limit=1, cursor=page.cursor)
+    rest = bo.message.threads(limit=1, cursor=page.next)
 
     [one], [two] = page.threads, rest.threads
     assert (one.id, one.subject, one.messages, one.unread) == (first.thread, "First", "2", 1)
     assert one.participants == ("ann", "bo")
     assert (two.id, two.unread, two.last) == (second.thread, 1, "Second")
-    assert rest.cursor is None
+    assert rest.next is None
 
 
 @pytest.mark.requirement("MS-03", "RT-14", "PV-01")

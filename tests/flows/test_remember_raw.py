@@ -51,6 +51,27 @@ def test_a_text_of_known_kind_or_headline_stays_whole(
     assert brain.get(str(done.items[0].id)).body == MINUTES
 
 
+def test_a_text_too_long_for_its_kind_is_split_into_memories_of_that_kind(brain: Brain) -> None:
+    words = "which its team keeps a runbook for in the wiki and pages the person on call about"
+    text = "\n\n".join(f"Service {n} listens on port {8000 + n}, {words}" for n in range(30))
+    done = brain.remember(text, kind="decision", project="api", source_ref="wiki/services")
+    assert {one.status for one in done.items} == {ItemStatus.STORED}
+    shown = [brain.get(str(one.id)) for one in done.items]
+    assert [one.body for one in shown] == text.split("\n\n")
+    assert {(one.kind, one.label, one.project, one.source_ref) for one in shown} == {
+        (Kind.FACT, "decision", "api", "wiki/services")
+    }
+
+
+@pytest.mark.parametrize("known", [{"headline": "Services"}, {"chunks": False}])
+def test_a_text_too_long_for_its_kind_is_refused_if_it_must_stay_whole(
+    brain: Brain, known: dict[str, str | bool]
+) -> None:
+    text = "\n\n".join(f"Service {n} listens on port {8000 + n} of the host" for n in range(60))
+    done = brain.remember(text, kind="fact", **known)  # type: ignore[arg-type]
+    assert [one.code for one in done.items] == ["gate_atomicity"]
+
+
 def test_a_heading_over_one_statement_stays_with_it(brain: Brain) -> None:
     text = "# Port\n\nThe staging database listens on port 5433."
     [outcome] = brain.remember(text).items

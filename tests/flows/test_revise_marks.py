@@ -3,13 +3,17 @@
 from datetime import UTC, datetime
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from commonbrain.client import Brain
 from commonbrain.history.change_plan import ChangeStatus
+from commonbrain.history.metadata import vote_of
 from commonbrain.model.errors import CommonbrainError, InvalidInputError, RejectedError
 from commonbrain.model.kinds import TaskStatus
 from commonbrain.model.links import LinkType
 from commonbrain.model.query import Filter
+from commonbrain.model.revision import Action, Change
 from commonbrain.model.scope import LOCAL_TENANT, Trust
 from commonbrain.storage.interface import Annotation, QueryScope
 from tests.flows.asking import bodies, stored
@@ -50,6 +54,49 @@ def test_new_tags_find_a_memory_and_old_ones_no_longer(brain: Brain) -> None:
     with pytest.raises(RejectedError) as refusal:
         brain.revise.retag(id_, add=[f"tag{n}" for n in range(51)])
     assert refusal.value.code == "limit_exceeded"
+
+
+@pytest.mark.requirement("LC-09")
+def test_a_vote_replaces_the_earlier_vote_of_the_same_agent(brain: Brain) -> None:
+    id_ = stored(brain, TWO, kind="fact")
+    bob = brain.acting_as(agent="bob")
+    assert brain.revise.rate(id_, "up").changed == (f"{id_} rating: 0 -> 1",)
+    assert brain.revise.rate(id_, "up").status is ChangeStatus.UNCHANGED
+    assert bob.acting_as(session="s1").revise.rate(id_, "up").changed == (f"{id_} rating: 1 -> 2",)
+    assert bob.acting_as(session="s2").revise.rate(id_, "up").status is ChangeStatus.UNCHANGED
+    assert brain.revise.rate(id_, "down").changed == (f"{id_} rating: 2 -> 0",)
+    assert brain.get(id_).rating == 0
+
+
+def test_a_vote_that_is_undone_can_be_cast_again(brain: Brain) -> None:
+    id_ = stored(brain, TWO, kind="fact")
+    bob = brain.acting_as(agent="bob")
+    brain.revise.rate(id_, "up")
+    bob.revise.rate(id_, "up")
+    brain.undo(agent="bob", reason="spam", confirm=1)
+    assert brain.get(id_).rating == 1
+    assert bob.revise.rate(id_, "down").changed == (f"{id_} rating: 1 -> 0",)
+    assert bob.revise.rate(id_, "up").changed == (f"{id_} rating: 0 -> 2",)
+
+
+@given(votes=st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from((1, -1))), max_size=12))
+def test_a_rating_is_the_sum_of_the_last_vote_of_each_agent(votes: list[tuple[str, int]]) -> None:
+    changes: list[Change] = []
+    rating = 0
+    for agent, vote in votes:
+        after = rating - vote_of(agent, changes) + vote
+        changes.append(
+            Change(
+                memory_id=1,
+                action=Action.RATE,
+                agent=agent,
+                at=datetime(2026, 1, 1, tzinfo=UTC),
+                before={"rating": rating},
+                after={"rating": after},
+            )
+        )
+        rating = after
+    assert rating == sum(dict(votes).values())
 
 
 @pytest.mark.requirement("LC-09", "DM-27")

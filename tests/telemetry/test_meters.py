@@ -17,6 +17,7 @@ from commonbrain.model.scope import Role
 from commonbrain.observability.interface import SILENT, RememberMetrics
 from commonbrain.observability.metrics import OTHERS, TENANTS_MAX, PrometheusMetrics
 from commonbrain.testing.builders import a_brain
+from commonbrain.text.tokens import estimate
 from tests.flows.asking import FailingEmbedder, stored
 from tests.flows.ranking import Shop, crashing, on_trial, with_models
 from tests.flows.working import a_worker
@@ -78,6 +79,21 @@ def test_recalls_tell_their_verdict_score_cost_and_stages(
     assert left_out
     for path, stage in (("recall", "retrieve"), ("recall", "rank"), ("remember", "commit")):
         assert figure(meters, "stage_seconds_count", path=path, stage=stage) >= 1
+
+
+def test_tokens_considered_and_packed_are_counted_by_one_estimator(
+    watched: Brain, meters: PrometheusMetrics
+) -> None:
+    texts = [
+        f"港口的{number}号闸门在早上六点打开晚上八点关闭由值班人员负责检查" for number in range(6)
+    ]
+    for text in texts:
+        stored(watched, text, kind="message")
+    watched.recall(max_items=20, max_tokens=4000)
+    considered = figure(meters, "recall_tokens_considered_total")
+    # A quarter of the characters is half of what these texts cost.
+    assert 0.9 * sum(map(estimate, texts)) <= considered <= 1.1 * sum(map(estimate, texts))
+    assert sum(map(len, texts)) // 4 < 0.7 * considered
 
 
 def test_votes_are_counted(watched: Brain, meters: PrometheusMetrics) -> None:

@@ -23,7 +23,7 @@ from pydantic_core import CoreSchema
 from commonbrain.client import Brain
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import inert
-from commonbrain.model.limits import NAME_CHARS_MAX
+from commonbrain.model.limits import CURSOR_CHARS_MAX, NAME_CHARS_MAX
 from commonbrain.model.scope import Role
 from commonbrain.model.timestamps import parse_instant
 from commonbrain.storage.interface import Progress
@@ -316,6 +316,10 @@ TimeBound = Annotated[str | None, Field(max_length=NAME_CHARS_MAX)]
 """A time bound as ISO 8601, or in words relative to now."""
 Name = Annotated[str | None, Field(max_length=NAME_CHARS_MAX)]
 """The name of a project, label, agent or similar."""
+Cursor = Annotated[
+    str | None, Field(max_length=CURSOR_CHARS_MAX, description="`next` of the page before")
+]
+"""Where a page of a list begins."""
 
 
 def for_agents(text: str) -> dict[str, JsonValue]:

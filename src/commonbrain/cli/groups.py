@@ -94,6 +94,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "skill show": "brain skill show deploy",
     "skill list": "brain skill list",
     "skill test": 'brain skill test "how do I deploy?"',
+    "audit": "brain audit --agent codex --since yesterday",
     "tenant usage": "brain tenant usage",
     "tenant refusals": "brain tenant refusals --limit 10",
     "tenant list": "brain tenant list",

@@ -42,6 +42,7 @@ from commonbrain.history.review_queue import ConflictItem, PendingItem, ReviewQu
 from commonbrain.history.selection import BulkChangeResult
 from commonbrain.ingestion.skills import SkillList
 from commonbrain.model.kinds import MessagePriority
+from commonbrain.model.paging import more_line
 from commonbrain.model.recall_result import UNSURE, Item, Order, RecallResult, ResultStatus
 from commonbrain.model.timestamps import show_day, show_instant
 from commonbrain.retrieval.get import MemoryView, View
@@ -207,8 +208,7 @@ def render_messages(reply: MessageResponse) -> RenderableType:
         lines = [Text(_NO_MESSAGES.get(reply.op, ""), style="dim")]
     if reply.unread is not None and reply.unread != "0":
         lines.append(Text(f"{reply.unread} unread", style="dim"))
-    if reply.cursor:
-        lines.append(Text(f"more with --cursor {reply.cursor}", style="dim"))
+    lines += (Text(line, style="dim") for line in more_line(reply.more, reply.next))
     return Group(*lines)
 
 
@@ -297,7 +297,8 @@ def _render_recall(reply: RecallResult) -> RenderableType:
     against = [Text(conflict.line(), style="yellow") for conflict in reply.conflicts]
     is_unsure = reply.verdict is ResultStatus.BELOW_THRESHOLD
     unsure = [Text(UNSURE, style="yellow")] if is_unsure else []
-    return Group(*unsure, *_render_items(reply), *against, *skipped, footer)
+    more = [Text(line, style="dim") for line in more_line(reply.more, reply.next)]
+    return Group(*unsure, *_render_items(reply), *against, *skipped, footer, *more)
 
 
 _EMPTY_MESSAGES: Final = {

@@ -8,10 +8,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from commonbrain.model import ids
-from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import MessageDetail, MessagePriority
 from commonbrain.model.memory import Memory, Thread, ThreadStatus
 from commonbrain.model.messages import TOP, UNREAD_COUNTED_MAX, Mailbox, Reader
+from commonbrain.model.paging import Key
 from commonbrain.model.scope import EVERYBODY, Caller, Scope, is_visible
 
 if TYPE_CHECKING:
@@ -19,9 +19,8 @@ if TYPE_CHECKING:
 
 _TOP_MAX: Final = 50
 _READERS_NAMED: Final = 3
-_CURSOR_PREFIXES: Final = {"urgent": True, "unread": False}
-"""Cursor prefixes for the sections of unread messages."""
-_READ: Final = "read"
+_URGENT, _UNREAD, _READ = range(3)
+"""The sections of an inbox, in order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,15 +29,6 @@ class UnreadSummary:
 
     count: int = 0
     urgent: tuple[Memory, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InboxPage:
-    """A page of the inbox: unread messages, then read ones, and the cursor of the next page."""
-
-    unread: tuple[int, ...]
-    read: tuple[int, ...] = ()
-    cursor: str | None = None
 
 
 def unread_of(
@@ -63,53 +53,21 @@ def count_by_thread(count: int) -> str:
     return f"{UNREAD_COUNTED_MAX}+" if count > UNREAD_COUNTED_MAX else str(count)
 
 
-def page_of(
-    tx: Transaction, reader: Reader, *, cursor: str | None, limit: int, with_read: bool
-) -> InboxPage:
-    """Return a page of the inbox: urgent first, newest first, read messages last."""
-    prefix, id_ = _position(cursor)
-    pending: list[Mailbox] = []
-    if prefix != _READ:
-        below = Mailbox(is_urgent=_CURSOR_PREFIXES[prefix], message_id=id_)
-        pending = tx.messages.unread(reader, below=below, limit=limit + 1)
-    shown = pending[:limit]
-    unread = tuple(place.message_id for place in shown)
-    if len(pending) > limit or not with_read:
-        is_more = len(pending) > limit
-        return InboxPage(unread=unread, cursor=_after(shown) if is_more else None)
-    capacity = limit - len(shown)
-    below_id = id_ if prefix == _READ else ids.LAST
-    rest = tx.messages.read(reader, below=below_id, limit=capacity + 1)
-    read = tuple(rest[:capacity])
-    if len(rest) <= capacity:
-        return InboxPage(unread=unread, read=read)
-    ends = f"{_READ}:{ids.show(ids.MEMORY, read[-1])}" if read else _after(shown)
-    return InboxPage(unread=unread, read=read, cursor=ends)
-
-
-def _after(shown: Sequence[Mailbox]) -> str:
-    last = shown[-1]
-    prefix = next(
-        prefix for prefix, is_urgent in _CURSOR_PREFIXES.items() if is_urgent is last.is_urgent
-    )
-    return f"{prefix}:{ids.show(ids.MEMORY, last.message_id)}"
-
-
-def _position(cursor: str | None) -> tuple[str, int]:
-    """Parse a cursor.
-
-    Raises:
-        InvalidInputError: it is not a cursor of an inbox.
-
-    """
-    if cursor is None:
-        return "urgent", ids.LAST
-    prefix, _, id_ = cursor.partition(":")
-    if prefix not in {*_CURSOR_PREFIXES, _READ}:
-        raise InvalidInputError(
-            f"{cursor[:40]!r} is not a cursor.", hint="Use the cursor of the previous page."
-        )
-    return prefix, ids.parse(ids.MEMORY, id_)
+def inbox_rows(
+    tx: Transaction, reader: Reader, *, after: Key | None, limit: int, with_read: bool
+) -> list[tuple[int, int]]:
+    """List messages as section and id: urgent first, then other unread ones, then read ones."""
+    section, last = map(int, after or (_URGENT, ids.LAST))
+    rows: list[tuple[int, int]] = []
+    if section != _READ:
+        below = Mailbox(is_urgent=section == _URGENT, message_id=last)
+        unread = tx.messages.unread(reader, below=below, limit=limit)
+        rows = [(_URGENT if one.is_urgent else _UNREAD, one.message_id) for one in unread]
+    if with_read and len(rows) < limit:
+        below_id = last if section == _READ else ids.LAST
+        read = tx.messages.read(reader, below=below_id, limit=limit - len(rows))
+        rows += ((_READ, id_) for id_ in read)
+    return rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,12 +103,15 @@ class MessageView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessagePage:
-    """A page of messages, and the cursor of the next page, if any."""
+    """A page of messages."""
 
     messages: tuple[MessageView, ...]
     unread: str | None = None
     """The number of unread messages, counted up to 1,000; None if not requested."""
-    cursor: str | None = None
+    next: str | None = None
+    """The cursor of the next page; None on the last one."""
+    more: int = 0
+    """Messages after this page; 1,000 stands for at least as many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,7 +138,10 @@ class ThreadPage:
     """A page of threads, latest first."""
 
     threads: tuple[ThreadSummary, ...]
-    cursor: str | None = None
+    next: str | None = None
+    """The cursor of the next page; None on the last one."""
+    more: int = 0
+    """Threads after this page; 1,000 stands for at least as many."""
 
 
 def to_message_views(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,7 +14,7 @@ from commonbrain.coordination.inbox import (
     ThreadPage,
     ThreadSummary,
     count_by_thread,
-    page_of,
+    inbox_rows,
     summarize_thread,
     to_message_views,
 )
@@ -40,8 +40,9 @@ from commonbrain.ingestion.validation import scan_text
 from commonbrain.model import ids, limits
 from commonbrain.model.errors import InvalidInputError, RejectedError, parse_choice
 from commonbrain.model.kinds import Kind, MessageDetail, MessagePriority
-from commonbrain.model.memory import Memory, ThreadStatus
+from commonbrain.model.memory import Memory, Thread, ThreadStatus
 from commonbrain.model.messages import UNREAD_COUNTED_MAX, Reader
+from commonbrain.model.paging import Listing, Page
 from commonbrain.model.scope import Caller, Scope, is_visible
 from commonbrain.model.timestamps import instant
 from commonbrain.retrieval.get import fetch
@@ -143,21 +144,27 @@ class Messages:
 
         `all` adds those already read.
         """
-        _check_limit(limit)
+        listing = _listing("inbox", limit=limit, cursor=cursor, all=all)
+        after = listing.after(int, int)
         with self._snapshot() as tx:
             reader = self._reader()
-            inbox_page = page_of(tx, reader, cursor=cursor, limit=limit, with_read=all)
-            memories = tx.memories.get([*inbox_page.unread, *inbox_page.read])
-            listed = [
-                memories[id_] for id_ in (*inbox_page.unread, *inbox_page.read) if id_ in memories
-            ]
+
+            def rows(most: int) -> list[tuple[int, int]]:
+                return inbox_rows(tx, reader, after=after, limit=most, with_read=all)
+
+            page = listing.page(
+                rows(limit + 1), key=lambda row: row, count=lambda most: len(rows(most))
+            )
+            memories = tx.memories.get([id_ for _, id_ in page.rows])
+            listed = [memories[id_] for _, id_ in page.rows if id_ in memories]
             unread = tx.messages.count_unread(reader, limit=UNREAD_COUNTED_MAX + 1)
             return MessagePage(
                 messages=to_message_views(
                     tx, self.caller, messages=listed, reader=reader, whole=False
                 ),
                 unread=count_by_thread(unread),
-                cursor=inbox_page.cursor,
+                next=page.next,
+                more=page.more,
             )
 
     def read(self, id: str | Sequence[str]) -> MessagePage:  # noqa: A002 the public name is id
@@ -211,25 +218,27 @@ class Messages:
 
         The latest page comes first, oldest message first; the cursor leads to earlier messages.
         """
-        _check_limit(limit)
-        below = ids.parse(ids.MEMORY, cursor) if cursor else ids.LAST
         if (thread is None) == (agent is None):
             raise InvalidInputError("Give the thread or the agent.", hint="One of them, not both.")
+        listing = _listing("history", limit=limit, cursor=cursor, thread=thread, agent=agent)
+        below = _below(listing)
         with self._snapshot() as tx:
             reader = self._reader()
-            message_ids = (
-                self._of_thread(tx, thread, below=below, limit=limit + 1)
-                if thread is not None
-                else tx.messages.between(reader, agent or "", below=below, limit=limit + 1)
-            )
-            shown = message_ids[:limit]
-            known = tx.memories.get(shown)
-            content = [known[id_] for id_ in reversed(shown) if id_ in known]
+
+            def rows(most: int) -> list[int]:
+                if thread is not None:
+                    return self._of_thread(tx, thread, below=below, limit=most)
+                return tx.messages.between(reader, agent or "", below=below, limit=most)
+
+            page = _page(listing, rows)
+            known = tx.memories.get(page.rows)
+            content = [known[id_] for id_ in reversed(page.rows) if id_ in known]
             return MessagePage(
                 messages=to_message_views(
                     tx, self.caller, messages=content, reader=reader, whole=True
                 ),
-                cursor=_next(shown, message_ids),
+                next=page.next,
+                more=page.more,
             )
 
     def threads(
@@ -244,19 +253,24 @@ class Messages:
         `status` limits the list to open or closed ones.
         """
         named = None if status is None else parse_choice(ThreadStatus, status)
-        _check_limit(limit)
-        below = ids.parse(ids.MEMORY, cursor) if cursor else ids.LAST
+        listing = _listing("threads", limit=limit, cursor=cursor, status=status)
+        below = _below(listing)
         with self._snapshot() as tx:
             reader = self._reader()
-            threads = tx.threads.recent(
-                self.caller, now=reader.now, below=below, limit=limit + 1, status=named
+
+            def rows(most: int) -> list[tuple[Thread, int]]:
+                return tx.threads.recent(
+                    self.caller, now=reader.now, below=below, limit=most, status=named
+                )
+
+            page = listing.page(
+                rows(limit + 1), key=lambda row: (row[1],), count=lambda most: len(rows(most))
             )
             lines = tuple(
                 summarize_thread(tx, self.caller, thread=thread, reader=reader)
-                for thread, _ in threads[:limit]
+                for thread, _ in page.rows
             )
-        last = [last for _, last in threads]
-        return ThreadPage(threads=lines, cursor=_next(last[:limit], last))
+        return ThreadPage(threads=lines, next=page.next, more=page.more)
 
     def thread(
         self,
@@ -302,19 +316,22 @@ class Messages:
         self, *, limit: int = limits.MESSAGES_PAGE_DEFAULT, cursor: str | None = None
     ) -> AssignedTaskPage:
         """List tasks that the caller assigned or was assigned, newest first."""
-        _check_limit(limit)
-        below = ids.parse(ids.MEMORY, cursor) if cursor else ids.LAST
+        listing = _listing("delegated", limit=limit, cursor=cursor)
+        below = _below(listing)
         with self._snapshot() as tx:
-            now = self.services.clock.now()
-            task_ids = tx.messages.delegated(self.caller.agent, below=below, limit=limit + 1)
-            known = tx.memories.get(task_ids[:limit])
-            tasks = [known[id_] for id_ in task_ids[:limit] if id_ in known]
+            now, agent = self.services.clock.now(), self.caller.agent
+            page = _page(
+                listing, lambda most: tx.messages.delegated(agent, below=below, limit=most)
+            )
+            known = tx.memories.get(page.rows)
+            tasks = [known[id_] for id_ in page.rows if id_ in known]
             shown = [
                 assignment_of(tx, one, now=now) for one in tasks if is_visible(self.caller, one)
             ]
         return AssignedTaskPage(
             delegated=tuple(one for one in shown if one is not None),
-            cursor=_next(task_ids[:limit], task_ids),
+            next=page.next,
+            more=page.more,
         )
 
     def _send(
@@ -403,14 +420,19 @@ def _reply_recipients(parent: Memory, caller: Caller) -> tuple[str, ...]:
     return others
 
 
-def _check_limit(limit: int) -> None:
-    if not 1 <= limit <= limits.MESSAGES_PAGE_MAX:
-        raise RejectedError(
-            f"limit is {limit}; 1 to {limits.MESSAGES_PAGE_MAX} is allowed.",
-            code="limit_exceeded",
-            hint="Read page by page: each reply has the cursor of the next page.",
-        )
+def _listing(name: str, *, limit: int, cursor: str | None, **filters: object) -> Listing:
+    listing = Listing(name=name, limit=limit, cursor=cursor, filters=filters)
+    return listing.checked(limits.MESSAGES_PAGE_MAX)
 
 
-def _next(shown: Sequence[int], fetched: Sequence[int]) -> str | None:
-    return ids.show(ids.MEMORY, shown[-1]) if len(fetched) > len(shown) else None
+def _below(listing: Listing) -> int:
+    """Return the id below which a page of messages begins."""
+    after = listing.after(int)
+    return ids.LAST if after is None else int(after[0])
+
+
+def _page(listing: Listing, rows: Callable[[int], list[int]]) -> Page[int]:
+    """Make a page of ids, newest first; ids are few bytes, so they are counted by reading them."""
+    return listing.page(
+        rows(listing.limit + 1), key=lambda id_: (id_,), count=lambda most: len(rows(most))
+    )

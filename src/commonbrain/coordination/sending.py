@@ -310,10 +310,13 @@ class AssignedTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssignedTaskPage:
-    """A page of assigned tasks, newest first, and the cursor of the next page."""
+    """A page of assigned tasks, newest first."""
 
     delegated: tuple[AssignedTask, ...]
-    cursor: str | None = None
+    next: str | None = None
+    """The cursor of the next page; None on the last one."""
+    more: int = 0
+    """Tasks after this page; 1,000 stands for at least as many."""
 
 
 def task_of(message: Draft, *, due_at: datetime | None) -> Draft:

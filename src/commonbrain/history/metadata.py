@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -28,7 +28,7 @@ from commonbrain.model.kinds import RuleDetail, TaskDetail, TaskPriority, TaskSt
 from commonbrain.model.limits import NAME_CHARS_MAX, NOTE_CHARS_MAX, TAGS_MAX
 from commonbrain.model.links import INHERITED, Link, LinkType, strengthened
 from commonbrain.model.memory import Memory, State
-from commonbrain.model.revision import Action
+from commonbrain.model.revision import Action, Change
 from commonbrain.model.scope import Caller, Role, check_may_write
 from commonbrain.model.tasks import (
     OPEN_STATUSES,
@@ -167,10 +167,31 @@ def retag(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePlan
 
 
 def rate(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePlan:
-    """Count one vote, up or down."""
+    """Count the agent's vote, up or down, in place of its earlier one."""
     check_current(memory, unit.now)
-    vote = int(proposal.arguments["vote"])
-    return ChangePlan(steps=amend_steps(memory, replace(memory, rating=memory.rating + vote)))
+    earlier = vote_of(unit.caller.agent, unit.tx.changes.of([memory.id]))
+    rating = memory.rating - earlier + int(proposal.arguments["vote"])
+    return ChangePlan(steps=amend_steps(memory, replace(memory, rating=rating)))
+
+
+def vote_of(agent: str, changes: Iterable[Change]) -> int:
+    """Return the vote of an agent that counts in a rating: 1, -1, or 0 if it has none.
+
+    `changes` are those of the memory, oldest first. An undo takes back the latest votes.
+    """
+    votes: list[tuple[str, int]] = []
+    for change in changes:
+        before, after = change.before.get("rating"), change.after.get("rating")
+        if not (isinstance(before, int) and isinstance(after, int)):
+            continue
+        step = after - before
+        if change.action is Action.RATE:
+            votes.append((change.agent, step))
+            continue
+        while votes and step:
+            step += votes.pop()[1]
+    total = sum(step for voter, step in votes if voter == agent)
+    return max(-1, min(total, 1))
 
 
 def review(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePlan:  # noqa: ARG001 the planners' shape

@@ -32,6 +32,7 @@ from commonbrain.model.kinds import (
     kind_and_label,
 )
 from commonbrain.model.limits import (
+    ATOMIC_WORDS_MAX,
     CHUNKS_MAX,
     ITEMS_PER_CALL_MAX,
     NAME_CHARS_MAX,
@@ -158,8 +159,8 @@ def draft_of(text: str, **known: Unpack[DraftFields]) -> Draft:
 def parse_drafts(text: str, *, is_chunked: bool | None, **known: Unpack[DraftFields]) -> DraftBatch:
     """Parse a text as one statement, or as the chunks of a raw text.
 
-    A text is raw if it has several chunks and no kind or headline was given; `is_chunked` overrides
-    that.
+    A text is raw if it has several chunks and no headline was given, and no kind either, unless it
+    is too long for one memory of its kind; `is_chunked` overrides that.
 
     Raises:
         InvalidInputError: as for `draft_of`.
@@ -167,7 +168,7 @@ def parse_drafts(text: str, *, is_chunked: bool | None, **known: Unpack[DraftFie
 
     """
     whole = draft_of(text, **known)
-    is_one = whole.kind is not None or whole.headline is not None
+    is_one = whole.headline is not None or (whole.kind is not None and not _is_too_long(whole))
     if is_chunked is False or (is_one and not is_chunked) or len(text) > RAW_TEXT_BYTES_MAX:
         return DraftBatch(drafts=[whole])
     passages = split(normalise(without_injected_context(normalise(text))))
@@ -182,6 +183,13 @@ def parse_drafts(text: str, *, is_chunked: bool | None, **known: Unpack[DraftFie
         )
     drafts = [replace(whole, body=one) for one in chunk_texts]
     return DraftBatch(drafts=drafts, skipped=len(passages) - len(chunk_texts))
+
+
+def _is_too_long(draft: Draft) -> bool:
+    """Return whether a memory of the draft's kind makes one statement, and its text is longer."""
+    named = kind_and_label(draft.kind) if draft.kind else None
+    is_atomic = named is not None and KINDS[named[0]].is_atomic
+    return is_atomic and len(draft.body.split()) > ATOMIC_WORDS_MAX
 
 
 def listed(drafts: Draft | Sequence[Draft]) -> list[Draft]:

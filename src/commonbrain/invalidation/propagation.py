@@ -219,6 +219,7 @@ def _set_state(
         reason=None,
         content="",
         at=change_context.at,
+        request_id=caller.request_id,
     )
     tx.memories.set_state(ids, after)
     tx.changes.add_alike(change, ids)

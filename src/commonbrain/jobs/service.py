@@ -26,6 +26,7 @@ from commonbrain.model.limits import (
     JOBS_PAGE_MAX,
     UPLOAD_RETENTION_DAYS,
 )
+from commonbrain.model.paging import Listing
 from commonbrain.model.scope import LOCAL_TENANT, Caller, Role
 from commonbrain.services import Services
 from commonbrain.storage.blobs import Upload
@@ -69,7 +70,10 @@ class JobsReply:
     """Jobs, newest first."""
 
     jobs: tuple[JobView, ...]
-    is_more: bool = False
+    next: str | None = None
+    """The cursor of the next page of a list; None on the last one."""
+    more: int = 0
+    """Jobs after this page; 1,000 stands for at least as many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,25 +89,31 @@ class Jobs:
         state: JobState | str | None = None,
         kind: str | None = None,
         limit: int = JOBS_PAGE_DEFAULT,
-        before: str | None = None,
+        cursor: str | None = None,
     ) -> JobsReply:
-        """List jobs, newest first, optionally from before one of them.
+        """List jobs, newest first; `cursor` is `next` of the page before.
 
         Raises:
-            InvalidInputError: Unknown state or kind, or a limit out of range.
+            InvalidInputError: Unknown state or kind, or a malformed cursor.
+            RejectedError: `limit_exceeded`.
 
         """
-        if not 1 <= limit <= JOBS_PAGE_MAX:
-            raise InvalidInputError(f"The limit is {limit}; 1 to {JOBS_PAGE_MAX} are allowed.")
+        filters = {"state": state, "kind": kind}
+        listing = Listing(name="jobs", limit=limit, cursor=cursor, filters=filters)
+        after = listing.checked(JOBS_PAGE_MAX).after(int)
         filter_ = JobFilter(
             state=None if state is None else parse_choice(JobState, state),
             kind=kind,
             agent=None if self._is_admin else self.caller.agent,
         )
-        below = None if before is None else ids.parse(ids.JOB, before)
+        below = None if after is None else int(after[0])
         with self.services.store.snapshot(self.caller.tenant) as tx:
-            jobs = tx.jobs.listed(filter_, before=below, limit=limit + 1)
-        return JobsReply(jobs=tuple(map(_shown, jobs[:limit])), is_more=len(jobs) > limit)
+            page = listing.page(
+                tx.jobs.listed(filter_, before=below, limit=limit + 1),
+                key=lambda job: (job.id,),
+                count=lambda most: tx.jobs.count(filter_, before=below, at_most=most),
+            )
+        return JobsReply(jobs=tuple(map(_shown, page.rows)), next=page.next, more=page.more)
 
     def show(self, id_: str) -> JobView:
         """Show one job.

@@ -226,6 +226,12 @@ JOBS_LIVE_MAX: Final = 1000
 """Unfinished jobs of one tenant."""
 RETAINED_AT_ONCE: Final = 1000
 """Rows that retention deletes in one transaction."""
+CURSOR_CHARS_MAX: Final = 1024
+"""Characters of a cursor: a key of a few ids, times and names."""
+MORE_COUNTED_MAX: Final = 1000
+"""Rows after a page that are counted; beyond it a count says at least so many."""
+AUDIT_PAGE_DEFAULT: Final = 50
+AUDIT_PAGE_MAX: Final = 200
 LEDGER_PAGE_DEFAULT: Final = 20
 LEDGER_PAGE_MAX: Final = 100
 """Recalls in one page of the recall log."""

@@ -58,6 +58,10 @@ MARKED_WITHIN: Final = timedelta(hours=1)
 """Later use of a memory is not attributed to the recall that returned it."""
 
 
+Place = tuple[datetime, int]
+"""The place of a memory in a list, newest first: when it occurred, and its id."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feedback:
     """One feedback mark on one memory of one recall."""

@@ -176,6 +176,10 @@ class RecallResult:
     degraded: tuple[str, ...] = ()
     """Retrievers or models that failed, each with the reason."""
     order: Order = Order.RELEVANCE
+    next: str | None = None
+    """The cursor of the next page of a list without a query; None on the last one."""
+    more: int = 0
+    """Memories after this page; 1,000 stands for at least as many."""
 
     @property
     def evidence(self) -> str:

@@ -62,6 +62,7 @@ class PolicyChange(TypedDict, total=False):
     is_promotion_automatic: bool
     retention: tuple[str, ...]
     parameters: tuple[str, ...]
+    are_reads_audited: bool
 
 
 OWNERS = frozenset({"key_calls_per_minute", "tenant_calls_per_minute", "memories_max"})
@@ -86,6 +87,11 @@ class Policy:
     """Retention rules as `Retention.read` parses them; everything else is kept."""
     parameters: tuple[str, ...] = ()
     """Parameters such as `trust_min=0.6`; all others are the server's."""
+    are_reads_audited: bool = False
+    """Whether the audit has a line for each memory that a recall or get shows.
+
+    Off by default: each read then writes, and the recall log shows recent recalls anyway.
+    """
 
     def __post_init__(self) -> None:
         """Reject limits that allow nothing.

@@ -14,7 +14,15 @@ from commonbrain.model import ids, limits
 from commonbrain.model.errors import NotFoundError, RejectedError, parse_choice
 from commonbrain.model.kinds import KINDS, Kind
 from commonbrain.model.links import Conflict, LinkType
-from commonbrain.model.memory import CURRENT_STATES, ERASED, Memory, State, is_dormant, strength
+from commonbrain.model.memory import (
+    CURRENT_STATES,
+    ERASED,
+    Memory,
+    State,
+    full_text,
+    is_dormant,
+    strength,
+)
 from commonbrain.model.parameters import Parameters
 from commonbrain.model.query import FeedbackEvent, FeedbackMark, Filter
 from commonbrain.model.revision import Action, shown_detail
@@ -22,6 +30,7 @@ from commonbrain.model.scope import Caller, Scope, Trust, is_visible
 from commonbrain.model.timestamps import show_instant
 from commonbrain.retrieval.item_metadata import DEPRECATED, find_conflicts
 from commonbrain.retrieval.provenance import FORGOTTEN, Provenance, provenance, seen
+from commonbrain.retrieval.read_audit import audit_read
 from commonbrain.retrieval.related import related_by_name
 from commonbrain.retrieval.value_history import ChangeReader
 from commonbrain.services import Services
@@ -342,6 +351,13 @@ class Get:
             self.caller.tenant,
             lambda tx: tuple(self._show(tx, id_, views=chosen) for id_ in memory_ids),
         )
+        texts = {
+            id_: full_text(one.headline, one.body or "")
+            for id_, one in zip(memory_ids, shown, strict=True)
+            if one.body is not None
+        }
+        now = self.services.clock.now()
+        audit_read(self.services, self.caller, action="get", texts=texts, at=now)
         if bump:
             access = MemoryAccess(
                 tenant=self.caller.tenant, ids=tuple(memory_ids), at=self.services.clock.now()

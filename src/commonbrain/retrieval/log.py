@@ -12,6 +12,7 @@ from commonbrain.model.errors import NotFoundError, RejectedError
 from commonbrain.model.kinds import Kind
 from commonbrain.model.limits import LEDGER_PAGE_DEFAULT, LEDGER_PAGE_MAX
 from commonbrain.model.memory import Memory, State
+from commonbrain.model.paging import Listing
 from commonbrain.model.query import (
     Entry,
     ExclusionReason,
@@ -79,8 +80,10 @@ class RecallPage:
     """A page of recalls, newest first."""
 
     recalls: tuple[RecallView, ...]
-    before: str | None = None
-    """Where the next page begins; None at the end."""
+    next: str | None = None
+    """The cursor of the next page; None on the last one."""
+    more: int = 0
+    """Recalls after this page; 1,000 stands for at least as many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,31 +104,31 @@ class ListRecalls:
         session: str | None = None,
         marked: bool = False,
         limit: int = LEDGER_PAGE_DEFAULT,
-        before: str | None = None,
+        cursor: str | None = None,
     ) -> RecallPage:
-        """List recalls, newest first.
+        """List recalls, newest first; `cursor` is `next` of the page before.
 
         Raises:
             RejectedError: `limit_exceeded`; `insufficient_role`, only an admin may read those of
                 others.
-            InvalidInputError: an id is malformed.
+            InvalidInputError: the cursor is malformed.
 
         """
-        if not 1 <= limit <= LEDGER_PAGE_MAX:
-            raise RejectedError(
-                f"limit is {limit}; 1 to {LEDGER_PAGE_MAX} is allowed.",
-                code="limit_exceeded",
-                hint="Read it in several pages.",
-            )
-        below = ids.parse(ids.TRACE, before) if before else ids.LAST
+        filters = {"agent": agent, "session": session, "marked": marked}
+        listing = Listing(name="recalls", limit=limit, cursor=cursor, filters=filters)
+        after = listing.checked(LEDGER_PAGE_MAX).after(int)
+        below = ids.LAST if after is None else int(after[0])
         criteria = EntryFilter(agent=self._whose(agent), session=session, is_marked=marked)
         # Recent recalls may still wait to be written.
         self.services.journal.flush()
         with self.services.store.snapshot(self.caller.tenant) as tx:
-            entries = tx.recall_log.latest(criteria, before=below, limit=limit + 1)
-            shown = tuple(self._shown(tx, one) for one in entries[:limit])
-        more = shown[-1].id if len(entries) > limit else None
-        return RecallPage(recalls=shown, before=more)
+            page = listing.page(
+                tx.recall_log.latest(criteria, before=below, limit=limit + 1),
+                key=lambda entry: (entry.id,),
+                count=lambda most: tx.recall_log.count(criteria, before=below, at_most=most),
+            )
+            shown = tuple(self._shown(tx, one) for one in page.rows)
+        return RecallPage(recalls=shown, next=page.next, more=page.more)
 
     def one(self, trace: str) -> RecallView:
         """Return one recall with all its candidates.

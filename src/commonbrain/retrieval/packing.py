@@ -35,12 +35,10 @@ from commonbrain.retrieval.current_first import EARLIER
 from commonbrain.retrieval.item_metadata import is_matching_skill, to_item
 from commonbrain.retrieval.occurrences import time_of_occurrence
 from commonbrain.text.segmentation import Sought, excerpt
-from commonbrain.text.tokens import estimate
+from commonbrain.text.tokens import SAMPLE_CHARS, estimate
 
 _CHARS_A_TOKEN_MAX: Final = 8
 """A longer text per token of budget does not fit and is not counted."""
-_SAMPLE_CHARS: Final = 1000
-"""Characters of a text from which its density is estimated."""
 _SHARES_OF_CHARS: Final = (0.92, 0.7)
 """Shares of the budget, in characters, to try for an excerpt."""
 _EXCERPT_MIN: Final = 30
@@ -117,7 +115,7 @@ class Text:
         text = self.whole.body or ""
         if within < _EXCERPT_MIN:
             return None
-        sample = text[:_SAMPLE_CHARS]
+        sample = text[:SAMPLE_CHARS]
         chars = within * len(sample) // max(1, estimate(sample))
         for share in _SHARES_OF_CHARS:
             sentences = excerpt(text, sought, chars=int(chars * share))

@@ -14,7 +14,7 @@ from commonbrain.model.errors import InvalidInputError, RejectedError, parse_cho
 from commonbrain.model.kinds import KINDS, CausalField, Intent, Kind
 from commonbrain.model.memory import CURRENT_STATES, State
 from commonbrain.model.parameters import DEFAULTS, Parameters
-from commonbrain.model.query import Budget, Filter, KindFilter
+from commonbrain.model.query import Budget, Filter, KindFilter, Place
 from commonbrain.model.recall_result import Order
 from commonbrain.model.revision import BeliefPeriod
 from commonbrain.model.scope import Caller, Scope
@@ -174,6 +174,8 @@ class QueryPlan:
     """Whether it asks for an earlier answer of an assistant."""
     is_proactive: bool = False
     """Whether the agent did not ask, so that only a strong match is worth its tokens."""
+    after: Place | None = None
+    """The place after which a page of a list begins."""
     overrides: RetrievalOverrides = NO_OVERRIDES
     parameters: Parameters = DEFAULTS
 
@@ -195,6 +197,11 @@ class QueryPlan:
     def lists_time(self) -> bool:
         """Whether it lists the memories of a time."""
         return self.is_about_time and not self.query
+
+    @property
+    def has_pages(self) -> bool:
+        """Whether it is a list without a query, which is shown page by page."""
+        return not (self.original_query or self.is_proactive)
 
     @property
     def has_period(self) -> bool:
@@ -356,6 +363,7 @@ class RecallOptions(TypedDict, total=False):
     min_confidence: float
     deadline_ms: float | None
     order: Order | str
+    cursor: str | None
     bump: bool
     proactive: bool
 

@@ -20,6 +20,7 @@ from commonbrain.model.errors import UnavailableError
 from commonbrain.model.limits import (
     PERIOD_CANDIDATES,
 )
+from commonbrain.model.query import Place
 from commonbrain.model.recall_result import Order
 from commonbrain.retrieval.guidance import GUIDANCE, fetch_guidance
 from commonbrain.retrieval.query_plan import QueryPlan
@@ -97,6 +98,8 @@ class RetrievalState:
     """Scores by retriever; empty for those that have not run."""
     degraded: list[str] = field(default_factory=list[str])
     """`name: code, message` for each retriever that could not take part."""
+    oldest: Place | None = None
+    """The last place of a page of a list; None if nothing follows."""
     query_vector: Matrix | None = None
     """Shape (1, dimensions), once the embedding was available in time."""
 
@@ -134,13 +137,17 @@ class Retriever:
 def _fetch_newest(state: RetrievalState) -> ScoresById:
     plan = state.plan
     limit = plan.candidates if plan.lists_time else plan.budget.max_items
-    hits = state.tx.memories.newest(plan.query_scope, limit=limit)
+    hits = state.tx.memories.newest(plan.query_scope, limit=limit, after=plan.after)
+    if plan.has_pages and len(hits) == limit:
+        state.oldest = datetime.fromtimestamp(hits[-1].score, UTC), hits[-1].id
     if not (plan.lists_time or plan.budget.order is Order.TIMELINE):
         return {hit.id: hit.score for hit in hits}
     criteria = plan.filter
     if criteria.since is None and hits:
         oldest = datetime.fromtimestamp(hits[-1].score, UTC)
         criteria = replace(criteria, since=oldest)
+    if plan.after is not None:
+        criteria = replace(criteria, until=min(plan.after[0], criteria.until or plan.after[0]))
     again = state.tx.memories.recurred(replace(plan.query_scope, filter=criteria), limit=limit)
     return {hit.id: hit.score for hit in (*hits, *again)}
 

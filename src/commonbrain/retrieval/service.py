@@ -7,7 +7,8 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Final, Unpack
+from functools import partial
+from typing import TYPE_CHECKING, Unpack
 
 from commonbrain.clock import StageTimer
 from commonbrain.embeddings.interface import Matrix
@@ -18,12 +19,26 @@ from commonbrain.model.errors import RejectedError, UnavailableError
 from commonbrain.model.links import Conflict, LinkType, basis_of, conflict_of
 from commonbrain.model.memory import ACCESSES_PER_RECALL, Memory
 from commonbrain.model.model_card import ModelCard, ModelState
-from commonbrain.model.query import Candidate, ExclusionReason, ShownExtent, Trace, is_allowed
+from commonbrain.model.query import (
+    Candidate,
+    ExclusionReason,
+    Place,
+    ShownExtent,
+    Trace,
+    is_allowed,
+)
 from commonbrain.model.recall_result import RecallResult, ResultStatus, certainty
 from commonbrain.model.revision import BeliefPeriod
 from commonbrain.model.scope import Caller
 from commonbrain.model.support import Review
 from commonbrain.observability.interface import RecallMetrics
+from commonbrain.retrieval.browsing import (
+    count_after,
+    fit_page,
+    in_page,
+    next_cursor,
+    read_cursor,
+)
 from commonbrain.retrieval.current_first import mark_earlier, put_current_first
 from commonbrain.retrieval.episode_sources import without_summaries
 from commonbrain.retrieval.fusion import (
@@ -68,6 +83,7 @@ from commonbrain.retrieval.ranking import (
     rank,
     rerank,
 )
+from commonbrain.retrieval.read_audit import audit_read
 from commonbrain.retrieval.retrievers import (
     VECTOR,
     Deadline,
@@ -79,12 +95,10 @@ from commonbrain.retrieval.retrievers import (
 from commonbrain.services import Services
 from commonbrain.storage.interface import MemoryAccess, QueryScope, ShownMemories
 from commonbrain.text.normalisation import normalise
+from commonbrain.text.tokens import estimate_by_sample
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
-
-_CHARS_PER_TOKEN: Final = 4
-"""Typical of English prose; counting the tokens of every text would take as long as ranking."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +118,8 @@ class _Ranked:
     """Whether no stored memory passes the filter."""
     is_answered: bool
     """Whether one of them seems to answer the query."""
+    oldest: Place | None = None
+    """The last place of a page of a list; None if nothing follows."""
     ranker: ModelCard | None = None
     """The model that ordered them, or that failed to."""
     taken_ms: Mapping[str, float] = field(default_factory=dict[str, float])
@@ -176,14 +192,22 @@ class Recall:
         ranked = self.services.store.read(self.caller.tenant, read)
         timer.end_stage("rank")
         timer.split_stage("rank", ranked.taken_ms)
-        packed = pack(
-            ranked.allowed,
-            choose_budget(plan, is_answered=ranked.is_answered),
+        fill = partial(
+            pack,
+            budget=choose_budget(plan, is_answered=ranked.is_answered),
             conflicts=ranked.conflicts,
             terms=plan.terms,
             is_unsure=not ranked.is_answered,
         )
+        if plan.has_pages:
+            packed, last = fit_page(ranked.allowed, fill, oldest=ranked.oldest)
+        else:
+            packed, last = fill(ranked.allowed), None
+        more = 0 if last is None else self._count_after(plan, last)
         timer.end_stage("pack")
+        shown = frozenset(packed.ids)
+        texts = {one.memory.id: one.memory.text for one in ranked.allowed if one.memory.id in shown}
+        audit_read(self.services, self.caller, action="recall", texts=texts, at=plan.now)
         trace = self._log(plan, ranked, packed=packed, stages_ms=timer.stages_ms)
         if options.get("bump", True):
             self._record_access(plan, packed, in_review=ranked.in_review)
@@ -197,7 +221,14 @@ class Recall:
             omitted=packed.omitted,
             degraded=ranked.degraded,
             order=plan.budget.order,
+            next=next_cursor(options, last) if last and more else None,
+            more=more,
         )
+
+    def _count_after(self, plan: QueryPlan, last: Place) -> int:
+        """Count what is left of a list."""
+        read = self.services.store.read
+        return read(self.caller.tenant, lambda tx: count_after(tx, plan, last))
 
     def _plan(self, query: str, options: RecallOptions) -> QueryPlan:
         now = self.services.clock.now()
@@ -213,8 +244,11 @@ class Recall:
         plan = plan_query(
             query, query_scope, budget=budget, speakers=speakers, overrides=self.overrides
         )
+        after = read_cursor(query, options)
         is_proactive = bool(options.get("proactive"))
-        return limit_to_time(replace(plan, is_proactive=is_proactive, parameters=parameters))
+        return limit_to_time(
+            replace(plan, after=after, is_proactive=is_proactive, parameters=parameters)
+        )
 
     def _embed(self, plan: QueryPlan, *, has_deadline: bool) -> Future[Matrix] | None:
         """Embed the query; with a deadline on another thread, while other retrievers run."""
@@ -264,7 +298,10 @@ class Recall:
             reviews=reviews,
         )
         times = recurrence_times(tx, plan, memories=memories)
-        scored = rank(plan, at_asked_times(plan, memories, times=times), features=features)
+        dated = at_asked_times(plan, memories, times=times)
+        if plan.has_pages:
+            dated = in_page(dated, after=plan.after, oldest=retrieved.oldest)
+        scored = rank(plan, dated, features=features)
         ordered = rerank(self.services, plan, ranker=ranker, scored=scored, deadline=deadline)
         considered = self._judged(tx, plan, ranked=ordered.ranked, retrieved=retrieved)
         believed = tx.changes.believed(memory_ids) if plan.filter.as_of else {}
@@ -286,6 +323,7 @@ class Recall:
             degraded=(*retrieved.degraded, *ordered.degraded, *self._replaced_space(plan)),
             is_empty=not memories and not tx.memories.any(plan.wider_scope or plan.query_scope),
             is_answered=has_answer(plan, allowed, meaning=meaning, space=space),
+            oldest=retrieved.oldest,
             ranker=ordered.ranker,
             taken_ms=ordered.taken_ms,
         )
@@ -545,7 +583,7 @@ def summarize_recall(trace: Trace, *, tokens: int, asks_meaning: bool) -> Recall
         left_out=left_out,
         top_score=next(iter(scores), None),
         tokens=tokens,
-        tokens_considered=sum(len(one.memory.text) for one in allowed) // _CHARS_PER_TOKEN,
+        tokens_considered=sum(estimate_by_sample(one.memory.text) for one in allowed),
         ranker=None if trace.ranker is None else ids.show(ids.MODEL, trace.ranker),
         is_ranker_failed=any(one.startswith(RERANKER) for one in trace.degraded),
     )

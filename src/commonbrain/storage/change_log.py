@@ -137,6 +137,7 @@ def _record(
         reason=change_context.reason,
         content=memory.text,
         at=change_context.at,
+        request_id=change_context.caller.request_id,
     )
     tx.records.audit(entry)
     tx.changes.add(change)

@@ -184,6 +184,41 @@ class AuditEntry:
     content: str
     """Never stored: the store keeps an HMAC of it under the tenant's key."""
     at: datetime
+    request_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditFilter:
+    """Criteria for lines of both audits; unset ones match any."""
+
+    agent: str | None = None
+    action: str | None = None
+    request_id: str | None = None
+    memory_id: int | None = None
+    """Leaves only lines about this memory."""
+    since: datetime | None = None
+    until: datetime | None = None
+    """Inclusive."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditLine:
+    """A stored line of the audit of memories or of access; unset fields belong to the other."""
+
+    id: int
+    at: datetime
+    action: str
+    agent: str | None
+    request_id: str | None
+    memory_id: int | None = None
+    session: str | None = None
+    reason: str | None = None
+    code: str | None = None
+    """The error code of a refusal."""
+    credential: str | None = None
+    subject: str | None = None
+    """The agent or key that was changed."""
+    count: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

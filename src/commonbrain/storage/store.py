@@ -31,6 +31,7 @@ from commonbrain.storage.interface import (
     ignore_progress,
 )
 from commonbrain.storage.repositories.action_items import AckRepository, BriefingRepository
+from commonbrain.storage.repositories.audit import AuditRepository
 from commonbrain.storage.repositories.changes import ChangeRepository
 from commonbrain.storage.repositories.credentials import CredentialRepository
 from commonbrain.storage.repositories.embedding_spaces import SpaceRepository
@@ -106,6 +107,7 @@ class Transaction:
     changes: ChangeRepository
     annotations: AnnotationRepository
     records: RecordRepository
+    audit: AuditRepository
     graph: GraphRepository
     reviews: ReviewRepository
     conflicts: ConflictRepository
@@ -133,6 +135,7 @@ class Transaction:
             changes=ChangeRepository(work),
             annotations=AnnotationRepository(work),
             records=RecordRepository(work),
+            audit=AuditRepository(work),
             graph=GraphRepository(work),
             reviews=ReviewRepository(work),
             conflicts=ConflictRepository(work),

@@ -12,6 +12,8 @@ benchmarks/calibrate_tokens.py measures the error.
 import re
 from typing import Final
 
+SAMPLE_CHARS: Final = 1000
+"""Characters of a text from which its density is estimated."""
 _CONTINUATION: Final = bytes(range(0x80, 0xC0))
 """Removed from UTF-8, so that one byte per character remains.
 
@@ -140,6 +142,15 @@ def estimate(text: str) -> int:
     to the count of the whole.
     """
     return -(-_hundredths(text) // 100)
+
+
+def estimate_by_sample(text: str) -> int:
+    """Return the estimate of a text from its beginning, in a time that its length does not change.
+
+    Within the accuracy of `estimate` for a text that is alike throughout.
+    """
+    sample = text[:SAMPLE_CHARS]
+    return estimate(sample) * len(text) // max(1, len(sample))
 
 
 def upper_bound(text: str) -> int:

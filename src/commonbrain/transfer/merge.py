@@ -297,6 +297,7 @@ class Merge:
             reason=None,
             content=memory.text,
             at=now,
+            request_id=self.caller.request_id,
         )
         tx.records.audit(entry)
         tx.records.publish("memory.imported", memory.id, at=now)

@@ -84,6 +84,7 @@ OPERATIONS: Final[tuple[OperationRow, ...]] = (
         *_grouped("key", "list", "create", "rotate", "revoke"),
         *_grouped("tenant", "usage", "refusals"),
     ),
+    _row("audit", "List who changed what and when.", "audit"),
     _row(
         "tenant",
         "Manage tenants.",

@@ -114,7 +114,9 @@ class AdminRequest(VerbRequest):
         ),
         "key_rotate": Verb(required=("key",), optional=("minutes",)),
         "key_revoke": Verb(required=("key",)),
-        "policy": Verb(optional=("boot_required", "auto_promote", "retention", "parameters")),
+        "policy": Verb(
+            optional=("boot_required", "auto_promote", "audit_reads", "retention", "parameters")
+        ),
         "usage": Verb(),
         "refusals": Verb(optional=("limit",)),
     }
@@ -149,6 +151,9 @@ class AdminRequest(VerbRequest):
     )
     auto_promote: bool | None = Field(
         default=None, description="policy: whether proven canaries are promoted automatically"
+    )
+    audit_reads: bool | None = Field(
+        default=None, description="policy: whether recall and get are in the audit"
     )
     retention: list[str] = Field(
         default=[],
@@ -228,6 +233,7 @@ def _policy(govern: AdministerTenant, request: AdminRequest) -> _Parts:
     change = policy_change(
         boot_required=request.boot_required,
         auto_promote=request.auto_promote,
+        audit_reads=request.audit_reads,
         retention=request.retention,
         parameters=request.parameters,
     )
@@ -238,6 +244,7 @@ def policy_change(
     *,
     boot_required: bool | None,
     auto_promote: bool | None,
+    audit_reads: bool | None,
     retention: Sequence[str],
     parameters: Sequence[str],
 ) -> PolicyChange:
@@ -247,6 +254,8 @@ def policy_change(
         change["is_boot_required"] = boot_required
     if auto_promote is not None:
         change["is_promotion_automatic"] = auto_promote
+    if audit_reads is not None:
+        change["are_reads_audited"] = audit_reads
     if retention:
         change["retention"] = () if list(retention) == ["none"] else tuple(retention)
     if parameters:
@@ -345,6 +354,8 @@ def render_policy(policy: Policy) -> str:
     ]
     if policy.is_promotion_automatic:
         parts.append("models are promoted by guards")
+    if policy.are_reads_audited:
+        parts.append("reads are audited")
     if policy.retention:
         parts.append(f"retention: {', '.join(policy.retention)}")
     if policy.parameters:

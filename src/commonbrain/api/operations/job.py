@@ -8,6 +8,7 @@ from pydantic import Field, JsonValue
 from commonbrain.api.operation import (
     OMIT_DESCRIPTION,
     Command,
+    Cursor,
     Name,
     Operation,
     Verb,
@@ -20,6 +21,7 @@ from commonbrain.jobs.service import JobsReply, JobView
 from commonbrain.model.escaping import inert_line
 from commonbrain.model.jobs import JobState
 from commonbrain.model.limits import JOBS_PAGE_DEFAULT, JOBS_PAGE_MAX
+from commonbrain.model.paging import more_line
 from commonbrain.model.scope import Role
 
 Result = Mapping[str, Any]
@@ -222,7 +224,7 @@ class JobRequest(VerbRequest):
     """The verb and its arguments."""
 
     VERBS: ClassVar = {
-        "list": Verb(optional=("state", "kind", "limit", "before")),
+        "list": Verb(optional=("state", "kind", "limit", "cursor")),
         "show": Verb(required=("id",)),
         "run": Verb(required=("kind",), optional=("given",)),
         "retry": Verb(required=("id",)),
@@ -248,9 +250,7 @@ class JobRequest(VerbRequest):
         description=f"How many at most, 1 to {JOBS_PAGE_MAX}",
         json_schema_extra=OMIT_DESCRIPTION,
     )
-    before: str | None = Field(
-        default=None, description="Continue before this job", json_schema_extra=OMIT_DESCRIPTION
-    )
+    cursor: Cursor = Field(default=None, json_schema_extra=OMIT_DESCRIPTION)
 
 
 def _handle(brain: Brain, request: JobRequest) -> JobsReply:
@@ -271,12 +271,12 @@ def _handle(brain: Brain, request: JobRequest) -> JobsReply:
 
 
 def _render(reply: JobsReply) -> str:
-    if len(reply.jobs) == 1 and not reply.is_more:
+    if len(reply.jobs) == 1 and reply.next is None:
         [job] = reply.jobs
         entries = (f"  {inert_line(one)}" for one in render_entries(job.result or {}))
         return "\n".join([render_single_job(job), *entries])
     lines = [render_job(one) for one in reply.jobs] or ["No job."]
-    return "\n".join([*lines, *(["There are more."] if reply.is_more else [])])
+    return "\n".join([*lines, *more_line(reply.more, reply.next)])
 
 
 def render_single_job(job: JobView) -> str:

@@ -10,6 +10,7 @@ from pydantic import Field
 from commonbrain.api.operation import (
     OMIT_DESCRIPTION,
     Command,
+    Cursor,
     Name,
     OneOrMore,
     Operation,
@@ -25,6 +26,7 @@ from commonbrain.coordination.sending import AssignedTask, MessageOptions, SendR
 from commonbrain.model import limits
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import inert, inert_line
+from commonbrain.model.paging import more_line
 from commonbrain.model.recall_result import HEADING
 from commonbrain.model.scope import Role
 from commonbrain.model.timestamps import show_instant
@@ -146,7 +148,7 @@ class MessageRequest(VerbRequest):
         json_schema_extra=OMIT_DESCRIPTION,
         description="1 to 100",
     )
-    cursor: str | None = Field(default=None, description="Of the page before")
+    cursor: Cursor = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,7 +162,10 @@ class MessageResponse:
     """Number of unread messages, counted up to 1,000."""
     threads: tuple[ThreadSummary, ...] | None = None
     delegated: tuple[AssignedTask, ...] | None = None
-    cursor: str | None = None
+    next: str | None = None
+    """The cursor of the next page; None on the last one."""
+    more: int = 0
+    """Rows after this page; 1,000 stands for at least as many."""
 
 
 _Call = Callable[[Messages, MessageRequest], MessageResponse]
@@ -206,7 +211,7 @@ def _delegate(messages: Messages, request: MessageRequest) -> MessageResponse:
 def _inbox(messages: Messages, request: MessageRequest) -> MessageResponse:
     page = messages.inbox(all=request.all, limit=request.limit, cursor=request.cursor)
     return MessageResponse(
-        op=request.op, messages=page.messages, unread=page.unread, cursor=page.cursor
+        op=request.op, messages=page.messages, unread=page.unread, next=page.next, more=page.more
     )
 
 
@@ -224,12 +229,12 @@ def _history(messages: Messages, request: MessageRequest) -> MessageResponse:
     page = messages.history(
         thread=request.thread, agent=request.agent, limit=request.limit, cursor=request.cursor
     )
-    return MessageResponse(op=request.op, messages=page.messages, cursor=page.cursor)
+    return MessageResponse(op=request.op, messages=page.messages, next=page.next, more=page.more)
 
 
 def _threads(messages: Messages, request: MessageRequest) -> MessageResponse:
     page = messages.threads(status=request.status, limit=request.limit, cursor=request.cursor)
-    return MessageResponse(op=request.op, threads=page.threads, cursor=page.cursor)
+    return MessageResponse(op=request.op, threads=page.threads, next=page.next, more=page.more)
 
 
 def _thread(messages: Messages, request: MessageRequest) -> MessageResponse:
@@ -239,7 +244,7 @@ def _thread(messages: Messages, request: MessageRequest) -> MessageResponse:
 
 def _delegated(messages: Messages, request: MessageRequest) -> MessageResponse:
     page = messages.delegated(limit=request.limit, cursor=request.cursor)
-    return MessageResponse(op=request.op, delegated=page.delegated, cursor=page.cursor)
+    return MessageResponse(op=request.op, delegated=page.delegated, next=page.next, more=page.more)
 
 
 _CALLS: Final[Mapping[str, _Call]] = {
@@ -283,8 +288,7 @@ def _lines(reply: MessageResponse) -> Iterator[str]:
         yield _render_thread(thread)
     for task in reply.delegated or ():
         yield _render_assignment(task)
-    if reply.cursor:
-        yield f"More: cursor {reply.cursor}"
+    yield from more_line(reply.more, reply.next)
 
 
 def _render_sent(sent: SendResult) -> Iterator[str]:
@@ -370,7 +374,8 @@ class CompactResponse:
     unread: str | None
     threads: tuple[ThreadSummary, ...] | None
     delegated: tuple[AssignedTask, ...] | None
-    cursor: str | None
+    next: str | None
+    more: int | None
 
 
 def _to_compact(reply: MessageResponse) -> CompactResponse:
@@ -383,7 +388,8 @@ def _to_compact(reply: MessageResponse) -> CompactResponse:
         unread=reply.unread,
         threads=reply.threads,
         delegated=reply.delegated,
-        cursor=reply.cursor,
+        next=reply.next,
+        more=reply.more or None,
     )
 
 

@@ -8,6 +8,7 @@ from pydantic import Field
 from commonbrain.api.operation import (
     OMIT_DESCRIPTION,
     Command,
+    Cursor,
     Name,
     Operation,
     Profile,
@@ -17,6 +18,7 @@ from commonbrain.api.operation import (
 )
 from commonbrain.client import Brain
 from commonbrain.model.links import Conflict
+from commonbrain.model.paging import more_line
 from commonbrain.model.recall_result import (
     HEADING,
     Evidence,
@@ -96,6 +98,7 @@ class RecallRequest(Request):
     deadline_ms: float | None = Field(
         default=None, description="Skip late retrievers", json_schema_extra=OMIT_DESCRIPTION
     )
+    cursor: Cursor = Field(default=None, description="`next` of the page before, without query")
 
 
 def _handle(brain: Brain, request: RecallRequest) -> RecallResult:
@@ -113,6 +116,9 @@ class CompactResponse:
     tokens: int
     """Estimate for the reply, as text or as JSON, whichever is more."""
     omitted: int | None
+    next: str | None
+    """The cursor of the next page."""
+    more: int | None
     degraded: tuple[str, ...] | None
     """Names of the retrievers that did not take part."""
     trace_id: str
@@ -126,6 +132,8 @@ def _to_compact(reply: RecallResult) -> CompactResponse:
         verdict=reply.verdict,
         tokens=reply.tokens,
         omitted=reply.omitted.count or None,
+        next=reply.next,
+        more=reply.more or None,
         degraded=tuple(reason.partition(":")[0] for reason in reply.degraded) or None,
         trace_id=reply.trace_id,
     )
@@ -134,7 +142,9 @@ def _to_compact(reply: RecallResult) -> CompactResponse:
 def _render(reply: RecallResult) -> str:
     skipped = [f"Skipped: {reason.partition(',')[0]}" for reason in reply.degraded]
     size = [tokens_line(reply.tokens)] if reply.items else []
-    return "\n".join([reply.evidence or _NO_RESULT_MESSAGES[reply.verdict], *skipped, *size])
+    more = more_line(reply.more, reply.next)
+    evidence = reply.evidence or _NO_RESULT_MESSAGES[reply.verdict]
+    return "\n".join([evidence, *skipped, *size, *more])
 
 
 RECALL = Operation(

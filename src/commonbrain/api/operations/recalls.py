@@ -4,11 +4,12 @@ from collections.abc import Iterator
 
 from pydantic import Field
 
-from commonbrain.api.operation import Name, Operation, Request, Transport
+from commonbrain.api.operation import Cursor, Name, Operation, Request, Transport
 from commonbrain.client import Brain
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import inert_line
 from commonbrain.model.limits import LEDGER_PAGE_DEFAULT, LEDGER_PAGE_MAX
+from commonbrain.model.paging import more_line
 from commonbrain.retrieval.log import CandidateView, RecallPage, RecallView
 
 
@@ -24,7 +25,7 @@ class RecallsRequest(Request):
     limit: int = Field(
         default=LEDGER_PAGE_DEFAULT, description=f"How many at most, 1 to {LEDGER_PAGE_MAX}"
     )
-    before: str | None = Field(default=None, description="Continue before this trace")
+    cursor: Cursor = None
 
 
 def _handle(brain: Brain, request: RecallsRequest) -> RecallPage:
@@ -40,8 +41,7 @@ def _handle(brain: Brain, request: RecallsRequest) -> RecallPage:
 
 def _render(reply: RecallPage) -> str:
     lines = [line for one in reply.recalls for line in _render_recall(one)]
-    more = [f"There are more: --before {reply.before}"] if reply.before else []
-    return "\n".join([*lines, *more]) or "No recall is stored."
+    return "\n".join([*lines, *more_line(reply.more, reply.next)]) or "No recall is stored."
 
 
 def _render_recall(one: RecallView) -> Iterator[str]:

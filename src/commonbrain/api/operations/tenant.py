@@ -36,6 +36,9 @@ class TenantRequest(Request):
     auto_promote: bool | None = Field(
         default=None, description="Whether proven canaries are promoted automatically"
     )
+    audit_reads: bool | None = Field(
+        default=None, description="Whether recall and get are in the audit"
+    )
     retention: list[str] = Field(
         default=[],
         description="Retention rules, each like kind=event label=log scope=team "
@@ -77,6 +80,7 @@ def _change(request: TenantRequest) -> PolicyChange:
     change = policy_change(
         boot_required=request.boot_required,
         auto_promote=request.auto_promote,
+        audit_reads=request.audit_reads,
         retention=request.retention,
         parameters=request.parameters,
     )
@@ -124,6 +128,7 @@ _POLICY: Final = frozenset(
         "memories_max",
         "boot_required",
         "auto_promote",
+        "audit_reads",
         "retention",
         "parameters",
     }

@@ -12,7 +12,7 @@ from commonbrain.model.scope import Caller
 from commonbrain.storage.interface import JobFilter
 from commonbrain.storage.schema.activity import jobs
 from commonbrain.storage.schema.types import Instant
-from commonbrain.storage.sql.context import SqlContext
+from commonbrain.storage.sql.context import SqlContext, count_up_to
 
 # As words, because SQLite uses an index of few rows only for the very condition it has.
 _IS_LIVE: Final = text("jobs.state IN ('queued', 'running')")
@@ -63,13 +63,21 @@ class JobRepository:
 
     def listed(self, criteria: JobFilter, *, before: int | None, limit: int) -> list[Job]:
         """List jobs, newest first, starting below `before` if given."""
+        question = self._listed(criteria, before=before).order_by(jobs.c.id.desc())
+        return self._all(question.limit(limit))
+
+    def count(self, criteria: JobFilter, *, before: int | None, at_most: int) -> int:
+        """Count those jobs, up to a number."""
+        question = self._listed(criteria, before=before).with_only_columns(jobs.c.id)
+        return count_up_to(self.work.connection, question, at_most=at_most)
+
+    def _listed(self, criteria: JobFilter, *, before: int | None) -> Select[Any]:
         values = {"state": criteria.state, "kind": criteria.kind, "agent": criteria.agent}
         values["key"] = criteria.key
         here = [jobs.c[name] == value for name, value in values.items() if value is not None]
         if before is not None:
             here.append(jobs.c.id < before)
-        question = select(jobs).where(self._here(*here)).order_by(jobs.c.id.desc())
-        return self._all(question.limit(limit))
+        return select(jobs).where(self._here(*here))
 
     def counts(self) -> Mapping[JobState, int]:
         """Count the jobs by state; states without jobs are absent."""

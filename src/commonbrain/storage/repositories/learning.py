@@ -38,7 +38,7 @@ from commonbrain.model.query import (
 )
 from commonbrain.storage.interface import EntryFilter
 from commonbrain.storage.schema.activity import evaluations, feedback, models, recall_traces
-from commonbrain.storage.sql.context import SqlContext
+from commonbrain.storage.sql.context import SqlContext, count_up_to
 
 _MOVES: Final = ("digest", "state", "percent", "allow", "moved_at", "reason")
 _UNMOVED: Final = ("digest", "state", "moved_at")
@@ -241,6 +241,13 @@ class RecallLogRepository:
             brief = [column for column in table if column.name != "considered"]
             entries = entries.with_only_columns(*brief, nothing)
         return self._read(entries)
+
+    def count(self, criteria: EntryFilter, *, before: int, at_most: int) -> int:
+        """Count recalls below an id, up to a number."""
+        table = recall_traces.c
+        below = self._here(recall_traces, table.id < before, *self._of(criteria))
+        question = select(table.id).where(below)
+        return count_up_to(self.work.connection, question, at_most=at_most)
 
     def _read(self, question: Select[Any]) -> list[Entry]:
         rows = self.work.connection.execute(question).all()

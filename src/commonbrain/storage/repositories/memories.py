@@ -269,14 +269,19 @@ class MemoryRepository:
         given = {"tenant": self.work.tenant, "name": name}
         return list(self.work.connection.execute(_SKILLED, given).scalars())
 
-    def newest(self, scope: QueryScope, *, limit: int) -> list[Hit]:
-        """List the memories in scope, latest occurrence first."""
+    def newest(
+        self, scope: QueryScope, *, limit: int, after: tuple[datetime, int] | None = None
+    ) -> list[Hit]:
+        """List the memories in scope, latest occurrence first, optionally after a time and id."""
         since, until = scope.filter.since, scope.filter.until
         criteria = replace(scope.filter, since=None, until=None)
-        bounds = (since is not None, until is not None)
+        bounds = (since is not None, until is not None, after is not None)
+        at, id_ = after or (None, None)
         parameters = given(scope, self.work.tenant) | {
             "since": since,
             "until": until,
+            "after_at": at,
+            "after_id": id_,
             "limit": limit,
         }
         rows = self.work.connection.execute(_newest(criteria, bounds), parameters)
@@ -423,15 +428,19 @@ class MemoryRepository:
 
 
 @lru_cache
-def _newest(criteria: Filter, bounds: tuple[bool, bool]) -> Select[int, datetime]:
+def _newest(criteria: Filter, bounds: tuple[bool, bool, bool]) -> Select[int, datetime]:
     """Build a browse once for all periods: building it costs more than running it."""
     when = memories.c.occurred_at
-    has_since, has_until = bounds
+    has_since, has_until, has_after = bounds
     since = [when >= bindparam("since", type_=when.type)] if has_since else []
     until = [when <= bindparam("until", type_=when.type)] if has_until else []
+    after_at = bindparam("after_at", type_=when.type)
+    after_id = bindparam("after_id", type_=BigInteger())
+    is_after = (when <= after_at) & ((when < after_at) | (memories.c.id < after_id))
+    after = [is_after] if has_after else []
     return (
         select(memories.c.id, when)
-        .where(within(criteria), *since, *until)
+        .where(within(criteria), *since, *until, *after)
         .order_by(when.desc(), memories.c.id.desc())
         .limit(bindparam("limit"))
     )

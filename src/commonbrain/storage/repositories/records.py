@@ -106,6 +106,7 @@ def _audit_row(entry: AuditEntry, *, key: bytes) -> dict[str, Any]:
         "session": entry.session,
         "reason": entry.reason,
         "content_hmac": _digest(entry.content, key=key),
+        "request_id": entry.request_id,
     }
 
 

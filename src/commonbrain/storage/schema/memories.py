@@ -375,8 +375,12 @@ audit = Table(
     Column("session", String(128)),
     Column("reason", Text),
     Column("content_hmac", LargeBinary, nullable=False),
+    Column("request_id", String(128)),
     PrimaryKeyConstraint("tenant_id", "id"),
     Index(None, "tenant_id", "memory_id"),
+    # Of a long audit, the lines of one agent or request are few.
+    Index("ix_audit_agent", "tenant_id", "agent", "id"),
+    Index("ix_audit_request", "tenant_id", "request_id", **only("request_id IS NOT NULL")),
 )
 
 outbox = Table(

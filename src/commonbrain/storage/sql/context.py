@@ -20,6 +20,7 @@ from sqlalchemy import (
     Table,
     UpdateBase,
     exc,
+    func,
     insert,
     select,
 )
@@ -425,6 +426,12 @@ _AUDIT_KEY_BYTES: Final = 32
 
 _OPENED: Final = frozenset({SpaceState.CURRENT, SpaceState.RETIRED})
 """A program that missed a move continues in the space that it knows, and says so."""
+
+
+def count_up_to(connection: Connection, question: Any, *, at_most: int) -> int:  # noqa: ANN401
+    """Count the rows of a query up to a number, which bounds the time that it takes."""
+    some = question.limit(at_most).subquery()
+    return connection.execute(select(func.count()).select_from(some)).scalar_one()
 
 
 def known_spaces(connection: Connection) -> list[StoredSpace]:

@@ -1,0 +1,134 @@
+"""The audit across memories: who changed what and when, refusals, and administrative changes."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from datetime import datetime
+
+from commonbrain.model import ids
+from commonbrain.model.errors import RejectedError
+from commonbrain.model.limits import AUDIT_PAGE_DEFAULT, AUDIT_PAGE_MAX
+from commonbrain.model.paging import Listing
+from commonbrain.model.scope import Caller, Role
+from commonbrain.services import Services
+from commonbrain.storage.interface import AuditFilter, AuditLine
+from commonbrain.text.time_expressions.parser import parse_time_expression
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditEntryView:
+    """One line: a change of a memory, a recall of it, a refusal, or an administrative change."""
+
+    at: datetime
+    action: str
+    """The change, such as supersede, or the operation that was refused."""
+    agent: str | None
+    """None if the credential identifies no agent."""
+    memory: str | None = None
+    session: str | None = None
+    reason: str | None = None
+    refused: str | None = None
+    """The error code of a refusal."""
+    subject: str | None = None
+    """The agent or key that was changed."""
+    credential: str | None = None
+    request_id: str | None = None
+    count: int = 1
+    """Equal refusals that this line stands for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditQuery:
+    """Criteria for lines, and the page; unset criteria match any line."""
+
+    agent: str | None = None
+    action: str | None = None
+    memory: str | None = None
+    request_id: str | None = None
+    since: datetime | str | None = None
+    until: datetime | str | None = None
+    limit: int = AUDIT_PAGE_DEFAULT
+    cursor: str | None = None
+
+    def listing(self) -> Listing:
+        """Return the list that a cursor belongs to."""
+        filters = asdict(self)
+        limit, cursor = filters.pop("limit"), filters.pop("cursor")
+        return Listing(name="audit", limit=limit, cursor=cursor, filters=filters)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditPage:
+    """Lines of the audit, newest first."""
+
+    lines: tuple[AuditEntryView, ...]
+    next: str | None = None
+    """The cursor of the next page; None on the last one."""
+    more: int = 0
+    """Lines after this page; 1,000 stands for at least as many."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListAudit:
+    """Lists the audit of the caller's tenant, for admins; it holds no text of memories."""
+
+    services: Services
+    caller: Caller
+
+    def __call__(self, query: AuditQuery) -> AuditPage:
+        """List lines, newest first.
+
+        Raises:
+            RejectedError: `insufficient_role`, only an admin may read it; `limit_exceeded`.
+            InvalidInputError: an id, a time or the cursor is malformed.
+
+        """
+        self._check_role()
+        now = self.services.clock.now()
+        listing = query.listing().checked(AUDIT_PAGE_MAX)
+        criteria = AuditFilter(
+            agent=query.agent,
+            action=query.action,
+            request_id=query.request_id,
+            memory_id=ids.parse(ids.MEMORY, query.memory) if query.memory else None,
+            since=parse_time_expression(query.since, now) if query.since else None,
+            until=parse_time_expression(query.until, now, ends=True) if query.until else None,
+        )
+        return self._page(criteria, listing=listing)
+
+    def _page(self, criteria: AuditFilter, *, listing: Listing) -> AuditPage:
+        after = listing.after(int)
+        before = None if after is None else int(after[0])
+        with self.services.store.snapshot(self.caller.tenant) as tx:
+            lines = tx.audit.latest(criteria, before=before, limit=listing.limit + 1)
+            page = listing.page(
+                lines,
+                key=lambda line: (line.id,),
+                count=lambda most: tx.audit.count(criteria, before=before, at_most=most),
+            )
+        return AuditPage(lines=tuple(map(_shown, page.rows)), next=page.next, more=page.more)
+
+    def _check_role(self) -> None:
+        if self.caller.role is not Role.ADMIN:
+            raise RejectedError(
+                f"Agent {self.caller.agent} is a {self.caller.role}; the audit is an admin's to "
+                "read.",
+                code="insufficient_role",
+                hint="The history of one memory is in get with the view history.",
+            )
+
+
+def _shown(line: AuditLine) -> AuditEntryView:
+    return AuditEntryView(
+        at=line.at,
+        action=line.action,
+        agent=line.agent,
+        memory=None if line.memory_id is None else ids.show(ids.MEMORY, line.memory_id),
+        session=line.session,
+        reason=line.reason,
+        refused=line.code,
+        subject=line.subject,
+        credential=line.credential,
+        request_id=line.request_id,
+        count=line.count,
+    )

@@ -1,0 +1,95 @@
+"""Recall without a query lists memories page by page: each once, whatever fits the budget."""
+
+from datetime import timedelta
+
+import pytest
+
+from commonbrain.client import Brain
+from commonbrain.model.errors import InvalidInputError
+from commonbrain.model.recall_result import RecallResult
+from commonbrain.testing.builders import FakeClock
+from tests.flows.asking import stored
+
+ANIMALS = "otter heron badger falcon lynx marten stoat bison crane viper osprey".split()
+
+
+def fill(brain: Brain, clock: FakeClock, *, apart: timedelta = timedelta(minutes=1)) -> list[str]:
+    """Store a fact about each animal, the last one newest; return their ids, newest first."""
+    ids: list[str] = []
+    for name in ANIMALS:
+        ids.insert(0, stored(brain, f"The {name} sleeps in pen {ANIMALS.index(name)}", kind="fact"))
+        clock.move(apart)
+    return ids
+
+
+def pages(brain: Brain, **options: object) -> list[RecallResult]:
+    shown = [brain.recall(**options)]  # type: ignore[arg-type]
+    while shown[-1].next is not None:
+        shown.append(brain.recall(cursor=shown[-1].next, **options))  # type: ignore[arg-type]
+        assert len(shown) < 50
+    return shown
+
+
+def ids_of(shown: list[RecallResult]) -> list[str]:
+    return [item.id for page in shown for item in page.items]
+
+
+@pytest.mark.requirement("OB-14")
+def test_pages_list_every_memory_once_newest_first(brain: Brain, clock: FakeClock) -> None:
+    ids = fill(brain, clock)
+    shown = pages(brain, max_items=4)
+    assert ids_of(shown) == ids
+    assert [len(page.items) for page in shown] == [4, 4, 3]
+    assert [page.more for page in shown] == [7, 3, 0]
+
+
+def test_memories_of_one_instant_are_on_one_page_each(brain: Brain, clock: FakeClock) -> None:
+    ids = fill(brain, clock, apart=timedelta())
+    assert sorted(ids_of(pages(brain, max_items=2))) == sorted(ids)
+
+
+def test_a_page_ends_where_the_budget_does(brain: Brain, clock: FakeClock) -> None:
+    ids = fill(brain, clock)
+    shown = pages(brain, max_items=100, max_tokens=90)
+    assert ids_of(shown) == ids
+    assert len(shown) > 2
+    assert all(page.tokens <= 90 for page in shown)
+
+
+def test_what_is_stored_or_forgotten_in_between_moves_no_page(
+    brain: Brain, clock: FakeClock
+) -> None:
+    ids = fill(brain, clock)
+    first = brain.recall(max_items=4)
+    stored(brain, "The beaver builds a dam", kind="fact")
+    brain.forget(ids[1], reason="left the park")
+    second = brain.recall(max_items=4, cursor=first.next)
+    assert ids_of([second]) == ids[4:8]
+
+
+def test_a_filter_holds_on_every_page(brain: Brain, clock: FakeClock) -> None:
+    ids = fill(brain, clock)
+    bob = brain.acting_as(agent="bob")
+    stored(bob, "The wolf howls at night", kind="event")
+    private = stored(bob, "Bob is afraid of the wolf", kind="event", scope="private")
+    assert ids_of(pages(brain, max_items=3, kinds=["fact"])) == ids
+    assert private not in ids_of(pages(brain, max_items=3))
+    cursor = brain.recall(max_items=3, kinds=["fact"]).next
+    with pytest.raises(InvalidInputError, match="with these filters"):
+        brain.recall(max_items=3, cursor=cursor)
+    with pytest.raises(InvalidInputError, match="without a query"):
+        brain.recall("wolf", cursor=cursor, kinds=["fact"])
+
+
+def test_a_timeline_has_pages_with_each_time_of_what_recurred(
+    brain: Brain, clock: FakeClock
+) -> None:
+    times = []
+    for n in range(9):
+        text = "The feeder jammed" if n % 3 == 0 else f"The {ANIMALS[n]} was fed"
+        brain.remember(text, kind="event")
+        times.append(clock.now())
+        clock.move(timedelta(hours=1))
+    shown = pages(brain, max_items=2, order="timeline")
+    told = [item.occurred_at for page in shown for item in reversed(page.items)]
+    assert told == sorted(times, reverse=True)

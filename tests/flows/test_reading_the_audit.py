@@ -1,0 +1,111 @@
+"""The audit across memories: who changed what and when, by agent, action, request and time."""
+
+from datetime import timedelta
+
+import pytest
+
+from commonbrain.client import Brain
+from commonbrain.history.audit import AuditEntryView, AuditPage
+from commonbrain.model.errors import InvalidInputError, RejectedError
+from commonbrain.model.scope import Caller, Role
+from commonbrain.testing.builders import FakeClock
+from tests.flows.asking import stored
+
+FACT = "The nightly build runs on two cores"
+
+
+def shown(page: AuditPage) -> list[tuple[str | None, str, str | None]]:
+    return [(one.agent, one.action, one.memory) for one in page.lines]
+
+
+@pytest.mark.requirement("OB-15", "DM-52")
+def test_an_admin_reads_who_changed_what_across_memories(brain: Brain, clock: FakeClock) -> None:
+    first = stored(brain, FACT, kind="fact")
+    clock.move(timedelta(seconds=1))
+    bob = brain.acting_as(agent="bob", session="s1", request_id="req-7")
+    second = stored(bob, "The office opens at nine", kind="fact")
+    clock.move(timedelta(seconds=1))
+    bob.forget(first, reason="moved away")
+
+    assert shown(brain.audit()) == [
+        ("bob", "forget", first),
+        ("bob", "create", second),
+        ("ann", "create", first),
+    ]
+    assert shown(brain.audit(agent="ann")) == [("ann", "create", first)]
+    assert shown(brain.audit(action="forget")) == [("bob", "forget", first)]
+    assert shown(brain.audit(memory=second)) == [("bob", "create", second)]
+    assert len(brain.audit(request_id="req-7").lines) == 2
+    [line] = brain.audit(request_id="req-7", action="forget").lines
+    assert (line.session, line.reason, line.request_id) == ("s1", "moved away", "req-7")
+    assert FACT not in str(brain.audit())
+
+
+@pytest.mark.requirement("OB-15")
+def test_the_audit_is_limited_to_a_time(brain: Brain, clock: FakeClock) -> None:
+    stored(brain, FACT, kind="fact")
+    clock.move(timedelta(seconds=2 * 86_400))
+    new = stored(brain, "The office opens at nine", kind="fact")
+    assert shown(brain.audit(since="yesterday")) == [("ann", "create", new)]
+    assert len(brain.audit(until="2 days ago").lines) == 1
+    with pytest.raises(InvalidInputError):
+        brain.audit(since="when pigs fly")
+
+
+@pytest.mark.requirement("OB-14", "OB-15")
+def test_pages_of_the_audit_hold_every_line_once(brain: Brain, clock: FakeClock) -> None:
+    for number in range(7):
+        stored(brain, f"Shelf {number} holds the parts of crate {number}", kind="event")
+        clock.move(timedelta(seconds=1))
+    brain.govern.policy(is_boot_required=False)
+    total = len(brain.audit(limit=200).lines)
+    seen: list[AuditEntryView] = []
+    page = brain.audit(limit=3)
+    while True:
+        seen += page.lines
+        assert page.more == total - len(seen)
+        if page.next is None:
+            break
+        # What is written in between is on no later page.
+        stored(brain, f"Late {len(seen)}: the gate was painted", kind="event")
+        page = brain.audit(limit=3, cursor=page.next)
+    assert (len(seen), seen[0].action) == (total, "policy")
+    assert [one.at for one in seen] == sorted((one.at for one in seen), reverse=True)
+    with pytest.raises(InvalidInputError, match="not a cursor of this list"):
+        brain.audit(agent="ann", cursor=brain.audit(limit=3).next)
+    with pytest.raises(RejectedError, match="limit is 0"):
+        brain.audit(limit=0)
+
+
+def test_only_an_admin_reads_the_audit(brain: Brain) -> None:
+    writer = Brain(brain.services, Caller(agent="bob", role=Role.WRITER))
+    with pytest.raises(RejectedError, match="admin") as refused:
+        writer.audit()
+    assert refused.value.code == "insufficient_role"
+
+
+def test_the_audit_of_another_tenant_is_not_read(brain: Brain) -> None:
+    stored(brain, FACT, kind="fact")
+    brain.tenants.make("acme")
+    other = Brain(brain.services, Caller(tenant="acme", agent="ann"))
+    assert not [one for one in other.audit().lines if one.memory]
+
+
+@pytest.mark.requirement("DM-52")
+def test_reads_are_in_the_audit_where_the_policy_says_so(brain: Brain) -> None:
+    fact = stored(brain, FACT, kind="fact")
+    stored(brain, "The office opens at nine", kind="fact")
+    brain.recall("On how many cores does the nightly build run?")
+    brain.get(fact)
+    assert not brain.audit(action="recall").lines
+    assert not brain.audit(action="get").lines
+
+    brain.govern.policy(are_reads_audited=True)
+    bob = brain.acting_as(agent="bob", request_id="req-9")
+    items = bob.recall("On how many cores does the nightly build run?").items
+    bob.get(fact)
+
+    assert {one.memory for one in brain.audit(action="recall").lines} == {one.id for one in items}
+    [line] = brain.audit(action="get").lines
+    assert (line.agent, line.memory, line.request_id) == ("bob", fact, "req-9")
+    assert not brain.audit(action="recall", agent="ann").lines
