@@ -49,7 +49,7 @@ GROUPS: Final = {
     "RT": 34,  # retrieval
     "CT": 10,  # causes and time
     "LC": 24,  # lifecycle: revision, decay, forgetting
-    "SE": 33,  # sessions and boot
+    "SE": 34,  # sessions and boot
     "MS": 8,  # messages
     "PV": 10,  # provenance and conflicts
     "ST": 16,  # security and tenancy
@@ -270,9 +270,10 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("SE-28", "Boot's reply has all sections, the session, its tokens, its cuts."),
     Adopted("SE-29", "Liveness is pid with creation time; the unprobed end in 24 hours."),
     Adopted("SE-30", "A task is leased to one; rival updates are a version_conflict."),
-    Adopted("SE-31", "A call over HTTP is of the session it names, else of its client's one."),
+    Adopted("SE-31", "A call over HTTP is of the session it names, else of its connection's."),
     Replaced("SE-32", "The project's last handoff is shown; no score picks past sessions."),
     Replaced("SE-33", "One operation covers sessions; notes and events stand for logs."),
+    Adopted("SE-34", "Two live clients of one key are two sessions on the server."),
     # Messages
     Replaced("MS-02 PF-04", "Benchmarks time send, poll and full text at 100,000; no test does."),
     Adopted("MS-04", "People and agents send messages through the command as well."),

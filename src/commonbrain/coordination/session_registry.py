@@ -8,7 +8,6 @@ from datetime import datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from commonbrain.coordination.processes import Processes
 from commonbrain.history.unit_of_work import UnitOfWork
 from commonbrain.model import ids
 from commonbrain.model.errors import CommonbrainError
@@ -46,16 +45,28 @@ class ReapResult:
         return frozenset(session.id for session, _ in self.dead)
 
 
-def find_dead_sessions(tx: Transaction, processes: Processes, *, now: datetime) -> ReapResult:
+def find_dead_sessions(tx: Transaction, services: Services, *, now: datetime) -> ReapResult:
     """Check the active sessions that are due; changes nothing."""
+    processes, http_idle = services.processes, services.http_session_idle
     # Sessions of one client share its process, which is checked once.
     is_alive = cache(processes.is_alive)
     near = tx.sessions.to_probe(processes.host, limit=PROBES_MAX)
-    silent = tx.sessions.silent(processes.host, since=now - SILENCE_MAX, limit=SILENT_ENDED_MAX)
+    silent = tx.sessions.silent(
+        processes.host,
+        since=now - SILENCE_MAX,
+        http_since=now - http_idle,
+        limit=SILENT_ENDED_MAX,
+    )
     dead: list[tuple[Session, Ending]] = []
     seen: list[Session] = []
     for session in (*near, *silent):
-        ending = ending_of(session, host=processes.host, now=now, is_alive=is_alive)
+        ending = ending_of(
+            session,
+            host=processes.host,
+            now=now,
+            is_alive=is_alive,
+            silence_max=http_idle if session.is_http else SILENCE_MAX,
+        )
         if ending is None:
             seen.append(session)
         else:
@@ -134,7 +145,7 @@ def open_session(unit: UnitOfWork, *, contact: ClientInfo, task: str | None) -> 
     A client that names its sessions has one at a time: starting one ends the active ones of the
     same agent, process and folder. Dead sessions are ended too.
     """
-    reaped = find_dead_sessions(unit.tx, unit.services.processes, now=unit.now)
+    reaped = find_dead_sessions(unit.tx, unit.services, now=unit.now)
     end_dead_sessions(unit.tx, reaped, now=unit.now)
     known = own_session(unit)
     # An ended session starts again under its key: a client may resume an old conversation.

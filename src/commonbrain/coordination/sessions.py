@@ -314,7 +314,7 @@ class Sessions:
         """
         with read_unit(self.services, self.caller) as unit:
             now = unit.now
-            reaped = find_dead_sessions(unit.tx, self.services.processes, now=now)
+            reaped = find_dead_sessions(unit.tx, self.services, now=now)
             others = active_sessions(unit, project or self.caller.project, agent=agent)
         if has_changes(reaped):
             self._end_dead(reaped, now)

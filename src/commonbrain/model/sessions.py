@@ -22,7 +22,7 @@ class Ending(StrEnum):
     REBOOTED = "rebooted"
     """The same client started again in the same folder."""
     SILENT = "silent"
-    """No heartbeat for a day, and its process cannot be checked."""
+    """No heartbeat for long, and its process cannot be checked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +88,14 @@ class Session:
         """Whether its client gave it its key."""
         return not self.key.startswith(f"{ids.SESSION}_")
 
+    @property
+    def is_http(self) -> bool:
+        """Whether a server gave it its key, for a client that calls over HTTP."""
+        return self.key.startswith(HTTP_PREFIX)
 
+
+HTTP_PREFIX: Final = "http_"
+"""Begins the keys that a server gives to clients over HTTP."""
 IDLE_AFTER: Final = timedelta(minutes=5)
 """Time without a heartbeat after which a session is shown as idle; it does not end."""
 SILENCE_MAX: Final = timedelta(hours=24)
@@ -119,7 +126,12 @@ def is_over(session: Session) -> bool:
 
 
 def ending_of(
-    session: Session, *, host: str, now: datetime, is_alive: Callable[[Process], bool]
+    session: Session,
+    *,
+    host: str,
+    now: datetime,
+    is_alive: Callable[[Process], bool],
+    silence_max: timedelta = SILENCE_MAX,
 ) -> Ending | None:
     """Return the ending of an active session as seen from one host; None if it seems alive.
 
@@ -132,7 +144,7 @@ def ending_of(
         return Ending.CLOSED
     if any(one is not None and one.host == host for one in (client, server)):
         return None
-    return Ending.SILENT if now - session.heartbeat_at >= SILENCE_MAX else None
+    return Ending.SILENT if now - session.heartbeat_at >= silence_max else None
 
 
 def key_of(

@@ -189,6 +189,7 @@ def build_services(
         next_space=settings.embedder_next,
         processes=LocalProcesses(),
         queue=make_queue(settings),
+        http_session_idle=timedelta(minutes=settings.http_session_idle_minutes),
         has_embedded_worker=settings.redis_url is None,
         screen=screen,
         policies=TenantPolicies(store, clock),

@@ -22,6 +22,7 @@ from sqlalchemy import (
 from commonbrain.model.scope import Caller
 from commonbrain.model.sessions import (
     EXPLICIT_ENDINGS,
+    HTTP_PREFIX,
     Ending,
     Note,
     Process,
@@ -123,10 +124,15 @@ _TO_PROBE: Final = (
     .order_by(func.coalesce(sessions.c.probed_at, sessions.c.started_at), sessions.c.id)
     .limit(bindparam("limit"))
 )
+_IS_HTTP: Final = sessions.c.key.startswith(HTTP_PREFIX, autoescape=True)
+_INSTANT: Final = sessions.c.heartbeat_at.type
 _SILENT: Final = (
     _LIVE.where(
         or_(~_IS_PROBED, sessions.c.host.is_distinct_from(bindparam("host"))),
-        sessions.c.heartbeat_at <= bindparam("since", type_=sessions.c.heartbeat_at.type),
+        or_(
+            sessions.c.heartbeat_at <= bindparam("since", type_=_INSTANT),
+            and_(_IS_HTTP, sessions.c.heartbeat_at <= bindparam("http_since", type_=_INSTANT)),
+        ),
     )
     .order_by(sessions.c.heartbeat_at)
     .limit(bindparam("limit"))
@@ -190,9 +196,25 @@ class SessionRepository:
         """List live sessions with a process on this host, least recently probed first."""
         return self._all(_TO_PROBE, host=host, limit=limit)
 
-    def silent(self, host: str, *, since: datetime, limit: int) -> list[Session]:
-        """List live sessions without a heartbeat since then that this host cannot probe."""
-        return self._all(_SILENT, host=host, since=since, limit=limit)
+    def silent(
+        self, host: str, *, since: datetime, http_since: datetime, limit: int
+    ) -> list[Session]:
+        """List live sessions that this host cannot probe without a heartbeat since a time.
+
+        `http_since` is that time for sessions over HTTP.
+        """
+        return self._all(_SILENT, host=host, since=since, http_since=http_since, limit=limit)
+
+    def last_booted(self, agent: str, *, prefix: str) -> Session | None:
+        """Return the live session that an agent booted last, among keys with a prefix."""
+        conditions = (
+            sessions.c.agent == agent,
+            sessions.c.key.startswith(prefix, autoescape=True),
+            sessions.c.booted_at.is_not(None),
+        )
+        latest = sessions.c.booted_at.desc(), sessions.c.id.desc()
+        booted = self._all(_LIVE.where(*conditions).order_by(*latest).limit(1))
+        return booted[0] if booted else None
 
     def probed(self, ids: Sequence[int], *, at: datetime) -> None:
         """Record when sessions were probed."""
