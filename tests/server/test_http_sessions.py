@@ -216,6 +216,24 @@ async def test_a_silent_connection_ends_after_the_time_that_a_setting_gives(
             assert (await others(two, project="api"))[key] == "Mend the parser"
 
 
+@pytest.mark.requirement("DM-35")
+async def test_branch_and_model_are_given_over_mcp_and_rest(url: str) -> None:
+    key = {"Authorization": f"Bearer {KEY}"}
+    async with client_at(url, key=KEY) as one, httpx2.AsyncClient(headers=key) as http:
+        about = {"branch": "fix/parser", "model": "opus"}
+        given = {"project": "api", "metadata": about}
+        first = structured(await one.call_tool("boot", given))["session"]
+        sent = {"project": "api", "metadata": {"model": "gpt"}}
+        second = (await http.post(f"{url}/v1/boot", json=sent)).json()
+        assert [peer["note"] for peer in second["siblings"]] == ["branch fix/parser, model opus"]
+        changed = {"op": "task", "metadata": {"branch": "main"}}
+        structured(await one.call_tool("session", changed))
+        listed = (await http.post(f"{url}/v1/session", json={"op": "list"})).json()["sessions"]
+        assert [(peer["session"], peer["metadata"]) for peer in listed] == [
+            (first, {"branch": "main", "model": "opus"})
+        ]
+
+
 def test_a_session_is_never_shared_between_agents(ann: TestClient) -> None:
     headers = {"Commonbrain-Session": "s1"}
     note = {"op": "note", "key": "at", "text": "line 7"}

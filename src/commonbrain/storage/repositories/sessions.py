@@ -19,6 +19,7 @@ from sqlalchemy import (
     update,
 )
 
+from commonbrain.model import ids
 from commonbrain.model.scope import Caller
 from commonbrain.model.sessions import (
     EXPLICIT_ENDINGS,
@@ -118,6 +119,13 @@ _OF_PROCESS: Final = _LIVE.where(
     sessions.c.pid == bindparam("pid"),
     sessions.c.cwd.is_not_distinct_from(bindparam("cwd")),
 ).order_by(sessions.c.id)
+_OF_TERMINAL: Final = _LIVE.where(
+    sessions.c.agent == bindparam("agent"),
+    sessions.c.host == bindparam("host"),
+    sessions.c.pid == bindparam("pid"),
+    sessions.c.server_pid.is_(None),
+    sessions.c.key.startswith(f"{ids.SESSION}_", autoescape=True),
+).order_by(sessions.c.id.desc())
 _IS_PROBED: Final = or_(sessions.c.pid.is_not(None), sessions.c.server_pid.is_not(None))
 _TO_PROBE: Final = (
     _LIVE.where(sessions.c.host == bindparam("host"), _IS_PROBED)
@@ -185,12 +193,14 @@ class SessionRepository:
 
     def of_process(self, agent: str, process: Process, *, cwd: str | None) -> list[Session]:
         """List an agent's live sessions of one process in one folder, oldest first."""
-        given = {"agent": agent, "host": process.host, "pid": process.pid, "cwd": cwd}
-        return [
-            one
-            for one in self._all(_OF_PROCESS, **given)
-            if one.process is not None and is_same_process(one.process, process)
-        ]
+        return self._of_process(_OF_PROCESS, process, agent=agent, cwd=cwd)
+
+    def of_terminal(self, agent: str, process: Process) -> list[Session]:
+        """List an agent's live unnamed sessions of a shell or program in any folder, newest first.
+
+        Those that a server holds for it are left out.
+        """
+        return self._of_process(_OF_TERMINAL, process, agent=agent)
 
     def to_probe(self, host: str, *, limit: int) -> list[Session]:
         """List live sessions with a process on this host, least recently probed first."""
@@ -244,6 +254,12 @@ class SessionRepository:
             own = {"key": given.session, "agent": given.agent, "shown": listed}
             self.work.append(sessions, {**own, "started_at": at, "heartbeat_at": at}, at=at)
 
+    def _of_process(
+        self, statement: Select[Any], process: Process, **given: object
+    ) -> list[Session]:
+        rows = self._all(statement, host=process.host, pid=process.pid, **given)
+        return [one for one in rows if one.process and is_same_process(one.process, process)]
+
     def _all(self, statement: Select[Any], **given: object) -> list[Session]:
         rows = self.work.connection.execute(statement, {"tenant": self.work.tenant, **given})
         return [_session(row) for row in rows.mappings()]
@@ -274,6 +290,7 @@ def _row(session: Session) -> dict[str, Any]:
     client, server = session.process, session.server
     seen = client or server
     return {name: getattr(session, name) for name in _PLAIN} | {
+        "metadata": dict(session.metadata) or None,
         "host": seen.host if seen else None,
         "pid": client.pid if client else None,
         "pid_created_at": client.created_at if client else None,
@@ -285,6 +302,7 @@ def _row(session: Session) -> dict[str, Any]:
 def _session(row: Mapping[Any, Any]) -> Session:
     return Session(
         **{name: row[name] for name in _PLAIN},
+        metadata=row["metadata"] or {},
         process=_process(row, "pid"),
         server=_process(row, "server_pid"),
     )
